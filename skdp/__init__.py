@@ -1,0 +1,19 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Differentially private estimators with the interface of scikit-learn."""
+
+from skdp.linear_model import DPLogisticRegression
+from skdp.location import DPMean
+from skdp.preprocessing import BoundedScaler, NormClipper
+from skdp.privacy import Ledger, privacy_spent
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BoundedScaler",
+    "DPLogisticRegression",
+    "DPMean",
+    "Ledger",
+    "NormClipper",
+    "privacy_spent",
+]

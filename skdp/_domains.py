@@ -1,0 +1,182 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Public sets that private rows are forced into.
+
+Projections are total: whatever the floats of a row are, the result is a member of
+the set, and no norm overflows. A row that is not finite becomes a null row, which
+contributes nothing to any statistic.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+# Entries smaller than this are flushed to zero (denormals slow products 20-fold) and
+# rows with larger ones are rescaled (their squares would overflow). A radius is held
+# in the range below, so that neither matters to the statistics.
+_TINY, _HUGE = 1e-140, 1e140
+_RADIUS_RANGE = (1e-100, 1e100)
+_SLICE = 1 << 17
+
+
+def check_radius(radius, name="data_norm"):
+    """Return a usable radius as a float, or raise a ValueError that names it."""
+    number = isinstance(radius, int | float | np.number) and not isinstance(radius, bool)
+    if not number or not _RADIUS_RANGE[0] <= radius <= _RADIUS_RANGE[1]:
+        raise ValueError(f"{name} must be a number in [1e-100, 1e100]; got {radius!r}.")
+    return float(radius)
+
+
+def check_bounds(bounds, n_features, name="bounds"):
+    """Return (lower, upper) as arrays of shape (n_features,), or raise a ValueError."""
+    expected = (
+        f"{name} must be a pair (lower, upper) of finite numbers, or of arrays with one finite "
+        "number per feature, lower below upper"
+    )
+    try:
+        lower, upper = (np.asarray(side, dtype=np.float64) for side in bounds)
+    except (TypeError, ValueError):
+        raise ValueError(f"{expected}; got {bounds!r}.") from None
+    for side in (lower, upper):
+        if side.ndim > 1 or (side.ndim == 1 and side.shape != (n_features,)):
+            raise ValueError(f"{expected}; got {bounds!r} for {n_features} feature(s).")
+    lower, upper = (np.broadcast_to(side, (n_features,)) for side in (lower, upper))
+    if not (np.isfinite(upper - lower).all() and (lower < upper).all()):
+        raise ValueError(f"{expected}; got {bounds!r}.")
+    return lower, upper
+
+
+def row_norms(X):
+    """Return the Euclidean norm of every row of tame data, in float64."""
+    if sparse.issparse(X):
+        squares = sparse.csr_array((X.data * X.data, X.indices, X.indptr), shape=X.shape)
+        return np.sqrt(squares @ np.ones(X.shape[1]))
+    if X.dtype != np.float64:
+        X = X.astype(np.float64)
+    return np.sqrt(np.einsum("ij,ij->i", X, X))
+
+
+def _is_awkward(values):
+    magnitude = np.abs(values)
+    largest = magnitude.max(initial=0.0)
+    small = magnitude < _TINY
+    return not largest <= _HUGE or np.count_nonzero(small) > np.count_nonzero(magnitude == 0)
+
+
+def _tame_values(values, row_of, n_rows):
+    """Return tame values and the flags of non-finite rows.
+
+    `values` is a copy to be changed; `row_of` gives the row of every value. A row
+    with a huge entry is scaled down as a whole, which keeps its direction.
+    """
+    finite = np.isfinite(values)
+    broken = np.zeros(n_rows, dtype=bool)
+    broken[row_of[~finite]] = True
+    values[~finite] = 0.0
+    largest = np.zeros(n_rows)
+    np.maximum.at(largest, row_of, np.abs(values))
+    # scaling in two steps: 1 / 1e308 would be denormal
+    shrink = np.where(largest > _HUGE, _HUGE / np.maximum(largest, 1.0), 1.0)
+    values *= shrink[row_of]
+    values[np.abs(values) < _TINY] = 0.0
+    return values, broken
+
+
+def tame(X):
+    """Return X without floats that break arithmetic, and flags of its non-finite rows.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_rows, n_features)
+        Never changed; returned as it is when there is nothing to do.
+
+    Returns
+    -------
+    X : ndarray or CSR matrix
+        Every entry is 0 or in [1e-140, 1e140] in magnitude. A row with a larger entry
+        has been scaled down as a whole. CSR matrices have no duplicate entries.
+    broken : ndarray of shape (n_rows,), dtype bool, or None
+        Rows that had a NaN or an infinity; None if all rows are finite.
+    """
+    if sparse.issparse(X):
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        # in slices: no temporary as long as the data
+        if not any(_is_awkward(X.data[i : i + _SLICE]) for i in range(0, X.nnz, _SLICE)):
+            return X, None
+        row_of = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        data, broken = _tame_values(X.data.copy(), row_of, X.shape[0])
+        return type(X)((data, X.indices, X.indptr), shape=X.shape), broken
+    step = max(1, _SLICE // X.shape[1])
+    starts = range(0, X.shape[0], step)
+    awkward = [start for start in starts if _is_awkward(X[start : start + step])]
+    if not awkward:
+        return X, None
+    X = np.array(X, dtype=np.float64, order="C")
+    broken = np.zeros(X.shape[0], dtype=bool)
+    for start in awkward:
+        part = X[start : start + step]
+        row_of = np.repeat(np.arange(part.shape[0]), part.shape[1])
+        values, broken[start : start + step] = _tame_values(part.ravel(), row_of, part.shape[0])
+        part[...] = values.reshape(part.shape)
+    return X, broken
+
+
+@dataclass(frozen=True)
+class L2Ball:
+    """Rows of Euclidean norm at most `radius`; longer ones are scaled down.
+
+    Parameters
+    ----------
+    radius : float
+        Public bound, in [1e-100, 1e100].
+    """
+
+    radius: float
+
+    def __post_init__(self):
+        check_radius(self.radius, "radius")
+
+    def factors(self, norms):
+        """Return what rows of the given norms are multiplied by to land in the UNIT ball."""
+        return 1.0 / np.maximum(norms, self.radius)
+
+
+@dataclass(frozen=True)
+class Box:
+    """Rows with every coordinate in [lower, upper]; others are clipped.
+
+    Parameters
+    ----------
+    lower, upper : tuple of float
+        Public bounds, one per feature, lower below upper.
+    """
+
+    lower: tuple
+    upper: tuple
+
+    @property
+    def center(self):
+        """Midpoint, as an array of shape (n_features,)."""
+        return np.asarray(self.lower) / 2 + np.asarray(self.upper) / 2
+
+    @property
+    def half_width(self):
+        """Half of every side, as an array of shape (n_features,)."""
+        return np.asarray(self.upper) / 2 - np.asarray(self.lower) / 2
+
+    def to_unit(self, X):
+        """Return rows clipped into the box and mapped to [-1, 1]; NaN goes to the centre."""
+        unit = (np.clip(X, self.lower, self.upper) - self.center) / self.half_width
+        return np.nan_to_num(np.clip(unit, -1.0, 1.0), nan=0.0)
+
+
+def ball_constraint(coef, radius):
+    """Return `coef` scaled into the Euclidean ball of `radius`; None means no bound."""
+    norm = float(np.linalg.norm(coef))
+    if radius is None or norm <= radius:
+        return coef
+    return coef * (radius / norm) if math.isfinite(norm) else np.zeros_like(coef)

@@ -1,0 +1,13 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Statistics of private rows, each stating its own sensitivity and why it holds.
+
+A query is a frozen dataclass: its fields are public, the private rows are an
+argument. A query that is a sum over rows states its ``partial`` over a chunk.
+"""
+
+from skdp._queries._gradient import ClippedGradient
+from skdp._queries._linear_rows import LinearRows
+from skdp._queries._row_sum import BoxRows, RowSum
+
+__all__ = ["BoxRows", "ClippedGradient", "LinearRows", "RowSum"]

@@ -1,0 +1,97 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Private rows of a linear model, in the unit ball, without a copy of the data."""
+
+import numpy as np
+from scipy import sparse
+
+from skdp._domains import row_norms, tame
+from skdp._queries._sums import SPARSE_CHUNK_ROWS, dense_chunk_rows
+
+
+class LinearChunk:
+    """Consecutive rows (f_i x_i, intercept), f_i bringing x_i into the unit ball."""
+
+    __slots__ = ("X", "factor", "intercept", "norm", "target")
+
+    def __init__(self, X, factor, norm, target, intercept):
+        self.X, self.factor, self.norm, self.target = X, factor, norm, target
+        self.intercept = intercept
+
+    def _float64(self):
+        # float32 rows are widened chunk by chunk: sums in float32 would break the
+        # sensitivity
+        return self.X if self.X.dtype == np.float64 else self.X.astype(np.float64)
+
+    def predict(self, coef):
+        """Return rows @ coef.T for coef of shape (d + 1,) or (n_outputs, d + 1)."""
+        z = self._float64() @ coef[..., :-1].T
+        z *= self.factor if z.ndim == 1 else self.factor[:, None]
+        if self.intercept:
+            z += self.intercept * coef[..., -1]
+        return z
+
+    def combine(self, residual):
+        """Return residual.T @ rows, flattened; overwrites the residual."""
+        last = self.intercept * residual.sum(axis=0)
+        residual *= self.factor if residual.ndim == 1 else self.factor[:, None]
+        X = self._float64()
+        if residual.ndim == 1:
+            body = X.T @ residual if sparse.issparse(X) else residual @ X
+            return np.append(body, last)
+        body = (X.T @ residual).T if sparse.issparse(X) else residual.T @ X
+        return np.column_stack([body, last]).ravel()
+
+
+class LinearRows:
+    """Rows of a linear model, admitted into the unit ball.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_rows, n_features)
+        Never changed and, unless it holds floats that break arithmetic, never copied.
+    target : ndarray of shape (n_rows,)
+        Coded as the loss says.
+    null : ndarray of shape (n_rows,), dtype bool
+        Rows that contribute nothing.
+    ball : L2Ball
+        Rows are clipped into it and divided by its radius.
+    intercept : float
+        Constant appended to every row, 0 for no intercept.
+    n_threads : int, default=1
+        Threads for the sums.
+    """
+
+    def __init__(self, X, target, null, ball, intercept, n_threads=1):
+        X, broken = tame(X)
+        if broken is not None:
+            null = null | broken
+        n_rows, n_features = X.shape
+        self.n_threads = n_threads
+        if sparse.issparse(X):
+            self.n_entries, step = X.nnz, SPARSE_CHUNK_ROWS
+            X = X.astype(np.float64, copy=False)
+        else:
+            self.n_entries, step = X.size, dense_chunk_rows(n_features)
+        self.chunks = []
+        for start in range(0, n_rows, step):
+            rows = slice(start, min(start + step, n_rows))
+            part = _rows_view(X, rows)
+            norm = row_norms(part)
+            factor = ball.factors(norm)
+            norm *= factor
+            np.hypot(norm, intercept, out=norm)
+            # a gradient's limit is clip / norm: an infinite norm leaves nothing
+            norm[null[rows]] = np.inf
+            self.chunks.append(LinearChunk(part, factor, norm, target[rows], intercept))
+
+
+def _rows_view(X, rows):
+    """Return rows of X that share its memory."""
+    if not sparse.issparse(X):
+        return X[rows]
+    start, stop = X.indptr[rows.start], X.indptr[rows.stop]
+    parts = (X.data[start:stop], X.indices[start:stop], X.indptr[rows.start : rows.stop + 1] - start)
+    view = sparse.csr_array(parts, shape=(rows.stop - rows.start, X.shape[1]), copy=False)
+    view.has_canonical_format = True
+    return view

@@ -1,0 +1,99 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Everything borrowed from scikit-learn's private modules, and its input checks.
+
+The only module that may import a private name of scikit-learn.
+"""
+
+from numbers import Real
+
+import numpy as np
+from sklearn.base import _fit_context as fit_context
+from sklearn.linear_model._base import LinearClassifierMixin
+from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import validate_data
+
+__all__ = [
+    "Interval",
+    "LinearClassifierMixin",
+    "POSITIVE_OR_NONE",
+    "POSITIVE_REAL",
+    "SHARED_CONSTRAINTS",
+    "StrOptions",
+    "effective_n_threads",
+    "fit_context",
+    "validate_private_data",
+]
+
+POSITIVE_REAL = [Interval(Real, 0, None, closed="neither")]
+POSITIVE_OR_NONE = [*POSITIVE_REAL, None]
+
+#: constraints of the parameters that all private estimators share
+SHARED_CONSTRAINTS = {
+    "epsilon": POSITIVE_REAL,
+    "delta": [Interval(Real, 0, 1, closed="left")],
+    "adjacency": [StrOptions({"replace-one", "zero-out"})],
+    "data_norm": [Interval(Real, 1e-100, 1e100, closed="both")],
+    "random_state": ["random_state"],
+    "verbose": ["verbose"],
+}
+
+
+def effective_n_threads():
+    """Return the number of threads that scikit-learn would use here."""
+    return _openmp_effective_n_threads()
+
+
+def validate_private_data(estimator, X, y="no_validation", **options):
+    """Run scikit-learn's ``validate_data`` without letting a data value into a message.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Gets `n_features_in_` and `feature_names_in_`.
+    X : array-like or sparse matrix
+        The data.
+    y : array-like, default="no_validation"
+        The target, if there is one.
+    **options : dict
+        For ``validate_data``.
+
+    Returns
+    -------
+    X, or X and y : ndarray or CSR matrix
+        float64 or float32.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As scikit-learn raises them; conversion errors, which quote the offending
+        value there, name only the kind of problem here.
+    """
+    _refuse_other_types(X)
+    try:
+        return validate_data(
+            estimator, X, y, dtype=[np.float64, np.float32], ensure_all_finite=True, **options
+        )
+    except ValueError as error:
+        if "could not convert" not in str(error):
+            raise
+    raise ValueError(
+        "the input must be numeric: it holds text, or objects that are not numbers. Encode "
+        "categories with public vocabularies first."
+    )
+
+
+_REFUSED = ("datetime", "date", "time", "duration", "categor", "enum")
+
+
+def _refuse_other_types(X):
+    """Raise for dates and categories, which scikit-learn would turn into numbers silently."""
+    dtypes = getattr(X, "dtypes", None)
+    if dtypes is None:
+        dtypes = [X.dtype] if hasattr(X, "dtype") else []
+    if any(str(dtype).lower().startswith(_REFUSED) for dtype in dtypes):
+        raise TypeError(
+            "the input must be numeric: it has a column of dates, durations or categories. "
+            "Encode it with public constants first."
+        )

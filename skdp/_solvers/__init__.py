@@ -1,0 +1,15 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Algorithms, as functions of released numbers and public constants only.
+
+A solver is handed a function that releases a noisy gradient; it never sees the
+private rows, so whatever it does is post-processing.
+"""
+
+from skdp._solvers.accelerated import accelerated_gradient
+from skdp._solvers.gd import gradient_descent
+from skdp._solvers.gradient_plan import GradientPlan, plan_gradient
+
+GRADIENT_SOLVERS = {"accelerated": accelerated_gradient, "gd": gradient_descent}
+
+__all__ = ["GRADIENT_SOLVERS", "GradientPlan", "plan_gradient"]

@@ -1,0 +1,56 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Noisy projected gradient descent with a suffix average."""
+
+import numpy as np
+
+
+def gradient_descent(gradient, shape, plan):
+    """Descend along released gradients.
+
+    Parameters
+    ----------
+    gradient : callable
+        Maps coefficients of the given shape to a released gradient of the mean loss.
+    shape : tuple of int
+        Shape of the coefficients.
+    plan : GradientPlan
+        Steps, step size, penalty, constraint.
+
+    Returns
+    -------
+    coef : ndarray of shape `shape`
+        Average of the second half of the iterates: the last ones are nearer to the
+        optimum than the first, and averaging them averages the noise.
+
+    Notes
+    -----
+    Bassily, Smith and Thakurta (2014), Algorithm 1, on full batches; any function of
+    the released gradients is as private as they are.
+    """
+    coef = np.zeros(shape)
+    average = SuffixAverage(shape, plan.n_steps)
+    for _ in range(plan.n_steps):
+        coef = plan.step(coef, gradient(coef))
+        average.add(coef)
+    return average.value
+
+
+class SuffixAverage:
+    """Average of the last half of a public number of iterates."""
+
+    def __init__(self, shape, n_steps):
+        self._skip, self._count, self._sum = n_steps // 2, 0, np.zeros(shape)
+
+    def add(self, coef):
+        """Take the next iterate into account."""
+        if self._skip > 0:
+            self._skip -= 1
+        else:
+            self._sum += coef
+            self._count += 1
+
+    @property
+    def value(self):
+        """The average so far."""
+        return self._sum / self._count

@@ -1,0 +1,7 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Differentially private linear models."""
+
+from skdp.linear_model._logistic import DPLogisticRegression
+
+__all__ = ["DPLogisticRegression"]

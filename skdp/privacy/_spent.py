@@ -1,0 +1,116 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""What one or several fitted estimators have spent together."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from skdp.privacy._accounting import check_delta
+from skdp.privacy._ledger import Ledger
+
+
+@dataclass(frozen=True)
+class PrivacySpent:
+    """A total, and what it is made of. Unpacks as ``epsilon, delta``.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The total: in nats, and as a probability.
+    ledger : Ledger
+        All releases.
+    not_covered : tuple of str
+        Fitted parts that learned from data without a ledger. If this is not empty
+        the total is not a guarantee about the whole.
+    """
+
+    epsilon: float
+    delta: float
+    ledger: Ledger
+    not_covered: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[float]:
+        return iter((self.epsilon, self.delta))
+
+    def __str__(self) -> str:
+        unit = f", {self.ledger.adjacency} adjacency, per row" if self.ledger.adjacency else ""
+        lines = [f"(epsilon={self.epsilon:.6g}, delta={self.delta:.3g}){unit}"]
+        lines += [f"not covered: {name} was fitted on the data" for name in self.not_covered]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def _parts(estimator: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """Yield (name, estimator) for the fitted leaves of a pipeline."""
+    steps = getattr(estimator, "steps", None)
+    if steps is None:
+        yield name, estimator
+        return
+    for step_name, step in steps:
+        if step is not None and step != "passthrough":
+            yield from _parts(step, f"step {step_name!r}")
+
+
+def _learns(estimator: Any) -> bool:
+    """Tell whether an estimator's fit learns from data, by its scikit-learn tags."""
+    tags = getattr(estimator, "__sklearn_tags__", None)
+    return tags is None or bool(tags().requires_fit)
+
+
+def privacy_spent(*estimators: Any, delta: float | None = None) -> PrivacySpent:
+    """Compose what fitted estimators or pipelines have spent on the same people.
+
+    Parameters
+    ----------
+    *estimators : estimator or Pipeline
+        Fitted. Every step of a pipeline is counted.
+    delta : float, default=None
+        The delta of the total, in [0, 1). By default the sum of the deltas that the
+        estimators report.
+
+    Returns
+    -------
+    spent : PrivacySpent
+        The total, tightly composed, with the ledger behind it; unpacks as
+        ``epsilon, delta``.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to add up, or the adjacencies differ.
+    TypeError
+        If an estimator has no ledger and is not fitted or is not known to learn
+        nothing (a search or another meta-estimator, say).
+
+    Examples
+    --------
+    >>> from skdp import DPMean, privacy_spent
+    >>> a = DPMean(epsilon=0.3, random_state=0).fit([[0.1], [0.2]])
+    >>> b = DPMean(epsilon=0.4, random_state=1).fit([[0.1], [0.2]])
+    >>> epsilon, delta = privacy_spent(a, b)
+    >>> epsilon < 0.3 + 0.4
+    True
+    """
+    if not estimators:
+        raise ValueError("privacy_spent needs at least one fitted estimator.")
+    ledger, deltas, not_covered = Ledger(), [], []
+    for estimator in estimators:
+        for name, part in _parts(estimator, type(estimator).__name__):
+            if hasattr(part, "ledger_"):
+                ledger += part.ledger_
+                deltas.append(part.privacy_spent_[1])
+            elif not _learns(part):
+                continue
+            elif part is estimator:
+                raise TypeError(
+                    f"{name} has no ledger_: it is not fitted, or it is not an estimator whose "
+                    "spending skdp can account for."
+                )
+            else:
+                not_covered.append(name)
+    total_delta = math.fsum(deltas) if delta is None else check_delta(delta)
+    epsilon = ledger.epsilon(total_delta)
+    return PrivacySpent(epsilon, total_delta, ledger, tuple(not_covered))
