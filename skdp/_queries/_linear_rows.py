@@ -91,7 +91,11 @@ def _rows_view(X, rows):
     if not sparse.issparse(X):
         return X[rows]
     start, stop = X.indptr[rows.start], X.indptr[rows.stop]
-    parts = (X.data[start:stop], X.indices[start:stop], X.indptr[rows.start : rows.stop + 1] - start)
+    parts = (
+        X.data[start:stop],
+        X.indices[start:stop],
+        X.indptr[rows.start : rows.stop + 1] - start,
+    )
     view = sparse.csr_array(parts, shape=(rows.stop - rows.start, X.shape[1]), copy=False)
     view.has_canonical_format = True
     return view

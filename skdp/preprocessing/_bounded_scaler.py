@@ -74,8 +74,10 @@ class BoundedScaler(RowwiseTransformer):
         lower, upper, low, high = self._constants(X.shape[1])
         if sparse.issparse(X):
             X = X.copy()
-            columns = X.tocoo().col if X.format == "csr" else np.repeat(
-                np.arange(X.shape[1]), np.diff(X.indptr)
+            columns = (
+                X.tocoo().col
+                if X.format == "csr"
+                else np.repeat(np.arange(X.shape[1]), np.diff(X.indptr))
             )
             top = upper[columns]
             X.data = (np.clip(X.data, 0.0, top) / top * high).astype(X.dtype)

@@ -179,15 +179,15 @@ def _bisect(feasible: Callable[[float], bool], low: float, high: float) -> float
     return high
 
 
-def compose_epsilon(mus: Sequence[float], pure: Sequence[float], delta: float) -> float:
+def compose_epsilon(mu: float, pure: Sequence[tuple[float, int]], delta: float) -> float:
     """Return the epsilon, at `delta`, of adaptively composed releases, rounded up.
 
     Parameters
     ----------
-    mus : sequence of float
-        Gaussian-DP parameters of the Gaussian releases.
-    pure : sequence of float
-        Epsilons of the purely DP releases.
+    mu : float
+        Gaussian-DP parameter of all Gaussian releases together, 0 for none.
+    pure : sequence of (float, int)
+        Epsilons of the purely DP releases, and how many there are of each.
     delta : float
         In [0, 1).
 
@@ -198,42 +198,43 @@ def compose_epsilon(mus: Sequence[float], pure: Sequence[float], delta: float) -
 
     Notes
     -----
-    Gaussian releases alone compose exactly. Pure releases alone are summed. A
-    mixture is composed by dp_accounting's privacy loss distributions, each pure
-    release standing for its worst case, randomised response; the better of that
-    and of the plain sum is returned.
+    Gaussian releases alone compose exactly; pure releases alone are summed. A mixture
+    is composed by dp_accounting's privacy loss distributions, each pure release
+    standing for its worst case, randomised response; the better of that and of the
+    plain sum is returned.
     """
-    mu, total = total_mu(mus), math.fsum(pure)
-    if not pure:
-        return gdp_epsilon(mu, delta)
-    total *= 1 + 1e-15 * len(pure)
-    if mu == 0:
-        return total
+    parts = [epsilon * count for epsilon, count in pure]
+    total = math.fsum(parts)
+    if sum(count for _, count in pure) > 1:
+        total = math.nextafter(total, math.inf)
+    if mu == 0 or not pure:
+        return total + gdp_epsilon(mu, delta)
     if delta == 0:
         return math.inf
     return min(total + gdp_epsilon(mu, delta), _pld_epsilon(mu, pure, delta))
 
 
-def total_mu(mus: Sequence[float]) -> float:
-    """Return sqrt(sum of squares), rounded up."""
-    return math.hypot(*mus) * (1 + 1e-15) if len(mus) else 0.0
+def total_mu(mus: Sequence[tuple[float, int]]) -> float:
+    """Return sqrt(sum of count * mu^2) for pairs (mu, count), rounded up."""
+    if len(mus) == 1 and mus[0][1] == 1:
+        return mus[0][0]
+    return math.hypot(*(mu * math.sqrt(count) for mu, count in mus)) * (1 + 1e-15)
 
 
-def _pld_epsilon(mu: float, pure: Sequence[float], delta: float) -> float:
+def _pld_epsilon(mu: float, pure: Sequence[tuple[float, int]], delta: float) -> float:
     from dp_accounting.pld import common, privacy_loss_distribution
 
-    # the grid of losses must be fine against the smallest loss composed
-    scale = min([mu, *pure])
-    interval = min(1e-4, scale / 100)
-    interval = max(interval, (math.fsum(pure) + gdp_epsilon(mu, 1e-12)) / 5e6)
+    # the grid of losses is rounded up, so it must be fine against the smallest loss
+    # composed, and the whole range must stay small enough for memory
+    finest = min([mu, *(epsilon for epsilon, _ in pure)]) / 100
+    largest = math.fsum(epsilon * count for epsilon, count in pure) + gdp_epsilon(mu, 1e-12)
+    interval = max(min(1e-4, finest), largest / 5e6)
     composed = privacy_loss_distribution.from_gaussian_mechanism(
         1 / mu, value_discretization_interval=interval
     )
-    for epsilon in pure:
-        parameters = common.DifferentialPrivacyParameters(epsilon, 0)
-        composed = composed.compose(
-            privacy_loss_distribution.from_privacy_parameters(
-                parameters, value_discretization_interval=interval
-            )
+    for epsilon, count in pure:
+        one = privacy_loss_distribution.from_privacy_parameters(
+            common.DifferentialPrivacyParameters(epsilon, 0), value_discretization_interval=interval
         )
+        composed = composed.compose(one.self_compose(count) if count > 1 else one)
     return float(composed.get_epsilon_for_delta(delta))

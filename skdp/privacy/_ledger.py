@@ -61,15 +61,19 @@ class Release:
 
         The noise multiplier of a Gaussian event is the standard deviation over the
         actual sensitivity, so it must be composed as is: an accountant that doubles
-        the sensitivity for replace-one would do so twice.
+        the sensitivity for replace-one would do so twice. A pure release of several
+        coordinates stands as randomised response, the worst of its epsilon.
         """
         import dp_accounting
 
         event: Any
         if self.noise.mu:
             event = dp_accounting.GaussianDpEvent(1 / self.noise.mu)
-        else:
+        elif self.size == 1:
             event = dp_accounting.LaplaceDpEvent(1 / self.noise.epsilon)
+        else:
+            lie = 2 / (1 + math.exp(min(self.noise.epsilon, 700.0)))
+            event = dp_accounting.RandomizedResponseDpEvent(lie, 2)
         return dp_accounting.SelfComposedDpEvent(event, self.count) if self.count > 1 else event
 
 
@@ -126,10 +130,10 @@ class Ledger:
     @property
     def mu(self) -> float:
         """Gaussian-DP parameter of all Gaussian releases together."""
-        return total_mu([math.sqrt(r.count) * r.noise.mu for r in self.releases if r.noise.mu])
+        return total_mu([(r.noise.mu, r.count) for r in self.releases if r.noise.mu])
 
-    def _pure(self) -> list[float]:
-        return [r.noise.epsilon for r in self.releases for _ in range(r.count) if not r.noise.mu]
+    def _pure(self) -> list[tuple[float, int]]:
+        return [(r.noise.epsilon, r.count) for r in self.releases if not r.noise.mu]
 
     def epsilon(self, delta: float = 0.0) -> float:
         """Return the epsilon at which all releases together are (epsilon, delta)-DP.
@@ -144,14 +148,14 @@ class Ledger:
         epsilon : float
             In nats, rounded up; infinite for Gaussian noise at delta 0.
         """
-        return compose_epsilon([self.mu] if self.mu else [], self._pure(), check_delta(delta))
+        return compose_epsilon(self.mu, self._pure(), check_delta(delta))
 
     def fits(self, epsilon: float, delta: float) -> bool:
         """Return whether all releases together are (epsilon, delta)-DP."""
         if not self._pure():
             # the closed form, with no root to find: called before every release
             return gdp_delta(self.mu, epsilon) <= delta
-        return self.epsilon(delta) <= epsilon * (1 + 1e-12)
+        return self.epsilon(delta) <= epsilon
 
     def append(self, release: Release) -> "Ledger":
         """Return a new ledger with one more release; a repeat raises the last count."""
@@ -214,7 +218,9 @@ class Ledger:
     def __str__(self) -> str:
         lines = [repr(self)]
         for release in self.releases:
-            lines += [f"  {name:<12}{value}" for name, value in zip(_COLUMNS, _row(release), strict=True)]
+            lines += [
+                f"  {name:<12}{value}" for name, value in zip(_COLUMNS, _row(release), strict=True)
+            ]
             lines.append("")
         if self.seeded:
             lines.append("  SEEDED NOISE: whoever knows random_state can remove it.")

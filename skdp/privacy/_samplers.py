@@ -76,7 +76,12 @@ def _laplace_tail(t: Decimal) -> Decimal:
 
 
 def _resolve(
-    word: int, unit_bits: int, scale: float, guess: int, tail: Callable[[Decimal], Decimal], bits: Bits
+    word: int,
+    unit_bits: int,
+    scale: float,
+    guess: int,
+    tail: Callable[[Decimal], Decimal],
+    bits: Bits,
 ) -> int:
     """Decide one magnitude exactly.
 

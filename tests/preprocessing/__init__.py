@@ -1,0 +1,2 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
