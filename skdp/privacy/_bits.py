@@ -105,9 +105,7 @@ def make_bits(random_state: Any, purpose: str = "") -> Bits:
     """
     if random_state is None:
         return SystemBits()
-    if isinstance(random_state, np.random.RandomState):
-        seed = int.from_bytes(random_state.bytes(16), "little")
-    elif isinstance(random_state, np.random.Generator):
+    if isinstance(random_state, np.random.RandomState | np.random.Generator):
         seed = int.from_bytes(random_state.bytes(16), "little")
     elif isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
         seed = int(random_state)
