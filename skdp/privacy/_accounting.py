@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from scipy.special import erfcx, log_ndtr
 
 # Relative margin kept between a calibrated parameter and the budget's edge.
@@ -24,18 +25,20 @@ _MARGIN = 1e-9
 _SMALLEST_MU = 1e-10
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
 def check_epsilon(epsilon: Any) -> float:
     """Return a usable epsilon or raise; NaN, infinity, booleans and text do not pass."""
-    ok = isinstance(epsilon, int | float) or hasattr(epsilon, "dtype")
-    if not ok or isinstance(epsilon, bool) or not (0 < float(epsilon) < math.inf):
+    if not (_is_number(epsilon) and 0 < epsilon < math.inf):
         raise ValueError(f"epsilon must be a finite number greater than 0; got {epsilon!r}.")
     return float(epsilon)
 
 
 def check_delta(delta: Any) -> float:
-    """Return a usable delta in [0, 1) or raise."""
-    ok = isinstance(delta, int | float) or hasattr(delta, "dtype")
-    if not ok or isinstance(delta, bool) or not (0 <= float(delta) < 1):
+    """Return a usable delta or raise."""
+    if not (_is_number(delta) and 0 <= delta < 1):
         raise ValueError(f"delta must be a number in [0, 1); got {delta!r}.")
     return float(delta)
 
@@ -58,10 +61,8 @@ def gdp_delta(mu: float, epsilon: float) -> float:
 
     Parameters
     ----------
-    mu : float
-        Gaussian-DP parameter, at least 0.
-    epsilon : float
-        In nats, at least 0.
+    mu, epsilon : float
+        Gaussian-DP parameter, and epsilon in nats; both at least 0.
 
     Returns
     -------
@@ -89,15 +90,14 @@ def gdp_epsilon(mu: float, delta: float) -> float:
 
     Parameters
     ----------
-    mu : float
-        Gaussian-DP parameter, at least 0.
-    delta : float
-        In [0, 1). At 0 the answer is infinite unless mu is 0.
+    mu, delta : float
+        Gaussian-DP parameter, at least 0, and delta in [0, 1).
 
     Returns
     -------
     epsilon : float
-        Smallest epsilon (in nats) such that the mechanism is (epsilon, delta)-DP.
+        Smallest epsilon (in nats) such that the mechanism is (epsilon, delta)-DP;
+        infinite at delta 0 unless mu is 0.
 
     Examples
     --------
@@ -111,8 +111,7 @@ def gdp_epsilon(mu: float, delta: float) -> float:
         return math.inf
     if gdp_delta(mu, 0.0) <= delta:
         return 0.0
-    high = _double_until(lambda e: gdp_delta(mu, e) <= delta, 1.0)
-    return _bisect(lambda e: gdp_delta(mu, e) <= delta, 0.0, high)
+    return _first(lambda e: gdp_delta(mu, e) <= delta, 1e-12)
 
 
 def gdp_mu(epsilon: float, delta: float) -> float:
@@ -120,10 +119,8 @@ def gdp_mu(epsilon: float, delta: float) -> float:
 
     Parameters
     ----------
-    epsilon : float
-        In nats, finite and positive.
-    delta : float
-        In (0, 1).
+    epsilon, delta : float
+        Budget: epsilon in nats, finite and positive; delta in (0, 1).
 
     Returns
     -------
@@ -146,60 +143,36 @@ def gdp_mu(epsilon: float, delta: float) -> float:
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     if delta == 0:
         raise ValueError(
-            "delta must be greater than 0 for Gaussian noise, which is never purely "
-            "epsilon-DP; got 0. Choose a delta well below 1/n_samples, or a mechanism "
-            "with pure DP."
+            "delta must be greater than 0 for Gaussian noise, which is never purely epsilon-DP; "
+            "got 0. Choose a delta well below 1/n_samples, or a mechanism with pure DP."
         )
     if gdp_delta(_SMALLEST_MU, epsilon) > delta:
         raise ValueError(
             f"the budget epsilon={epsilon!r}, delta={delta!r} is too small to be spent: the "
             "noise would exceed 1e10 times the influence of a row. Raise epsilon or delta."
         )
-    high = _double_until(lambda m: gdp_delta(m, epsilon) > delta, 2 * _SMALLEST_MU)
-    infeasible = _bisect(lambda m: gdp_delta(m, epsilon) > delta, high / 2, high)
-    return infeasible * (1 - _MARGIN)
+    too_large = _first(lambda m: gdp_delta(m, epsilon) > delta, _SMALLEST_MU)
+    return too_large * (1 - _MARGIN)
 
 
-def _double_until(feasible: Callable[[float], bool], x: float) -> float:
-    while not feasible(x):
-        x *= 2
-    return x
-
-
-def _bisect(feasible: Callable[[float], bool], low: float, high: float) -> float:
-    """Return the feasible end of [low, high] shrunk to relative width 1e-13."""
+def _first(holds: Callable[[float], bool], start: float) -> float:
+    """Return the first x >= start from which a monotone predicate holds, rounded up."""
+    high = start
+    while not holds(high):
+        high *= 2
+    low = high / 2
     while high - low > 1e-13 * high:
         middle = low + (high - low) / 2
-        if not low < middle < high:
-            break
-        if feasible(middle):
-            high = middle
-        else:
-            low = middle
+        low, high = (low, middle) if holds(middle) else (middle, high)
     return high
 
 
 def compose_epsilon(mu: float, pure: Sequence[tuple[float, int]], delta: float) -> float:
     """Return the epsilon, at `delta`, of adaptively composed releases, rounded up.
 
-    Parameters
-    ----------
-    mu : float
-        Gaussian-DP parameter of all Gaussian releases together, 0 for none.
-    pure : sequence of (float, int)
-        Epsilons of the purely DP releases, and how many there are of each.
-    delta : float
-        In [0, 1).
-
-    Returns
-    -------
-    epsilon : float
-        In nats; infinite if there is a Gaussian release and delta is 0.
-
-    Notes
-    -----
-    Gaussian releases alone compose exactly; pure releases alone are summed. A mixture
-    is composed by dp_accounting's privacy loss distributions, each pure release
+    `mu` stands for all Gaussian releases (0 for none), `pure` for pairs (epsilon,
+    count). Gaussian releases alone compose exactly; pure releases alone are summed. A
+    mixture is composed by dp_accounting's privacy loss distributions, each pure release
     standing for its worst case, randomised response; the better of that and of the
     plain sum is returned.
     """

@@ -31,17 +31,12 @@ class Bits(Protocol):
 
 
 class _OwnProcess:
-    """Tie a source of bits to the process that made it."""
-
     def __init__(self) -> None:
         self._pid = os.getpid()
 
     def _check_process(self) -> None:
         if os.getpid() != self._pid:
-            raise RuntimeError(
-                "noise is drawn in the process that made the source of random bits; "
-                "this one was inherited by a child process and will not be used."
-            )
+            raise RuntimeError("a source of random bits is not used in a child process.")
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a source of random bits cannot be pickled or copied.")
@@ -59,15 +54,7 @@ class SystemBits(_OwnProcess):
 
 
 class SeededBits(_OwnProcess):
-    """A reproducible stream of words (Philox), for tests and debugging only.
-
-    Parameters
-    ----------
-    seed : int
-        Non-negative seed.
-    purpose : str
-        Domain separation: two purposes with one seed give unrelated streams.
-    """
+    """A reproducible stream of words (Philox); purposes separate streams of one seed."""
 
     seeded = True
 
@@ -85,23 +72,8 @@ class SeededBits(_OwnProcess):
 def make_bits(random_state: Any, purpose: str = "") -> Bits:
     """Return the source of bits that a `random_state` parameter asks for.
 
-    Parameters
-    ----------
-    random_state : None, int, numpy.random.RandomState or numpy.random.Generator
-        None draws from the operating system. Anything else is a seed; a
-        generator object is advanced by one draw, which becomes the seed.
-    purpose : str
-        What the stream is for; different purposes never share words.
-
-    Returns
-    -------
-    bits : Bits
-        The source; its `seeded` flag goes to the ledger.
-
-    Raises
-    ------
-    ValueError
-        If `random_state` is none of the above, or a negative integer.
+    None is the operating system; an int is a seed; a RandomState or a Generator is
+    advanced by 16 bytes, which become the seed. Anything else raises ValueError.
     """
     if random_state is None:
         return SystemBits()
@@ -112,8 +84,8 @@ def make_bits(random_state: Any, purpose: str = "") -> Bits:
         if seed < 0:
             raise ValueError(f"random_state must be a non-negative integer; got {seed}.")
     else:
+        kind = type(random_state).__name__
         raise ValueError(
-            "random_state must be None, a non-negative integer, a numpy RandomState or a "
-            f"numpy Generator; got an object of type {type(random_state).__name__}."
+            f"random_state must be None, a non-negative int, RandomState or Generator; got a {kind}."
         )
     return SeededBits(seed, purpose)

@@ -16,7 +16,7 @@ from skdp.privacy._mechanisms import Mechanism, Query, Values, add_noise
 
 
 class Curator:
-    """Guard private rows and release statistics of them within a budget.
+    """Guard private rows and release statistics of them, within a budget.
 
     Parameters
     ----------
@@ -32,17 +32,11 @@ class Curator:
         "replace-one": neighbours differ in one row, and the number of rows is public.
         "zero-out": one row is replaced by a null row that contributes nothing; the
         number of rows is public as well.
-    random_state : None, int, RandomState or Generator
-        None draws noise from the operating system.
-    purpose : str
-        Keeps seeded streams of different estimators apart.
+    random_state, purpose : None, int, RandomState or Generator, and str
+        None draws noise from the operating system; the purpose keeps the seeded streams
+        of different estimators apart.
     assumptions : tuple of str, default=()
         What was read from the data beforehand and is assumed public.
-
-    Attributes
-    ----------
-    ledger : Ledger
-        What has been released so far.
 
     Raises
     ------
@@ -90,10 +84,8 @@ class Curator:
 
         Parameters
         ----------
-        query : Query
-            The statistic; states its sensitivity.
-        mechanism : Mechanism
-            States the price.
+        query, mechanism : Query, Mechanism
+            The statistic, which states its sensitivity, and the price.
 
         Returns
         -------

@@ -8,7 +8,6 @@ versions; new kinds of release get new fields.
 
 import html
 import math
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -24,23 +23,17 @@ class Release:
 
     Parameters
     ----------
-    query : str
-        The statistic.
-    size : int
-        Number of coordinates released at once.
+    query, size : str, int
+        The statistic, and its number of coordinates.
     adjacency : {"replace-one", "zero-out"}
         Which data sets count as neighbours; the unit of privacy is one row.
-    stated_sensitivity : float
-        Sensitivity of the query, in the norm that the noise needs (l2 for Gaussian,
-        l1 for Laplace).
-    theorem : str
-        Why the sensitivity holds.
+    stated_sensitivity, theorem : float, str
+        Sensitivity that the query states (l2 for Gaussian noise, l1 for Laplace), and
+        why it holds.
     noise : Noise
         Law, scale, grid, sensitivity paid for (rounding included) and price.
-    numerics : str
-        How the noise was made.
-    seeded : bool
-        Whether the noise can be reproduced from a `random_state`.
+    numerics, seeded : str, bool
+        How the noise was made, and whether a `random_state` can reproduce it.
     count : int
         How many such releases, each with fresh noise, were made in a row.
     """
@@ -95,9 +88,7 @@ def _row(release: Release) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class Ledger:
-    """Immutable list of releases made from one data set.
-
-    Ledgers of several analyses of the same people add up with ``+``.
+    """Immutable list of releases; ledgers about the same people add up with ``+``.
 
     Parameters
     ----------
@@ -136,7 +127,7 @@ class Ledger:
         return [(r.noise.epsilon, r.count) for r in self.releases if not r.noise.mu]
 
     def epsilon(self, delta: float = 0.0) -> float:
-        """Return the epsilon at which all releases together are (epsilon, delta)-DP.
+        """Return the epsilon of all releases together, rounded up.
 
         Parameters
         ----------
@@ -146,7 +137,7 @@ class Ledger:
         Returns
         -------
         epsilon : float
-            In nats, rounded up; infinite for Gaussian noise at delta 0.
+            In nats; infinite for Gaussian noise at delta 0.
         """
         return compose_epsilon(self.mu, self._pure(), check_delta(delta))
 
@@ -164,11 +155,11 @@ class Ledger:
                 f"a ledger has one adjacency; got a {release.adjacency!r} release for a "
                 f"{self.adjacency!r} ledger. Fit all estimators with the same adjacency."
             )
-        last = self.releases[-1] if self.releases else None
-        if last is not None and replace(last, count=release.count) == release:
-            again = replace(last, count=last.count + release.count)
-            return replace(self, releases=(*self.releases[:-1], again))
-        return replace(self, releases=(*self.releases, release))
+        before = self.releases
+        if before and replace(before[-1], count=release.count) == release:
+            release = replace(release, count=before[-1].count + release.count)
+            before = before[:-1]
+        return replace(self, releases=(*before, release))
 
     def assume(self, *assumptions: str) -> "Ledger":
         """Return a new ledger that lists further assumptions."""
@@ -182,9 +173,6 @@ class Ledger:
         for release in other.releases:
             total = total.append(release)
         return total
-
-    def __iter__(self) -> Iterator[Release]:
-        return iter(self.releases)
 
     def __len__(self) -> int:
         return len(self.releases)
@@ -204,37 +192,24 @@ class Ledger:
         """Return a pandas DataFrame, one row per kind of release (needs pandas)."""
         import pandas as pd
 
-        records = []
-        for release in self.releases:
-            flat = asdict(release)
-            noise = flat.pop("noise")
-            records.append(flat | {"noise_" + name: value for name, value in noise.items()})
-        return pd.DataFrame.from_records(records)
+        return pd.json_normalize([asdict(release) for release in self.releases], sep="_")
+
+    def _notes(self) -> list[str]:
+        seeded = "seeded noise: whoever knows random_state can remove it"
+        return [seeded] * self.seeded + [f"assumed public: {a}" for a in self.assumptions]
 
     def __repr__(self) -> str:
         n = sum(release.count for release in self.releases)
-        return f"<Ledger: {n} release{'s' * (n != 1)}>"
-
-    def __str__(self) -> str:
-        lines = [repr(self)]
+        lines = [f"Ledger of {n} release{'s' * (n != 1)}"]
         for release in self.releases:
-            lines += [
-                f"  {name:<12}{value}" for name, value in zip(_COLUMNS, _row(release), strict=True)
-            ]
-            lines.append("")
-        if self.seeded:
-            lines.append("  SEEDED NOISE: whoever knows random_state can remove it.")
-        lines += [f"  assumed public: {assumption}" for assumption in self.assumptions]
-        return "\n".join(lines).rstrip()
+            cells = zip(_COLUMNS, _row(release), strict=True)
+            lines += [f"  {name:<12}{value}" for name, value in cells] + [""]
+        return "\n".join(lines + [f"  {note}" for note in self._notes()]).rstrip()
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in _COLUMNS)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(str(v))}</td>" for v in _row(release)) + "</tr>"
-            for release in self.releases
-        )
-        notes = [f"Assumed public: {a}" for a in self.assumptions]
-        if self.seeded:
-            notes.append("Seeded noise: whoever knows random_state can remove it.")
-        items = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><ul>{items}</ul>"
+        def tags(name: str, texts: Any) -> str:
+            return "".join(f"<{name}>{html.escape(str(text))}</{name}>" for text in texts)
+
+        rows = "".join(f"<tr>{tags('td', _row(release))}</tr>" for release in self.releases)
+        head = f"<tr>{tags('th', _COLUMNS)}</tr>"
+        return f"<table>{head}{rows}</table><ul>{tags('li', self._notes())}</ul>"

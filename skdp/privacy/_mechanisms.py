@@ -70,20 +70,16 @@ class Noise:
 
     Parameters
     ----------
-    law : {"gaussian", "laplace"}
-        Distribution of the noise.
-    scale : float
-        Standard deviation (Gaussian) or scale (Laplace) of each coordinate.
+    law, scale : {"gaussian", "laplace"}, float
+        Standard deviation (Gaussian) or scale (Laplace) of every coordinate.
     grid : float
         Step of the public grid that the release lies on, a power of two.
     sensitivity : float
         Sensitivity that is paid for: the query's, plus rounding and float slack.
     bound : float
         The statistic is clamped to [-bound, bound] in every coordinate.
-    mu : float
-        Gaussian-DP parameter of the release (0 for Laplace noise).
-    epsilon : float
-        Pure-DP parameter of the release (0 for Gaussian noise).
+    mu, epsilon : float
+        Price: a Gaussian-DP parameter, or a pure epsilon; the other one is 0.
     """
 
     law: str
@@ -116,35 +112,27 @@ class Query(Protocol):
 class Mechanism(Protocol):
     """A rule that turns a sensitivity into noise at a fixed price."""
 
-    @property
-    def mu(self) -> float:
-        """Gaussian-DP price of one release, 0 if the price is purely epsilon."""
-
-    @property
-    def epsilon(self) -> float:
-        """Pure price of one release, 0 if the price is Gaussian."""
-
     def calibrate(self, sensitivity: Sensitivity, size: int) -> Noise:
-        """Return the noise for a statistic of that sensitivity."""
+        """Return the noise for a statistic of that sensitivity and size."""
 
 
-def _check_scale(stated: float, bound: float, size: int) -> None:
-    if not (0 < stated < math.inf and 0 < bound < math.inf and size >= 1):
+def _calibrate(
+    stated: float, bound: float, price: float, rounding: float
+) -> tuple[float, float, float]:
+    """Return scale, grid and the sensitivity paid for; rounding is its part per grid step."""
+    if not (0 < stated < math.inf and 0 < bound < math.inf and rounding >= 1):
         raise ValueError(
             "a query must state a positive finite sensitivity and bound, and have at least "
-            f"one coordinate; got sensitivity={stated!r}, bound={bound!r}, size={size!r}."
+            f"one coordinate; got sensitivity={stated!r}, bound={bound!r}."
         )
-
-
-def _grid(scale: float, bound: float) -> float:
-    fine = math.ceil(math.log2(scale)) - _GRID_BITS
-    coarse = math.ceil(math.log2(bound)) - _EXACT_BITS
-    exponent = max(fine, coarse)
+    paid = stated * (1 + FLOAT_SLACK)
+    fine = math.ceil(math.log2(paid) - math.log2(price)) - _GRID_BITS
+    exponent = max(fine, math.ceil(math.log2(bound)) - _EXACT_BITS)
     if not -1000 <= exponent <= 900:
-        raise ValueError(
-            "the noise scale leaves the range of floating point; rescale the data or the bounds."
-        )
-    return math.ldexp(1.0, exponent)
+        raise ValueError("the noise leaves the range of floating point; rescale the data.")
+    grid = math.ldexp(1.0, exponent)
+    paid += grid * rounding
+    return paid / price * _UP, grid, paid
 
 
 @dataclass(frozen=True)
@@ -164,20 +152,16 @@ class GaussianMechanism:
     """
 
     mu: float
-    epsilon: float = 0.0
 
     def __post_init__(self) -> None:
-        if not 0 < self.mu < math.inf or self.epsilon != 0:
+        if not 0 < self.mu < math.inf:
             raise ValueError(f"mu must be finite and greater than 0; got {self.mu!r}.")
 
     def calibrate(self, sensitivity: Sensitivity, size: int) -> Noise:
         """Return the noise: sigma = (S + g sqrt(k)) / mu."""
-        _check_scale(sensitivity.l2, sensitivity.bound, size)
-        paid = sensitivity.l2 * (1 + FLOAT_SLACK)
-        grid = _grid(paid / self.mu, sensitivity.bound)
-        paid += grid * math.sqrt(size)
-        scale = paid / self.mu * _UP
-        return Noise("gaussian", scale, grid, paid, sensitivity.bound, paid / scale * _UP, 0.0)
+        bound = sensitivity.bound
+        scale, grid, paid = _calibrate(sensitivity.l2, bound, self.mu, math.sqrt(size))
+        return Noise("gaussian", scale, grid, paid, bound, mu=paid / scale * _UP, epsilon=0.0)
 
 
 @dataclass(frozen=True)
@@ -197,21 +181,15 @@ class LaplaceMechanism:
     """
 
     epsilon: float
-    mu: float = 0.0
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
-        if self.mu != 0:
-            raise ValueError("Laplace noise has a pure price; mu must be 0.")
 
     def calibrate(self, sensitivity: Sensitivity, size: int) -> Noise:
         """Return the noise: scale = (S + g k) / epsilon."""
-        _check_scale(sensitivity.l1, sensitivity.bound, size)
-        paid = sensitivity.l1 * (1 + FLOAT_SLACK)
-        grid = _grid(paid / self.epsilon, sensitivity.bound)
-        paid += grid * size
-        scale = paid / self.epsilon * _UP
-        return Noise("laplace", scale, grid, paid, sensitivity.bound, 0.0, self.epsilon)
+        bound = sensitivity.bound
+        scale, grid, paid = _calibrate(sensitivity.l1, bound, self.epsilon, size)
+        return Noise("laplace", scale, grid, paid, bound, mu=0.0, epsilon=self.epsilon)
 
 
 _SAMPLERS = {"gaussian": rounded_gaussian, "laplace": rounded_laplace}
@@ -229,23 +207,8 @@ def align(values: Values, noise: Noise) -> Values:
 
 
 def add_noise(values: Values, noise: Noise, bits: Bits) -> Values:
-    """Return the released statistic: the one place where noise is added.
-
-    Parameters
-    ----------
-    values : ndarray of shape (k,)
-        The exact statistic.
-    noise : Noise
-        What the mechanism calibrated.
-    bits : Bits
-        Source of randomness.
-
-    Returns
-    -------
-    released : ndarray of shape (k,)
-        Multiples of ``noise.grid``.
-    """
+    """Return the released statistic, multiples of the grid: noise is added only here."""
     steps = align(values, noise).astype(np.int64)
     steps += _SAMPLERS[noise.law](noise.scale / noise.grid, len(steps), bits)
-    released: Values = steps * noise.grid
+    released: Values = np.multiply(steps, noise.grid, dtype=np.float64)
     return released

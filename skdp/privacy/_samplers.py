@@ -17,12 +17,17 @@ on events of probability below 2^-19.
 
 `ndtri` is accurate to 2.5e-15 (tested against the decimal tail, not proved);
 the margin allows 100 times that.
+
+The samplers for one-off draws use rational arithmetic only.
+
+.. [1] C. Canonne, G. Kamath and T. Steinke, "The discrete Gaussian for differential
+   privacy", NeurIPS 2020.
 """
 
+import math
 from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,32 +36,23 @@ from scipy.special import ndtri
 from skdp.privacy._bits import Bits
 
 Integers = NDArray[np.int64]
+Quantile = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+Tail = Callable[[Decimal], Decimal]
 
 # Words with fewer significant bits than this leave the fast path: their value u
 # is too coarse for the float error bound below.
 _FEW_BITS = 2**43
-# Bound on |float quantile - quantile of any u in the interval|, in units of the
-# standard deviation (Gaussian) or of the scale (Laplace). Sum of the interval's
-# own width at u = _FEW_BITS * 2^-63 (1.2e-13 for both laws) and of 100 times the
-# measured error of the float functions.
+# Bound on |float quantile - quantile of any u in the interval|, in units of the scale:
+# the interval's own width at u = _FEW_BITS * 2^-63 (at most 1.2e-13), and 100 times
+# the measured error of the float functions.
 _QUANTILE_ERROR = 4e-13
 _DIGITS = 100
 _BATCH = 1 << 16
-
-
-@cache
-def _two_pi() -> Decimal:
-    """Return 2*pi to the working precision (Machin's formula)."""
-    with localcontext(Context(prec=_DIGITS + 10)):
-
-        def arctan_inverse(x: int) -> Decimal:
-            total, power, k = Decimal(0), Decimal(1) / x, 0
-            while power > Decimal(10) ** -(_DIGITS + 9):
-                total += (-power if k % 2 else power) / (2 * k + 1)
-                power, k = power / (x * x), k + 1
-            return total
-
-        return 8 * (4 * arctan_inverse(5) - arctan_inverse(239))
+# 2 pi to 118 digits
+_TWO_PI = Decimal(
+    "6.2831853071795864769252867665590057683943387987502116419498"
+    "89184615632812572417997256069650684234135964296173026564613"
+)
 
 
 def _gaussian_tail(t: Decimal) -> Decimal:
@@ -67,7 +63,7 @@ def _gaussian_tail(t: Decimal) -> Decimal:
         k += 2
         term = term * t * t / k
         total += term
-    return Decimal("0.5") - total * (-t * t / 2).exp() / _two_pi().sqrt()
+    return Decimal("0.5") - total * (-t * t / 2).exp() / _TWO_PI.sqrt()
 
 
 def _laplace_tail(t: Decimal) -> Decimal:
@@ -75,19 +71,11 @@ def _laplace_tail(t: Decimal) -> Decimal:
     return (-t).exp()
 
 
-def _resolve(
-    word: int,
-    unit_bits: int,
-    scale: float,
-    guess: int,
-    tail: Callable[[Decimal], Decimal],
-    bits: Bits,
-) -> int:
-    """Decide one magnitude exactly.
+def _resolve(word: int, width: int, scale: float, guess: int, tail: Tail, bits: Bits) -> int:
+    """Return the r with tail((r + 1/2)/scale) < u < tail((r - 1/2)/scale), exactly.
 
-    The magnitude is the integer r with tail((r + 1/2)/scale) < u <
-    tail((r - 1/2)/scale), u being the real number whose first bits are `word`
-    (u = word * 2^-unit_bits up to the next bit).
+    u is the real number whose first `width` bits are `word`; further bits are drawn
+    until no rounding boundary is left in its interval.
     """
     with localcontext(Context(prec=_DIGITS, Emin=-(10**6), Emax=10**6)):
         s = Decimal(scale)
@@ -95,11 +83,10 @@ def _resolve(
         def boundary(r: int) -> Decimal:
             return tail((Decimal(r) + Decimal("0.5")) / s)
 
-        width = unit_bits
+        r = guess
         while True:
             unit = Decimal(2) ** -width
             low, high = word * unit, (word + 1) * unit
-            r = guess
             while r > 0 and low >= boundary(r - 1):
                 r -= 1
             while high <= boundary(r):
@@ -109,16 +96,10 @@ def _resolve(
                 return r
             word = (word << 64) | int(bits.words(1)[0])
             width += 64
-            guess = r
 
 
 def _refine(
-    size: int,
-    scale: float,
-    quantile: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-    tail: Callable[[Decimal], Decimal],
-    unit_bits: int,
-    bits: Bits,
+    size: int, scale: float, quantile: Quantile, tail: Tail, width: int, bits: Bits
 ) -> Integers:
     """Draw `size` signed integers by interval refinement."""
     if not (np.isfinite(scale) and 0 < scale <= 2**40):
@@ -130,7 +111,7 @@ def _refine(
         magnitude = words >> np.uint64(1)
         u = magnitude.astype(np.float64)
         u += 0.5
-        u *= 2.0**-unit_bits
+        u *= 2.0**-width
         x = quantile(u)
         x *= scale
         r = np.rint(x)
@@ -141,9 +122,9 @@ def _refine(
         for i in undecided:
             # one more word first, so that a start from very few bits is a good one
             word = (int(magnitude[i]) << 64) | int(bits.words(1)[0])
-            near = np.array([(word + 0.5) * 2.0 ** -(unit_bits + 64)])
+            near = np.array([(word + 0.5) * 2.0 ** -(width + 64)])
             guess = int(np.rint(scale * quantile(near)[0]))
-            part[i] = _resolve(word, unit_bits + 64, scale, guess, tail, bits)
+            part[i] = _resolve(word, width + 64, scale, guess, tail, bits)
         negative = (words & np.uint64(1)).astype(np.int64)
         part ^= -negative
         part += negative
@@ -151,76 +132,14 @@ def _refine(
     return out
 
 
-def _normal_quantile(u: NDArray[np.float64]) -> NDArray[np.float64]:
-    x: NDArray[np.float64] = ndtri(u)
-    return np.negative(x, out=x)
-
-
-def _exponential_quantile(u: NDArray[np.float64]) -> NDArray[np.float64]:
-    x: NDArray[np.float64] = np.log(u)
-    return np.negative(x, out=x)
-
-
 def rounded_gaussian(scale: float, size: int, bits: Bits) -> Integers:
-    """Draw rint(scale * N(0, 1)) exactly.
-
-    Parameters
-    ----------
-    scale : float
-        Standard deviation in grid steps, in (0, 2**40].
-    size : int
-        Number of independent draws.
-    bits : Bits
-        Source of randomness.
-
-    Returns
-    -------
-    noise : ndarray of shape (size,), dtype int64
-        The draws.
-
-    Raises
-    ------
-    ValueError
-        If `scale` is out of range.
-
-    Examples
-    --------
-    >>> from skdp.privacy._bits import SeededBits
-    >>> rounded_gaussian(10.0, 4, SeededBits(0)).dtype
-    dtype('int64')
-    """
-    return _refine(size, scale, _normal_quantile, _gaussian_tail, 64, bits)
+    """Draw rint(scale * N(0, 1)) exactly, `size` times; scale in (0, 2**40] grid steps."""
+    return _refine(size, scale, lambda u: -ndtri(u), _gaussian_tail, 64, bits)
 
 
 def rounded_laplace(scale: float, size: int, bits: Bits) -> Integers:
-    """Draw rint(scale * Laplace(1)) exactly.
-
-    Parameters
-    ----------
-    scale : float
-        Laplace scale in grid steps, in (0, 2**40].
-    size : int
-        Number of independent draws.
-    bits : Bits
-        Source of randomness.
-
-    Returns
-    -------
-    noise : ndarray of shape (size,), dtype int64
-        The draws.
-
-    Raises
-    ------
-    ValueError
-        If `scale` is out of range.
-
-    Examples
-    --------
-    >>> from skdp.privacy._bits import SeededBits
-    >>> rounded_laplace(10.0, 4, SeededBits(0)).dtype
-    dtype('int64')
-    """
-    return _refine(size, scale, _exponential_quantile, _laplace_tail, 63, bits)
+    """Draw rint(scale * Laplace(1)) exactly, `size` times; scale in (0, 2**40] grid steps."""
+    return _refine(size, scale, lambda u: -np.log(u), _laplace_tail, 63, bits)
 
 
 def uniform_below(n: int, bits: Bits) -> int:
@@ -242,10 +161,7 @@ def bernoulli(p: Fraction, bits: Bits) -> bool:
 
 
 def bernoulli_exp(x: Fraction | int, bits: Bits) -> bool:
-    """Draw True with probability exp(-x) exactly, for a rational x >= 0.
-
-    Canonne, Kamath and Steinke (2020), Algorithm 1.
-    """
+    """Draw True with probability exp(-x) exactly, for a rational x >= 0 [1]_, Alg. 1."""
     x = Fraction(x)
     if x < 0:
         raise ValueError(f"x must be non-negative; got {x}.")
@@ -260,10 +176,7 @@ def bernoulli_exp(x: Fraction | int, bits: Bits) -> bool:
 
 
 def discrete_laplace(scale: Fraction | int, bits: Bits) -> int:
-    """Draw an integer z with probability proportional to exp(-|z| / scale), exactly.
-
-    Canonne, Kamath and Steinke (2020), Algorithm 2.
-    """
+    """Draw an integer with probability proportional to exp(-|z|/scale) [1]_, Alg. 2."""
     scale = Fraction(scale)
     if scale <= 0:
         raise ValueError(f"scale must be positive; got {scale}.")
@@ -277,29 +190,19 @@ def discrete_laplace(scale: Fraction | int, bits: Bits) -> int:
             v += 1
         z = (u + t * v) // s
         negative = bool(uniform_below(2, bits))
-        if negative and z == 0:
-            continue
-        return -z if negative else z
+        if not (negative and z == 0):
+            return -z if negative else z
 
 
 def discrete_gaussian(variance: Fraction | int, bits: Bits) -> int:
-    """Draw an integer z with probability proportional to exp(-z^2 / (2 variance)), exactly.
-
-    Canonne, Kamath and Steinke (2020), Algorithm 3.
-    """
+    """Draw an integer with probability proportional to exp(-z^2/(2 variance)) [1]_, Alg. 3."""
     variance = Fraction(variance)
     if variance <= 0:
         raise ValueError(f"variance must be positive; got {variance}.")
     # any integer t works; floor(sigma) + 1 accepts most proposals
-    t = _isqrt(variance) + 1
+    t = math.isqrt(math.floor(variance)) + 1
     while True:
         z = discrete_laplace(t, bits)
         gap = (abs(z) - variance / t) ** 2 / (2 * variance)
         if bernoulli_exp(gap, bits):
             return z
-
-
-def _isqrt(x: Fraction) -> int:
-    from math import isqrt
-
-    return isqrt(x.numerator // x.denominator)

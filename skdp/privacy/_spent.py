@@ -22,8 +22,8 @@ class PrivacySpent:
     ledger : Ledger
         All releases.
     not_covered : tuple of str
-        Fitted parts that learned from data without a ledger. If this is not empty
-        the total is not a guarantee about the whole.
+        Fitted parts that learned from data without a ledger: if there are any, the
+        total is not a guarantee about the whole.
     """
 
     epsilon: float
@@ -44,20 +44,13 @@ class PrivacySpent:
 
 
 def _parts(estimator: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """Yield (name, estimator) for the fitted leaves of a pipeline."""
-    steps = getattr(estimator, "steps", None)
-    if steps is None:
+    """Yield (name, estimator) for the leaves of a pipeline."""
+    if not hasattr(estimator, "steps"):
         yield name, estimator
         return
-    for step_name, step in steps:
+    for step_name, step in estimator.steps:
         if step is not None and step != "passthrough":
             yield from _parts(step, f"step {step_name!r}")
-
-
-def _learns(estimator: Any) -> bool:
-    """Tell whether an estimator's fit learns from data, by its scikit-learn tags."""
-    tags = getattr(estimator, "__sklearn_tags__", None)
-    return tags is None or bool(tags().requires_fit)
 
 
 def privacy_spent(*estimators: Any, delta: float | None = None) -> PrivacySpent:
@@ -99,11 +92,12 @@ def privacy_spent(*estimators: Any, delta: float | None = None) -> PrivacySpent:
     ledger, deltas, not_covered = Ledger(), [], []
     for estimator in estimators:
         for name, part in _parts(estimator, type(estimator).__name__):
+            tags = getattr(part, "__sklearn_tags__", None)
             if hasattr(part, "ledger_"):
                 ledger += part.ledger_
                 deltas.append(part.privacy_spent_[1])
-            elif not _learns(part):
-                continue
+            elif tags is not None and not tags().requires_fit:
+                continue  # it learns nothing from data
             elif part is estimator:
                 raise TypeError(
                     f"{name} has no ledger_: it is not fitted, or it is not an estimator whose "
@@ -111,6 +105,5 @@ def privacy_spent(*estimators: Any, delta: float | None = None) -> PrivacySpent:
                 )
             else:
                 not_covered.append(name)
-    total_delta = math.fsum(deltas) if delta is None else check_delta(delta)
-    epsilon = ledger.epsilon(total_delta)
-    return PrivacySpent(epsilon, total_delta, ledger, tuple(not_covered))
+    total = math.fsum(deltas) if delta is None else check_delta(delta)
+    return PrivacySpent(ledger.epsilon(total), total, ledger, tuple(not_covered))
