@@ -79,13 +79,11 @@ def make_bits(random_state: Any, purpose: str = "") -> Bits:
         return SystemBits()
     if isinstance(random_state, np.random.RandomState | np.random.Generator):
         seed = int.from_bytes(random_state.bytes(16), "little")
-    elif isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
-        seed = int(random_state)
-        if seed < 0:
-            raise ValueError(f"random_state must be a non-negative integer; got {seed}.")
-    else:
+    elif isinstance(random_state, bool) or not isinstance(random_state, int | np.integer):
         kind = type(random_state).__name__
-        raise ValueError(
-            f"random_state must be None, a non-negative int, RandomState or Generator; got a {kind}."
-        )
+        raise ValueError(f"random_state must be None, an int or a generator; got a {kind}.")
+    else:
+        seed = int(random_state)
+    if seed < 0:
+        raise ValueError(f"random_state must not be negative; got {seed}.")
     return SeededBits(seed, purpose)

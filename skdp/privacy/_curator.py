@@ -29,9 +29,8 @@ class Curator:
         The budget, in nats and as a probability. Checked here again whatever the
         caller checked.
     adjacency : {"replace-one", "zero-out"}
-        "replace-one": neighbours differ in one row, and the number of rows is public.
-        "zero-out": one row is replaced by a null row that contributes nothing; the
-        number of rows is public as well.
+        Neighbours differ in one row ("replace-one"), or one row is replaced by a null row
+        that contributes nothing ("zero-out"). The number of rows is public in both.
     random_state, purpose : None, int, RandomState or Generator, and str
         None draws noise from the operating system; the purpose keeps the seeded streams
         of different estimators apart.
@@ -59,8 +58,6 @@ class Curator:
         self._epsilon, self._delta = check_epsilon(epsilon), check_delta(delta)
         if adjacency not in ADJACENCIES:
             raise ValueError(f"adjacency must be one of {ADJACENCIES}; got {adjacency!r}.")
-        if n_rows < 1:
-            raise ValueError(f"there must be at least 1 row; got {n_rows}.")
         self._adjacency, self._n_rows = adjacency, int(n_rows)
         self._bits = make_bits(random_state, purpose)
         self.__admit: Callable[[], Any] | None = admit

@@ -184,10 +184,6 @@ class Ledger:
 
         return dp_accounting.ComposedDpEvent([release.dp_event for release in self.releases])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the ledger as nested built-in types, for JSON."""
-        return asdict(self)
-
     def to_frame(self) -> Any:
         """Return a pandas DataFrame, one row per kind of release (needs pandas)."""
         import pandas as pd

@@ -99,10 +99,7 @@ def privacy_spent(*estimators: Any, delta: float | None = None) -> PrivacySpent:
             elif tags is not None and not tags().requires_fit:
                 continue  # it learns nothing from data
             elif part is estimator:
-                raise TypeError(
-                    f"{name} has no ledger_: it is not fitted, or it is not an estimator whose "
-                    "spending skdp can account for."
-                )
+                raise TypeError(f"{name} has no ledger_: it is not fitted, or keeps none.")
             else:
                 not_covered.append(name)
     total = math.fsum(deltas) if delta is None else check_delta(delta)
