@@ -59,7 +59,7 @@ def row_norms(X):
 
 
 def _is_awkward(values):
-    magnitude = np.abs(values)
+    magnitude = np.abs(values.astype(np.float64, copy=False))
     largest = magnitude.max(initial=0.0)
     small = magnitude < _TINY
     return not largest <= _HUGE or np.count_nonzero(small) > np.count_nonzero(magnitude == 0)
@@ -108,7 +108,7 @@ def tame(X):
         if not any(_is_awkward(X.data[i : i + _SLICE]) for i in range(0, X.nnz, _SLICE)):
             return X, None
         row_of = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-        data, broken = _tame_values(X.data.copy(), row_of, X.shape[0])
+        data, broken = _tame_values(X.data.astype(np.float64), row_of, X.shape[0])
         return type(X)((data, X.indices, X.indptr), shape=X.shape), broken
     step = max(1, _SLICE // X.shape[1])
     starts = range(0, X.shape[0], step)

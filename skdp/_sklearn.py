@@ -17,8 +17,7 @@ from sklearn.utils.validation import validate_data
 __all__ = [
     "Interval",
     "LinearClassifierMixin",
-    "POSITIVE_OR_NONE",
-    "POSITIVE_REAL",
+    "SCALE_OR_NONE",
     "SHARED_CONSTRAINTS",
     "StrOptions",
     "effective_n_threads",
@@ -26,12 +25,12 @@ __all__ = [
     "validate_private_data",
 ]
 
-POSITIVE_REAL = [Interval(Real, 0, None, closed="neither")]
-POSITIVE_OR_NONE = [*POSITIVE_REAL, None]
+#: a positive scale whose squares stay inside floating point
+SCALE_OR_NONE = [Interval(Real, 1e-50, 1e50, closed="both"), None]
 
 #: constraints of the parameters that all private estimators share
 SHARED_CONSTRAINTS = {
-    "epsilon": POSITIVE_REAL,
+    "epsilon": [Interval(Real, 0, None, closed="neither")],
     "delta": [Interval(Real, 0, 1, closed="left")],
     "adjacency": [StrOptions({"replace-one", "zero-out"})],
     "data_norm": [Interval(Real, 1e-100, 1e100, closed="both")],

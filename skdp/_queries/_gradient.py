@@ -18,8 +18,8 @@ class ClippedGradient:
 
     Parameters
     ----------
-    coef : ndarray of shape (n_features + 1,) or (n_outputs, n_features + 1)
-        Where the gradient is taken; the intercept comes last.
+    coef : ndarray of shape (n_coefs,) or (n_outputs, n_coefs)
+        Where the gradient is taken; the intercept, if there is one, comes last.
     loss : LogisticLoss or SoftmaxLoss
         Pointwise loss.
     clip : float

@@ -10,7 +10,10 @@ from skdp._queries._sums import SPARSE_CHUNK_ROWS, dense_chunk_rows
 
 
 class LinearChunk:
-    """Consecutive rows (f_i x_i, intercept), f_i bringing x_i into the unit ball."""
+    """Consecutive rows (f_i x_i, intercept), f_i bringing x_i into the unit ball.
+
+    Without an intercept the last coordinate is absent.
+    """
 
     __slots__ = ("X", "factor", "intercept", "norm", "target")
 
@@ -24,8 +27,9 @@ class LinearChunk:
         return self.X if self.X.dtype == np.float64 else self.X.astype(np.float64)
 
     def predict(self, coef):
-        """Return rows @ coef.T for coef of shape (d + 1,) or (n_outputs, d + 1)."""
-        z = self._float64() @ coef[..., :-1].T
+        """Return rows @ coef.T for coef of shape (size,) or (n_outputs, size)."""
+        body = coef[..., :-1] if self.intercept else coef
+        z = self._float64() @ body.T
         z *= self.factor if z.ndim == 1 else self.factor[:, None]
         if self.intercept:
             z += self.intercept * coef[..., -1]
@@ -36,11 +40,10 @@ class LinearChunk:
         last = self.intercept * residual.sum(axis=0)
         residual *= self.factor if residual.ndim == 1 else self.factor[:, None]
         X = self._float64()
-        if residual.ndim == 1:
-            body = X.T @ residual if sparse.issparse(X) else residual @ X
-            return np.append(body, last)
         body = (X.T @ residual).T if sparse.issparse(X) else residual.T @ X
-        return np.column_stack([body, last]).ravel()
+        if self.intercept:
+            body = np.concatenate([body, last[..., None]], axis=-1)
+        return body.ravel()
 
 
 class LinearRows:
@@ -57,7 +60,7 @@ class LinearRows:
     ball : L2Ball
         Rows are clipped into it and divided by its radius.
     intercept : float
-        Constant appended to every row, 0 for no intercept.
+        Constant appended to every row; 0 appends nothing.
     n_threads : int, default=1
         Threads for the sums.
     """
@@ -81,7 +84,9 @@ class LinearRows:
             factor = ball.factors(norm)
             norm *= factor
             np.hypot(norm, intercept, out=norm)
-            # a gradient's limit is clip / norm: an infinite norm leaves nothing
+            # a residual's limit is clip / norm: no limit on a row of zeros, whose
+            # gradient is zero, and nothing left of a null row
+            np.maximum(norm, 1e-100, out=norm)
             norm[null[rows]] = np.inf
             self.chunks.append(LinearChunk(part, factor, norm, target[rows], intercept))
 

@@ -91,7 +91,7 @@ class RowSum:
         """Return the sum of a chunk's rows."""
         if isinstance(chunk, BoxChunk):
             return chunk.total()
-        return chunk.combine(np.isfinite(chunk.norm).astype(np.float64))[:-1]
+        return chunk.combine(np.isfinite(chunk.norm).astype(np.float64))
 
     def evaluate(self, rows):
         """Return the sum over all rows, an array of shape (n_features,)."""

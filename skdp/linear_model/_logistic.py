@@ -12,7 +12,7 @@ from skdp._domains import L2Ball
 from skdp._losses import LogisticLoss, SoftmaxLoss
 from skdp._queries import ClippedGradient, LinearRows
 from skdp._sklearn import (
-    POSITIVE_OR_NONE,
+    SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
     Interval,
     LinearClassifierMixin,
@@ -27,7 +27,124 @@ from skdp.privacy import Curator, GaussianMechanism, gdp_mu
 
 
 class DPLogisticRegression(LinearClassifierMixin, BaseEstimator):
-    """Differentially private logistic regression, binary and multinomial."""
+    """Differentially private logistic regression, binary and multinomial.
+
+    Minimises ``C * sum_i log-loss(y_i, x_i coef + intercept) + |coef|^2 / 2`` by clipped
+    gradient steps, each of which is released with Gaussian noise.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget in nats, greater than 0 and finite.
+    delta : float, default=1e-6
+        Privacy budget, in (0, 1). Choose it well below 1 / n_samples.
+    mechanism : {"gradient"}, default="gradient"
+        What is released: the clipped gradient of the loss, summed over all rows, once a
+        step.
+    solver : {"accelerated", "gd"}, default="accelerated"
+        "accelerated" extrapolates (Nesterov), "gd" is plain gradient descent. Both
+        average the second half of their iterates.
+    adjacency : {"replace-one", "zero-out"}, default="replace-one"
+        Which data sets the claim cannot tell apart: those that differ in one row
+        ("replace-one"), or in one row that is replaced by a null row which contributes
+        nothing ("zero-out", half the noise). The number of rows is public in both.
+    data_norm : float, default=1.0
+        Public bound on the Euclidean norm of a row, in [1e-100, 1e100]. Longer rows are
+        scaled down to it, in `fit` only. It must not be computed from private data.
+    classes : array-like of shape (n_classes,), default=None
+        Public label set. Rows with another label contribute nothing; a class without
+        rows is allowed. None reads the set from `y`, and the ledger says so.
+    C : float, default=1.0
+        Inverse strength of the penalty, as in scikit-learn; ``np.inf`` for none. The
+        intercept is not penalised.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept. It is inside the guarantee: rows are clipped
+        together with the constant feature.
+    intercept_scaling : float, default=None
+        Constant feature that carries the intercept, in units of `data_norm`. A small one
+        takes less of a row's clipped gradient. None chooses it, see Notes.
+    coef_bound : float, default=None
+        Radius of the ball that the coefficients stay in, where the intercept counts as
+        ``intercept_ / (intercept_scaling * data_norm)``. None for no constraint.
+    clipping_norm : float, default=None
+        Bound on the norm of one row's gradient, for rows in units of `data_norm`. None
+        chooses it, see Notes.
+    step_size : float, default=None
+        Step along the gradient of the mean loss, for rows in units of `data_norm`. None
+        chooses it, see Notes.
+    max_iter : int, default=None
+        Number of steps; all of them are made, none depends on the data. None chooses
+        it, see Notes.
+    random_state : int, RandomState instance or None, default=None
+        None draws the noise from the operating system. A seed makes the noise
+        reproducible, voids the guarantee towards whoever knows it, and warns.
+    verbose : int, default=0
+        1 prints the plan before the first step: public numbers only.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Coefficients.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercepts.
+    classes_ : ndarray of shape (n_classes,)
+        Label set.
+    n_iter_ : int
+        Number of steps, a public number.
+    ledger_ : Ledger
+        What was released, at what price.
+    privacy_spent_ : tuple of (float, float)
+        The (epsilon, delta) spent; never more than granted.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, if X had string names.
+
+    See Also
+    --------
+    DPMean : Private mean.
+    privacy_spent : Add up several fits.
+    sklearn.linear_model.LogisticRegression : Without privacy.
+
+    Notes
+    -----
+    Privacy. One row is protected, at (epsilon, delta) and the chosen adjacency. Public:
+    the parameters, the number of rows, the number and names of features, and the label
+    set. The gradient of a row, intercept included, is clipped to norm c, so that the sum
+    moves by at most c (zero-out) or 2c (replace-one); T releases with noise of standard
+    deviation ``sensitivity * sqrt(T) / mu`` are exactly mu-Gaussian-DP together [2]_, and
+    mu is the largest that implies (epsilon, delta) [3]_. Several classes share one
+    clipped gradient and one budget. Not covered: timing, exceptions on malformed input,
+    `score` on private data, and the choice of parameters by looking at private data.
+
+    Steps, step size, clipping and intercept feature are chosen from the number of rows,
+    of features and of classes, from mu and the adjacency: see
+    ``skdp/_solvers/gradient_plan.py`` and the table in the user guide.
+
+    References
+    ----------
+    .. [1] R. Bassily, A. Smith and A. Thakurta, "Private empirical risk minimization:
+       efficient algorithms and tight error bounds", FOCS 2014, Algorithm 1.
+    .. [2] J. Dong, A. Roth and W. J. Su, "Gaussian differential privacy", JRSS B, 2022,
+       Corollary 2.
+    .. [3] B. Balle and Y.-X. Wang, "Improving the Gaussian mechanism for differential
+       privacy", ICML 2018, Theorem 8.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from skdp import BoundedScaler, DPLogisticRegression
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = make_pipeline(
+    ...     BoundedScaler(bounds=(0, 16), feature_range=(0, 1)),
+    ...     DPLogisticRegression(epsilon=4.0, data_norm=4.0, classes=range(10), random_state=0),
+    ... )
+    >>> model.fit(X, y).score(X, y) > 0.85
+    True
+    >>> model[-1].privacy_spent_[0] <= 4.0
+    True
+    """
 
     _parameter_constraints = {
         **SHARED_CONSTRAINTS,
@@ -36,10 +153,10 @@ class DPLogisticRegression(LinearClassifierMixin, BaseEstimator):
         "classes": ["array-like", None],
         "C": [Interval(Real, 0, None, closed="right")],
         "fit_intercept": ["boolean"],
-        "intercept_scaling": POSITIVE_OR_NONE,
-        "coef_bound": POSITIVE_OR_NONE,
-        "clipping_norm": POSITIVE_OR_NONE,
-        "step_size": POSITIVE_OR_NONE,
+        "intercept_scaling": SCALE_OR_NONE,
+        "coef_bound": SCALE_OR_NONE,
+        "clipping_norm": SCALE_OR_NONE,
+        "step_size": SCALE_OR_NONE,
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
     }
 
@@ -95,6 +212,12 @@ class DPLogisticRegression(LinearClassifierMixin, BaseEstimator):
         -------
         self : DPLogisticRegression
             Fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are unusable. The message names no data value,
+            but that it was raised may depend on the data.
         """
         mu = gdp_mu(self.epsilon, self.delta)
         ball = L2Ball(self.data_norm)
@@ -104,6 +227,8 @@ class DPLogisticRegression(LinearClassifierMixin, BaseEstimator):
         intercept = (self.intercept_scaling or 1.0) if self.fit_intercept else 0.0
         n_rows, n_features = X.shape
         plan = self._plan(n_rows, n_features, loss, mu, intercept)
+        if self.verbose:
+            print(f"[{type(self).__name__}] {plan}")
         curator = Curator(
             lambda: LinearRows(
                 X, loss.encode(codes), outside, ball, intercept, effective_n_threads()
@@ -122,12 +247,12 @@ class DPLogisticRegression(LinearClassifierMixin, BaseEstimator):
             released = curator.release(ClippedGradient(coef, loss, plan.clip), mechanism)
             return released.reshape(coef.shape) / n_rows
 
-        shape = (n_features + 1,) if len(classes) == 2 else (len(classes), n_features + 1)
-        coef = GRADIENT_SOLVERS[self.solver](gradient, shape, plan)
-        coef = np.atleast_2d(coef)
+        n_coefs = n_features + self.fit_intercept
+        shape = (n_coefs,) if len(classes) == 2 else (len(classes), n_coefs)
+        coef = np.atleast_2d(GRADIENT_SOLVERS[self.solver](gradient, shape, plan))
         self.classes_ = classes
-        self.coef_ = coef[:, :-1] / self.data_norm
-        self.intercept_ = coef[:, -1] * intercept
+        self.coef_ = coef[:, :n_features] / self.data_norm
+        self.intercept_ = intercept * coef[:, -1] if intercept else np.zeros(len(coef))
         self.n_iter_ = plan.n_steps
         self.ledger_ = curator.ledger
         self.privacy_spent_ = (curator.ledger.epsilon(self.delta), self.delta)

@@ -56,12 +56,10 @@ class NormClipper(RowwiseTransformer):
 
     def _transform(self, X):
         norm = self._constants(X.shape[1])
-        format_ = X.format if sparse.issparse(X) else None
-        tamed, _ = tame(X.tocsr() if format_ else X)
-        factor = norm / np.maximum(row_norms(tamed), norm)
-        if format_:
-            tamed = type(X.tocsr())(tamed)
-            clipped = tamed.copy()
-            clipped.data *= np.repeat(factor, np.diff(tamed.indptr)).astype(X.dtype)
-            return clipped.asformat(format_)
-        return (tamed * factor[:, None]).astype(X.dtype, copy=False)
+        rows, _ = tame(X.tocsr() if sparse.issparse(X) else X)
+        factor = norm / np.maximum(row_norms(rows), norm)
+        if not sparse.issparse(X):
+            return (rows * factor[:, None]).astype(X.dtype, copy=False)
+        data = rows.data * np.repeat(factor, np.diff(rows.indptr))
+        parts = (data.astype(X.dtype), rows.indices, rows.indptr)
+        return type(X.tocsr())(parts, shape=X.shape, copy=True).asformat(X.format)

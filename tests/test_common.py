@@ -1,0 +1,140 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""scikit-learn's conformance checks over a grid of configurations, with nothing skipped."""
+
+import inspect
+import os
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import SkipTestWarning
+from sklearn.utils import estimator_checks as checks
+from sklearn.utils._testing import set_random_state
+from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
+
+import skdp
+from skdp import BoundedScaler, DPLogisticRegression, DPMean, NormClipper
+
+CLASSIFIERS = [
+    DPLogisticRegression(),
+    DPLogisticRegression(solver="gd"),
+    DPLogisticRegression(adjacency="zero-out"),
+    DPLogisticRegression(solver="gd", adjacency="zero-out", fit_intercept=False, C=10.0),
+    DPLogisticRegression(epsilon=8.0, coef_bound=100.0, verbose=1),
+]
+LOCATIONS = [
+    DPMean(),
+    DPMean(mechanism="laplace", adjacency="zero-out"),
+    DPMean(bounds=(-10.0, 10.0)),
+    DPMean(bounds=(-10.0, 10.0), mechanism="laplace"),
+]
+TRANSFORMERS = [
+    NormClipper(),
+    NormClipper(norm=10.0),
+    BoundedScaler(),
+    BoundedScaler(bounds=(0.0, 5.0), feature_range=(0.0, 1.0)),
+]
+ALL = CLASSIFIERS + LOCATIONS + TRANSFORMERS
+
+# Checks that scikit-learn yields only to its own estimators.
+FOR_ALL = [
+    checks.check_param_validation,
+    checks.check_dataframe_column_names_consistency,
+    checks.check_inplace_ensure_writeable,
+]
+FOR_TRANSFORMERS = [
+    checks.check_set_output_transform,
+    checks.check_set_output_transform_pandas,
+    checks.check_set_output_transform_polars,
+    checks.check_global_output_transform_pandas,
+    checks.check_global_set_output_transform_polars,
+    checks.check_get_feature_names_out_error,
+    checks.check_transformer_get_feature_names_out,
+    checks.check_transformer_get_feature_names_out_pandas,
+]
+
+
+def _name(value):
+    return str(value).replace("\n", "") if not callable(value) else value.__name__
+
+
+def test_the_grid_covers_every_public_estimator():
+    public = {
+        obj
+        for name in skdp.__all__
+        if inspect.isclass(obj := getattr(skdp, name)) and hasattr(obj, "fit")
+    }
+    assert public == {type(estimator) for estimator in ALL}
+
+
+@parametrize_with_checks(ALL)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("check", FOR_ALL, ids=_name)
+@pytest.mark.parametrize("estimator", ALL, ids=_name)
+def test_checks_that_scikit_learn_keeps_to_itself(estimator, check):
+    check(type(estimator).__name__, clone(estimator))
+
+
+# the checks fit on a data frame and then transform its bare array
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+@pytest.mark.parametrize("check", FOR_TRANSFORMERS, ids=_name)
+@pytest.mark.parametrize("estimator", TRANSFORMERS, ids=_name)
+def test_transformer_checks_that_scikit_learn_keeps_to_itself(estimator, check):
+    check(type(estimator).__name__, clone(estimator))
+
+
+@pytest.mark.parametrize("estimator", [CLASSIFIERS[0], LOCATIONS[0], TRANSFORMERS[0]], ids=_name)
+def test_no_check_is_skipped(estimator):
+    assert os.environ["SCIPY_ARRAY_API"] == "1"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SkipTestWarning)
+        results = check_estimator(clone(estimator), on_skip=None, on_fail=None)
+    assert {result["status"] for result in results} == {"passed"}
+
+
+@pytest.mark.parametrize("estimator", ALL, ids=_name)
+def test_no_tag_excuses_the_estimator(estimator):
+    tags = estimator.__sklearn_tags__()
+    assert not tags.non_deterministic
+    assert not tags.no_validation
+    assert not tags._skip_test
+    if is_classifier(estimator):
+        assert not tags.classifier_tags.poor_score
+
+
+def _training_check_data(n_classes):
+    """Return the data of scikit-learn's check_classifiers_train."""
+    from sklearn.datasets import make_blobs
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.utils import shuffle
+
+    X, y = make_blobs(n_samples=300, random_state=0)
+    X, y = shuffle(X, y, random_state=7)
+    X = StandardScaler().fit_transform(X)
+    return (X, y) if n_classes == 3 else (X[y != 2], y[y != 2])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_default_passes_the_training_check_for_almost_every_seed(n_classes):
+    # the check itself looks at one seed; it must not be passed by luck
+    X, y = _training_check_data(n_classes)
+    model = DPLogisticRegression()
+    passed = 0
+    for seed in range(300):
+        set_random_state(model, seed)
+        passed += model.fit(X, y).score(X, y) > 0.83
+    assert passed >= 297
+
+
+@pytest.mark.parametrize("estimator", CLASSIFIERS + LOCATIONS, ids=_name)
+def test_a_fit_keeps_nothing_as_long_as_the_data(estimator):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(137, 3)), np.arange(137) % 2
+    fitted = clone(estimator).fit(X, y)
+    for value in vars(fitted).values():
+        assert 137 not in np.shape(value)
