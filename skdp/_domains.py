@@ -137,9 +137,6 @@ class L2Ball:
 
     radius: float
 
-    def __post_init__(self):
-        check_radius(self.radius, "radius")
-
     def factors(self, norms):
         """Return what rows of the given norms are multiplied by to land in the UNIT ball."""
         return 1.0 / np.maximum(norms, self.radius)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator
 
-from skdp._domains import L2Ball
+from skdp._domains import L2Ball, check_radius
 from skdp._losses import LogisticLoss, SoftmaxLoss
 from skdp._queries import ClippedGradient, LinearRows
 from skdp._sklearn import (
@@ -220,7 +220,7 @@ class DPLogisticRegression(LinearClassifierMixin, BaseEstimator):
             but that it was raised may depend on the data.
         """
         mu = gdp_mu(self.epsilon, self.delta)
-        ball = L2Ball(self.data_norm)
+        ball = L2Ball(check_radius(self.data_norm))
         X, y = validate_private_data(self, X, y, accept_sparse="csr")
         classes, codes, outside, assumptions = resolve_classes(y, self.classes)
         loss = LogisticLoss() if len(classes) == 2 else SoftmaxLoss(len(classes))

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._domains import Box, L2Ball, check_bounds
+from skdp._domains import Box, L2Ball, check_bounds, check_radius
 from skdp._queries import BoxRows, LinearRows, RowSum
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
@@ -148,7 +148,7 @@ class DPMean(BaseEstimator):
         n_rows, n_features = X.shape
         # 2. the public domain, and where its unit lies in the data's units
         if self.bounds is None:
-            domain, center, unit = L2Ball(self.data_norm), 0.0, self.data_norm
+            domain, center, unit = L2Ball(check_radius(self.data_norm)), 0.0, self.data_norm
         else:
             lower, upper = check_bounds(self.bounds, n_features)
             domain = Box(tuple(lower), tuple(upper))
