@@ -12,6 +12,7 @@ from sklearn.base import _fit_context as fit_context
 from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.parallel import _get_threadpool_controller
 from sklearn.utils.validation import validate_data
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "SCALE_OR_NONE",
     "SHARED_CONSTRAINTS",
     "StrOptions",
+    "blas_on_one_thread",
     "effective_n_threads",
     "fit_context",
     "validate_private_data",
@@ -42,6 +44,15 @@ SHARED_CONSTRAINTS = {
 def effective_n_threads():
     """Return the number of threads that scikit-learn would use here."""
     return _openmp_effective_n_threads()
+
+
+def blas_on_one_thread():
+    """Return a context in which BLAS uses one thread: chunks of rows are the parallel unit.
+
+    Nested threads fight for the cores, and a threaded product may round differently
+    from one run to the next.
+    """
+    return _get_threadpool_controller().limit(limits=1, user_api="blas")
 
 
 def validate_private_data(estimator, X, y="no_validation", **options):

@@ -28,7 +28,7 @@ _ENTRIES_PER_THREAD = 1 << 21
 
 def dense_chunk_rows(n_features):
     """Return the rows of a chunk that stays in cache between its two products."""
-    return int(np.clip((1 << 20) // (8 * n_features), 64, 2048))
+    return int(np.clip((1 << 20) // (8 * n_features), 64, 4096))
 
 
 #: a sparse partial costs a dense vector, so sparse chunks are long

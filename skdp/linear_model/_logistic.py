@@ -17,6 +17,7 @@ from skdp._sklearn import (
     Interval,
     LinearClassifierMixin,
     StrOptions,
+    blas_on_one_thread,
     effective_n_threads,
     fit_context,
     validate_private_data,
@@ -249,7 +250,8 @@ class DPLogisticRegression(LinearClassifierMixin, BaseEstimator):
 
         n_coefs = n_features + self.fit_intercept
         shape = (n_coefs,) if len(classes) == 2 else (len(classes), n_coefs)
-        coef = np.atleast_2d(GRADIENT_SOLVERS[self.solver](gradient, shape, plan))
+        with blas_on_one_thread():
+            coef = np.atleast_2d(GRADIENT_SOLVERS[self.solver](gradient, shape, plan))
         self.classes_ = classes
         self.coef_ = coef[:, :n_features] / self.data_norm
         self.intercept_ = intercept * coef[:, -1] if intercept else np.zeros(len(coef))

@@ -11,6 +11,7 @@ from skdp._queries import BoxRows, LinearRows, RowSum
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
     StrOptions,
+    blas_on_one_thread,
     effective_n_threads,
     fit_context,
     validate_private_data,
@@ -163,7 +164,8 @@ class DPMean(BaseEstimator):
             random_state=self.random_state,
             purpose=type(self).__name__,
         )
-        total = curator.release(RowSum(domain, n_features), mechanism)
+        with blas_on_one_thread():
+            total = curator.release(RowSum(domain, n_features), mechanism)
         # 4. post-processing of what was released
         self.location_ = center + unit * (total / n_rows)
         self.ledger_ = curator.ledger
