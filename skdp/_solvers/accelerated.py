@@ -13,7 +13,7 @@ def accelerated_gradient(gradient, shape, plan):
     Parameters
     ----------
     gradient : callable
-        Maps coefficients of the given shape to a released gradient of the mean loss.
+        Maps a step number and coefficients to a released gradient of the mean loss.
     shape : tuple of int
         Shape of the coefficients.
     plan : GradientPlan
@@ -35,6 +35,6 @@ def accelerated_gradient(gradient, shape, plan):
     average = SuffixAverage(shape, plan.n_steps)
     for t in range(plan.n_steps):
         ahead = coef + (t / (t + 3)) * (coef - previous)
-        previous, coef = coef, plan.step(ahead, gradient(ahead))
+        previous, coef = coef, plan.step(t, ahead, gradient(t, ahead))
         average.add(coef)
     return average.value

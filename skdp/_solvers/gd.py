@@ -11,7 +11,7 @@ def gradient_descent(gradient, shape, plan):
     Parameters
     ----------
     gradient : callable
-        Maps coefficients of the given shape to a released gradient of the mean loss.
+        Maps a step number and coefficients to a released gradient of the mean loss.
     shape : tuple of int
         Shape of the coefficients.
     plan : GradientPlan
@@ -30,8 +30,8 @@ def gradient_descent(gradient, shape, plan):
     """
     coef = np.zeros(shape)
     average = SuffixAverage(shape, plan.n_steps)
-    for _ in range(plan.n_steps):
-        coef = plan.step(coef, gradient(coef))
+    for t in range(plan.n_steps):
+        coef = plan.step(t, coef, gradient(t, coef))
         average.add(coef)
     return average.value
 

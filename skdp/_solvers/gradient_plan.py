@@ -1,11 +1,31 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""The plan of a noisy gradient method, made from public quantities before any data."""
+"""The plan of a noisy gradient method, made from public quantities before any data.
+
+Two numbers say how hard a problem is. With n rows, p coefficients, a budget of mu and
+a sensitivity of a clipping norms (1 for zero-out, 2 for replace-one),
+
+* ``M = n mu / a`` is the signal-to-noise ratio along one direction, and
+* ``N = M / sqrt(p)`` is that ratio against the whole noise vector.
+
+The constants below were chosen on data (benchmarks/accuracy.py measures the outcome,
+the user guide shows the table); nothing in them is a theorem, and nothing in them
+bears on privacy.
+"""
 
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from skdp._domains import ball_constraint
+
+# Coefficients beyond this say nothing that smaller ones do not, and keep every product
+# with a row finite.
+_LARGEST_COEF = 1e100
+
+#: constant feature for the intercept, in units of the longest row
+DEFAULT_INTERCEPT = 0.1
 
 
 @dataclass(frozen=True)
@@ -16,12 +36,13 @@ class GradientPlan:
     ----------
     n_steps : int
         Number of releases.
-    mu_step : float
-        Gaussian-DP price of each.
+    mu : float
+        Gaussian-DP price of all of them.
     clip : float
         Clipping norm of a row's gradient.
-    step_size : float
-        Step along the released gradient of the mean loss.
+    step_size : tuple of (float, float)
+        Step along the released gradient of the mean loss: the first value in the first
+        half, from there on a straight line to the second.
     l2 : float
         Strength of the penalty ``l2/2 |coef|^2`` added to the mean loss; the
         intercept is not penalised.
@@ -32,19 +53,37 @@ class GradientPlan:
     """
 
     n_steps: int
-    mu_step: float
+    mu: float
     clip: float
-    step_size: float
+    step_size: tuple
     l2: float
     radius: float | None
     intercept: bool
 
-    def step(self, coef, gradient):
-        """Return the proximal, projected gradient step from `coef`."""
-        coef = coef - self.step_size * gradient
+    def mu_at(self, t):
+        """Return the price of step t; the squares of all prices add up to mu^2.
+
+        The output averages the second half of the iterates, on which the steps in the
+        middle have the largest effect: they get 1.5 times the budget share.
+        """
+        quarter = self.n_steps // 4
+        inside = self.n_steps - 2 * quarter
+        weight = 1.5 if quarter <= t < self.n_steps - quarter else 1.0
+        return self.mu * math.sqrt(weight / (1.5 * inside + 2 * quarter))
+
+    def step_size_at(self, t):
+        """Return the length of step t."""
+        first, last = self.step_size
+        late = max(0.0, (2 * t + 1) / self.n_steps - 1)
+        return first + (last - first) * late
+
+    def step(self, t, coef, gradient):
+        """Return the proximal, projected gradient step t from `coef`."""
+        length = self.step_size_at(t)
+        coef = np.clip(coef - length * gradient, -_LARGEST_COEF, _LARGEST_COEF)
         body = coef[..., :-1] if self.intercept else coef
         # the penalty's proximal map: stable for any strength, and it needs no data
-        body /= 1.0 + self.step_size * self.l2
+        body /= 1.0 + length * self.l2
         return ball_constraint(coef, self.radius)
 
 
@@ -76,17 +115,30 @@ def plan_gradient(
         The plan.
     """
     row_norm = math.hypot(1.0, intercept)
-    n_coefs = max(1, loss.n_outputs - 1) * (n_features + bool(intercept))
+    n_coefs = loss.n_outputs * (n_features + bool(intercept))
+    along = n_rows * mu / (2 if adjacency == "replace-one" else 1)
+    ratio = along / math.sqrt(n_coefs)
     if n_steps is None:
-        signal = n_rows * mu / math.sqrt(n_coefs) / (2 if adjacency == "replace-one" else 1)
-        n_steps = int(min(max(10, 0.5 * signal), 1000))
+        # more steps pay as long as signal is left; past 2e9 multiplications they cost
+        # more time than they bring accuracy
+        wanted = max(16.0, 4.5 * math.sqrt(ratio), ratio / 3)
+        n_steps = math.ceil(min(wanted, np.clip(2e9 / (n_rows * n_coefs), 100, 500)))
     if clip is None:
-        clip = loss.lipschitz * row_norm
+        # clipping harder lowers the noise in proportion and biases the direction a
+        # little: worth it while noise dominates
+        share = min(1.0, max(0.25, 0.025 * math.sqrt(ratio)))
+        clip = share * loss.lipschitz * row_norm
     if step_size is None:
-        step_size = 4 / (loss.smoothness * row_norm**2)
+        # bold while little signal is there to be had; the last steps as long as the
+        # smoothness of the loss allows in the worst case, once noise no longer hides it
+        first = min(32.0, 4 * ratio * min(1.0, (along / 10) ** 2))
+        last = min(first, max(1 / (loss.smoothness * row_norm**2), 1000 / ratio))
+        step_size = (first, last)
+    else:
+        step_size = (step_size, step_size)
     return GradientPlan(
         n_steps=n_steps,
-        mu_step=mu / math.sqrt(n_steps),
+        mu=mu,
         clip=clip,
         step_size=step_size,
         l2=l2,

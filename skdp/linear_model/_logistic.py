@@ -22,7 +22,7 @@ from skdp._sklearn import (
     fit_context,
     validate_private_data,
 )
-from skdp._solvers import GRADIENT_SOLVERS, plan_gradient
+from skdp._solvers import DEFAULT_INTERCEPT, GRADIENT_SOLVERS, plan_gradient
 from skdp.linear_model._labels import resolve_classes
 from skdp.privacy import Curator, GaussianMechanism, gdp_mu
 
@@ -55,9 +55,10 @@ class DPLogisticRegression(LinearClassifierMixin, BaseEstimator):
     classes : array-like of shape (n_classes,), default=None
         Public label set. Rows with another label contribute nothing; a class without
         rows is allowed. None reads the set from `y`, and the ledger says so.
-    C : float, default=1.0
-        Inverse strength of the penalty, as in scikit-learn; ``np.inf`` for none. The
-        intercept is not penalised.
+    C : float, default=np.inf
+        Inverse strength of the penalty, as in scikit-learn; ``np.inf`` for none, because
+        noise and a limited number of steps regularise enough. The intercept is not
+        penalised.
     fit_intercept : bool, default=True
         Whether to fit an intercept. It is inside the guarantee: rows are clipped
         together with the constant feature.
@@ -98,7 +99,7 @@ class DPLogisticRegression(LinearClassifierMixin, BaseEstimator):
         The (epsilon, delta) spent; never more than granted.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features, if X had string names.
 
     See Also
@@ -112,9 +113,9 @@ class DPLogisticRegression(LinearClassifierMixin, BaseEstimator):
     Privacy. One row is protected, at (epsilon, delta) and the chosen adjacency. Public:
     the parameters, the number of rows, the number and names of features, and the label
     set. The gradient of a row, intercept included, is clipped to norm c, so that the sum
-    moves by at most c (zero-out) or 2c (replace-one); T releases with noise of standard
-    deviation ``sensitivity * sqrt(T) / mu`` are exactly mu-Gaussian-DP together [2]_, and
-    mu is the largest that implies (epsilon, delta) [3]_. Several classes share one
+    moves by at most c (zero-out) or 2c (replace-one); releases with noise of standard
+    deviations ``sensitivity / mu_t`` are exactly mu-Gaussian-DP together, mu^2 being the
+    sum of the mu_t^2 [2]_, and mu is the largest that implies (epsilon, delta) [3]_. Several classes share one
     clipped gradient and one budget. Not covered: timing, exceptions on malformed input,
     `score` on private data, and the choice of parameters by looking at private data.
 
@@ -171,7 +172,7 @@ class DPLogisticRegression(LinearClassifierMixin, BaseEstimator):
         adjacency="replace-one",
         data_norm=1.0,
         classes=None,
-        C=1.0,
+        C=np.inf,
         fit_intercept=True,
         intercept_scaling=None,
         coef_bound=None,
@@ -225,7 +226,7 @@ class DPLogisticRegression(LinearClassifierMixin, BaseEstimator):
         X, y = validate_private_data(self, X, y, accept_sparse="csr")
         classes, codes, outside, assumptions = resolve_classes(y, self.classes)
         loss = LogisticLoss() if len(classes) == 2 else SoftmaxLoss(len(classes))
-        intercept = (self.intercept_scaling or 1.0) if self.fit_intercept else 0.0
+        intercept = (self.intercept_scaling or DEFAULT_INTERCEPT) if self.fit_intercept else 0.0
         n_rows, n_features = X.shape
         plan = self._plan(n_rows, n_features, loss, mu, intercept)
         if self.verbose:
@@ -242,10 +243,10 @@ class DPLogisticRegression(LinearClassifierMixin, BaseEstimator):
             purpose=type(self).__name__,
             assumptions=assumptions,
         )
-        mechanism = GaussianMechanism(plan.mu_step)
 
-        def gradient(coef):
-            released = curator.release(ClippedGradient(coef, loss, plan.clip), mechanism)
+        def gradient(t, coef):
+            query = ClippedGradient(coef, loss, plan.clip)
+            released = curator.release(query, GaussianMechanism(plan.mu_at(t)))
             return released.reshape(coef.shape) / n_rows
 
         n_coefs = n_features + self.fit_intercept

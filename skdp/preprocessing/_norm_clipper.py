@@ -25,7 +25,7 @@ class NormClipper(RowwiseTransformer):
     ----------
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features, if X had string names.
 
     See Also

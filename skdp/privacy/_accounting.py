@@ -102,7 +102,7 @@ def gdp_epsilon(mu: float, delta: float) -> float:
     Examples
     --------
     >>> round(gdp_epsilon(1.0, 1e-5), 4)
-    4.3773
+    4.3772
     """
     delta = check_delta(delta)
     if mu == 0:

@@ -198,9 +198,8 @@ _SAMPLERS = {"gaussian": rounded_gaussian, "laplace": rounded_laplace}
 def align(values: Values, noise: Noise) -> Values:
     """Return the statistic in whole grid steps, clamped to its public bound.
 
-    Clamping and replacing NaN by 0 are functions of one coordinate with slope at
-    most 1, so they do not raise the sensitivity; a query that keeps its word is
-    not changed by them.
+    Clamping has slope at most 1 and does not raise the sensitivity. A query that keeps
+    its word is within the bound and never NaN, so neither changes it.
     """
     safe = np.nan_to_num(values, nan=0.0, posinf=noise.bound, neginf=-noise.bound)
     return np.rint(np.clip(safe, -noise.bound, noise.bound) / noise.grid)
