@@ -42,11 +42,10 @@ _ADULT_RANGES = {
 }
 _ADULT_IGNORED = ("fnlwgt",)  # sampling weight of the census, not a feature
 
-# Levels listed in the documentation of the data set (``adult.names``), without
-# the one level ("Never-worked") that has no complete row.
+# Levels listed in the documentation of the data set (``adult.names``).
 _ADULT_LEVELS = {
     "workclass": "Private, Self-emp-not-inc, Self-emp-inc, Federal-gov, Local-gov, "
-    "State-gov, Without-pay",
+    "State-gov, Without-pay, Never-worked",
     "education": "Bachelors, Some-college, 11th, HS-grad, Prof-school, Assoc-acdm, "
     "Assoc-voc, 9th, 7th-8th, 12th, Masters, 1st-4th, 10th, Doctorate, 5th-6th, "
     "Preschool",
@@ -76,7 +75,7 @@ def _into_ball(X, radius):
     return X / np.maximum(norms, 1.0)
 
 
-def breast_cancer(radius=3.0, low=-1.0):
+def breast_cancer(radius=2.5, low=-1.0):
     """Wisconsin breast cancer data, 569 rows and 30 columns.
 
     Each column is mapped from its documented range to ``[low, 1]``; rows
@@ -84,8 +83,9 @@ def breast_cancer(radius=3.0, low=-1.0):
 
     Parameters
     ----------
-    radius : float, default=3.0
-        Public norm bound of the mapped rows.
+    radius : float, default=2.5
+        Public norm bound of the mapped rows. Mapped rows have norms up to
+        ``sqrt(30)``; a smaller bound puts more of them on the unit sphere.
     low : float, default=-1.0
         Image of the documented minimum of a column.
 
@@ -97,8 +97,8 @@ def breast_cancer(radius=3.0, low=-1.0):
         Labels, 0 for malignant and 1 for benign.
     """
     X, y = load_breast_cancer(return_X_y=True)
-    low_, high = np.array(_BREAST_CANCER_MIN), np.array(_BREAST_CANCER_MAX)
-    X = np.clip((X - low_) / (high - low_), 0.0, 1.0)
+    minimum, maximum = np.array(_BREAST_CANCER_MIN), np.array(_BREAST_CANCER_MAX)
+    X = np.clip((X - minimum) / (maximum - minimum), 0.0, 1.0)
     return _into_ball(low + (1.0 - low) * X, radius), y
 
 
@@ -151,7 +151,7 @@ def _adult_files(path):
 
 
 def adult(path=None, *, log_gain=False, radius=3.0):
-    """Census income data ("Adult"), 45,222 complete rows and 103 columns.
+    """Census income data ("Adult"), 45,222 complete rows and 104 columns.
 
     Training and test files are joined and rows with an unknown value dropped.
     Categorical columns are one-hot encoded over their documented levels,
@@ -172,7 +172,7 @@ def adult(path=None, *, log_gain=False, radius=3.0):
 
     Returns
     -------
-    X : ndarray of shape (45222, 103)
+    X : ndarray of shape (45222, 104)
         Rows in the unit ball.
     y : ndarray of shape (45222,)
         1 for an income above 50,000 dollars, else 0.
@@ -203,6 +203,9 @@ def adult(path=None, *, log_gain=False, radius=3.0):
 
 def synthetic(n, d, *, class_sep=1.0, flip_y=0.1, radius=None, random_state=0):
     """Two classes of Gaussian clusters, from ``make_classification``.
+
+    The tables use ``synthetic(10_000, 20, class_sep=0.97)`` and
+    ``synthetic(100_000, 100, class_sep=0.72)``.
 
     Parameters
     ----------
@@ -237,4 +240,6 @@ def synthetic(n, d, *, class_sep=1.0, flip_y=0.1, radius=None, random_state=0):
         flip_y=flip_y,
         random_state=random_state,
     )
-    return _into_ball(X, 1.2 * np.sqrt(d + d**2 / 12.0) if radius is None else radius), y
+    if radius is None:
+        radius = 1.2 * np.sqrt(d + d**2 / 12.0)
+    return _into_ball(X, radius), y

@@ -1,0 +1,145 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the documentation says runs, and it says all that it must."""
+
+import doctest
+import importlib
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import skdp
+import skdp.exceptions
+import skdp.privacy
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+PAGES = [DOCS / "index.rst", DOCS / "install.rst", *sorted((DOCS / "user_guide").glob("*.rst"))]
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def read(path):
+    return path.read_text(encoding="utf-8")
+
+
+def fenced(language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", read(ROOT / "README.md"), re.M | re.S)
+
+
+def tracked_text_files():
+    """Yield (path, text) of what git tracks or would track; without git, of all but outputs."""
+    try:
+        listed = subprocess.run(
+            ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+            cwd=ROOT, check=True, capture_output=True, text=True,
+        ).stdout.split("\0")  # fmt: skip
+    except (OSError, subprocess.CalledProcessError):
+        folders = ("skdp", "tests", "docs", "examples", "benchmarks")
+        listed = [str(p.relative_to(ROOT)) for f in folders for p in (ROOT / f).rglob("*.*")]
+    for name in listed:
+        path = ROOT / name
+        if path.is_file() and path.suffix not in {".png", ".pyc", ".npz"}:
+            yield name, path.read_text(encoding="utf-8", errors="replace")
+
+
+def test_readme_has_exactly_two_set_up_commands():
+    assert fenced("bash") == [
+        "pip install . && python examples/plot_01_quickstart.py\n",
+        'pip install ".[test]" && pytest\n',
+    ]
+    assert read(ROOT / "README.md").count("```") == 2 * len(fenced("bash") + fenced("python"))
+
+
+def test_readme_examples_run(capsys):
+    blocks = fenced("python")
+    assert blocks
+    space = {"__name__": "readme"}
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), space)
+    assert space["epsilon"] <= 2.0
+    assert space["delta"] == 1e-5
+    assert "replace-one" in capsys.readouterr().out
+
+
+def test_readme_names_every_public_name():
+    table = re.findall(r"^\| `(\w+)` \|", read(ROOT / "README.md"), re.M)
+    assert sorted(table) == sorted(skdp.__all__)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_doctests_of_pages_run(page):
+    failed, _ = doctest.testfile(
+        str(page), module_relative=False, optionflags=FLAGS, encoding="utf-8"
+    )
+    assert failed == 0
+
+
+def test_most_pages_have_code_that_runs():
+    parser = doctest.DocTestParser()
+    with_code = {page.stem for page in PAGES if parser.get_examples(read(page))}
+    assert with_code >= {"index", "what_is_promised", "linear_model", "location", "preprocessing"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_no_code_of_pages_escapes_the_doctests(page):
+    assert not re.search(r"code-block:: *(python|pycon)|testcode::|doctest::", read(page))
+
+
+@pytest.mark.parametrize(
+    ("module", "where"),
+    [(skdp, "skdp"), (skdp.privacy, "skdp.privacy"), (skdp.exceptions, "skdp.exceptions")],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_every_public_name_is_in_the_api(module, where):
+    documented, current = {}, None
+    for line in read(DOCS / "api.rst").splitlines():
+        if match := re.match(r"\.\. currentmodule:: (\S+)", line):
+            current = match[1]
+        elif match := re.match(r"   (\w+)$", line):
+            documented.setdefault(match[1], importlib.import_module(current))
+    names = getattr(module, "__all__", [n for n in vars(module) if n[0].isupper()])
+    for name in names:
+        assert name in documented, f"{where}.{name} is not in docs/api.rst"
+        assert getattr(documented[name], name) is getattr(module, name)
+
+
+def test_every_page_of_the_guide_is_in_its_index():
+    index = read(DOCS / "user_guide" / "index.rst")
+    for page in (DOCS / "user_guide").glob("*.rst"):
+        assert page.stem == "index" or f"   {page.stem}\n" in index
+
+
+def test_every_query_and_its_code_is_in_the_proofs():
+    proofs = read(DOCS / "user_guide" / "proofs.rst")
+    for name in re.findall(r"``(skdp/[\w/]+\.py)``", proofs):
+        assert (ROOT / name).is_file(), name
+    for path in (ROOT / "skdp" / "_queries").glob("*.py"):
+        for name in re.findall(
+            r"^class (\w+).*(?:\n(?!class ).*)*def sensitivity", read(path), re.M
+        ):
+            assert re.search(rf"^{name}\n-+$", proofs, re.M), f"{name} has no proof"
+
+
+def test_version_is_the_same_everywhere():
+    assert f"\nversion: {skdp.__version__}\n" in read(ROOT / "CITATION.cff")
+
+
+def test_no_file_mentions_the_machine_it_was_made_on():
+    # spelled so that this file passes its own test
+    absolute = r"(?<![\w.\-/:~}$\"'])/(?:work|home|root|opt|tmp|Users|mnt)/[\w.]"
+    quoted = r"[\"'](?:/work/|/home/|/root/|/opt/|/Users/)\w"
+    for name, text in tracked_text_files():
+        if name == "tests/test_docs.py":
+            continue
+        found = re.search(f"{absolute}|{quoted}", text)
+        assert found is None, f"{name} mentions {found[0] if found else ''}"
+
+
+def test_words():
+    """British spelling, and no word that promises more than the definition."""
+    american = r"neighbor|normaliz(?!er)|minimiz(?!ation:)|summariz|randomiz"
+    for page in [*PAGES, DOCS / "api.rst", *ROOT.glob("*.md")]:
+        found = re.search(rf"{american}|anonym|safely", read(page), re.I)
+        assert found is None, f"{page.name}: {found[0] if found else ''}"
