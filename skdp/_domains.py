@@ -18,7 +18,6 @@ from scipy import sparse
 # in the range below, so that neither matters to the statistics.
 _TINY, _HUGE = 1e-140, 1e140
 _RADIUS_RANGE = (1e-100, 1e100)
-_SLICE = 1 << 17
 
 
 def check_radius(radius, name="data_norm"):
@@ -85,7 +84,7 @@ def _tame_values(values, row_of, n_rows):
 
 
 def tame(X):
-    """Return X without floats that break arithmetic, and flags of its non-finite rows.
+    """Return rows without floats that break arithmetic, and flags of the non-finite ones.
 
     Parameters
     ----------
@@ -97,32 +96,24 @@ def tame(X):
     X : ndarray or CSR matrix
         Every entry is 0 or in [1e-140, 1e140] in magnitude. A row with a larger entry
         has been scaled down as a whole. CSR matrices have no duplicate entries.
-    broken : ndarray of shape (n_rows,), dtype bool, or None
-        Rows that had a NaN or an infinity; None if all rows are finite.
+    broken : ndarray of shape (n_rows,), dtype bool
+        Rows that had a NaN or an infinity; they are not to be used.
     """
-    if sparse.issparse(X):
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        # in slices: no temporary as long as the data
-        if not any(_is_awkward(X.data[i : i + _SLICE]) for i in range(0, X.nnz, _SLICE)):
-            return X, None
-        row_of = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-        data, broken = _tame_values(X.data.astype(np.float64), row_of, X.shape[0])
-        return type(X)((data, X.indices, X.indptr), shape=X.shape), broken
-    step = max(1, _SLICE // X.shape[1])
-    starts = range(0, X.shape[0], step)
-    awkward = [start for start in starts if _is_awkward(X[start : start + step])]
-    if not awkward:
-        return X, None
-    X = np.array(X, dtype=np.float64, order="C")
-    broken = np.zeros(X.shape[0], dtype=bool)
-    for start in awkward:
-        part = X[start : start + step]
-        row_of = np.repeat(np.arange(part.shape[0]), part.shape[1])
-        values, broken[start : start + step] = _tame_values(part.ravel(), row_of, part.shape[0])
-        part[...] = values.reshape(part.shape)
-    return X, broken
+    n_rows = X.shape[0]
+    if not sparse.issparse(X):
+        if not _is_awkward(X):
+            return X, np.zeros(n_rows, dtype=bool)
+        row_of = np.repeat(np.arange(n_rows), X.shape[1])
+        values, broken = _tame_values(X.astype(np.float64, order="C").ravel(), row_of, n_rows)
+        return values.reshape(X.shape), broken
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    if not _is_awkward(X.data):
+        return X, np.zeros(n_rows, dtype=bool)
+    row_of = np.repeat(np.arange(n_rows), np.diff(X.indptr))
+    data, broken = _tame_values(X.data.astype(np.float64), row_of, n_rows)
+    return type(X)((data, X.indices, X.indptr), shape=X.shape), broken
 
 
 @dataclass(frozen=True)

@@ -66,20 +66,19 @@ class LinearRows:
     """
 
     def __init__(self, X, target, null, ball, intercept, n_threads=1):
-        X, broken = tame(X)
-        if broken is not None:
-            null = null | broken
         n_rows, n_features = X.shape
         self.n_threads = n_threads
         if sparse.issparse(X):
             self.n_entries, step = X.nnz, SPARSE_CHUNK_ROWS
-            X = X.astype(np.float64, copy=False)
         else:
             self.n_entries, step = X.size, dense_chunk_rows(n_features)
         self.chunks = []
         for start in range(0, n_rows, step):
             rows = slice(start, min(start + step, n_rows))
-            part = _rows_view(X, rows)
+            # chunk by chunk: what one row needs leaves the other chunks as they were
+            part, broken = tame(_rows_view(X, rows))
+            if sparse.issparse(part):
+                part = part.astype(np.float64, copy=False)
             norm = row_norms(part)
             factor = ball.factors(norm)
             norm *= factor
@@ -87,7 +86,7 @@ class LinearRows:
             # a residual's limit is clip / norm: no limit on a row of zeros, whose
             # gradient is zero, and nothing left of a null row
             np.maximum(norm, 1e-100, out=norm)
-            norm[null[rows]] = np.inf
+            norm[null[rows] | broken] = np.inf
             self.chunks.append(LinearChunk(part, factor, norm, target[rows], intercept))
 
 
@@ -101,6 +100,4 @@ def _rows_view(X, rows):
         X.indices[start:stop],
         X.indptr[rows.start : rows.stop + 1] - start,
     )
-    view = sparse.csr_array(parts, shape=(rows.stop - rows.start, X.shape[1]), copy=False)
-    view.has_canonical_format = True
-    return view
+    return sparse.csr_array(parts, shape=(rows.stop - rows.start, X.shape[1]), copy=False)

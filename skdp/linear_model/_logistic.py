@@ -115,9 +115,10 @@ class DPLogisticRegression(LinearClassifierMixin, BaseEstimator):
     set. The gradient of a row, intercept included, is clipped to norm c, so that the sum
     moves by at most c (zero-out) or 2c (replace-one); releases with noise of standard
     deviations ``sensitivity / mu_t`` are exactly mu-Gaussian-DP together, mu^2 being the
-    sum of the mu_t^2 [2]_, and mu is the largest that implies (epsilon, delta) [3]_. Several classes share one
-    clipped gradient and one budget. Not covered: timing, exceptions on malformed input,
-    `score` on private data, and the choice of parameters by looking at private data.
+    sum of the mu_t^2 [2]_, and mu is the largest that implies (epsilon, delta) [3]_.
+    Several classes share one clipped gradient and one budget. Not covered: timing,
+    exceptions on malformed input, `score` on private data, and the choice of parameters
+    by looking at private data.
 
     Steps, step size, clipping and intercept feature are chosen from the number of rows,
     of features and of classes, from mu and the adjacency: see

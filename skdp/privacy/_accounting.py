@@ -13,7 +13,9 @@ only if delta >= Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu)
 """
 
 import math
+import sys
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -25,22 +27,30 @@ _MARGIN = 1e-9
 _SMALLEST_MU = 1e-10
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+def _as_float(value: Any) -> float:
+    number = isinstance(value, int | float | np.integer | np.floating)
+    if not number or isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def check_epsilon(epsilon: Any) -> float:
     """Return a usable epsilon or raise; NaN, infinity, booleans and text do not pass."""
-    if not (_is_number(epsilon) and 0 < epsilon < math.inf):
+    value = _as_float(epsilon)
+    if not 0 < value < math.inf:
         raise ValueError(f"epsilon must be a finite number greater than 0; got {epsilon!r}.")
-    return float(epsilon)
+    return value
 
 
 def check_delta(delta: Any) -> float:
     """Return a usable delta or raise."""
-    if not (_is_number(delta) and 0 <= delta < 1):
+    value = _as_float(delta)
+    if not 0 <= value < 1:
         raise ValueError(f"delta must be a number in [0, 1); got {delta!r}.")
-    return float(delta)
+    return value
 
 
 def _log_delta(mu: float, epsilon: float) -> float:
@@ -74,15 +84,15 @@ def gdp_delta(mu: float, epsilon: float) -> float:
     >>> round(gdp_delta(1 / 3.730632, 1.0), 9)
     1e-05
     """
-    if not (0 <= mu < math.inf and epsilon >= 0):
-        raise ValueError("mu must be finite and non-negative, epsilon non-negative.")
     if mu == 0:
         return 0.0
+    if not (0 < mu < math.inf and epsilon >= 0):
+        raise ValueError("mu must be finite and non-negative, epsilon non-negative.")
     mu = max(mu, _SMALLEST_MU)
     # rounding error of the formula: cancellation in 1 - ratio, conditioning of the tail
     # (checked against 60 digits in tests/privacy/test_accounting.py)
     slack = 1e-12 + 4e-15 * (1 + epsilon / mu) * (1 / min(mu, 1.0) + epsilon / mu)
-    return min(1.0, math.exp(_log_delta(mu, epsilon)) * (1 + slack))
+    return min(1.0, max(math.exp(_log_delta(mu, epsilon)) * (1 + slack), sys.float_info.min))
 
 
 def gdp_epsilon(mu: float, delta: float) -> float:
@@ -104,12 +114,7 @@ def gdp_epsilon(mu: float, delta: float) -> float:
     >>> round(gdp_epsilon(1.0, 1e-5), 4)
     4.3772
     """
-    delta = check_delta(delta)
-    if mu == 0:
-        return 0.0
-    if delta == 0:
-        return math.inf
-    if gdp_delta(mu, 0.0) <= delta:
+    if gdp_delta(mu, 0.0) <= check_delta(delta):
         return 0.0
     return _first(lambda e: gdp_delta(mu, e) <= delta, 1e-12)
 
@@ -159,6 +164,8 @@ def _first(holds: Callable[[float], bool], start: float) -> float:
     """Return the first x >= start from which a monotone predicate holds, rounded up."""
     high = start
     while not holds(high):
+        if high > 1e300:
+            return math.inf
         high *= 2
     low = high / 2
     while high - low > 1e-13 * high:
@@ -176,9 +183,9 @@ def compose_epsilon(mu: float, pure: Sequence[tuple[float, int]], delta: float) 
     standing for its worst case, randomised response; the better of that and of the
     plain sum is returned.
     """
-    parts = [epsilon * count for epsilon, count in pure]
-    total = math.fsum(parts)
-    if sum(count for _, count in pure) > 1:
+    exact = sum((Fraction(epsilon) * count for epsilon, count in pure), Fraction(0))
+    total = float(exact)
+    if total < exact:
         total = math.nextafter(total, math.inf)
     if mu == 0 or not pure:
         return total + gdp_epsilon(mu, delta)
@@ -201,7 +208,9 @@ def _pld_epsilon(mu: float, pure: Sequence[tuple[float, int]], delta: float) -> 
     # composed, and the whole range must stay small enough for memory
     finest = min([mu, *(epsilon for epsilon, _ in pure)]) / 100
     largest = math.fsum(epsilon * count for epsilon, count in pure) + gdp_epsilon(mu, 1e-12)
-    interval = max(min(1e-4, finest), largest / 5e6)
+    if largest > 500:
+        return math.inf
+    interval = max(min(1e-4, finest), largest / 5e5)
     composed = privacy_loss_distribution.from_gaussian_mechanism(
         1 / mu, value_discretization_interval=interval
     )

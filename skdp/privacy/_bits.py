@@ -13,7 +13,7 @@ in a forked child, so that no two workers can ever share a stream.
 """
 
 import os
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,51 +21,48 @@ from numpy.typing import NDArray
 Words = NDArray[np.uint64]
 
 
-class Bits(Protocol):
-    """A source of independent uniform 64-bit words."""
+class Bits:
+    """A source of independent uniform 64-bit words, tied to the process that made it."""
 
     seeded: bool
 
-    def words(self, size: int) -> Words:
-        """Return `size` fresh words; no word is ever handed out twice."""
-
-
-class _OwnProcess:
     def __init__(self) -> None:
         self._pid = os.getpid()
 
-    def _check_process(self) -> None:
+    def words(self, size: int) -> Words:
+        """Return `size` fresh words; no word is ever handed out twice."""
         if os.getpid() != self._pid:
             raise RuntimeError("a source of random bits is not used in a child process.")
+        return self._draw(size)
+
+    def _draw(self, size: int) -> Words:
+        raise NotImplementedError
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a source of random bits cannot be pickled or copied.")
 
 
-class SystemBits(_OwnProcess):
+class SystemBits(Bits):
     """Words from the operating system's cryptographic generator."""
 
     seeded = False
 
-    def words(self, size: int) -> Words:
-        """Return `size` fresh words."""
-        self._check_process()
-        return np.frombuffer(os.urandom(8 * size), dtype="<u8").astype(np.uint64, copy=False)
+    def _draw(self, size: int) -> Words:
+        return np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
 
 
-class SeededBits(_OwnProcess):
+class SeededBits(Bits):
     """A reproducible stream of words (Philox); purposes separate streams of one seed."""
 
     seeded = True
 
     def __init__(self, seed: int, purpose: str = "") -> None:
         super().__init__()
-        tag = list(purpose.encode())
-        self._philox = np.random.Philox(np.random.SeedSequence(seed, spawn_key=tag))
+        # the seed's length goes first: no seed can run on into a purpose
+        entropy = [seed.bit_length(), seed, *purpose.encode()]
+        self._philox = np.random.Philox(np.random.SeedSequence(entropy))
 
-    def words(self, size: int) -> Words:
-        """Return the next `size` words of the stream."""
-        self._check_process()
+    def _draw(self, size: int) -> Words:
         return self._philox.random_raw(size)
 
 

@@ -53,9 +53,9 @@ class Release:
         """The release as a ``dp_accounting.DpEvent``, relative to its own adjacency.
 
         The noise multiplier of a Gaussian event is the standard deviation over the
-        actual sensitivity, so it must be composed as is: an accountant that doubles
-        the sensitivity for replace-one would do so twice. A pure release of several
-        coordinates stands as randomised response, the worst of its epsilon.
+        actual sensitivity, so compose it as is (ADD_OR_REMOVE_ONE): an accountant that
+        doubles the sensitivity for replace-one would do so twice. A pure release of
+        several coordinates stands as randomised response (REPLACE_ONE), its worst case.
         """
         import dp_accounting
 
@@ -67,23 +67,25 @@ class Release:
         else:
             lie = 2 / (1 + math.exp(min(self.noise.epsilon, 700.0)))
             event = dp_accounting.RandomizedResponseDpEvent(lie, 2)
+            # dp_accounting 0.6.0 forgets the count of a self-composed randomised response
+            return dp_accounting.ComposedDpEvent([event] * self.count)
         return dp_accounting.SelfComposedDpEvent(event, self.count) if self.count > 1 else event
 
 
-_COLUMNS = (
-    "query", "count", "size", "sensitivity", "noise", "scale", "grid", "price", "adjacency",
-    "theorem", "numerics",
-)  # fmt: skip
-
-
-def _row(release: Release) -> tuple[Any, ...]:
+def _cells(release: Release) -> dict[str, Any]:
     noise = release.noise
     price = f"mu={noise.mu:.4g}" if noise.mu else f"epsilon={noise.epsilon:.4g}"
-    return (
-        release.query, release.count, release.size, f"{noise.sensitivity:.6g}", noise.law,
-        f"{noise.scale:.6g}", f"2^{int(math.log2(noise.grid))}", price + " each",
-        release.adjacency, release.theorem, release.numerics,
-    )  # fmt: skip
+    return {
+        "query": release.query,
+        "count": release.count,
+        "size": release.size,
+        "sensitivity": f"{noise.sensitivity:.6g}",
+        "noise": f"{noise.law}, scale {noise.scale:.6g}, grid 2^{int(math.log2(noise.grid))}",
+        "price": price + " each",
+        "adjacency": release.adjacency,
+        "theorem": release.theorem,
+        "numerics": release.numerics,
+    }
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,10 @@ class Ledger:
         In order.
     assumptions : tuple of str
         What was taken from the data and is assumed public.
+
+    See Also
+    --------
+    privacy_spent : Add up the ledgers of fitted estimators.
 
     Examples
     --------
@@ -163,8 +169,7 @@ class Ledger:
 
     def assume(self, *assumptions: str) -> "Ledger":
         """Return a new ledger that lists further assumptions."""
-        new = tuple(a for a in assumptions if a not in self.assumptions)
-        return replace(self, assumptions=self.assumptions + new)
+        return replace(self, assumptions=tuple(dict.fromkeys(self.assumptions + assumptions)))
 
     def __add__(self, other: "Ledger") -> "Ledger":
         if not isinstance(other, Ledger):
@@ -173,9 +178,6 @@ class Ledger:
         for release in other.releases:
             total = total.append(release)
         return total
-
-    def __len__(self) -> int:
-        return len(self.releases)
 
     @property
     def dp_event(self) -> Any:
@@ -195,17 +197,16 @@ class Ledger:
         return [seeded] * self.seeded + [f"assumed public: {a}" for a in self.assumptions]
 
     def __repr__(self) -> str:
-        n = sum(release.count for release in self.releases)
-        lines = [f"Ledger of {n} release{'s' * (n != 1)}"]
+        lines = [f"Ledger, releases: {sum(release.count for release in self.releases)}"]
         for release in self.releases:
-            cells = zip(_COLUMNS, _row(release), strict=True)
-            lines += [f"  {name:<12}{value}" for name, value in cells] + [""]
+            lines += [f"  {name:<12}{value}" for name, value in _cells(release).items()] + [""]
         return "\n".join(lines + [f"  {note}" for note in self._notes()]).rstrip()
 
     def _repr_html_(self) -> str:
         def tags(name: str, texts: Any) -> str:
             return "".join(f"<{name}>{html.escape(str(text))}</{name}>" for text in texts)
 
-        rows = "".join(f"<tr>{tags('td', _row(release))}</tr>" for release in self.releases)
-        head = f"<tr>{tags('th', _COLUMNS)}</tr>"
-        return f"<table>{head}{rows}</table><ul>{tags('li', self._notes())}</ul>"
+        rows = [_cells(release) for release in self.releases]
+        body = "".join(f"<tr>{tags('td', row.values())}</tr>" for row in rows)
+        head = f"<tr>{tags('th', rows[0])}</tr>" if rows else ""
+        return f"<table>{head}{body}</table><ul>{tags('li', self._notes())}</ul>"

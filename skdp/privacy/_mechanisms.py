@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Mechanisms: how much noise a release gets, what that costs, how it is added.
 
-A mechanism is told what one release may cost. It turns the sensitivity that a
-query states into a `Noise`, and that one object is both what the ledger records
-and what the noise is drawn from. Nothing can give one number to the noise and
-another to the accountant.
+A mechanism is told what one release may cost. It turns the sensitivity that a query
+states into a `Noise`, and that one object is both what the ledger records and what
+the noise is drawn from: no second number can reach the accountant.
 
 Numerics. With g a public power of two, a statistic x is released as
 ``g * (rint(x / g) + rint(N / g))``, N continuous noise, all in exact integer
@@ -13,8 +12,7 @@ arithmetic. Since rint(x/g) is an integer this is rint((g * rint(x/g) + N) / g)
 * g: a function of the *continuous* mechanism applied to x rounded to the grid, so
 the continuous privacy analysis holds, word for word. Rounding moves each of k
 coordinates by at most g/2 on either data set, hence the sensitivity charged is
-S + g * sqrt(k) in l2, S + g * k in l1. The output is always a multiple of g,
-whatever the data: its last digits say nothing.
+S + g * sqrt(k) in l2, S + g * k in l1. The last digits of the output say nothing.
 
 Float evaluation. A query is evaluated in floating point; `FLOAT_SLACK` is the
 relative error in the *difference* of two neighbouring evaluations that is charged
@@ -94,13 +92,8 @@ class Noise:
 class Query(Protocol):
     """A statistic of the private rows. Its fields are public; the rows are an argument."""
 
-    @property
-    def name(self) -> str:
-        """What the statistic is, in words."""
-
-    @property
-    def size(self) -> int:
-        """Number of coordinates."""
+    name: str  # what the statistic is, in words
+    size: int  # number of coordinates
 
     def sensitivity(self, adjacency: str, n_rows: int) -> Sensitivity:
         """State the sensitivity under an adjacency, for a public number of rows."""
@@ -116,9 +109,7 @@ class Mechanism(Protocol):
         """Return the noise for a statistic of that sensitivity and size."""
 
 
-def _calibrate(
-    stated: float, bound: float, price: float, rounding: float
-) -> tuple[float, float, float]:
+def _calibrate(stated: float, bound: float, price: float, rounding: float) -> tuple[float, ...]:
     """Return scale, grid and the sensitivity paid for; rounding is its part per grid step."""
     if not (0 < stated < math.inf and 0 < bound < math.inf and rounding >= 1):
         raise ValueError(
@@ -128,11 +119,12 @@ def _calibrate(
     paid = stated * (1 + FLOAT_SLACK)
     fine = math.ceil(math.log2(paid) - math.log2(price)) - _GRID_BITS
     exponent = max(fine, math.ceil(math.log2(bound)) - _EXACT_BITS)
-    if not -1000 <= exponent <= 900:
-        raise ValueError("the noise leaves the range of floating point; rescale the data.")
-    grid = math.ldexp(1.0, exponent)
+    grid = math.ldexp(1.0, min(max(exponent, -1000), 900))
     paid += grid * rounding
-    return paid / price * _UP, grid, paid
+    scale = paid / price * _UP
+    if not (-1000 <= exponent <= 900 and 0 < scale / grid <= 2.0**40):
+        raise ValueError("the noise leaves the range of floating point; rescale the data.")
+    return scale, grid, paid
 
 
 @dataclass(frozen=True)
@@ -154,6 +146,7 @@ class GaussianMechanism:
     mu: float
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "mu", float(self.mu))
         if not 0 < self.mu < math.inf:
             raise ValueError(f"mu must be finite and greater than 0; got {self.mu!r}.")
 
@@ -183,7 +176,7 @@ class LaplaceMechanism:
     epsilon: float
 
     def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
 
     def calibrate(self, sensitivity: Sensitivity, size: int) -> Noise:
         """Return the noise: scale = (S + g k) / epsilon."""

@@ -22,8 +22,7 @@ class PrivacySpent:
     ledger : Ledger
         All releases.
     not_covered : tuple of str
-        Fitted parts that learned from data without a ledger: if there are any, the
-        total is not a guarantee about the whole.
+        Parts that learned from data without a ledger; if any, the total is no guarantee.
     """
 
     epsilon: float
@@ -61,8 +60,7 @@ def privacy_spent(*estimators: Any, delta: float | None = None) -> PrivacySpent:
     *estimators : estimator or Pipeline
         Fitted. Every step of a pipeline is counted.
     delta : float, default=None
-        The delta of the total, in [0, 1). By default the sum of the deltas that the
-        estimators report.
+        The delta of the total, in [0, 1); by default the sum of the reported ones.
 
     Returns
     -------
@@ -75,8 +73,11 @@ def privacy_spent(*estimators: Any, delta: float | None = None) -> PrivacySpent:
     ValueError
         If there is nothing to add up, or the adjacencies differ.
     TypeError
-        If an estimator has no ledger and is not fitted or is not known to learn
-        nothing (a search or another meta-estimator, say).
+        If an estimator is not fitted, or keeps no ledger (a search, say).
+
+    See Also
+    --------
+    Ledger : What was released, at what price.
 
     Examples
     --------
@@ -98,7 +99,7 @@ def privacy_spent(*estimators: Any, delta: float | None = None) -> PrivacySpent:
                 deltas.append(part.privacy_spent_[1])
             elif tags is not None and not tags().requires_fit:
                 continue  # it learns nothing from data
-            elif part is estimator:
+            elif part is estimator or not any(n.endswith("_") for n in vars(part)):
                 raise TypeError(f"{name} has no ledger_: it is not fitted, or keeps none.")
             else:
                 not_covered.append(name)

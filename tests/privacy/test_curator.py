@@ -100,7 +100,7 @@ def test_overspending_is_refused_before_anything_is_read(mechanism):
         curator.release(query, mechanism)
     assert door.opened == 0
     assert "evaluate" not in query.diary
-    assert len(curator.ledger) == 0
+    assert len(curator.ledger.releases) == 0
 
 
 def test_a_refusal_later_on_leaves_the_ledger_as_it_was():
@@ -129,7 +129,7 @@ def test_what_fails_midway_has_been_paid_for():
     curator = curator_of(Door())
     with pytest.raises(FloatingPointError, match="midway"):
         curator.release(Total(fails=True), GaussianMechanism(MU))
-    assert len(curator.ledger) == 1
+    assert len(curator.ledger.releases) == 1
     with pytest.raises(BudgetError):
         curator.release(Total(), GaussianMechanism(MU))
 
