@@ -55,8 +55,7 @@ _ADULT_LEVELS = {
     "Exec-managerial, Prof-specialty, Handlers-cleaners, Machine-op-inspct, "
     "Adm-clerical, Farming-fishing, Transport-moving, Priv-house-serv, "
     "Protective-serv, Armed-Forces",
-    "relationship": "Wife, Own-child, Husband, Not-in-family, Other-relative, "
-    "Unmarried",
+    "relationship": "Wife, Own-child, Husband, Not-in-family, Other-relative, Unmarried",
     "race": "White, Asian-Pac-Islander, Amer-Indian-Eskimo, Other, Black",
     "sex": "Female, Male",
     "native-country": "United-States, Cambodia, England, Puerto-Rico, Canada, "

@@ -5,6 +5,7 @@
 import numpy as np
 
 from skdp._solvers.gd import SuffixAverage
+from skdp._solvers.step_size import StepSize
 
 
 def accelerated_gradient(gradient, shape, plan):
@@ -13,7 +14,7 @@ def accelerated_gradient(gradient, shape, plan):
     Parameters
     ----------
     gradient : callable
-        Maps a step number and coefficients to a released gradient of the mean loss.
+        Maps coefficients of the given shape to a released gradient of the mean loss.
     shape : tuple of int
         Shape of the coefficients.
     plan : GradientPlan
@@ -33,8 +34,10 @@ def accelerated_gradient(gradient, shape, plan):
     """
     previous = coef = np.zeros(shape)
     average = SuffixAverage(shape, plan.n_steps)
+    step_size = StepSize(plan)
     for t in range(plan.n_steps):
         ahead = coef + (t / (t + 3)) * (coef - previous)
-        previous, coef = coef, plan.step(t, ahead, gradient(t, ahead))
+        released = gradient(ahead)
+        previous, coef = coef, plan.step(ahead, released, step_size.at(ahead, released))
         average.add(coef)
     return average.value

@@ -4,6 +4,8 @@
 
 import numpy as np
 
+from skdp._solvers.step_size import StepSize
+
 
 def gradient_descent(gradient, shape, plan):
     """Descend along released gradients.
@@ -11,7 +13,7 @@ def gradient_descent(gradient, shape, plan):
     Parameters
     ----------
     gradient : callable
-        Maps a step number and coefficients to a released gradient of the mean loss.
+        Maps coefficients of the given shape to a released gradient of the mean loss.
     shape : tuple of int
         Shape of the coefficients.
     plan : GradientPlan
@@ -30,8 +32,10 @@ def gradient_descent(gradient, shape, plan):
     """
     coef = np.zeros(shape)
     average = SuffixAverage(shape, plan.n_steps)
-    for t in range(plan.n_steps):
-        coef = plan.step(t, coef, gradient(t, coef))
+    step_size = StepSize(plan)
+    for _ in range(plan.n_steps):
+        released = gradient(coef)
+        coef = plan.step(coef, released, step_size.at(coef, released))
         average.add(coef)
     return average.value
 

@@ -40,9 +40,12 @@ class GradientPlan:
         Gaussian-DP price of all of them.
     clip : float
         Clipping norm of a row's gradient.
-    step_size : tuple of (float, float)
-        Step along the released gradient of the mean loss: the first value in the first
-        half, from there on a straight line to the second.
+    step_size : float
+        Step along the released gradient of the mean loss.
+    adaptive : bool
+        Whether released gradients may shorten the step.
+    noise : float
+        Standard deviation of every coordinate of a released gradient of the mean loss.
     l2 : float
         Strength of the penalty ``l2/2 |coef|^2`` added to the mean loss; the
         intercept is not penalised.
@@ -55,31 +58,20 @@ class GradientPlan:
     n_steps: int
     mu: float
     clip: float
-    step_size: tuple
+    step_size: float
+    adaptive: bool
+    noise: float
     l2: float
     radius: float | None
     intercept: bool
 
-    def mu_at(self, t):
-        """Return the price of step t; the squares of all prices add up to mu^2.
+    @property
+    def mu_step(self):
+        """The price of one step: n_steps equal prices compose to mu."""
+        return self.mu / math.sqrt(self.n_steps)
 
-        The output averages the second half of the iterates, on which the steps in the
-        middle have the largest effect: they get 1.5 times the budget share.
-        """
-        quarter = self.n_steps // 4
-        inside = self.n_steps - 2 * quarter
-        weight = 1.5 if quarter <= t < self.n_steps - quarter else 1.0
-        return self.mu * math.sqrt(weight / (1.5 * inside + 2 * quarter))
-
-    def step_size_at(self, t):
-        """Return the length of step t."""
-        first, last = self.step_size
-        late = max(0.0, (2 * t + 1) / self.n_steps - 1)
-        return first + (last - first) * late
-
-    def step(self, t, coef, gradient):
-        """Return the proximal, projected gradient step t from `coef`."""
-        length = self.step_size_at(t)
+    def step(self, coef, gradient, length):
+        """Return the proximal, projected gradient step of a given length from `coef`."""
         coef = np.clip(coef - length * gradient, -_LARGEST_COEF, _LARGEST_COEF)
         body = coef[..., :-1] if self.intercept else coef
         # the penalty's proximal map: stable for any strength, and it needs no data
@@ -118,29 +110,29 @@ def plan_gradient(
     n_coefs = loss.n_outputs * (n_features + bool(intercept))
     along = n_rows * mu / (2 if adjacency == "replace-one" else 1)
     ratio = along / math.sqrt(n_coefs)
+    # more steps pay as long as signal is left; past 2e9 multiplications they cost more
+    # time than they bring accuracy
+    wanted = max(16.0, 4.5 * math.sqrt(ratio), ratio / 3)
     if n_steps is None:
-        # more steps pay as long as signal is left; past 2e9 multiplications they cost
-        # more time than they bring accuracy
-        wanted = max(16.0, 4.5 * math.sqrt(ratio), ratio / 3)
         n_steps = math.ceil(min(wanted, np.clip(2e9 / (n_rows * n_coefs), 100, 500)))
     if clip is None:
         # clipping harder lowers the noise in proportion and biases the direction a
         # little: worth it while noise dominates
         share = min(1.0, max(0.25, 0.025 * math.sqrt(ratio)))
         clip = share * loss.lipschitz * row_norm
-    if step_size is None:
-        # bold while little signal is there to be had; the last steps as long as the
-        # smoothness of the loss allows in the worst case, once noise no longer hides it
-        first = min(32.0, 4 * ratio * min(1.0, (along / 10) ** 2))
-        last = min(first, max(1 / (loss.smoothness * row_norm**2), 1000 / ratio))
-        step_size = (first, last)
-    else:
-        step_size = (step_size, step_size)
+    adaptive = step_size is None
+    if adaptive:
+        # bold while little signal is there to be had; where the number of steps is
+        # capped, longer ones make up for it
+        capped = min(4.0, max(1.0, (wanted / n_steps) ** 2))
+        step_size = min(32.0 * capped, 4 * ratio * min(1.0, (along / 10) ** 2))
     return GradientPlan(
         n_steps=n_steps,
         mu=mu,
         clip=clip,
         step_size=step_size,
+        adaptive=adaptive,
+        noise=clip * math.sqrt(n_steps) / along,
         l2=l2,
         radius=radius,
         intercept=bool(intercept),

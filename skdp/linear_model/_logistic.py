@@ -73,7 +73,7 @@ class DPLogisticRegression(LinearClassifierMixin, BaseEstimator):
         chooses it, see Notes.
     step_size : float, default=None
         Step along the gradient of the mean loss, for rows in units of `data_norm`. None
-        chooses it, see Notes.
+        chooses it, see Notes, and shortens it where released gradients call for it.
     max_iter : int, default=None
         Number of steps; all of them are made, none depends on the data. None chooses
         it, see Notes.
@@ -113,12 +113,11 @@ class DPLogisticRegression(LinearClassifierMixin, BaseEstimator):
     Privacy. One row is protected, at (epsilon, delta) and the chosen adjacency. Public:
     the parameters, the number of rows, the number and names of features, and the label
     set. The gradient of a row, intercept included, is clipped to norm c, so that the sum
-    moves by at most c (zero-out) or 2c (replace-one); releases with noise of standard
-    deviations ``sensitivity / mu_t`` are exactly mu-Gaussian-DP together, mu^2 being the
-    sum of the mu_t^2 [2]_, and mu is the largest that implies (epsilon, delta) [3]_.
-    Several classes share one clipped gradient and one budget. Not covered: timing,
-    exceptions on malformed input, `score` on private data, and the choice of parameters
-    by looking at private data.
+    moves by at most c (zero-out) or 2c (replace-one); T releases with noise of standard
+    deviation ``sensitivity * sqrt(T) / mu`` are exactly mu-Gaussian-DP together [2]_, and
+    mu is the largest that implies (epsilon, delta) [3]_. Several classes share one
+    clipped gradient and one budget. Not covered: timing, exceptions on malformed input,
+    `score` on private data, and the choice of parameters by looking at private data.
 
     Steps, step size, clipping and intercept feature are chosen from the number of rows,
     of features and of classes, from mu and the adjacency: see
@@ -244,10 +243,10 @@ class DPLogisticRegression(LinearClassifierMixin, BaseEstimator):
             purpose=type(self).__name__,
             assumptions=assumptions,
         )
+        mechanism = GaussianMechanism(plan.mu_step)
 
-        def gradient(t, coef):
-            query = ClippedGradient(coef, loss, plan.clip)
-            released = curator.release(query, GaussianMechanism(plan.mu_at(t)))
+        def gradient(coef):
+            released = curator.release(ClippedGradient(coef, loss, plan.clip), mechanism)
             return released.reshape(coef.shape) / n_rows
 
         n_coefs = n_features + self.fit_intercept

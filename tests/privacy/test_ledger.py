@@ -93,7 +93,7 @@ def test_what_differs_in_anything_is_not_folded(change):
 def test_folding_does_not_change_the_price():
     folded = ledger_of(*[GAUSSIAN] * 5)
     spread = Ledger((GAUSSIAN,) * 5)
-    assert (len(folded.releases), len(spread)) == (1, 5)
+    assert (len(folded.releases), len(spread.releases)) == (1, 5)
     assert folded.mu == pytest.approx(0.3 * math.sqrt(5), rel=1e-12)
     assert folded.epsilon(DELTA) == pytest.approx(spread.epsilon(DELTA), rel=1e-12)
 
@@ -179,8 +179,8 @@ def test_text_tells_everything_that_a_reader_must_check():
         assert part in text
     assert "assumed public: the labels" in text
     assert "seeded noise" not in text
-    assert str(ledger_of(LAPLACE)).startswith("Ledger of 1 release\n")
-    assert str(Ledger()) == "Ledger of 0 releases"
+    assert str(ledger_of(LAPLACE)).startswith("Ledger, releases: 1\n")
+    assert str(Ledger()) == "Ledger, releases: 0"
 
 
 def test_html_escapes_names_and_assumptions():
