@@ -1,3 +1,5 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
 """Data sets of the benchmarks, prepared with public constants only.
 
 Every loader returns ``X, y`` with rows inside the unit Euclidean ball. No
@@ -182,7 +184,7 @@ def adult(path=None, *, log_gain=False, radius=3.0):
             for row in csv.reader(lines, skipinitialspace=True):
                 if len(row) == len(_ADULT_COLUMNS) + 1 and "?" not in row:
                     rows.append(row)
-    columns = dict(zip(_ADULT_COLUMNS, zip(*rows)))
+    columns = dict(zip(_ADULT_COLUMNS, zip(*(row[:-1] for row in rows), strict=True), strict=True))
     y = np.array([row[-1].startswith(">50K") for row in rows], dtype=np.int64)
     blocks = []
     for name, values in columns.items():

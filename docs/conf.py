@@ -46,6 +46,7 @@ copybutton_prompt_is_regexp = True
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
+    "ignore_pattern": r"_svg\.py",
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,

@@ -60,7 +60,7 @@ def test_sparse_rows_in_a_ball():
     rows = DPMean(random_state=0).fit(sparse.csc_array(X))
     np.testing.assert_allclose(rows.location_, dense.location_, atol=1e-5)
     assert rows.score(sparse.csr_array(X)) == pytest.approx(dense.score(X), rel=1e-4)
-    with pytest.raises(TypeError, match="[Ss]parse"):
+    with pytest.raises(TypeError, match=r"[Ss]parse"):
         DPMean(bounds=(0, 1)).fit(sparse.csr_array(X))
 
 

@@ -53,7 +53,7 @@ def test_duplicate_entries_of_a_sparse_row_are_added_before_its_norm_is_taken():
 
 
 def test_sparse_input_that_zero_would_not_survive_is_refused():
-    with pytest.raises(TypeError, match="[Ss]parse"):
+    with pytest.raises(TypeError, match=r"[Ss]parse"):
         BoundedScaler((0, 1), (-1, 1)).fit(sparse.csr_array([[1.0, 0.0]]))
 
 
