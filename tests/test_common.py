@@ -107,7 +107,7 @@ def test_no_tag_excuses_the_estimator(estimator):
         assert not tags.classifier_tags.poor_score
 
 
-def _training_check_data(n_classes):
+def training_check_data(n_classes):
     """Return the data of scikit-learn's check_classifiers_train."""
     from sklearn.datasets import make_blobs
     from sklearn.preprocessing import StandardScaler
@@ -122,7 +122,7 @@ def _training_check_data(n_classes):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_default_passes_the_training_check_for_almost_every_seed(n_classes):
     # the check itself looks at one seed; it must not be passed by luck
-    X, y = _training_check_data(n_classes)
+    X, y = training_check_data(n_classes)
     model = DPLogisticRegression()
     passed = 0
     for seed in range(300):

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Noisy accelerated gradient descent with a suffix average."""
+"""Noisy accelerated gradient descent, its later iterates averaged."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ def accelerated_gradient(gradient, shape, plan):
     Returns
     -------
     coef : ndarray of shape `shape`
-        Average of the second half of the iterates.
+        Average of the iterates but the first.
 
     Notes
     -----

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Noisy projected gradient descent with a suffix average."""
+"""Noisy projected gradient descent, its later iterates averaged."""
 
 import numpy as np
 
@@ -22,8 +22,8 @@ def gradient_descent(gradient, shape, plan):
     Returns
     -------
     coef : ndarray of shape `shape`
-        Average of the second half of the iterates: the last ones are nearer to the
-        optimum than the first, and averaging them averages the noise.
+        Average of the iterates but the first: the later ones are nearer to the optimum,
+        and averaging them averages the noise.
 
     Notes
     -----
@@ -41,10 +41,11 @@ def gradient_descent(gradient, shape, plan):
 
 
 class SuffixAverage:
-    """Average of the last half of a public number of iterates."""
+    """Average of the iterates after the first third: eight at least, half at most."""
 
     def __init__(self, shape, n_steps):
-        self._skip, self._count, self._sum = n_steps // 2, 0, np.zeros(shape)
+        self._skip = min(n_steps // 2, max(8, n_steps // 3))
+        self._count, self._sum = 0, np.zeros(shape)
 
     def add(self, coef):
         """Take the next iterate into account."""

@@ -5,7 +5,6 @@
 from numbers import Integral, Real
 
 import numpy as np
-from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator
 
 from skdp._domains import L2Ball, check_radius
@@ -15,7 +14,6 @@ from skdp._sklearn import (
     SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
     Interval,
-    LinearClassifierMixin,
     StrOptions,
     blas_on_one_thread,
     effective_n_threads,
@@ -24,10 +22,11 @@ from skdp._sklearn import (
 )
 from skdp._solvers import DEFAULT_INTERCEPT, GRADIENT_SOLVERS, plan_gradient
 from skdp.linear_model._labels import resolve_classes
+from skdp.linear_model._softmax import SoftmaxClassifierMixin
 from skdp.privacy import Curator, GaussianMechanism, gdp_mu
 
 
-class DPLogisticRegression(LinearClassifierMixin, BaseEstimator):
+class DPLogisticRegression(SoftmaxClassifierMixin, BaseEstimator):
     """Differentially private logistic regression, binary and multinomial.
 
     Minimises ``C * sum_i log-loss(y_i, x_i coef + intercept) + |coef|^2 / 2`` by clipped
@@ -44,7 +43,7 @@ class DPLogisticRegression(LinearClassifierMixin, BaseEstimator):
         step.
     solver : {"accelerated", "gd"}, default="accelerated"
         "accelerated" extrapolates (Nesterov), "gd" is plain gradient descent. Both
-        average the second half of their iterates.
+        average all iterates but the first half or third.
     adjacency : {"replace-one", "zero-out"}, default="replace-one"
         Which data sets the claim cannot tell apart: those that differ in one row
         ("replace-one"), or in one row that is replaced by a null row which contributes
@@ -276,42 +275,6 @@ class DPLogisticRegression(LinearClassifierMixin, BaseEstimator):
             step_size=self.step_size,
             clip=self.clipping_norm,
         )
-
-    def predict_proba(self, X):
-        """Estimate probabilities.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of `classes_`.
-        """
-        score = self.decision_function(X)
-        if score.ndim == 1:
-            return np.column_stack([expit(-score), expit(score)])
-        return softmax(score, axis=1)
-
-    def predict_log_proba(self, X):
-        """Estimate logarithms of probabilities.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        log_probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of `classes_`.
-        """
-        score = self.decision_function(X)
-        if score.ndim == 1:
-            return np.column_stack([log_expit(-score), log_expit(score)])
-        return log_softmax(score, axis=1)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -25,6 +25,7 @@ class Bits:
     """A source of independent uniform 64-bit words, tied to the process that made it."""
 
     seeded: bool
+    origin: str
 
     def __init__(self) -> None:
         self._pid = os.getpid()
@@ -45,7 +46,7 @@ class Bits:
 class SystemBits(Bits):
     """Words from the operating system's cryptographic generator."""
 
-    seeded = False
+    seeded, origin = False, "system entropy"
 
     def _draw(self, size: int) -> Words:
         return np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
@@ -54,7 +55,7 @@ class SystemBits(Bits):
 class SeededBits(Bits):
     """A reproducible stream of words (Philox); purposes separate streams of one seed."""
 
-    seeded = True
+    seeded, origin = True, "seeded Philox"
 
     def __init__(self, seed: int, purpose: str = "") -> None:
         super().__init__()

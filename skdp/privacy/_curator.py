@@ -103,7 +103,7 @@ class Curator:
             stated_sensitivity=sensitivity.l2 if noise.law == "gaussian" else sensitivity.l1,
             theorem=sensitivity.theorem,
             noise=noise,
-            numerics="grid, " + ("seeded Philox" if self._bits.seeded else "system entropy"),
+            numerics="exact on the grid, " + self._bits.origin,
             seeded=self._bits.seeded,
         )
         charged = self._ledger.append(entry)

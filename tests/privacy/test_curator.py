@@ -221,7 +221,7 @@ def test_a_seeded_curator_warns_once_and_marks_every_release(random_state):
         warnings.simplefilter("error")
         curator.release(Total(), GaussianMechanism(MU))
     assert curator.ledger.seeded
-    assert curator.ledger.releases[0].numerics == "grid, seeded Philox"
+    assert curator.ledger.releases[0].numerics == "exact on the grid, seeded Philox"
 
 
 def test_an_unseeded_curator_does_not_warn_and_asks_the_operating_system(monkeypatch):
@@ -233,7 +233,7 @@ def test_an_unseeded_curator_does_not_warn_and_asks_the_operating_system(monkeyp
         curator.release(Total(5), GaussianMechanism(MU))
     assert sum(asked) >= 5 * 8
     assert not curator.ledger.seeded
-    assert curator.ledger.releases[0].numerics == "grid, system entropy"
+    assert curator.ledger.releases[0].numerics == "exact on the grid, system entropy"
 
 
 def test_seeds_repeat_a_release_but_no_release_repeats_within_a_curator():

@@ -31,7 +31,7 @@ def entry(mechanism, size=1, **fields):
         "stated_sensitivity": 1.0,
         "theorem": UNIT.theorem,
         "noise": noise,
-        "numerics": "grid, system entropy",
+        "numerics": "exact on the grid, system entropy",
         "seeded": False,
     }
     return Release(**(usual | fields))

@@ -1,0 +1,67 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Longer versions of the proofs by test; run with ``pytest -m slow``."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import ndtr
+from sklearn.base import clone
+
+from skdp import DPLogisticRegression, DPMean
+from skdp.privacy._bits import SeededBits
+from skdp.privacy._samplers import rounded_gaussian, rounded_laplace
+from tests import _audit
+from tests.test_claims import DELTA, GRID, STILL, logistic, outputs
+from tests.test_common import training_check_data
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 2.0])
+@pytest.mark.parametrize(
+    ("model", "labels"),
+    [
+        (logistic(GRID[4], max_iter=4, **STILL), (0, 1)),
+        (logistic(GRID[1], "zero-out", max_iter=2, **STILL), (0, 99)),
+        (DPMean(), ()),
+    ],
+    ids=["gd", "accelerated", "mean"],
+)
+def test_whole_fits_at_everyday_budgets(model, labels, epsilon):
+    model = clone(model).set_params(epsilon=epsilon, delta=DELTA)
+    second = [[0.1], [1.0 if labels else -1.0]]
+    y = [np.array([0, label]) for label in labels] or (None, None)
+    runs = 20_000
+    worlds = (
+        outputs(model, np.array([[0.1], [1.0]]), y[0], range(runs)),
+        outputs(model, np.array(second), y[1], range(runs, 2 * runs)),
+    )
+    assert epsilon / 3 < _audit.black_box_epsilon(*worlds, DELTA) < epsilon
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_default_passes_the_training_check_for_almost_every_of_1000_seeds(n_classes):
+    X, y = training_check_data(n_classes)
+    model = DPLogisticRegression()
+    passed = [model.set_params(random_state=s).fit(X, y).score(X, y) > 0.83 for s in range(1000)]
+    assert np.mean(passed) >= 0.99
+
+
+@pytest.mark.parametrize(
+    ("sampler", "law"), [(rounded_gaussian, ndtr), (rounded_laplace, stats.laplace.cdf)]
+)
+def test_fifty_million_draws_follow_the_law(sampler, law):
+    scale, size, cells = 2.0**24, 10**7, 2000
+    edges = np.linspace(-6, 6, cells + 1)
+    counts, probabilities = np.zeros(cells), np.diff(law(edges))
+    bits = SeededBits(0)
+    for _ in range(5):
+        counts += np.histogram(sampler(scale, size, bits) / scale, edges)[0]
+    expected = 5 * size * probabilities
+    keep = expected > 10
+    statistic = np.sum((counts - expected)[keep] ** 2 / expected[keep])
+    # five standard deviations of a chi-square variable
+    assert statistic < keep.sum() + 5 * math.sqrt(2 * keep.sum())
