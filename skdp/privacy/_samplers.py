@@ -16,8 +16,7 @@ bits as it takes. The work done for a draw does not depend on its size, except
 on events of probability below 2^-19.
 
 `ndtri` is accurate to 4e-15 (tested against the decimal tail, not proved); the margin
-allows 50 times that.
- One-off draws use rational arithmetic only.
+allows 50 times that. One-off draws use rational arithmetic only.
 
 .. [1] C. Canonne, G. Kamath and T. Steinke, "The discrete Gaussian for differential
    privacy", NeurIPS 2020.
