@@ -4,7 +4,9 @@
 
 Run with ``python benchmarks/gradient_speed.py``. Everything is compared with plain
 products, plain reading and plain scikit-learn in the same process; only the ratios
-mean anything elsewhere. Every pair is timed in turn, and the medians are compared.
+mean anything elsewhere. Functions are timed in turn, a few calls each and the first of
+them discarded (threads of BLAS spin for a while after a product), and the medians are
+compared.
 """
 
 import argparse
@@ -26,13 +28,15 @@ from skdp.privacy._samplers import rounded_gaussian, rounded_laplace
 
 
 def medians(*functions, repeats):
-    """Return the median seconds of functions that are timed in turn."""
+    """Return the median seconds of functions that are timed in turn, five calls each."""
     seconds = [[] for _ in functions]
-    for _ in range(repeats):
+    for _ in range(max(1, repeats // 4)):
         for function, record in zip(functions, seconds, strict=True):
-            start = time.perf_counter()
-            function()
-            record.append(time.perf_counter() - start)
+            for call in range(5):
+                start = time.perf_counter()
+                function()
+                if call:
+                    record.append(time.perf_counter() - start)
     return [statistics.median(record) for record in seconds]
 
 
@@ -77,13 +81,13 @@ def step(name, X, rng, repeats):
     )
 
 
-def fit(X, rng, repeats):
+def fit(X, rng):
     """Compare a whole private fit with scikit-learn's, and measure its memory."""
     truth = rng.standard_normal(X.shape[1])
     y = (X @ truth + rng.logistic(size=len(X)) / 2 > 0).astype(int)
     private = DPLogisticRegression(classes=[0, 1])
     public = LogisticRegression()
-    ours, theirs = medians(lambda: private.fit(X, y), lambda: public.fit(X, y), repeats=repeats)
+    ours, theirs = medians(lambda: private.fit(X, y), lambda: public.fit(X, y), repeats=1)
     tracemalloc.start()
     private.fit(X, y)
     peak = tracemalloc.get_traced_memory()[1]
@@ -119,7 +123,7 @@ def main():
     X = csr(n_rows, 10**5, 50, rng)
     step(f"CSR {n_rows} x 100000, 50 a row", X, rng, max(3, arguments.repeats // 3))
     del X
-    fit(dense(n_rows, 100, rng), rng, max(3, arguments.repeats // 5))
+    fit(dense(n_rows, 100, rng), rng)
 
 
 if __name__ == "__main__":

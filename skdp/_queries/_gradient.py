@@ -66,7 +66,8 @@ class ClippedGradient:
         residual = self.loss.residual(chunk.predict(self.coef), chunk.target)
         limit = self.clip / chunk.norm
         if residual.ndim == 1:
-            np.clip(residual, -limit, limit, out=residual)
+            np.minimum(residual, limit, out=residual)
+            np.maximum(residual, np.negative(limit, out=limit), out=residual)
         else:
             length = np.sqrt(np.einsum("ij,ij->i", residual, residual))
             residual *= (limit / np.maximum(length, limit + 1e-300))[:, None]

@@ -29,7 +29,8 @@ class LinearChunk:
     def predict(self, coef):
         """Return rows @ coef.T for coef of shape (size,) or (n_outputs, size)."""
         body = coef[..., :-1] if self.intercept else coef
-        z = self._float64() @ body.T
+        # X.dot, not the operator: it costs less before it computes, once a chunk
+        z = self._float64().dot(body.T)
         z *= self.factor if z.ndim == 1 else self.factor[:, None]
         if self.intercept:
             z += self.intercept * coef[..., -1]
@@ -40,10 +41,12 @@ class LinearChunk:
         last = self.intercept * residual.sum(axis=0)
         residual *= self.factor if residual.ndim == 1 else self.factor[:, None]
         X = self._float64()
-        body = (X.T @ residual).T if sparse.issparse(X) else residual.T @ X
-        if self.intercept:
-            body = np.concatenate([body, last[..., None]], axis=-1)
-        return body.ravel()
+        body = X.T.dot(residual).T if sparse.issparse(X) else residual.T.dot(X)
+        if not self.intercept:
+            return body.ravel()
+        combined = np.empty((*body.shape[:-1], body.shape[-1] + 1))
+        combined[..., :-1], combined[..., -1] = body, last
+        return combined.ravel()
 
 
 class LinearRows:

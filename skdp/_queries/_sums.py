@@ -10,8 +10,8 @@ arithmetic, for up to 2^31 rows.
 Proof. u = 2^-53. Chunk boundaries depend on the shape of the data alone, so D and
 D' share every chunk partial but one. (i) A partial of B rows errs by at most
 B u * (sum of |contributions|) <= B^2 u C: 2 B^2 u <= 2.4e-7 for B <= 32768, twice
-for the two data sets. (ii) A block adds at most 32 partials one after another:
-2 * 32 * u * (32 B C) <= 7.5e-9 C. (iii) Blocks are added with compensation: the
+for the two data sets. (ii) A block adds at most 8 partials one after another:
+2 * 8 * u * (8 B C) <= 4.7e-10 C. (iii) Blocks are added with compensation: the
 error is u |sum| plus terms of order u^2, at most 2 u n C <= 4.8e-7 C. (iv) Clipping
 one contribution in floating point errs by (d + 10) u C, under 1e-9 C for d up to 10^6.
 The total stays under 1e-6 C; `FLOAT_SLACK` charges it.
@@ -21,14 +21,18 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-CHUNKS_PER_BLOCK = 32
+CHUNKS_PER_BLOCK = 8
 # below this many entries a second thread costs more than it saves
 _ENTRIES_PER_THREAD = 1 << 21
 
 
 def dense_chunk_rows(n_features):
-    """Return the rows of a chunk that stays in cache between its two products."""
-    return int(np.clip((1 << 20) // (8 * n_features), 64, 4096))
+    """Return the rows of a chunk that stays in cache between its two products.
+
+    Three MiB: small enough for a shared cache, large enough that threads seldom wait for
+    the interpreter's lock between two products.
+    """
+    return int(np.clip((3 << 20) // (8 * n_features), 64, 8192))
 
 
 #: a sparse partial costs a dense vector, so sparse chunks are long
