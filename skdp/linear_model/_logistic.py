@@ -225,7 +225,7 @@ class DPLogisticRegression(SoftmaxClassifierMixin, BaseEstimator):
         X, y = validate_private_data(self, X, y, accept_sparse="csr")
         classes, codes, outside, assumptions = resolve_classes(y, self.classes)
         loss = LogisticLoss() if len(classes) == 2 else SoftmaxLoss(len(classes))
-        intercept = (self.intercept_scaling or DEFAULT_INTERCEPT) if self.fit_intercept else 0.0
+        intercept = self._constant_feature()
         n_rows, n_features = X.shape
         plan = self._plan(n_rows, n_features, loss, mu, intercept)
         if self.verbose:
@@ -259,6 +259,11 @@ class DPLogisticRegression(SoftmaxClassifierMixin, BaseEstimator):
         self.ledger_ = curator.ledger
         self.privacy_spent_ = (curator.ledger.epsilon(self.delta), self.delta)
         return self
+
+    def _constant_feature(self):
+        if not self.fit_intercept:
+            return 0.0
+        return DEFAULT_INTERCEPT if self.intercept_scaling is None else self.intercept_scaling
 
     def _plan(self, n_rows, n_features, loss, mu, intercept):
         radius = None if self.coef_bound is None else self.coef_bound * self.data_norm
