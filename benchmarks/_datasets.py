@@ -15,7 +15,7 @@ import pathlib
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits, make_classification
 
-__all__ = ["adult", "breast_cancer", "digits", "synthetic"]
+__all__ = ["DELTA", "EPSILONS", "SUITE", "adult", "breast_cancer", "digits", "synthetic"]
 
 # Ranges printed in the description of the data set (``DESCR``), in the order
 # of its columns: ten means, ten standard errors, ten "worst" values.
@@ -244,3 +244,15 @@ def synthetic(n, d, *, class_sep=1.0, flip_y=0.1, radius=None, random_state=0):
     if radius is None:
         radius = 1.2 * np.sqrt(d + d**2 / 12.0)
     return _into_ball(X, radius), y
+
+
+#: the setting that the accuracy benchmarks share
+DELTA = 1e-5
+EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
+SUITE = {
+    "breast_cancer": breast_cancer,
+    "digits": digits,
+    "Adult": adult,
+    "synthetic 10,000 x 20": lambda: synthetic(10_000, 20, class_sep=0.97),
+    "synthetic 100,000 x 100": lambda: synthetic(100_000, 100, class_sep=0.72),
+}

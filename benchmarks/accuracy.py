@@ -23,17 +23,8 @@ from sklearn.model_selection import train_test_split
 from skdp import DPLogisticRegression
 
 sys.path.insert(0, str(Path(__file__).parent))
-import _datasets
+from _datasets import DELTA, EPSILONS, SUITE
 
-DELTA = 1e-5
-EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
-DATA = {
-    "breast_cancer": _datasets.breast_cancer,
-    "digits": _datasets.digits,
-    "Adult": _datasets.adult,
-    "synthetic 10,000 x 20": lambda: _datasets.synthetic(10_000, 20, class_sep=0.97),
-    "synthetic 100,000 x 100": lambda: _datasets.synthetic(100_000, 100, class_sep=0.72),
-}
 # The best of several peers tuned without paying for it, in every cell, from
 # benchmarks/peers.py and earlier measurements (Opacus, diffprivlib, plain DP gradient
 # descent, objective perturbation; zero-out or add-remove adjacency, delta 1e-5).
@@ -52,14 +43,14 @@ def split(load, seed):
 
 def untuned(name, adjacency, epsilon, seed):
     """Return the test accuracy of a default fit, in per cent, and its number of steps."""
-    X, X_test, y, y_test = split(DATA[name], seed)
+    X, X_test, y, y_test = split(SUITE[name], seed)
     model = DPLogisticRegression(epsilon, DELTA, adjacency=adjacency, classes=np.unique(y))
     return 100 * model.fit(X, y).score(X_test, y_test), model.n_iter_
 
 
 def non_private(name, seed):
     """Return the test accuracy of scikit-learn's model, in per cent."""
-    X, X_test, y, y_test = split(DATA[name], seed)
+    X, X_test, y, y_test = split(SUITE[name], seed)
     return 100 * LogisticRegression(C=100, max_iter=2000).fit(X, y).score(X_test, y_test)
 
 
@@ -71,7 +62,7 @@ GRID = [
 
 def plain(name, epsilon, seed, parameters):
     """Return the test accuracy of plain DP gradient descent, in per cent."""
-    X, X_test, y, y_test = split(DATA[name], seed)
+    X, X_test, y, y_test = split(SUITE[name], seed)
     model = DPLogisticRegression(
         epsilon, DELTA, solver="gd", adjacency="zero-out", classes=np.unique(y), **parameters
     )
@@ -115,7 +106,7 @@ def table(pool, names, seeds, reference):
 def main():
     """Print the table and, if asked, write it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", nargs="*", default=list(DATA), choices=list(DATA))
+    parser.add_argument("--data", nargs="*", default=list(SUITE), choices=list(SUITE))
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--reference", action="store_true")

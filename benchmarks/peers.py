@@ -39,16 +39,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
 sys.path.insert(0, str(Path(__file__).parent))
-import _datasets
+from _datasets import DELTA, EPSILONS, SUITE
 
-DELTA = 1e-5
-EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
-DATA = {
-    "breast_cancer": _datasets.breast_cancer,
-    "digits": _datasets.digits,
-    "Adult": functools.cache(_datasets.adult),
-    "synthetic 10,000 x 20": lambda: _datasets.synthetic(10_000, 20, class_sep=0.97),
-}
+DATA = {name: load for name, load in SUITE.items() if name != "synthetic 100,000 x 100"}
 TUNING_SEEDS, TUNING_DRAWS = (0, 1), {"Adult": 2}  # elsewhere 5 draws of the noise
 TUNED = "tuned unpaid"
 NOTES = f"""

@@ -8,38 +8,20 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.special import ndtr
-from sklearn.base import clone
 
-from skdp import DPLogisticRegression, DPMean
+from skdp import DPLogisticRegression
 from skdp.privacy._bits import SeededBits
 from skdp.privacy._samplers import rounded_gaussian, rounded_laplace
-from tests import _audit
-from tests.test_claims import DELTA, GRID, STILL, logistic, outputs
+from tests.test_claims import audited_epsilon, tiny_worlds
 from tests.test_common import training_check_data
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 2.0])
-@pytest.mark.parametrize(
-    ("model", "labels"),
-    [
-        (logistic(GRID[4], max_iter=4, **STILL), (0, 1)),
-        (logistic(GRID[1], "zero-out", max_iter=2, **STILL), (0, 99)),
-        (DPMean(), ()),
-    ],
-    ids=["gd", "accelerated", "mean"],
-)
+@tiny_worlds
 def test_whole_fits_at_everyday_budgets(model, labels, epsilon):
-    model = clone(model).set_params(epsilon=epsilon, delta=DELTA)
-    second = [[0.1], [1.0 if labels else -1.0]]
-    y = [np.array([0, label]) for label in labels] or (None, None)
-    runs = 20_000
-    worlds = (
-        outputs(model, np.array([[0.1], [1.0]]), y[0], range(runs)),
-        outputs(model, np.array(second), y[1], range(runs, 2 * runs)),
-    )
-    assert epsilon / 3 < _audit.black_box_epsilon(*worlds, DELTA) < epsilon
+    assert epsilon / 3 < audited_epsilon(model, labels, epsilon, 20_000) < epsilon
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
