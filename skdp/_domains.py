@@ -7,7 +7,6 @@ the set, and no norm overflows. A row that is not finite becomes a null row, whi
 contributes nothing to any statistic.
 """
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,13 +16,13 @@ from scipy import sparse
 # rows with larger ones are rescaled (their squares would overflow). A radius is held
 # in the range below, so that neither matters to the statistics.
 _TINY, _HUGE = 1e-140, 1e140
-_RADIUS_RANGE = (1e-100, 1e100)
+RADIUS_RANGE = (1e-100, 1e100)
 
 
 def check_radius(radius, name="data_norm"):
     """Return a usable radius as a float, or raise a ValueError that names it."""
     number = isinstance(radius, int | float | np.number) and not isinstance(radius, bool)
-    if not number or not _RADIUS_RANGE[0] <= radius <= _RADIUS_RANGE[1]:
+    if not number or not RADIUS_RANGE[0] <= radius <= RADIUS_RANGE[1]:
         raise ValueError(f"{name} must be a number in [1e-100, 1e100]; got {radius!r}.")
     return float(radius)
 
@@ -42,18 +41,20 @@ def check_bounds(bounds, n_features, name="bounds"):
         if side.ndim > 1 or (side.ndim == 1 and side.shape != (n_features,)):
             raise ValueError(f"{expected}; got {bounds!r} for {n_features} feature(s).")
     lower, upper = (np.broadcast_to(side, (n_features,)) for side in (lower, upper))
-    if not (np.isfinite(upper - lower).all() and (lower < upper).all()):
+    with np.errstate(over="ignore", invalid="ignore"):
+        finite = np.isfinite(upper - lower).all()
+    if not (finite and (lower < upper).all()):
         raise ValueError(f"{expected}; got {bounds!r}.")
     return lower, upper
 
 
 def row_norms(X):
     """Return the Euclidean norm of every row of tame data, in float64."""
+    # squares of single precision overflow from 2e19 on
+    X = X.astype(np.float64, copy=False)
     if sparse.issparse(X):
         squares = sparse.csr_array((X.data * X.data, X.indices, X.indptr), shape=X.shape)
         return np.sqrt(squares @ np.ones(X.shape[1]))
-    if X.dtype != np.float64:
-        X = X.astype(np.float64)
     return np.sqrt(np.einsum("ij,ij->i", X, X))
 
 
@@ -163,8 +164,8 @@ class Box:
 
 
 def ball_constraint(coef, radius):
-    """Return `coef` scaled into the Euclidean ball of `radius`; None means no bound."""
-    norm = float(np.linalg.norm(coef))
-    if radius is None or norm <= radius:
+    """Return finite `coef` scaled into the ball of `radius`; None means no bound."""
+    if radius is None:
         return coef
-    return coef * (radius / norm) if math.isfinite(norm) else np.zeros_like(coef)
+    norm = np.linalg.norm(coef)
+    return coef if norm <= radius else coef * (radius / norm)

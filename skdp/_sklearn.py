@@ -15,6 +15,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.parallel import _get_threadpool_controller
 from sklearn.utils.validation import validate_data
 
+from skdp._domains import RADIUS_RANGE
+
 __all__ = [
     "Interval",
     "LinearClassifierMixin",
@@ -35,9 +37,8 @@ SHARED_CONSTRAINTS = {
     "epsilon": [Interval(Real, 0, None, closed="neither")],
     "delta": [Interval(Real, 0, 1, closed="left")],
     "adjacency": [StrOptions({"replace-one", "zero-out"})],
-    "data_norm": [Interval(Real, 1e-100, 1e100, closed="both")],
+    "data_norm": [Interval(Real, *RADIUS_RANGE, closed="both")],
     "random_state": ["random_state"],
-    "verbose": ["verbose"],
 }
 
 

@@ -46,7 +46,8 @@ BAD_PARAMETERS = [
         "mechanism": ["uniform", None],
         "adjacency": ["add-remove"],
         "data_norm": [0, NAN, INF, True],
-        "bounds": [(1, 0), (0, 0), (0, NAN), (-INF, 1), (0,), (0, 1, 2), ([0, 0], 1), "ab", 3],
+        "bounds": [(1, 0), (0, 0), (0, NAN), (-INF, 1), (0,), (0, 1, 2), ([0, 0], 1), "ab", 3]
+        + [(INF, INF), (-1e308, 1e308)],
         "random_state": [-1, "a"],
     }.items()
     for value in values

@@ -63,6 +63,7 @@ class ClippedGradient:
 
     def partial(self, chunk):
         """Return the clipped gradients of a chunk, summed."""
+        chunk = chunk.widened()
         residual = self.loss.residual(chunk.predict(self.coef), chunk.target)
         limit = self.clip / chunk.norm
         if residual.ndim == 1:

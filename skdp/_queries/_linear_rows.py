@@ -21,16 +21,19 @@ class LinearChunk:
         self.X, self.factor, self.norm, self.target = X, factor, norm, target
         self.intercept = intercept
 
-    def _float64(self):
-        # float32 rows are widened chunk by chunk: sums in float32 would break the
-        # sensitivity
-        return self.X if self.X.dtype == np.float64 else self.X.astype(np.float64)
+    def widened(self):
+        """Return the chunk in float64, for several products; itself if it is."""
+        # chunk by chunk, and never a sum in float32: that would break the sensitivity
+        if self.X.dtype == np.float64:
+            return self
+        X = self.X.astype(np.float64)
+        return LinearChunk(X, self.factor, self.norm, self.target, self.intercept)
 
     def predict(self, coef):
         """Return rows @ coef.T for coef of shape (size,) or (n_outputs, size)."""
         body = coef[..., :-1] if self.intercept else coef
         # X.dot, not the operator: it costs less before it computes, once a chunk
-        z = self._float64().dot(body.T)
+        z = self.X.dot(body.T)
         z *= self.factor if z.ndim == 1 else self.factor[:, None]
         if self.intercept:
             z += self.intercept * coef[..., -1]
@@ -40,7 +43,7 @@ class LinearChunk:
         """Return residual.T @ rows, flattened; overwrites the residual."""
         last = self.intercept * residual.sum(axis=0)
         residual *= self.factor if residual.ndim == 1 else self.factor[:, None]
-        X = self._float64()
+        X = self.X
         body = X.T.dot(residual).T if sparse.issparse(X) else residual.T.dot(X)
         if not self.intercept:
             return body.ravel()

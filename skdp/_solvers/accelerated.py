@@ -4,8 +4,8 @@
 
 import numpy as np
 
-from skdp._solvers.gd import SuffixAverage
 from skdp._solvers.step_size import StepSize
+from skdp._solvers.suffix_average import SuffixAverage
 
 
 def accelerated_gradient(gradient, shape, plan):

@@ -5,6 +5,7 @@
 import numpy as np
 
 from skdp._solvers.step_size import StepSize
+from skdp._solvers.suffix_average import SuffixAverage
 
 
 def gradient_descent(gradient, shape, plan):
@@ -38,24 +39,3 @@ def gradient_descent(gradient, shape, plan):
         coef = plan.step(coef, released, step_size.at(coef, released))
         average.add(coef)
     return average.value
-
-
-class SuffixAverage:
-    """Average of the iterates after the first third: eight at least, half at most."""
-
-    def __init__(self, shape, n_steps):
-        self._skip = min(n_steps // 2, max(8, n_steps // 3))
-        self._count, self._sum = 0, np.zeros(shape)
-
-    def add(self, coef):
-        """Take the next iterate into account."""
-        if self._skip > 0:
-            self._skip -= 1
-        else:
-            self._sum += coef
-            self._count += 1
-
-    @property
-    def value(self):
-        """The average so far."""
-        return self._sum / self._count

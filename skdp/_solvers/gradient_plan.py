@@ -89,7 +89,7 @@ def plan_gradient(
     n_rows, n_features : int
         Shape of the data.
     loss : LogisticLoss or SoftmaxLoss
-        States its Lipschitz and smoothness constants.
+        States its Lipschitz constant.
     mu : float
         Gaussian-DP budget.
     adjacency : {"replace-one", "zero-out"}

@@ -149,6 +149,7 @@ class DPLogisticRegression(SoftmaxClassifierMixin, BaseEstimator):
 
     _parameter_constraints = {
         **SHARED_CONSTRAINTS,
+        "verbose": ["verbose"],
         "mechanism": [StrOptions({"gradient"})],
         "solver": [StrOptions(set(GRADIENT_SOLVERS))],
         "classes": ["array-like", None],

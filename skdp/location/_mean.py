@@ -94,7 +94,7 @@ class DPMean(BaseEstimator):
     """
 
     _parameter_constraints = {
-        **{k: v for k, v in SHARED_CONSTRAINTS.items() if k != "verbose"},
+        **SHARED_CONSTRAINTS,
         "mechanism": [StrOptions({"gaussian", "laplace"})],
         "bounds": [tuple, list, np.ndarray, None],
     }

@@ -41,8 +41,8 @@ Tail = Callable[[Decimal], Decimal]
 # is too coarse for the float error bound below.
 _FEW_BITS = 2**43
 # Bound on |float quantile - quantile of any u in the interval|, in units of the scale:
-# the interval's own width at u = _FEW_BITS * 2^-63 (at most 1.2e-13), and 100 times
-# the measured error of the float functions.
+# the interval's own width at u = _FEW_BITS * 2^-63 (at most 1.2e-13), and 50 times
+# and more the measured error of the float functions.
 _QUANTILE_ERROR = 4e-13
 _DIGITS = 100
 _BATCH = 1 << 16

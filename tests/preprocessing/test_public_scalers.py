@@ -47,6 +47,14 @@ def test_sparse_rows_stay_sparse_and_agree_with_dense_ones(container):
         np.testing.assert_allclose(result.toarray(), scaler.fit_transform(X))
 
 
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_single_precision_rows_whose_squares_overflow_it(container):
+    rows = container(np.array([[3e19, 4e19], [3e37, 4e37]], dtype=np.float32))
+    clipped = NormClipper().fit_transform(rows)
+    assert clipped.dtype == np.float32
+    np.testing.assert_allclose(clipped @ np.eye(2), [[0.6, 0.8]] * 2, rtol=1e-6)
+
+
 def test_duplicate_entries_of_a_sparse_row_are_added_before_its_norm_is_taken():
     duplicated = sparse.csr_array(([1.0, 1.0], [0, 0], [0, 2]), shape=(1, 2))
     assert NormClipper().fit_transform(duplicated).toarray().tolist() == [[1.0, 0.0]]
