@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Differentially private estimators with the interface of scikit-learn."""
 
-from skdp.linear_model import DPLogisticRegression
+from skdp.linear_model import DPHingeSVM, DPLogisticRegression
 from skdp.location import DPMean
 from skdp.preprocessing import BoundedScaler, NormClipper
 from skdp.privacy import Ledger, privacy_spent
@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BoundedScaler",
+    "DPHingeSVM",
     "DPLogisticRegression",
     "DPMean",
     "Ledger",

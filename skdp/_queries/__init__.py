@@ -6,8 +6,24 @@ A query is a frozen dataclass: its fields are public, the private rows are an
 argument. A query that is a sum over rows states its ``partial`` over a chunk.
 """
 
+from skdp._queries._candidate_loss import CandidateChoice
 from skdp._queries._gradient import ClippedGradient
 from skdp._queries._linear_rows import LinearRows
+from skdp._queries._loss_draw import LossDraw
+from skdp._queries._minimizer import Minimizer, PerturbedMinimizer
+from skdp._queries._objective import objective_bounds
+from skdp._queries._one_pass import OnePassDescent
 from skdp._queries._row_sum import BoxRows, RowSum
 
-__all__ = ["BoxRows", "ClippedGradient", "LinearRows", "RowSum"]
+__all__ = [
+    "BoxRows",
+    "CandidateChoice",
+    "ClippedGradient",
+    "LinearRows",
+    "LossDraw",
+    "Minimizer",
+    "OnePassDescent",
+    "PerturbedMinimizer",
+    "RowSum",
+    "objective_bounds",
+]

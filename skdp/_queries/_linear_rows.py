@@ -51,6 +51,55 @@ class LinearChunk:
         combined[..., :-1], combined[..., -1] = body, last
         return combined.ravel()
 
+    def explicit(self):
+        """Return the rows themselves, a fresh (n_rows, size) ndarray or CSR array, float64."""
+        if sparse.issparse(self.X):
+            body = sparse.csr_array(self.X).multiply(self.factor[:, None]).tocsr()
+            if not self.intercept:
+                return body
+            column = np.full((body.shape[0], 1), float(self.intercept))
+            return sparse.hstack([body, sparse.csr_array(column)], format="csr")
+        rows = np.empty((self.X.shape[0], self.X.shape[1] + bool(self.intercept)))
+        np.multiply(self.X, self.factor[:, None], out=rows[:, : self.X.shape[1]])
+        if self.intercept:
+            rows[:, -1] = self.intercept
+        return rows
+
+    def taken(self, index):
+        """Return the chunk of the rows of an integer index, or of a slice."""
+        return LinearChunk(
+            self.X[index],
+            self.factor[index],
+            self.norm[index],
+            self.target[index],
+            self.intercept,
+        )
+
+    def weighted_gram(self, weights):
+        """Return the sum of weights_i v_i v_i' over the rows v_i, of shape (size, size).
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_rows,)
+            Not negative. Rows of weight zero cost nothing.
+
+        Returns
+        -------
+        gram : ndarray of shape (size, size)
+            In float64, symmetric.
+        """
+        used = np.flatnonzero(weights)
+        if 2 * len(used) < len(weights):
+            return self.taken(used).weighted_gram(weights[used])
+        # the root on both sides: half the work, and symmetric to the last bit
+        root = np.sqrt(weights)
+        rows = self.explicit()
+        if sparse.issparse(rows):
+            rows.data *= np.repeat(root, np.diff(rows.indptr))
+            return (rows.T @ rows).toarray()
+        rows *= root[:, None]
+        return rows.T @ rows
+
 
 class LinearRows:
     """Rows of a linear model, admitted into the unit ball.
@@ -94,6 +143,25 @@ class LinearRows:
             np.maximum(norm, 1e-100, out=norm)
             norm[null[rows] | broken] = np.inf
             self.chunks.append(LinearChunk(part, factor, norm, target[rows], intercept))
+
+    def part(self, start, stop):
+        """Return the rows of a range of positions, as rows that share memory with these."""
+        chosen = object.__new__(LinearRows)
+        chosen.n_threads, chosen.n_entries = self.n_threads, self.n_entries
+        chosen.chunks, first = [], 0
+        for chunk in self.chunks:
+            n_rows = len(chunk.norm)
+            low, high = max(start - first, 0), min(stop - first, n_rows)
+            if low < high:
+                chosen.chunks.append(chunk.taken(slice(low, high)))
+            first += n_rows
+        return chosen
+
+    def batches(self, size):
+        """Yield chunks of at most `size` consecutive rows, in float64."""
+        for chunk in self.chunks:
+            for start in range(0, len(chunk.norm), size):
+                yield chunk.taken(slice(start, start + size)).widened()
 
 
 def _rows_view(X, rows):

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Differentially private linear models."""
 
+from skdp.linear_model._hinge import DPHingeSVM
 from skdp.linear_model._logistic import DPLogisticRegression
 
-__all__ = ["DPLogisticRegression"]
+__all__ = ["DPHingeSVM", "DPLogisticRegression"]

@@ -2,48 +2,41 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Differentially private logistic regression."""
 
-from numbers import Integral, Real
-
 import numpy as np
-from sklearn.base import BaseEstimator
 
-from skdp._domains import L2Ball, check_radius
 from skdp._losses import LogisticLoss, SoftmaxLoss
-from skdp._queries import ClippedGradient, LinearRows
-from skdp._sklearn import (
-    SCALE_OR_NONE,
-    SHARED_CONSTRAINTS,
-    Interval,
-    StrOptions,
-    blas_on_one_thread,
-    effective_n_threads,
-    fit_context,
-    validate_private_data,
-)
-from skdp._solvers import DEFAULT_INTERCEPT, GRADIENT_SOLVERS, plan_gradient
-from skdp.linear_model._labels import resolve_classes
+from skdp.linear_model._classifier import PrivateLinearClassifier
 from skdp.linear_model._softmax import SoftmaxClassifierMixin
-from skdp.privacy import Curator, GaussianMechanism, gdp_mu
 
 
-class DPLogisticRegression(SoftmaxClassifierMixin, BaseEstimator):
+class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
     """Differentially private logistic regression, binary and multinomial.
 
-    Minimises ``C * sum_i log-loss(y_i, x_i coef + intercept) + |coef|^2 / 2`` by clipped
-    gradient steps, each of which is released with Gaussian noise.
+    Minimises ``C * sum_i log-loss(y_i, x_i coef + intercept) + |coef|^2 / 2`` within a
+    privacy budget, by one of several mechanisms.
 
     Parameters
     ----------
     epsilon : float, default=1.0
         Privacy budget in nats, greater than 0 and finite.
     delta : float, default=1e-6
-        Privacy budget, in (0, 1). Choose it well below 1 / n_samples.
-    mechanism : {"gradient"}, default="gradient"
-        What is released: the clipped gradient of the loss, summed over all rows, once a
-        step.
-    solver : {"accelerated", "gd"}, default="accelerated"
-        "accelerated" extrapolates (Nesterov), "gd" is plain gradient descent. Both
-        average all iterates but the first half or third.
+        Privacy budget, in [0, 1); well below 1 / n_samples. 0 asks for pure privacy,
+        which every mechanism but "gradient" can give. "exponential" is pure and spends
+        no delta.
+    mechanism : {"auto", "gradient", "objective", "output", "exponential"}, default="auto"
+        What is released. "gradient": noisy clipped gradients, one a step (Gaussian).
+        "objective": the minimiser of the loss plus a random linear term (Gaussian, or
+        K-norm noise at delta 0). "output": the minimiser of a penalised loss,
+        plus noise (likewise). "exponential": a random draw that favours small losses;
+        needs `coef_bound`. "auto" is "gradient", and at delta 0 "objective".
+    solver : {"auto", "accelerated", "gd", "newton", "lbfgs", "cvxpy", \
+            "localized", "one-pass", "exact", "net"}, default="auto"
+        "gradient": "accelerated" (Nesterov), or "gd" (plain). "objective": "newton",
+        "lbfgs". "output": these, "cvxpy", "localized" (several noisy minimisers, each
+        held near the one before; no strong convexity needed), or "one-pass" (linear time;
+        every row is read once). "exponential": "exact" for
+        at most 5 coefficients, or "net", a fixed set of candidates. "auto" chooses by
+        the number of coefficients.
     adjacency : {"replace-one", "zero-out"}, default="replace-one"
         Which data sets the claim cannot tell apart: those that differ in one row
         ("replace-one"), or in one row that is replaced by a null row which contributes
@@ -55,32 +48,37 @@ class DPLogisticRegression(SoftmaxClassifierMixin, BaseEstimator):
         Public label set. Rows with another label contribute nothing; a class without
         rows is allowed. None reads the set from `y`, and the ledger says so.
     C : float, default=np.inf
-        Inverse strength of the penalty, as in scikit-learn; ``np.inf`` for none, because
-        noise and a limited number of steps regularise enough. The intercept is not
-        penalised.
+        Inverse strength of the penalty, as in scikit-learn. With ``np.inf`` "gradient"
+        and "exponential" have none; "objective" and "output", whose privacy rests on
+        one, choose it from public quantities. "gradient" leaves the intercept out of the
+        penalty, the others must not.
     fit_intercept : bool, default=True
-        Whether to fit an intercept. It is inside the guarantee: rows are clipped
+        Whether to fit an intercept. It is inside the guarantee: rows are bounded
         together with the constant feature.
     intercept_scaling : float, default=None
         Constant feature that carries the intercept, in units of `data_norm`. A small one
-        takes less of a row's clipped gradient. None chooses it, see Notes.
+        takes less of a row's gradient. None is 0.1.
     coef_bound : float, default=None
         Radius of the ball that the coefficients stay in, where the intercept counts as
         ``intercept_ / (intercept_scaling * data_norm)``. None for no constraint.
+    localize : bool, default=False
+        "exponential" with finite `C`: spend half of epsilon on a coarse minimiser, and
+        draw near it.
     clipping_norm : float, default=None
-        Bound on the norm of one row's gradient, for rows in units of `data_norm`. None
-        chooses it, see Notes.
+        "gradient": bound on the norm of one row's gradient, for rows in units of
+        `data_norm`. None chooses it from public quantities.
     step_size : float, default=None
-        Step along the gradient of the mean loss, for rows in units of `data_norm`. None
-        chooses it, see Notes, and shortens it where released gradients call for it.
+        "gradient": step along the gradient of the mean loss, for rows in units of
+        `data_norm`. None chooses it, and shortens it where released gradients call for
+        it.
     max_iter : int, default=None
-        Number of steps; all of them are made, none depends on the data. None chooses
-        it, see Notes.
+        "gradient": number of steps; all of them are made, none depends on the data.
+        None chooses it from public quantities.
     random_state : int, RandomState instance or None, default=None
         None draws the noise from the operating system. A seed makes the noise
         reproducible, voids the guarantee towards whoever knows it, and warns.
     verbose : int, default=0
-        1 prints the plan before the first step: public numbers only.
+        1 prints the plan before the first release: public numbers only.
 
     Attributes
     ----------
@@ -91,7 +89,7 @@ class DPLogisticRegression(SoftmaxClassifierMixin, BaseEstimator):
     classes_ : ndarray of shape (n_classes,)
         Label set.
     n_iter_ : int
-        Number of steps, a public number.
+        Number of steps or phases, a public number.
     ledger_ : Ledger
         What was released, at what price.
     privacy_spent_ : tuple of (float, float)
@@ -103,6 +101,7 @@ class DPLogisticRegression(SoftmaxClassifierMixin, BaseEstimator):
 
     See Also
     --------
+    DPHingeSVM : The same with the hinge loss.
     DPMean : Private mean.
     privacy_spent : Add up several fits.
     sklearn.linear_model.LogisticRegression : Without privacy.
@@ -111,25 +110,31 @@ class DPLogisticRegression(SoftmaxClassifierMixin, BaseEstimator):
     -----
     Privacy. One row is protected, at (epsilon, delta) and the chosen adjacency. Public:
     the parameters, the number of rows, the number and names of features, and the label
-    set. The gradient of a row, intercept included, is clipped to norm c, so that the sum
-    moves by at most c (zero-out) or 2c (replace-one); T releases with noise of standard
-    deviation ``sensitivity * sqrt(T) / mu`` are exactly mu-Gaussian-DP together [2]_, and
-    mu is the largest that implies (epsilon, delta) [3]_. Several classes share one
-    clipped gradient and one budget. Not covered: timing, exceptions on malformed input,
-    `score` on private data, and the choice of parameters by looking at private data.
+    set. The intercept is inside the guarantee, and several classes share one budget. Not
+    covered: timing, exceptions on malformed input, `score` on private data, and the
+    choice of parameters by looking at private data.
 
-    Steps, step size, clipping and intercept feature are chosen from the number of rows,
-    of features and of classes, from mu and the adjacency: see
-    ``skdp/_solvers/gradient_plan.py`` and the table in the user guide.
+    "gradient" [1]_: a row's gradient is clipped to norm c, so that the sum moves by at most
+    c (zero-out) or 2c (replace-one); T releases with noise of standard deviation
+    ``sensitivity * sqrt(T) / mu`` are exactly mu-Gaussian-DP together [2]_, and mu is the
+    largest that implies (epsilon, delta) [3]_. "objective" [4]_: a strongly convex
+    objective with a random linear term has a minimiser whose density is known; the
+    minimiser is computed to a certified precision, and noise covers the rest. "output":
+    the minimiser of a sum with strength of convexity r moves by at most
+    ``gradient sensitivity / r``. "exponential" [1]_: a draw with density
+    ``exp(-loss / temperature)``, the temperature being the range of a row's loss over
+    the ball, over epsilon. Proofs, with what is wrong in print, are in the user guide.
 
     References
     ----------
     .. [1] R. Bassily, A. Smith and A. Thakurta, "Private empirical risk minimization:
-       efficient algorithms and tight error bounds", FOCS 2014, Algorithm 1.
+       efficient algorithms and tight error bounds", FOCS 2014.
     .. [2] J. Dong, A. Roth and W. J. Su, "Gaussian differential privacy", JRSS B, 2022,
        Corollary 2.
     .. [3] B. Balle and Y.-X. Wang, "Improving the Gaussian mechanism for differential
        privacy", ICML 2018, Theorem 8.
+    .. [4] D. Kifer, A. Smith and A. Thakurta, "Private convex empirical risk
+       minimization and high-dimensional regression", COLT 2012.
 
     Examples
     --------
@@ -147,28 +152,13 @@ class DPLogisticRegression(SoftmaxClassifierMixin, BaseEstimator):
     True
     """
 
-    _parameter_constraints = {
-        **SHARED_CONSTRAINTS,
-        "verbose": ["verbose"],
-        "mechanism": [StrOptions({"gradient"})],
-        "solver": [StrOptions(set(GRADIENT_SOLVERS))],
-        "classes": ["array-like", None],
-        "C": [Interval(Real, 0, None, closed="right")],
-        "fit_intercept": ["boolean"],
-        "intercept_scaling": SCALE_OR_NONE,
-        "coef_bound": SCALE_OR_NONE,
-        "clipping_norm": SCALE_OR_NONE,
-        "step_size": SCALE_OR_NONE,
-        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-    }
-
     def __init__(
         self,
         epsilon=1.0,
         delta=1e-6,
         *,
-        mechanism="gradient",
-        solver="accelerated",
+        mechanism="auto",
+        solver="auto",
         adjacency="replace-one",
         data_norm=1.0,
         classes=None,
@@ -176,6 +166,7 @@ class DPLogisticRegression(SoftmaxClassifierMixin, BaseEstimator):
         fit_intercept=True,
         intercept_scaling=None,
         coef_bound=None,
+        localize=False,
         clipping_norm=None,
         step_size=None,
         max_iter=None,
@@ -193,96 +184,12 @@ class DPLogisticRegression(SoftmaxClassifierMixin, BaseEstimator):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.coef_bound = coef_bound
+        self.localize = localize
         self.clipping_norm = clipping_norm
         self.step_size = step_size
         self.max_iter = max_iter
         self.random_state = random_state
         self.verbose = verbose
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y):
-        """Fit the model within the budget.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Private rows. Rows longer than `data_norm` are scaled down to it.
-        y : array-like of shape (n_samples,)
-            Private labels.
-
-        Returns
-        -------
-        self : DPLogisticRegression
-            Fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are unusable. The message names no data value,
-            but that it was raised may depend on the data.
-        """
-        mu = gdp_mu(self.epsilon, self.delta)
-        ball = L2Ball(check_radius(self.data_norm))
-        X, y = validate_private_data(self, X, y, accept_sparse="csr")
-        classes, codes, outside, assumptions = resolve_classes(y, self.classes)
-        loss = LogisticLoss() if len(classes) == 2 else SoftmaxLoss(len(classes))
-        intercept = self._constant_feature()
-        n_rows, n_features = X.shape
-        plan = self._plan(n_rows, n_features, loss, mu, intercept)
-        if self.verbose:
-            print(f"[{type(self).__name__}] {plan}")
-        curator = Curator(
-            lambda: LinearRows(
-                X, loss.encode(codes), outside, ball, intercept, effective_n_threads()
-            ),
-            n_rows=n_rows,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            adjacency=self.adjacency,
-            random_state=self.random_state,
-            purpose=type(self).__name__,
-            assumptions=assumptions,
-        )
-        mechanism = GaussianMechanism(plan.mu_step)
-
-        def gradient(coef):
-            released = curator.release(ClippedGradient(coef, loss, plan.clip), mechanism)
-            return released.reshape(coef.shape) / n_rows
-
-        n_coefs = n_features + self.fit_intercept
-        shape = (n_coefs,) if len(classes) == 2 else (len(classes), n_coefs)
-        with blas_on_one_thread():
-            coef = np.atleast_2d(GRADIENT_SOLVERS[self.solver](gradient, shape, plan))
-        self.classes_ = classes
-        self.coef_ = coef[:, :n_features] / self.data_norm
-        self.intercept_ = intercept * coef[:, -1] if intercept else np.zeros(len(coef))
-        self.n_iter_ = plan.n_steps
-        self.ledger_ = curator.ledger
-        self.privacy_spent_ = (curator.ledger.epsilon(self.delta), self.delta)
-        return self
-
-    def _constant_feature(self):
-        if not self.fit_intercept:
-            return 0.0
-        return DEFAULT_INTERCEPT if self.intercept_scaling is None else self.intercept_scaling
-
-    def _plan(self, n_rows, n_features, loss, mu, intercept):
-        radius = None if self.coef_bound is None else self.coef_bound * self.data_norm
-        return plan_gradient(
-            n_rows=n_rows,
-            n_features=n_features,
-            loss=loss,
-            mu=mu,
-            adjacency=self.adjacency,
-            intercept=intercept,
-            l2=1.0 / self.C / self.data_norm / self.data_norm / n_rows,
-            radius=radius,
-            n_steps=self.max_iter,
-            step_size=self.step_size,
-            clip=self.clipping_norm,
-        )
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+    def _loss(self, n_classes):
+        return LogisticLoss() if n_classes == 2 else SoftmaxLoss(n_classes)

@@ -5,10 +5,8 @@
 import numpy as np
 from scipy.special import log_expit, log_softmax
 
-from skdp._sklearn import LinearClassifierMixin
 
-
-class SoftmaxClassifierMixin(LinearClassifierMixin):
+class SoftmaxClassifierMixin:
     """Probabilities from the decision function, for two classes and for more."""
 
     def predict_log_proba(self, X):

@@ -3,5 +3,7 @@
 """Differentially private estimators of location."""
 
 from skdp.location._mean import DPMean
+from skdp.location._median import DPMedian
+from skdp.location._quantile import DPQuantile
 
-__all__ = ["DPMean"]
+__all__ = ["DPMean", "DPMedian", "DPQuantile"]

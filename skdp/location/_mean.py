@@ -3,8 +3,6 @@
 """The differentially private mean: the smallest estimator, and the gate in plain view."""
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from skdp._domains import Box, L2Ball, check_bounds, check_radius
 from skdp._queries import BoxRows, LinearRows, RowSum
@@ -16,10 +14,11 @@ from skdp._sklearn import (
     fit_context,
     validate_private_data,
 )
+from skdp.location._base import LocationEstimator
 from skdp.privacy import Curator, GaussianMechanism, LaplaceMechanism, gdp_mu
 
 
-class DPMean(BaseEstimator):
+class DPMean(LocationEstimator):
     """Differentially private mean of bounded rows.
 
     The rows are forced into a public ball (`data_norm`) or box (`bounds`), summed, and
@@ -179,23 +178,6 @@ class DPMean(BaseEstimator):
         nobody = np.zeros(X.shape[0], dtype=bool)
         return LinearRows(X, nobody, nobody, domain, 0.0, effective_n_threads())
 
-    def predict(self, X):
-        """Return the released mean for every row of X.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; only their number matters. Sparse rows are refused: the answer is
-            dense and would be far larger than they are; use `location_`.
-
-        Returns
-        -------
-        locations : ndarray of shape (n_samples, n_features)
-            Copies of `location_`.
-        """
-        X = self._check(X, accept_sparse=False)
-        return np.tile(self.location_, (X.shape[0], 1))
-
     def score(self, X, y=None):
         """Return minus the mean squared Euclidean distance of rows to the released mean.
 
@@ -216,10 +198,6 @@ class DPMean(BaseEstimator):
         cross = np.sum(X @ self.location_)
         total = squares - 2 * cross + X.shape[0] * self.location_ @ self.location_
         return -float(total) / X.shape[0]
-
-    def _check(self, X, accept_sparse):
-        check_is_fitted(self)
-        return validate_private_data(self, X, accept_sparse=accept_sparse, reset=False)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

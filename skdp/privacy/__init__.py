@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The audit folder: everything a privacy claim rests on, and nothing else.
 
-Read in this order: `_curator` (the only exit for private numbers), `_mechanisms`
-(how much noise), `_samplers` and `_bits` (how it is made), `_accounting` and
-`_ledger` (what it costs). The queries whose sensitivities are claimed stand in
+Read in this order: `_curator` (the only exit for private numbers), `_mechanisms`,
+`_pure_mechanisms` and `_objective` (how much noise), `_samplers`, `_k_norm`, `_choice`,
+`_variates` and `_bits` (how it is made), `_accounting` and `_ledger` (what it costs).
+The queries whose sensitivities are claimed stand in
 ``skdp/_queries``.
 """
 
@@ -12,14 +13,20 @@ from skdp.privacy._accounting import gdp_delta, gdp_epsilon, gdp_mu
 from skdp.privacy._curator import Curator
 from skdp.privacy._ledger import Ledger, Release
 from skdp.privacy._mechanisms import GaussianMechanism, LaplaceMechanism, Noise, Sensitivity
+from skdp.privacy._objective import Influence, ObjectivePerturbation
+from skdp.privacy._pure_mechanisms import ExponentialMechanism, KNormMechanism
 from skdp.privacy._spent import PrivacySpent, privacy_spent
 
 __all__ = [
     "Curator",
+    "ExponentialMechanism",
     "GaussianMechanism",
+    "Influence",
+    "KNormMechanism",
     "LaplaceMechanism",
     "Ledger",
     "Noise",
+    "ObjectivePerturbation",
     "PrivacySpent",
     "Release",
     "Sensitivity",

@@ -14,7 +14,7 @@ only if delta >= Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu)
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -174,24 +174,33 @@ def _first(holds: Callable[[float], bool], start: float) -> float:
     return high
 
 
-def compose_epsilon(mu: float, pure: Sequence[tuple[float, int]], delta: float) -> float:
+def compose_epsilon(mu: float, priced: Sequence[tuple[float, float, int]], delta: float) -> float:
     """Return the epsilon, at `delta`, of adaptively composed releases, rounded up.
 
-    `mu` stands for all Gaussian releases (0 for none), `pure` for pairs (epsilon,
-    count). Gaussian releases alone compose exactly; pure releases alone are summed. A
-    mixture is composed by dp_accounting's privacy loss distributions, each pure release
-    standing for its worst case, randomised response; the better of that and of the
-    plain sum is returned.
+    `mu` stands for all Gaussian releases (0 for none), `priced` for triples (epsilon,
+    delta, count). Gaussian releases alone compose exactly; priced releases alone are
+    summed. A mixture is composed by dp_accounting's privacy loss distributions, each
+    priced release standing for its worst case (randomised response, broken with
+    probability delta); the better of that and of the plain sum is returned.
     """
-    exact = sum((Fraction(epsilon) * count for epsilon, count in pure), Fraction(0))
-    total = float(exact)
-    if total < exact:
-        total = math.nextafter(total, math.inf)
-    if mu == 0 or not pure:
-        return total + gdp_epsilon(mu, delta)
-    if delta == 0:
+    total = _sum_up((epsilon, count) for epsilon, _, count in priced)
+    broken = _sum_up((part, count) for _, part, count in priced)
+    # an ulp less, in case the difference was rounded up
+    left = delta - broken if broken == 0 else (delta - broken) * (1 - 1e-15)
+    if left < 0:
         return math.inf
-    return min(total + gdp_epsilon(mu, delta), _pld_epsilon(mu, pure, delta))
+    plain = total + gdp_epsilon(mu, left)
+    alone = sum(count for _, _, count in priced) == 1
+    # next to one priced release, a little Gaussian noise leaves nothing to be gained
+    if mu == 0 or not priced or delta == 0 or (alone and plain < 1.02 * total):
+        return plain
+    return min(plain, _pld_epsilon(mu, priced, delta))
+
+
+def _sum_up(terms: Iterable[tuple[float, int]]) -> float:
+    exact = sum((Fraction(value) * count for value, count in terms), Fraction(0))
+    total = float(exact)
+    return math.nextafter(total, math.inf) if total < exact else total
 
 
 def total_mu(mus: Sequence[tuple[float, int]]) -> float:
@@ -201,22 +210,23 @@ def total_mu(mus: Sequence[tuple[float, int]]) -> float:
     return math.hypot(*(mu * math.sqrt(count) for mu, count in mus)) * (1 + 1e-15)
 
 
-def _pld_epsilon(mu: float, pure: Sequence[tuple[float, int]], delta: float) -> float:
+def _pld_epsilon(mu: float, priced: Sequence[tuple[float, float, int]], delta: float) -> float:
     from dp_accounting.pld import common, privacy_loss_distribution
 
     # the grid of losses is rounded up, so it must be fine against the smallest loss
     # composed, and the whole range must stay small enough for memory
-    finest = min([mu, *(epsilon for epsilon, _ in pure)]) / 100
-    largest = math.fsum(epsilon * count for epsilon, count in pure) + gdp_epsilon(mu, 1e-12)
+    finest = min([mu, *(epsilon for epsilon, _, _ in priced)]) / 100
+    largest = math.fsum(epsilon * count for epsilon, _, count in priced) + gdp_epsilon(mu, 1e-12)
     if largest > 500:
         return math.inf
     interval = max(min(1e-4, finest), largest / 5e5)
     composed = privacy_loss_distribution.from_gaussian_mechanism(
         1 / mu, value_discretization_interval=interval
     )
-    for epsilon, count in pure:
+    for epsilon, broken, count in priced:
         one = privacy_loss_distribution.from_privacy_parameters(
-            common.DifferentialPrivacyParameters(epsilon, 0), value_discretization_interval=interval
+            common.DifferentialPrivacyParameters(epsilon, broken),
+            value_discretization_interval=interval,
         )
         composed = composed.compose(one.self_compose(count) if count > 1 else one)
     return float(composed.get_epsilon_for_delta(delta))

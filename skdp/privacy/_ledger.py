@@ -28,14 +28,20 @@ class Release:
     adjacency : {"replace-one", "zero-out"}
         Which data sets count as neighbours; the unit of privacy is one row.
     stated_sensitivity, theorem : float, str
-        Sensitivity that the query states (l2 for Gaussian noise, l1 for Laplace), and
-        why it holds.
+        Sensitivity that the query states (l1 for Laplace noise, the spread of the score
+        for a draw, l2 otherwise), and why it holds.
     noise : Noise
         Law, scale, grid, sensitivity paid for (rounding included) and price.
     numerics, seeded : str, bool
         How the noise was made, and whether a `random_state` can reproduce it.
     count : int
         How many such releases, each with fresh noise, were made in a row.
+    rows : tuple of (int, int) or None
+        First row that was read and the one after the last; None for all. The positions
+        are public, and a row pays only for the releases that read it.
+    fit : int
+        Positions of rows mean the same within one fit only; ledgers that are added up
+        keep their fits apart.
     """
 
     query: str
@@ -47,6 +53,8 @@ class Release:
     numerics: str
     seeded: bool
     count: int = 1
+    rows: tuple[int, int] | None = None
+    fit: int = 0
 
     @property
     def dp_event(self) -> Any:
@@ -54,15 +62,19 @@ class Release:
 
         The noise multiplier of a Gaussian event is the standard deviation over the
         actual sensitivity, so compose it as is (ADD_OR_REMOVE_ONE): an accountant that
-        doubles the sensitivity for replace-one would do so twice. A pure release of
-        several coordinates stands as randomised response (REPLACE_ONE), its worst case.
+        doubles the sensitivity for replace-one would do so twice. A pure release other
+        than one Laplace draw stands as randomised response (REPLACE_ONE), its worst case;
+        an (epsilon, delta) release as an unsupported event, which accountants refuse.
         """
         import dp_accounting
 
         event: Any
         if self.noise.mu:
             event = dp_accounting.GaussianDpEvent(1 / self.noise.mu)
-        elif self.size == 1:
+        elif self.noise.delta:
+            # dp_accounting has no event for (epsilon, delta): better none than a wrong one
+            event = dp_accounting.UnsupportedDpEvent()
+        elif self.noise.law == "laplace" and self.size == 1:
             event = dp_accounting.LaplaceDpEvent(1 / self.noise.epsilon)
         else:
             lie = 2 / (1 + math.exp(min(self.noise.epsilon, 700.0)))
@@ -72,9 +84,26 @@ class Release:
         return dp_accounting.SelfComposedDpEvent(event, self.count) if self.count > 1 else event
 
 
+def _mu_of_one_fit(releases: list[Release]) -> float:
+    """Return the price of the row that pays most."""
+    starts = {0} | {r.rows[0] for r in releases if r.rows}
+    return max(
+        total_mu(
+            [(0.0, 1)]
+            + [
+                (r.noise.mu, r.count)
+                for r in releases
+                if r.rows is None or r.rows[0] <= start < r.rows[1]
+            ]
+        )
+        for start in starts
+    )
+
+
 def _cells(release: Release) -> dict[str, Any]:
     noise = release.noise
     price = f"mu={noise.mu:.4g}" if noise.mu else f"epsilon={noise.epsilon:.4g}"
+    price += f", delta={noise.delta:.4g}" if noise.delta else ""
     return {
         "query": release.query,
         "count": release.count,
@@ -82,6 +111,7 @@ def _cells(release: Release) -> dict[str, Any]:
         "sensitivity": f"{noise.sensitivity:.6g}",
         "noise": f"{noise.law}, scale {noise.scale:.6g}, grid 2^{int(math.log2(noise.grid))}",
         "price": price + " each",
+        "rows": "all" if release.rows is None else "{} to {}".format(*release.rows),
         "adjacency": release.adjacency,
         "theorem": release.theorem,
         "numerics": release.numerics,
@@ -126,11 +156,15 @@ class Ledger:
 
     @property
     def mu(self) -> float:
-        """Gaussian-DP parameter of all Gaussian releases together."""
-        return total_mu([(r.noise.mu, r.count) for r in self.releases if r.noise.mu])
+        """Gaussian-DP parameter of all Gaussian releases together, for the row that pays most."""
+        gaussian = [r for r in self.releases if r.noise.mu]
+        if not any(r.rows for r in gaussian):
+            return total_mu([(r.noise.mu, r.count) for r in gaussian])
+        fits = {r.fit for r in gaussian}
+        return total_mu([(_mu_of_one_fit([r for r in gaussian if r.fit == f]), 1) for f in fits])
 
-    def _pure(self) -> list[tuple[float, int]]:
-        return [(r.noise.epsilon, r.count) for r in self.releases if not r.noise.mu]
+    def _priced(self) -> list[tuple[float, float, int]]:
+        return [(r.noise.epsilon, r.noise.delta, r.count) for r in self.releases if not r.noise.mu]
 
     def epsilon(self, delta: float = 0.0) -> float:
         """Return the epsilon of all releases together, rounded up.
@@ -145,11 +179,11 @@ class Ledger:
         epsilon : float
             In nats; infinite for Gaussian noise at delta 0.
         """
-        return compose_epsilon(self.mu, self._pure(), check_delta(delta))
+        return compose_epsilon(self.mu, self._priced(), check_delta(delta))
 
     def fits(self, epsilon: float, delta: float) -> bool:
         """Return whether all releases together are (epsilon, delta)-DP."""
-        if not self._pure():
+        if not self._priced():
             # the closed form, with no root to find: called before every release
             return gdp_delta(self.mu, epsilon) <= delta
         return self.epsilon(delta) <= epsilon
@@ -175,8 +209,9 @@ class Ledger:
         if not isinstance(other, Ledger):
             return NotImplemented
         total = self.assume(*other.assumptions)
+        first = 1 + max((r.fit for r in self.releases if r.rows), default=-1)
         for release in other.releases:
-            total = total.append(release)
+            total = total.append(replace(release, fit=first + release.fit if release.rows else 0))
         return total
 
     @property

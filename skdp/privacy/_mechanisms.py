@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from skdp.privacy._accounting import check_epsilon
 from skdp.privacy._bits import Bits
+from skdp.privacy._k_norm import rounded_k_norm
 from skdp.privacy._samplers import rounded_gaussian, rounded_laplace
 
 Values = NDArray[np.float64]
@@ -54,12 +55,16 @@ class Sensitivity:
         Bound on the magnitude of every coordinate on any data set.
     theorem : str
         Why.
+    spread : float, default=inf
+        For a query that is drawn by the exponential mechanism: bound on the largest
+        minus the smallest change of its score, over all outputs, between neighbours.
     """
 
     l1: float
     l2: float
     bound: float
     theorem: str
+    spread: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -68,16 +73,19 @@ class Noise:
 
     Parameters
     ----------
-    law, scale : {"gaussian", "laplace"}, float
-        Standard deviation (Gaussian) or scale (Laplace) of every coordinate.
+    law, scale : {"gaussian", "laplace", "k-norm", "exponential"}, float
+        Standard deviation (Gaussian) or scale (Laplace) of every coordinate; scale s of
+        the density ``exp(-|b|/s)`` of the whole vector (K-norm); temperature
+        (exponential mechanism).
     grid : float
         Step of the public grid that the release lies on, a power of two.
     sensitivity : float
         Sensitivity that is paid for: the query's, plus rounding and float slack.
     bound : float
         The statistic is clamped to [-bound, bound] in every coordinate.
-    mu, epsilon : float
-        Price: a Gaussian-DP parameter, or a pure epsilon; the other one is 0.
+    mu, epsilon, delta : float
+        Price: a Gaussian-DP parameter, or (epsilon, delta) with mu = 0; delta is 0 but
+        for objective perturbation.
     """
 
     law: str
@@ -87,37 +95,47 @@ class Noise:
     bound: float
     mu: float
     epsilon: float
+    delta: float = 0.0
 
 
 class Query(Protocol):
-    """A statistic of the private rows. Its fields are public; the rows are an argument."""
+    """A statistic of the private rows. Its fields are public; the rows are an argument.
+
+    What the mechanism of a query needs besides, none of it ever raising because of a
+    value: `evaluate(rows)`, the exact statistic, for additive noise;
+    `draw(rows, noise, source)`, a draw at the temperature ``noise.scale``, and `idealised`,
+    whether it takes `Variates` (floats) or `Bits`, for the exponential mechanism;
+    `minimise(rows, linear)`, for objective perturbation.
+    """
 
     name: str  # what the statistic is, in words
     size: int  # number of coordinates
 
-    def sensitivity(self, adjacency: str, n_rows: int) -> Sensitivity:
+    def sensitivity(self, adjacency: str, n_rows: int) -> Any:
         """State the sensitivity under an adjacency, for a public number of rows."""
-
-    def evaluate(self, rows: Any) -> Values:
-        """Return the exact statistic, never raising because of a value."""
 
 
 class Mechanism(Protocol):
     """A rule that turns a sensitivity into noise at a fixed price."""
 
-    def calibrate(self, sensitivity: Sensitivity, size: int) -> Noise:
+    def calibrate(self, sensitivity: Any, size: int) -> Any:
         """Return the noise for a statistic of that sensitivity and size."""
 
 
-def _calibrate(stated: float, bound: float, price: float, rounding: float) -> tuple[float, ...]:
-    """Return scale, grid and the sensitivity paid for; rounding is its part per grid step."""
+def _calibrate(
+    stated: float, bound: float, price: float, rounding: float, spread: float = 1.0
+) -> tuple[float, ...]:
+    """Return scale, grid and the sensitivity paid for.
+
+    `rounding` is its part per grid step, `spread` the size of a draw in scales.
+    """
     if not (0 < stated < math.inf and 0 < bound < math.inf and rounding >= 1):
         raise ValueError(
             "a query must state a positive finite sensitivity and bound, and have at least "
             f"one coordinate; got sensitivity={stated!r}, bound={bound!r}."
         )
     paid = stated * (1 + FLOAT_SLACK)
-    fine = math.ceil(math.log2(paid) - math.log2(price)) - _GRID_BITS
+    fine = math.ceil(math.log2(paid * spread) - math.log2(price)) - _GRID_BITS
     exponent = max(fine, math.ceil(math.log2(bound)) - _EXACT_BITS)
     grid = math.ldexp(1.0, min(max(exponent, -1000), 900))
     paid += grid * rounding
@@ -185,7 +203,9 @@ class LaplaceMechanism:
         return Noise("laplace", scale, grid, paid, bound, mu=0.0, epsilon=self.epsilon)
 
 
-_SAMPLERS = {"gaussian": rounded_gaussian, "laplace": rounded_laplace}
+_SAMPLERS = {
+    "gaussian": rounded_gaussian, "laplace": rounded_laplace, "k-norm": rounded_k_norm,
+}  # fmt: skip
 
 
 def align(values: Values, noise: Noise) -> Values:

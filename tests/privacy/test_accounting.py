@@ -164,43 +164,69 @@ def test_the_accountants_agree_on_composed_gaussians(n_releases):
     assert ours == pytest.approx(theirs, rel=1e-5)
 
 
+def priced(pure):
+    return [(epsilon, 0.0, count) for epsilon, count in pure]
+
+
 @given(st.lists(st.tuples(st.floats(1e-3, 10), st.integers(1, 50)), min_size=1, max_size=6))
 def test_pure_releases_add_up_rounded_up(pure):
     exact = sum(count * Fraction(epsilon) for epsilon, count in pure)
     for delta in (0.0, 1e-6):
-        total = Fraction(compose_epsilon(0.0, pure, delta))
+        total = Fraction(compose_epsilon(0.0, priced(pure), delta))
         assert exact <= total <= exact * (1 + Fraction(1, 10**15))
 
 
 @pytest.mark.parametrize("pure", [[(1.0, 1)], [(0.5, 2)], [(0.25, 2), (0.5, 1)], [(0.125, 8)]])
 def test_an_exact_pure_sum_is_not_rounded_up(pure):
-    assert compose_epsilon(0.0, pure, 0.0) == 1.0
+    assert compose_epsilon(0.0, priced(pure), 0.0) == 1.0
 
 
 @pytest.mark.parametrize(
     ("mu", "pure"), [(0.3, [(0.5, 1)]), (1.0, [(0.1, 3)]), (0.05, [(0.2, 2), (0.7, 1)])]
 )
 def test_a_mixture_is_near_its_exact_value_and_between_its_bounds(mu, pure):
-    ours = compose_epsilon(mu, pure, 1e-6)
+    ours = compose_epsilon(mu, priced(pure), 1e-6)
     lies = [epsilon for epsilon, count in pure for _ in range(count)]
     assert exact_mixture_delta(mu, lies, ours) <= 1e-6
     assert exact_mixture_delta(mu, lies, ours * 0.995) > 1e-6
     assert gdp_epsilon(mu, 1e-6) < ours < gdp_epsilon(mu, 1e-6) + math.fsum(lies)
-    assert compose_epsilon(mu, pure, 0.0) == math.inf
+    assert compose_epsilon(mu, priced(pure), 0.0) == math.inf
 
 
 def test_a_mixture_costs_no_less_than_dp_accounting_says_of_laplace_noise():
     # Laplace noise is milder than the worst pure release, so theirs is a lower bound
     events = [dp_accounting.GaussianDpEvent(1 / 0.4), *[dp_accounting.LaplaceDpEvent(1 / 0.3)] * 4]
     theirs = PLDAccountant().compose(dp_accounting.ComposedDpEvent(events)).get_epsilon(1e-6)
-    assert theirs * (1 - 1e-6) <= compose_epsilon(0.4, [(0.3, 4)], 1e-6) <= theirs * 1.05
+    assert theirs * (1 - 1e-6) <= compose_epsilon(0.4, priced([(0.3, 4)]), 1e-6) <= theirs * 1.05
 
 
 @pytest.mark.parametrize("pure", [[(800.0, 1)], [(400.0, 2)]])
 def test_a_mixture_with_huge_releases_stays_between_its_bounds(pure):
     plain = math.fsum(epsilon * count for epsilon, count in pure) + gdp_epsilon(1.0, 1e-6)
-    total = compose_epsilon(1.0, pure, 1e-6)
+    total = compose_epsilon(1.0, priced(pure), 1e-6)
     assert gdp_epsilon(1.0, 1e-6) <= total <= plain * (1 + 1e-15)
+
+
+def test_releases_with_a_delta_add_up():
+    releases = [(0.5, 1e-7, 3), (0.2, 0.0, 1)]
+    assert compose_epsilon(0.0, releases, 4e-7) == pytest.approx(1.7)
+    assert compose_epsilon(0.0, releases, 2e-7) == math.inf
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_a_release_with_a_delta_next_to_gaussian_noise(count):
+    # the exact curve: broken with probability broken, else as its pure part
+    broken, delta = 1e-7, 1e-6
+    ours = compose_epsilon(0.5, [(0.3, broken, count)], delta)
+    survive = (1 - broken) ** count
+    left = (delta - (1 - survive)) / survive
+    assert exact_mixture_delta(0.5, [0.3] * count, ours) <= left * (1 + 1e-6)
+    assert exact_mixture_delta(0.5, [0.3] * count, ours * 0.995) > left
+
+
+def test_a_little_gaussian_noise_next_to_one_release_is_summed():
+    ours = compose_epsilon(1e-4, [(1.0, 9e-7, 1)], 1e-6)
+    assert ours == pytest.approx(1 + gdp_epsilon(1e-4, 1e-7), rel=1e-9)
 
 
 BAD_NUMBERS = [

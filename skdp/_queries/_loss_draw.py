@@ -1,0 +1,147 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Coefficients drawn by the exponential mechanism, with the loss as the score."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skdp._queries._loss_values import loss_gradients, loss_values
+from skdp._sampling import choose_by_loss, sample_tangent_box
+from skdp.privacy import Sensitivity
+
+#: net: candidates, and the multiplications that evaluating them may take
+_CANDIDATES, _WORK = 4096, 2e10
+
+
+@dataclass(frozen=True, eq=False)
+class LossDraw:
+    """Coefficients of density proportional to exp(-(loss + penalty) / temperature).
+
+    Parameters
+    ----------
+    loss : object
+        Loss of `skdp._losses`.
+    n_coefs : int
+        Coefficients of one output, the intercept included.
+    row_norm : float
+        Bound on the norm of a row.
+    penalty : float
+        Strength of ``penalty/2 |coef|^2`` in the score.
+    radius : float
+        The coefficients lie in the ball of this radius around 0.
+    near : tuple of (ndarray, float) or None
+        Centre and radius of a second ball that they lie in, both public.
+    exact : bool
+        Whether to draw from the density itself, or from a fixed net of candidates.
+
+    Notes
+    -----
+    Rows in the unit ball, coefficients in the ball of radius R: a raw prediction of one
+    output moves within [-a, a], a = R row_norm, and the losses here decrease in t z.
+    The penalty is the same for all data and does not enter the spread.
+    """
+
+    loss: Any
+    n_coefs: int
+    row_norm: float
+    penalty: float
+    radius: float
+    near: Any = None
+    exact: bool = True
+
+    idealised = True
+
+    @property
+    def name(self):
+        """What the statistic is."""
+        where = "near a released point" if self.near is not None else "in a ball"
+        how = "a density" if self.exact else "a net"
+        return f"coefficients {where}, drawn from {how} by {type(self.loss).__name__}"
+
+    @property
+    def size(self):
+        """Number of coordinates."""
+        return self.loss.n_outputs * self.n_coefs
+
+    def sensitivity(self, adjacency, n_rows):
+        """State the spread: how unevenly a row's loss changes over the coefficients.
+
+        Proof. Zero-out changes the score by -loss(row): its spread is the loss's range,
+        at most its Lipschitz constant times the diameter of the set, and for one output
+        the difference of its two extreme values. Replace-one changes it by a difference
+        of two losses, whose spread is at most the sum of theirs.
+        """
+        reach = self.radius * self.row_norm
+        diameter = 2 * reach
+        if self.near is not None:
+            diameter = min(diameter, 2 * self.near[1] * self.row_norm)
+        spread = self.loss.lipschitz * diameter
+        if self.loss.n_outputs == 1:
+            worst, best = self.loss.value(np.array([-reach, reach]), np.ones(2))
+            spread = min(spread, float(worst - best))
+        theorem = "range of a row's loss over the set"
+        if adjacency != "zero-out":
+            spread, theorem = 2 * spread, "ranges of two rows' losses over the set"
+        return Sensitivity(math.inf, math.inf, self.radius, theorem, spread=spread)
+
+    def draw(self, rows, noise, source):
+        """Return one draw at the temperature ``noise.scale``."""
+        inverse = 1.0 / noise.scale
+        balls = [(np.zeros(self.size), self.radius)]
+        if self.near is not None:
+            balls.append(self.near)
+        if self.exact:
+
+            def score(points):
+                values, gradients = loss_gradients(rows, points, self.loss)
+                values += self.penalty / 2 * np.einsum("ij,ij->i", points, points)
+                return values, gradients + self.penalty * points
+
+            return sample_tangent_box(score, self.size, inverse, balls, source)
+        n_entries = max(1, rows.n_entries)
+        count = int(min(_CANDIDATES, max(64, _WORK / n_entries / self.loss.n_outputs)))
+        points = candidates(count, self.size, balls[-1])
+        scores = loss_values(rows, points, self.loss)
+        scores += self.penalty / 2 * np.einsum("ij,ij->i", points, points)
+        return points[choose_by_loss(scores, inverse, source)]
+
+
+def candidates(count, size, ball):
+    """Return fixed points spread over a ball: the same whatever the data.
+
+    Parameters
+    ----------
+    count, size : int
+        Number of points, and of their coordinates.
+    ball : tuple of (ndarray of shape (size,), float)
+        Centre and radius.
+
+    Returns
+    -------
+    points : ndarray of shape (count, size)
+        The centre first. Then a Kronecker sequence, made Gaussian for the directions,
+        with lengths that are evenly spread.
+    """
+    center, radius = ball
+    from scipy.special import ndtri
+
+    steps = np.arange(1, count)[:, None]
+    roots = np.sqrt(_primes(size))
+    gaussian = ndtri(np.clip((steps * roots) % 1.0, 1e-9, 1 - 1e-9))
+    length = np.sqrt(np.einsum("ij,ij->i", gaussian, gaussian))
+    wanted = radius * ((steps[:, 0] * (math.sqrt(5) - 1) / 2) % 1.0)
+    points = gaussian * (wanted / np.maximum(length, 1e-300))[:, None]
+    return np.vstack([np.zeros((1, size)), points]) + center
+
+
+def _primes(count):
+    limit = max(16, int(count * (math.log(count + 2) + math.log(math.log(count + 3)) + 2)))
+    sieve = np.ones(limit, dtype=bool)
+    sieve[:2] = False
+    for i in range(2, math.isqrt(limit) + 1):
+        if sieve[i]:
+            sieve[i * i :: i] = False
+    return np.flatnonzero(sieve)[:count]

@@ -1,0 +1,111 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""From a result that is good on average to one that is good with high probability.
+
+A mechanism whose expected excess loss is F exceeds 2 F at most every other time
+(Markov). Of k = log2(2 / failure) independent runs one is within 2 F, but with
+probability failure / 2; the exponential mechanism finds one nearly as good. Bassily,
+Smith and Thakurta (2014), Appendix D, with two repairs: the choice is paid for (in
+print it is free), and the weights are exp(-loss), not exp(loss).
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from skdp._queries import CandidateChoice
+from skdp.privacy import ExponentialMechanism, gdp_mu
+
+
+@dataclass(frozen=True)
+class BoostingPlan:
+    """How a budget is split between runs and the choice.
+
+    Parameters
+    ----------
+    n_runs : int
+        Independent runs.
+    mu_run, epsilon_run : float
+        Price of one run: Gaussian-DP if delta > 0 (the other is 0), else pure.
+    epsilon_choice : float
+        Price of the choice.
+    failure : float
+        Probability that the bound fails.
+    """
+
+    n_runs: int
+    mu_run: float
+    epsilon_run: float
+    epsilon_choice: float
+    failure: float
+
+    def excess_bound(self, expected, spread):
+        """Return what the excess loss stays below, but with probability `failure`.
+
+        Parameters
+        ----------
+        expected, spread : float
+            Expected excess of one run, and spread of the score of the choice.
+        """
+        temperature = spread / self.epsilon_choice
+        return 2 * expected + temperature * math.log(2 * self.n_runs / self.failure)
+
+
+def plan_boosting(epsilon, delta, failure):
+    """Split a budget.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The whole budget; half of epsilon is for the choice.
+    failure : float
+        Probability in (0, 1) that the result may be worse than the bound.
+
+    Returns
+    -------
+    plan : BoostingPlan
+        Runs and prices; the sum is (epsilon, delta)-DP.
+
+    Raises
+    ------
+    ValueError
+        If `failure` or the budget is out of range.
+    """
+    if not 0 < failure < 1:
+        raise ValueError(f"failure must be in (0, 1); got {failure!r}.")
+    n_runs = math.ceil(math.log2(2 / failure))
+    # a hair less, so that the prices add up to no more than the budget in floats
+    half = epsilon / 2 * (1 - 1e-12)
+    if delta:
+        mu = gdp_mu(half, delta) / math.sqrt(n_runs) * (1 - 1e-12)
+        return BoostingPlan(n_runs, mu, 0.0, half, failure)
+    return BoostingPlan(n_runs, 0.0, half / n_runs, half, failure)
+
+
+def boost(curator, run, plan, loss, row_norm):
+    """Release several results and choose one of them privately.
+
+    Parameters
+    ----------
+    curator : Curator
+        The gate; the rows are those of a linear model.
+    run : callable
+        Releases coefficients of shape (size,) at the price of one run; called without
+        arguments `plan.n_runs` times.
+    plan : BoostingPlan
+        From `plan_boosting`.
+    loss, row_norm : object, float
+        What the choice is by, and the bound on the norm of a row.
+
+    Returns
+    -------
+    coef : ndarray of shape (size,)
+        The chosen result.
+    """
+    candidates = np.array([run() for _ in range(plan.n_runs)])
+    if (candidates == candidates[0]).all():
+        return candidates[0]
+    query = CandidateChoice(candidates, loss, row_norm)
+    chosen = curator.release(query, ExponentialMechanism(plan.epsilon_choice))
+    return candidates[int(chosen[0])]

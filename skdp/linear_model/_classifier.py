@@ -1,0 +1,144 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""What private linear classifiers share: parameters, the way through the gate, attributes."""
+
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from skdp._domains import L2Ball, check_radius
+from skdp._queries import LinearRows
+from skdp._sklearn import (
+    SCALE_OR_NONE,
+    SHARED_CONSTRAINTS,
+    Interval,
+    LinearClassifierMixin,
+    StrOptions,
+    blas_on_one_thread,
+    effective_n_threads,
+    fit_context,
+    validate_private_data,
+)
+from skdp._solvers import DEFAULT_INTERCEPT
+from skdp.linear_model._labels import resolve_classes
+from skdp.linear_model._mechanisms import PLANS, choose
+from skdp.linear_model._mechanisms.choice import SOLVERS
+from skdp.linear_model._problem import Problem
+from skdp.privacy import Curator
+from skdp.privacy._accounting import check_delta, check_epsilon
+
+
+class PrivateLinearClassifier(LinearClassifierMixin, BaseEstimator):
+    """Base of the private linear classifiers; a subclass states its loss."""
+
+    _parameter_constraints = {
+        **SHARED_CONSTRAINTS,
+        "mechanism": [StrOptions({"auto", *SOLVERS})],
+        "solver": [StrOptions({"auto"}.union(*SOLVERS.values()))],
+        "classes": ["array-like", None],
+        "C": [Interval(Real, 0, None, closed="right")],
+        "fit_intercept": ["boolean"],
+        "intercept_scaling": SCALE_OR_NONE,
+        "coef_bound": SCALE_OR_NONE,
+        "localize": ["boolean"],
+        "clipping_norm": SCALE_OR_NONE,
+        "step_size": SCALE_OR_NONE,
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "verbose": ["verbose"],
+    }
+
+    def _loss(self, n_classes):
+        """Return the loss for a number of classes."""
+        raise NotImplementedError
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y):
+        """Fit the model within the budget.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Private rows. Rows longer than `data_norm` are scaled down to it.
+        y : array-like of shape (n_samples,)
+            Private labels.
+
+        Returns
+        -------
+        self : object
+            Fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are unusable, or if mechanism, solver and loss do
+            not go together. The message names no data value, but that it was raised may
+            depend on the data.
+        """
+        check_epsilon(self.epsilon)
+        check_delta(self.delta)
+        ball = L2Ball(check_radius(self.data_norm))
+        X, y = validate_private_data(self, X, y, accept_sparse="csr")
+        classes, codes, outside, assumptions = resolve_classes(y, self.classes)
+        n_rows, n_features = X.shape
+        problem = self._problem(n_rows, n_features, len(classes))
+        mechanism, solver = choose(self.mechanism, self.solver, problem)
+        plan = PLANS[mechanism](problem, solver)
+        if self.verbose:
+            print(f"[{type(self).__name__}] {plan}")
+        loss, intercept = problem.loss, problem.intercept
+        # most plans read the rows as they come; some in a fixed other order
+        order = plan.order() if hasattr(plan, "order") else None
+        curator = Curator(
+            lambda: LinearRows(
+                *reordered(order, X, loss.encode(codes), outside),
+                ball,
+                intercept,
+                effective_n_threads(),
+            ),
+            n_rows=n_rows,
+            epsilon=self.epsilon,
+            delta=plan.delta,
+            adjacency=self.adjacency,
+            random_state=self.random_state,
+            purpose=type(self).__name__,
+            assumptions=assumptions,
+        )
+        with blas_on_one_thread():
+            coef = np.atleast_2d(plan.run(curator))
+        self.classes_ = classes
+        self.coef_ = coef[:, :n_features] / self.data_norm
+        self.intercept_ = intercept * coef[:, -1] if intercept else np.zeros(len(coef))
+        self.n_iter_ = plan.n_iter
+        self.ledger_ = curator.ledger
+        self.privacy_spent_ = (curator.ledger.epsilon(plan.delta), plan.delta)
+        return self
+
+    def _problem(self, n_rows, n_features, n_classes):
+        scaling = DEFAULT_INTERCEPT if self.intercept_scaling is None else self.intercept_scaling
+        return Problem(
+            n_rows=n_rows,
+            n_features=n_features,
+            loss=self._loss(n_classes),
+            intercept=scaling if self.fit_intercept else 0.0,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            adjacency=self.adjacency,
+            penalty=1.0 / self.C / self.data_norm / self.data_norm,
+            radius=None if self.coef_bound is None else self.coef_bound * self.data_norm,
+            data_norm=self.data_norm,
+            max_iter=self.max_iter,
+            step_size=self.step_size,
+            clipping_norm=self.clipping_norm,
+            localize=self.localize,
+        )
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def reordered(order, *arrays):
+    """Return arrays with their rows in a public order; None leaves them as they are."""
+    return arrays if order is None else [array[order] for array in arrays]

@@ -1,0 +1,115 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which mechanism and solver a fit uses, from public quantities."""
+
+import math
+
+#: solvers of a mechanism, the default first
+SOLVERS = {
+    "gradient": ("accelerated", "gd"),
+    "objective": ("newton", "lbfgs"),
+    "output": ("newton", "lbfgs", "cvxpy", "localized", "one-pass"),
+    "exponential": ("exact", "net"),
+}
+DEFAULT_SOLVERS = {mechanism: solvers[0] for mechanism, solvers in SOLVERS.items()}
+#: exact sampling covers the coefficients with boxes, 2^size at a time
+EXACT_LIMIT = 5
+# a Hessian of this many coefficients is cheaper than the steps that it saves
+NEWTON_LIMIT = 300
+
+#: parameters that one mechanism alone understands
+_ONLY = {
+    "max_iter": "gradient",
+    "step_size": "gradient",
+    "clipping_norm": "gradient",
+    "localize": "exponential",
+}
+
+
+def choose(mechanism, solver, problem):
+    """Return the mechanism and the solver that are meant.
+
+    Parameters
+    ----------
+    mechanism, solver : str
+        As given by the user; "auto" leaves the choice open.
+    problem : Problem
+        Public facts. The choice depends on delta, the loss and the number of
+        coefficients, and on nothing else.
+
+    Returns
+    -------
+    mechanism, solver : str
+        Names.
+
+    Raises
+    ------
+    ValueError
+        If the pair does not exist, or not for this loss or this delta.
+    """
+    if mechanism == "auto":
+        mechanism = _mechanism_of(solver) or _best_mechanism(problem)
+    if solver == "auto":
+        solver = _best_solver(mechanism, problem)
+    if solver not in SOLVERS[mechanism]:
+        pairs = "; ".join(f"{name}: {', '.join(known)}" for name, known in SOLVERS.items())
+        raise ValueError(
+            f"solver={solver!r} does not belong to mechanism={mechanism!r}. The pairs that work "
+            f"are {pairs}."
+        )
+    if mechanism == "gradient" and problem.delta == 0:
+        raise ValueError(
+            "delta must be greater than 0 for mechanism='gradient', whose Gaussian noise is never "
+            "purely epsilon-DP; got 0. Pure privacy: mechanism='objective' (smooth losses), "
+            "'output' or 'exponential' (few coefficients), or 'auto'."
+        )
+    if solver in ("localized", "one-pass") and problem.delta == 0:
+        raise ValueError(
+            f"delta must be greater than 0 for solver={solver!r}, which adds Gaussian noise in "
+            "several phases; got 0. Use solver='newton' for pure privacy."
+        )
+    if solver == "one-pass" and math.isinf(problem.loss.smoothness):
+        raise ValueError(
+            "solver='one-pass' needs a smooth loss: its proof rests on steps that are short "
+            "against the second derivative, which the hinge does not have. Set smoothing, or use "
+            "solver='localized'."
+        )
+    if mechanism == "objective" and math.isinf(problem.loss.smoothness):
+        raise ValueError(
+            "mechanism='objective' needs a loss with a second derivative, which the hinge does "
+            "not have: its proof bounds the Jacobian of the minimiser by that derivative. Set "
+            "smoothing to a positive number for the smoothed hinge, which costs accuracy (an "
+            "error growing as the square root of the number of rows in the worst case), or use "
+            "mechanism='gradient', 'output' or 'exponential'."
+        )
+    _refuse_foreign_parameters(mechanism, problem)
+    return mechanism, solver
+
+
+def _mechanism_of(solver):
+    """Return the mechanism that alone has a solver, or None."""
+    owners = [name for name, known in SOLVERS.items() if solver in known]
+    return owners[0] if len(owners) == 1 else None
+
+
+def _best_mechanism(problem):
+    if problem.delta > 0:
+        return "gradient"
+    return "output" if math.isinf(problem.loss.smoothness) else "objective"
+
+
+def _best_solver(mechanism, problem):
+    if mechanism == "exponential" and problem.size > EXACT_LIMIT:
+        return "net"
+    if mechanism in ("objective", "output") and problem.size > NEWTON_LIMIT:
+        return "lbfgs"
+    return DEFAULT_SOLVERS[mechanism]
+
+
+def _refuse_foreign_parameters(mechanism, problem):
+    for name, owner in _ONLY.items():
+        if getattr(problem, name) and mechanism != owner:
+            raise ValueError(
+                f"{name} is a parameter of mechanism={owner!r}; got it with mechanism="
+                f"{mechanism!r}."
+            )

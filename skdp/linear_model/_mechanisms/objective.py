@@ -1,0 +1,93 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Objective perturbation: the minimiser of the loss plus a random linear term."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from skdp._domains import ball_constraint
+from skdp._queries import PerturbedMinimizer
+from skdp.privacy import ObjectivePerturbation
+
+
+@dataclass(frozen=True)
+class ObjectiveFit:
+    """One perturbed minimiser, certified."""
+
+    problem: Any
+    solver: str
+    ridge: float
+    n_iter: int = 1
+
+    @property
+    def delta(self):
+        """The delta that may be spent."""
+        return self.problem.delta
+
+    def run(self, curator):
+        """Release the minimiser, then project it."""
+        problem = self.problem
+        mechanism = ObjectivePerturbation(problem.epsilon, problem.delta)
+        # the noise does not depend on the tolerance, nor the tolerance on the data
+        query = self._query(1.0)
+        facts = query.sensitivity(problem.adjacency, problem.n_rows)
+        longest = mechanism.longest_term(facts, query.size)
+        query = self._query(problem.tolerance(self.ridge, longest_linear=longest))
+        released = curator.release(query, mechanism)
+        # what has been released may be projected at no cost
+        return ball_constraint(released, problem.radius).reshape(problem.shape)
+
+    def _query(self, tolerance):
+        problem = self.problem
+        return PerturbedMinimizer(
+            problem.loss, self.ridge, problem.n_coefs, problem.row_norm, tolerance, self.solver
+        )
+
+
+def weakest_ridge(problem):
+    """Return a penalty below which the determinant takes more than half of epsilon."""
+    loss, square = problem.loss, problem.row_norm**2
+    half = problem.epsilon / 2
+    patterns = loss.corners
+    ridge = loss.trace * square / patterns / math.expm1(min(half / patterns, 700.0))
+    if loss.tied:
+        # beyond this the determinant is free
+        free = square / loss.temperature * problem.moved_rows / problem.epsilon * 1.01
+        ridge = min(ridge, free)
+    return ridge
+
+
+def plan(problem, solver):
+    """Plan objective perturbation.
+
+    Parameters
+    ----------
+    problem, solver : Problem, {"newton", "lbfgs"}
+        Public facts, and the method.
+
+    Returns
+    -------
+    plan : ObjectiveFit
+        The plan.
+
+    Raises
+    ------
+    ValueError
+        If the penalty that was asked for is too weak.
+    """
+    weakest = weakest_ridge(problem)
+    if problem.penalty == 0:
+        return ObjectiveFit(problem, solver, max(weakest, _default_ridge(problem)))
+    if problem.penalty < weakest:
+        raise ValueError(
+            "C is too large, that is, the penalty too weak, for mechanism='objective' at "
+            f"epsilon={problem.epsilon:g}: C must be at most {problem.largest_C(weakest):.6g}, or "
+            "np.inf, which leaves the penalty to the plan."
+        )
+    return ObjectiveFit(problem, solver, problem.penalty)
+
+
+def _default_ridge(problem):
+    """Return the penalty that balances its own bias and the noise."""
+    return 0.0

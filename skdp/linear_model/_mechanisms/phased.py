@@ -1,0 +1,104 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Iterative localisation: a few noisy minimisers, each held near the one before.
+
+Phase i minimises the loss plus ``ridge_i/2 |w - w_(i-1)|^2``, with ``ridge_i`` growing
+fourfold a phase, and releases the result with Gaussian noise. The noise, inversely
+proportional to the ridge, shrinks as the solution closes in (after Feldman, Koren and
+Talwar 2020). For a loss of Lipschitz constant L in w, sensitivity S, p coefficients
+and a solution in the ball of radius R, started with ridge ``4 S sqrt(p) / (R mu)``,
+the expected excess of the sum is at most ``4 R S sqrt(p) / mu`` plus the loss of the
+last noise. It holds for losses without a derivative.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skdp._domains import ball_constraint
+from skdp._queries import Minimizer
+from skdp.linear_model._mechanisms.choice import NEWTON_LIMIT
+from skdp.privacy import GaussianMechanism, gdp_mu
+
+#: where no bound is given, the solution is expected within this radius (rows are in
+#: the unit ball); it sets the first ridge and constrains nothing
+EXPECTED_RADIUS = 10.0
+
+
+@dataclass(frozen=True)
+class PhasedFit:
+    """Phases of noisy minimisation.
+
+    Parameters
+    ----------
+    problem : Problem
+        Public facts.
+    ridges, mus : tuple of float
+        Pull towards the centre, and price, of every phase.
+    solver : {"newton", "lbfgs"}
+        Method for the minimisers.
+    """
+
+    problem: Any
+    ridges: tuple
+    mus: tuple
+    solver: str = "newton"
+
+    @property
+    def delta(self):
+        """The delta that may be spent."""
+        return self.problem.delta
+
+    @property
+    def n_iter(self):
+        """Number of phases."""
+        return len(self.ridges)
+
+    def run(self, curator):
+        """Release one minimiser a phase."""
+        problem = self.problem
+        coef = np.zeros(problem.size)
+        for pull, mu in zip(self.ridges, self.mus, strict=True):
+            ridge = pull + problem.penalty
+            center = coef * (pull / ridge)
+            query = Minimizer(
+                problem.loss, ridge, problem.n_coefs, problem.row_norm,
+                problem.tolerance(ridge, center), self.solver, center,
+            )  # fmt: skip
+            coef = ball_constraint(curator.release(query, GaussianMechanism(mu)), problem.radius)
+        return coef.reshape(problem.shape)
+
+
+def plan(problem):
+    """Plan the phases from public facts.
+
+    Parameters
+    ----------
+    problem : Problem
+        Public facts.
+
+    Returns
+    -------
+    plan : PhasedFit
+        The plan.
+
+    Notes
+    -----
+    The first phases are coarse and get most of the budget: phase i has the share
+    ``2^-i`` of mu^2.
+    """
+    mu = gdp_mu(problem.epsilon, problem.delta)
+    n_phases = 1 + math.ceil(math.log(max(problem.n_rows, 2), 4))
+    radius = problem.radius or EXPECTED_RADIUS
+    first = 4 * problem.gradient_sensitivity * math.sqrt(problem.size) / (radius * mu)
+    weights = np.array([2.0**-i for i in range(n_phases)])
+    # a hair less, so that the prices add up to no more than the budget in floats
+    mus = mu * np.sqrt(weights / weights.sum()) * (1 - 1e-12)
+    return PhasedFit(
+        problem,
+        ridges=tuple(first * 4.0**i for i in range(n_phases)),
+        mus=tuple(float(m) for m in mus),
+        solver="newton" if problem.size <= NEWTON_LIMIT else "lbfgs",
+    )

@@ -1,0 +1,105 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is public about fitting a linear classifier."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from skdp._minimize import reachable_tolerance
+from skdp._queries import objective_bounds
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Minimise a sum of losses over rows in the unit ball, privately.
+
+    Parameters
+    ----------
+    n_rows, n_features : int
+        Shape of the data.
+    loss : object
+        Loss of `skdp._losses`.
+    intercept : float
+        Constant feature of every row; 0 for none.
+    epsilon, delta, adjacency : float, float, {"replace-one", "zero-out"}
+        The budget.
+    penalty : float
+        Strength of ``penalty/2 |coef|^2`` next to the SUM of losses; 0 for none.
+    radius : float or None
+        The coefficients, intercept included, stay in the ball of this radius.
+    data_norm : float
+        Length of a unit in the units of the data.
+    max_iter, step_size, clipping_norm, localize : int, float, float, bool
+        Wishes of the user; None (False) leaves the choice to the plan.
+    """
+
+    n_rows: int
+    n_features: int
+    loss: Any
+    intercept: float
+    epsilon: float
+    delta: float
+    adjacency: str
+    penalty: float = 0.0
+    radius: float | None = None
+    data_norm: float = 1.0
+    max_iter: int | None = None
+    step_size: float | None = None
+    clipping_norm: float | None = None
+    localize: bool = False
+
+    @property
+    def row_norm(self):
+        """Bound on the norm of a row, constant feature included."""
+        return math.hypot(1.0, self.intercept)
+
+    @property
+    def n_coefs(self):
+        """Number of coefficients of one output."""
+        return self.n_features + bool(self.intercept)
+
+    @property
+    def shape(self):
+        """Shape of the coefficients: (n_coefs,) or (n_outputs, n_coefs)."""
+        n_outputs = self.loss.n_outputs
+        return (self.n_coefs,) if n_outputs == 1 else (n_outputs, self.n_coefs)
+
+    @property
+    def size(self):
+        """Number of all coefficients."""
+        return self.loss.n_outputs * self.n_coefs
+
+    @property
+    def moved_rows(self):
+        """Number of row gradients in which neighbours differ."""
+        return 1 if self.adjacency == "zero-out" else 2
+
+    @property
+    def gradient_sensitivity(self):
+        """Bound on the change of the summed gradient between neighbours."""
+        return self.moved_rows * self.loss.lipschitz * self.row_norm
+
+    def tolerance(self, ridge, center=None, longest_linear=0.0):
+        """Return a distance that a computed minimiser is sure to be within.
+
+        Parameters
+        ----------
+        ridge, center : float, ndarray or None
+            Of the penalty ``ridge/2 |w - center|^2``.
+        longest_linear : float
+            Bound on the length of a linear term.
+        """
+        bounds = objective_bounds(
+            self.loss,
+            n_rows=self.n_rows,
+            n_coefs=self.n_coefs,
+            row_norm=self.row_norm,
+            ridge=ridge,
+            center=center,
+        )
+        return reachable_tolerance(replace(bounds, linear_norm=longest_linear))
+
+    def largest_C(self, ridge):
+        """Return the parameter C that corresponds to a penalty in the problem's units."""
+        return 1.0 / ridge / self.data_norm / self.data_norm

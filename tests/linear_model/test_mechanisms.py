@@ -1,0 +1,279 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every mechanism of the linear classifiers: choice, behaviour, claims."""
+
+import functools
+import itertools
+import math
+import re
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.special import expit
+from sklearn.base import clone
+
+from skdp import DPHingeSVM, DPLogisticRegression
+from skdp.linear_model._mechanisms import PLANS
+from skdp.linear_model._mechanisms.choice import SOLVERS
+from skdp.privacy import gdp_mu
+from tests import _audit
+from tests._neighbours import ADJACENCIES, worst_pairs
+
+BOUND = {"coef_bound": 20.0}
+PAIRS = [(mechanism, solver) for mechanism, known in SOLVERS.items() for solver in known]
+every_pair = pytest.mark.parametrize(("mechanism", "solver"), PAIRS)
+every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
+
+
+def blobs(n_rows=600, n_features=2, n_classes=2, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n_rows) % n_classes
+    angle = 2 * np.pi * np.arange(n_classes) / n_classes
+    centers = np.zeros((n_classes, n_features))
+    centers[:, 0], centers[:, 1] = 0.6 * np.cos(angle), 0.6 * np.sin(angle)
+    return centers[y] + 0.1 * rng.normal(size=(n_rows, n_features)), y
+
+
+def smooth(model, mechanism, solver):
+    """Give the hinge a derivative where the mechanism needs one."""
+    if isinstance(model, DPHingeSVM) and (mechanism == "objective" or solver == "one-pass"):
+        model.set_params(smoothing=0.5)
+    return model.set_params(mechanism=mechanism, solver=solver)
+
+
+@every_adjacency
+@every_pair
+@pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
+def test_every_pair_learns_within_its_budget(estimator, mechanism, solver, adjacency):
+    X, y = blobs()
+    model = estimator(8.0, adjacency=adjacency, classes=(0, 1), random_state=0, **BOUND)
+    model = smooth(model, mechanism, solver).fit(X, y)
+    assert model.score(X, y) > 0.9
+    epsilon, delta = model.privacy_spent_
+    assert 7.9 < epsilon <= 8.0
+    assert delta == (0.0 if mechanism == "exponential" else 1e-6)
+    assert model.ledger_.adjacency == adjacency
+    assert model.n_iter_ >= 1
+    idealised = any("idealised" in release.numerics for release in model.ledger_.releases)
+    assert idealised == (mechanism == "exponential")
+
+
+MULTICLASS = [pair for pair in PAIRS if pair[1] != "exact"]
+
+
+@pytest.mark.parametrize(("mechanism", "solver"), MULTICLASS)
+@pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
+def test_every_pair_learns_three_classes(estimator, mechanism, solver):
+    X, y = blobs(n_rows=900, n_classes=3)
+    model = estimator(30.0, classes=(0, 1, 2), random_state=0, fit_intercept=False, **BOUND)
+    model = smooth(model, mechanism, solver).fit(X, y)
+    assert model.coef_.shape == (3, 2)
+    assert model.score(X, y) > 0.8
+
+
+@pytest.mark.parametrize("solver", ["newton", "lbfgs", "cvxpy"])
+@pytest.mark.parametrize("mechanism", ["objective", "output"])
+def test_pure_privacy_uses_k_norm_noise(mechanism, solver):
+    if solver not in SOLVERS[mechanism]:
+        return
+    X, y = blobs()
+    model = DPLogisticRegression(
+        8.0, 0.0, mechanism=mechanism, solver=solver, classes=(0, 1), random_state=0
+    ).fit(X, y)
+    assert model.privacy_spent_ == (pytest.approx(8.0), 0.0)
+    assert {release.noise.law for release in model.ledger_.releases} == {"k-norm"}
+    assert model.score(X, y) > 0.9
+
+
+@pytest.mark.parametrize(("mechanism", "solver"), [p for p in PAIRS if p[0] != "exponential"])
+def test_layouts_agree(mechanism, solver):
+    X, y = blobs(n_rows=200)
+    model = DPLogisticRegression(
+        4.0, mechanism=mechanism, solver=solver, classes=(0, 1), random_state=0, max_iter=None
+    )
+    dense = clone(model).fit(X, y).coef_
+    for other in (sparse.csr_array(X), np.asfortranarray(X), sparse.csc_array(X)):
+        np.testing.assert_allclose(clone(model).fit(other, y).coef_, dense, rtol=1e-3, atol=1e-5)
+
+
+def test_auto_is_gradient_and_pure_auto_depends_on_the_loss():
+    X, y = blobs()
+    for estimator, pure in ((DPLogisticRegression, "objective"), (DPHingeSVM, "output")):
+        options = {"classes": (0, 1), "random_state": 0}
+        for delta, mechanism in ((1e-6, "gradient"), (0.0, pure)):
+            default = estimator(4.0, delta, **options).fit(X, y)
+            named = estimator(4.0, delta, mechanism=mechanism, **options).fit(X, y)
+            np.testing.assert_array_equal(default.coef_, named.coef_)
+
+
+@pytest.mark.parametrize("solver", ["gd", "net", "cvxpy", "localized", "one-pass"])
+def test_a_solver_that_one_mechanism_has_chooses_it(solver):
+    X, y = blobs()
+    owner = next(name for name, known in SOLVERS.items() if solver in known)
+    options = {"classes": (0, 1), "random_state": 0, "solver": solver, **BOUND}
+    auto = DPLogisticRegression(4.0, **options).fit(X, y)
+    named = DPLogisticRegression(4.0, mechanism=owner, **options).fit(X, y)
+    np.testing.assert_array_equal(auto.coef_, named.coef_)
+
+
+REFUSED = [
+    (DPLogisticRegression(mechanism="gradient", solver="newton"), "The pairs that work are"),
+    (DPLogisticRegression(mechanism="objective", solver="cvxpy"), "does not belong to"),
+    (DPLogisticRegression(delta=0.0, mechanism="gradient"), "delta must be greater than 0"),
+    (DPLogisticRegression(delta=0.0, solver="localized"), "delta must be greater than 0"),
+    (DPLogisticRegression(delta=0.0, solver="one-pass"), "delta must be greater than 0"),
+    (DPHingeSVM(mechanism="objective"), "second derivative, which the hinge does not have"),
+    (DPHingeSVM(solver="one-pass"), "needs a smooth loss"),
+    (DPLogisticRegression(mechanism="exponential"), "coef_bound must be a number"),
+    (
+        DPLogisticRegression(mechanism="exponential", solver="exact", **BOUND),
+        "at most 5 coefficients, intercepts included; this problem has 7",
+    ),
+    (DPLogisticRegression(mechanism="exponential", localize=True, **BOUND), "C must be finite"),
+    (DPLogisticRegression(mechanism="objective", C=1e6), "C must be at most"),
+    (DPLogisticRegression(mechanism="objective", clipping_norm=1.0), "clipping_norm is a param"),
+    (DPLogisticRegression(mechanism="output", max_iter=3), "max_iter is a parameter of mech"),
+    (DPLogisticRegression(localize=True), "localize is a parameter of mechanism='exponential'"),
+]
+
+
+@pytest.mark.parametrize(("model", "message"), REFUSED, ids=str)
+def test_what_does_not_go_together_is_refused_before_the_data_are_read(model, message):
+    X, y = blobs(n_features=6)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        model.set_params(classes=(0, 1)).fit(X, y)
+    assert not hasattr(model, "coef_")
+    assert not hasattr(model, "ledger_")
+
+
+@every_adjacency
+def test_the_largest_C_that_is_named_works(adjacency):
+    X, y = blobs()
+    model = DPLogisticRegression(
+        1.0, mechanism="objective", C=1e9, adjacency=adjacency, data_norm=3.0, random_state=0
+    )
+    with pytest.raises(ValueError, match="C must be at most") as error:
+        model.fit(X, y)
+    named = float(re.search(r"at most ([0-9.e+-]+),", str(error.value))[1])
+    model.set_params(C=named * 0.999).fit(X, y)
+
+
+# -- claims ------------------------------------------------------------------
+
+ADDITIVE = [pair for pair in PAIRS if pair[0] in ("gradient", "output")]
+
+
+@every_adjacency
+@pytest.mark.parametrize(("mechanism", "solver"), ADDITIVE)
+@pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_coupled_trace_stays_within_the_claim(
+    estimator, mechanism, solver, n_classes, adjacency
+):
+    model = estimator(
+        2.0, 1e-5, adjacency=adjacency, classes=range(n_classes), random_state=0,
+        max_iter=5 if mechanism == "gradient" else None,
+    )  # fmt: skip
+    smooth(model, mechanism, solver)
+
+    def fit(rows):
+        clone(model).fit(rows.X, rows.labels())
+
+    for pair in worst_pairs(12, 2, n_classes, adjacency, 1.0):
+        assert _audit.coupled_mu(fit, *pair) <= gdp_mu(2.0, 1e-5)
+
+
+def label_flip(n_rows, adjacency, classes=(0, 1)):
+    """Return data in which one row's gradient keeps its full length, and its neighbour."""
+    X, y = np.zeros((n_rows, 1)), np.zeros(n_rows, dtype=int)
+    X[0] = 1.0
+    other = y.copy()
+    other[0] = 1 if adjacency == "replace-one" else 99
+    return (X, y), (X, other)
+
+
+def output_mu(adjacency, C):
+    model = DPHingeSVM(
+        2.0, 1e-5, mechanism="output", adjacency=adjacency, C=C, fit_intercept=False,
+        classes=(0, 1), random_state=0,
+    )  # fmt: skip
+    fit = functools.partial(lambda m, data: clone(m).fit(*data), model)
+    return _audit.coupled_mu(fit, *label_flip(8, adjacency)) / gdp_mu(2.0, 1e-5)
+
+
+@every_adjacency
+def test_output_perturbation_of_the_hinge_is_tight(adjacency):
+    # C so small that the margin is not reached: the row's gradient has full length
+    assert 0.98 < output_mu(adjacency, C=0.1) <= 1
+
+
+def log_ratio(coef, first, second, ridge, scale):
+    """Return log p(coef)/q(coef) of the exact minimiser of a binary problem, K-norm noise."""
+    terms = []
+    for X, t in (first, second):
+        a = expit(-t * (X @ coef))
+        gradient = ridge * coef - X.T @ (t * a)
+        hessian = ridge * np.eye(len(coef)) + (X.T * (a * (1 - a) * np.abs(t))) @ X
+        terms.append(-np.linalg.norm(gradient) / scale + np.linalg.slogdet(hessian)[1])
+    return terms[0] - terms[1]
+
+
+@every_adjacency
+@pytest.mark.parametrize("epsilon", [0.2, 2.0])
+def test_pure_objective_perturbation_keeps_its_claim_where_it_lands(epsilon, adjacency):
+    rng = np.random.default_rng(0)
+    worst = 0.0
+    for seed, n_rows in itertools.product(range(10), (1, 3, 30)):
+        X = rng.normal(size=(n_rows, 2))
+        X /= np.linalg.norm(X, axis=1, keepdims=True)
+        y = rng.integers(0, 2, n_rows)
+        model = DPLogisticRegression(
+            epsilon, 0.0, mechanism="objective", adjacency=adjacency, fit_intercept=False,
+            classes=(0, 1), random_state=seed,
+        ).fit(X, y)  # fmt: skip
+        linear = model.ledger_.releases[0]
+        ridge = float(re.search(r"ridge (\S+)", linear.query)[1])
+        t = 2.0 * y - 1
+        other = X.copy(), t.copy()
+        other[0][0] = -X[0] if seed % 2 else X[0, ::-1]
+        other[1][0] = 0.0 if adjacency == "zero-out" else t[0]
+        ratio = log_ratio(model.coef_[0], (X, t), other, ridge, linear.noise.scale)
+        worst = max(worst, abs(ratio))
+    assert 0.2 * epsilon < worst <= epsilon
+
+
+def test_no_mechanism_was_overlooked():
+    assert set(PLANS) == set(SOLVERS)
+    options = DPLogisticRegression._parameter_constraints
+    assert options["mechanism"][0].options == {"auto", *SOLVERS}
+    assert options["solver"][0].options == {"auto"}.union(*SOLVERS.values())
+
+
+@every_adjacency
+@pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
+@pytest.mark.parametrize("localize", [False, True])
+@pytest.mark.parametrize("solver", ["exact", "net"])
+def test_the_exponential_mechanism_keeps_its_claim_in_one_dimension(
+    estimator, localize, solver, adjacency
+):
+    # the density of the last draw, on a grid, from the temperature on the ledger
+    (X, y), (_, other) = label_flip(5, adjacency)
+    X[1:] = np.linspace(-1, 1, 4)[:, None]
+    model = estimator(
+        1.0, mechanism="exponential", solver=solver, localize=localize, C=0.5,
+        adjacency=adjacency, fit_intercept=False, classes=(0, 1), random_state=0, coef_bound=3.0,
+    ).fit(X, y)  # fmt: skip
+    draw = model.ledger_.releases[-1]
+    w = np.linspace(-3, 3, 20_001)[:, None]
+    loss = model._loss(2)
+    scores = [
+        loss.value(w @ X.T, 2.0 * labels - 1) @ (labels < 2) + w[:, 0] ** 2 / 2 / model.C
+        for labels in (y, other)
+    ]
+    logs = [-score / draw.noise.scale for score in scores]
+    logs = [
+        log - math.log(np.trapezoid(np.exp(log - log.max()), w[:, 0])) - log.max() for log in logs
+    ]
+    ratio = np.abs(logs[0] - logs[1]).max()
+    assert 0.2 * draw.noise.epsilon < ratio <= draw.noise.epsilon
