@@ -3,7 +3,7 @@
 """Differentially private estimators with the interface of scikit-learn."""
 
 from skdp.linear_model import DPHingeSVM, DPLogisticRegression
-from skdp.location import DPMean
+from skdp.location import DPMean, DPMedian, DPQuantile
 from skdp.preprocessing import BoundedScaler, NormClipper
 from skdp.privacy import Ledger, privacy_spent
 
@@ -14,6 +14,8 @@ __all__ = [
     "DPHingeSVM",
     "DPLogisticRegression",
     "DPMean",
+    "DPMedian",
+    "DPQuantile",
     "Ledger",
     "NormClipper",
     "privacy_spent",

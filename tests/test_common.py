@@ -15,7 +15,15 @@ from sklearn.utils._testing import set_random_state
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 import skdp
-from skdp import BoundedScaler, DPLogisticRegression, DPMean, NormClipper
+from skdp import (
+    BoundedScaler,
+    DPHingeSVM,
+    DPLogisticRegression,
+    DPMean,
+    DPMedian,
+    DPQuantile,
+    NormClipper,
+)
 
 CLASSIFIERS = [
     DPLogisticRegression(),
@@ -23,12 +31,34 @@ CLASSIFIERS = [
     DPLogisticRegression(adjacency="zero-out"),
     DPLogisticRegression(solver="gd", adjacency="zero-out", fit_intercept=False, C=10.0),
     DPLogisticRegression(epsilon=8.0, coef_bound=100.0, verbose=1),
+    DPLogisticRegression(epsilon=20.0, mechanism="objective"),
+    DPLogisticRegression(epsilon=8.0, mechanism="objective", solver="lbfgs", adjacency="zero-out"),
+    DPLogisticRegression(epsilon=50.0, delta=0.0),
+    DPLogisticRegression(epsilon=20.0, mechanism="output"),
+    DPLogisticRegression(epsilon=40.0, delta=0.0, mechanism="output", solver="lbfgs"),
+    DPLogisticRegression(epsilon=20.0, mechanism="output", solver="cvxpy"),
+    DPLogisticRegression(epsilon=8.0, solver="localized"),
+    DPLogisticRegression(epsilon=20.0, solver="one-pass", adjacency="zero-out"),
+    DPLogisticRegression(epsilon=40.0, mechanism="exponential", coef_bound=10.0),
+    DPHingeSVM(),
+    DPHingeSVM(solver="accelerated", adjacency="zero-out"),
+    DPHingeSVM(epsilon=8.0, mechanism="objective", smoothing=0.5),
+    DPHingeSVM(epsilon=40.0, delta=0.0),
+    DPHingeSVM(epsilon=8.0, solver="localized"),
+    DPHingeSVM(epsilon=20.0, mechanism="output", solver="cvxpy"),
+    DPHingeSVM(epsilon=20.0, solver="one-pass", smoothing=0.5),
+    DPHingeSVM(epsilon=40.0, mechanism="exponential", coef_bound=10.0),
 ]
 LOCATIONS = [
     DPMean(),
     DPMean(mechanism="laplace", adjacency="zero-out"),
     DPMean(bounds=(-10.0, 10.0)),
     DPMean(bounds=(-10.0, 10.0), mechanism="laplace"),
+    DPMedian(),
+    DPMedian(mechanism="rank", bounds=(-10.0, 10.0)),
+    DPMedian(mechanism="gradient", adjacency="zero-out", bounds=(-10.0, 10.0)),
+    DPQuantile(),
+    DPQuantile(quantile=0.9, adjacency="zero-out", bounds=(-10.0, 10.0)),
 ]
 TRANSFORMERS = [
     NormClipper(),

@@ -295,6 +295,10 @@ def lies(J, w, *args):
     return w + 1e3
 
 
+def explodes(J, w, *args):
+    return w + 1e307
+
+
 def stalls(J, w, *args):
     return w
 
@@ -303,7 +307,7 @@ def breaks(J, w, *args):
     return np.full_like(w, np.nan)
 
 
-FAILURES = (fails, lies, stalls, breaks)
+FAILURES = (fails, lies, explodes, stalls, breaks)
 
 
 @pytest.mark.parametrize("failure", FAILURES)

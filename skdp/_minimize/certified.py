@@ -73,8 +73,14 @@ def minimize_smooth(objective, tolerance, solver="newton", start=None):
     w = np.array(objective.center if start is None else start, dtype=np.float64)
     for step in dict.fromkeys([SMOOTH_SOLVERS[solver], newton, cooled_newton]):
         w = attempt(step, objective, w, met)
-        if met(w, objective.gradient(w)):
-            return w
-    away = objective.bounds.reach + tolerance
-    spare = objective.bounds.ridge * tolerance - objective.bounds.gradient_error(away)
+        # what a solver found may be as large as floats are
+        with np.errstate(all="ignore"):
+            if met(w, objective.gradient(w)):
+                return w
+    bounds = objective.bounds
+    if tolerance >= bounds.reach:
+        return np.array(objective.center, dtype=np.float64)
+    # The error is affine in the distance, hence at most twice that at `reach`, which is a
+    # quarter of ridge * tolerance: half of that is left.
+    spare = bounds.ridge * tolerance - bounds.gradient_error(bounds.reach + tolerance)
     return accelerated(objective, spare, met)

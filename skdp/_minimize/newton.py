@@ -97,14 +97,16 @@ def cooled_newton(objective, start, met):
 
     For nearly separable rows and sharp losses, where Newton's method alone makes short
     steps. At a temperature as high as the predictions can be, the loss is nearly
-    quadratic. Parameters and result are those of `newton`.
+    quadratic. Begins at the centre, whatever `start` is; otherwise parameters and result
+    are those of `newton`.
     """
     bounds, last = objective.bounds, objective.loss.temperature
-    temperature, w = bounds.row_norm * (bounds.center_norm + bounds.reach), start
+    w = np.array(objective.center, dtype=np.float64)
+    temperature = bounds.row_norm * (bounds.center_norm + bounds.reach)
+    # by strong convexity, within a hundredth of what the predictions can be
+    enough = 0.01 * bounds.ridge * bounds.reach
     while temperature > last:
         warm = objective.at_temperature(temperature)
-        # by strong convexity, within a hundredth of what the predictions can be
-        enough = 0.01 * bounds.ridge * bounds.reach
-        w = newton(warm, w, lambda _, gradient: np.linalg.norm(gradient) <= enough)  # noqa: B023
+        w = newton(warm, w, lambda _, gradient: np.linalg.norm(gradient) <= enough)
         temperature /= _COOLING
     return newton(objective, w, met, _COOLED_STEPS)

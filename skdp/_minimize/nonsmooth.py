@@ -64,13 +64,13 @@ def cool(objective, start, goal, first):
     w, temperature = start, max(first, last)
     while True:
         smooth = objective.smoothed(temperature)
-        # a second time where the Newton step is not small enough to predict residuals
-        for enough in (3e-2 * temperature, 1e-9 * temperature):
-            w, step = _newton(smooth, w, enough)
+        # closer where the Newton step is not small enough to predict residuals
+        for enough in (0.3, 1e-3, 1e-9):
+            w, step = _newton(smooth, w, enough * temperature)
             gap, rest = gap_bound(objective, smooth, w, step)
             if gap + rest <= goal:
                 return w, True
-            if rest <= max(gap, goal):
+            if rest <= max(gap, goal) and temperature > last:
                 break
         if temperature <= last:
             return w, False

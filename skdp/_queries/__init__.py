@@ -7,23 +7,32 @@ argument. A query that is a sum over rows states its ``partial`` over a chunk.
 """
 
 from skdp._queries._candidate_loss import CandidateChoice
+from skdp._queries._direction_sum import DirectionSum
+from skdp._queries._distance import DistanceSum
 from skdp._queries._gradient import ClippedGradient
 from skdp._queries._linear_rows import LinearRows
 from skdp._queries._loss_draw import LossDraw
 from skdp._queries._minimizer import Minimizer, PerturbedMinimizer
 from skdp._queries._objective import objective_bounds
 from skdp._queries._one_pass import OnePassDescent
+from skdp._queries._points import PointRows
+from skdp._queries._quantile_rank import QuantileRank, RankRows
 from skdp._queries._row_sum import BoxRows, RowSum
 
 __all__ = [
     "BoxRows",
     "CandidateChoice",
     "ClippedGradient",
+    "DirectionSum",
+    "DistanceSum",
     "LinearRows",
     "LossDraw",
     "Minimizer",
     "OnePassDescent",
     "PerturbedMinimizer",
+    "PointRows",
+    "QuantileRank",
+    "RankRows",
     "RowSum",
     "objective_bounds",
 ]

@@ -7,9 +7,22 @@ private rows, so whatever it does is post-processing.
 """
 
 from skdp._solvers.accelerated import accelerated_gradient
+from skdp._solvers.boosting import BoostingPlan, boost, plan_boosting
 from skdp._solvers.gd import gradient_descent
 from skdp._solvers.gradient_plan import DEFAULT_INTERCEPT, GradientPlan, plan_gradient
+from skdp._solvers.subgradient import SubgradientPlan, plan_subgradient, subgradient_descent
 
 GRADIENT_SOLVERS = {"accelerated": accelerated_gradient, "gd": gradient_descent}
 
-__all__ = ["DEFAULT_INTERCEPT", "GRADIENT_SOLVERS", "GradientPlan", "plan_gradient"]
+__all__ = [
+    "DEFAULT_INTERCEPT",
+    "GRADIENT_SOLVERS",
+    "BoostingPlan",
+    "GradientPlan",
+    "SubgradientPlan",
+    "boost",
+    "plan_boosting",
+    "plan_gradient",
+    "plan_subgradient",
+    "subgradient_descent",
+]

@@ -8,7 +8,8 @@ Notation. n rows; each loss is convex with subgradients of norm at most L; the o
 is their sum, plus ``l2/2 |coef|^2`` if l2 > 0, on the ball of radius R. The sum of
 subgradients is released T times with Gaussian noise of standard deviation
 ``sigma = S sqrt(T) / mu``, S = L (zero-out) or 2 L (replace-one), in each of p
-coordinates, and a little more for the grid of the releases, which is counted. A step direction then has ``E |g|^2 <= G^2 = (n L + l2 R)^2 + p sigma^2``.
+coordinates, and a little more for the grid of the releases, which is counted. A step
+direction then has ``E |g|^2 <= G^2 = (n L + l2 R)^2 + p sigma^2``.
 
 Theorem (suffix). With the step size ``2 R / (G sqrt(T))``, the average of the last
 K = ceil(T/2) iterates has an expected excess objective of at most ``3 R G / sqrt(T)``.
@@ -104,6 +105,7 @@ def plan_subgradient(
     adjacency,
     l2=0.0,
     n_steps=None,
+    most_steps=4000,
 ):
     """Choose the number of steps from public quantities.
 
@@ -124,6 +126,8 @@ def plan_subgradient(
         Strength of the penalty ``l2/2 |coef|^2`` added to the sum of losses.
     n_steps : int, default=None
         Given by the user, or None to be chosen here.
+    most_steps : int, default=4000
+        The choice made here is at most this.
 
     Returns
     -------
@@ -146,7 +150,7 @@ def plan_subgradient(
         # at four times as many steps the two parts of G would be equal; more steps than
         # that bring little, and past 2e9 multiplications they cost more than they bring
         wanted = (n_rows * mu / (2 * reach)) ** 2 / n_coefs
-        most = np.clip(2e9 / (n_rows * n_coefs), 100, 4000)
+        most = np.clip(2e9 / (n_rows * n_coefs), 100, most_steps)
         n_steps = math.ceil(min(max(wanted, 100), most))
     lipschitz = steepest + l2 * radius
     facts = Sensitivity(math.inf, reach * row_gradient_bound, steepest, "as the query states")

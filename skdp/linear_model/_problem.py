@@ -8,6 +8,7 @@ from typing import Any
 
 from skdp._minimize import reachable_tolerance
 from skdp._queries import objective_bounds
+from skdp.privacy import gdp_mu
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,14 @@ class Problem:
             center=center,
         )
         return reachable_tolerance(replace(bounds, linear_norm=longest_linear))
+
+    def noise_ridge(self):
+        """Return the penalty at which noise on the minimiser would have about length 1."""
+        if self.delta:
+            return (
+                self.gradient_sensitivity * math.sqrt(self.size) / gdp_mu(self.epsilon, self.delta)
+            )
+        return self.gradient_sensitivity * self.size / self.epsilon
 
     def largest_C(self, ridge):
         """Return the parameter C that corresponds to a penalty in the problem's units."""

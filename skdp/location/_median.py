@@ -68,8 +68,7 @@ class DPMedian(LocationEstimator):
         A proved bound that follows from public numbers. For "rank": with probability
         0.99 or more, the rank of every median is off by at most this fraction of the
         rows. Otherwise the expected mean distance to the clipped rows exceeds the
-        smallest possible by at most this much, in the units of the data; that is a worst case,
-        and often far more than what is seen.
+        smallest possible by at most this much, in the units of the data; a worst case.
     ledger_ : Ledger
         What was released, at what price.
     privacy_spent_ : tuple of (float, float)
@@ -87,12 +86,12 @@ class DPMedian(LocationEstimator):
     Notes
     -----
     Privacy. One row is protected. The number of rows, the number and names of features
-    and all parameters are public. Rows are mapped into the unit ball. The subgradient of the
-    sum of distances has l2 sensitivity 1 under zero-out, 2 under replace-one. For
-    "exponential" the change of that sum between neighbours stays in an interval of
-    length 2 or 4, for "rank" that of a rank's distance to n/2 in one of length 1 or 2. The
-    law of "exponential" is exact for real numbers and computed in floating point. Timing,
-    exceptions on malformed input and `score` on private data are not covered.
+    and all parameters are public. Under zero-out, on the unit ball: the subgradient of the
+    sum of distances has l2 sensitivity 1 ("gradient"), and the change of that sum stays in
+    an interval of length 2 ("exponential"), that of a rank's distance to n/2 in one of
+    length 1 ("rank"). Under replace-one all three double. The law of "exponential" is exact
+    for real numbers and computed in floating point. Timing, exceptions on malformed input
+    and `score` on private data are not covered.
 
     References
     ----------
@@ -165,7 +164,8 @@ class DPMedian(LocationEstimator):
         """
         # 1. the price, before any data
         pure = ExponentialMechanism(self.epsilon)
-        mu = gdp_mu(self.epsilon, self.delta) if self.mechanism == "gradient" else None
+        if self.mechanism == "gradient":
+            gdp_mu(self.epsilon, self.delta)
         X = validate_private_data(self, X)
         n_rows, n_features = X.shape
         mechanism = self._choose(n_features)
@@ -179,7 +179,7 @@ class DPMedian(LocationEstimator):
             lambda: place.admit(X, mechanism),
             n_rows=n_rows,
             epsilon=self.epsilon,
-            delta=delta,
+            delta=self.delta,
             adjacency=self.adjacency,
             random_state=self.random_state,
             purpose=type(self).__name__,
@@ -190,17 +190,15 @@ class DPMedian(LocationEstimator):
                 curator, tau, place.lower, place.upper, pure.epsilon, n_rows
             )
         elif mechanism == "exponential":
-            location, bound = draw_median(curator, pure, place, n_rows)
-            n_iter = 1
+            n_iter, (location, bound) = 1, draw_median(curator, pure, place, n_rows)
         else:
-            mu = mu or gdp_mu(self.epsilon, delta)
+            mu = gdp_mu(self.epsilon, delta)
             location, bound, n_iter = descend_to_median(
                 curator, mu, place, n_rows, self.adjacency, self.max_iter
             )
         # 4. what was released, and what is public
-        self.location_, self.error_bound_ = location, bound
-        self.mechanism_, self.n_iter_ = mechanism, n_iter
-        self.ledger_ = curator.ledger
+        self.location_, self.error_bound_, self.n_iter_ = location, bound, n_iter
+        self.mechanism_, self.ledger_ = mechanism, curator.ledger
         self.privacy_spent_ = (curator.ledger.epsilon(delta), delta)
         return self
 

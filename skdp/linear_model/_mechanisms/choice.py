@@ -99,6 +99,8 @@ def _best_mechanism(problem):
 
 
 def _best_solver(mechanism, problem):
+    if mechanism == "gradient" and math.isinf(problem.loss.smoothness):
+        return "gd"
     if mechanism == "exponential" and problem.size > EXACT_LIMIT:
         return "net"
     if mechanism in ("objective", "output") and problem.size > NEWTON_LIMIT:

@@ -45,17 +45,21 @@ class ObjectiveFit:
         )
 
 
+def free_ridge(problem):
+    """Return the penalty from which on the determinant is free (one output), or nearly so."""
+    square, price = problem.row_norm**2, problem.epsilon / problem.moved_rows
+    if problem.loss.tied:
+        # 1 % for the part of epsilon that goes to the error of the minimiser
+        return 1.01 * square / problem.loss.temperature / price
+    return 2 * square / problem.loss.temperature / price
+
+
 def weakest_ridge(problem):
-    """Return a penalty below which the determinant takes more than half of epsilon."""
+    """Return a penalty below which the determinant would take more than half of epsilon."""
     loss, square = problem.loss, problem.row_norm**2
-    half = problem.epsilon / 2
-    patterns = loss.corners
-    ridge = loss.trace * square / patterns / math.expm1(min(half / patterns, 700.0))
-    if loss.tied:
-        # beyond this the determinant is free
-        free = square / loss.temperature * problem.moved_rows / problem.epsilon * 1.01
-        ridge = min(ridge, free)
-    return ridge
+    share = min(problem.epsilon / 2 / loss.corners, 700.0)
+    ridge = loss.trace * square / loss.corners / math.expm1(share)
+    return min(ridge, free_ridge(problem)) if loss.tied else ridge
 
 
 def plan(problem, solver):
@@ -89,5 +93,6 @@ def plan(problem, solver):
 
 
 def _default_ridge(problem):
-    """Return the penalty that balances its own bias and the noise."""
-    return 0.0
+    """Return the penalty that balances its own bias and the noise, found on data."""
+    share = 0.03 if problem.loss.n_outputs == 1 else 0.1
+    return max(free_ridge(problem), share * problem.noise_ridge())

@@ -24,7 +24,7 @@ from skdp.privacy import GaussianMechanism, gdp_mu
 
 #: where no bound is given, the solution is expected within this radius (rows are in
 #: the unit ball); it sets the first ridge and constrains nothing
-EXPECTED_RADIUS = 10.0
+EXPECTED_RADIUS = 30.0
 
 
 @dataclass(frozen=True)

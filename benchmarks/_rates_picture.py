@@ -1,0 +1,78 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""The picture of `private_erm_rates.py`: one small log-log plot for every sweep."""
+
+import math
+
+_COLUMNS = 4
+_STYLES = (("o", "black"), ("s", "0.45"), ("^", "0.65"))
+
+
+def save_picture(rates, path):
+    """Draw rates, those of one panel together, and save the figure.
+
+    Parameters
+    ----------
+    rates : list of Rate
+        What was measured.
+    path : Path
+        Where to.
+    """
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    panels = {}
+    for rate in rates:
+        panels.setdefault(rate.panel or (rate.name, rate.variable), []).append(rate)
+    plt.rcParams.update({"font.size": 8, "axes.spines.top": False, "axes.spines.right": False})
+    n_lines = math.ceil(len(panels) / _COLUMNS)
+    figure, axes = plt.subplots(n_lines, _COLUMNS, figsize=(9.6, 2.25 * n_lines), layout="constrained")
+    for axis, members in zip(axes.flat, panels.values(), strict=False):
+        _draw(axis, members)
+    for axis in axes.flat[len(panels) :]:
+        axis.set_axis_off()
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+    plt.close(figure)
+
+
+def _draw(axis, members):
+    """Draw the rates of one panel."""
+    several = len(members) > 1
+    for rate, (marker, color) in zip(members, _STYLES, strict=False):
+        variable, x = rate.drawn or (rate.variable, rate.x)
+        label = rate.name.split(", ")[-1] if several else "measured"
+        label = f"{label}: {rate.slope:+.2f}" if several else f"slope {rate.slope:+.2f}"
+        axis.errorbar(
+            x, rate.mean, 2 * rate.mean_error, fmt=marker, color=color, markersize=4, label=label,
+            linewidth=1,
+        )  # fmt: skip
+        expected = None if several else f"expected {rate.expected:+.2g}"
+        axis.plot(x, rate.line(), linestyle="--", color=color, linewidth=1, label=expected)
+    title = members[0].panel or members[0].name
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+    _ticks(axis, members)
+    axis.set_xlabel(variable)
+    axis.set_title(title, fontsize=8.5)
+    axis.legend(fontsize=7, frameon=False, handlelength=1.4, borderpad=0.1, labelspacing=0.25)
+    axis.set_ylabel(members[0].unit)
+
+
+def _ticks(axis, members):
+    """Give both axes few ticks with plain numbers, and the errors two decades at least."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+    _, x = members[0].drawn or (None, members[0].x)
+    plain = FuncFormatter(lambda value, _: f"{value:.3g}")
+    axis.xaxis.set_major_locator(FixedLocator(list(x)[::2]))
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.xaxis.set_major_formatter(plain)
+    low, high = axis.get_ylim()
+    stretch = max(1.0, 60 / (high / low)) ** 0.5
+    axis.set_ylim(low / stretch, high * stretch)
+    axis.yaxis.set_major_locator(LogLocator(10))
+    axis.yaxis.set_major_formatter(plain)
+    axis.yaxis.set_minor_formatter(NullFormatter())
+    axis.margins(x=0.1)
