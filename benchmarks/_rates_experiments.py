@@ -8,12 +8,11 @@ Errors are excess SUMS of losses over the minimum, adjacency is replace-one, and
 
 import itertools
 import math
-from dataclasses import dataclass
 
 import numpy as np
-from _rates_fit import Rate
+from _rates_fit import worst
 from _rates_queries import LinearDraw, PenalisedMedian, PenalisedMedianDraw, RampMinimiser
-from scipy.special import gammainccinv
+from scipy.special import gammainccinv, ndtri
 
 from skdp import DPHingeSVM
 from skdp._domains import L2Ball, ball_constraint
@@ -35,41 +34,12 @@ DELTA = 1e-6
 _seeds = itertools.count(1)
 
 
-@dataclass(frozen=True)
-class Effort:
-    """How much to measure.
-
-    Parameters
-    ----------
-    repeats : int
-        Repeats of a slow point; quick ones get more.
-    points : int or None
-        Only the first so many values of a sweep.
-    """
-
-    repeats: int = 20
-    points: int | None = None
-
-    def sweep(self, start, octaves):
-        """Return powers of two times `start`."""
-        return [start * 2.0**i for i in range(octaves + 1)][: self.points]
-
-    def repeat(self, function, *arguments, times=1):
-        """Return the results of repeated calls."""
-        return np.array([function(*arguments) for _ in range(times * self.repeats)])
-
-
 def gate(rows, n_rows, epsilon, delta=0.0):
     """Return a curator over rows that are at hand."""
     return Curator(
         lambda: rows, n_rows=n_rows, epsilon=epsilon, delta=delta, adjacency="replace-one",
         random_state=next(_seeds), purpose="rates",
     )  # fmt: skip
-
-
-def worst(candidates):
-    """Return the errors with the largest mean."""
-    return max(candidates, key=np.mean)
 
 
 def cancelling_rows(n_rows, n_features, length):
@@ -86,8 +56,8 @@ def cancelling_rows(n_rows, n_features, length):
 def descend(rows, query, n_rows, n_features, mu, *, l2=0.0, longer=1):
     """Return what the library's subgradient method makes of released (sub)gradients.
 
-    The number of steps is the plan's own rule without its limits (100 and 4000), which
-    would let the two parts of the error change places within a sweep.
+    The number of steps is the plan's own rule without its limits, which would let the two
+    parts of the error change places within a sweep.
     """
     n_steps = longer * round((n_rows * mu / 4) ** 2 / n_features)
     plan = plan_subgradient(
@@ -116,7 +86,7 @@ def linear_gradient(n_rows, n_features, mu, effort, longer=1):
 
     lengths = [strength * math.sqrt(n_features) / mu for strength in _STRENGTHS]
     return worst(
-        effort.repeat(excess, cancelling_rows(n_rows, n_features, length), length)
+        effort.repeat(excess, cancelling_rows(n_rows, n_features, length), length, times=2)
         for length in lengths
     )
 
@@ -171,9 +141,7 @@ def median_gradient(n_rows, n_features, mu, effort, longer=1):
     rows = equal_rows(n_rows, n_features)
 
     def excess():
-        point = descend(
-            rows, DirectionSum, n_rows, n_features, mu, l2=float(n_rows), longer=longer
-        )
+        point = descend(rows, DirectionSum, n_rows, n_features, mu, l2=float(n_rows), longer=longer)
         return median_excess(point, n_rows)
 
     return effort.repeat(excess)
@@ -257,8 +225,6 @@ def best_smoothing(n_rows, effort):
 
 def median_errors(n_rows, mechanism):
     """Return one error of DPMedian on evenly spread normal rows."""
-    from scipy.special import ndtri
-
     X = 0.3 + 0.2 * ndtri((np.arange(n_rows) + 0.5) / n_rows)[:, None]
     model = DPMedian(1.0, mechanism=mechanism, bounds=(-1, 1), random_state=next(_seeds))
     return abs(model.fit(X).location_[0] - 0.3)

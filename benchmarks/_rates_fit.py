@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""A measured rate: the slope of an error in logarithms, and how sure it is."""
+"""Repeated measurements, and the slope of an error in logarithms that comes out of them."""
 
 import math
 from dataclasses import dataclass, field
@@ -10,6 +10,35 @@ import numpy as np
 
 #: how far a fitted slope may be from the expected one
 TOLERANCE = 0.1
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much to measure.
+
+    Parameters
+    ----------
+    repeats : int
+        Repeats of a slow point; quick ones get more.
+    points : int or None
+        Only the first so many values of a sweep.
+    """
+
+    repeats: int = 20
+    points: int | None = None
+
+    def sweep(self, start, octaves):
+        """Return powers of two times `start`."""
+        return [start * 2.0**i for i in range(octaves + 1)][: self.points]
+
+    def repeat(self, function, *arguments, times=1):
+        """Return the results of repeated calls."""
+        return np.array([function(*arguments) for _ in range(times * self.repeats)])
+
+
+def worst(candidates):
+    """Return the errors with the largest mean."""
+    return max(candidates, key=np.mean)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +84,9 @@ class Rate:
     @property
     def mean_error(self):
         """Standard error of every mean."""
-        return np.array([np.std(errors, ddof=1) / math.sqrt(len(errors)) for errors in self.samples])
+        return np.array(
+            [np.std(errors, ddof=1) / math.sqrt(len(errors)) for errors in self.samples]
+        )
 
     def _fitted(self):
         t = np.log(self.x)
@@ -89,7 +120,10 @@ class Rate:
 
     def cells(self):
         """Return the row of the table."""
-        low, high = (f"{value:.4g}" for value in (min(self.x), max(self.x)))
+        low, high = (
+            f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+            for value in (min(self.x), max(self.x))
+        )
         return (
             self.name,
             f"{self.variable}, {low} to {high}",

@@ -3,8 +3,8 @@
 """Statistics of losses that no estimator offers, for measuring rates.
 
 They go through the library's gate, mechanisms and samplers, and state the sensitivity
-that is proved for them. They are for measurements: two of them compute their minimiser
-in a way that is right for the instances here, and says so.
+that is proved for them. They are for measurements: one of them computes its minimiser in a
+way that is right for the instance here only, and says so.
 """
 
 import math

@@ -41,7 +41,11 @@ from sklearn.model_selection import train_test_split
 sys.path.insert(0, str(Path(__file__).parent))
 from _datasets import DELTA, EPSILONS, SUITE
 
-DATA = {name: load for name, load in SUITE.items() if name != "synthetic 100,000 x 100"}
+DATA = {
+    name: functools.cache(load)  # every split reads the rows again
+    for name, load in SUITE.items()
+    if name != "synthetic 100,000 x 100"
+}
 TUNING_SEEDS, TUNING_DRAWS = (0, 1), {"Adult": 2}  # elsewhere 5 draws of the noise
 TUNED = "tuned unpaid"
 NOTES = f"""

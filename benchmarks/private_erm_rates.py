@@ -23,7 +23,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 import _rates_experiments as experiments
-from _rates_fit import TOLERANCE, Rate
+from _rates_fit import TOLERANCE, Effort, Rate
+from _rates_page import page
 from _rates_picture import save_picture
 
 from skdp.exceptions import SeededNoiseWarning
@@ -40,8 +41,8 @@ def measured(name, variable, expected, x, error, **options):
 def noisy_gradients(effort):
     """Yield the rates of noisy (sub)gradients, with Gaussian noise."""
     cases = (
-        ("convex, noisy gradients", experiments.linear_gradient, (0.5, 0.0, -1.0), (4, 16)),
-        ("strongly convex, noisy subgradients", experiments.median_gradient, (1, -1, -2), (2, 8)),
+        ("convex, noisy gradients", experiments.linear_gradient, (0.5, 0.0, -1.0), (8, 16)),
+        ("strongly convex, noisy gradients", experiments.median_gradient, (1, -1, -2), (2, 8)),
     )
     for name, excess, (with_p, with_n, with_mu), (least, p) in cases:
 
@@ -88,13 +89,11 @@ def localisation(effort):
         ("noise alone", experiments.perturbed_output),
     ):
         yield measured(name + label, "n", 0.0, rows, repeats(function), panel=panel)
-    yield measured(
-        "DPHingeSVM, localize=True", "Q(1, n) / n", 1.0, scaled, hinge, drawn=("n", rows)
-    )
+    yield measured(name + "DPHingeSVM", "Q(1, n) / n", 1.0, scaled, hinge, **drawn)
     features = range(1, 6 if effort.points is None else 3)
     product = {p * experiments.quantile_of_length(4096, p): p for p in features}
     yield measured(
-        name + "localised, p = 1 to 5", "p Q(p, n)", 1.0, product,
+        name + "localised", "p Q(p, n)", 1.0, product,
         lambda value: effort.repeat(experiments.localised, 4096, product[value], times=5),
     )  # fmt: skip
 
@@ -105,9 +104,8 @@ def quadratics(effort):
     def at(n=1024, p=4, epsilon=1.0):
         return effort.repeat(experiments.perturbed_mean, int(n), int(p), epsilon, times=10)
 
-    name = "quadratic, pure, noise on the minimiser"
+    name = "quadratic, pure, noisy minimiser"
     yield measured(name, "n", -1.0, effort.sweep(256, 5), lambda n: at(n=n))
-    yield measured(name, "p", 2.0, effort.sweep(8, 4), lambda p: at(p=p))
     products = {p * (p + 1): p for p in effort.sweep(1, 5)}
     yield measured(name, "p (p + 1)", 1.0, products, lambda value: at(p=products[value]))
     yield measured(name, "ε", -2.0, effort.sweep(0.125, 5), lambda epsilon: at(epsilon=epsilon))
@@ -117,7 +115,7 @@ def negative_results(effort):
     """Yield the rates of smoothing, and of the median by its loss and by rank."""
     rows = [int(n) for n in effort.sweep(400, 6)]
     yield measured(
-        "smoothing for objective perturbation", "n", 0.5, rows,
+        "smoothed, perturbed objective", "n", 0.5, rows,
         lambda n: experiments.best_smoothing(n, effort),
     )  # fmt: skip
     for label, mechanism, expected in (("by rank", "rank", -1.0), ("by loss", "exponential", -0.5)):
@@ -139,8 +137,8 @@ def doubling(effort):
             factors.append(f"{twice / once:.2f}")
     return (
         "Twice the steps change the errors of noisy gradients by the factors "
-        f"{factors[0]} and {factors[1]} (convex, n = 128 and 256), {factors[2]} and {factors[3]} "
-        "(strongly convex): the part of the error that more steps remove has a constant share."
+        f"{factors[0]} and {factors[1]}\n(convex, n = 128 and 256), {factors[2]} and {factors[3]} "
+        "(strongly convex). Equal factors\nat both n mean that the steps limit every n alike."
     )
 
 
@@ -155,7 +153,7 @@ def main():
     parser.add_argument("--figure", type=Path, default=DOCS / "_static/private_erm_rates.png")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", SeededNoiseWarning)
-    effort = experiments.Effort(3, 2) if arguments.quick else experiments.Effort()
+    effort = Effort(3, 2) if arguments.quick else Effort()
     print(" | ".join(HEADER))
     rates = []
     for part in SUITE:
@@ -167,8 +165,12 @@ def main():
     note = doubling(effort)
     print(note)
     print(f"{time.process_time():.0f} s CPU")
-    if not arguments.quick:
-        arguments.rst.write_text(page(rates, note), encoding="utf-8")
+    if arguments.quick:
+        print("A smoke run: these are too few repeats to judge a slope by.")
+    else:
+        arguments.rst.write_text(
+            page(HEADER, [rate.cells() for rate in rates], note), encoding="utf-8"
+        )
         save_picture(rates, arguments.figure)
 
 

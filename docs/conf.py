@@ -31,7 +31,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "_ext", "benchmarks/accuracy.rst"]
+exclude_patterns = ["_build", "_ext", "benchmarks/accuracy.rst", "benchmarks/mechanisms.rst"]
 nitpicky = False
 templates_path = ["_templates"]
 html_static_path = ["_static"]

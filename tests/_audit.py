@@ -6,7 +6,6 @@ All additive noise goes through one function, `add_noise`, as the curator names 
 The first two audits stand in front of it.
 """
 
-import ast
 import contextlib
 from dataclasses import dataclass
 from unittest import mock
@@ -16,6 +15,13 @@ from scipy import stats
 from scipy.special import ndtri
 
 from skdp.privacy import _curator, _mechanisms, gdp_epsilon
+from tests._taint import Taint
+
+__all__ = [
+    "Addition", "Taint", "black_box_epsilon", "coupled", "coupled_epsilon", "coupled_mu",
+    "law_is_wrong", "noise_stream", "rate_epsilon", "recorded", "repeats", "scale_is_wrong",
+    "threshold_mu",
+]  # fmt: skip
 
 #: chance that an audit of correct noise raises a false alarm
 FALSE_ALARM = 1e-6
@@ -79,12 +85,16 @@ def coupled_mu(fit_on, first, second):
     return float(np.sqrt(total))
 
 
+#: the norm in which noise of a law falls off exponentially
+NORMS = {"laplace": 1, "k-norm": 2}
+
+
 def coupled_epsilon(fit_on, first, second):
-    """Return the largest log-ratio of output densities, for Laplace noise."""
+    """Return the largest log-ratio of output densities, for Laplace and K-norm noise."""
     total = 0.0
     for one, other in coupled(fit_on, first, second):
-        assert one.noise.law == "laplace"
-        total += np.abs(one.statistic - other.statistic).sum() / one.noise.scale
+        gap = one.statistic - other.statistic
+        total += np.linalg.norm(gap, ord=NORMS[one.noise.law]) / one.noise.scale
     return float(total)
 
 
@@ -95,16 +105,26 @@ def noise_stream(fit, *data):
     return additions
 
 
+def _chi_square(step):
+    """Return a chi-square variable made of one addition's noise, and its degrees of freedom."""
+    if step.noise.law == "gaussian":
+        return np.sum(step.standard**2), step.standard.size
+    # twice the norm of the noise has the Gamma law of as many exponential variables
+    norm = np.linalg.norm(step.standard, ord=NORMS[step.noise.law])
+    return 2 * norm, 2 * step.standard.size
+
+
 def scale_is_wrong(additions):
     """Return whether the size of the noise contradicts its declared scale."""
-    total, freedom = 0.0, 0
-    for step in additions:
-        # a Gaussian's square, twice a Laplace variable's size: both are chi-square
-        gaussian = step.noise.law == "gaussian"
-        total += np.sum(step.standard**2) if gaussian else 2 * np.abs(step.standard).sum()
-        freedom += step.standard.size * (1 if gaussian else 2)
+    total, freedom = np.sum([_chi_square(step) for step in additions], axis=0)
     tails = stats.chi2.cdf(total, freedom), stats.chi2.sf(total, freedom)
     return 2 * min(tails) < FALSE_ALARM
+
+
+def law_is_wrong(additions):
+    """Return whether the sizes of many additions contradict their declared law."""
+    levels = [stats.chi2.cdf(*_chi_square(step)) for step in additions]
+    return stats.kstest(levels, "uniform").pvalue < FALSE_ALARM
 
 
 def repeats(*streams):
@@ -153,97 +173,28 @@ def black_box_epsilon(first, second, delta):
     return gdp_epsilon(max(0.0, threshold_mu(first, second)), delta)
 
 
-MESSAGES = {"print", "warn", "warn_explicit", "write", "info", "debug", "warning"}
+def rate_epsilon(first, second, delta=0.0, confidence=0.99):
+    """Return a lower bound on epsilon at `delta`, whatever the mechanism, from two worlds.
 
-
-class Taint:
-    """Follow the arguments of a `fit` through its source, whatever the order of statements.
-
-    What is computed from X or y, or under a condition on them, is tainted. Clean are
-    ``X.shape``, what a curator returns, and the label set and the assumptions that
-    `resolve_classes` returns, which the ledger lists. `found` has a line for every way in
-    which something tainted would outlive `fit`: an attribute, a function that is handed
-    both `self` and the data, a returned value, a message.
+    `first` and `second` have a number for every run. Half of the runs choose the interval,
+    unbounded on one side, that tells the worlds apart best; on the other half its rates
+    are bounded by Clopper and Pearson.
     """
-
-    def __init__(self, fit):
-        data = {arg.arg for arg in ast.walk(fit.args) if isinstance(arg, ast.arg)} - {"self"}
-        names = [node for node in ast.walk(fit) if isinstance(node, ast.Name)]
-        self.local = {node.id for node in names if isinstance(node.ctx, ast.Store)}
-        self.tainted, self.shaped, before = data, data.copy(), None
-        while before != (self.tainted, self.shaped):
-            before, self.found = (self.tainted.copy(), self.shaped.copy()), []
-            for statement in fit.body:
-                self.visit(statement, False)
-
-    def dirty(self, node):
-        if isinstance(node, ast.Name):
-            return node.id in self.tainted
-        children = ast.iter_child_nodes(node)
-        if getattr(node, "attr", None) == "shape":
-            return getattr(node.value, "id", None) not in self.shaped and self.dirty(node.value)
-        if _called(node) == "Curator":
-            children = [child for child in _arguments(node) if not isinstance(child, ast.Lambda)]
-        return any(map(self.dirty, children))
-
-    def assign(self, target, value, branch, statement):
-        if isinstance(target, ast.Tuple | ast.List):
-            parts = [(part, value) for part in target.elts]
-            if _called(value) == "resolve_classes" and len(parts) == 4:
-                parts = [(part, None) for part in (target.elts[0], target.elts[3])] + parts[1:3]
-            for part, source in parts:
-                self.assign(part, source, branch, statement)
-            return
-        name = _base(target)
-        if value is not None and _called(value) != "validate_private_data":
-            self.shaped.discard(name)
-        if branch or (value is not None and self.dirty(value)):
-            if name == "self":
-                self.found.append(ast.unparse(statement))
-            self.tainted |= {name} - {"self"}
-
-    def call(self, node, branch):
-        arguments, name = _arguments(node), _called(node)
-        if not (branch or any(map(self.dirty, arguments))) or name == "validate_private_data":
-            return
-        reached = [] if isinstance(node.func, ast.Name) else ast.walk(node.func)
-        if name in MESSAGES or {"self", "super"} & {_id(part) for part in [*arguments, *reached]}:
-            self.found.append(ast.unparse(node))
-        elif isinstance(node.func, ast.Attribute) and _base(node.func) in self.local:
-            self.tainted.add(_base(node.func))
-
-    def visit(self, node, branch):
-        if _called(node) == "Curator":
-            return
-        if isinstance(node, ast.FunctionDef) and any(map(self.dirty, node.body)):
-            self.tainted.add(node.name)
-        if isinstance(node, ast.Call):
-            self.call(node, branch)
-        if isinstance(node, ast.Return) and node.value and (branch or self.dirty(node.value)):
-            self.found.append(ast.unparse(node))
-        one = getattr(node, "target", getattr(node, "optional_vars", None))
-        value = getattr(node, "value", getattr(node, "iter", getattr(node, "context_expr", None)))
-        for target in getattr(node, "targets", [one] if one else []):
-            self.assign(target, value, branch, node)
-        deciding = getattr(node, "test", getattr(node, "iter", getattr(node, "subject", None)))
-        branch = branch or (deciding is not None and self.dirty(deciding))
-        for child in ast.iter_child_nodes(node):
-            self.visit(child, branch)
+    half, best = len(first) // 2, (-np.inf, 0.0, 1, False)
+    for threshold in np.quantile(np.concatenate([first[:half], second[:half]]), QUANTILES):
+        for side in (-1, 1):
+            for swap in (False, True):
+                rates = _log_ratio(first[:half], second[:half], threshold, side, swap, delta, 0.9)
+                best = max(best, (rates, threshold, side, swap))
+    return _log_ratio(first[half:], second[half:], *best[1:], delta, confidence)
 
 
-def _id(node):
-    return getattr(node, "id", None)
+QUANTILES = np.linspace(0.02, 0.98, 49)
 
 
-def _called(node):
-    return getattr(node.func, "attr", _id(node.func)) if isinstance(node, ast.Call) else None
-
-
-def _arguments(call):
-    return [*call.args, *(keyword.value for keyword in call.keywords)]
-
-
-def _base(node):
-    while isinstance(node, ast.Attribute | ast.Subscript | ast.Starred):
-        node = node.value
-    return _id(node)
+def _log_ratio(first, second, threshold, side, swap, delta, confidence):
+    first, second = (second, first) if swap else (first, second)
+    hits = [np.sum(side * world > side * threshold) for world in (first, second)]
+    seldom = _rate_at_most(hits[0], len(first), confidence)
+    often = 1 - _rate_at_most(len(second) - hits[1], len(second), confidence)
+    return float(np.log(max(often - delta, 1e-300) / seldom))

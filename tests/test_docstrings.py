@@ -15,6 +15,7 @@ import skdp
 PUBLIC_MODULES = [
     "skdp",
     "skdp.exceptions",
+    "skdp.inspection",
     "skdp.linear_model",
     "skdp.location",
     "skdp.preprocessing",
@@ -49,7 +50,8 @@ def public_objects():
         for name in names:
             thing = getattr(module, name)
             path = f"{thing.__module__}.{thing.__qualname__}"
-            helper = module_name in {"skdp.privacy", "skdp.exceptions"} and name not in skdp.__all__
+            helpers = {"skdp.privacy", "skdp.inspection", "skdp.exceptions"}
+            helper = module_name in helpers and name not in skdp.__all__
             found.setdefault(path, EVERYWHERE | (HELPERS if helper else set()))
             if not inspect.isclass(thing):
                 continue

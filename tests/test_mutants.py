@@ -14,7 +14,8 @@ from sklearn.base import clone
 
 from skdp import DPLogisticRegression, DPMean
 from skdp._queries import ClippedGradient, LinearRows, RowSum
-from skdp.linear_model import _logistic
+from skdp.linear_model import _classifier
+from skdp.linear_model._mechanisms import gradient
 from skdp.privacy import GaussianMechanism, Ledger, _curator, gdp_mu
 from skdp.privacy._bits import SeededBits
 from tests import _audit
@@ -111,7 +112,7 @@ def test_an_intercept_outside_the_norm_is_caught(scaling, monkeypatch):
                 inner = np.sqrt(np.maximum(chunk.norm[finite] ** 2 - scaling**2, 1e-12))
                 chunk.norm[finite] = inner
 
-    monkeypatch.setattr(_logistic, "LinearRows", Forgetful)
+    monkeypatch.setattr(_classifier, "LinearRows", Forgetful)
     # residuals are at most 1/2 here, and rows are of norm 1: so is the limit, 0.1
     assert is_tight(trace(model), math.hypot(1, scaling))
 
@@ -176,7 +177,7 @@ def test_an_accountant_told_of_one_step_is_caught(monkeypatch):
     assert passes(trace(logistic()))
 
     # every step is sold at the price of all, and the ledger remembers the last one
-    monkeypatch.setattr(_logistic, "GaussianMechanism", lambda _: GaussianMechanism(CLAIMED_MU))
+    monkeypatch.setattr(gradient, "GaussianMechanism", lambda _: GaussianMechanism(CLAIMED_MU))
     monkeypatch.setattr(
         Ledger, "append", lambda ledger, release: replace(ledger, releases=(release,))
     )
@@ -184,7 +185,7 @@ def test_an_accountant_told_of_one_step_is_caught(monkeypatch):
 
 
 def test_the_budget_catches_it_without_an_audit(monkeypatch):
-    monkeypatch.setattr(_logistic, "GaussianMechanism", lambda mu: GaussianMechanism(mu * 1.001))
+    monkeypatch.setattr(gradient, "GaussianMechanism", lambda mu: GaussianMechanism(mu * 1.001))
     with pytest.raises(_curator.BudgetError):
         trace(logistic())
 

@@ -12,6 +12,7 @@ from scipy.special import ndtr
 from skdp import DPLogisticRegression
 from skdp.privacy._bits import SeededBits
 from skdp.privacy._samplers import rounded_gaussian, rounded_laplace
+from tests import test_black_box_erm
 from tests.test_claims import audited_epsilon, tiny_worlds
 from tests.test_common import training_check_data
 
@@ -22,6 +23,13 @@ pytestmark = pytest.mark.slow
 @tiny_worlds
 def test_whole_fits_at_everyday_budgets(model, labels, epsilon):
     assert epsilon / 3 < audited_epsilon(model, labels, epsilon, 20_000) < epsilon
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 2.0])
+@test_black_box_erm.every_world
+def test_whole_fits_of_every_mechanism_at_everyday_budgets(name, epsilon):
+    found = test_black_box_erm.audited_epsilon(name, epsilon, 8000)
+    assert epsilon / 4 < found < epsilon
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._sampling import sample_tangent_box
+from skdp._sampling import sample_piecewise_exponential, sample_tangent_box
 from skdp.privacy import Sensitivity
 
 # points times rows that are looked at together: the arrays stay in cache
@@ -89,6 +89,8 @@ class DistanceSum:
     def draw(self, rows, noise, source):
         """Return a point with density proportional to exp(-score / noise.scale)."""
         columns = rows.columns()
+        if self.n_features == 1:
+            return np.array([self._draw_number(columns[0], noise, source)])
         return sample_tangent_box(
             lambda points: distances_and_subgradients(points, columns),
             self.n_features,
@@ -97,3 +99,11 @@ class DistanceSum:
             source,
             cover=self.cover,
         )
+
+    def _draw_number(self, values, noise, source):
+        """Return a draw in one dimension, where the score is piecewise linear."""
+        low, high = (-1.0, 1.0) if self.cover is None else (float(end[0]) for end in self.cover)
+        knots = np.concatenate([[low], np.sort(np.clip(values, low, high)), [high]])
+        # k rows below pull one way, the others the other way
+        slopes = 2.0 * np.arange(len(values) + 1) - len(values)
+        return sample_piecewise_exponential(knots, slopes, 1.0 / noise.scale, source)

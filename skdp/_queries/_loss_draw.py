@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from skdp._queries._loss_values import loss_gradients, loss_values
-from skdp._sampling import choose_by_loss, sample_tangent_box
+from skdp._sampling import ball_candidates, choose_by_loss, sample_tangent_box
 from skdp.privacy import Sensitivity
 
 #: net: candidates, and the multiplications that evaluating them may take
@@ -81,7 +81,8 @@ class LossDraw:
         spread = self.loss.lipschitz * diameter
         if self.loss.n_outputs == 1:
             worst, best = self.loss.value(np.array([-reach, reach]), np.ones(2))
-            spread = min(spread, float(worst - best))
+            # a difference of nearly equal floats may be too small: that is added back
+            spread = min(spread, float(worst - best + 1e-14 * worst))
         theorem = "range of a row's loss over the set"
         if adjacency != "zero-out":
             spread, theorem = 2 * spread, "ranges of two rows' losses over the set"
@@ -103,45 +104,8 @@ class LossDraw:
             return sample_tangent_box(score, self.size, inverse, balls, source)
         n_entries = max(1, rows.n_entries)
         count = int(min(_CANDIDATES, max(64, _WORK / n_entries / self.loss.n_outputs)))
-        points = candidates(count, self.size, balls[-1])
+        center, radius = balls[-1]
+        points = center + ball_candidates(self.size, radius, count)
         scores = loss_values(rows, points, self.loss)
         scores += self.penalty / 2 * np.einsum("ij,ij->i", points, points)
         return points[choose_by_loss(scores, inverse, source)]
-
-
-def candidates(count, size, ball):
-    """Return fixed points spread over a ball: the same whatever the data.
-
-    Parameters
-    ----------
-    count, size : int
-        Number of points, and of their coordinates.
-    ball : tuple of (ndarray of shape (size,), float)
-        Centre and radius.
-
-    Returns
-    -------
-    points : ndarray of shape (count, size)
-        The centre first. Then a Kronecker sequence, made Gaussian for the directions,
-        with lengths that are evenly spread.
-    """
-    center, radius = ball
-    from scipy.special import ndtri
-
-    steps = np.arange(1, count)[:, None]
-    roots = np.sqrt(_primes(size))
-    gaussian = ndtri(np.clip((steps * roots) % 1.0, 1e-9, 1 - 1e-9))
-    length = np.sqrt(np.einsum("ij,ij->i", gaussian, gaussian))
-    wanted = radius * ((steps[:, 0] * (math.sqrt(5) - 1) / 2) % 1.0)
-    points = gaussian * (wanted / np.maximum(length, 1e-300))[:, None]
-    return np.vstack([np.zeros((1, size)), points]) + center
-
-
-def _primes(count):
-    limit = max(16, int(count * (math.log(count + 2) + math.log(math.log(count + 3)) + 2)))
-    sieve = np.ones(limit, dtype=bool)
-    sieve[:2] = False
-    for i in range(2, math.isqrt(limit) + 1):
-        if sieve[i]:
-            sieve[i * i :: i] = False
-    return np.flatnonzero(sieve)[:count]

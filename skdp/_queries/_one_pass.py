@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from skdp._domains import ball_constraint
+from skdp._queries._sums import SMALLEST_CHUNK
 from skdp.privacy import Sensitivity
 
 
@@ -66,15 +67,19 @@ class OnePassDescent:
         neighbours differ the iterates agree; its step moves them apart by at most step /
         batch times the difference of the row's gradients, of norm at most L X each; no
         later step moves them further apart. The same then holds for their average.
+        In floats every step rounds anew, relative to the iterate, which may be far longer
+        than a late phase's step is: a bound on all of it is added.
         """
-        reach = self.step * self.loss.lipschitz * self.row_norm / self.batch
+        longest_step = self.step * self.loss.lipschitz * self.row_norm
+        reach = longest_step / self.batch
         theorem = "one step of one batch, then non-expansive steps"
         if adjacency != "zero-out":
             reach *= 2
-        n_steps = math.ceil(n_rows / self.batch)
-        farthest = float(np.linalg.norm(self.start)) + n_steps * self.step * (
-            self.loss.lipschitz * self.row_norm
-        )
+        # a batch may end where a chunk of rows does
+        n_steps = math.ceil(n_rows / self.batch) + math.ceil(n_rows / SMALLEST_CHUNK)
+        farthest = float(np.linalg.norm(self.start)) + n_steps * longest_step
+        rounding = 8 * farthest + (self.batch + self.size + 32) * longest_step
+        reach += 2 * (n_steps + 1) * 2.0**-53 * rounding
         return Sensitivity(math.inf, reach, farthest, theorem)
 
     def evaluate(self, rows):

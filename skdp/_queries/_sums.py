@@ -22,6 +22,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 CHUNKS_PER_BLOCK = 8
+#: rows of a chunk, at least, but for the last one
+SMALLEST_CHUNK = 64
 # below this many entries a second thread costs more than it saves
 _ENTRIES_PER_THREAD = 1 << 21
 
@@ -32,7 +34,7 @@ def dense_chunk_rows(n_features):
     Three MiB: small enough for a shared cache, large enough that threads seldom wait for
     the interpreter's lock between two products.
     """
-    return int(np.clip((3 << 20) // (8 * n_features), 64, 8192))
+    return int(np.clip((3 << 20) // (8 * n_features), SMALLEST_CHUNK, 8192))
 
 
 #: a sparse partial costs a dense vector, so sparse chunks are long

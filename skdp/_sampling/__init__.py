@@ -18,20 +18,19 @@ from skdp._sampling._ball import (
     uniform_on_ball,
 )
 from skdp._sampling._grid_walk import GridWalkSteps, grid_walk_steps
-from skdp._sampling._net import ball_grid, choose_by_loss
+from skdp._sampling._net import ball_candidates, ball_grid, choose_by_loss
 from skdp._sampling._piecewise import sample_piecewise_exponential, truncated_exponential
-from skdp._sampling._strongly_convex import sample_strongly_convex
 from skdp._sampling._tangent_box import sample_tangent_box
 
 __all__ = [
     "GridWalkSteps",
+    "ball_candidates",
     "ball_grid",
     "choose_by_loss",
     "grid_walk_steps",
     "sample_linear_on_ball",
     "sample_piecewise_exponential",
     "sample_quadratic_on_ball",
-    "sample_strongly_convex",
     "sample_tangent_box",
     "truncated_exponential",
     "uniform_on_ball",

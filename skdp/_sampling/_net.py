@@ -9,6 +9,7 @@ carry digits of the data: what floats do to the probabilities is all they can do
 import math
 
 import numpy as np
+from scipy.special import ndtri
 
 #: largest number of lattice points that are looked at for a grid
 MAX_GRID = 10_000_000
@@ -82,3 +83,42 @@ def ball_grid(n_dims, radius, spacing):
     cube = np.meshgrid(*[axis.astype(np.float64)] * n_dims, indexing="ij")
     points = np.stack(cube, axis=-1).reshape(-1, n_dims)
     return spacing * points[(points * points).sum(axis=1) <= steps * steps]
+
+
+def ball_candidates(n_dims, radius, count):
+    """Return about `count` points spread over a ball around 0: the same whatever the data.
+
+    Parameters
+    ----------
+    n_dims, radius, count : int, float, int
+        Number of dimensions, radius, and number of points wanted.
+
+    Returns
+    -------
+    points : ndarray of shape (n_points, n_dims)
+        In up to 3 dimensions a lattice; in more, where lattices are too coarse, 0 and a
+        sequence of evenly spread directions and lengths, about which nothing is proved.
+    """
+    if n_dims <= 3:
+        volume = (2.0, math.pi, 4 * math.pi / 3)[n_dims - 1]
+        return ball_grid(n_dims, radius, radius * (volume / count) ** (1 / n_dims))
+    steps = np.arange(1, count)[:, None]
+    # multiples of irrational numbers fill the unit cube evenly (Kronecker)
+    cube = (steps * np.sqrt(_primes(n_dims))) % 1.0
+    gaussian = ndtri(np.clip(cube, 1e-9, 1 - 1e-9))
+    length = np.sqrt(np.einsum("ij,ij->i", gaussian, gaussian))
+    # a cube root, since square roots of primes are taken
+    wanted = radius * ((steps[:, 0] * 2 ** (1 / 3)) % 1.0)
+    points = gaussian * (wanted / np.maximum(length, 1e-300))[:, None]
+    return np.vstack([np.zeros((1, n_dims)), points])
+
+
+def _primes(count):
+    """Return the first prime numbers."""
+    limit = 16 + int(2 * count * math.log(count + 2))
+    sieve = np.ones(limit, dtype=bool)
+    sieve[:2] = False
+    for i in range(2, math.isqrt(limit) + 1):
+        if sieve[i]:
+            sieve[i * i :: i] = False
+    return np.flatnonzero(sieve)[:count]

@@ -29,19 +29,19 @@ class DPHingeSVM(PrivateLinearClassifier):
     mechanism : {"auto", "gradient", "objective", "output", "exponential"}, default="auto"
         What is released. "gradient": noisy clipped gradients, one a step (Gaussian).
         "objective": the minimiser of the loss plus a random linear term (Gaussian, or
-        K-norm noise at delta 0), for the smoothed
-        hinge only. "output": the minimiser of a penalised loss,
-        plus noise (likewise). "exponential": a random draw that favours small losses;
-        needs `coef_bound`. "auto" is "gradient", and at delta 0 "output".
+        K-norm noise at delta 0), for the smoothed hinge only. "output": the minimiser
+        of a penalised loss, plus noise (likewise). "exponential": a random draw that
+        favours small losses; needs `coef_bound`. "auto" is "gradient"; at delta 0 it is
+        "output", or "objective" if the hinge is smoothed.
     solver : {"auto", "accelerated", "gd", "newton", "lbfgs", "cvxpy", \
             "localized", "one-pass", "exact", "net"}, default="auto"
-        "gradient": "accelerated" (Nesterov), or "gd" (subgradients, with the
-        step rule of non-smooth losses). "objective": "newton",
-        "lbfgs". "output": these, "cvxpy", "localized" (several noisy minimisers, each
-        held near the one before; no strong convexity needed), or "one-pass" (linear time;
-        every row is read once). "exponential": "exact" for
-        at most 5 coefficients, or "net", a fixed set of candidates. "auto" chooses by
-        the number of coefficients.
+        "gradient": "accelerated" (Nesterov), or "gd" (subgradients, with the step rule
+        of non-smooth losses). "objective": "newton", "lbfgs". "output": these, "cvxpy",
+        "localized" (several noisy minimisers, each held near the one before; no strong
+        convexity needed), or "one-pass" (linear time; every row is read once; for the
+        smoothed hinge). "exponential": "exact" for at most 5 coefficients, or "net", a
+        fixed set of candidates. "auto" chooses by the loss and the number of
+        coefficients.
     adjacency : {"replace-one", "zero-out"}, default="replace-one"
         Which data sets the claim cannot tell apart: those that differ in one row
         ("replace-one"), or in one row that is replaced by a null row which contributes
@@ -55,8 +55,8 @@ class DPHingeSVM(PrivateLinearClassifier):
     C : float, default=np.inf
         Inverse strength of the penalty, as in scikit-learn. With ``np.inf`` "gradient"
         and "exponential" have none; "objective" and "output", whose privacy rests on
-        one, choose it from public quantities. "gradient" leaves the intercept out of the
-        penalty, the others must not.
+        one, choose it from public quantities. Solver "accelerated" leaves the intercept
+        out of the penalty, the others must not.
     smoothing : float, default=None
         Temperature T of the smoothed hinge ``T log(1 + exp((1 - y z) / T))``, which lies
         above the hinge by at most ``T log(n_classes)``. None is the hinge itself.
@@ -68,7 +68,8 @@ class DPHingeSVM(PrivateLinearClassifier):
         takes less of a row's gradient. None is 0.1.
     coef_bound : float, default=None
         Radius of the ball that the coefficients stay in, where the intercept counts as
-        ``intercept_ / (intercept_scaling * data_norm)``. None for no constraint.
+        ``intercept_ / (intercept_scaling * data_norm)``. None for no constraint, but for
+        solver "gd", whose step rule needs one: 30 / `data_norm`.
     localize : bool, default=False
         "exponential" with finite `C`: spend half of epsilon on a coarse minimiser, and
         draw near it.

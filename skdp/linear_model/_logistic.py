@@ -26,17 +26,17 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
     mechanism : {"auto", "gradient", "objective", "output", "exponential"}, default="auto"
         What is released. "gradient": noisy clipped gradients, one a step (Gaussian).
         "objective": the minimiser of the loss plus a random linear term (Gaussian, or
-        K-norm noise at delta 0). "output": the minimiser of a penalised loss,
-        plus noise (likewise). "exponential": a random draw that favours small losses;
-        needs `coef_bound`. "auto" is "gradient", and at delta 0 "objective".
+        K-norm noise at delta 0). "output": the minimiser of a penalised loss, plus noise
+        (likewise). "exponential": a random draw that favours small losses; needs
+        `coef_bound`. "auto" is "gradient", and at delta 0 "objective".
     solver : {"auto", "accelerated", "gd", "newton", "lbfgs", "cvxpy", \
             "localized", "one-pass", "exact", "net"}, default="auto"
         "gradient": "accelerated" (Nesterov), or "gd" (plain). "objective": "newton",
         "lbfgs". "output": these, "cvxpy", "localized" (several noisy minimisers, each
         held near the one before; no strong convexity needed), or "one-pass" (linear time;
-        every row is read once). "exponential": "exact" for
-        at most 5 coefficients, or "net", a fixed set of candidates. "auto" chooses by
-        the number of coefficients.
+        every row is read once). "exponential": "exact" for at most 5 coefficients, or
+        "net", a fixed set of candidates. "auto" chooses by the loss and the number of
+        coefficients.
     adjacency : {"replace-one", "zero-out"}, default="replace-one"
         Which data sets the claim cannot tell apart: those that differ in one row
         ("replace-one"), or in one row that is replaced by a null row which contributes

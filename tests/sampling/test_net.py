@@ -5,7 +5,7 @@
 import numpy as np
 import pytest
 
-from skdp._sampling import _net, ball_grid, choose_by_loss
+from skdp._sampling import _net, ball_candidates, ball_grid, choose_by_loss
 from tests.sampling._laws import same_counts, source
 
 
@@ -72,3 +72,22 @@ def test_no_lattice_point_of_the_ball_is_left_out():
 def test_bad_grids_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         ball_grid(*arguments)
+
+
+@pytest.mark.parametrize("n_dims", [1, 2, 3, 4, 20, 500])
+def test_candidates_fill_the_ball_evenly(n_dims):
+    points = ball_candidates(n_dims, 3.0, 2000)
+    assert 0.9 * 2000 < len(points) < 1.1 * 2000
+    lengths = np.linalg.norm(points, axis=1)
+    assert lengths.max() <= 3.0 * (1 + 1e-12)
+    assert lengths.min() == 0
+    assert len(np.unique(points, axis=0)) == len(points)
+    # no direction is preferred
+    assert np.linalg.norm(points.mean(axis=0)) < 0.15
+    np.testing.assert_array_equal(points, ball_candidates(n_dims, 3.0, 2000))
+
+
+def test_primes():
+    assert _net._primes(6).tolist() == [2, 3, 5, 7, 11, 13]
+    assert len(_net._primes(10_000)) == 10_000
+    assert _net._primes(10_000)[-1] == 104_729

@@ -49,6 +49,8 @@ def choose(mechanism, solver, problem):
     """
     if mechanism == "auto":
         mechanism = _mechanism_of(solver) or _best_mechanism(problem)
+    if mechanism not in SOLVERS:
+        raise ValueError(f"mechanism must be 'auto' or one of {list(SOLVERS)}; got {mechanism!r}.")
     if solver == "auto":
         solver = _best_solver(mechanism, problem)
     if solver not in SOLVERS[mechanism]:

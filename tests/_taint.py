@@ -1,0 +1,100 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Audit of the source of a fit: nothing that was computed from the data outlives it."""
+
+import ast
+
+MESSAGES = {"print", "warn", "warn_explicit", "write", "info", "debug", "warning"}
+
+
+class Taint:
+    """Follow the arguments of a `fit` through its source, whatever the order of statements.
+
+    What is computed from X or y, or under a condition on them, is tainted. Clean are
+    ``X.shape``, what a curator returns, and the label set and the assumptions that
+    `resolve_classes` returns, which the ledger lists. `found` has a line for every way in
+    which something tainted would outlive `fit`: an attribute, a function that is handed
+    both `self` and the data, a returned value, a message.
+    """
+
+    def __init__(self, fit):
+        data = {arg.arg for arg in ast.walk(fit.args) if isinstance(arg, ast.arg)} - {"self"}
+        names = [node for node in ast.walk(fit) if isinstance(node, ast.Name)]
+        self.local = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+        self.tainted, self.shaped, before = data, data.copy(), None
+        while before != (self.tainted, self.shaped):
+            before, self.found = (self.tainted.copy(), self.shaped.copy()), []
+            for statement in fit.body:
+                self.visit(statement, False)
+
+    def dirty(self, node):
+        if isinstance(node, ast.Name):
+            return node.id in self.tainted
+        children = ast.iter_child_nodes(node)
+        if getattr(node, "attr", None) == "shape":
+            return getattr(node.value, "id", None) not in self.shaped and self.dirty(node.value)
+        if _called(node) == "Curator":
+            children = [child for child in _arguments(node) if not isinstance(child, ast.Lambda)]
+        return any(map(self.dirty, children))
+
+    def assign(self, target, value, branch, statement):
+        if isinstance(target, ast.Tuple | ast.List):
+            parts = [(part, value) for part in target.elts]
+            if _called(value) == "resolve_classes" and len(parts) == 4:
+                parts = [(part, None) for part in (target.elts[0], target.elts[3])] + parts[1:3]
+            for part, source in parts:
+                self.assign(part, source, branch, statement)
+            return
+        name = _base(target)
+        if value is not None and _called(value) != "validate_private_data":
+            self.shaped.discard(name)
+        if branch or (value is not None and self.dirty(value)):
+            if name == "self":
+                self.found.append(ast.unparse(statement))
+            self.tainted |= {name} - {"self"}
+
+    def call(self, node, branch):
+        arguments, name = _arguments(node), _called(node)
+        if not (branch or any(map(self.dirty, arguments))) or name == "validate_private_data":
+            return
+        reached = [] if isinstance(node.func, ast.Name) else ast.walk(node.func)
+        if name in MESSAGES or {"self", "super"} & {_id(part) for part in [*arguments, *reached]}:
+            self.found.append(ast.unparse(node))
+        elif isinstance(node.func, ast.Attribute) and _base(node.func) in self.local:
+            self.tainted.add(_base(node.func))
+
+    def visit(self, node, branch):
+        if _called(node) == "Curator":
+            return
+        if isinstance(node, ast.FunctionDef) and any(map(self.dirty, node.body)):
+            self.tainted.add(node.name)
+        if isinstance(node, ast.Call):
+            self.call(node, branch)
+        if isinstance(node, ast.Return) and node.value and (branch or self.dirty(node.value)):
+            self.found.append(ast.unparse(node))
+        one = getattr(node, "target", getattr(node, "optional_vars", None))
+        value = getattr(node, "value", getattr(node, "iter", getattr(node, "context_expr", None)))
+        for target in getattr(node, "targets", [one] if one else []):
+            self.assign(target, value, branch, node)
+        deciding = getattr(node, "test", getattr(node, "iter", getattr(node, "subject", None)))
+        branch = branch or (deciding is not None and self.dirty(deciding))
+        for child in ast.iter_child_nodes(node):
+            self.visit(child, branch)
+
+
+def _id(node):
+    return getattr(node, "id", None)
+
+
+def _called(node):
+    return getattr(node.func, "attr", _id(node.func)) if isinstance(node, ast.Call) else None
+
+
+def _arguments(call):
+    return [*call.args, *(keyword.value for keyword in call.keywords)]
+
+
+def _base(node):
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Starred):
+        node = node.value
+    return _id(node)
