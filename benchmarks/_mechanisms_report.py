@@ -31,18 +31,18 @@ def standard_error(values):
 
 
 def difference(better, worse):
-    """Return mean, standard error and p-value of a paired difference."""
+    """Return mean, standard error, p-value and number of pairs of a difference."""
     n = min(len(better), len(worse))  # the splits that both have
     gap = np.asarray(better[:n]) - np.asarray(worse[:n])
     mean, error = gap.mean(), standard_error(gap)
     if not error > 0:
-        return mean, 0.0, float(mean == 0)
-    return mean, error, 2 * stats.t.sf(abs(mean / error), n - 1)
+        return mean, 0.0, float(mean == 0), n
+    return mean, error, 2 * stats.t.sf(abs(mean / error), n - 1), n
 
 
 def beats(better, worse):
     """Return whether one row is better than another beyond noise."""
-    mean, _, p = difference(better, worse)
+    mean, _, p, _ = difference(better, worse)
     return mean > 0 and p < LEVEL
 
 
