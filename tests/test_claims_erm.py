@@ -46,8 +46,7 @@ def fit_rows(model, rows):
     return clone(model).fit(rows.X, rows.labels())
 
 
-TRACED = [("newton", DELTA), ("newton", 0.0), ("lbfgs", DELTA), ("localized", DELTA)]
-TRACED += [("one-pass", DELTA)]
+TRACED = [("newton", DELTA), ("newton", 0.0), ("localized", DELTA), ("one-pass", DELTA)]
 
 
 @every_adjacency

@@ -103,6 +103,23 @@ def test_a_step_beyond_its_theorem_is_refused():
         OnePassDescent(np.zeros(2), HingeLoss(), 1.0, 1e-9, 1)
 
 
+@every_adjacency
+@pytest.mark.parametrize(("step", "n_rows"), [(1e-7, 300), (1e-10, 16), (1e-13, 1), (1e-16, 1)])
+def test_steps_as_short_as_the_rounding_of_a_late_phase_pay_for_it(step, n_rows, adjacency):
+    # far below the margin, from a start that is long against the step
+    loss, codes = LogisticLoss(30.0, 1.0), np.zeros(n_rows, dtype=int)
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        start = rng.normal(size=3) * 5
+        X = rng.normal(size=(n_rows, 3))
+        first = Rows(X, codes, np.zeros(n_rows, dtype=bool))
+        second = changed(first, 0, adjacency, X[0], 1)
+        query = OnePassDescent(start, loss, 1.0, step, 1)
+        assert_keeps_its_word(
+            query, adjacency, *(admit(rows, loss) for rows in (first, second)), n_rows
+        )
+
+
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("bounds", [(0, 101), (0, 1), (40, 77), (100, 101)])
 def test_a_part_is_the_same_as_its_rows_alone(bounds, layout, small_chunks):

@@ -28,6 +28,9 @@ from skdp.linear_model._problem import Problem
 from skdp.privacy import Curator
 from skdp.privacy._accounting import check_delta, check_epsilon
 
+#: in units of one row's loss: no data could move a coefficient
+LARGEST_PENALTY = 1e100
+
 
 class PrivateLinearClassifier(LinearClassifierMixin, BaseEstimator):
     """Base of the private linear classifiers; a subclass states its loss."""
@@ -124,7 +127,7 @@ class PrivateLinearClassifier(LinearClassifierMixin, BaseEstimator):
             epsilon=self.epsilon,
             delta=self.delta,
             adjacency=self.adjacency,
-            penalty=1.0 / self.C / self.data_norm / self.data_norm,
+            penalty=penalty_of(self.C, self.data_norm),
             radius=None if self.coef_bound is None else self.coef_bound * self.data_norm,
             data_norm=self.data_norm,
             max_iter=self.max_iter,
@@ -137,6 +140,18 @@ class PrivateLinearClassifier(LinearClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def penalty_of(C, data_norm):
+    """Return the penalty on coefficients of rows in the unit ball, or raise a ValueError."""
+    with np.errstate(over="ignore"):
+        penalty = float(np.float64(1.0) / C / data_norm / data_norm)
+    if not penalty <= LARGEST_PENALTY:
+        raise ValueError(
+            f"C must be at least {1 / LARGEST_PENALTY:.0e} / data_norm**2: coefficients would be "
+            f"zero to the last digit; got C={C!r} with data_norm={data_norm!r}."
+        )
+    return penalty
 
 
 def reordered(order, *arrays):

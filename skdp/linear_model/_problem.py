@@ -10,6 +10,9 @@ from skdp._minimize import reachable_tolerance
 from skdp._queries import objective_bounds
 from skdp.privacy import gdp_mu
 
+#: in units of one row's loss
+WEAKEST_PENALTY = 1e-50
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -108,6 +111,15 @@ class Problem:
                 self.gradient_sensitivity * math.sqrt(self.size) / gdp_mu(self.epsilon, self.delta)
             )
         return self.gradient_sensitivity * self.size / self.epsilon
+
+    def check_weak_penalty(self):
+        """Raise a ValueError if a penalty was asked for that noise would leave floats with."""
+        if 0 < self.penalty < WEAKEST_PENALTY:
+            raise ValueError(
+                "C is too large for a mechanism whose noise is inversely proportional to the "
+                f"penalty: C must be at most {self.largest_C(WEAKEST_PENALTY):.3g}, or np.inf, "
+                "which leaves the penalty to the plan."
+            )
 
     def largest_C(self, ridge):
         """Return the parameter C that corresponds to a penalty in the problem's units."""

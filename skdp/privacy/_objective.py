@@ -164,7 +164,8 @@ class ObjectivePerturbation:
         return ObjectiveNoise(linear, cover, (cover, error.l2, error.theorem))
 
     def _cover(self) -> GaussianMechanism | KNormMechanism:
-        epsilon, delta = self.epsilon * _COVER, self.delta * _COVER
+        # this difference is exact in floats (Sterbenz): the two parts add up to the whole
+        epsilon, delta = self.epsilon - self.epsilon * (1 - _COVER), self.delta * _COVER
         # the ledger adds up delta in floats
         return (
             GaussianMechanism(gdp_mu(epsilon, delta * 0.999)) if delta else KNormMechanism(epsilon)

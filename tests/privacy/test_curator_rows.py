@@ -176,9 +176,6 @@ def test_every_law_is_refused_before_anything_is_read(law, adjacency):
         curator.release(query, mechanism(0.1))
 
 
-@pytest.mark.xfail(
-    raises=BudgetError, strict=True, reason="the parts of a pure budget are rounded up"
-)
 def test_a_pure_objective_budget_can_be_spent_to_the_end():
     for epsilon in (0.3, 0.7, 1 / 3, 1.1, *np.random.default_rng(0).uniform(0.01, 9, 200)):
         curator = curator_of(Door(), epsilon=epsilon, delta=0.0)

@@ -90,6 +90,7 @@ def plan(problem, solver):
             "C must be finite for localize=True, which rests on the strong convexity that the "
             "penalty gives; got C=inf."
         )
+    problem.check_weak_penalty()
     reach = localized_radius(problem)
     # where the smaller ball is not small, all of the budget goes to the draw
     return ExponentialFit(problem, solver, reach if 2 * reach < problem.radius else None)

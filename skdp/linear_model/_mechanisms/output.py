@@ -52,7 +52,13 @@ def plan(problem, solver):
     -------
     plan : OutputFit, PhasedFit or OnePassFit
         The plan.
+
+    Raises
+    ------
+    ValueError
+        If the penalty that was asked for is too weak for floating point.
     """
+    problem.check_weak_penalty()
     if solver == "localized":
         return phased.plan(problem)
     if solver == "one-pass":
