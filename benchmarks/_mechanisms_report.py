@@ -98,4 +98,5 @@ def delta_text(delta):
 
 def milliseconds(row):
     """Format the median time of a fit over splits and epsilons."""
-    return f"{np.median(np.concatenate([cell[1] for cell in row.values()])):.2g}"
+    median = np.median(np.concatenate([cell[1] for cell in row.values()]))
+    return f"{float(f'{median:.2g}'):g}"  # two digits, no exponent

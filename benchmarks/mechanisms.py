@@ -51,6 +51,7 @@ ROWS = (
     (LOGISTIC, DELTA, "output, localized", {"solver": "localized"}),
     (LOGISTIC, DELTA, "output, one-pass", {"solver": "one-pass"}),
     (HINGE, DELTA, f"{AUTO} (gradient, gd)", {}),
+    (HINGE, DELTA, "gradient, accelerated", {"solver": "accelerated"}),
     (HINGE, DELTA, "output", {"mechanism": "output"}),
     (HINGE, DELTA, "output, localized", {"solver": "localized"}),
     (LOGISTIC, 0, f"{AUTO} (objective)", {}),

@@ -3,18 +3,19 @@
 """The exponential mechanism: coefficients drawn with probability exp(-loss/temperature)."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 from scipy.special import gammainccinv
 
 from skdp._domains import ball_constraint
 from skdp._queries import LossDraw, Minimizer
 from skdp.linear_model._mechanisms.choice import EXACT_LIMIT
+from skdp.linear_model._mechanisms.fit import Fit
 from skdp.privacy import ExponentialMechanism, KNormMechanism
 
 
 @dataclass(frozen=True)
-class ExponentialFit:
+class ExponentialFit(Fit):
     """One draw, or a coarse minimiser and a draw near it.
 
     Parameters
@@ -25,11 +26,11 @@ class ExponentialFit:
         Radius around the coarse minimiser; None for one draw from the whole ball.
     """
 
-    problem: Any
     solver: str
     reach: float | None
-    delta: float = 0.0
     n_iter: int = 1
+    #: purely private
+    delta: ClassVar[float] = 0.0
 
     def run(self, curator):
         """Release the draw."""

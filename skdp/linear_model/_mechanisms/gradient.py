@@ -4,7 +4,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from skdp._queries import ClippedGradient
 from skdp._solvers import (
@@ -15,22 +14,17 @@ from skdp._solvers import (
     plan_subgradient,
     subgradient_descent,
 )
+from skdp.linear_model._mechanisms.fit import Fit
 from skdp.linear_model._mechanisms.phased import EXPECTED_RADIUS
 from skdp.privacy import GaussianMechanism, gdp_mu
 
 
 @dataclass(frozen=True)
-class GradientFit:
+class GradientFit(Fit):
     """Noisy gradient descent, plain or accelerated."""
 
-    problem: Any
     solver: str
     steps: GradientPlan
-
-    @property
-    def delta(self):
-        """The delta that may be spent."""
-        return self.problem.delta
 
     @property
     def n_iter(self):
@@ -50,16 +44,10 @@ class GradientFit:
 
 
 @dataclass(frozen=True)
-class SubgradientFit:
+class SubgradientFit(Fit):
     """Noisy projected subgradient descent, for losses with kinks."""
 
-    problem: Any
     steps: SubgradientPlan
-
-    @property
-    def delta(self):
-        """The delta that may be spent."""
-        return self.problem.delta
 
     @property
     def n_iter(self):

@@ -3,27 +3,15 @@
 """Objective perturbation: the minimiser of the loss plus a random linear term."""
 
 import math
-from dataclasses import dataclass
-from typing import Any
 
 from skdp._domains import ball_constraint
 from skdp._queries import PerturbedMinimizer
+from skdp.linear_model._mechanisms.fit import RidgeFit
 from skdp.privacy import ObjectivePerturbation
 
 
-@dataclass(frozen=True)
-class ObjectiveFit:
+class ObjectiveFit(RidgeFit):
     """One perturbed minimiser, certified."""
-
-    problem: Any
-    solver: str
-    ridge: float
-    n_iter: int = 1
-
-    @property
-    def delta(self):
-        """The delta that may be spent."""
-        return self.problem.delta
 
     def run(self, curator):
         """Release the minimiser, then project it."""

@@ -11,12 +11,12 @@ loss on new rows; for the loss on the rows themselves several passes do better.
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from skdp._domains import ball_constraint
 from skdp._queries import OnePassDescent
+from skdp.linear_model._mechanisms.fit import Fit
 from skdp.linear_model._mechanisms.phased import EXPECTED_RADIUS
 from skdp.privacy import GaussianMechanism, gdp_mu
 
@@ -25,7 +25,7 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 @dataclass(frozen=True)
-class OnePassFit:
+class OnePassFit(Fit):
     """Phases over disjoint rows.
 
     Parameters
@@ -40,15 +40,9 @@ class OnePassFit:
         Step and batch of every phase.
     """
 
-    problem: Any
     mu: float
     parts: tuple
     steps: tuple
-
-    @property
-    def delta(self):
-        """The delta that may be spent."""
-        return self.problem.delta
 
     @property
     def n_iter(self):

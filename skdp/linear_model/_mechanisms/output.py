@@ -2,28 +2,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Output perturbation: the minimiser of a penalised loss, with noise added to it."""
 
-from dataclasses import dataclass
-from typing import Any
-
 from skdp._domains import ball_constraint
 from skdp._queries import Minimizer
 from skdp.linear_model._mechanisms import one_pass, phased
+from skdp.linear_model._mechanisms.fit import RidgeFit
 from skdp.privacy import GaussianMechanism, KNormMechanism, gdp_mu
 
 
-@dataclass(frozen=True)
-class OutputFit:
+class OutputFit(RidgeFit):
     """One certified minimiser with noise."""
-
-    problem: Any
-    solver: str
-    ridge: float
-    n_iter: int = 1
-
-    @property
-    def delta(self):
-        """The delta that may be spent."""
-        return self.problem.delta
 
     def run(self, curator):
         """Release the minimiser, then project it."""
@@ -58,11 +45,11 @@ def plan(problem, solver):
     ValueError
         If the penalty that was asked for is too weak for floating point.
     """
-    problem.check_weak_penalty()
     if solver == "localized":
         return phased.plan(problem)
     if solver == "one-pass":
         return one_pass.plan(problem)
+    problem.check_weak_penalty()
     return OutputFit(problem, solver, problem.penalty or _default_ridge(problem))
 
 

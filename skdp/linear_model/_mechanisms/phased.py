@@ -13,13 +13,13 @@ last noise. It holds for losses without a derivative.
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from skdp._domains import ball_constraint
 from skdp._queries import Minimizer
 from skdp.linear_model._mechanisms.choice import NEWTON_LIMIT
+from skdp.linear_model._mechanisms.fit import Fit
 from skdp.privacy import GaussianMechanism, gdp_mu
 
 #: where no bound is given, the solution is expected within this radius (rows are in
@@ -28,7 +28,7 @@ EXPECTED_RADIUS = 30.0
 
 
 @dataclass(frozen=True)
-class PhasedFit:
+class PhasedFit(Fit):
     """Phases of noisy minimisation.
 
     Parameters
@@ -41,15 +41,9 @@ class PhasedFit:
         Method for the minimisers.
     """
 
-    problem: Any
     ridges: tuple
     mus: tuple
     solver: str = "newton"
-
-    @property
-    def delta(self):
-        """The delta that may be spent."""
-        return self.problem.delta
 
     @property
     def n_iter(self):
