@@ -104,13 +104,19 @@ class Problem:
         )
         return reachable_tolerance(replace(bounds, linear_norm=longest_linear))
 
+    @property
     def noise_ridge(self):
-        """Return the penalty at which noise on the minimiser would have about length 1."""
+        """Penalty at which noise on a minimiser would have about length 1."""
         if self.delta:
             return (
                 self.gradient_sensitivity * math.sqrt(self.size) / gdp_mu(self.epsilon, self.delta)
             )
         return self.gradient_sensitivity * self.size / self.epsilon
+
+    @property
+    def signal(self):
+        """Largest gradient of the summed loss over the length of the noise that it would need."""
+        return self.n_rows * self.loss.lipschitz * self.row_norm / self.noise_ridge
 
     def check_weak_penalty(self):
         """Raise a ValueError if a penalty was asked for that noise would leave floats with."""

@@ -17,6 +17,9 @@ EXACT_LIMIT = 5
 # a Hessian of this many coefficients is cheaper than the steps that it saves
 NEWTON_LIMIT = 300
 
+# signal to noise from which accelerated steps are the better ones for the hinge
+_CLEAR = 50.0
+
 #: parameters that one mechanism alone understands
 _ONLY = {
     "max_iter": "gradient",
@@ -34,8 +37,8 @@ def choose(mechanism, solver, problem):
     mechanism, solver : str
         As given by the user; "auto" leaves the choice open.
     problem : Problem
-        Public facts. The choice depends on delta, the loss and the number of
-        coefficients, and on nothing else.
+        Public facts. The choice depends on the budget, the loss, and the numbers of rows
+        and coefficients, and on nothing else.
 
     Returns
     -------
@@ -101,8 +104,9 @@ def _best_mechanism(problem):
 
 
 def _best_solver(mechanism, problem):
-    if mechanism == "gradient" and math.isinf(problem.loss.smoothness):
-        return "gd"
+    if mechanism == "gradient" and problem.delta and math.isinf(problem.loss.smoothness):
+        # on data the rule for kinks is the better one while noise dominates
+        return "gd" if problem.signal < _CLEAR else "accelerated"
     if mechanism == "exponential" and problem.size > EXACT_LIMIT:
         return "net"
     if mechanism in ("objective", "output") and problem.size > NEWTON_LIMIT:

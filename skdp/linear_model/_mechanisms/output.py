@@ -55,4 +55,4 @@ def plan(problem, solver):
 
 def _default_ridge(problem):
     """Return the penalty that balances its own bias and the noise, found on data."""
-    return 0.5 * problem.noise_ridge()
+    return 0.5 * problem.noise_ridge
