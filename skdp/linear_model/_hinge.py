@@ -40,8 +40,8 @@ class DPHingeSVM(PrivateLinearClassifier):
         "localized" (several noisy minimisers, each held near the one before; no strong
         convexity needed), or "one-pass" (linear time; every row is read once; for the
         smoothed hinge). "exponential": "exact" for at most 5 coefficients, or "net", a
-        fixed set of candidates. "auto" chooses by the loss and the number of
-        coefficients.
+        fixed set of candidates. "auto" chooses from public numbers: "gd" while noise
+        dominates and "accelerated" beyond; otherwise by the number of coefficients.
     adjacency : {"replace-one", "zero-out"}, default="replace-one"
         Which data sets the claim cannot tell apart: those that differ in one row
         ("replace-one"), or in one row that is replaced by a null row which contributes

@@ -35,8 +35,8 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         "lbfgs". "output": these, "cvxpy", "localized" (several noisy minimisers, each
         held near the one before; no strong convexity needed), or "one-pass" (linear time;
         every row is read once). "exponential": "exact" for at most 5 coefficients, or
-        "net", a fixed set of candidates. "auto" chooses by the loss and the number of
-        coefficients.
+        "net", a fixed set of candidates. "auto" is "accelerated", or chooses by the number
+        of coefficients.
     adjacency : {"replace-one", "zero-out"}, default="replace-one"
         Which data sets the claim cannot tell apart: those that differ in one row
         ("replace-one"), or in one row that is replaced by a null row which contributes
