@@ -10,7 +10,7 @@ and this script runs itself there::
     python benchmarks/median.py --peer peer/bin/python
 
 Columns are lognormal(3, 1) between the bounds 0 and 10,000, and integers of which four in
-five are equal. Every figure is over 50 repeats with fresh noise on the same column. The
+five are equal. Every figure is over 200 repeats with fresh noise on the same column. The
 rank error is the distance of one half to the interval of ranks that the answer has, as a
 fraction of the rows. Milliseconds are CPU time of the process; set
 ``OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1``. diffprivlib states no adjacency; its
@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np
 
 BOUNDS = (0.0, 1e4)
-REPEATS = 50
+REPEATS = 200
 CASES = [(kind, n, eps) for kind in ("lognormal", "ties") for n in (10**3, 10**5)
          for eps in (0.01, 0.1, 1.0)]  # fmt: skip
 
