@@ -84,8 +84,7 @@ def worst_excess(n, repeats, **parameters):
 
 TEMPERATURES = [1 / 256, 1 / 128, 1 / 64, 1 / 32, 1 / 16, 1 / 4]
 smooth = {
-    T: [worst_excess(n, 6, mechanism="objective", smoothing=T) for n in ROWS]
-    for T in TEMPERATURES
+    T: [worst_excess(n, 6, mechanism="objective", smoothing=T) for n in ROWS] for T in TEMPERATURES
 }
 curves = {
     "smoothed, T = 1/4": smooth[1 / 4],

@@ -38,7 +38,8 @@ class Release:
         How many such releases, each with fresh noise, were made in a row.
     rows : tuple of (int, int) or None
         First row that was read and the one after the last; None for all. The positions
-        are public, and a row pays only for the releases that read it.
+        are public, and a row pays only for the Gaussian releases that read it; others are
+        added up as if they had read all rows.
     fit : int
         Positions of rows mean the same within one fit only; ledgers that are added up
         keep their fits apart.
