@@ -74,12 +74,11 @@ class LossDraw:
         the difference of its two extreme values. Replace-one changes it by a difference
         of two losses, whose spread is at most the sum of theirs.
         """
-        reach = self.radius * self.row_norm
-        diameter = 2 * reach
-        if self.near is not None:
-            diameter = min(diameter, 2 * self.near[1] * self.row_norm)
-        spread = self.loss.lipschitz * diameter
-        if self.loss.n_outputs == 1:
+        radius = self.radius if self.near is None else self.near[1]
+        reach = radius * self.row_norm
+        spread = self.loss.lipschitz * 2 * reach
+        if self.near is None and self.loss.n_outputs == 1:
+            # predictions are within [-reach, reach] in the ball around 0 only
             worst, best = self.loss.value(np.array([-reach, reach]), np.ones(2))
             # a difference of nearly equal floats may be too small: that is added back
             spread = min(spread, float(worst - best + 1e-14 * worst))

@@ -18,6 +18,7 @@ from skdp.location._base import LocationEstimator
 from skdp.location._geometric import Place, descend_to_median, draw_median
 from skdp.location._rank import check_quantile, release_quantiles
 from skdp.privacy import Curator, ExponentialMechanism, gdp_mu
+from skdp.privacy._accounting import check_delta
 
 #: beyond this the exact sampler is too slow
 MOST_FEATURES = 5
@@ -164,6 +165,7 @@ class DPMedian(LocationEstimator):
         """
         # 1. the price, before any data
         pure = ExponentialMechanism(self.epsilon)
+        check_delta(self.delta)
         if self.mechanism == "gradient":
             gdp_mu(self.epsilon, self.delta)
         X = validate_private_data(self, X)
@@ -179,7 +181,7 @@ class DPMedian(LocationEstimator):
             lambda: place.admit(X, mechanism),
             n_rows=n_rows,
             epsilon=self.epsilon,
-            delta=self.delta,
+            delta=delta,
             adjacency=self.adjacency,
             random_state=self.random_state,
             purpose=type(self).__name__,

@@ -13,7 +13,7 @@ A plan that cannot be made is a ValueError before any row was read.
 """
 
 from skdp.linear_model._mechanisms import exponential, gradient, objective, output
-from skdp.linear_model._mechanisms.choice import DEFAULT_SOLVERS, choose
+from skdp.linear_model._mechanisms.choice import choose
 
 PLANS = {
     "gradient": gradient.plan,
@@ -22,4 +22,4 @@ PLANS = {
     "exponential": exponential.plan,
 }
 
-__all__ = ["DEFAULT_SOLVERS", "PLANS", "choose"]
+__all__ = ["PLANS", "choose"]

@@ -11,7 +11,6 @@ SOLVERS = {
     "output": ("newton", "lbfgs", "cvxpy", "localized", "one-pass"),
     "exponential": ("exact", "net"),
 }
-DEFAULT_SOLVERS = {mechanism: solvers[0] for mechanism, solvers in SOLVERS.items()}
 #: exact sampling covers the coefficients with boxes, 2^size at a time
 EXACT_LIMIT = 5
 # a Hessian of this many coefficients is cheaper than the steps that it saves
@@ -111,7 +110,7 @@ def _best_solver(mechanism, problem):
         return "net"
     if mechanism in ("objective", "output") and problem.size > NEWTON_LIMIT:
         return "lbfgs"
-    return DEFAULT_SOLVERS[mechanism]
+    return SOLVERS[mechanism][0]
 
 
 def _refuse_foreign_parameters(mechanism, problem):

@@ -23,7 +23,7 @@ from skdp.linear_model._mechanisms.fit import Fit
 from skdp.privacy import GaussianMechanism, gdp_mu
 
 #: where no bound is given, the solution is expected within this radius (rows are in
-#: the unit ball); it sets the first ridge and constrains nothing
+#: the unit ball); it sets the first ridge here, and constrains subgradient steps only
 EXPECTED_RADIUS = 30.0
 
 
