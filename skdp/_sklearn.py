@@ -9,6 +9,7 @@ from numbers import Real
 
 import numpy as np
 from sklearn.base import _fit_context as fit_context
+from sklearn.callback import CallbackSupportMixin
 from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -18,6 +19,7 @@ from sklearn.utils.validation import validate_data
 from skdp._domains import RADIUS_RANGE
 
 __all__ = [
+    "CallbackSupportMixin",
     "Interval",
     "LinearClassifierMixin",
     "SCALE_OR_NONE",

@@ -10,16 +10,17 @@ from skdp._queries._sums import SPARSE_CHUNK_ROWS, dense_chunk_rows
 
 
 class LinearChunk:
-    """Consecutive rows (f_i x_i, intercept), f_i bringing x_i into the unit ball.
+    """Rows (f_i x_i, intercept), f_i bringing x_i into the unit ball.
 
-    Without an intercept the last coordinate is absent.
+    Without an intercept the last coordinate is absent; with a `lift`, one number per row,
+    it is ``lift_i intercept``.
     """
 
-    __slots__ = ("X", "factor", "intercept", "norm", "target")
+    __slots__ = ("X", "factor", "intercept", "lift", "norm", "target")
 
-    def __init__(self, X, factor, norm, target, intercept):
+    def __init__(self, X, factor, norm, target, intercept, lift=None):
         self.X, self.factor, self.norm, self.target = X, factor, norm, target
-        self.intercept = intercept
+        self.intercept, self.lift = intercept, lift
 
     def widened(self):
         """Return the chunk in float64, for several products; itself if it is."""
@@ -27,7 +28,7 @@ class LinearChunk:
         if self.X.dtype == np.float64:
             return self
         X = self.X.astype(np.float64)
-        return LinearChunk(X, self.factor, self.norm, self.target, self.intercept)
+        return LinearChunk(X, self.factor, self.norm, self.target, self.intercept, self.lift)
 
     def predict(self, coef):
         """Return rows @ coef.T for coef of shape (size,) or (n_outputs, size)."""
@@ -35,13 +36,16 @@ class LinearChunk:
         # X.dot, not the operator: it costs less before it computes, once a chunk
         z = self.X.dot(body.T)
         z *= self.factor if z.ndim == 1 else self.factor[:, None]
-        if self.intercept:
+        if self.intercept and self.lift is None:
             z += self.intercept * coef[..., -1]
+        elif self.intercept:
+            z += np.multiply.outer(self.intercept * self.lift, coef[..., -1])
         return z
 
     def combine(self, residual):
         """Return residual.T @ rows, flattened; overwrites the residual."""
-        last = self.intercept * residual.sum(axis=0)
+        last = residual.sum(axis=0) if self.lift is None else self.lift @ residual
+        last = self.intercept * last
         residual *= self.factor if residual.ndim == 1 else self.factor[:, None]
         X = self.X
         body = X.T.dot(residual).T if sparse.issparse(X) else residual.T.dot(X)
@@ -73,6 +77,7 @@ class LinearChunk:
             self.norm[index],
             self.target[index],
             self.intercept,
+            None if self.lift is None else self.lift[index],
         )
 
     def weighted_gram(self, weights):
@@ -123,6 +128,7 @@ class LinearRows:
     def __init__(self, X, target, null, ball, intercept, n_threads=1):
         n_rows, n_features = X.shape
         self.n_threads = n_threads
+        self._X, self._whole = X, None
         if sparse.issparse(X):
             self.n_entries, step = X.nnz, SPARSE_CHUNK_ROWS
         else:
@@ -148,6 +154,7 @@ class LinearRows:
         """Return the rows of a range of positions, as rows that share memory with these."""
         chosen = object.__new__(LinearRows)
         chosen.n_threads, chosen.n_entries = self.n_threads, self.n_entries
+        chosen._X = chosen._whole = None
         chosen.chunks, first = [], 0
         for chunk in self.chunks:
             n_rows = len(chunk.norm)
@@ -157,11 +164,51 @@ class LinearRows:
             first += n_rows
         return chosen
 
+    def batch(self, positions, rate):
+        """Return the rows at sorted positions, drawn with a public probability each.
+
+        Where chunks begin depends on the positions and the rate alone, so that a row more
+        in the batch leaves the other chunks as they are.
+        """
+        if self._whole is None:
+            self._whole = whole_chunk(self._X, self.chunks)
+        return batch_of(self, self._whole, positions, rate)
+
     def batches(self, size):
         """Yield chunks of at most `size` consecutive rows, in float64."""
         for chunk in self.chunks:
             for start in range(0, len(chunk.norm), size):
                 yield chunk.taken(slice(start, start + size)).widened()
+
+
+def whole_chunk(X, chunks):
+    """Return one chunk of all rows: X itself, unless some chunk had to be tamed."""
+    parts = [chunk.X for chunk in chunks]
+    if sparse.issparse(X):
+        shared = all(np.may_share_memory(part.data, X.data) or not part.nnz for part in parts)
+        # the layout that cuts out rows quickly
+        X = sparse.csr_array(X) if shared else sparse.vstack(parts, format="csr")
+    elif not all(np.may_share_memory(part, X) or not part.size for part in parts):
+        X = np.concatenate(parts)
+    joined = [
+        np.concatenate([getattr(chunk, name) for chunk in chunks])
+        for name in ("factor", "norm", "target")
+    ]
+    return LinearChunk(X, *joined, chunks[0].intercept)
+
+
+def batch_of(rows, whole, positions, rate):
+    """Return `rows` cut down to sorted positions of their whole chunk, in new chunks."""
+    n_rows, n_features = whole.X.shape
+    # half of a full chunk: a batch has more than expected at times
+    step = SPARSE_CHUNK_ROWS if sparse.issparse(whole.X) else dense_chunk_rows(n_features)
+    width = max(1, int(step / 2 / rate))
+    cuts = np.searchsorted(positions, np.arange(width, n_rows, width))
+    chosen = object.__new__(LinearRows)
+    chosen.n_threads, chosen.n_entries = rows.n_threads, len(positions) * n_features
+    chosen._X = chosen._whole = None
+    chosen.chunks = [whole.taken(part) for part in np.split(positions, cuts)]
+    return chosen
 
 
 def _rows_view(X, rows):

@@ -24,6 +24,9 @@ from skdp._domains import ball_constraint
 # with a row finite.
 _LARGEST_COEF = 1e100
 
+#: more steps bring no accuracy that could be measured
+MOST_STEPS = 500
+
 #: constant feature for the intercept, in units of the longest row
 DEFAULT_INTERCEPT = 0.1
 
@@ -80,7 +83,19 @@ class GradientPlan:
 
 
 def plan_gradient(
-    *, n_rows, n_features, loss, mu, adjacency, intercept, l2, radius, n_steps, step_size, clip
+    *,
+    n_rows,
+    n_features,
+    loss,
+    mu,
+    adjacency,
+    intercept,
+    l2,
+    radius,
+    n_steps,
+    step_size,
+    clip,
+    most_steps=None,
 ):
     """Choose steps, step size and clipping from public quantities.
 
@@ -100,6 +115,8 @@ def plan_gradient(
         As in `GradientPlan`.
     n_steps, step_size, clip : int, float, float or None
         Given by the user, or None to be chosen here.
+    most_steps : int, default=None
+        The number chosen here is at most this; None limits the time that full batches take.
 
     Returns
     -------
@@ -114,7 +131,9 @@ def plan_gradient(
     # time than they bring accuracy
     wanted = max(16.0, 4.5 * math.sqrt(ratio), ratio / 3)
     if n_steps is None:
-        n_steps = math.ceil(min(wanted, np.clip(2e9 / (n_rows * n_coefs), 100, 500)))
+        if most_steps is None:
+            most_steps = np.clip(2e9 / (n_rows * n_coefs), 100, MOST_STEPS)
+        n_steps = math.ceil(min(wanted, most_steps))
     if clip is None:
         # clipping harder lowers the noise in proportion and biases the direction a
         # little: worth it while noise dominates

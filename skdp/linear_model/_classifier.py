@@ -12,6 +12,7 @@ from skdp._queries import LinearRows
 from skdp._sklearn import (
     SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
+    CallbackSupportMixin,
     Interval,
     LinearClassifierMixin,
     StrOptions,
@@ -24,15 +25,18 @@ from skdp._solvers import DEFAULT_INTERCEPT
 from skdp.linear_model._labels import resolve_classes
 from skdp.linear_model._mechanisms import PLANS, choose
 from skdp.linear_model._mechanisms.choice import SOLVERS
+from skdp.linear_model._preprocess import PREPROCESS, original_coef, plan_centring
 from skdp.linear_model._problem import Problem
+from skdp.linear_model._progress import Progress
 from skdp.privacy import Curator
 from skdp.privacy._accounting import check_delta, check_epsilon
+from skdp.privacy._sampling import KINDS
 
 #: in units of one row's loss: no data could move a coefficient
 LARGEST_PENALTY = 1e100
 
 
-class PrivateLinearClassifier(LinearClassifierMixin, BaseEstimator):
+class PrivateLinearClassifier(CallbackSupportMixin, LinearClassifierMixin, BaseEstimator):
     """Base of the private linear classifiers; a subclass states its loss."""
 
     _parameter_constraints = {
@@ -48,6 +52,10 @@ class PrivateLinearClassifier(LinearClassifierMixin, BaseEstimator):
         "clipping_norm": SCALE_OR_NONE,
         "step_size": SCALE_OR_NONE,
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "batch_size": [Interval(Real, 0, None, closed="neither"), None],
+        "sampling": [StrOptions(set(KINDS))],
+        "preprocess": [StrOptions(set(PREPROCESS)), None],
+        "preprocess_share": [Interval(Real, 0, 0.5, closed="neither")],
         "verbose": ["verbose"],
     }
 
@@ -81,7 +89,8 @@ class PrivateLinearClassifier(LinearClassifierMixin, BaseEstimator):
         check_epsilon(self.epsilon)
         check_delta(self.delta)
         ball = L2Ball(check_radius(self.data_norm))
-        X, y = validate_private_data(self, X, y, accept_sparse="csr")
+        sparse = "csr" if self.preprocess is None else False
+        X, y = validate_private_data(self, X, y, accept_sparse=sparse)
         classes, codes, outside, assumptions = resolve_classes(y, self.classes)
         n_rows, n_features = X.shape
         problem = self._problem(n_rows, n_features, len(classes))
@@ -89,7 +98,10 @@ class PrivateLinearClassifier(LinearClassifierMixin, BaseEstimator):
         plan = PLANS[mechanism](problem, solver)
         if self.verbose:
             print(f"[{type(self).__name__}] {plan}")
-        loss, intercept = problem.loss, problem.intercept
+        loss, centring = problem.loss, problem.centring
+        # centred rows get their constant feature later
+        intercept = 0.0 if centring else problem.intercept
+        progress = Progress(self, plan.n_iter + (centring.n_releases if centring else 0))
         # most plans read the rows as they come; some in a fixed other order
         order = plan.order() if hasattr(plan, "order") else None
         curator = Curator(
@@ -106,12 +118,23 @@ class PrivateLinearClassifier(LinearClassifierMixin, BaseEstimator):
             random_state=self.random_state,
             purpose=type(self).__name__,
             assumptions=assumptions,
+            progress=progress,
         )
         with blas_on_one_thread():
+            center, radius = np.zeros(n_features), 1.0
+            if centring:
+                center, radius = centring.run(curator, self.data_norm)
+                plan = plan.rescaled(radius)
             coef = np.atleast_2d(plan.run(curator))
+        progress.close()
         self.classes_ = classes
-        self.coef_ = coef[:, :n_features] / self.data_norm
-        self.intercept_ = intercept * coef[:, -1] if intercept else np.zeros(len(coef))
+        self.coef_, self.intercept_ = original_coef(
+            coef[:, :n_features],
+            problem.intercept * coef[:, -1] if problem.intercept else np.zeros(len(coef)),
+            center,
+            radius,
+            self.data_norm,
+        )
         self.n_iter_ = plan.n_iter
         self.ledger_ = curator.ledger
         self.privacy_spent_ = (curator.ledger.epsilon(plan.delta), plan.delta)
@@ -119,6 +142,20 @@ class PrivateLinearClassifier(LinearClassifierMixin, BaseEstimator):
 
     def _problem(self, n_rows, n_features, n_classes):
         scaling = DEFAULT_INTERCEPT if self.intercept_scaling is None else self.intercept_scaling
+        centring = None
+        if self.preprocess is not None:
+            self._check_centring()
+            centring = plan_centring(
+                self.preprocess,
+                self.preprocess_share,
+                n_rows=n_rows,
+                n_features=n_features,
+                epsilon=self.epsilon,
+                delta=self.delta,
+                adjacency=self.adjacency,
+                intercept=scaling,
+            )
+            scaling = centring.intercept
         return Problem(
             n_rows=n_rows,
             n_features=n_features,
@@ -134,11 +171,30 @@ class PrivateLinearClassifier(LinearClassifierMixin, BaseEstimator):
             step_size=self.step_size,
             clipping_norm=self.clipping_norm,
             localize=self.localize,
+            batch_size=self.batch_size,
+            sampling=self.sampling,
+            centring=centring,
         )
+
+    def _check_centring(self):
+        """Raise a ValueError if a parameter makes no sense for centred rows."""
+        if not self.fit_intercept:
+            raise ValueError(
+                f"preprocess={self.preprocess!r} moves the rows, which an intercept makes good; "
+                "got fit_intercept=False."
+            )
+        if self.preprocess == "center-clip" and not (
+            self.intercept_scaling is None and self.coef_bound is None
+        ):
+            raise ValueError(
+                "preprocess='center-clip' measures rows by a radius that is released during the "
+                "fit: intercept_scaling and coef_bound must be None with it."
+            )
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        # a centred sparse row is not sparse
+        tags.input_tags.sparse = self.preprocess is None
         return tags
 
 

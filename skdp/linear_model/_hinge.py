@@ -34,9 +34,10 @@ class DPHingeSVM(PrivateLinearClassifier):
         favours small losses; needs `coef_bound`. "auto" is "gradient"; at delta 0 it is
         "output", or "objective" if the hinge is smoothed.
     solver : {"auto", "accelerated", "gd", "newton", "lbfgs", "cvxpy", \
-            "localized", "one-pass", "exact", "net"}, default="auto"
-        "gradient": "accelerated" (Nesterov), or "gd" (subgradients, with the step rule
-        of non-smooth losses). "objective": "newton", "lbfgs". "output": these, "cvxpy",
+            "localized", "one-pass", "exact", "net", "sgd"}, default="auto"
+        "gradient": "accelerated" (Nesterov), "gd" (subgradients, with the step rule of
+        non-smooth losses), or "sgd" (Nesterov steps on a secret random batch each; for many
+        rows). "objective": "newton", "lbfgs". "output": these, "cvxpy",
         "localized" (several noisy minimisers, each held near the one before; no strong
         convexity needed), or "one-pass" (linear time; every row is read once; for the
         smoothed hinge). "exponential": "exact" for at most 5 coefficients, or "net", a
@@ -83,11 +84,29 @@ class DPHingeSVM(PrivateLinearClassifier):
     max_iter : int, default=None
         "gradient": number of steps; all of them are made, none depends on the data.
         None chooses it from public quantities.
+    batch_size : float, default=None
+        Solver "sgd": rows of a batch, the expected number for Poisson batches; at most
+        n_samples. None chooses it from public quantities.
+    sampling : {"poisson", "without-replacement", "with-replacement"}, default="poisson"
+        Solver "sgd": every row is in a batch by its own coin; or the batch is a random subset
+        of fixed size; or so many independent draws, which with the step lengths of [1]_,
+        Algorithm 1, and the last iterate is that algorithm (``batch_size=1,
+        max_iter=n_samples**2`` is its setting). Fixed sizes need more noise.
+    preprocess : {"center", "center-clip"} or None, default=None
+        "gradient": what is done to the rows first, within the same budget, so that their
+        common offset costs nothing. "center" subtracts a noisy mean. "center-clip" subtracts
+        a mean whose error does not grow with the offset, and scales and clips rows to a
+        radius that few exceed; gradients need no clipping then. `coef_` and `intercept_` are
+        for the rows as they are. Dense rows only.
+    preprocess_share : float, default=0.05
+        Share, less than a half, of the squared Gaussian-DP budget that the centre gets; a
+        radius gets twice that share of epsilon.
     random_state : int, RandomState instance or None, default=None
         None draws the noise from the operating system. A seed makes the noise
         reproducible, voids the guarantee towards whoever knows it, and warns.
     verbose : int, default=0
-        1 prints the plan before the first release: public numbers only.
+        1 prints the plan before the first release, and how many releases were made: public
+        numbers only.
 
     Attributes
     ----------
@@ -172,6 +191,10 @@ class DPHingeSVM(PrivateLinearClassifier):
         clipping_norm=None,
         step_size=None,
         max_iter=None,
+        batch_size=None,
+        sampling="poisson",
+        preprocess=None,
+        preprocess_share=0.05,
         random_state=None,
         verbose=0,
     ):
@@ -191,6 +214,10 @@ class DPHingeSVM(PrivateLinearClassifier):
         self.clipping_norm = clipping_norm
         self.step_size = step_size
         self.max_iter = max_iter
+        self.batch_size = batch_size
+        self.sampling = sampling
+        self.preprocess = preprocess
+        self.preprocess_share = preprocess_share
         self.random_state = random_state
         self.verbose = verbose
 

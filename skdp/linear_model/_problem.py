@@ -8,6 +8,7 @@ from typing import Any
 
 from skdp._minimize import reachable_tolerance
 from skdp._queries import objective_bounds
+from skdp._solvers import mu_beside
 from skdp.privacy import gdp_mu
 
 #: in units of one row's loss
@@ -36,6 +37,10 @@ class Problem:
         Length of a unit in the units of the data.
     max_iter, step_size, clipping_norm, localize : int, float, float, bool
         Wishes of the user; None (False) leaves the choice to the plan.
+    batch_size, sampling : float or None, str
+        Random batches, for solver "sgd".
+    centring : Centring or None
+        What is done to the rows beforehand; it takes a part of the budget.
     """
 
     n_rows: int
@@ -52,6 +57,26 @@ class Problem:
     step_size: float | None = None
     clipping_norm: float | None = None
     localize: bool = False
+    batch_size: float | None = None
+    sampling: str = "poisson"
+    centring: Any = None
+
+    @property
+    def mu_spent(self):
+        """Gaussian-DP parameter of what is released before the fit."""
+        return self.centring.mu if self.centring else 0.0
+
+    @property
+    def priced(self):
+        """What is released before the fit at a price in epsilon: (epsilon, delta, count)."""
+        spent = self.centring.priced if self.centring else 0.0
+        return ((spent, 0.0, 1),) if spent else ()
+
+    @property
+    def mu(self):
+        """Gaussian-DP parameter that is left for full batches."""
+        priced = sum(epsilon for epsilon, _, _ in self.priced)
+        return mu_beside(self.epsilon, self.delta, priced, self.mu_spent)
 
     @property
     def row_norm(self):
@@ -83,6 +108,19 @@ class Problem:
     def gradient_sensitivity(self):
         """Bound on the change of the summed gradient between neighbours."""
         return self.moved_rows * self.loss.lipschitz * self.row_norm
+
+    @property
+    def longest_gradient(self):
+        """Bound on a row's gradient: its largest norm, unless it is to be clipped shorter."""
+        return min(self.loss.lipschitz * self.row_norm, self.clipping_norm or math.inf)
+
+    @property
+    def clip(self):
+        """Clipping norm that is asked for; None leaves it to the plan."""
+        if self.clipping_norm is None and self.centring and self.centring.threshold:
+            # rows are short by now: their gradients need no clipping
+            return self.longest_gradient
+        return self.clipping_norm
 
     def tolerance(self, ridge, center=None, longest_linear=0.0):
         """Return a distance that a computed minimiser is sure to be within.

@@ -4,7 +4,8 @@
 
 Read in this order: `_curator` (the only exit for private numbers), `_mechanisms`,
 `_pure_mechanisms` and `_objective` (how much noise), `_samplers`, `_k_norm`, `_choice`,
-`_variates` and `_bits` (how it is made), `_accounting` and `_ledger` (what it costs).
+`_variates` and `_bits` (how it is made), `_sampling`, `_subsets` and `_sampled_gaussian`
+(random batches), `_accounting` and `_ledger` (what it costs).
 The queries whose sensitivities are claimed stand in
 ``skdp/_queries``.
 """
@@ -15,6 +16,8 @@ from skdp.privacy._ledger import Ledger, Release
 from skdp.privacy._mechanisms import GaussianMechanism, LaplaceMechanism, Noise, Sensitivity
 from skdp.privacy._objective import Influence, ObjectivePerturbation
 from skdp.privacy._pure_mechanisms import ExponentialMechanism, KNormMechanism
+from skdp.privacy._sampled_gaussian import SampledGaussianMechanism, sampled_mu
+from skdp.privacy._sampling import Sampling
 from skdp.privacy._spent import PrivacySpent, privacy_spent
 
 __all__ = [
@@ -29,9 +32,12 @@ __all__ = [
     "ObjectivePerturbation",
     "PrivacySpent",
     "Release",
+    "SampledGaussianMechanism",
+    "Sampling",
     "Sensitivity",
     "gdp_delta",
     "gdp_epsilon",
     "gdp_mu",
     "privacy_spent",
+    "sampled_mu",
 ]

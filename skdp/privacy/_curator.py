@@ -4,6 +4,7 @@
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -15,6 +16,13 @@ from skdp.privacy._ledger import ADJACENCIES, Ledger, Release
 from skdp.privacy._mechanisms import Mechanism, Noise, Values, add_noise, align
 from skdp.privacy._objective import ObjectiveNoise
 from skdp.privacy._variates import Variates
+
+
+class Prepaid:
+    """The right to a number of releases of one kind, all of them charged beforehand.
+
+    Only `Curator.prepay` makes one that its curator honours.
+    """
 
 
 class Curator:
@@ -38,6 +46,8 @@ class Curator:
         of different estimators apart.
     assumptions : tuple of str, default=()
         What was read from the data beforehand and is assumed public.
+    progress : callable, default=None
+        Called after every release, with the number of releases so far and nothing else.
 
     Raises
     ------
@@ -56,6 +66,7 @@ class Curator:
         random_state: Any,
         purpose: str,
         assumptions: tuple[str, ...] = (),
+        progress: Callable[[int], Any] | None = None,
     ) -> None:
         self._epsilon, self._delta = check_epsilon(epsilon), check_delta(delta)
         if adjacency not in ADJACENCIES:
@@ -64,7 +75,9 @@ class Curator:
         self._bits = make_bits(random_state, purpose)
         self.__admit: Callable[[], Any] | None = admit
         self.__rows: Any = None
+        self.__prepaid: dict[Prepaid, tuple[Any, Release, int]] = {}
         self._ledger = Ledger(assumptions=assumptions)
+        self._progress, self._n_releases = progress, 0
         if self._bits.seeded:
             warnings.warn(
                 "random_state is set, so the noise can be reproduced by whoever knows it, and "
@@ -78,14 +91,59 @@ class Curator:
         """What has been released so far."""
         return self._ledger
 
+    def prepay(self, query: Any, mechanism: Mechanism, count: int) -> Prepaid:
+        """Charge for a number of releases at once, before any of them.
+
+        Parameters
+        ----------
+        query : Query
+            Any query of the kind: name, size and sensitivity are those of all to come.
+        mechanism : Mechanism
+            The price of one release.
+        count : int
+            How many.
+
+        Returns
+        -------
+        prepaid : Prepaid
+            Stands for the mechanism in `release`, `count` times.
+
+        Raises
+        ------
+        BudgetError
+            If all of them together would exceed the budget. Nothing was charged.
+        """
+        facts, noise = self._calibrated(query, mechanism, self._n_rows)
+        entry = self._entry(query, None, (query.name, noise, _stated(facts, noise), facts.theorem))
+        self._append([replace(entry, count=int(count))])
+        prepaid = Prepaid()
+        self.__prepaid[prepaid] = (facts, entry, int(count))
+        return prepaid
+
+    def map_rows(self, function: Callable[[Any], Any]) -> None:
+        """Replace the private rows by a function of them; nothing is released.
+
+        Parameters
+        ----------
+        function : callable
+            Public, and it maps every row on its own: a null row to a null row, the others
+            without a look at their neighbours. What was released so far may be in it.
+        """
+        admit, self.__admit = self.__admit, None
+        rows, self.__rows = self.__rows, None
+        self.__admit = lambda: function(rows if admit is None else admit())
+
     def release(
-        self, query: Any, mechanism: Mechanism, rows: tuple[int, int] | None = None
+        self,
+        query: Any,
+        mechanism: Mechanism | Prepaid,
+        rows: tuple[int, int] | None = None,
     ) -> Values:
         """Release one statistic: charge, evaluate, randomise.
 
         Parameters
         ----------
-        query, mechanism : Query, Mechanism
+        query, mechanism : Query, Mechanism or Prepaid
             The statistic, which states its sensitivity, and the price.
         rows : tuple of (int, int), default=None
             First row to be read and the one after the last, fixed without looking at the
@@ -102,11 +160,19 @@ class Curator:
         BudgetError
             If the release would exceed the budget. Nothing was read or charged.
         """
+        released = self._release(query, mechanism, rows)
+        self._n_releases += 1
+        if self._progress is not None:
+            self._progress(self._n_releases)
+        return released
+
+    def _release(self, query: Any, mechanism: Any, rows: tuple[int, int] | None) -> Values:
         start, stop = rows or (0, self._n_rows)
         if not 0 <= start < stop <= self._n_rows:
             raise ValueError(f"rows must be a part of {self._n_rows} rows; got {rows!r}.")
-        facts = query.sensitivity(self._adjacency, stop - start)
-        noise = mechanism.calibrate(facts, query.size)
+        if isinstance(mechanism, Prepaid):
+            return self._noisy(query, *self._drawn(query, self._redeem(query, mechanism)))
+        facts, noise = self._calibrated(query, mechanism, stop - start)
         if isinstance(noise, ObjectiveNoise):
             # the secret term is charged too: it is the price of the exact minimiser
             stated = facts.rows * facts.reach
@@ -115,39 +181,82 @@ class Curator:
             linear = add_noise(np.zeros(query.size), noise.linear, self._bits)
             values = query.minimise(self._admitted(rows), linear)
             return self._noisy(query, values, noise.cover)
-        stated = {"laplace": facts.l1, "exponential": facts.spread}.get(noise.law, facts.l2)
-        self._charge(query, rows, (query.name, noise, stated, facts.theorem))
+        if noise.sampling is not None and rows is not None:
+            raise ValueError("a random batch is drawn from all rows; rows must be None.")
+        self._charge(query, rows, (query.name, noise, _stated(facts, noise), facts.theorem))
         if noise.law == "exponential":
             source = Variates(self._bits) if query.idealised else self._bits
             drawn = query.draw(self._admitted(rows), noise, source)
             snapped: Values = align(self._shaped(query, drawn), noise) * noise.grid
             return snapped
-        return self._noisy(query, query.evaluate(self._admitted(rows)), noise)
+        return self._noisy(query, *self._drawn(query, noise, rows))
+
+    def _calibrated(self, query: Any, mechanism: Any, n_rows: int) -> tuple[Any, Any]:
+        """Return what the query states, and the noise that the price buys for it."""
+        sampling = getattr(mechanism, "sampling", None)
+        adjacency = self._adjacency
+        if sampling is not None:
+            if sampling.n_rows != self._n_rows:
+                raise ValueError("batches must be drawn from the rows that there are.")
+            adjacency = sampling.adjacency(adjacency)
+        facts = query.sensitivity(adjacency, n_rows)
+        return facts, mechanism.calibrate(facts, query.size)
+
+    def _redeem(self, query: Any, prepaid: Prepaid) -> Noise:
+        """Return the noise of a release that was paid for, and count it."""
+        paid, entry, left = self.__prepaid.get(prepaid, (None, None, 0))
+        if entry is None or left < 1:
+            raise BudgetError("no release of this kind is left that was paid for.")
+        sampling = entry.noise.sampling
+        relation = sampling.adjacency(self._adjacency) if sampling else self._adjacency
+        facts = query.sensitivity(relation, self._n_rows)
+        if (query.name, query.size, facts) != (entry.query, entry.size, paid):
+            raise BudgetError(f"{query.name!r} is not the release that was paid for.")
+        self.__prepaid[prepaid] = (paid, entry, left - 1)
+        return entry.noise
+
+    def _drawn(
+        self, query: Any, noise: Noise, rows: tuple[int, int] | None = None
+    ) -> tuple[Any, Noise]:
+        """Return the exact statistic, of a random batch if there is to be one."""
+        admitted = self._admitted(rows)
+        if noise.sampling is not None:
+            # the batch stays secret: amplification rests on that
+            batch = noise.sampling.draw(self._bits)
+            admitted = admitted if batch is None else admitted.batch(batch, noise.sampling.rate)
+        return query.evaluate(admitted), noise
 
     def _charge(
         self, query: Any, rows: tuple[int, int] | None, *parts: tuple[str, Noise, float, str]
     ) -> None:
         """Put releases on the ledger, or raise before anything is read."""
-        ledger = self._ledger
+        self._append([self._entry(query, rows, part) for part in parts])
+
+    def _entry(
+        self, query: Any, rows: tuple[int, int] | None, part: tuple[str, Noise, float, str]
+    ) -> Release:
+        name, noise, stated, theorem = part
         idealised = getattr(query, "idealised", False)
-        for name, noise, stated, theorem in parts:
-            entry = Release(
-                query=name,
-                size=query.size,
-                adjacency=self._adjacency,
-                stated_sensitivity=stated,
-                theorem=theorem,
-                noise=noise,
-                numerics=("idealised, " if idealised else "exact on the grid, ")
-                + self._bits.origin,
-                seeded=self._bits.seeded,
-                rows=rows,
-            )
+        return Release(
+            query=name,
+            size=query.size,
+            adjacency=self._adjacency,
+            stated_sensitivity=stated,
+            theorem=theorem,
+            noise=noise,
+            numerics=("idealised, " if idealised else "exact on the grid, ") + self._bits.origin,
+            seeded=self._bits.seeded,
+            rows=rows,
+        )
+
+    def _append(self, entries: list[Release]) -> None:
+        ledger = self._ledger
+        for entry in entries:
             ledger = ledger.append(entry)
         if not ledger.fits(self._epsilon, self._delta):
             raise BudgetError(
-                f"releasing {query.name!r} would exceed the budget epsilon={self._epsilon:g}, "
-                f"delta={self._delta:g}; no row was read for it."
+                f"releasing {entries[0].query!r} would exceed the budget epsilon="
+                f"{self._epsilon:g}, delta={self._delta:g}; no row was read for it."
             )
         # Charged before a row is touched and never refunded: what fails midway has
         # been paid for.
@@ -170,3 +279,9 @@ class Curator:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a curator holds private data and cannot be pickled or copied.")
+
+
+def _stated(facts: Any, noise: Noise) -> float:
+    """Return the sensitivity in the norm of the law."""
+    stated: float = {"laplace": facts.l1, "exponential": facts.spread}.get(noise.law, facts.l2)
+    return stated

@@ -11,7 +11,13 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from skdp.privacy._accounting import check_delta, compose_epsilon, gdp_delta, total_mu
+from skdp.privacy._accounting import (
+    SampledCost,
+    check_delta,
+    compose_epsilon,
+    gdp_delta,
+    total_mu,
+)
 from skdp.privacy._mechanisms import Noise
 
 ADJACENCIES = ("replace-one", "zero-out")
@@ -66,12 +72,24 @@ class Release:
         doubles the sensitivity for replace-one would do so twice. A pure release other
         than one Laplace draw stands as randomised response (REPLACE_ONE), its worst case;
         an (epsilon, delta) release as an unsupported event, which accountants refuse.
+        Releases on random batches stand with the sensitivity of their own worst pair: the
+        norm of one contribution for Poisson batches (compose under the ledger's adjacency),
+        the distance of two for fixed sizes.
         """
         import dp_accounting
 
         event: Any
+        sampling = self.noise.sampling
         if self.noise.mu:
             event = dp_accounting.GaussianDpEvent(1 / self.noise.mu)
+            if sampling is not None and sampling.kind == "poisson":
+                event = dp_accounting.PoissonSampledDpEvent(sampling.rate, event)
+            elif sampling is not None:
+                kind = {
+                    "without-replacement": dp_accounting.SampledWithoutReplacementDpEvent,
+                    "with-replacement": dp_accounting.SampledWithReplacementDpEvent,
+                }[sampling.kind]
+                event = kind(sampling.n_rows, int(sampling.batch_size), event)
         elif self.noise.delta:
             # dp_accounting has no event for (epsilon, delta): better none than a wrong one
             event = dp_accounting.UnsupportedDpEvent()
@@ -101,10 +119,18 @@ def _mu_of_one_fit(releases: list[Release]) -> float:
     )
 
 
+def _rows_read(release: Release) -> str:
+    sampling = release.noise.sampling
+    if sampling is not None:
+        return f"a batch of {sampling.batch_size:.6g}, {sampling.kind}, rate {sampling.rate:.4g}"
+    return "all" if release.rows is None else "{} to {}".format(*release.rows)
+
+
 def _cells(release: Release) -> dict[str, Any]:
     noise = release.noise
     price = f"mu={noise.mu:.4g}" if noise.mu else f"epsilon={noise.epsilon:.4g}"
     price += f", delta={noise.delta:.4g}" if noise.delta else ""
+    price += " if all rows were read," if noise.sampling else ""
     return {
         "query": release.query,
         "count": release.count,
@@ -112,7 +138,7 @@ def _cells(release: Release) -> dict[str, Any]:
         "sensitivity": f"{noise.sensitivity:.6g}",
         "noise": f"{noise.law}, scale {noise.scale:.6g}, grid 2^{int(math.log2(noise.grid))}",
         "price": price + " each",
-        "rows": "all" if release.rows is None else "{} to {}".format(*release.rows),
+        "rows": _rows_read(release),
         "adjacency": release.adjacency,
         "theorem": release.theorem,
         "numerics": release.numerics,
@@ -157,8 +183,8 @@ class Ledger:
 
     @property
     def mu(self) -> float:
-        """Gaussian-DP parameter of all Gaussian releases together, for the row that pays most."""
-        gaussian = [r for r in self.releases if r.noise.mu]
+        """Gaussian-DP parameter of all full Gaussian releases, for the row that pays most."""
+        gaussian = [r for r in self.releases if r.noise.mu and r.noise.sampling is None]
         if not any(r.rows for r in gaussian):
             return total_mu([(r.noise.mu, r.count) for r in gaussian])
         fits = {r.fit for r in gaussian}
@@ -166,6 +192,13 @@ class Ledger:
 
     def _priced(self) -> list[tuple[float, float, int]]:
         return [(r.noise.epsilon, r.noise.delta, r.count) for r in self.releases if not r.noise.mu]
+
+    def _sampled(self) -> tuple[SampledCost, ...]:
+        return tuple(
+            SampledCost(r.noise.sampling, r.noise.mu, r.adjacency, r.count)
+            for r in self.releases
+            if r.noise.sampling is not None
+        )
 
     def epsilon(self, delta: float = 0.0) -> float:
         """Return the epsilon of all releases together, rounded up.
@@ -180,11 +213,11 @@ class Ledger:
         epsilon : float
             In nats; infinite for Gaussian noise at delta 0.
         """
-        return compose_epsilon(self.mu, self._priced(), check_delta(delta))
+        return compose_epsilon(self.mu, self._priced(), check_delta(delta), self._sampled())
 
     def fits(self, epsilon: float, delta: float) -> bool:
         """Return whether all releases together are (epsilon, delta)-DP."""
-        if not self._priced():
+        if not self._priced() and not self._sampled():
             # the closed form, with no root to find: called before every release
             return gdp_delta(self.mu, epsilon) <= delta
         return self.epsilon(delta) <= epsilon

@@ -30,6 +30,7 @@ from skdp.privacy._accounting import check_epsilon
 from skdp.privacy._bits import Bits
 from skdp.privacy._k_norm import rounded_k_norm
 from skdp.privacy._samplers import rounded_gaussian, rounded_laplace
+from skdp.privacy._sampling import Sampling
 
 Values = NDArray[np.float64]
 
@@ -86,6 +87,9 @@ class Noise:
     mu, epsilon, delta : float
         Price: a Gaussian-DP parameter, or (epsilon, delta) with mu = 0; delta is 0 but
         for objective perturbation.
+    sampling : Sampling or None
+        How the batch of rows was drawn; None for all rows. With a batch, `mu` is the
+        parameter that the release would have if all rows were read, and the price less.
     """
 
     law: str
@@ -96,6 +100,7 @@ class Noise:
     mu: float
     epsilon: float
     delta: float = 0.0
+    sampling: Sampling | None = None
 
 
 class Query(Protocol):

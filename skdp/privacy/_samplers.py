@@ -71,17 +71,19 @@ def _laplace_tail(t: Decimal) -> Decimal:
     return (-t).exp()
 
 
-def _resolve(word: int, width: int, scale: float, guess: int, tail: Tail, bits: Bits) -> int:
-    """Return the r with tail((r + 1/2)/scale) < u < tail((r - 1/2)/scale), exactly.
+def _resolve(
+    word: int, width: int, scale: float, guess: int, tail: Tail, bits: Bits, end: str = "0.5"
+) -> int:
+    """Return the r with tail((r + end)/scale) < u < tail((r - 1 + end)/scale), exactly.
 
     u is the real number whose first `width` bits are `word`; further bits are drawn
-    until no rounding boundary is left in its interval.
+    until no boundary is left in its interval. `end` is 0.5 to round and 1 to truncate.
     """
     with localcontext(Context(prec=_DIGITS, Emin=-(10**6), Emax=10**6)):
         s = Decimal(scale)
 
         def boundary(r: int) -> Decimal:
-            return tail((Decimal(r) + Decimal("0.5")) / s)
+            return tail((Decimal(r) + Decimal(end)) / s)
 
         r = guess
         while True:
@@ -140,6 +142,30 @@ def rounded_gaussian(scale: float, size: int, bits: Bits) -> Integers:
 def rounded_laplace(scale: float, size: int, bits: Bits) -> Integers:
     """Draw rint(scale * Laplace(1)) exactly, `size` times; scale in (0, 2**40] grid steps."""
     return _refine(size, scale, lambda u: -np.log(u), _laplace_tail, 63, bits)
+
+
+def geometric(scale: float, size: int, bits: Bits) -> Integers:
+    """Draw floor(scale * E) exactly, E of unit exponential law, `size` times.
+
+    A draw is at least k with probability exp(-k / scale); scale in (0, 2**40].
+    """
+    if not (np.isfinite(scale) and 0 < scale <= 2**40):
+        raise ValueError(f"scale must be in (0, 2**40]; got {scale!r}.")
+    words = bits.words(size)
+    u = words.astype(np.float64)
+    u += 0.5
+    u *= 2.0**-64
+    x = -np.log(u)
+    x *= scale
+    out = np.floor(x)
+    x -= out
+    near = min(0.5, scale * _QUANTILE_ERROR)
+    undecided = np.flatnonzero((x <= near) | (x >= 1 - near) | (words < _FEW_BITS))
+    drawn = out.astype(np.int64)
+    for i in undecided:
+        guess = int(drawn[i])
+        drawn[i] = _resolve(int(words[i]), 64, scale, guess, _laplace_tail, bits, end="1")
+    return drawn
 
 
 def uniform_below(n: int, bits: Bits) -> int:

@@ -6,7 +6,7 @@ import math
 
 #: solvers of a mechanism, the default first
 SOLVERS = {
-    "gradient": ("accelerated", "gd"),
+    "gradient": ("accelerated", "gd", "sgd"),
     "objective": ("newton", "lbfgs"),
     "output": ("newton", "lbfgs", "cvxpy", "localized", "one-pass"),
     "exponential": ("exact", "net"),
@@ -25,7 +25,10 @@ _ONLY = {
     "step_size": "gradient",
     "clipping_norm": "gradient",
     "localize": "exponential",
+    "centring": "gradient",
 }
+#: what the parameters above are called by the user
+_NAMES = {"centring": "preprocess"}
 
 
 def choose(mechanism, solver, problem):
@@ -49,6 +52,10 @@ def choose(mechanism, solver, problem):
     ValueError
         If the pair does not exist, or not for this loss or this delta.
     """
+    if solver == "auto" and problem.batch_size is not None:
+        solver = "sgd"
+    if mechanism == "auto" and problem.centring is not None:
+        mechanism = "gradient"
     if mechanism == "auto":
         mechanism = _mechanism_of(solver) or _best_mechanism(problem)
     if mechanism not in SOLVERS:
@@ -66,6 +73,11 @@ def choose(mechanism, solver, problem):
             "delta must be greater than 0 for mechanism='gradient', whose Gaussian noise is never "
             "purely epsilon-DP; got 0. Pure privacy: mechanism='objective' (smooth losses), "
             "'output' or 'exponential' (few coefficients), or 'auto'."
+        )
+    if solver != "sgd" and (problem.batch_size is not None or problem.sampling != "poisson"):
+        raise ValueError(
+            "batch_size and sampling are parameters of solver='sgd'; got batch_size="
+            f"{problem.batch_size!r}, sampling={problem.sampling!r} with solver={solver!r}."
         )
     if solver in ("localized", "one-pass") and problem.delta == 0:
         raise ValueError(
@@ -117,6 +129,6 @@ def _refuse_foreign_parameters(mechanism, problem):
     for name, owner in _ONLY.items():
         if getattr(problem, name) and mechanism != owner:
             raise ValueError(
-                f"{name} is a parameter of mechanism={owner!r}; got it with mechanism="
-                f"{mechanism!r}."
+                f"{_NAMES.get(name, name)} is a parameter of mechanism={owner!r}; got it with "
+                f"mechanism={mechanism!r}."
             )

@@ -2,8 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the plans of all mechanisms have in common."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+#: coefficients are zero to the last digit under it
+LARGEST_L2 = 1e150
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,16 @@ class Fit:
     def delta(self):
         """The delta that may be spent."""
         return self.problem.delta
+
+    def rescaled(self, radius):
+        """Return the plan for rows in units of a radius that was released: the penalty moves.
+
+        Only plans with `steps` are asked for one.
+        """
+        if radius == 1 or self.steps.l2 == 0:
+            return self
+        l2 = min(self.steps.l2 / radius / radius, LARGEST_L2)
+        return replace(self, steps=replace(self.steps, l2=l2))
 
 
 @dataclass(frozen=True)

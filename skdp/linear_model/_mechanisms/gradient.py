@@ -14,9 +14,10 @@ from skdp._solvers import (
     plan_subgradient,
     subgradient_descent,
 )
+from skdp.linear_model._mechanisms import sgd
 from skdp.linear_model._mechanisms.fit import Fit
 from skdp.linear_model._mechanisms.phased import EXPECTED_RADIUS
-from skdp.privacy import GaussianMechanism, gdp_mu
+from skdp.privacy import GaussianMechanism
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class SubgradientFit(Fit):
     def run(self, curator):
         """Release one subgradient a step and descend along it."""
         mechanism = GaussianMechanism(self.steps.mu_step)
-        loss, clip = self.problem.loss, longest_gradient(self.problem)
+        loss, clip = self.problem.loss, self.problem.longest_gradient
 
         def gradient(coef):
             released = curator.release(ClippedGradient(coef, loss, clip), mechanism)
@@ -66,32 +67,28 @@ class SubgradientFit(Fit):
         return subgradient_descent(gradient, self.problem.shape, self.steps)
 
 
-def longest_gradient(problem):
-    """Return the bound on a row's gradient: its largest norm, unless clipped shorter."""
-    largest = problem.loss.lipschitz * problem.row_norm
-    return min(largest, problem.clipping_norm or math.inf)
-
-
 def plan(problem, solver):
     """Plan gradient perturbation.
 
     Parameters
     ----------
-    problem, solver : Problem, {"accelerated", "gd"}
+    problem, solver : Problem, {"accelerated", "gd", "sgd"}
         Public facts, and the method.
 
     Returns
     -------
-    plan : GradientFit or SubgradientFit
+    plan : GradientFit, SubgradientFit or SgdFit
         The plan. The step rule of "gd" for a loss with kinks comes with a proved bound.
     """
+    if solver == "sgd":
+        return sgd.plan(problem)
     if solver == "gd" and math.isinf(problem.loss.smoothness) and problem.step_size is None:
         steps = plan_subgradient(
             n_rows=problem.n_rows,
             n_coefs=problem.size,
-            row_gradient_bound=longest_gradient(problem),
+            row_gradient_bound=problem.longest_gradient,
             radius=problem.radius or EXPECTED_RADIUS,
-            mu=gdp_mu(problem.epsilon, problem.delta),
+            mu=problem.mu,
             adjacency=problem.adjacency,
             l2=problem.penalty,
             n_steps=problem.max_iter,
@@ -103,13 +100,13 @@ def plan(problem, solver):
         n_rows=problem.n_rows,
         n_features=problem.n_features,
         loss=problem.loss,
-        mu=gdp_mu(problem.epsilon, problem.delta),
+        mu=problem.mu,
         adjacency=problem.adjacency,
         intercept=problem.intercept,
         l2=problem.penalty / problem.n_rows,
         radius=problem.radius,
         n_steps=problem.max_iter,
         step_size=problem.step_size,
-        clip=problem.clipping_norm,
+        clip=problem.clip,
     )
     return GradientFit(problem, solver, steps)

@@ -1,0 +1,64 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is left of a budget for Gaussian releases beside others."""
+
+import functools
+import math
+
+from skdp.privacy import gdp_epsilon, gdp_mu
+from skdp.privacy._accounting import compose_epsilon
+
+# Relative width of the last bracket of mu.
+_WIDTH = 1e-3
+# Kept below what was found to fit: the ledger composes mu in another rounding.
+_MARGIN = 1e-6
+# Beyond this many nats the composition is slow, and gains nothing over the plain sum.
+_SLOW = 20.0
+
+
+@functools.lru_cache(maxsize=1024)
+def mu_beside(epsilon, delta, priced=0.0, mu=0.0):
+    """Return the Gaussian-DP parameter that fits a budget next to other releases.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Budget of everything together.
+    priced : float, default=0.0
+        Epsilon of a purely private release, less than `epsilon`; 0 for none.
+    mu : float, default=0.0
+        Total parameter of other Gaussian releases; 0 for none.
+
+    Returns
+    -------
+    mu : float
+        What is left: at least what a plain sum of epsilons allows, and so that the
+        ledger's composition fits the budget. A function of public numbers only.
+
+    Raises
+    ------
+    ValueError
+        If delta is 0, or the budget is too small to be spent.
+    """
+    if mu:
+        total = mu_beside(epsilon, delta, priced)
+        left = (total - mu) * (total + mu)
+        if left <= 0:
+            raise ValueError("nothing of the budget is left: the other releases need all of it.")
+        return math.sqrt(left) * (1 - 1e-12)
+    if not priced:
+        return gdp_mu(epsilon, delta)
+    low, high = gdp_mu(epsilon - priced, delta), gdp_mu(epsilon, delta)
+    # epsilon - priced may have been rounded up
+    while priced + gdp_epsilon(low, delta) > epsilon:
+        low *= 1 - _MARGIN
+    if epsilon > _SLOW:
+        return low
+
+    def fits(value):
+        return compose_epsilon(value * (1 + _MARGIN), [(priced, 0.0, 1)], delta) <= epsilon
+
+    while high - low > _WIDTH * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

@@ -1,0 +1,125 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Centre the rows privately, and fit to them: two algorithms of Sun, Suresh and Menon (2023).
+
+"center" is their Algorithm 3: a Gaussian mean, a shift, and gradients that are clipped.
+"center-clip" is Algorithm 2: a mean whose error does not grow with the offset, a radius tau
+that few rows exceed, rows (x - mean, tau) shortened to sqrt(2) tau, and gradients that
+need no clipping. Corrections to the print are in docs/user_guide/proofs_sampling.rst.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from skdp._queries import CentredRows
+from skdp._solvers import mu_beside, plan_mean, plan_threshold
+
+PREPROCESS = ("center", "center-clip")
+
+
+@dataclass(frozen=True)
+class Centring:
+    """A plan to move the rows; public numbers only.
+
+    Parameters
+    ----------
+    mean, threshold : object, object or None
+        Plans of `skdp._solvers`.
+    mu, priced : float, float
+        Price of the centre, a Gaussian-DP parameter, and of the radius, an epsilon.
+    intercept : float
+        Constant feature of the moved rows, in units of the radius.
+    """
+
+    mean: Any
+    threshold: Any
+    mu: float
+    priced: float
+    intercept: float
+
+    @property
+    def n_releases(self):
+        """Number of releases."""
+        return self.mean.n_releases + (self.threshold is not None and self.threshold.released)
+
+    @property
+    def row_norm(self):
+        """Bound on the norm of a moved row, or a typical norm where lengths are kept."""
+        return math.hypot(1.0, self.intercept)
+
+    def run(self, curator, data_norm):
+        """Release centre and radius, and move the curator's rows.
+
+        Parameters
+        ----------
+        curator : Curator
+            Holds `LinearRows` without an intercept.
+        data_norm : float
+            Length of a unit in the units of the data.
+
+        Returns
+        -------
+        center, radius : ndarray of shape (n_features,), float
+            In the unit ball; the radius is 1 for "center".
+        """
+        center, radius = self.mean.run(curator), None
+        if self.threshold is not None:
+            radius = self.threshold.run(curator, radius=data_norm, center=center)
+        intercept = self.intercept
+        curator.map_rows(lambda rows: CentredRows(rows, center, intercept, radius))
+        return center, 1.0 if radius is None else radius
+
+
+def plan_centring(preprocess, share, *, n_rows, n_features, epsilon, delta, adjacency, intercept):
+    """Plan the centring from public numbers.
+
+    Parameters
+    ----------
+    preprocess, share : {"center", "center-clip"}, float
+        Which algorithm, and which part of the budget the centre gets: of the squared
+        Gaussian-DP parameter. The radius gets twice that share of epsilon.
+    n_rows, n_features, epsilon, delta, adjacency : int, int, float, float, str
+        Public facts.
+    intercept : float
+        Constant feature for "center", in units of the ball.
+
+    Returns
+    -------
+    plan : Centring
+        The plan.
+    """
+    threshold, priced = None, 0.0
+    if preprocess == "center-clip":
+        threshold = plan_threshold(2 * share * epsilon, n_rows=n_rows, centered=True)
+        priced = threshold.epsilon if threshold.released else 0.0
+        intercept = 1.0
+    mu = math.sqrt(share) * mu_beside(epsilon, delta, priced)
+    mean = plan_mean(
+        "gaussian" if preprocess == "center" else "shifted-clipped",
+        n_rows=n_rows,
+        n_features=n_features,
+        mu=mu,
+        adjacency=adjacency,
+    )
+    # a hair more than the ledger will hold
+    return Centring(mean, threshold, mu * (1 + 1e-9), priced, intercept)
+
+
+def original_coef(coef, intercept, center, radius, data_norm):
+    """Map coefficients and intercepts for moved rows to those for the rows as they are.
+
+    Parameters
+    ----------
+    coef, intercept : ndarray of shape (n_outputs, n_features), ndarray of shape (n_outputs,)
+        For rows ``(x / data_norm - center) / radius``.
+    center, radius, data_norm : ndarray of shape (n_features,), float, float
+        Public by now.
+
+    Returns
+    -------
+    coef, intercept : ndarray of shape (n_outputs, n_features), ndarray of shape (n_outputs,)
+        Such that ``x @ coef.T + intercept`` is the score of the row x.
+    """
+    body = coef / radius
+    return body / data_norm, intercept - body @ center
