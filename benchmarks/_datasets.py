@@ -13,9 +13,20 @@ import importlib.util
 import pathlib
 
 import numpy as np
+from _images import fashion_mnist, mnist
 from sklearn.datasets import load_breast_cancer, load_digits, make_classification
 
-__all__ = ["DELTA", "EPSILONS", "SUITE", "adult", "breast_cancer", "digits", "synthetic"]
+__all__ = [
+    "DELTA",
+    "EPSILONS",
+    "SUITE",
+    "adult",
+    "breast_cancer",
+    "digits",
+    "fashion_mnist",
+    "mnist",
+    "synthetic",
+]
 
 # Ranges printed in the description of the data set (``DESCR``), in the order
 # of its columns: ten means, ten standard errors, ten "worst" values.

@@ -3,19 +3,22 @@
 """Differentially private estimators with the interface of scikit-learn."""
 
 from skdp.linear_model import DPHingeSVM, DPLogisticRegression
-from skdp.location import DPMean, DPMedian, DPQuantile
-from skdp.preprocessing import BoundedScaler, NormClipper
+from skdp.location import DPMean, DPMedian, DPNormQuantile, DPQuantile
+from skdp.preprocessing import BoundedScaler, DPFeatureCenterer, DPStandardScaler, NormClipper
 from skdp.privacy import Ledger, privacy_spent
 
 __version__ = "0.1.0"
 
 __all__ = [
     "BoundedScaler",
+    "DPFeatureCenterer",
     "DPHingeSVM",
     "DPLogisticRegression",
     "DPMean",
     "DPMedian",
+    "DPNormQuantile",
     "DPQuantile",
+    "DPStandardScaler",
     "Ledger",
     "NormClipper",
     "privacy_spent",

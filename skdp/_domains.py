@@ -55,6 +55,8 @@ def row_norms(X):
     if sparse.issparse(X):
         squares = sparse.csr_array((X.data * X.data, X.indices, X.indptr), shape=X.shape)
         return np.sqrt(squares @ np.ones(X.shape[1]))
+    # one layout: a norm must not depend on how the rows around it are stored
+    X = np.ascontiguousarray(X)
     return np.sqrt(np.einsum("ij,ij->i", X, X))
 
 

@@ -141,7 +141,7 @@ def test_the_audit_folder_depends_on_little(name):
 
 def test_the_audit_folder_is_short():
     audited = [path for name, path in FILES.items() if name.startswith("privacy/")]
-    assert sum(len(path.read_text().splitlines()) for path in audited) < 2600
+    assert sum(len(path.read_text().splitlines()) for path in audited) < 2750
 
 
 GATED = ["add_noise", "evaluate", "draw", "minimise", "make_bits", "Variates"]

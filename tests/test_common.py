@@ -17,11 +17,14 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 import skdp
 from skdp import (
     BoundedScaler,
+    DPFeatureCenterer,
     DPHingeSVM,
     DPLogisticRegression,
     DPMean,
     DPMedian,
+    DPNormQuantile,
     DPQuantile,
+    DPStandardScaler,
     NormClipper,
 )
 
@@ -31,6 +34,15 @@ CLASSIFIERS = [
     DPLogisticRegression(adjacency="zero-out"),
     DPLogisticRegression(solver="gd", adjacency="zero-out", fit_intercept=False, C=10.0),
     DPLogisticRegression(epsilon=8.0, coef_bound=100.0, verbose=1),
+    DPLogisticRegression(epsilon=2.0, solver="sgd"),
+    DPLogisticRegression(epsilon=8.0, solver="sgd", adjacency="zero-out", batch_size=10),
+    DPLogisticRegression(epsilon=20.0, solver="sgd", sampling="without-replacement", batch_size=10),
+    DPLogisticRegression(
+        epsilon=20.0, solver="sgd", sampling="with-replacement", batch_size=5, max_iter=200
+    ),
+    DPLogisticRegression(preprocess="center"),
+    DPLogisticRegression(epsilon=20.0, preprocess="center-clip"),
+    DPLogisticRegression(epsilon=4.0, preprocess="center", solver="sgd", verbose=1),
     DPLogisticRegression(epsilon=20.0, mechanism="objective"),
     DPLogisticRegression(epsilon=8.0, mechanism="objective", solver="lbfgs", adjacency="zero-out"),
     DPLogisticRegression(epsilon=50.0, delta=0.0),
@@ -42,6 +54,9 @@ CLASSIFIERS = [
     DPLogisticRegression(epsilon=40.0, mechanism="exponential", coef_bound=10.0),
     DPHingeSVM(),
     DPHingeSVM(solver="accelerated", adjacency="zero-out"),
+    DPHingeSVM(epsilon=4.0, solver="sgd"),
+    DPHingeSVM(epsilon=4.0, preprocess="center"),
+    DPHingeSVM(epsilon=20.0, preprocess="center-clip", solver="gd"),
     DPHingeSVM(epsilon=8.0, mechanism="objective", smoothing=0.5),
     DPHingeSVM(epsilon=40.0, delta=0.0),
     DPHingeSVM(epsilon=8.0, solver="localized"),
@@ -54,17 +69,32 @@ LOCATIONS = [
     DPMean(mechanism="laplace", adjacency="zero-out"),
     DPMean(bounds=(-10.0, 10.0)),
     DPMean(bounds=(-10.0, 10.0), mechanism="laplace"),
+    DPMean(mechanism="clipped", data_norm=1e6),
+    DPMean(epsilon=8.0, mechanism="coinpress", data_norm=1e3),
+    DPMean(epsilon=8.0, mechanism="shifted-clipped", data_norm=1e3, adjacency="zero-out"),
     DPMedian(),
     DPMedian(mechanism="rank", bounds=(-10.0, 10.0)),
     DPMedian(mechanism="gradient", adjacency="zero-out", bounds=(-10.0, 10.0)),
     DPQuantile(),
     DPQuantile(quantile=0.9, adjacency="zero-out", bounds=(-10.0, 10.0)),
+    DPNormQuantile(),
+    DPNormQuantile(epsilon=20.0, tail=2, adjacency="zero-out", data_norm=10.0),
 ]
 TRANSFORMERS = [
     NormClipper(),
     NormClipper(norm=10.0),
     BoundedScaler(),
     BoundedScaler(bounds=(0.0, 5.0), feature_range=(0.0, 1.0)),
+    DPFeatureCenterer(),
+    DPFeatureCenterer(epsilon=8.0, threshold_share=0.9, adjacency="zero-out", data_norm=10.0),
+    DPFeatureCenterer(threshold=None),
+    DPFeatureCenterer(epsilon=8.0, mechanism="coinpress", data_norm=1e3, threshold=None),
+    DPFeatureCenterer(epsilon=8.0, mechanism="shifted-clipped", data_norm=1e3, threshold=2.0),
+    DPFeatureCenterer(epsilon=20.0, delta=0.0, with_mean=False),
+    DPStandardScaler(),
+    DPStandardScaler(epsilon=8.0, with_mean=False, adjacency="zero-out"),
+    DPStandardScaler(bounds=(-10.0, 10.0)),
+    DPStandardScaler(bounds=(-10.0, 10.0), with_mean=False, with_std=False),
 ]
 ALL = CLASSIFIERS + LOCATIONS + TRANSFORMERS
 

@@ -17,6 +17,7 @@ import numpy as np
 import skdp
 from skdp.exceptions import PrivacyWarning
 from skdp.linear_model._mechanisms.choice import SOLVERS
+from skdp.privacy._ledger import rows_read
 
 #: configurations that change the query, beyond mechanism, solver and adjacency
 _CLASSES = [("2 classes", {"classes": (0, 1)}), ("3 classes", {"classes": (0, 1, 2)})]
@@ -27,11 +28,26 @@ VARIANTS = {
     "DPMean": _DOMAINS,
     "DPMedian": _DOMAINS,
     "DPQuantile": [("median", {}), ("0.9-quantile", {"quantile": 0.9})],
+    "DPNormQuantile": [("tail=2", {"tail": 2}), ("centre", {"tail": 2, "center": [0.1, 0.2, 0.3]})],
+    "DPStandardScaler": [("box", {"bounds": (0.0, 1.0)}), ("no bounds", {})],
+    "DPFeatureCenterer": [
+        ("epsilon=20", {"epsilon": 20.0}),
+        ("threshold=None", {"threshold": None}),
+        ("with_mean=False, epsilon=20", {"epsilon": 20.0, "with_mean": False}),
+    ],
 }
 #: the same for one mechanism of the linear models
 _ANY_DELTA = [("", {}), ("delta=0", {"delta": 0.0})]
 BY_MECHANISM = {
-    "gradient": [("", {})],
+    "gradient": [
+        ("", {}),
+        ("batch_size=4", {"batch_size": 4}),
+        *[
+            (f"{kind}, batch_size=4", {"batch_size": 4, "sampling": kind})
+            for kind in ("without-replacement", "with-replacement")
+        ],
+        ("preprocess=center", {"preprocess": "center"}),
+    ],
     "objective": _ANY_DELTA,
     "output": _ANY_DELTA,
     "exponential": [
@@ -39,17 +55,23 @@ BY_MECHANISM = {
         ("coef_bound=20, C=0.01, localize", {"coef_bound": 20.0, "C": 0.01, "localize": True}),
     ],
 }
+#: a budget with which eight rows are not too few for the clipped means
+ENOUGH = {"DPMean": ("clipped", "coinpress", "shifted-clipped")}
 #: what the hinge gets where it needs a derivative
 SMOOTHED = {"smoothing": 0.5}
 #: where sensitivities and whole estimators are checked
 TESTS = {
-    "gradient": "tests/test_sensitivity.py tests/test_claims.py",
+    "gradient": "tests/test_sensitivity.py tests/test_claims.py tests/test_claims_sampling.py",
     "objective": "tests/privacy/test_objective.py tests/linear_model/test_mechanisms.py",
     "output": "tests/test_minimizer_queries.py tests/linear_model/test_mechanisms.py",
     "exponential": "tests/linear_model/test_mechanisms.py tests/sampling/test_density_ratio.py",
-    "DPMean": "tests/test_sensitivity.py tests/test_claims.py",
+    "DPMean": "tests/test_sensitivity.py tests/test_claims.py "
+    "tests/test_sensitivity_mean.py tests/test_mutants_mean.py",
     "DPMedian": "tests/test_location_claims.py tests/location/test_scores.py",
     "DPQuantile": "tests/test_location_claims.py tests/location/test_scores.py",
+    "DPNormQuantile": "tests/test_sensitivity_threshold.py tests/test_mutants_threshold.py",
+    "DPStandardScaler": "tests/test_sensitivity_scaler.py tests/test_mutants_scaler.py",
+    "DPFeatureCenterer": "tests/test_sensitivity_threshold.py tests/test_mutants_threshold.py",
 }
 
 HEADER = """\
@@ -65,11 +87,13 @@ the ledgers of fits to 8 made-up rows of 3 features at ``epsilon=1`` and, unless
 is named, the default ``delta``, while this page is built. The unit is one row, the number
 of rows is public, and epsilon is in nats. Sensitivities are those of the queries in their
 own units, as stated by the query: in l2 for Gaussian and K-norm noise, in l1 for Laplace
-noise; for a draw (law "exponential") the spread of the score's change, the scale being the
+noise; for a random batch the norm of one contribution (Poisson) or the distance of two (fixed
+size); for a draw (law "exponential") the spread of the score's change, the scale being the
 temperature. For a perturbed minimiser there are two releases: the secret linear term, whose
 sensitivity is that of the gradient, and the noise on the error of what is computed. What is
 paid on top for rounding and float error is on every ledger. The proofs are in :ref:`proofs`,
-:ref:`proofs-erm` and :ref:`proofs-location`.
+:ref:`proofs-erm`, :ref:`proofs-sampling`, :ref:`proofs-location` and
+:ref:`proofs-preprocessing`.
 
 """
 
@@ -115,6 +139,8 @@ def configurations(estimator):
             if smooth and "smoothing" in estimator._parameter_constraints:
                 given.update(SMOOTHED)
                 also = ", ".join(filter(None, [also, "smoothing=0.5"]))
+            if mechanism in ENOUGH.get(name, ()):
+                given["epsilon"], also = 500.0, "epsilon=500"
             yield ", ".join(filter(None, [words, also])), given
 
 
@@ -136,10 +162,11 @@ def release_cells(release, spent, tests):
     noise = release.noise
     price = f"mu={noise.mu:.4g}" if noise.mu else f"epsilon={noise.epsilon:.4g}"
     price += f", delta={noise.delta:.4g}" if noise.delta else ""
+    price += " if all rows were read" if noise.by_chance else ""
     epsilon, delta = spent
     return (
         release.query,
-        "all" if release.rows is None else "{} to {}".format(*release.rows),
+        rows_read(release),
         f"{release.stated_sensitivity:.6g} ({NORMS[noise.law]})",
         release.theorem,
         f"{noise.law}, scale {noise.scale:.4g}, {release.count}×",

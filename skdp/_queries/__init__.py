@@ -7,32 +7,48 @@ argument. A query that is a sum over rows states its ``partial`` over a chunk.
 """
 
 from skdp._queries._candidate_loss import CandidateChoice
+from skdp._queries._centred_rows import centred_rows
+from skdp._queries._clipped_row_sum import ClippedRowSum
 from skdp._queries._direction_sum import DirectionSum
 from skdp._queries._distance import DistanceSum
+from skdp._queries._far_count import FarCount
+from skdp._queries._feature_rows import FeatureRows
 from skdp._queries._gradient import ClippedGradient
 from skdp._queries._linear_rows import LinearRows
 from skdp._queries._loss_draw import LossDraw
 from skdp._queries._minimizer import Minimizer, PerturbedMinimizer
+from skdp._queries._moments import MomentSum
+from skdp._queries._norm_threshold import NormThreshold
 from skdp._queries._objective import objective_bounds
 from skdp._queries._one_pass import OnePassDescent
 from skdp._queries._points import PointRows
 from skdp._queries._quantile_rank import QuantileRank, RankRows
+from skdp._queries._rotated_sides import RotatedSideSum
 from skdp._queries._row_sum import BoxRows, RowSum
+from skdp._queries._side_sum import SideSum
 
 __all__ = [
     "BoxRows",
     "CandidateChoice",
     "ClippedGradient",
+    "ClippedRowSum",
     "DirectionSum",
     "DistanceSum",
+    "FarCount",
+    "FeatureRows",
     "LinearRows",
     "LossDraw",
     "Minimizer",
+    "MomentSum",
+    "NormThreshold",
     "OnePassDescent",
     "PerturbedMinimizer",
     "PointRows",
     "QuantileRank",
     "RankRows",
+    "RotatedSideSum",
     "RowSum",
+    "SideSum",
+    "centred_rows",
     "objective_bounds",
 ]

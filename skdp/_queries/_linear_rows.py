@@ -16,11 +16,13 @@ class LinearChunk:
     it is ``lift_i intercept``.
     """
 
-    __slots__ = ("X", "factor", "intercept", "lift", "norm", "target")
+    __slots__ = ("X", "factor", "intercept", "lift", "norm", "rotated", "target")
 
     def __init__(self, X, factor, norm, target, intercept, lift=None):
         self.X, self.factor, self.norm, self.target = X, factor, norm, target
         self.intercept, self.lift = intercept, lift
+        # kept by a query that asks for it again and again
+        self.rotated = None
 
     def widened(self):
         """Return the chunk in float64, for several products; itself if it is."""
@@ -194,7 +196,8 @@ def whole_chunk(X, chunks):
         np.concatenate([getattr(chunk, name) for chunk in chunks])
         for name in ("factor", "norm", "target")
     ]
-    return LinearChunk(X, *joined, chunks[0].intercept)
+    lift = None if chunks[0].lift is None else np.concatenate([chunk.lift for chunk in chunks])
+    return LinearChunk(X, *joined, chunks[0].intercept, lift)
 
 
 def batch_of(rows, whole, positions, rate):

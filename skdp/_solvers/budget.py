@@ -13,7 +13,7 @@ _WIDTH = 1e-3
 # Kept below what was found to fit: the ledger composes mu in another rounding.
 _MARGIN = 1e-6
 # Beyond this many nats the composition is slow, and gains nothing over the plain sum.
-_SLOW = 20.0
+_SLOW = 2.0
 
 
 @functools.lru_cache(maxsize=1024)

@@ -84,15 +84,18 @@ def plan_sgd(
         batch_size = math.ceil(_PASSES * n_rows / steps.n_steps)
         batch_size = min(n_rows, max(_SMALLEST_BATCH, batch_size))
     batches = Sampling(sampling, n_rows, batch_size)
-    mu_batch = sampled_mu(
-        epsilon,
-        delta,
-        sampling=batches,
-        n_releases=steps.n_steps,
-        adjacency=adjacency,
-        mu=mu,
-        priced=priced,
-    )
+    if batches.reads_all:
+        mu_batch = steps.mu_step
+    else:
+        mu_batch = sampled_mu(
+            epsilon,
+            delta,
+            sampling=batches,
+            n_releases=steps.n_steps,
+            adjacency=adjacency,
+            mu=mu,
+            priced=priced,
+        )
     moved = 1 if batches.adjacency(adjacency) == "zero-out" else 2
     noise = moved * steps.clip / mu_batch / batch_size
     # a batch's mean gradient differs from that of all rows, in all coordinates together

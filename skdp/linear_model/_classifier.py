@@ -183,12 +183,15 @@ class PrivateLinearClassifier(CallbackSupportMixin, LinearClassifierMixin, BaseE
                 f"preprocess={self.preprocess!r} moves the rows, which an intercept makes good; "
                 "got fit_intercept=False."
             )
-        if self.preprocess == "center-clip" and not (
-            self.intercept_scaling is None and self.coef_bound is None
-        ):
+        if self.preprocess == "center-clip" and self.intercept_scaling is not None:
             raise ValueError(
-                "preprocess='center-clip' measures rows by a radius that is released during the "
-                "fit: intercept_scaling and coef_bound must be None with it."
+                "preprocess='center-clip' has the radius of the rows for their constant feature: "
+                f"intercept_scaling must be None with it; got {self.intercept_scaling!r}."
+            )
+        if self.preprocess != "center" and self.coef_bound is not None:
+            raise ValueError(
+                f"preprocess={self.preprocess!r} measures rows by a radius that is released "
+                f"during the fit: coef_bound must be None with it; got {self.coef_bound!r}."
             )
 
     def __sklearn_tags__(self):

@@ -83,12 +83,13 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         of fixed size; or so many independent draws, which with the step lengths of [1]_,
         Algorithm 1, and the last iterate is that algorithm (``batch_size=1,
         max_iter=n_samples**2`` is its setting). Fixed sizes need more noise.
-    preprocess : {"center", "center-clip"} or None, default=None
+    preprocess : {"center", "center-scale", "center-clip"} or None, default=None
         "gradient": what is done to the rows first, within the same budget, so that their
-        common offset costs nothing. "center" subtracts a noisy mean. "center-clip" subtracts
-        a mean whose error does not grow with the offset, and scales and clips rows to a
-        radius that few exceed; gradients need no clipping then. `coef_` and `intercept_` are
-        for the rows as they are. Dense rows only.
+        common offset costs nothing. "center" subtracts a noisy mean. "center-scale"
+        subtracts a mean whose error does not grow with the offset, and takes a private
+        radius that few rows exceed as the unit of length. "center-clip" clips rows to that
+        radius as well; gradients need no clipping then. `coef_` and `intercept_` are for
+        the rows as they are. Dense rows only.
     preprocess_share : float, default=0.05
         Share, less than a half, of the squared Gaussian-DP budget that the centre gets; a
         radius gets twice that share of epsilon.

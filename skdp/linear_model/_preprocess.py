@@ -5,17 +5,19 @@
 "center" is their Algorithm 3: a Gaussian mean, a shift, and gradients that are clipped.
 "center-clip" is Algorithm 2: a mean whose error does not grow with the offset, a radius tau
 that few rows exceed, rows (x - mean, tau) shortened to sqrt(2) tau, and gradients that
-need no clipping. Corrections to the print are in docs/user_guide/proofs_sampling.rst.
+need no clipping. "center-scale" takes the centre and the radius of the second, as the unit
+of length, and the clipped gradients of the first. Corrections to the print are in
+docs/user_guide/proofs_sampling.rst.
 """
 
 import math
 from dataclasses import dataclass
 from typing import Any
 
-from skdp._queries import CentredRows
+from skdp._queries import centred_rows
 from skdp._solvers import mu_beside, plan_mean, plan_threshold
 
-PREPROCESS = ("center", "center-clip")
+PREPROCESS = ("center", "center-scale", "center-clip")
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class Centring:
         Price of the centre, a Gaussian-DP parameter, and of the radius, an epsilon.
     intercept : float
         Constant feature of the moved rows, in units of the radius.
+    shorten : bool
+        Whether longer rows are shortened, so that gradients need no clipping.
     """
 
     mean: Any
@@ -37,6 +41,7 @@ class Centring:
     mu: float
     priced: float
     intercept: float
+    shorten: bool
 
     @property
     def n_releases(self):
@@ -63,12 +68,12 @@ class Centring:
         center, radius : ndarray of shape (n_features,), float
             In the unit ball; the radius is 1 for "center".
         """
-        center, radius = self.mean.run(curator), None
+        center, radius = self.mean.run(curator), 1.0
         if self.threshold is not None:
             radius = self.threshold.run(curator, radius=data_norm, center=center)
-        intercept = self.intercept
-        curator.map_rows(lambda rows: CentredRows(rows, center, intercept, radius))
-        return center, 1.0 if radius is None else radius
+        intercept, shorten = self.intercept, self.shorten
+        curator.map_rows(lambda rows: centred_rows(rows, center, intercept, radius, shorten))
+        return center, radius
 
 
 def plan_centring(preprocess, share, *, n_rows, n_features, epsilon, delta, adjacency, intercept):
@@ -76,23 +81,24 @@ def plan_centring(preprocess, share, *, n_rows, n_features, epsilon, delta, adja
 
     Parameters
     ----------
-    preprocess, share : {"center", "center-clip"}, float
+    preprocess, share : {"center", "center-scale", "center-clip"}, float
         Which algorithm, and which part of the budget the centre gets: of the squared
         Gaussian-DP parameter. The radius gets twice that share of epsilon.
     n_rows, n_features, epsilon, delta, adjacency : int, int, float, float, str
         Public facts.
     intercept : float
-        Constant feature for "center", in units of the ball.
+        Constant feature; 1 for "center-clip".
 
     Returns
     -------
     plan : Centring
         The plan.
     """
-    threshold, priced = None, 0.0
-    if preprocess == "center-clip":
+    threshold, priced, shorten = None, 0.0, preprocess == "center-clip"
+    if preprocess != "center":
         threshold = plan_threshold(2 * share * epsilon, n_rows=n_rows, centered=True)
         priced = threshold.epsilon if threshold.released else 0.0
+    if shorten:
         intercept = 1.0
     mu = math.sqrt(share) * mu_beside(epsilon, delta, priced)
     mean = plan_mean(
@@ -103,7 +109,7 @@ def plan_centring(preprocess, share, *, n_rows, n_features, epsilon, delta, adja
         adjacency=adjacency,
     )
     # a hair more than the ledger will hold
-    return Centring(mean, threshold, mu * (1 + 1e-9), priced, intercept)
+    return Centring(mean, threshold, mu * (1 + 1e-9), priced, intercept, shorten)
 
 
 def original_coef(coef, intercept, center, radius, data_norm):

@@ -117,7 +117,7 @@ class Problem:
     @property
     def clip(self):
         """Clipping norm that is asked for; None leaves it to the plan."""
-        if self.clipping_norm is None and self.centring and self.centring.threshold:
+        if self.clipping_norm is None and self.centring and self.centring.shorten:
             # rows are short by now: their gradients need no clipping
             return self.longest_gradient
         return self.clipping_norm

@@ -4,6 +4,7 @@
 
 from skdp.location._mean import DPMean
 from skdp.location._median import DPMedian
+from skdp.location._norm_quantile import DPNormQuantile
 from skdp.location._quantile import DPQuantile
 
-__all__ = ["DPMean", "DPMedian", "DPQuantile"]
+__all__ = ["DPMean", "DPMedian", "DPNormQuantile", "DPQuantile"]

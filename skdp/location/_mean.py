@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""The differentially private mean: the smallest estimator, and the gate in plain view."""
+"""Differentially private means."""
 
 import numpy as np
 
@@ -14,15 +14,18 @@ from skdp._sklearn import (
     fit_context,
     validate_private_data,
 )
+from skdp._solvers.mean import plan_mean
 from skdp.location._base import LocationEstimator
+from skdp.location._mean_checks import MECHANISMS, ONE_RELEASE, check_mean, takes_sparse
 from skdp.privacy import Curator, GaussianMechanism, LaplaceMechanism, gdp_mu
 
 
 class DPMean(LocationEstimator):
     """Differentially private mean of bounded rows.
 
-    The rows are forced into a public ball (`data_norm`) or box (`bounds`), summed, and
-    the sum is released once with Gaussian or Laplace noise.
+    The rows are forced into a public ball (`data_norm`) or box (`bounds`), and their sum is
+    released with Gaussian or Laplace noise. Three of the mechanisms release a clipping
+    radius before, and two also what it is centred at, so that `data_norm` is only a range.
 
     Parameters
     ----------
@@ -31,18 +34,25 @@ class DPMean(LocationEstimator):
     delta : float, default=1e-6
         Privacy budget in [0, 1); greater than 0 for Gaussian noise. Laplace noise is
         purely epsilon-DP and spends no delta.
-    mechanism : {"gaussian", "laplace"}, default="gaussian"
-        Noise law. Laplace noise is calibrated to the l1 sensitivity and suits few
-        features.
+    mechanism : {"gaussian", "laplace", "clipped", "coinpress", "shifted-clipped"}, \
+            default="gaussian"
+        One release with Gaussian noise, or with Laplace noise, which is calibrated to the
+        l1 sensitivity and suits few features. "clipped" clips the rows to a radius around
+        the origin that leaves out few of them: for heavy tails. "coinpress" does so around
+        centres that are released one after another, and "shifted-clipped" around private
+        medians of rotated coordinates: for rows that are close to each other and far from
+        the origin. All but "laplace" have Gaussian noise.
     adjacency : {"replace-one", "zero-out"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), or in one row that is
         replaced by a null row ("zero-out"). The number of rows is public in both.
     data_norm : float, default=1.0
         Public radius: longer rows are scaled down to this Euclidean norm, which pulls
-        the mean towards 0. Ignored if `bounds` is given.
+        the mean towards 0. Ignored if `bounds` is given. For "clipped", "coinpress" and
+        "shifted-clipped" it may be a generous range.
     bounds : tuple (lower, upper), default=None
         Public bounds per coordinate, numbers or arrays of shape (n_features,).
-        Coordinates outside are clipped. A null row counts as the centre of the box.
+        Coordinates outside are clipped. A null row counts as the centre of the box. Only
+        for "gaussian" and "laplace".
     random_state : int, RandomState instance or None, default=None
         None draws the noise from the operating system. A seed makes the noise
         reproducible, voids the guarantee towards whoever knows it, and warns.
@@ -51,6 +61,10 @@ class DPMean(LocationEstimator):
     ----------
     location_ : ndarray of shape (n_features,)
         The released mean.
+    mechanism_ : str
+        The mechanism that ran. With too few rows, "shifted-clipped" becomes "coinpress",
+        that "clipped", and that "gaussian": the numbers of rows and features, the budget
+        and the adjacency decide.
     ledger_ : Ledger
         What was released, at what price.
     privacy_spent_ : tuple of (float, float)
@@ -62,6 +76,7 @@ class DPMean(LocationEstimator):
 
     See Also
     --------
+    DPMedian : Private medians.
     DPLogisticRegression : Private classification.
     privacy_spent : Add up several fits.
 
@@ -70,8 +85,11 @@ class DPMean(LocationEstimator):
     Privacy. One row is protected. The number of rows, the number and names of features
     and all parameters are public. Sensitivity of the sum of rows in the unit ball: 1
     under zero-out, 2 under replace-one (l2); sqrt(d) times that in l1. In the box
-    [-1, 1]^d: sqrt(d) and 2 sqrt(d) in l2, d and 2 d in l1. Timing, exceptions on
-    malformed input and `score` on private data are not covered.
+    [-1, 1]^d: sqrt(d) and 2 sqrt(d) in l2, d and 2 d in l1. A sum of rows clipped to a
+    radius: 1 and 2 radii in l2. A count of rows beyond a radius, less half the rows: 1/2 and
+    1. Such counts on both sides of d medians: sqrt(d)/2 and sqrt(d). All releases of a fit
+    are composed as Gaussian ones, exactly. Timing, exceptions on malformed input and
+    `score` on private data are not covered.
 
     References
     ----------
@@ -79,6 +97,10 @@ class DPMean(LocationEstimator):
        sensitivity in private data analysis", TCC 2006.
     .. [2] B. Balle and Y.-X. Wang, "Improving the Gaussian mechanism for differential
        privacy", ICML 2018.
+    .. [3] S. Biswas, Y. Dong, G. Kamath and J. Ullman, "CoinPress: practical private mean
+       and covariance estimation", NeurIPS 2020.
+    .. [4] Z. Huang, Y. Liang and K. Yi, "Instance-optimal mean estimation under
+       differential privacy", NeurIPS 2021.
 
     Examples
     --------
@@ -90,11 +112,18 @@ class DPMean(LocationEstimator):
     np.True_
     >>> mean.privacy_spent_[0] <= 1.0
     True
+
+    Rows that are far from the origin and close to each other:
+
+    >>> far = 1e5 + np.random.default_rng(0).normal(size=(10_000, 2))
+    >>> mean = DPMean(mechanism="coinpress", data_norm=1e6, random_state=0).fit(far)
+    >>> bool(np.abs(mean.location_ - 1e5).max() < 0.1)
+    True
     """
 
     _parameter_constraints = {
         **SHARED_CONSTRAINTS,
-        "mechanism": [StrOptions({"gaussian", "laplace"})],
+        "mechanism": [StrOptions(set(MECHANISMS))],
         "bounds": [tuple, list, np.ndarray, None],
     }
 
@@ -124,7 +153,8 @@ class DPMean(LocationEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Private rows; sparse only without `bounds`.
+            Private rows; sparse only without `bounds`, and not for "coinpress" and
+            "shifted-clipped".
         y : None
             Ignored.
 
@@ -135,16 +165,16 @@ class DPMean(LocationEstimator):
 
         Raises
         ------
-        ValueError
+        ValueError, TypeError
             If a parameter or the data are unusable; nothing has been released then.
         """
         # 1. the price, before any data
-        if self.mechanism == "gaussian":
-            mechanism, delta = GaussianMechanism(gdp_mu(self.epsilon, self.delta)), self.delta
+        if self.mechanism == "laplace":
+            price, delta = self.epsilon, 0.0
         else:
-            mechanism, delta = LaplaceMechanism(self.epsilon), 0.0
-        sparse = "csr" if self.bounds is None else False
-        X = validate_private_data(self, X, accept_sparse=sparse)
+            price, delta = gdp_mu(self.epsilon, self.delta), self.delta
+        check_mean(X, self.mechanism, self.bounds)
+        X = validate_private_data(self, X, accept_sparse="csr")
         n_rows, n_features = X.shape
         # 2. the public domain, and where its unit lies in the data's units
         if self.bounds is None:
@@ -164,9 +194,22 @@ class DPMean(LocationEstimator):
             purpose=type(self).__name__,
         )
         with blas_on_one_thread():
-            total = curator.release(RowSum(domain, n_features), mechanism)
+            if self.mechanism in ONE_RELEASE:
+                law = LaplaceMechanism if self.mechanism == "laplace" else GaussianMechanism
+                mean = curator.release(RowSum(domain, n_features), law(price)) / n_rows
+                self.mechanism_ = self.mechanism
+            else:
+                plan = plan_mean(
+                    self.mechanism,
+                    n_rows=n_rows,
+                    n_features=n_features,
+                    mu=price,
+                    adjacency=self.adjacency,
+                )
+                mean = plan.run(curator)
+                self.mechanism_ = plan.mechanism
         # 4. post-processing of what was released
-        self.location_ = center + unit * (total / n_rows)
+        self.location_ = center + unit * mean
         self.ledger_ = curator.ledger
         self.privacy_spent_ = (curator.ledger.epsilon(delta), delta)
         return self
@@ -193,7 +236,8 @@ class DPMean(LocationEstimator):
         score : float
             At most 0; higher is better.
         """
-        X = self._check(X, accept_sparse=["csr", "csc"] if self.bounds is None else False)
+        check_mean(X, self.mechanism, self.bounds)
+        X = self._check(X, accept_sparse=["csr", "csc"])
         squares = X.multiply(X).sum() if hasattr(X, "multiply") else np.einsum("ij,ij->", X, X)
         cross = np.sum(X @ self.location_)
         total = squares - 2 * cross + X.shape[0] * self.location_ @ self.location_
@@ -201,5 +245,5 @@ class DPMean(LocationEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.bounds is None
+        tags.input_tags.sparse = takes_sparse(self.mechanism, self.bounds)
         return tags

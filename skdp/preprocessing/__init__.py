@@ -1,8 +1,10 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Transformers that learn nothing from the data, and so cost nothing."""
+"""Transformers: by public constants, which cost nothing, and by released ones."""
 
 from skdp.preprocessing._bounded_scaler import BoundedScaler
+from skdp.preprocessing._feature_centerer import DPFeatureCenterer
 from skdp.preprocessing._norm_clipper import NormClipper
+from skdp.preprocessing._standard_scaler import DPStandardScaler
 
-__all__ = ["BoundedScaler", "NormClipper"]
+__all__ = ["BoundedScaler", "DPFeatureCenterer", "DPStandardScaler", "NormClipper"]

@@ -261,9 +261,9 @@ def _sampled_epsilon(
     likely = [c.sampling.rate * math.sqrt(c.count * math.expm1(min(c.mu**2, 30))) for c in sampled]
     spread = gdp_epsilon(min(math.hypot(mu, *likely), 30.0), delta)
     spread = max(spread, *(epsilon for epsilon, _, _ in priced), 1e-4)
-    finest = min([0.05 * spread / math.sqrt(steps), *(e / 64 for e, _, _ in priced)])
+    finest = min([0.03 * spread / math.sqrt(steps), *(e / 64 for e, _, _ in priced)])
     interval = 2.0 ** math.floor(math.log2(finest))
-    interval = min(max(interval, 2.0**-24), 2.0**-10)
+    interval = min(max(interval, 2.0**-24), 2.0**-8)
     # tails over- and underflow on the way
     with np.errstate(all="ignore"):
         total = _common_loss(mu, priced, interval)

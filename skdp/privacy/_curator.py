@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The curator: holds the private rows, and is the only way out for a number."""
 
+import operator
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -112,12 +113,19 @@ class Curator:
         ------
         BudgetError
             If all of them together would exceed the budget. Nothing was charged.
+        ValueError
+            If `count` is less than 1, or the mechanism does more than to add noise.
         """
+        count = operator.index(count)
+        if count < 1:
+            raise ValueError(f"count must be at least 1; got {count!r}.")
         facts, noise = self._calibrated(query, mechanism, self._n_rows)
+        if not isinstance(noise, Noise) or noise.law == "exponential":
+            raise ValueError("only releases with additive noise can be paid for beforehand.")
         entry = self._entry(query, None, (query.name, noise, _stated(facts, noise), facts.theorem))
-        self._append([replace(entry, count=int(count))])
+        self._append([replace(entry, count=count)])
         prepaid = Prepaid()
-        self.__prepaid[prepaid] = (facts, entry, int(count))
+        self.__prepaid[prepaid] = (facts, entry, count)
         return prepaid
 
     def map_rows(self, function: Callable[[Any], Any]) -> None:
@@ -171,6 +179,8 @@ class Curator:
         if not 0 <= start < stop <= self._n_rows:
             raise ValueError(f"rows must be a part of {self._n_rows} rows; got {rows!r}.")
         if isinstance(mechanism, Prepaid):
+            if rows is not None:
+                raise ValueError("what was paid for beforehand reads all rows; rows must be None.")
             return self._noisy(query, *self._drawn(query, self._redeem(query, mechanism)))
         facts, noise = self._calibrated(query, mechanism, stop - start)
         if isinstance(noise, ObjectiveNoise):

@@ -82,9 +82,11 @@ class Release:
         sampling = self.noise.sampling
         if self.noise.mu:
             event = dp_accounting.GaussianDpEvent(1 / self.noise.mu)
-            if sampling is not None and sampling.kind == "poisson":
+            if sampling is None or sampling.reads_all:
+                pass
+            elif sampling.kind == "poisson":
                 event = dp_accounting.PoissonSampledDpEvent(sampling.rate, event)
-            elif sampling is not None:
+            else:
                 kind = {
                     "without-replacement": dp_accounting.SampledWithoutReplacementDpEvent,
                     "with-replacement": dp_accounting.SampledWithReplacementDpEvent,
@@ -119,9 +121,10 @@ def _mu_of_one_fit(releases: list[Release]) -> float:
     )
 
 
-def _rows_read(release: Release) -> str:
+def rows_read(release: Release) -> str:
+    """Say which rows a release read."""
     sampling = release.noise.sampling
-    if sampling is not None:
+    if sampling is not None and release.noise.by_chance:
         return f"a batch of {sampling.batch_size:.6g}, {sampling.kind}, rate {sampling.rate:.4g}"
     return "all" if release.rows is None else "{} to {}".format(*release.rows)
 
@@ -130,7 +133,7 @@ def _cells(release: Release) -> dict[str, Any]:
     noise = release.noise
     price = f"mu={noise.mu:.4g}" if noise.mu else f"epsilon={noise.epsilon:.4g}"
     price += f", delta={noise.delta:.4g}" if noise.delta else ""
-    price += " if all rows were read," if noise.sampling else ""
+    price += " if all rows were read," if noise.by_chance else ""
     return {
         "query": release.query,
         "count": release.count,
@@ -138,7 +141,7 @@ def _cells(release: Release) -> dict[str, Any]:
         "sensitivity": f"{noise.sensitivity:.6g}",
         "noise": f"{noise.law}, scale {noise.scale:.6g}, grid 2^{int(math.log2(noise.grid))}",
         "price": price + " each",
-        "rows": _rows_read(release),
+        "rows": rows_read(release),
         "adjacency": release.adjacency,
         "theorem": release.theorem,
         "numerics": release.numerics,
@@ -184,7 +187,7 @@ class Ledger:
     @property
     def mu(self) -> float:
         """Gaussian-DP parameter of all full Gaussian releases, for the row that pays most."""
-        gaussian = [r for r in self.releases if r.noise.mu and r.noise.sampling is None]
+        gaussian = [r for r in self.releases if r.noise.mu and not r.noise.by_chance]
         if not any(r.rows for r in gaussian):
             return total_mu([(r.noise.mu, r.count) for r in gaussian])
         fits = {r.fit for r in gaussian}
@@ -197,7 +200,7 @@ class Ledger:
         return tuple(
             SampledCost(r.noise.sampling, r.noise.mu, r.adjacency, r.count)
             for r in self.releases
-            if r.noise.sampling is not None
+            if r.noise.by_chance
         )
 
     def epsilon(self, delta: float = 0.0) -> float:

@@ -102,6 +102,11 @@ class Noise:
     delta: float = 0.0
     sampling: Sampling | None = None
 
+    @property
+    def by_chance(self) -> bool:
+        """Whether it is up to chance which rows are read."""
+        return self.sampling is not None and not self.sampling.reads_all
+
 
 class Query(Protocol):
     """A statistic of the private rows. Its fields are public; the rows are an argument.

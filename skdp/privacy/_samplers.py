@@ -163,8 +163,10 @@ def geometric(scale: float, size: int, bits: Bits) -> Integers:
     undecided = np.flatnonzero((x <= near) | (x >= 1 - near) | (words < _FEW_BITS))
     drawn = out.astype(np.int64)
     for i in undecided:
-        guess = int(drawn[i])
-        drawn[i] = _resolve(int(words[i]), 64, scale, guess, _laplace_tail, bits, end="1")
+        # one more word first, so that a start from very few bits is a good one
+        word = (int(words[i]) << 64) | int(bits.words(1)[0])
+        guess = int(-scale * math.log((word + 0.5) * 2.0**-128))
+        drawn[i] = _resolve(word, 128, scale, guess, _laplace_tail, bits, end="1")
     return drawn
 
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfcx, gammaln, ndtr
+from scipy.special import erfcx, ndtr
 
 from skdp.privacy._bits import Bits
 from skdp.privacy._subsets import Positions, fixed_subset, poisson_subset, repeated_subset
@@ -32,7 +32,10 @@ from skdp.privacy._subsets import Positions, fixed_subset, poisson_subset, repea
 KINDS = ("poisson", "without-replacement", "with-replacement")
 # multiplicities of a row in a batch beyond this weigh nothing that matters
 _MOST_COPIES = 40
+_LIGHTEST = 1e-20
 _TAIL = 1e-18
+# the gaps between the rows of a Poisson batch must be counted exactly
+_SMALLEST_RATE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,8 @@ class Sampling:
             )
         if self.kind != "poisson" and self.batch_size != int(self.batch_size):
             raise ValueError(f"batch_size must be a whole number; got {self.batch_size!r}.")
+        if not self.batch_size >= _SMALLEST_RATE * self.n_rows:
+            raise ValueError(f"batch_size must be at least 1e-12 n_rows; got {self.batch_size!r}.")
 
     @property
     def reads_all(self) -> bool:
@@ -127,14 +132,13 @@ class Sampling:
             return [(1, 1.0)]
         size, n_rows = int(self.batch_size), self.n_rows
         k = np.arange(1, min(size, _MOST_COPIES) + 1)
-        logs = gammaln(size + 1) - gammaln(k + 1) - gammaln(size - k + 1) - k * math.log(n_rows)
+        # logarithms of factors, not of factorials, whose difference would have few digits
+        logs = np.cumsum(np.log((size - k + 1) / (k * n_rows)))
         if n_rows > 1:
             logs += (size - k) * math.log1p(-1 / n_rows)
-        else:
-            logs = np.where(k == size, 0.0, -np.inf)
         weights = np.exp(logs) / self.rate * (1 + 1e-12)
         # what is left out counts as the worst: see `profile`
-        return [(int(c), float(w)) for c, w in zip(k, weights, strict=True) if w > _TAIL]
+        return [(int(c), float(w)) for c, w in zip(k, weights, strict=True) if w > _LIGHTEST]
 
     def profile(self, mu: float, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return a bound on delta for fixed-size batches, at any real epsilons, rounded up.
@@ -160,7 +164,9 @@ class Sampling:
             size - math.log(q) + np.log1p((q - 1) * np.exp(-size)),
         )
         copies = self.copies()
-        beyond = max(0.0, 1 - sum(weight for _, weight in copies))
+        # what has more copies weighs less still, each a small part of the one before
+        complete = self.kind == "without-replacement" or len(copies) == self.batch_size
+        beyond = 0.0 if complete else (_MOST_COPIES + 1) * _LIGHTEST
         delta = q * (beyond + sum(w * _gaussian_delta(k * mu, inner) for k, w in copies))
         delta = np.minimum(delta, 1.0)
         mirrored = -np.expm1(-size) + np.exp(-size) * delta
@@ -185,7 +191,7 @@ class Sampling:
         return _loss(self, mu, adjacency, interval)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=4)
 def _loss(sampling: Sampling, mu: float, adjacency: str, interval: float) -> Any:
     from dp_accounting import NeighboringRelation
     from dp_accounting.pld import pld_pmf, privacy_loss_distribution
@@ -207,8 +213,8 @@ def _loss(sampling: Sampling, mu: float, adjacency: str, interval: float) -> Any
     epsilons = np.arange(math.ceil(farthest / interval) + 1) * interval
     deltas = np.minimum.accumulate(sampling.profile(mu, epsilons))
     probs = _connected(deltas, interval)
-    # the pair is symmetric: a loss of -x has exp(-x) times the probability of x. Second
-    # differences of deltas near 1 would have nothing but rounding errors there
+    # a loss of -x has exp(-x) times the probability of x; differences of deltas near 1
+    # would have rounding errors instead
     both = np.concatenate([(probs * np.exp(-epsilons))[:0:-1], probs])
     steps = len(probs) - 1
     return privacy_loss_distribution.PrivacyLossDistribution(
@@ -219,8 +225,7 @@ def _loss(sampling: Sampling, mu: float, adjacency: str, interval: float) -> Any
 def _connected(deltas: NDArray[np.float64], interval: float) -> NDArray[np.float64]:
     """Return the masses of the losses 0, interval, ... of a symmetric pair, from its deltas.
 
-    They are those of the pair whose profile is linear in exp(epsilon) between the losses
-    (Doroshenko et al. 2022, "Connect the dots"); the mass at infinity is the last delta.
+    The profile is linear in exp(epsilon) between the losses (Doroshenko et al. 2022).
     """
     drop = -np.diff(deltas)
     rise, fall = math.expm1(interval), -math.expm1(-interval)
@@ -240,4 +245,6 @@ def _gaussian_delta(mu: float, epsilon: NDArray[np.float64]) -> NDArray[np.float
         tail = 0.5 * np.exp(-near * near / 2) * scaled
         plain = ndtr(-u) - np.exp(np.minimum(epsilon, 700)) * ndtr(-v)
     exact: NDArray[np.float64] = np.where(u > -5, tail, plain)
-    return np.clip(exact * (1 + 1e-11), 0.0, 1.0)
+    # as in `gdp_delta`: cancellation for small mu, conditioning of the tail
+    slack = 1e-11 + 4e-15 * (1 + epsilon / mu) * (1 / min(mu, 1.0) + epsilon / mu)
+    return np.clip(exact * (1 + slack), 0.0, 1.0)

@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from skdp.privacy._accounting import check_delta
+from skdp.privacy._learns_nothing import learns_nothing
 from skdp.privacy._ledger import Ledger
 
 
@@ -42,13 +45,37 @@ class PrivacySpent:
     __repr__ = __str__
 
 
+def _children(estimator: Any) -> list[tuple[str, Any]] | None:
+    """Return the named parts of a pipeline, a column transformer or a union; None for others."""
+    if hasattr(estimator, "steps"):
+        return list(estimator.steps)
+    bases = {base.__name__ for base in type(estimator).__mro__ if _is_from_sklearn(base)}
+    if "FeatureUnion" in bases:
+        return list(estimator.transformer_list)
+    if "ColumnTransformer" in bases:
+        # a part without columns is never fitted
+        fitted = getattr(estimator, "transformers_", estimator.transformers)
+        return [(name, part) for name, part, columns in fitted if not _none_of(columns)]
+    return None
+
+
+def _is_from_sklearn(kind: type) -> bool:
+    return kind.__module__.startswith("sklearn.")
+
+
+def _none_of(columns: Any) -> bool:
+    chosen = np.asarray(columns)
+    return chosen.size == 0 or (chosen.dtype == bool and not chosen.any())
+
+
 def _parts(estimator: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """Yield (name, estimator) for the leaves of a pipeline."""
-    if not hasattr(estimator, "steps"):
+    """Yield (name, estimator) for the leaves of pipelines and what else holds steps."""
+    children = _children(estimator)
+    if children is None:
         yield name, estimator
         return
-    for step_name, step in estimator.steps:
-        if step is not None and step != "passthrough":
+    for step_name, step in children:
+        if not (step is None or isinstance(step, str)):  # "passthrough" and "drop"
             yield from _parts(step, f"step {step_name!r}")
 
 
@@ -58,7 +85,8 @@ def privacy_spent(*estimators: Any, delta: float | None = None) -> PrivacySpent:
     Parameters
     ----------
     *estimators : estimator or Pipeline
-        Fitted. Every step of a pipeline is counted.
+        Fitted. Every step of a pipeline is counted, those inside of a ColumnTransformer or a
+        FeatureUnion too. Steps that learned from the data without a ledger are named.
     delta : float, default=None
         The delta of the total, in [0, 1); by default the sum of the reported ones.
 
@@ -93,12 +121,11 @@ def privacy_spent(*estimators: Any, delta: float | None = None) -> PrivacySpent:
     ledger, deltas, not_covered = Ledger(), [], []
     for estimator in estimators:
         for name, part in _parts(estimator, type(estimator).__name__):
-            tags = getattr(part, "__sklearn_tags__", None)
             if hasattr(part, "ledger_"):
                 ledger += part.ledger_
                 deltas.append(part.privacy_spent_[1])
-            elif tags is not None and not tags().requires_fit:
-                continue  # it learns nothing from data
+            elif learns_nothing(part):
+                continue
             elif part is estimator or not any(n.endswith("_") for n in vars(part)):
                 raise TypeError(f"{name} has no ledger_: it is not fitted, or keeps none.")
             else:

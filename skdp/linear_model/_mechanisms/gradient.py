@@ -5,6 +5,8 @@
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from skdp._queries import ClippedGradient
 from skdp._solvers import (
     GRADIENT_SOLVERS,
@@ -34,11 +36,11 @@ class GradientFit(Fit):
 
     def run(self, curator):
         """Release one gradient a step and descend along it."""
-        mechanism = GaussianMechanism(self.steps.mu_step)
         loss, clip, n_rows = self.problem.loss, self.steps.clip, self.problem.n_rows
+        paid = prepaid_gradients(curator, self.problem, clip, self.steps)
 
         def gradient(coef):
-            released = curator.release(ClippedGradient(coef, loss, clip), mechanism)
+            released = curator.release(ClippedGradient(coef, loss, clip), paid)
             return released.reshape(coef.shape) / n_rows
 
         return GRADIENT_SOLVERS[self.solver](gradient, self.problem.shape, self.steps)
@@ -57,14 +59,20 @@ class SubgradientFit(Fit):
 
     def run(self, curator):
         """Release one subgradient a step and descend along it."""
-        mechanism = GaussianMechanism(self.steps.mu_step)
         loss, clip = self.problem.loss, self.problem.longest_gradient
+        paid = prepaid_gradients(curator, self.problem, clip, self.steps)
 
         def gradient(coef):
-            released = curator.release(ClippedGradient(coef, loss, clip), mechanism)
+            released = curator.release(ClippedGradient(coef, loss, clip), paid)
             return released.reshape(coef.shape)
 
         return subgradient_descent(gradient, self.problem.shape, self.steps)
+
+
+def prepaid_gradients(curator, problem, clip, steps):
+    """Charge for the gradients of all steps, before the first one is taken."""
+    first = ClippedGradient(np.zeros(problem.shape), problem.loss, clip)
+    return curator.prepay(first, GaussianMechanism(steps.mu_step), steps.n_steps)
 
 
 def plan(problem, solver):

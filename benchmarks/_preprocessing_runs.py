@@ -1,0 +1,122 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""The fits of `feature_preprocessing_table1.py`; every function returns a test accuracy."""
+
+import functools
+
+import numpy as np
+from _datasets import DELTA, adult, breast_cancer, digits, mnist, synthetic
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+
+from skdp import DPLogisticRegression
+from skdp.preprocessing import DPFeatureCenterer
+
+COMMON = {"delta": DELTA, "adjacency": "zero-out"}
+#: what the centring step of a pipeline gets of epsilon and of delta
+SHARE = 0.05
+
+
+def moved(load, offset):
+    """Return rows of the unit ball plus an offset, scaled into the unit ball again."""
+    X, y = load()
+    direction = np.ones(X.shape[1]) / np.sqrt(X.shape[1])
+    return (X + offset * direction) / (1.0 + offset), y
+
+
+def _small():
+    return synthetic(10_000, 20, class_sep=0.97)
+
+
+def _all_of_mnist():
+    X, X_test, y, y_test = mnist(dtype=np.float32)
+    return np.concatenate([X, X_test]), np.concatenate([y, y_test])
+
+
+DATA = {
+    "breast_cancer, [-1, 1]": breast_cancer,
+    "breast_cancer, [0, 1]": functools.partial(breast_cancer, low=0.0),
+    "digits, pixels - 1/2": digits,
+    "digits, pixels from 0": functools.partial(digits, centre=0.0),
+    "Adult": adult,
+    "synthetic 10,000 x 20": _small,
+    "synthetic, offset 3": functools.partial(moved, _small, 3.0),
+    "synthetic, offset 30": functools.partial(moved, _small, 30.0),
+    "MNIST": _all_of_mnist,
+}
+
+
+def stochastic(rows, epsilon, preprocess, point):
+    """Fit DPSGD with the parameters of the paper, which scales rows to a norm.
+
+    With rows of norm C, gradients clipped to 1, step r and the constant feature 1, the
+    coefficients are those of unit rows divided by C, if there gradients are clipped to
+    1 / C, the step is r C^2, and the constant feature is 1 / C.
+    """
+    X, X_test, y, y_test = rows
+    norm, batch, epochs, rate = point
+    model = DPLogisticRegression(
+        epsilon, mechanism="gradient", solver="sgd", sampling="poisson", batch_size=batch,
+        max_iter=round(epochs * len(y) / batch), clipping_norm=1.0 / norm,
+        step_size=float(rate * norm**2), intercept_scaling=1.0 / norm, preprocess=preprocess,
+        classes=range(10), **COMMON,
+    )  # fmt: skip
+    return model.fit(X, y).score(X_test, y_test)
+
+
+def default(rows, epsilon, **parameters):
+    """Fit the untuned classifier."""
+    X, X_test, y, y_test = rows
+    model = DPLogisticRegression(epsilon, classes=range(10), **COMMON, **parameters)
+    return model.fit(X, y).score(X_test, y_test)
+
+
+def pipeline(rows, epsilon):
+    """Fit a centring step, then the untuned classifier with the rest of the budget."""
+    X, X_test, y, y_test = rows
+    first, rest = ((share * epsilon, share * DELTA) for share in (SHARE, 1 - SHARE))
+    model = make_pipeline(
+        DPFeatureCenterer(*first, adjacency="zero-out"),
+        DPLogisticRegression(*rest, adjacency="zero-out", classes=range(10)),
+    )
+    return model.fit(X, y).score(X_test, y_test)
+
+
+UNTUNED = {
+    "full batches": default,
+    "full batches, center": functools.partial(default, preprocess="center"),
+    "full batches, center-clip": functools.partial(default, preprocess="center-clip"),
+    "sgd": functools.partial(default, solver="sgd"),
+    "sgd, center": functools.partial(default, solver="sgd", preprocess="center"),
+    "sgd, center-clip": functools.partial(default, solver="sgd", preprocess="center-clip"),
+    "DPFeatureCenterer, then full batches": pipeline,
+}
+
+
+def non_private(rows):
+    """Fit scikit-learn's model."""
+    X, X_test, y, y_test = rows
+    return LogisticRegression(C=10.0, max_iter=200).fit(X, y).score(X_test, y_test)
+
+
+@functools.cache
+def _loaded(name):
+    return DATA[name]()
+
+
+def split(name, seed):
+    """Return training and test rows; MNIST has one canonical split."""
+    X, y = _loaded(name)
+    if name == "MNIST":
+        return X[:60_000], X[60_000:], y[:60_000], y[60_000:]
+    return train_test_split(X, y, test_size=0.2, random_state=seed)
+
+
+def untuned(name, epsilon, preprocess, seed):
+    """Fit the untuned classifier on a split of a data set."""
+    X, X_test, y, y_test = split(name, 100 + seed)
+    model = DPLogisticRegression(
+        epsilon, preprocess=preprocess, classes=np.unique(_loaded(name)[1]), **COMMON
+    )
+    return model.fit(X, y).score(X_test, y_test)

@@ -1,0 +1,96 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Private rows as they are, for statistics that treat every feature on its own."""
+
+import numpy as np
+from scipy import sparse
+
+from skdp._queries._linear_rows import _rows_view
+from skdp._queries._sums import SPARSE_CHUNK_ROWS, dense_chunk_rows
+
+#: all columns, in their order
+EVERY = slice(None)
+
+
+class DenseChunk:
+    """Consecutive rows that are not null."""
+
+    __slots__ = ("X",)
+
+    def __init__(self, X):
+        self.X = X
+
+    def sums(self, contributions):
+        """Return the sums over rows of every contribution, one after another.
+
+        Parameters
+        ----------
+        contributions : callable
+            Maps values, and the columns they stand in, to a list of arrays of their shape.
+            Columns are what an array with an entry per feature is to be indexed with.
+
+        Returns
+        -------
+        sums : ndarray of shape (n_contributions * n_features,), float64
+        """
+        parts = contributions(self.X.astype(np.float64, copy=False), EVERY)
+        return np.concatenate([part.sum(axis=0) for part in parts]).astype(np.float64)
+
+
+class SparseChunk:
+    """Consecutive rows that are not null, CSR: an entry that is not stored is 0."""
+
+    __slots__ = ("X", "missing")
+
+    def __init__(self, X):
+        self.X = X
+        # how many zeros every column has that are not stored
+        self.missing = X.shape[0] - np.bincount(X.indices, minlength=X.shape[1])
+
+    def sums(self, contributions):
+        """Return what `DenseChunk.sums` does, without the zeros ever being written down."""
+        columns, n_features = self.X.indices, self.X.shape[1]
+        stored = contributions(self.X.data.astype(np.float64, copy=False), columns)
+        others = contributions(np.zeros(n_features), EVERY)
+        return np.concatenate(
+            [
+                np.bincount(columns, part, n_features) + self.missing * other
+                for part, other in zip(stored, others, strict=True)
+            ]
+        )
+
+
+class FeatureRows:
+    """Rows as they are, in chunks.
+
+    What becomes of a value, NaN included, is for the query to say; it may depend on
+    nothing but that value and public constants.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_rows, n_features)
+        Never changed, and not copied but for chunks with null rows and CSR matrices with
+        duplicate entries, which are added up.
+    null : ndarray of shape (n_rows,), dtype bool, default=None
+        Rows that contribute nothing; None for no row.
+    n_threads : int, default=1
+        Threads for the sums.
+    """
+
+    def __init__(self, X, null=None, n_threads=1):
+        self.n_threads = n_threads
+        if sparse.issparse(X):
+            if not X.has_canonical_format:
+                X = X.copy()
+                X.sum_duplicates()
+            self.n_entries, step, kind = X.nnz, SPARSE_CHUNK_ROWS, SparseChunk
+        else:
+            self.n_entries, step, kind = X.size, dense_chunk_rows(X.shape[1]), DenseChunk
+        self.chunks = []
+        # cut before null rows are dropped: the chunks of neighbours have the same rows
+        for start in range(0, X.shape[0], step):
+            rows = slice(start, min(start + step, X.shape[0]))
+            part = _rows_view(X, rows)
+            if null is not None and null[rows].any():
+                part = part[~null[rows]]
+            self.chunks.append(kind(part))

@@ -1,0 +1,142 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""A radius that leaves a given number of rows outside, drawn on a public grid."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from skdp._domains import row_norms
+from skdp._queries._quantile_rank import _rate
+from skdp._queries._sums import sum_over
+from skdp.privacy import Sensitivity
+from skdp.privacy._choice import weighted_choice
+
+
+def chunk_distances(chunk, radius, center):
+    """Return the distances of a chunk's rows from a centre, in the unit ball.
+
+    Parameters
+    ----------
+    chunk : LinearChunk
+        Rows without an intercept; sparse only without a centre.
+    radius : float
+        Radius of the ball that they were admitted into.
+    center : ndarray of shape (n_features,) or None
+        A point of the unit ball; None is the origin.
+
+    Returns
+    -------
+    distances : ndarray of shape (n_rows,)
+        In float64. Those of null rows mean nothing.
+
+    Notes
+    -----
+    A count may jump when a distance moves by one unit in the last place. So a distance is a
+    function of its own row alone, whatever the memory layout that the other rows bring
+    about: every operation is elementwise, with one row in each column, or follows the
+    stored order of a sparse row. `chunk.factor` is not used, for it is less strict.
+    """
+    with np.errstate(under="ignore"):
+        if sparse.issparse(chunk.X):
+            norm = row_norms(chunk.X)
+            return norm / np.maximum(norm, radius)
+        columns = np.array(chunk.X.T, dtype=np.float64, order="C")
+        norm = np.sqrt((columns * columns).sum(axis=0))
+        largest = np.maximum(norm, radius)
+        if center is None:
+            return norm / largest
+        # differences, not an expansion of the square: that would cancel
+        columns /= largest
+        columns -= center[:, None]
+        columns *= columns
+        return np.sqrt(columns.sum(axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class NormThreshold:
+    """Index of a radius of a geometric grid, drawn by how many rows lie beyond it.
+
+    Parameters
+    ----------
+    center : ndarray of shape (n_features,) or None
+        Public point of the unit ball; None is the origin.
+    largest, ratio, points : float, float, int
+        The grid: ``largest / ratio**(points - 1), ..., largest / ratio, largest``. No row of
+        the unit ball is further from the centre than `largest`, up to rounding.
+    tail : int
+        How many rows should lie beyond the radius; at least 0.
+    radius : float
+        Radius of the ball that the rows were admitted into.
+
+    Notes
+    -----
+    With N_k rows further away than the k-th radius, the score of k is the distance of `tail`
+    to the interval from N_k to N_(k-1); nothing is below the first radius, so that it is
+    never too large. Scores are integers, and the draw is exact.
+    """
+
+    center: Any
+    largest: float
+    ratio: float
+    points: int
+    tail: int
+    radius: float
+
+    #: nothing that is drawn from is a float
+    idealised = False
+
+    @property
+    def name(self):
+        """What the statistic is."""
+        where = "norm" if self.center is None else "distance from a centre"
+        return f"{where} that about {self.tail} rows exceed, drawn by its rank"
+
+    @property
+    def size(self):
+        """Number of coordinates."""
+        return 1
+
+    def radii(self):
+        """Return the grid, an increasing array of shape (points,)."""
+        return self.largest * self.ratio ** np.arange(1.0 - self.points, 1.0)
+
+    def sensitivity(self, adjacency, n_rows):
+        """State the spread of the score's change: 2.
+
+        Proof. The score is the largest of ``a = N_k - tail``, ``b = tail - N_(k-1)`` and 0
+        (the first one has no b); it changes by no more than a and b do. If a row becomes
+        null, every N falls by 1 or not at all: a changes by -1 or 0, b by 0 or 1. If a row
+        takes another value, it moves either outwards or inwards, so that all N change by 0
+        or 1, or all by 0 or -1; a and b change in opposite senses. Either way the change
+        lies in [-1, 1], and both ends are attained by one pair: at a radius with more than
+        `tail` rows beyond it, and at one whose predecessor has fewer.
+        """
+        theorem = "one row moves every count by <= 1, all of them in the same sense"
+        return Sensitivity(math.inf, math.inf, float(max(self.points - 1, 1)), theorem, spread=2.0)
+
+    def scores(self, rows):
+        """Return the score of every radius, int64 of shape (points,)."""
+        radii = self.radii()
+
+        def shells(chunk):
+            distances = chunk_distances(chunk, self.radius, self.center)
+            # how many radii a row exceeds; it cannot exceed the last
+            shell = np.minimum(np.searchsorted(radii, distances), self.points - 1)
+            shell = shell[np.isfinite(chunk.norm)]
+            return np.bincount(shell, minlength=self.points).astype(np.float64)
+
+        counts = sum_over(rows, shells, self.points).astype(np.int64)
+        beyond = counts.sum() - np.cumsum(counts)
+        scores = np.maximum(beyond - self.tail, 0)
+        np.maximum(scores[1:], self.tail - beyond[:-1], out=scores[1:])
+        return scores
+
+    def draw(self, rows, noise, source):
+        """Return an index with probability proportional to exp(-score / noise.scale)."""
+        steps = self.scores(rows)
+        chosen = weighted_choice(np.ones(self.points), steps, _rate(1, noise.scale), source)
+        return np.array([chosen], dtype=np.float64)

@@ -1,0 +1,220 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""A differentially private radius that few rows exceed."""
+
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from skdp._domains import L2Ball, check_radius
+from skdp._queries import LinearRows
+from skdp._sklearn import (
+    SHARED_CONSTRAINTS,
+    Interval,
+    effective_n_threads,
+    fit_context,
+    validate_private_data,
+)
+from skdp._solvers import plan_threshold
+from skdp.privacy import Curator, ExponentialMechanism
+
+
+class DPNormQuantile(BaseEstimator):
+    """Differentially private radius that few rows exceed.
+
+    The exponential mechanism draws a radius from a public geometric grid, by how many rows
+    are longer, or further from a public centre. It is purely epsilon-DP, exact, indifferent
+    to ties, and `data_norm` may be far too large at hardly any cost.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget in nats, greater than 0.
+    tail : int, default=None
+        How many rows should be longer than the radius. None takes the smallest number for
+        which a radius beyond all rows is improbable, about ``26 / epsilon``.
+    adjacency : {"replace-one", "zero-out"}, default="replace-one"
+        Neighbouring data sets differ in one row ("replace-one"), or in one row that is
+        replaced by a null row ("zero-out"). The number of rows is public in both.
+    data_norm : float, default=1.0
+        Public radius: longer rows are scaled down to this Euclidean norm.
+    resolution : float, default=1e-9
+        The smallest radius, or a little more than it, as a part of `data_norm`.
+    center : array-like of shape (n_features,), default=None
+        Public point, no longer than `data_norm`, from which distances are taken, in the
+        units of the data. None is the origin.
+    failure : float, default=1e-3
+        Probability with which the statement about the rows beyond the radius may fail.
+    random_state : int, RandomState instance or None, default=None
+        None draws the noise from the operating system. A seed makes the noise
+        reproducible, voids the guarantee towards whoever knows it, and warns.
+
+    Attributes
+    ----------
+    threshold_ : float
+        The released radius, in the units of the data.
+    tail_ : int
+        How many rows should be longer. It follows from public numbers.
+    ledger_ : Ledger
+        What was released, at what price.
+    privacy_spent_ : tuple of (float, float)
+        The (epsilon, delta) spent; delta is 0.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of features, if X had string names.
+
+    See Also
+    --------
+    DPFeatureCenterer : Shift rows by a private centre, scale them by such a radius.
+    DPQuantile : Quantiles of every feature.
+    NormClipper : Clip rows to a public norm.
+
+    Notes
+    -----
+    Privacy. One row is protected. The number of rows, the number and names of features and
+    all parameters are public. The score of a radius is the distance of `tail` to the interval
+    from the number of rows beyond it to that beyond the radius before; between neighbours
+    its change stays in an interval of length 2. Timing and exceptions on malformed input are
+    not covered.
+
+    With `tail` left to its default and a probability of ``1 - failure`` or more, at most
+    ``2 * tail_`` rows are beyond the radius, and the radius is less than 1.05 times the
+    largest distance (or it is the smallest of the grid). If all rows are equal, or shorter
+    than the grid's smallest radius, that one is found.
+
+    With `tail_` rows or fewer nothing is released: the radius is then the largest possible,
+    `data_norm` or, around a centre, twice that; the ledger is empty.
+
+    References
+    ----------
+    .. [1] F. McSherry and K. Talwar, "Mechanism design via differential privacy",
+       FOCS 2007.
+    .. [2] Z. Sun, A. T. Suresh and A. K. Menon, "The importance of feature preprocessing
+       for differentially private linear optimization", ICLR 2024 (Lemma 4).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.location import DPNormQuantile
+    >>> rows = np.random.default_rng(0).normal(size=(1000, 3))
+    >>> radius = DPNormQuantile(epsilon=1.0, data_norm=1e6, random_state=0).fit(rows)
+    >>> bool(2.5 < radius.threshold_ < 5)
+    True
+    >>> radius.privacy_spent_
+    (1.0, 0.0)
+    """
+
+    _parameter_constraints = {
+        **{
+            name: SHARED_CONSTRAINTS[name]
+            for name in ("epsilon", "adjacency", "data_norm", "random_state")
+        },
+        "tail": [Interval(Integral, 1, None, closed="left"), None],
+        "resolution": [Interval(Real, 1e-100, 1, closed="left")],
+        "center": ["array-like", None],
+        "failure": [Interval(Real, 1e-300, 1, closed="left")],
+    }
+
+    def __init__(
+        self,
+        epsilon=1.0,
+        *,
+        tail=None,
+        adjacency="replace-one",
+        data_norm=1.0,
+        resolution=1e-9,
+        center=None,
+        failure=1e-3,
+        random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.tail = tail
+        self.adjacency = adjacency
+        self.data_norm = data_norm
+        self.resolution = resolution
+        self.center = center
+        self.failure = failure
+        self.random_state = random_state
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None):
+        """Release the radius.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Private rows; sparse only without `center`.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : DPNormQuantile
+            Fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are unusable; nothing has been released then.
+        """
+        # the price and the plan, before any data
+        price = ExponentialMechanism(self.epsilon).epsilon
+        domain = L2Ball(check_radius(self.data_norm))
+        sparse = "csr" if self.center is None else False
+        X = validate_private_data(self, X, accept_sparse=sparse)
+        n_rows, n_features = X.shape
+        center = check_center(self.center, n_features, domain.radius)
+        plan = plan_threshold(
+            price,
+            n_rows=n_rows,
+            centered=center is not None,
+            tail=self.tail,
+            resolution=self.resolution,
+            failure=self.failure,
+        )
+        nobody = np.zeros(n_rows, dtype=bool)
+        curator = Curator(
+            lambda: LinearRows(X, nobody, nobody, domain, 0.0, effective_n_threads()),
+            n_rows=n_rows,
+            epsilon=price,
+            delta=0.0,
+            adjacency=self.adjacency,
+            random_state=self.random_state,
+            purpose=type(self).__name__,
+        )
+        unit = plan.run(curator, radius=domain.radius, center=center)
+        self.threshold_ = unit * domain.radius
+        self.tail_ = plan.tail
+        self.ledger_ = curator.ledger
+        self.privacy_spent_ = (curator.ledger.epsilon(), 0.0)
+        return self
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.center is None
+        return tags
+
+
+def check_center(center, n_features, radius):
+    """Return a public point in units of the radius, or None, or raise a ValueError."""
+    if center is None:
+        return None
+    expected = (
+        f"center must be an array of {n_features} finite number(s), no longer than "
+        f"data_norm={radius:g}"
+    )
+    try:
+        point = np.array(center, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{expected}; got {center!r}.") from None
+    if point.shape != (n_features,) or not np.isfinite(point).all():
+        raise ValueError(f"{expected}; got {center!r}.")
+    with np.errstate(over="ignore", under="ignore"):
+        point /= radius
+        length = float(np.linalg.norm(point))
+    # it may be the mean of rows of that length, in another rounding
+    if not length <= 1 + 1e-9:
+        raise ValueError(f"{expected}; got {center!r}.")
+    return point / max(length, 1.0)
