@@ -53,8 +53,8 @@ def test_a_centre_taken_from_the_data_is_caught(name, monkeypatch):
     assert without_released_numbers(CENTRED[name]) == 1
     real = _preprocess.Centring.run
 
-    def peeking(plan, curator, data_norm):
-        _, radius = real(plan, curator, data_norm)
+    def peeking(plan, curator):
+        _, radius = real(plan, curator)
         true = []
 
         def moved(rows):
@@ -74,7 +74,7 @@ def test_a_threshold_taken_from_the_data_is_caught(monkeypatch):
     model = CENTRED["center-clip"]
     assert without_released_numbers(model) == 1
 
-    def longest(plan, curator, *, radius, center=None):
+    def longest(plan, curator, center):
         (chunk,) = curator._admitted(None).chunks
         rows = chunk.X * chunk.factor[:, None]
         return float(np.linalg.norm(rows - center, axis=1).max())

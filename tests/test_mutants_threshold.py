@@ -48,8 +48,8 @@ def test_half_the_spread_is_caught(adjacency, monkeypatch):
 
 def test_half_the_temperature_is_caught(monkeypatch):
     assert worst_ratio() <= 1
-    real = _norm_threshold._rate
-    monkeypatch.setattr(_norm_threshold, "_rate", lambda b, t: real(b, t / 2))
+    real = _norm_threshold.rate
+    monkeypatch.setattr(_norm_threshold, "rate", lambda b, t: real(b, t / 2))
     assert worst_ratio() > 1.9
 
 
@@ -86,7 +86,7 @@ QUANTILE = DPNormQuantile(EPSILON, data_norm=5.0)
 NEIGHBOUR = np.concatenate([[[9.0, 0.0]], ROWS[1:]])
 
 
-def largest_distance(self, curator, *, radius, center=None):
+def largest_distance(self, curator, center=None):
     rows = curator._admitted(None)
     gaps = np.concatenate([chunk.explicit() for chunk in rows.chunks])
     return float(np.linalg.norm(gaps - (0.0 if center is None else center), axis=1).max())
@@ -173,14 +173,12 @@ def test_a_tail_without_its_margin_is_caught(monkeypatch):
 
 @pytest.mark.parametrize("centered", [False, True])
 def test_distances_that_depend_on_the_layout_are_caught(centered, monkeypatch):
-    query = NormThreshold(np.full(7, 0.1) if centered else None, 2.0, 1.01, 400, 100, 2.0)
+    query = NormThreshold(np.full(7, 0.1) if centered else None, 2.0, 1.01, 400, 100)
     assert moved_by_awkward_row(query, "F").max() <= 1
 
-    def quick(chunk, radius, center):
-        if center is None:
-            return chunk.norm
-        gaps = chunk.X * chunk.factor[:, None] - center
+    def quick(center, chunk):
+        gaps = chunk.X * chunk.factor[:, None] - (0.0 if center is None else center)
         return np.sqrt(np.einsum("ij,ij->i", gaps, gaps))
 
-    monkeypatch.setattr(_norm_threshold, "chunk_distances", quick)
+    monkeypatch.setattr(_norm_threshold, "distances_from", quick)
     assert moved_by_awkward_row(query, "F").max() > 1

@@ -32,14 +32,14 @@ def admit(X, null=None, radius=1.0):
     return LinearRows(X, null, null, L2Ball(radius), 0.0)
 
 
-def naive_distances(X, null, query):
+def naive_distances(X, null, query, radius=1.0):
     """Return the distances of the rows that are not null, one by one."""
     distances = []
     for x, is_null in zip(as_dense(X), null, strict=True):
         if is_null or not np.isfinite(x).all():
             continue
-        scale = max(np.abs(x).max(), query.radius)
-        unit = x / scale / max(np.linalg.norm(x / scale), query.radius / scale)
+        scale = max(np.abs(x).max(), radius)
+        unit = x / scale / max(np.linalg.norm(x / scale), radius / scale)
         distances.append(np.linalg.norm(unit - (0.0 if query.center is None else query.center)))
     return np.array(distances)
 
@@ -73,7 +73,7 @@ def test_brute_force_over_all_small_neighbours(n_rows, adjacency):
     changes, worst = set(), 0.0
     worlds = small_worlds(n_rows)
     for tail in range(n_rows + 2):
-        query = NormThreshold(None, 1.0, 2.0, 4, tail, 1.0)
+        query = NormThreshold(None, 1.0, 2.0, 4, tail)
         noise = ExponentialMechanism(EPSILON).calibrate(query.sensitivity(adjacency, n_rows), 1)
         scores = {world: query.scores(admit(X)) for world, X in worlds.items()}
         logs = {world: law(query, noise, s) for world, s in scores.items()}
@@ -92,7 +92,7 @@ def test_brute_force_over_all_small_neighbours(n_rows, adjacency):
 
 @every_adjacency
 def test_the_spread_is_attained_by_one_pair(adjacency):
-    query = NormThreshold(None, 1.0, 1.05, 400, 3, 1.0)
+    query = NormThreshold(None, 1.0, 1.05, 400, 3)
     first, second = worst_pair(adjacency, 3, query.radii()[0])
     change = query.scores(admit(second)) - query.scores(admit(first))
     assert np.ptp(change) == query.sensitivity(adjacency, len(first)).spread == 2
@@ -109,7 +109,7 @@ def test_any_neighbours_keep_the_spread(centered, adjacency, data):
     n_rows, n_features = pair[0].X.shape
     center = np.full(n_features, 0.5 / n_features) if centered else None
     tail = data.draw(st.integers(0, n_rows + 1))
-    query = NormThreshold(center, 2.0 if centered else 1.0, 1.3, 60, tail, radius)
+    query = NormThreshold(center, 2.0 if centered else 1.0, 1.3, 60, tail)
     scores = [query.scores(admit(rows.X, rows.null, radius)) for rows in pair]
     change = scores[1] - scores[0]
     assert np.ptp(change) <= query.sensitivity(adjacency, n_rows).spread
@@ -123,7 +123,7 @@ def test_any_neighbours_keep_the_spread(centered, adjacency, data):
 @given(data=st.data())
 def test_scores_are_what_the_definition_says(data):
     rows, _ = data.draw(neighbours("replace-one"))
-    query = NormThreshold(None, 1.0, math.sqrt(2.0) + 0.1, 9, 2, 1.0)
+    query = NormThreshold(None, 1.0, math.sqrt(2.0) + 0.1, 9, 2)
     distances = naive_distances(rows.X, rows.null, query)
     # a distance that is a radius, up to rounding, may go either way
     if not np.isclose(distances[:, None], query.radii()[:-1], rtol=1e-6).any():
@@ -131,7 +131,7 @@ def test_scores_are_what_the_definition_says(data):
         np.testing.assert_array_equal(query.scores(admit(rows.X, rows.null)), expected)
 
 
-def moved_by_awkward_row(query, layout):
+def moved_by_awkward_row(query, layout, radius=2.0):
     """Return how the scores change when one row becomes one of tiny numbers.
 
     All other rows lie on one radius of the grid, up to rounding either way.
@@ -139,10 +139,10 @@ def moved_by_awkward_row(query, layout):
     rng = np.random.default_rng(0)
     first = rng.normal(size=(600, 7))
     first *= query.radii()[query.points // 2] / np.linalg.norm(first, axis=1)[:, None]
-    first = query.radius * (first if query.center is None else first + query.center)
+    first = radius * (first if query.center is None else first + query.center)
     second = first.copy()
     second[0] = 1e-310
-    pair = [admit(np.asarray(X, order=layout), radius=query.radius) for X in (first, second)]
+    pair = [admit(np.asarray(X, order=layout), radius=radius) for X in (first, second)]
     return np.abs(query.scores(pair[0]) - query.scores(pair[1]))
 
 
@@ -151,7 +151,7 @@ def moved_by_awkward_row(query, layout):
 def test_a_row_moves_no_distance_but_its_own(centered, layout):
     # tiny numbers make the chunk be copied: the other rows must not notice, to the last bit
     center = np.full(7, 0.1) if centered else None
-    query = NormThreshold(center, 2.0, 1.01, 400, 100, 2.0)
+    query = NormThreshold(center, 2.0, 1.01, 400, 100)
     assert moved_by_awkward_row(query, layout).max() <= 1
 
 
@@ -159,7 +159,7 @@ def test_a_row_moves_no_distance_but_its_own(centered, layout):
 def test_distances_do_not_depend_on_the_layout(layout):
     from tests._neighbours import as_layout
 
-    query = NormThreshold(np.full(3, 0.1), 2.0, 1.05, 300, 20, 1.0)
+    query = NormThreshold(np.full(3, 0.1), 2.0, 1.05, 300, 20)
     X = np.random.default_rng(1).normal(size=(200, 3)).astype(np.float32).astype(np.float64)
     expected = query.scores(admit(X))
     np.testing.assert_array_equal(query.scores(admit(as_layout(X, layout))), expected)
@@ -170,7 +170,7 @@ def test_sparse_and_dense_rows_agree():
 
     X = np.random.default_rng(1).normal(size=(500, 9))
     X[np.abs(X) < 1] = 0
-    query = NormThreshold(None, 1.0, 1.05, 300, 20, 5.0)
+    query = NormThreshold(None, 1.0, 1.05, 300, 20)
     expected = query.scores(admit(X, radius=5.0))
     np.testing.assert_array_equal(query.scores(admit(sparse.csr_array(X), radius=5.0)), expected)
 
@@ -178,12 +178,12 @@ def test_sparse_and_dense_rows_agree():
 def test_a_point_of_the_sphere_is_within_the_largest_radius():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1000, 6))
-    query = NormThreshold(None, 1.0, 1.05, 10, 5, 1e-3)
+    query = NormThreshold(None, 1.0, 1.05, 10, 5)
     assert query.scores(admit(X, radius=1e-3))[-1] == 0
 
 
 def test_draws_follow_the_law():
-    query = NormThreshold(None, 1.0, 2.0, 4, 2, 1.0)
+    query = NormThreshold(None, 1.0, 2.0, 4, 2)
     rows = admit(np.array([[0.05], [0.2], [0.3], [0.6], [0.7], [1.0]]))
     noise = ExponentialMechanism(1.0).calibrate(query.sensitivity("replace-one", 6), 1)
     bits, n_draws = SeededBits(0), 4000

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from skdp._queries._sums import sum_over
-from skdp._queries._unit_columns import gaps_from, unit_columns
+from skdp._queries._unit_columns import distances_from
 from skdp.privacy import Sensitivity
 
 
@@ -60,14 +59,7 @@ class FarCount:
 
     def partial(self, chunk):
         """Return the sum of a chunk's halves; exact in floating point."""
-        if self.center is not None:
-            _, distance = gaps_from(self.center, chunk)
-        elif sparse.issparse(chunk.X):
-            # summed in the stored order of each row
-            distance = chunk.norm
-        else:
-            _, distance = unit_columns(chunk)
-        halves = np.where(distance > self.radius, 0.5, -0.5)
+        halves = np.where(distances_from(self.center, chunk) > self.radius, 0.5, -0.5)
         halves[np.isinf(chunk.norm)] = 0.0
         return np.array([math.fsum(halves)])
 

@@ -5,7 +5,7 @@
 import numpy as np
 from scipy import sparse
 
-from skdp._queries._linear_rows import _rows_view
+from skdp._queries._linear_rows import rows_view
 from skdp._queries._sums import SPARSE_CHUNK_ROWS, dense_chunk_rows
 
 #: all columns, in their order
@@ -69,8 +69,8 @@ class FeatureRows:
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n_rows, n_features)
-        Never changed, and not copied but for chunks with null rows and CSR matrices with
-        duplicate entries, which are added up.
+        Never changed, and not copied but for chunks with null rows and those of CSR matrices
+        with duplicate entries, which are added up.
     null : ndarray of shape (n_rows,), dtype bool, default=None
         Rows that contribute nothing; None for no row.
     n_threads : int, default=1
@@ -80,9 +80,6 @@ class FeatureRows:
     def __init__(self, X, null=None, n_threads=1):
         self.n_threads = n_threads
         if sparse.issparse(X):
-            if not X.has_canonical_format:
-                X = X.copy()
-                X.sum_duplicates()
             self.n_entries, step, kind = X.nnz, SPARSE_CHUNK_ROWS, SparseChunk
         else:
             self.n_entries, step, kind = X.size, dense_chunk_rows(X.shape[1]), DenseChunk
@@ -90,7 +87,12 @@ class FeatureRows:
         # cut before null rows are dropped: the chunks of neighbours have the same rows
         for start in range(0, X.shape[0], step):
             rows = slice(start, min(start + step, X.shape[0]))
-            part = _rows_view(X, rows)
+            part = rows_view(X, rows)
+            # of the view: what X remembers of itself may be out of date, and a value that is
+            # stored twice would count twice
+            if sparse.issparse(part) and not part.has_canonical_format:
+                part = part.copy()
+                part.sum_duplicates()
             if null is not None and null[rows].any():
                 part = part[~null[rows]]
             self.chunks.append(kind(part))

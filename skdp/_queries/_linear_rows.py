@@ -139,7 +139,7 @@ class LinearRows:
         for start in range(0, n_rows, step):
             rows = slice(start, min(start + step, n_rows))
             # chunk by chunk: what one row needs leaves the other chunks as they were
-            part, broken = tame(_rows_view(X, rows))
+            part, broken = tame(rows_view(X, rows))
             if sparse.issparse(part):
                 part = part.astype(np.float64, copy=False)
             norm = row_norms(part)
@@ -214,7 +214,7 @@ def batch_of(rows, whole, positions, rate):
     return chosen
 
 
-def _rows_view(X, rows):
+def rows_view(X, rows):
     """Return rows of X that share its memory."""
     if not sparse.issparse(X):
         return X[rows]

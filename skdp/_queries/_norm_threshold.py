@@ -7,53 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from skdp._domains import row_norms
-from skdp._queries._quantile_rank import _rate
+from skdp._queries._quantile_rank import rate
 from skdp._queries._sums import sum_over
+from skdp._queries._unit_columns import distances_from
 from skdp.privacy import Sensitivity
 from skdp.privacy._choice import weighted_choice
-
-
-def chunk_distances(chunk, radius, center):
-    """Return the distances of a chunk's rows from a centre, in the unit ball.
-
-    Parameters
-    ----------
-    chunk : LinearChunk
-        Rows without an intercept; sparse only without a centre.
-    radius : float
-        Radius of the ball that they were admitted into.
-    center : ndarray of shape (n_features,) or None
-        A point of the unit ball; None is the origin.
-
-    Returns
-    -------
-    distances : ndarray of shape (n_rows,)
-        In float64. Those of null rows mean nothing.
-
-    Notes
-    -----
-    A count may jump when a distance moves by one unit in the last place. So a distance is a
-    function of its own row alone, whatever the memory layout that the other rows bring
-    about: every operation is elementwise, with one row in each column, or follows the
-    stored order of a sparse row. `chunk.factor` is not used, for it is less strict.
-    """
-    with np.errstate(under="ignore"):
-        if sparse.issparse(chunk.X):
-            norm = row_norms(chunk.X)
-            return norm / np.maximum(norm, radius)
-        columns = np.array(chunk.X.T, dtype=np.float64, order="C")
-        norm = np.sqrt((columns * columns).sum(axis=0))
-        largest = np.maximum(norm, radius)
-        if center is None:
-            return norm / largest
-        # differences, not an expansion of the square: that would cancel
-        columns /= largest
-        columns -= center[:, None]
-        columns *= columns
-        return np.sqrt(columns.sum(axis=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,14 +28,13 @@ class NormThreshold:
         the unit ball is further from the centre than `largest`, up to rounding.
     tail : int
         How many rows should lie beyond the radius; at least 0.
-    radius : float
-        Radius of the ball that the rows were admitted into.
 
     Notes
     -----
     With N_k rows further away than the k-th radius, the score of k is the distance of `tail`
     to the interval from N_k to N_(k-1); nothing is below the first radius, so that it is
-    never too large. Scores are integers, and the draw is exact.
+    never too large. Scores are integers, and the draw is exact. A distance is a function of
+    its own row alone, to the last bit: another row must not move it across a radius.
     """
 
     center: Any
@@ -84,7 +42,6 @@ class NormThreshold:
     ratio: float
     points: int
     tail: int
-    radius: float
 
     #: nothing that is drawn from is a float
     idealised = False
@@ -123,7 +80,7 @@ class NormThreshold:
         radii = self.radii()
 
         def shells(chunk):
-            distances = chunk_distances(chunk, self.radius, self.center)
+            distances = distances_from(self.center, chunk)
             # how many radii a row exceeds; it cannot exceed the last
             shell = np.minimum(np.searchsorted(radii, distances), self.points - 1)
             shell = shell[np.isfinite(chunk.norm)]
@@ -138,5 +95,5 @@ class NormThreshold:
     def draw(self, rows, noise, source):
         """Return an index with probability proportional to exp(-score / noise.scale)."""
         steps = self.scores(rows)
-        chosen = weighted_choice(np.ones(self.points), steps, _rate(1, noise.scale), source)
+        chosen = weighted_choice(np.ones(self.points), steps, rate(1, noise.scale), source)
         return np.array([chosen], dtype=np.float64)

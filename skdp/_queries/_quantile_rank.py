@@ -144,17 +144,17 @@ class QuantileRank:
         """Return a position with probability proportional to exp(-score / noise.scale)."""
         positions = rows.positions(self.column)
         starts, counts, steps = candidates(positions, self.tau, self.cells)
-        rate = _rate(self.tau.denominator, noise.scale)
-        group = weighted_choice(counts, steps, rate, source)
+        inverse = rate(self.tau.denominator, noise.scale)
+        group = weighted_choice(counts, steps, inverse, source)
         offset = uniform_below(int(counts[group]), source)
         return np.array([starts[group] + offset], dtype=np.float64)
 
 
-def _rate(denominator, temperature):
+def rate(denominator, temperature):
     """Return 1 / (denominator temperature), rounded down."""
     if math.isinf(temperature):
         return 0.0
     # far below what overflows, far above what matters
     exact = min(1 / (denominator * Fraction(temperature)), Fraction(10**250))
-    rate = float(exact)
-    return math.nextafter(rate, 0.0) if rate > exact else rate
+    rounded = float(exact)
+    return math.nextafter(rounded, 0.0) if rounded > exact else rounded

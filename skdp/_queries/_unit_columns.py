@@ -10,9 +10,12 @@ elementwise, with one row in each column, and so the same for a row whatever the
 """
 
 import numpy as np
+from scipy import sparse
 
 # Rows this close to the sphere count as long ones. Far more than the rounding of a norm.
 _EDGE = 1 - 1e-9
+# Norms of chunks are held above this one, for a division: it may stand for zero.
+_FLOOR = 1e-100
 
 
 def unit_columns(chunk):
@@ -67,3 +70,26 @@ def gaps_from(center, chunk):
     with np.errstate(under="ignore"):
         gaps -= center[:, None]
         return gaps, np.sqrt((gaps * gaps).sum(axis=0))
+
+
+def distances_from(center, chunk):
+    """Return the distances of a chunk's rows from a centre.
+
+    Parameters
+    ----------
+    center : ndarray of shape (n_features,) or None
+        Point of the unit ball; None is the origin.
+    chunk : LinearChunk
+        Rows without an intercept; sparse only without a centre.
+
+    Returns
+    -------
+    distances : ndarray of shape (n_rows,)
+        In float64. Those of null rows mean nothing.
+    """
+    if center is not None:
+        return gaps_from(center, chunk)[1]
+    if sparse.issparse(chunk.X):
+        # summed in the stored order of each row
+        return np.where(chunk.norm > _FLOOR, chunk.norm, 0.0)
+    return unit_columns(chunk)[1]

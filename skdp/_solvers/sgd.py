@@ -9,6 +9,7 @@ import numpy as np
 
 from skdp._domains import ball_constraint
 from skdp._solvers.accelerated import accelerated_gradient
+from skdp._solvers.gd import gradient_descent
 from skdp._solvers.gradient_plan import MOST_STEPS, GradientPlan, plan_gradient
 from skdp.privacy import Sampling, sampled_mu
 
@@ -28,9 +29,11 @@ class SgdPlan(GradientPlan):
         How batches are drawn.
     mu_batch : float
         Sensitivity over noise of one release.
+    momentum : bool
+        Whether steps are accelerated.
     printed : float or None
         Diameter D over G: step t has length ``printed / sqrt(t)``, and the last iterate is
-        returned. None takes accelerated steps of `step_size`, and averages.
+        returned. None takes steps of `step_size`, and averages.
 
     Notes
     -----
@@ -40,11 +43,19 @@ class SgdPlan(GradientPlan):
 
     sampling: Sampling | None = None
     mu_batch: float = 0.0
+    momentum: bool = True
     printed: float | None = None
 
 
 def plan_sgd(
-    problem, *, budget, sampling="poisson", batch_size=None, radius=None, longest_gradient=None
+    problem,
+    *,
+    budget,
+    sampling="poisson",
+    batch_size=None,
+    momentum=True,
+    radius=None,
+    longest_gradient=None,
 ):
     """Choose steps, batches and noise from public quantities.
 
@@ -59,6 +70,8 @@ def plan_sgd(
         How batches are drawn; "with-replacement" also takes the printed step lengths.
     batch_size : float, default=None
         Expected rows of a batch. None chooses it.
+    momentum : bool, default=True
+        Whether steps are accelerated.
     radius : float, default=None
         "with-replacement": radius that the printed step lengths are made for.
     longest_gradient : float, default=None
@@ -108,6 +121,7 @@ def plan_sgd(
         **{**vars(steps), "noise": math.hypot(noise, spread)},
         sampling=batches,
         mu_batch=mu_batch,
+        momentum=momentum,
         printed=length,
     )
 
@@ -132,15 +146,17 @@ def stochastic_gradient(gradient, shape, plan):
 
     Notes
     -----
-    Steps are those of the accelerated method (Nesterov): with batches of a few hundred rows
-    the noise is what matters, and it is the same as for full batches.
+    Steps are those of the accelerated method (Nesterov), or plain without momentum. With
+    batches of a few hundred rows the noise is what matters, and it is the same as for full
+    batches.
 
     With printed step lengths this is Algorithm 1 of Bassily, Smith and Thakurta (2014):
     ``eta(t) = D / sqrt(t (n^2 L^2 + p sigma^2))`` for gradients of the sum of losses, a
     projection, and the last iterate. Only the noise is smaller than printed.
     """
     if plan.printed is None:
-        return accelerated_gradient(gradient, shape, plan)
+        descend = accelerated_gradient if plan.momentum else gradient_descent
+        return descend(gradient, shape, plan)
     coef = np.zeros(shape)
     for t in range(1, plan.n_steps + 1):
         released = gradient(coef)

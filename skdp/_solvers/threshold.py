@@ -51,15 +51,13 @@ class ThresholdPlan:
         """The smallest radius, in the unit ball."""
         return self.largest * self.ratio ** (1.0 - self.points)
 
-    def run(self, curator, *, radius, center=None):
+    def run(self, curator, center=None):
         """Return the radius, in the unit ball; no release is made if there are too few rows.
 
         Parameters
         ----------
         curator : Curator
             Holds `LinearRows` without an intercept.
-        radius : float
-            Radius of the ball that the rows were admitted into.
         center : ndarray of shape (n_features,), default=None
             Public point of the unit ball; None is the origin.
 
@@ -70,9 +68,7 @@ class ThresholdPlan:
         """
         if not self.released:
             return self.largest
-        query = NormThreshold(
-            center, self.largest, self.ratio, self.points, self.tail, float(radius)
-        )
+        query = NormThreshold(center, self.largest, self.ratio, self.points, self.tail)
         (index,) = curator.release(query, ExponentialMechanism(self.epsilon))
         return float(query.radii()[int(index)])
 

@@ -54,6 +54,7 @@ class PrivateLinearClassifier(CallbackSupportMixin, LinearClassifierMixin, BaseE
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "batch_size": [Interval(Real, 0, None, closed="neither"), None],
         "sampling": [StrOptions(set(KINDS))],
+        "momentum": ["boolean"],
         "preprocess": [StrOptions(set(PREPROCESS)), None],
         "preprocess_share": [Interval(Real, 0, 0.5, closed="neither")],
         "verbose": ["verbose"],
@@ -123,7 +124,7 @@ class PrivateLinearClassifier(CallbackSupportMixin, LinearClassifierMixin, BaseE
         with blas_on_one_thread():
             center, radius = np.zeros(n_features), 1.0
             if centring:
-                center, radius = centring.run(curator, self.data_norm)
+                center, radius = centring.run(curator)
                 plan = plan.rescaled(radius)
             coef = np.atleast_2d(plan.run(curator))
         progress.close()
@@ -173,6 +174,7 @@ class PrivateLinearClassifier(CallbackSupportMixin, LinearClassifierMixin, BaseE
             localize=self.localize,
             batch_size=self.batch_size,
             sampling=self.sampling,
+            momentum=self.momentum,
             centring=centring,
         )
 

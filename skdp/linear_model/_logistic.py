@@ -83,6 +83,9 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         of fixed size; or so many independent draws, which with the step lengths of [1]_,
         Algorithm 1, and the last iterate is that algorithm (``batch_size=1,
         max_iter=n_samples**2`` is its setting). Fixed sizes need more noise.
+    momentum : bool, default=True
+        Solver "sgd": whether steps are accelerated (Nesterov). Plain ones need more of them,
+        or longer ones.
     preprocess : {"center", "center-scale", "center-clip"} or None, default=None
         "gradient": what is done to the rows first, within the same budget, so that their
         common offset costs nothing. "center" subtracts a noisy mean. "center-scale"
@@ -192,6 +195,7 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         max_iter=None,
         batch_size=None,
         sampling="poisson",
+        momentum=True,
         preprocess=None,
         preprocess_share=0.05,
         random_state=None,
@@ -214,6 +218,7 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         self.max_iter = max_iter
         self.batch_size = batch_size
         self.sampling = sampling
+        self.momentum = momentum
         self.preprocess = preprocess
         self.preprocess_share = preprocess_share
         self.random_state = random_state

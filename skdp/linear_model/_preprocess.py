@@ -53,15 +53,13 @@ class Centring:
         """Bound on the norm of a moved row, or a typical norm where lengths are kept."""
         return math.hypot(1.0, self.intercept)
 
-    def run(self, curator, data_norm):
+    def run(self, curator):
         """Release centre and radius, and move the curator's rows.
 
         Parameters
         ----------
         curator : Curator
             Holds `LinearRows` without an intercept.
-        data_norm : float
-            Length of a unit in the units of the data.
 
         Returns
         -------
@@ -70,7 +68,7 @@ class Centring:
         """
         center, radius = self.mean.run(curator), 1.0
         if self.threshold is not None:
-            radius = self.threshold.run(curator, radius=data_norm, center=center)
+            radius = self.threshold.run(curator, center)
         intercept, shorten = self.intercept, self.shorten
         curator.map_rows(lambda rows: centred_rows(rows, center, intercept, radius, shorten))
         return center, radius

@@ -37,8 +37,8 @@ class Problem:
         Length of a unit in the units of the data.
     max_iter, step_size, clipping_norm, localize : int, float, float, bool
         Wishes of the user; None (False) leaves the choice to the plan.
-    batch_size, sampling : float or None, str
-        Random batches, for solver "sgd".
+    batch_size, sampling, momentum : float or None, str, bool
+        Random batches and their steps, for solver "sgd".
     centring : Centring or None
         What is done to the rows beforehand; it takes a part of the budget.
     """
@@ -59,6 +59,7 @@ class Problem:
     localize: bool = False
     batch_size: float | None = None
     sampling: str = "poisson"
+    momentum: bool = True
     centring: Any = None
 
     @property

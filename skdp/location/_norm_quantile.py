@@ -184,7 +184,7 @@ class DPNormQuantile(BaseEstimator):
             random_state=self.random_state,
             purpose=type(self).__name__,
         )
-        unit = plan.run(curator, radius=domain.radius, center=center)
+        unit = plan.run(curator, center)
         self.threshold_ = unit * domain.radius
         self.tail_ = plan.tail
         self.ledger_ = curator.ledger

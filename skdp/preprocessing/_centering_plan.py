@@ -55,7 +55,7 @@ class CenteringPlan:
         elif isinstance(self.radius, float):
             threshold = self.radius
         else:
-            unit = self.radius.run(curator, radius=data_norm, center=center)
+            unit = self.radius.run(curator, center)
             threshold = unit * data_norm
         return None if center is None else center * data_norm, threshold
 

@@ -5,7 +5,7 @@
 import numpy as np
 from scipy import sparse
 
-from skdp.preprocessing._shift_scale import _in_type
+from skdp.preprocessing._shift_scale import in_type
 
 
 def standardised(X, shift, scale):
@@ -32,11 +32,11 @@ def restored(X, shift, scale):
 
 def _columnwise(X, shift, scale, function):
     if not sparse.issparse(X):
-        return _in_type(lambda values, _: function(values, shift, scale), X, shift)
+        return in_type(lambda values, _: function(values, shift, scale), X, shift)
     columns = X.indices
     if X.format == "csc":
         columns = np.repeat(np.arange(X.shape[1]), np.diff(X.indptr))
     factors = np.broadcast_to(scale, X.shape[1])[columns]
     mapped = X.copy()
-    mapped.data = _in_type(lambda values, _: function(values, 0.0, factors), X.data, 0.0)
+    mapped.data = in_type(lambda values, _: function(values, 0.0, factors), X.data, 0.0)
     return mapped

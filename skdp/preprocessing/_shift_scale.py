@@ -99,12 +99,12 @@ def _mapped(X, function, center):
     if sparse.issparse(X):
         # no shift: zero stays zero
         mapped = X.copy()
-        mapped.data = _in_type(function, X.data, 0.0)
+        mapped.data = in_type(function, X.data, 0.0)
         return mapped
-    return _in_type(function, X, center)
+    return in_type(function, X, center)
 
 
-def _in_type(function, values, center):
+def in_type(function, values, center):
     # an infinity would make the next estimator raise, and say so about a row
     with np.errstate(over="ignore", under="ignore"):
         mapped = function(values.astype(np.float64, copy=False), center)

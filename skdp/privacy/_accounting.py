@@ -226,7 +226,7 @@ def compose_epsilon(
     # next to one priced release, a little Gaussian noise leaves nothing to be gained
     if mu == 0 or not priced or delta == 0 or (alone and plain < 1.02 * total):
         return plain
-    return min(plain, _pld_epsilon(mu, priced, delta))
+    return min(plain, _pld_epsilon(mu, tuple(priced), delta))
 
 
 def _sum_up(terms: Iterable[tuple[float, int]]) -> float:
@@ -274,7 +274,8 @@ def _sampled_epsilon(
         return float(total.get_epsilon_for_delta(delta)) * (1 + 1e-12)
 
 
-def _pld_epsilon(mu: float, priced: Sequence[tuple[float, float, int]], delta: float) -> float:
+@lru_cache(maxsize=1024)
+def _pld_epsilon(mu: float, priced: tuple[tuple[float, float, int], ...], delta: float) -> float:
     # the grid of losses is rounded up, so it must be fine against the smallest loss
     # composed, and the whole range must stay small enough for memory
     finest = min([mu, *(epsilon for epsilon, _, _ in priced)]) / 100

@@ -210,7 +210,7 @@ def _loss(sampling: Sampling, mu: float, adjacency: str, interval: float) -> Any
     farthest = 2.0**-10
     while sampling.profile(mu, np.array([farthest]))[0] > _TAIL and farthest < 700:
         farthest *= 1.25
-    epsilons = np.arange(math.ceil(farthest / interval) + 1) * interval
+    epsilons = np.arange(math.ceil(farthest / interval) + 1, dtype=np.float64) * interval
     deltas = np.minimum.accumulate(sampling.profile(mu, epsilons))
     probs = _connected(deltas, interval)
     # a loss of -x has exp(-x) times the probability of x; differences of deltas near 1
@@ -229,10 +229,11 @@ def _connected(deltas: NDArray[np.float64], interval: float) -> NDArray[np.float
     """
     drop = -np.diff(deltas)
     rise, fall = math.expm1(interval), -math.expm1(-interval)
-    probs = np.append(0.0, drop / fall)
+    probs: NDArray[np.float64] = np.append(0.0, drop / fall)
     probs[1:-1] -= drop[1:] / rise
     probs[0] = 1 - deltas[1] - drop[0] * (1 / fall + 1 / rise)
-    return np.maximum(probs, 0.0)
+    np.maximum(probs, 0.0, out=probs)
+    return probs
 
 
 def _gaussian_delta(mu: float, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:

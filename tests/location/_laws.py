@@ -45,7 +45,7 @@ def log_law(draw):
     # looked up there: a test may have planted a bug
     formed = _quantile_rank.candidates(rows.positions(query.column), query.tau, query.cells)
     starts, counts, steps = (part[formed[1] > 0] for part in formed)
-    rate = _quantile_rank._rate(query.tau.denominator, noise.scale)
+    rate = _quantile_rank.rate(query.tau.denominator, noise.scale)
     logits = -rate * steps
     return starts, logits - np.log(np.sum(counts * np.exp(logits - logits.max()))) - logits.max()
 

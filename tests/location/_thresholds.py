@@ -30,7 +30,7 @@ def drawn(draws):
 def law(query, noise, scores):
     """Return the log-probability of every radius."""
     # looked up there: a test may have planted a bug
-    logits = -_norm_threshold._rate(1, noise.scale) * scores
+    logits = -_norm_threshold.rate(1, noise.scale) * scores
     return logits - np.log(np.exp(logits - logits.max()).sum()) - logits.max()
 
 

@@ -92,9 +92,9 @@ def test_draws_have_the_law_of_the_definition(tau):
 
 def test_the_rate_is_rounded_down():
     for denominator, temperature in itertools.product([1, 2, 1000], [0.1, 3.0, 1e-300, 1e300]):
-        rate = _quantile_rank._rate(denominator, temperature)
+        rate = _quantile_rank.rate(denominator, temperature)
         assert 0 <= Fraction(rate) * denominator * Fraction(temperature) <= 1
-    assert _quantile_rank._rate(2, float("inf")) == 0
+    assert _quantile_rank.rate(2, float("inf")) == 0
 
 
 def random_points(rng, n_features):

@@ -74,10 +74,11 @@ def choose(mechanism, solver, problem):
             "purely epsilon-DP; got 0. Pure privacy: mechanism='objective' (smooth losses), "
             "'output' or 'exponential' (few coefficients), or 'auto'."
         )
-    if solver != "sgd" and (problem.batch_size is not None or problem.sampling != "poisson"):
+    if solver != "sgd" and _asks_for_batches(problem):
         raise ValueError(
-            "batch_size and sampling are parameters of solver='sgd'; got batch_size="
-            f"{problem.batch_size!r}, sampling={problem.sampling!r} with solver={solver!r}."
+            "batch_size, sampling and momentum are parameters of solver='sgd'; got batch_size="
+            f"{problem.batch_size!r}, sampling={problem.sampling!r}, momentum="
+            f"{problem.momentum!r} with solver={solver!r}."
         )
     if solver in ("localized", "one-pass") and problem.delta == 0:
         raise ValueError(
@@ -123,6 +124,10 @@ def _best_solver(mechanism, problem):
     if mechanism in ("objective", "output") and problem.size > NEWTON_LIMIT:
         return "lbfgs"
     return SOLVERS[mechanism][0]
+
+
+def _asks_for_batches(problem):
+    return problem.batch_size is not None or problem.sampling != "poisson" or not problem.momentum
 
 
 def _refuse_foreign_parameters(mechanism, problem):

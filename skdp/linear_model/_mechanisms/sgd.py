@@ -74,6 +74,7 @@ def plan(problem):
         budget=(problem.epsilon, problem.delta, problem.mu_spent, problem.priced),
         sampling=problem.sampling,
         batch_size=problem.batch_size,
+        momentum=problem.momentum,
         radius=radius,
         longest_gradient=problem.longest_gradient,
     )
