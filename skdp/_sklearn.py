@@ -8,6 +8,7 @@ The only module that may import a private name of scikit-learn.
 from numbers import Real
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import _fit_context as fit_context
 from sklearn.callback import CallbackSupportMixin
 from sklearn.linear_model._base import LinearClassifierMixin
@@ -28,6 +29,7 @@ __all__ = [
     "blas_on_one_thread",
     "effective_n_threads",
     "fit_context",
+    "refuse_sparse",
     "validate_private_data",
 ]
 
@@ -80,8 +82,8 @@ def validate_private_data(estimator, X, y="no_validation", **options):
     Raises
     ------
     ValueError, TypeError
-        As scikit-learn raises them; conversion errors, which quote the offending
-        value there, name only the kind of problem here.
+        As scikit-learn raises them; those that quote values there, of a failed conversion or
+        of an array of another dimension, name only the kind of problem here.
     """
     _refuse_other_types(X)
     try:
@@ -92,12 +94,45 @@ def validate_private_data(estimator, X, y="no_validation", **options):
                 estimator, X, y, dtype=[np.float64, np.float32], ensure_all_finite=True, **options
             )
     except ValueError as error:
-        if "could not convert" not in str(error):
+        problem = _without_values(str(error))
+        if problem is None:
             raise
-    raise ValueError(
-        "the input must be numeric: it holds text, or objects that are not numbers. Encode "
-        "categories with public vocabularies first."
-    )
+    raise ValueError(problem)
+
+
+def _without_values(message):
+    """Return a message of scikit-learn's that quotes values, without them; None for others."""
+    if "could not convert" in message:
+        return (
+            "the input must be numeric: it holds text, or objects that are not numbers. Encode "
+            "categories with public vocabularies first."
+        )
+    kind, _, quoted = message.partition("\narray=")
+    if quoted:
+        return (
+            f"{kind.rstrip(':')}. Reshape your data with X.reshape(-1, 1) if it has a single "
+            "feature, or X.reshape(1, -1) if it is a single sample."
+        )
+    if message.startswith("Complex data not supported"):
+        return "Complex data not supported: the input must be real numbers."
+    return None
+
+
+def refuse_sparse(X, shift, remedy):
+    """Raise a TypeError for sparse rows that are to be shifted.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix}
+        Rows; only their format is looked at.
+    shift, remedy : str
+        The parameter that asks for the shift, and the value with which there is none.
+    """
+    if sparse.issparse(X):
+        raise TypeError(
+            f"sparse rows cannot be shifted ({shift}), for they would become dense: set {remedy}, "
+            "or pass a dense array."
+        )
 
 
 _REFUSED = ("datetime", "date", "time", "duration", "categor", "enum")

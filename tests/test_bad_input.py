@@ -23,7 +23,7 @@ BAD_PARAMETERS = [
         "epsilon": [0, -1, NAN, INF, "1", None, True, [1.0]],
         "delta": [-0.1, 1, 1.5, NAN, INF, "x", None, True],
         "mechanism": ["laplace", None, 1],
-        "solver": ["sgd", "saga", None],
+        "solver": ["adam", "saga", None],
         "adjacency": ["add-remove", None, 0],
         "data_norm": [0, -1, NAN, INF, 1e-200, 1e200, "a", None, True],
         "classes": [[0], [], [0, 0], [0, NAN], [[0, 1]], ["a", "b"], 3, [0, "a"]],

@@ -23,7 +23,7 @@ BAD = {
     "epsilon": [0, -1, NAN, INF, "1", None, True],
     "delta": [-0.1, 1, 1.5, NAN, INF, "x", None, True],
     "mechanism": ["laplace", "Gradient", None, 1],
-    "solver": ["sgd", "saga", None, 0],
+    "solver": ["adam", "saga", None, 0],
     "adjacency": ["add-remove", None],
     "data_norm": [0, -1, NAN, INF, 1e-200, 1e200, "a", None, True],
     "classes": [[0], [], [0, 0], [0, NAN], 3],

@@ -6,12 +6,14 @@ import functools
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.base import clone
 
 from skdp import DPHingeSVM, DPLogisticRegression
 from tests import _audit
 from tests import _audit_batches as batches
-from tests._neighbours import ADJACENCIES, as_layout, worst_pairs
+from tests._neighbours import ADJACENCIES, LAYOUTS, as_layout, neighbours, worst_pairs
 
 EPSILON, DELTA, N = 2.0, 1e-5, 24
 every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -136,24 +138,66 @@ def test_recorded_batches_are_independent_poisson_batches():
         assert batches.batches_are_wrong(trace.batches, 300, batch_size / 300) is None
 
 
-def test_center_clip_given_its_draw_changes_by_what_is_charged():
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("preprocess", ["center-scale", "center-clip"])
+def test_rows_in_units_of_a_drawn_radius_change_by_what_is_charged(preprocess, adjacency):
+    # given the centre and the draw: row 0 is far out, or null, or on the other side
     rng = np.random.default_rng(1)
     X, y = 0.01 * rng.normal(size=(400, 3)) + [0.5, 0.5, 0.0], np.arange(400) % 2
     X[0] = [0.6, 0.6, 0.3]
-    model = sgd(
-        preprocess="center-clip", epsilon=30.0, clipping_norm=None, batch_size=40,
-        adjacency="zero-out",
-    )  # fmt: skip
+    model = sgd(adjacency, preprocess=preprocess, epsilon=30.0, batch_size=40)
+    if preprocess == "center-clip":
+        model.set_params(clipping_norm=None)
     run = functools.partial(fit, model)
-    other = np.where(np.arange(400) == 0, 99, y)
-    trace, second = batches.coupled(run, (X, y), (X, other), threshold=350)
-    assert trace.full
-    assert len(trace.steps) == 8
-    for which in ("steps", "full"):
-        pairs = zip(batches.changes(trace, second, which), getattr(trace, which), strict=True)
-        assert all(change <= step.noise.mu for change, step in pairs)
-    changed = batches.membership(run, 0, X, y, threshold=350)
-    assert max(changed) <= trace.steps[0].noise.mu
+    other = X.copy(), y.copy()
+    if adjacency == "zero-out":
+        other[1][0] = 99
+    else:
+        other[0][0] *= -1
+    reach = 1 if adjacency == "zero-out" else 2
+    for threshold in (300, 350, 400):
+        trace, second = batches.coupled(run, (X, y), other, threshold=threshold)
+        assert trace.full
+        assert len(trace.steps) == 8
+        for which, most in (("steps", reach), ("full", 1)):
+            pairs = zip(batches.changes(trace, second, which), getattr(trace, which), strict=True)
+            assert all(change <= most * step.noise.mu for change, step in pairs)
+        changed = batches.membership(run, 0, X, y, threshold=threshold)
+        assert max(changed) <= trace.steps[0].noise.mu
+        if preprocess == "center-scale":
+            assert max(changed) == pytest.approx(trace.steps[0].noise.mu, rel=1e-3)
+
+
+@every_adjacency
+@pytest.mark.parametrize("preprocess", [None, "center", "center-clip"])
+@settings(max_examples=25)
+@given(data=st.data())
+def test_any_neighbours_with_the_same_batches_differ_by_what_is_charged(
+    preprocess, adjacency, data
+):
+    radius = data.draw(st.sampled_from([1.0, 1e-3, 1e3]))
+    n_classes = data.draw(st.sampled_from([2, 3]))
+    layouts = LAYOUTS if preprocess is None else ("C", "F", "strided", "float32")
+    first, second = data.draw(
+        neighbours(adjacency, n_classes=n_classes, radius=radius, finite=True, layouts=layouts)
+    )
+    options = {
+        "data_norm": radius,
+        "clipping_norm": data.draw(st.sampled_from([None, 0.1, 1e3])),
+        "step_size": data.draw(st.sampled_from([None, 1.0])),
+        "batch_size": 0.6 * first.X.shape[0],
+        "max_iter": 4,
+    }
+    model = sgd(adjacency, n_classes, preprocess=preprocess, **options)
+    run, reach = functools.partial(fit, model), 1 if adjacency == "zero-out" else 2
+    pair = [(rows.X, rows.labels()) for rows in (first, second)]
+    traces = batches.coupled(run, *pair)
+    for which, most in (("steps", reach), ("full", 1)):
+        found = zip(batches.changes(*traces, which), getattr(traces[0], which), strict=True)
+        assert all(change <= most * step.noise.mu for change, step in found)
+    for row in range(first.X.shape[0]):
+        changed = batches.membership(run, row, *pair[0])
+        assert max(changed) <= traces[0].steps[0].noise.mu
 
 
 def world(model, X, y, seeds):
@@ -165,7 +209,7 @@ def world(model, X, y, seeds):
 def test_whole_fits_cannot_be_told_apart_better_than_claimed(adjacency, label):
     # one row of two is another one, or a null row; one step on half of the rows
     model = sgd(adjacency, epsilon=6.0, batch_size=1, max_iter=1, fit_intercept=False, delta=1e-3)
-    X, runs = np.array([[0.0], [1.0]]), 600
+    X, runs = np.array([[0.0], [1.0]]), 400
     one = world(model, X, [0, 1], range(runs))
     other = world(model, X, [0, label], range(runs, 2 * runs))
     assert 0.5 < _audit.rate_epsilon(one, other, 1e-3) < 6.0
@@ -174,7 +218,7 @@ def test_whole_fits_cannot_be_told_apart_better_than_claimed(adjacency, label):
 def test_the_black_box_finds_noise_for_a_rate_that_is_not_kept(monkeypatch):
     # the same worlds with a batch that is always everything: more is seen than was paid for
     model = sgd("zero-out", epsilon=1.0, batch_size=0.02, max_iter=1, fit_intercept=False)
-    X, runs = np.array([[0.0], [1.0]]), 600
+    X, runs = np.array([[0.0], [1.0]]), 400
     for kept, caught in ((True, False), (False, True)):
         if not kept:
             monkeypatch.setattr("skdp.privacy.Sampling.draw", lambda *_: np.arange(2))

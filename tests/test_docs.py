@@ -131,11 +131,19 @@ def test_every_query_and_its_code_is_in_the_proofs():
 
 
 def test_propositions_are_numbered_through():
-    pages = ("proofs", "proofs_erm", "proofs_location")
-    text = "\n".join(read(DOCS / "user_guide" / f"{page}.rst") for page in pages)
-    numbers = [int(n) for n in re.findall(r"^\*\*Proposition (\d+)\b", text, re.M)]
-    assert numbers == list(range(1, len(numbers) + 1))
-    assert len(numbers) >= 25
+    numbers = []
+    for page in sorted((DOCS / "user_guide").glob("proofs*.rst")):
+        found = [int(n) for n in re.findall(r"^\*\*Proposition (\d+)\b", read(page), re.M)]
+        assert found == sorted(found), page.name
+        numbers += found
+    assert sorted(numbers) == list(range(1, len(numbers) + 1))
+    assert len(numbers) >= 39
+
+
+def test_labels_of_pages_are_unique():
+    text = "\n".join(read(page) for page in DOCS.rglob("*.rst"))
+    labels = re.findall(r"^\.\. _([\w-]+):$", text, re.M)
+    assert len(labels) == len(set(labels))
 
 
 def claims_extension():

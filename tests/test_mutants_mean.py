@@ -198,6 +198,6 @@ def test_norms_that_depend_on_the_layout_are_caught(monkeypatch):
     second[0, 0] = 1e-150
     model = mean("clipped", "replace-one", epsilon=50.0)
     assert steps(model, first, second)[0].max() <= 1.0
-    monkeypatch.setattr(_far_count, "unit_columns", lambda chunk: (None, chunk.norm))
+    monkeypatch.setattr(_far_count, "distances_from", lambda center, chunk: chunk.norm)
     monkeypatch.setattr(_linear_rows, "row_norms", lambda X: np.sqrt(np.einsum("ij,ij->i", X, X)))
     assert steps(model, first, second)[0].max() > 2.0

@@ -184,6 +184,8 @@ def test_shortened_rows_have_their_norm(intercept):
     finite = ~rows.null
     np.testing.assert_allclose(chunk.norm[finite], true[finite], rtol=1e-13)
     assert np.isinf(chunk.norm[rows.null]).all()
+    coef = np.array([0.3, -0.2, 0.5, 0.7, -0.1, 0.4])
+    np.testing.assert_allclose(chunk.explicit() @ coef, chunk.predict(coef), rtol=1e-12)
 
 
 def test_moving_rows_loses_nothing_and_keeps_the_rank():

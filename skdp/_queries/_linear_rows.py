@@ -64,11 +64,12 @@ class LinearChunk:
             if not self.intercept:
                 return body
             column = np.full((body.shape[0], 1), float(self.intercept))
+            column *= 1.0 if self.lift is None else self.lift[:, None]
             return sparse.hstack([body, sparse.csr_array(column)], format="csr")
         rows = np.empty((self.X.shape[0], self.X.shape[1] + bool(self.intercept)))
         np.multiply(self.X, self.factor[:, None], out=rows[:, : self.X.shape[1]])
         if self.intercept:
-            rows[:, -1] = self.intercept
+            rows[:, -1] = self.intercept if self.lift is None else self.intercept * self.lift
         return rows
 
     def taken(self, index):

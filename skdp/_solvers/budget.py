@@ -12,8 +12,9 @@ from skdp.privacy._accounting import compose_epsilon
 _WIDTH = 1e-3
 # Kept below what was found to fit: the ledger composes mu in another rounding.
 _MARGIN = 1e-6
-# Beyond this many nats the composition is slow, and gains nothing over the plain sum.
-_SLOW = 2.0
+# Beyond this many nats the composition is slow, and gains nothing over the plain sum; beyond
+# this delta it takes seconds, and whoever asks for so little will not mind.
+_SLOW, _LOOSE = 2.0, 0.01
 
 
 @functools.lru_cache(maxsize=1024)
@@ -49,10 +50,10 @@ def mu_beside(epsilon, delta, priced=0.0, mu=0.0):
     if not priced:
         return gdp_mu(epsilon, delta)
     low, high = gdp_mu(epsilon - priced, delta), gdp_mu(epsilon, delta)
-    # epsilon - priced may have been rounded up
-    while priced + gdp_epsilon(low, delta) > epsilon:
+    # epsilon - priced may have been rounded up, and the ledger sums mu in another rounding
+    while priced + gdp_epsilon(low * (1 + _MARGIN / 2), delta) > epsilon:
         low *= 1 - _MARGIN
-    if epsilon > _SLOW:
+    if epsilon > _SLOW or delta > _LOOSE:
         return low
 
     def fits(value):

@@ -19,6 +19,7 @@ from skdp._sklearn import (
     blas_on_one_thread,
     effective_n_threads,
     fit_context,
+    refuse_sparse,
     validate_private_data,
 )
 from skdp._solvers import DEFAULT_INTERCEPT
@@ -90,6 +91,8 @@ class PrivateLinearClassifier(CallbackSupportMixin, LinearClassifierMixin, BaseE
         check_epsilon(self.epsilon)
         check_delta(self.delta)
         ball = L2Ball(check_radius(self.data_norm))
+        if self.preprocess is not None:
+            refuse_sparse(X, f"preprocess={self.preprocess!r}", "preprocess=None")
         sparse = "csr" if self.preprocess is None else False
         X, y = validate_private_data(self, X, y, accept_sparse=sparse)
         classes, codes, outside, assumptions = resolve_classes(y, self.classes)
@@ -180,6 +183,11 @@ class PrivateLinearClassifier(CallbackSupportMixin, LinearClassifierMixin, BaseE
 
     def _check_centring(self):
         """Raise a ValueError if a parameter makes no sense for centred rows."""
+        if self.delta == 0:
+            raise ValueError(
+                f"delta must be greater than 0 for preprocess={self.preprocess!r}, whose centre "
+                "has Gaussian noise; got 0. Set preprocess=None for pure privacy."
+            )
         if not self.fit_intercept:
             raise ValueError(
                 f"preprocess={self.preprocess!r} moves the rows, which an intercept makes good; "

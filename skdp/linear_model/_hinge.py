@@ -148,7 +148,8 @@ class DPHingeSVM(PrivateLinearClassifier):
     enough for that mechanism costs an error that grows with the square root of the
     number of rows ([1]_, Appendix A), where noisy subgradients pay nothing for the kink.
     A subgradient is a fixed function of coefficients and row: 0 at the kink, the first
-    class of a tie. Otherwise mechanisms and proofs are those of `DPLogisticRegression`.
+    class of a tie. Otherwise mechanisms and proofs are those of `DPLogisticRegression`;
+    `preprocess` follows [3]_.
 
     References
     ----------
@@ -156,6 +157,8 @@ class DPHingeSVM(PrivateLinearClassifier):
        efficient algorithms and tight error bounds", FOCS 2014.
     .. [2] K. Crammer and Y. Singer, "On the algorithmic implementation of multiclass
        kernel-based vector machines", JMLR, 2001.
+    .. [3] Z. Sun, A. T. Suresh and A. K. Menon, "The importance of feature preprocessing for
+       differentially private linear optimization", ICLR 2024.
 
     Examples
     --------

@@ -146,7 +146,10 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
     the minimiser of a sum with strength of convexity r moves by at most
     ``gradient sensitivity / r``. "exponential" [1]_: a draw with density
     ``exp(-loss / temperature)``, the temperature being the range of a row's loss over
-    the ball, over epsilon. Proofs, with what is wrong in print, are in the user guide.
+    the ball, over epsilon. Solver "sgd": a secret random batch a step; the noise is the least
+    that composed privacy loss distributions of a dominating pair allow [5]_. `preprocess`
+    follows [6]_, Algorithms 3 ("center") and 2 ("center-clip"). Proofs, with what is wrong
+    in print, are in the user guide.
 
     References
     ----------
@@ -158,6 +161,10 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
        privacy", ICML 2018, Theorem 8.
     .. [4] D. Kifer, A. Smith and A. Thakurta, "Private convex empirical risk
        minimization and high-dimensional regression", COLT 2012.
+    .. [5] Y. Zhu, J. Dong and Y.-X. Wang, "Optimal accounting of differential privacy via
+       characteristic function", AISTATS 2022.
+    .. [6] Z. Sun, A. T. Suresh and A. K. Menon, "The importance of feature preprocessing for
+       differentially private linear optimization", ICLR 2024.
 
     Examples
     --------

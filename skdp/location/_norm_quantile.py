@@ -14,6 +14,7 @@ from skdp._sklearn import (
     Interval,
     effective_n_threads,
     fit_context,
+    refuse_sparse,
     validate_private_data,
 )
 from skdp._solvers import plan_threshold
@@ -162,8 +163,9 @@ class DPNormQuantile(BaseEstimator):
         # the price and the plan, before any data
         price = ExponentialMechanism(self.epsilon).epsilon
         domain = L2Ball(check_radius(self.data_norm))
-        sparse = "csr" if self.center is None else False
-        X = validate_private_data(self, X, accept_sparse=sparse)
+        if self.center is not None:
+            refuse_sparse(X, "center", "center=None")
+        X = validate_private_data(self, X, accept_sparse="csr" if self.center is None else False)
         n_rows, n_features = X.shape
         center = check_center(self.center, n_features, domain.radius)
         plan = plan_threshold(

@@ -74,6 +74,8 @@ class BoundedScaler(RowwiseTransformer):
         lower, upper, low, high = self._constants(X.shape[1])
         if sparse.issparse(X):
             X = X.copy()
+            # clipping is no linear map: what is stored in parts is clipped as a whole
+            X.sum_duplicates()
             columns = (
                 X.tocoo().col
                 if X.format == "csr"

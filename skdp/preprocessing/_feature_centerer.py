@@ -15,10 +15,11 @@ from skdp._sklearn import (
     blas_on_one_thread,
     effective_n_threads,
     fit_context,
+    refuse_sparse,
     validate_private_data,
 )
 from skdp.preprocessing._centering_plan import plan_centering
-from skdp.preprocessing._shift_scale import ShiftAndScale, refuse_sparse
+from skdp.preprocessing._shift_scale import ShiftAndScale
 from skdp.privacy import Curator
 from skdp.privacy._accounting import check_delta, check_epsilon
 
@@ -173,7 +174,8 @@ class DPFeatureCenterer(ShiftAndScale):
         # the budget, before any data
         epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
         domain = L2Ball(check_radius(self.data_norm))
-        refuse_sparse(X, self.with_mean)
+        if self.with_mean:
+            refuse_sparse(X, "with_mean=True", "with_mean=False")
         X = validate_private_data(self, X, accept_sparse=False if self.with_mean else "csr")
         n_rows, n_features = X.shape
         plan = plan_centering(

@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._sklearn import validate_private_data
+from skdp._sklearn import refuse_sparse, validate_private_data
 
 
 class ShiftAndScale(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -74,7 +74,8 @@ class ShiftAndScale(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _checked(self, X):
         check_is_fitted(self)
-        refuse_sparse(X, self.with_mean)
+        if self.with_mean:
+            refuse_sparse(X, "with_mean=True", "with_mean=False")
         formats = False if self.with_mean else ["csr", "csc"]
         return validate_private_data(self, X, accept_sparse=formats, reset=False)
 
@@ -83,15 +84,6 @@ class ShiftAndScale(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags.input_tags.sparse = not self.with_mean
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def refuse_sparse(X, with_mean):
-    """Raise a TypeError for sparse rows that are to be shifted."""
-    if with_mean and sparse.issparse(X):
-        raise TypeError(
-            "sparse rows cannot be shifted, for they would become dense: set with_mean=False "
-            "to scale only, or pass a dense array."
-        )
 
 
 def _mapped(X, function, center):

@@ -13,11 +13,11 @@ from skdp._sklearn import (
     blas_on_one_thread,
     effective_n_threads,
     fit_context,
+    refuse_sparse,
     validate_private_data,
 )
 from skdp.preprocessing._columnwise import restored, standardised
 from skdp.preprocessing._private_moments import bounded_moments, unbounded_moments
-from skdp.preprocessing._shift_scale import refuse_sparse
 from skdp.privacy import Curator, gdp_mu
 
 
@@ -84,8 +84,8 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     of their squares in the box together by 1.133 sqrt(d) and 2 sqrt(d): the squares are
     free under replace-one. Timing and exceptions on malformed input are not covered.
 
-    Accuracy. The error grows with sqrt(d) / (n epsilon). Without bounds, n epsilon well above
-    100 sqrt(d) is needed to find the scales at all; below, features are left as they are,
+    Accuracy. The error grows with sqrt(d) / (n epsilon). Without bounds, n epsilon above
+    200 sqrt(d) is needed to find the scales at all; below, features are left as they are,
     or come out on a wrong scale. The moments are those of rows clipped to a range around
     the median, so that of heavy tails the outer part is missing. Give bounds where they
     are known.
@@ -161,8 +161,9 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         # the price, before any data
         mu = gdp_mu(self.epsilon, self.delta)
-        refuse_sparse(X, self.with_mean)
-        X = validate_private_data(self, X, accept_sparse="csr" if self._formats() else False)
+        if self.with_mean:
+            refuse_sparse(X, "with_mean=True", "with_mean=False")
+        X = validate_private_data(self, X, accept_sparse=False if self.with_mean else "csr")
         shape = X.shape
         n_rows, n_features = X.shape
         box = None
@@ -234,13 +235,12 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _constants(self):
         return self.mean_ if self.with_mean else 0.0, self.scale_ if self.with_std else 1.0
 
-    def _formats(self):
-        return False if self.with_mean else ["csr", "csc"]
-
     def _checked(self, X):
         check_is_fitted(self)
-        refuse_sparse(X, self.with_mean)
-        return validate_private_data(self, X, accept_sparse=self._formats(), reset=False)
+        if self.with_mean:
+            refuse_sparse(X, "with_mean=True", "with_mean=False")
+        formats = False if self.with_mean else ["csr", "csc"]
+        return validate_private_data(self, X, accept_sparse=formats, reset=False)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -76,6 +76,10 @@ class Release:
         norm of one contribution for Poisson batches (compose under the ledger's adjacency),
         the distance of two for fixed sizes.
         """
+        return self._event(1.0)
+
+    def _event(self, reach: float) -> Any:
+        """Return the event, full Gaussian releases in units of a part of their sensitivity."""
         import dp_accounting
 
         event: Any
@@ -83,7 +87,7 @@ class Release:
         if self.noise.mu:
             event = dp_accounting.GaussianDpEvent(1 / self.noise.mu)
             if sampling is None or sampling.reads_all:
-                pass
+                event = dp_accounting.GaussianDpEvent(reach / self.noise.mu)
             elif sampling.kind == "poisson":
                 event = dp_accounting.PoissonSampledDpEvent(sampling.rate, event)
             else:
@@ -253,10 +257,17 @@ class Ledger:
 
     @property
     def dp_event(self) -> Any:
-        """All releases as one ``dp_accounting.ComposedDpEvent``."""
+        """All releases as one ``dp_accounting.ComposedDpEvent``; see `Release.dp_event`.
+
+        With Poisson batches under replace-one all of it is to be composed as REPLACE_ONE: the
+        full Gaussian releases then stand in units of one contribution as well.
+        """
         import dp_accounting
 
-        return dp_accounting.ComposedDpEvent([release.dp_event for release in self.releases])
+        batches = [r.noise.sampling for r in self.releases if r.noise.by_chance]
+        coins = any(batch is not None and batch.kind == "poisson" for batch in batches)
+        reach = 2.0 if coins and self.adjacency == "replace-one" else 1.0
+        return dp_accounting.ComposedDpEvent([release._event(reach) for release in self.releases])
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame, one row per kind of release (needs pandas)."""

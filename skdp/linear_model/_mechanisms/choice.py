@@ -66,7 +66,8 @@ def choose(mechanism, solver, problem):
         pairs = "; ".join(f"{name}: {', '.join(known)}" for name, known in SOLVERS.items())
         raise ValueError(
             f"solver={solver!r} does not belong to mechanism={mechanism!r}. The pairs that work "
-            f"are {pairs}."
+            f"are {pairs}. batch_size asks for solver='sgd', and preprocess for "
+            "mechanism='gradient'."
         )
     if mechanism == "gradient" and problem.delta == 0:
         raise ValueError(
