@@ -5,7 +5,7 @@
 Sun, Suresh and Menon (2023): the error of DPSGD grows with the length of the rows, that of
 DPSGD-F with their diameter. Three measurements::
 
-    python benchmarks/feature_preprocessing_rates.py            # 15 minutes of one core
+    python benchmarks/feature_preprocessing_rates.py            # ten minutes of one core
     python benchmarks/feature_preprocessing_rates.py --quick    # a smoke run
 
 Counter-example (their Section 4): all rows are (mu, 1) or (mu, -1), the label is the sign,
@@ -35,6 +35,7 @@ from sklearn.pipeline import make_pipeline
 
 sys.path.insert(0, str(Path(__file__).parent))
 from _rates_fit import Effort, Rate, worst
+from _rates_picture import save_picture
 
 from skdp import DPHingeSVM
 from skdp.preprocessing import DPFeatureCenterer
@@ -69,6 +70,7 @@ def plain(epsilon, data_norm, **parameters):
 METHODS = {
     "DPSGD": plain,
     'preprocess="center"': lambda *a: plain(*a, preprocess="center"),
+    'preprocess="center-scale"': lambda *a: plain(*a, preprocess="center-scale"),
     'preprocess="center-clip"': lambda *a: plain(*a, preprocess="center-clip"),
     "DPFeatureCenterer, shifted-clipped": centred,
     "DPFeatureCenterer, coinpress": lambda *a: centred(*a, mechanism="coinpress"),
@@ -151,27 +153,33 @@ def rates(effort):
         for name, slope in expected.items():
             samples = [error(name, effort, **{keyword: value}) for value in values]
             x = [1 / v for v in values] if keyword == "epsilon" else values
-            yield Rate(name, variable, slope, x, samples)
+            yield Rate(name, variable, slope, x, samples, panel=f"excess loss against {variable}")
 
 
 def main():
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="few repeats, short sweeps")
+    parser.add_argument("--repeats", type=int, default=8)
+    parser.add_argument("--figure", type=Path, help="where to draw the rates, a .png file")
     parser.add_argument("--part", choices=("both", "counter-example", "rates"), default="both")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    effort = Effort(2, 2) if arguments.quick else Effort()
+    effort = Effort(2, 2) if arguments.quick else Effort(arguments.repeats)
     if arguments.part != "rates":
         counter_example(effort)
     if arguments.part != "counter-example":
         print("| method | variable | expected slope | fitted slope | errors |")
         print("| --- | --- | --- | --- | --- |")
         start = time.process_time()
+        found = []
         for rate in rates(effort):
+            found.append(rate)
             errors = ", ".join(f"{value:.3g}" for value in rate.mean)
             print(f"| {' | '.join(rate.cells()[:4])} | {errors} |", flush=True)
         print(f"\n{time.process_time() - start:.0f} s CPU")
+        if arguments.figure:
+            save_picture(found, arguments.figure)
     if arguments.quick:
         print("A smoke run: these are too few repeats to judge a slope by.")
 

@@ -81,7 +81,9 @@ def _tame_values(values, row_of, n_rows):
     np.maximum.at(largest, row_of, np.abs(values))
     # scaling in two steps: 1 / 1e308 would be denormal
     shrink = np.where(largest > _HUGE, _HUGE / np.maximum(largest, 1.0), 1.0)
-    values *= shrink[row_of]
+    # whether an entry underflows depends on the data: nobody is to be told
+    with np.errstate(under="ignore"):
+        values *= shrink[row_of]
     values[np.abs(values) < _TINY] = 0.0
     return values, broken
 

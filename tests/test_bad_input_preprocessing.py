@@ -72,7 +72,7 @@ BAD = {
 
 def fit(model, rows):
     given = (rows, np.arange(rows.shape[0]) % 2) if hasattr(model, "classes") else (rows,)
-    with warnings.catch_warnings(), np.errstate(all="raise", under="ignore"):
+    with warnings.catch_warnings(), np.errstate(all="raise"):
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", SeededNoiseWarning)
         return clone(model).fit(*given)
@@ -154,7 +154,7 @@ def test_degenerate_rows(name, rows):
     for key in ("center_", "threshold_", "mean_", "scale_", "location_", "coef_", "intercept_"):
         assert np.isfinite(getattr(fitted, key, 0.0)).all()
     if hasattr(fitted, "transform") and not broken:
-        with np.errstate(all="raise", under="ignore"):
+        with np.errstate(all="raise"):
             assert np.isfinite(fitted.transform(rows)).all()
     np.testing.assert_array_equal(rows, before)
 

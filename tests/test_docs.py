@@ -175,9 +175,11 @@ def test_the_table_of_claims_leaves_out_only_what_must_be():
     for estimator in (skdp.DPLogisticRegression, skdp.DPHingeSVM):
         for _, given in claims.configurations(estimator):
             if claims.fitted_ledger(estimator, given) is None:
-                assert (given["solver"] == "exact" and 4 * len(given["classes"]) > EXACT_LIMIT) or (
-                    given["solver"] in ("localized", "one-pass") and given["delta"] == 0
-                ) or (given["solver"] != "sgd" and "batch_size" in given)
+                assert (
+                    (given["solver"] == "exact" and 4 * len(given["classes"]) > EXACT_LIMIT)
+                    or (given["solver"] in ("localized", "one-pass") and given["delta"] == 0)
+                    or (given["solver"] != "sgd" and "batch_size" in given)
+                )
 
 
 def test_version_is_the_same_everywhere():

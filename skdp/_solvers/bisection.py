@@ -193,7 +193,8 @@ def bisect_quantile(sides, key, tau, *, n_rows, n_features, steps, scale):
 def _quantile(starts, logs, end, level=0.5):
     """Return the intervals with a quantile of the weights: index, share below, both ends."""
     every = np.arange(len(starts))
-    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+    with np.errstate(under="ignore"):
+        weights = np.exp(logs - logs.max(axis=1, keepdims=True))
     below = weights.cumsum(axis=1)
     wanted = level * below[:, -1]
     inside = np.argmax(below >= wanted[:, None], axis=1)

@@ -6,7 +6,7 @@ import functools
 import math
 
 from skdp.privacy import gdp_epsilon, gdp_mu
-from skdp.privacy._accounting import compose_epsilon
+from skdp.privacy._composition import compose_epsilon
 
 # Relative width of the last bracket of mu.
 _WIDTH = 1e-3

@@ -5,8 +5,6 @@
 import numpy as np
 from scipy import sparse
 
-from skdp.preprocessing._shift_scale import in_type
-
 
 def standardised(X, shift, scale):
     """Return ``(X - shift) / scale`` in the format and type of X, clipped to its range.
@@ -32,11 +30,21 @@ def restored(X, shift, scale):
 
 def _columnwise(X, shift, scale, function):
     if not sparse.issparse(X):
-        return in_type(lambda values, _: function(values, shift, scale), X, shift)
+        return _in_type(function, X, shift, scale)
     columns = X.indices
     if X.format == "csc":
         columns = np.repeat(np.arange(X.shape[1]), np.diff(X.indptr))
-    factors = np.broadcast_to(scale, X.shape[1])[columns]
     mapped = X.copy()
-    mapped.data = in_type(lambda values, _: function(values, 0.0, factors), X.data, 0.0)
+    # no shift: zero stays zero
+    factors = np.broadcast_to(scale, X.shape[1])[columns]
+    mapped.data = _in_type(function, X.data, 0.0, factors)
     return mapped
+
+
+def _in_type(function, values, shift, scale):
+    """Return values mapped in float64, and finite, in their own type."""
+    # an infinity would make the next estimator raise, and say so about a row
+    with np.errstate(over="ignore", under="ignore"):
+        mapped = function(values.astype(np.float64, copy=False), shift, scale)
+        largest = np.finfo(values.dtype).max
+        return np.clip(mapped, -largest, largest).astype(values.dtype, copy=False)

@@ -45,7 +45,8 @@ def bounded_moments(curator, box, mu, n_rows):
         In the units of the data.
     """
     mean, variance, _ = _moments_in(curator, box, mu, n_rows)
-    return box.center + box.half_width * mean, box.half_width * np.sqrt(variance)
+    with np.errstate(under="ignore"):
+        return box.center + box.half_width * mean, box.half_width * np.sqrt(variance)
 
 
 def _moments_in(curator, box, mu, n_rows):

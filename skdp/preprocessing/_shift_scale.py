@@ -3,11 +3,11 @@
 """Shift and scale rows by released constants, and map coefficients back."""
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._sklearn import refuse_sparse, validate_private_data
+from skdp.preprocessing._columnwise import restored, standardised
 
 
 class ShiftAndScale(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -31,8 +31,7 @@ class ShiftAndScale(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             In the floating-point type of X. Rows beyond the radius are longer than 1. What
             would overflow is the largest number of that type.
         """
-        X = self._checked(X)
-        return _mapped(X, lambda values, center: (values - center) / self.threshold_, self.center_)
+        return standardised(self._checked(X), self.center_, self.threshold_)
 
     def inverse_transform(self, X):
         """Undo `transform`.
@@ -47,8 +46,7 @@ class ShiftAndScale(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X_original : {ndarray, sparse matrix} of shape (n_samples, n_features)
             In the floating-point type of X.
         """
-        X = self._checked(X)
-        return _mapped(X, lambda values, center: values * self.threshold_ + center, self.center_)
+        return restored(self._checked(X), self.center_, self.threshold_)
 
     def original_coef(self, coef, intercept=0.0):
         """Return coefficients for original rows, from those for transformed rows.
@@ -84,21 +82,3 @@ class ShiftAndScale(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags.input_tags.sparse = not self.with_mean
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _mapped(X, function, center):
-    """Return rows mapped in float64, and finite, in the type of X."""
-    if sparse.issparse(X):
-        # no shift: zero stays zero
-        mapped = X.copy()
-        mapped.data = in_type(function, X.data, 0.0)
-        return mapped
-    return in_type(function, X, center)
-
-
-def in_type(function, values, center):
-    # an infinity would make the next estimator raise, and say so about a row
-    with np.errstate(over="ignore", under="ignore"):
-        mapped = function(values.astype(np.float64, copy=False), center)
-        largest = np.finfo(values.dtype).max
-        return np.clip(mapped, -largest, largest).astype(values.dtype, copy=False)

@@ -5,7 +5,7 @@
 Read in this order: `_curator` (the only exit for private numbers), `_mechanisms`,
 `_pure_mechanisms` and `_objective` (how much noise), `_samplers`, `_k_norm`, `_choice`,
 `_variates` and `_bits` (how it is made), `_sampling`, `_subsets` and `_sampled_gaussian`
-(random batches), `_accounting` and `_ledger` (what it costs).
+(random batches), `_accounting`, `_composition` and `_ledger` (what it costs).
 The queries whose sensitivities are claimed stand in
 ``skdp/_queries``.
 """

@@ -11,13 +11,8 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from skdp.privacy._accounting import (
-    SampledCost,
-    check_delta,
-    compose_epsilon,
-    gdp_delta,
-    total_mu,
-)
+from skdp.privacy._accounting import check_delta, gdp_delta
+from skdp.privacy._composition import SampledCost, compose_epsilon, total_mu
 from skdp.privacy._mechanisms import Noise
 
 ADJACENCIES = ("replace-one", "zero-out")

@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-from skdp.privacy._accounting import SampledCost, compose_epsilon, gdp_mu
+from skdp.privacy._accounting import gdp_mu
+from skdp.privacy._composition import SampledCost, compose_epsilon
 from skdp.privacy._mechanisms import GaussianMechanism, Noise, Sensitivity
 from skdp.privacy._sampling import Sampling
 

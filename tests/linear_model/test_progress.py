@@ -124,7 +124,6 @@ def test_silence_is_the_default(capsys):
 @pytest.mark.filterwarnings("ignore:The estimator NormClipper does not support callbacks")
 @pytest.mark.parametrize("nested", [False, True])
 def test_a_progress_bar(nested, capsys):
-    pytest.importorskip("rich")
     from sklearn.callback import ProgressBar
 
     model = clone(MODELS["sgd"])

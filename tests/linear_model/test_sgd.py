@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 
 from skdp import DPHingeSVM, DPLogisticRegression
-from skdp.privacy import _accounting, _sampled_gaussian
+from skdp.privacy import _composition, _sampled_gaussian
 from tests import _audit
 from tests._neighbours import as_layout
 
@@ -137,7 +137,7 @@ def test_extreme_features(scale):
 def test_a_repeated_fit_makes_no_second_calibration(monkeypatch):
     model = sgd(epsilon=3.21, max_iter=17)
     first = clone(model).fit(*rows())
-    misses = _accounting._sampled_epsilon.cache_info().misses
+    misses = _composition._sampled_epsilon.cache_info().misses
 
     def refused(*args):
         raise AssertionError("calibrated again")
@@ -145,7 +145,7 @@ def test_a_repeated_fit_makes_no_second_calibration(monkeypatch):
     monkeypatch.setattr(_sampled_gaussian, "compose_epsilon", refused)
     again = clone(model).fit(*rows(seed=1))
     assert again.ledger_ == first.ledger_
-    assert _accounting._sampled_epsilon.cache_info().misses == misses
+    assert _composition._sampled_epsilon.cache_info().misses == misses
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])

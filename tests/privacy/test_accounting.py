@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skdp.privacy import _accounting, gdp_delta, gdp_epsilon, gdp_mu
-from skdp.privacy._accounting import check_delta, check_epsilon, compose_epsilon, total_mu
+from skdp.privacy._accounting import check_delta, check_epsilon
+from skdp.privacy._composition import compose_epsilon, total_mu
 
 mp = mpmath.mp.clone()
 mp.dps = 60

@@ -17,7 +17,7 @@ from skdp.privacy import (
     gdp_mu,
     sampled_mu,
 )
-from skdp.privacy._accounting import SampledCost, compose_epsilon
+from skdp.privacy._composition import SampledCost, compose_epsilon
 
 EPSILON, DELTA = 1.0, 1e-5
 KINDS = ("poisson", "without-replacement", "with-replacement")

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""The worst pairs of Poisson batches, against all other contributions (Propositions 26, 27)."""
+"""The worst pairs of Poisson batches, against all other contributions (Propositions 30, 31)."""
 
 import math
 
@@ -23,7 +23,7 @@ def plane_profile(first, second, order, q, half=9.0, n=721):
 @pytest.mark.parametrize("q", [0.02, 0.3, 0.8])
 @pytest.mark.parametrize("mu", [0.5, 2.0])
 def test_no_two_contributions_are_worse_than_opposite_ones(q, mu):
-    # Proposition 27: any two shifts span a plane; the worst are of full length and opposite
+    # Proposition 31: any two shifts span a plane; the worst are of full length and opposite
     rng = np.random.default_rng(0)
     orders = np.concatenate([1 + q * np.expm1(np.array([0.0, 0.05, 0.5, 2.0])), [0.7, 0.3]])
     top, bottom = np.array([mu, 0.0]), np.array([-mu, 0.0])
@@ -35,7 +35,7 @@ def test_no_two_contributions_are_worse_than_opposite_ones(q, mu):
             shifts = rng.normal(size=(2, 2))
             shifts *= mu * rng.choice([1.0, 0.4], (2, 1)) / np.linalg.norm(shifts, axis=1)[:, None]
             assert plane_profile(*shifts, order, q) <= worst * (1 + 1e-6) + 1e-9
-        # Proposition 26: one shift, in both directions
+        # Proposition 30: one shift, in both directions
         null = np.zeros(2)
         for u in (0.3 * top, 0.9 * bottom):
             assert plane_profile(u, null, order, q) <= plane_profile(top, null, order, q) + 1e-9

@@ -1,0 +1,148 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Composition: the epsilon of many releases together, rounded up.
+
+Gaussian releases compose in closed form. Everything else is composed by privacy loss
+distributions of dp_accounting, on a grid of losses that only ever rounds up.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache, reduce
+from typing import Any
+
+import numpy as np
+
+from skdp.privacy._accounting import gdp_epsilon
+
+
+@dataclass(frozen=True)
+class SampledCost:
+    """Releases on random batches, as the accountant sees them.
+
+    Parameters
+    ----------
+    sampling, mu, adjacency : Sampling, float, {"replace-one", "zero-out"}
+        How batches are drawn, sensitivity over noise, and what is promised.
+    count : int
+        Number of releases.
+    """
+
+    sampling: Any
+    mu: float
+    adjacency: str
+    count: int
+
+
+def compose_epsilon(
+    mu: float,
+    priced: Sequence[tuple[float, float, int]],
+    delta: float,
+    sampled: Sequence[SampledCost] = (),
+) -> float:
+    """Return the epsilon, at `delta`, of adaptively composed releases, rounded up.
+
+    `mu` stands for all Gaussian releases (0 for none), `priced` for triples (epsilon,
+    delta, count), `sampled` for releases on random batches. Gaussian releases alone compose
+    exactly; priced releases alone are summed. Everything else is composed by
+    dp_accounting's privacy loss distributions, each priced release standing for its worst
+    case (randomised response, broken with probability delta); the better of that and of
+    the plain sum is returned.
+    """
+    if sampled:
+        if delta == 0:
+            return math.inf
+        # close parameters share one computation; up means more privacy loss
+        costs = tuple(replace(c, mu=_round_up(c.mu)) for c in sampled)
+        return _sampled_epsilon(mu, tuple(priced), delta, costs)
+    total = _sum_up((epsilon, count) for epsilon, _, count in priced)
+    broken = _sum_up((part, count) for _, part, count in priced)
+    # an ulp less, in case the difference was rounded up
+    left = delta - broken if broken == 0 else (delta - broken) * (1 - 1e-15)
+    if left < 0:
+        return math.inf
+    plain = total + gdp_epsilon(mu, left)
+    alone = sum(count for _, _, count in priced) == 1
+    # next to one priced release, a little Gaussian noise leaves nothing to be gained
+    if mu == 0 or not priced or delta == 0 or (alone and plain < 1.02 * total):
+        return plain
+    return min(plain, _pld_epsilon(mu, tuple(priced), delta))
+
+
+def _sum_up(terms: Iterable[tuple[float, int]]) -> float:
+    exact = sum((Fraction(value) * count for value, count in terms), Fraction(0))
+    total = float(exact)
+    return math.nextafter(total, math.inf) if total < exact else total
+
+
+def total_mu(mus: Sequence[tuple[float, int]]) -> float:
+    """Return sqrt(sum of count * mu^2) for pairs (mu, count), rounded up."""
+    if len(mus) == 1 and mus[0][1] == 1:
+        return mus[0][0]
+    return math.hypot(*(mu * math.sqrt(count) for mu, count in mus)) * (1 + 1e-15)
+
+
+def _round_up(mu: float) -> float:
+    mantissa, exponent = math.frexp(mu)
+    return math.ldexp(math.ceil(mantissa * 2**30) / 2**30, exponent)
+
+
+@lru_cache(maxsize=4096)
+def _sampled_epsilon(
+    mu: float,
+    priced: tuple[tuple[float, float, int], ...],
+    delta: float,
+    sampled: tuple[SampledCost, ...],
+) -> float:
+    steps = sum(cost.count for cost in sampled)
+    # every loss is rounded up to the grid: by half a step each, for the sum by
+    # interval * sqrt(steps) at the scale of its spread. A tenth of epsilon is fine enough
+    # (tested by halving), and any grid gives a bound
+    likely = [c.sampling.rate * math.sqrt(c.count * math.expm1(min(c.mu**2, 30))) for c in sampled]
+    spread = gdp_epsilon(min(math.hypot(mu, *likely), 30.0), delta)
+    spread = max(spread, *(epsilon for epsilon, _, _ in priced), 1e-4)
+    finest = min([0.03 * spread / math.sqrt(steps), *(e / 64 for e, _, _ in priced)])
+    interval = 2.0 ** math.floor(math.log2(finest))
+    interval = min(max(interval, 2.0**-24), 2.0**-8)
+    # tails over- and underflow on the way
+    with np.errstate(all="ignore"):
+        total = _common_loss(mu, priced, interval)
+        for cost in sampled:
+            one = cost.sampling.loss(cost.mu, cost.adjacency, interval)
+            one = one.self_compose(cost.count) if cost.count > 1 else one
+            total = one if total is None else total.compose(one)
+        return float(total.get_epsilon_for_delta(delta)) * (1 + 1e-12)
+
+
+@lru_cache(maxsize=1024)
+def _pld_epsilon(mu: float, priced: tuple[tuple[float, float, int], ...], delta: float) -> float:
+    # the grid of losses is rounded up, so it must be fine against the smallest loss
+    # composed, and the whole range must stay small enough for memory
+    finest = min([mu, *(epsilon for epsilon, _, _ in priced)]) / 100
+    largest = math.fsum(epsilon * count for epsilon, _, count in priced) + gdp_epsilon(mu, 1e-12)
+    if largest > 500:
+        return math.inf
+    interval = max(min(1e-4, finest), largest / 5e5)
+    return float(_common_loss(mu, priced, interval).get_epsilon_for_delta(delta))
+
+
+def _common_loss(mu: float, priced: Sequence[tuple[float, float, int]], interval: float) -> Any:
+    """Return the privacy loss distribution of what reads all rows; None for nothing."""
+    from dp_accounting.pld import common, privacy_loss_distribution
+
+    parts = []
+    if mu:
+        parts = [
+            privacy_loss_distribution.from_gaussian_mechanism(
+                1 / mu, value_discretization_interval=interval
+            )
+        ]
+    for epsilon, broken, count in priced:
+        one = privacy_loss_distribution.from_privacy_parameters(
+            common.DifferentialPrivacyParameters(epsilon, broken),
+            value_discretization_interval=interval,
+        )
+        parts.append(one.self_compose(count) if count > 1 else one)
+    return reduce(lambda a, b: a.compose(b), parts) if parts else None
