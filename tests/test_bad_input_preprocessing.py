@@ -117,6 +117,7 @@ def test_a_parameter_out_of_range_is_named_and_nothing_is_fitted(name, parameter
         ({"preprocess_share": 0}, "preprocess_share.* Got 0"),
         ({"preprocess_share": 0.5}, "preprocess_share.* Got 0.5"),
         ({"preprocess_share": NAN}, "preprocess_share.* Got nan"),
+        ({"preprocess": "center", "preprocess_share": 1e-30}, "preprocess_share=1e-30 of"),
         ({"delta": 1e-300, "batch_size": 5}, "delta=1e-300 is too small"),
     ],
 )
@@ -125,6 +126,20 @@ def test_parameters_that_make_no_sense_together(given, message):
     with pytest.raises(ValueError, match=message):
         fit(model, X)
     assert not hasattr(model, "ledger_")
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [("preprocess", bad) for bad in ("shift", True, 1)]
+    + [("preprocess_share", bad) for bad in (0, 0.5, -1, NAN, "0.1", None, True)],
+)
+def test_skipped_validation_does_not_change_what_is_meant(parameter, value):
+    model = DPLogisticRegression(preprocess="center-scale", **PUBLIC)
+    with (
+        sklearn.config_context(skip_parameter_validation=True),
+        pytest.raises(ValueError, match=f"{parameter} must be"),
+    ):
+        fit(model.set_params(**{parameter: value}), X)
 
 
 BROKEN = np.where(X > 1.5, NAN, np.where(X < -1.5, INF, X))
@@ -171,6 +186,13 @@ def test_legal_budgets_are_served_within_the_budget(name, epsilon, delta):
     fitted = fit(model, X)
     assert fitted.privacy_spent_[0] <= epsilon
     assert fitted.privacy_spent_[1] <= getattr(fitted, "delta", 0.0)
+
+
+@pytest.mark.parametrize("given", [{"threshold_share": 5e-324}, {"epsilon": 5e-324}])
+def test_a_share_that_is_rounded_to_nothing_buys_no_radius(given):
+    fitted = fit(clone(MODELS["centerer"]).set_params(**{"epsilon": 0.4, **given}), X)
+    assert [r.noise.law for r in fitted.ledger_.releases] == ["gaussian"]
+    assert fitted.privacy_spent_[0] <= fitted.epsilon
 
 
 def test_a_share_of_nearly_all_leaves_a_centre_that_can_be_paid():

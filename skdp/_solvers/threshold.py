@@ -92,7 +92,7 @@ def plan_threshold(
     Parameters
     ----------
     epsilon : float
-        Price of the draw, purely epsilon-DP.
+        Price of the draw, purely epsilon-DP; at 0 none is made.
     n_rows : int
         Number of rows; public.
     centered : bool
@@ -129,7 +129,8 @@ def plan_threshold(
     check_threshold(tail, resolution, failure)
     largest = 2.0 if centered else 1.0
     points = 1 + math.ceil(math.log(largest / resolution) / math.log(ratio))
-    error = (_PAID_SPREAD / epsilon) * math.log(points / failure)
+    # a share of a tiny budget may have been rounded to nothing
+    error = (_PAID_SPREAD / epsilon) * math.log(points / failure) if epsilon else math.inf
     slack = math.floor(error) if error < 2.0**62 else 2**62
     tail = slack + 1 if tail is None else int(tail)
     released = n_rows > tail

@@ -12,10 +12,14 @@ docs/user_guide/proofs_sampling.rst.
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 from skdp._queries import centred_rows
 from skdp._solvers import mu_beside, plan_mean, plan_threshold
+
+#: no centre is bought for less
+SMALLEST_MU = 1e-10
 
 PREPROCESS = ("center", "center-scale", "center-clip")
 
@@ -91,14 +95,38 @@ def plan_centring(preprocess, share, *, n_rows, n_features, epsilon, delta, adja
     -------
     plan : Centring
         The plan.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or the budget is too small.
     """
+    if not (isinstance(preprocess, str) and preprocess in PREPROCESS):
+        raise ValueError(f"preprocess must be None or one of {PREPROCESS}; got {preprocess!r}.")
+    number = isinstance(share, Real) and not isinstance(share, bool)
+    if not (number and 0 < share < 0.5):
+        raise ValueError(
+            f"preprocess_share must be a number between 0 and 0.5, neither of them; got {share!r}."
+        )
     threshold, priced, shorten = None, 0.0, preprocess == "center-clip"
     if preprocess != "center":
-        threshold = plan_threshold(2 * share * epsilon, n_rows=n_rows, centered=True)
+        # rows that are not shortened may be as long as one over the radius
+        threshold = plan_threshold(
+            2 * share * epsilon,
+            n_rows=n_rows,
+            centered=True,
+            resolution=1e-9 if shorten else 1e-7,
+        )
         priced = threshold.epsilon if threshold.released else 0.0
     if shorten:
         intercept = 1.0
     mu = math.sqrt(share) * mu_beside(epsilon, delta, priced)
+    if mu < SMALLEST_MU:
+        raise ValueError(
+            f"preprocess_share={share!r} of epsilon={epsilon!r}, delta={delta!r} is too small to "
+            f"be spent: the noise of the centre would exceed {1 / SMALLEST_MU:.0e} times the "
+            "influence of a row. Raise the share or the budget."
+        )
     mean = plan_mean(
         "gaussian" if preprocess == "center" else "shifted-clipped",
         n_rows=n_rows,

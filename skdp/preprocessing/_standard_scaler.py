@@ -182,7 +182,8 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self._release(curator, box, mu, shape)
         self.n_samples_seen_ = n_rows
         self.ledger_ = curator.ledger
-        self.privacy_spent_ = (curator.ledger.epsilon(self.delta), self.delta)
+        delta = self.delta if curator.ledger.releases else 0.0
+        self.privacy_spent_ = (curator.ledger.epsilon(delta), delta)
         return self
 
     def _release(self, curator, box, mu, shape):

@@ -150,13 +150,19 @@ def gdp_mu(epsilon: float, delta: float) -> float:
             "delta must be greater than 0 for Gaussian noise, which is never purely epsilon-DP; "
             "got 0. Choose a delta well below 1/n_samples, or a mechanism with pure DP."
         )
+    # floats give out beyond, and nobody could tell the difference
+    epsilon = min(epsilon, 1e9)
     if gdp_delta(_SMALLEST_MU, epsilon) > delta:
         raise ValueError(
             f"the budget epsilon={epsilon!r}, delta={delta!r} is too small to be spent: the "
             "noise would exceed 1e10 times the influence of a row. Raise epsilon or delta."
         )
     too_large = _first(lambda m: gdp_delta(m, epsilon) > delta, _SMALLEST_MU)
-    return too_large * (1 - _MARGIN)
+    mu = too_large * (1 - _MARGIN)
+    # where the margins of the formula itself are wider
+    while gdp_delta(mu, epsilon) > delta:
+        mu *= 1 - _MARGIN
+    return mu
 
 
 def _first(holds: Callable[[float], bool], start: float) -> float:
