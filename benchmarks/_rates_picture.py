@@ -28,10 +28,12 @@ def save_picture(rates, path):
     for rate in rates:
         panels.setdefault(rate.panel or (rate.name, rate.variable), []).append(rate)
     plt.rcParams.update({"font.size": 8, "axes.spines.top": False, "axes.spines.right": False})
-    n_lines = math.ceil(len(panels) / _COLUMNS)
+    n_columns = min(_COLUMNS, len(panels))
+    n_lines = math.ceil(len(panels) / n_columns)
     figure, axes = plt.subplots(
-        n_lines, _COLUMNS, figsize=(10.0, 2.3 * n_lines), layout="constrained"
-    )
+        n_lines, n_columns, figsize=(2.5 * n_columns, 2.3 * n_lines), layout="constrained",
+        squeeze=False,
+    )  # fmt: skip
     for axis, members in zip(axes.flat, panels.values(), strict=False):
         _draw(axis, members)
     for axis in axes.flat[len(panels) :]:

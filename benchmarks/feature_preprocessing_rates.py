@@ -5,7 +5,7 @@
 Sun, Suresh and Menon (2023): the error of DPSGD grows with the length of the rows, that of
 DPSGD-F with their diameter. Three measurements::
 
-    python benchmarks/feature_preprocessing_rates.py            # ten minutes of one core
+    python benchmarks/feature_preprocessing_rates.py            # five minutes of one core
     python benchmarks/feature_preprocessing_rates.py --quick    # a smoke run
 
 Counter-example (their Section 4): all rows are (mu, 1) or (mu, -1), the label is the sign,
@@ -14,7 +14,7 @@ descent learns nothing, however it is tuned.
 
 Error against the offset, the rows and the budget: excess of the mean hinge loss over its
 minimum, on the worst of three data sets, which differ in how strong the signal is. Rows
-are (s e_j, R) with random signs s and coordinates j, labels s with probability 1/2 + a, else -s.
+are (s e_j, R) with balanced signs s and coordinates j, labels s with probability 1/2 + a, else -s.
 The minimum is 1 - 2a, at coefficients 1 and intercept 0: beside a coefficient w the loss of
 a coordinate's rows is (1/2 + a) max(0, 1 - w) + (1/2 - a) max(0, 1 + w). A signal just as
 strong as the noise is the worst: then the error is that of theory, p R / (n G) for DPSGD, and
@@ -103,12 +103,11 @@ def counter_example(effort, n_rows=2000, epsilon=1.0):
 
 def instance(n_rows, offset, strength):
     """Return rows and labels whose signal has a given strength, the same every time."""
-    rng = np.random.default_rng(0)
-    place = np.arange(n_rows) % N_FEATURES
-    sign = rng.choice([-1, 1], n_rows)
-    # exactly the share of labels that is wanted, in every coordinate
-    of_place = np.arange(n_rows) // N_FEATURES
-    wrong = of_place < round((0.5 - strength) * (n_rows // N_FEATURES))
+    place, of_place = np.arange(n_rows) % N_FEATURES, np.arange(n_rows) // N_FEATURES
+    sign = np.where(of_place % 2, 1, -1)
+    # in every coordinate exactly the share of labels that is wanted, for each sign the same:
+    # else an intercept would lower the minimum
+    wrong = of_place < 2 * round((0.5 - strength) * (n_rows // N_FEATURES) / 2)
     X = np.zeros((n_rows, N_FEATURES + 1))
     X[np.arange(n_rows), place], X[:, -1] = sign, offset
     return X, np.where(wrong, -sign, sign)
@@ -151,7 +150,8 @@ def rates(effort):
     }
     for variable, (keyword, values, expected) in sweeps.items():
         for name, slope in expected.items():
-            samples = [error(name, effort, **{keyword: value}) for value in values]
+            rest = {"epsilon": 2.0} if keyword == "n_rows" else {}  # else too many steps
+            samples = [error(name, effort, **{keyword: value}, **rest) for value in values]
             x = [1 / v for v in values] if keyword == "epsilon" else values
             yield Rate(name, variable, slope, x, samples, panel=f"excess loss against {variable}")
 

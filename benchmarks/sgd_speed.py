@@ -143,7 +143,7 @@ def report(files):
             table.append((
                 data, cell["method"], cell["dtype"],
                 f"{cell['epoch']:.3g} s" + (" *" if cell.get("extrapolated") else ""),
-                f"{cell['epoch'] / ours[0]:.2g}" if ours else "",
+                f"{cell['epoch'] / ours[0]:.3g}" if ours else "",
                 f"{cell['read'] / cell['epoch']:.2g}",
                 f"{cell['accuracy']:.4f}" if cell.get("accuracy") is not None else "",
             ))  # fmt: skip
