@@ -62,7 +62,7 @@ def plan_sgd(
     Parameters
     ----------
     problem : dict
-        What `plan_gradient` takes, but for `mu`.
+        The arguments of `plan_gradient`; `mu` is what full batches would have.
     budget : tuple (epsilon, delta, mu, priced)
         Of everything, and what else is released: a Gaussian-DP parameter, and a tuple of
         (epsilon, delta, count).
