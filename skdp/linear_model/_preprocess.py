@@ -52,11 +52,6 @@ class Centring:
         """Number of releases."""
         return self.mean.n_releases + (self.threshold is not None and self.threshold.released)
 
-    @property
-    def row_norm(self):
-        """Bound on the norm of a moved row, or a typical norm where lengths are kept."""
-        return math.hypot(1.0, self.intercept)
-
     def run(self, curator):
         """Release centre and radius, and move the curator's rows.
 

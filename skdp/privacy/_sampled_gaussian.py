@@ -96,7 +96,7 @@ def sampled_mu(
 
     # secant steps on logarithms, inside a bracket, from a guess
     low, high, before = 0.0, math.inf, None
-    value = _limit_guess(epsilon, delta, sampling, n_releases, adjacency)
+    value = _limit_guess(total, sampling, n_releases, adjacency)
     while high > low * (1 + _CLOSE):
         gap = excess(value)
         low, high = (max(low, value), high) if gap <= 0 else (low, min(high, value))
@@ -122,11 +122,8 @@ def _coarse(mu: float) -> float:
     return math.ldexp(math.floor(mantissa * 2**30) / 2**30, exponent) * (1 - 1e-12)
 
 
-def _limit_guess(
-    epsilon: float, delta: float, sampling: Sampling, n_releases: int, adjacency: str
-) -> float:
+def _limit_guess(total: float, sampling: Sampling, n_releases: int, adjacency: str) -> float:
     """Return a first guess, from the central limit of the composition (Dong et al. 2022)."""
-    total = gdp_mu(epsilon, delta)
     if adjacency == "replace-one" and sampling.kind == "poisson":
         total /= 2
     ratio = total / max(sampling.rate, 1e-300) / math.sqrt(n_releases)
