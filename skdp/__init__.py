@@ -3,8 +3,20 @@
 """Differentially private estimators with the interface of scikit-learn."""
 
 from skdp.linear_model import DPHingeSVM, DPLogisticRegression
-from skdp.location import DPMean, DPMedian, DPNormQuantile, DPQuantile
-from skdp.preprocessing import BoundedScaler, DPFeatureCenterer, DPStandardScaler, NormClipper
+from skdp.location import (
+    DPMean,
+    DPMedian,
+    DPNormQuantile,
+    DPQuantile,
+    DPSparseMeanEstimator,
+)
+from skdp.preprocessing import (
+    BoundedScaler,
+    DPFeatureCenterer,
+    DPFrequentFeatures,
+    DPStandardScaler,
+    NormClipper,
+)
 from skdp.privacy import Ledger, privacy_spent
 
 __version__ = "0.1.0"
@@ -12,12 +24,14 @@ __version__ = "0.1.0"
 __all__ = [
     "BoundedScaler",
     "DPFeatureCenterer",
+    "DPFrequentFeatures",
     "DPHingeSVM",
     "DPLogisticRegression",
     "DPMean",
     "DPMedian",
     "DPNormQuantile",
     "DPQuantile",
+    "DPSparseMeanEstimator",
     "DPStandardScaler",
     "Ledger",
     "NormClipper",

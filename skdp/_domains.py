@@ -53,10 +53,11 @@ def row_norms(X):
     # squares of single precision overflow from 2e19 on
     X = X.astype(np.float64, copy=False)
     if sparse.issparse(X):
-        squares = sparse.csr_array((X.data * X.data, X.indices, X.indptr), shape=X.shape)
-        return np.sqrt(squares @ np.ones(X.shape[1]))
+        # as if all stood in one column: no vector as long as a row is made
+        parts = (X.data * X.data, np.zeros_like(X.indices), X.indptr)
+        return np.sqrt(sparse.csr_array(parts, shape=(X.shape[0], 1)) @ np.ones(1))
     # one layout: a norm must not depend on how the rows around it are stored
-    X = np.ascontiguousarray(X)
+    X = np.require(X, requirements=["C", "ALIGNED"])
     return np.sqrt(np.einsum("ij,ij->i", X, X))
 
 
@@ -88,6 +89,21 @@ def _tame_values(values, row_of, n_rows):
     return values, broken
 
 
+def without_duplicates(X):
+    """Return a CSR matrix whose rows store every column once, in order; X itself if so.
+
+    What is stored in parts is added up in an order that depends on the row alone. scipy sorts
+    all rows or none, by a sort that is not stable: parts of a sorted row would be added up in
+    another order because some other row is not sorted, and floats that cancel would not.
+    """
+    if X.has_canonical_format:
+        return X
+    X = X.copy()
+    X.has_sorted_indices = False
+    X.sum_duplicates()
+    return X
+
+
 def tame(X):
     """Return rows without floats that break arithmetic, and flags of the non-finite ones.
 
@@ -111,9 +127,7 @@ def tame(X):
         row_of = np.repeat(np.arange(n_rows), X.shape[1])
         values, broken = _tame_values(X.astype(np.float64, order="C").ravel(), row_of, n_rows)
         return values.reshape(X.shape), broken
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
+    X = without_duplicates(X)
     if not _is_awkward(X.data):
         return X, np.zeros(n_rows, dtype=bool)
     row_of = np.repeat(np.arange(n_rows), np.diff(X.indptr))

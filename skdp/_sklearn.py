@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import _fit_context as fit_context
 from sklearn.callback import CallbackSupportMixin
-from sklearn.linear_model._base import LinearClassifierMixin
+from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.parallel import _get_threadpool_controller
@@ -25,6 +25,7 @@ __all__ = [
     "LinearClassifierMixin",
     "SCALE_OR_NONE",
     "SHARED_CONSTRAINTS",
+    "SparseCoefMixin",
     "StrOptions",
     "blas_on_one_thread",
     "effective_n_threads",
@@ -86,6 +87,7 @@ def validate_private_data(estimator, X, y="no_validation", **options):
         of an array of another dimension, name only the kind of problem here.
     """
     _refuse_other_types(X)
+    X = _in_rows(X)
     try:
         # a warning that depends on the values would be an output: scikit-learn looks for
         # NaN in a sum, which entries of 1e308 overflow
@@ -98,6 +100,19 @@ def validate_private_data(estimator, X, y="no_validation", **options):
         if problem is None:
             raise
     raise ValueError(problem)
+
+
+def _in_rows(X):
+    """Return COO matrices in CSR, entries in the order in which they are stored; others as is.
+
+    scipy would add up what is stored in parts, in an order that depends on other rows.
+    """
+    if not (sparse.issparse(X) and X.format == "coo" and X.ndim == 2):
+        return X
+    X = type(X)((X.data, X.coords), shape=X.shape)
+    # nothing is added up then
+    X.has_canonical_format = True
+    return X.tocsr()
 
 
 def _without_values(message):

@@ -70,7 +70,9 @@ def test_delta_zero_is_pure_or_refused_by_name(name, mechanism, solver):
         with pytest.raises(ValueError, match="delta must be greater than 0"):
             model.fit(X, y)
     else:
-        assert model.fit(X, y).privacy_spent_ == (0.5, 0.0)
+        # steps that share the budget may leave an ulp
+        assert model.fit(X, y).privacy_spent_ == (pytest.approx(0.5, rel=1e-14), 0.0)
+        assert model.privacy_spent_[0] <= 0.5
 
 
 def assert_sound(model, data, labels):
@@ -184,7 +186,10 @@ def test_penalties_of_any_strength_work_or_are_named(mechanism, solver, C, local
             make("hinge", mechanism, solver, localize=True).fit(X, y)
         return
     model = make("hinge", mechanism, solver, C=C, localize=localize)
-    if mechanism == "objective" and C > 1:
+    if solver == "frank-wolfe":
+        with pytest.raises(ValueError, match="C must be inf for solver='frank-wolfe'"):
+            model.fit(X, y)
+    elif mechanism == "objective" and C > 1:
         with pytest.raises(ValueError, match="C must be at most"):
             model.fit(X, y)
     else:

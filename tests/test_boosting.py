@@ -12,7 +12,13 @@ from skdp._losses import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp._queries import CandidateChoice, LinearRows
 from skdp._queries._loss_values import loss_gradients, loss_values
 from skdp._solvers import boost, plan_boosting
-from skdp.privacy import Curator, ExponentialMechanism, GaussianMechanism, KNormMechanism
+from skdp.privacy import (
+    Curator,
+    ExponentialMechanism,
+    GaussianMechanism,
+    KNormMechanism,
+    gdp_mu,
+)
 from skdp.privacy._bits import SeededBits
 from skdp.privacy._variates import Variates
 
@@ -119,3 +125,21 @@ def test_the_result_is_good_with_the_promised_probability():
 def test_a_bad_probability_is_refused(failure):
     with pytest.raises(ValueError, match="failure must be in"):
         plan_boosting(1.0, 1e-6, failure)
+
+
+def test_next_to_gaussian_runs_a_tenth_is_for_the_choice():
+    plan = plan_boosting(1.0, 1e-6, failure=0.1)
+    assert plan.epsilon_choice == pytest.approx(0.1)
+    # composed with the choice, the runs have more than what a plain sum would leave
+    assert plan.mu_run * math.sqrt(plan.n_runs) > gdp_mu(0.9, 1e-6)
+    assert plan_boosting(1.0, 0.0, failure=0.1).epsilon_choice == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("gamma", [0.05, 0.3])
+def test_the_probability_that_a_random_number_of_runs_fails(gamma):
+    # each run fails every other time, and is the last one with probability gamma
+    k = np.arange(1, 200)
+    failing = np.sum(0.5**k * gamma * (1 - gamma) ** (k - 1))
+    assert failing == pytest.approx(gamma / (1 + gamma))
+    # more than what is printed
+    assert failing > gamma / (2 * (1 - gamma**2)) + 0.02

@@ -27,7 +27,7 @@ LAZY = {"cvxpy", "matplotlib", "pandas", "polars", "dp_accounting", "dask", "dis
 # A module may import from its own package and from packages of a lower rank.
 RANKS = {
     "exceptions": 0, "privacy": 1, "_domains": 2, "_losses": 2, "_minimize": 2, "_sampling": 2,
-    "_queries": 3, "_solvers": 4,
+    "_recovery": 2, "_queries": 3, "_solvers": 4,
     "_sklearn": 4, "linear_model": 5, "location": 5, "preprocessing": 5, "local": 5,
     "federated": 6, "model_selection": 7, "inspection": 7, "audit": 7, "__init__": 8,
 }  # fmt: skip
@@ -141,10 +141,13 @@ def test_the_audit_folder_depends_on_little(name):
 
 def test_the_audit_folder_is_short():
     audited = [path for name, path in FILES.items() if name.startswith("privacy/")]
-    assert sum(len(path.read_text().splitlines()) for path in audited) < 2750
+    assert sum(len(path.read_text().splitlines()) for path in audited) < 3300
 
 
-GATED = ["add_noise", "evaluate", "draw", "minimise", "make_bits", "Variates"]
+GATED = [
+    "add_noise", "evaluate", "draw", "minimise", "make_bits", "Variates", "LazySums", "touched",
+    "evaluate_at",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("function", GATED)
@@ -154,7 +157,7 @@ def test_only_the_curator_calls(function):
 
 
 @pytest.mark.parametrize(
-    "name", ["add_noise", "rounded_gaussian", "rounded_laplace", "rounded_k_norm"]
+    "name", ["add_noise", "rounded_gaussian", "rounded_laplace", "rounded_k_norm", "LazySums"]
 )
 def test_noise_is_named_in_the_audit_folder_only(name):
     users = {file for file, tree in TREES.items() if name in mentioned(tree)}

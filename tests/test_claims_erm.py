@@ -35,9 +35,9 @@ def make(name, mechanism, solver, n_classes=2, **options):
     usual = {
         "epsilon": EPSILON, "delta": DELTA, "classes": range(n_classes), "random_state": 0,
         "coef_bound": 3.0 if mechanism == "exponential" else None,
-        "max_iter": 5 if mechanism == "gradient" else None,
+        "max_iter": 20 if solver == "frank-wolfe" else 5 if mechanism == "gradient" else None,
     }  # fmt: skip
-    if name == "hinge" and (mechanism == "objective" or solver == "one-pass"):
+    if name == "hinge" and (mechanism == "objective" or solver in ("one-pass", "frank-wolfe")):
         usual["smoothing"] = 0.5
     return ESTIMATORS[name](mechanism=mechanism, solver=solver, **{**usual, **options})
 

@@ -18,12 +18,14 @@ import skdp
 from skdp import (
     BoundedScaler,
     DPFeatureCenterer,
+    DPFrequentFeatures,
     DPHingeSVM,
     DPLogisticRegression,
     DPMean,
     DPMedian,
     DPNormQuantile,
     DPQuantile,
+    DPSparseMeanEstimator,
     DPStandardScaler,
     NormClipper,
 )
@@ -35,11 +37,12 @@ CLASSIFIERS = [
     DPLogisticRegression(solver="gd", adjacency="zero-out", fit_intercept=False, C=10.0),
     DPLogisticRegression(epsilon=8.0, coef_bound=100.0, verbose=1),
     DPLogisticRegression(epsilon=2.0, solver="sgd"),
-    DPLogisticRegression(epsilon=8.0, solver="sgd", adjacency="zero-out", batch_size=10),
-    DPLogisticRegression(epsilon=20.0, solver="sgd", sampling="without-replacement", batch_size=10),
+    DPLogisticRegression(epsilon=8.0, solver="sgd", adjacency="zero-out", batch_size=8),
+    DPLogisticRegression(epsilon=20.0, solver="sgd", sampling="without-replacement", batch_size=8),
     DPLogisticRegression(
         epsilon=20.0, solver="sgd", sampling="with-replacement", batch_size=5, max_iter=200
     ),
+    DPLogisticRegression(epsilon=8.0, solver="lazy-sgd", max_iter=40, C=100.0, verbose=1),
     DPLogisticRegression(preprocess="center"),
     DPLogisticRegression(epsilon=20.0, preprocess="center-clip"),
     DPLogisticRegression(epsilon=4.0, preprocess="center", solver="sgd", verbose=1),
@@ -52,9 +55,30 @@ CLASSIFIERS = [
     DPLogisticRegression(epsilon=8.0, solver="localized"),
     DPLogisticRegression(epsilon=20.0, solver="one-pass", adjacency="zero-out"),
     DPLogisticRegression(epsilon=40.0, mechanism="exponential", coef_bound=10.0),
+    DPLogisticRegression(epsilon=20.0, solver="frank-wolfe"),
+    DPLogisticRegression(
+        epsilon=20.0,
+        delta=0.0,
+        solver="frank-wolfe",
+        sparsity=3,
+        l1_bound=30.0,
+        adjacency="zero-out",
+    ),
+    DPLogisticRegression(epsilon=8.0, solver="bias-reduced"),
+    DPLogisticRegression(
+        epsilon=20.0,
+        solver="bias-reduced",
+        oracle="projection",
+        sparsity=3,
+        batch_size=8,
+        max_iter=24,
+        adjacency="zero-out",
+    ),
     DPHingeSVM(),
     DPHingeSVM(solver="accelerated", adjacency="zero-out"),
     DPHingeSVM(epsilon=4.0, solver="sgd"),
+    DPHingeSVM(epsilon=20.0, solver="bias-reduced", batch_size=8, max_iter=24),
+    DPHingeSVM(epsilon=8.0, solver="lazy-sgd", adjacency="zero-out", max_iter=40, batch_size=8),
     DPHingeSVM(epsilon=4.0, preprocess="center"),
     DPHingeSVM(epsilon=20.0, preprocess="center-clip", solver="gd"),
     DPHingeSVM(epsilon=8.0, mechanism="objective", smoothing=0.5),
@@ -63,6 +87,7 @@ CLASSIFIERS = [
     DPHingeSVM(epsilon=20.0, mechanism="output", solver="cvxpy"),
     DPHingeSVM(epsilon=20.0, solver="one-pass", smoothing=0.5),
     DPHingeSVM(epsilon=40.0, mechanism="exponential", coef_bound=10.0),
+    DPHingeSVM(epsilon=20.0, solver="frank-wolfe", smoothing=0.5),
 ]
 LOCATIONS = [
     DPMean(),
@@ -79,6 +104,18 @@ LOCATIONS = [
     DPQuantile(quantile=0.9, adjacency="zero-out", bounds=(-10.0, 10.0)),
     DPNormQuantile(),
     DPNormQuantile(epsilon=20.0, tail=2, adjacency="zero-out", data_norm=10.0),
+    DPSparseMeanEstimator(),
+    DPSparseMeanEstimator(delta=0.0, sparsity=2, adjacency="zero-out"),
+    DPSparseMeanEstimator(delta=0.0, sparsity=3, mechanism="projection"),
+    DPSparseMeanEstimator(mechanism="projection", sparsity=2, projection="l1", nonnegative=True),
+    DPSparseMeanEstimator(sparsity=3, projection="l1l2", data_norm=10.0),
+    DPSparseMeanEstimator(nonnegative=True, sparse_output=True, adjacency="zero-out"),
+    DPSparseMeanEstimator(mechanism="compressed-sensing", solver="first-order", sparsity=2),
+    DPSparseMeanEstimator(
+        mechanism="compressed-sensing", solver="cvxpy", recovery="equality", measurement="hadamard"
+    ),
+    DPSparseMeanEstimator(mechanism="histogram", sparsity=2, nonnegative=True),
+    DPSparseMeanEstimator(epsilon=50.0, mechanism="histogram", sparsity=3, sparse_output=True),
 ]
 TRANSFORMERS = [
     NormClipper(),
@@ -95,6 +132,8 @@ TRANSFORMERS = [
     DPStandardScaler(epsilon=8.0, with_mean=False, adjacency="zero-out"),
     DPStandardScaler(bounds=(-10.0, 10.0)),
     DPStandardScaler(bounds=(-10.0, 10.0), with_mean=False, with_std=False),
+    DPFrequentFeatures(),
+    DPFrequentFeatures(delta=0.0, n_features_to_select=2, sparsity=3, adjacency="zero-out"),
 ]
 ALL = CLASSIFIERS + LOCATIONS + TRANSFORMERS
 

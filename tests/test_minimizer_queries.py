@@ -55,14 +55,19 @@ def test_minimisers_keep_their_word(loss, adjacency, data):
     ridge = data.draw(st.sampled_from([0.03, 1.0, 50.0]))
     share = data.draw(st.sampled_from([0.0, 0.3]))
     center = data.draw(st.sampled_from([None, np.full(n_coefs * loss.n_outputs, -3.0)]))
-    q = query(loss, n_rows, n_coefs, ridge=ridge, intercept=intercept, share=share, center=center)
+    # with and without what is known of a row's l1 norm
+    row_l1 = data.draw(st.sampled_from([math.inf, math.sqrt(d) + intercept]))
+    q = query(
+        loss, n_rows, n_coefs, ridge=ridge, intercept=intercept, share=share, center=center,
+        row_l1=row_l1,
+    )  # fmt: skip
     stated = q.sensitivity(adjacency, n_rows)
     first, second = (q.evaluate(admit(rows, loss, intercept)) for rows in pair)
     for value in (first, second):
         assert value.shape == (q.size,)
         assert np.abs(value).max() <= stated.bound
     assert np.linalg.norm(first - second) <= stated.l2 * (1 + FLOAT_SLACK)
-    assert stated.l1 == math.inf
+    assert np.abs(first - second).sum() <= stated.l1 * (1 + FLOAT_SLACK)
     if center is not None:
         assert_array_equal(center, -3.0)
 

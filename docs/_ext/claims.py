@@ -17,7 +17,7 @@ import numpy as np
 import skdp
 from skdp.exceptions import PrivacyWarning
 from skdp.linear_model._mechanisms.choice import SOLVERS
-from skdp.privacy._ledger import rows_read
+from skdp.privacy._ledger import rows_read, what_is_kept
 
 #: configurations that change the query, beyond mechanism, solver and adjacency
 _CLASSES = [("2 classes", {"classes": (0, 1)}), ("3 classes", {"classes": (0, 1, 2)})]
@@ -29,11 +29,20 @@ VARIANTS = {
     "DPMedian": _DOMAINS,
     "DPQuantile": [("median", {}), ("0.9-quantile", {"quantile": 0.9})],
     "DPNormQuantile": [("tail=2", {"tail": 2}), ("centre", {"tail": 2, "center": [0.1, 0.2, 0.3]})],
+    "DPSparseMeanEstimator": [
+        ("sparsity=2", {"sparsity": 2}),
+        ("sparsity=2, nonnegative", {"sparsity": 2, "nonnegative": True}),
+        ("sparsity=2, delta=0", {"sparsity": 2, "delta": 0.0}),
+    ],
     "DPStandardScaler": [("box", {"bounds": (0.0, 1.0)}), ("no bounds", {})],
     "DPFeatureCenterer": [
         ("epsilon=20", {"epsilon": 20.0}),
         ("threshold=None", {"threshold": None}),
         ("with_mean=False, epsilon=20", {"epsilon": 20.0, "with_mean": False}),
+    ],
+    "DPFrequentFeatures": [
+        ("sparsity=2", {"sparsity": 2}),
+        ("sparsity=2, delta=0", {"sparsity": 2, "delta": 0.0}),
     ],
 }
 #: the same for one mechanism of the linear models
@@ -53,6 +62,7 @@ BY_MECHANISM = {
     "exponential": [
         ("coef_bound=20", {"coef_bound": 20.0}),
         ("coef_bound=20, C=0.01, localize", {"coef_bound": 20.0, "C": 0.01, "localize": True}),
+        ("max_iter=20", {"max_iter": 20}),
     ],
 }
 #: a budget with which eight rows are not too few for the clipped means
@@ -61,10 +71,16 @@ ENOUGH = {"DPMean": ("clipped", "coinpress", "shifted-clipped")}
 SMOOTHED = {"smoothing": 0.5}
 #: where sensitivities and whole estimators are checked
 TESTS = {
-    "gradient": "tests/test_sensitivity.py tests/test_claims.py tests/test_claims_sampling.py",
+    "gradient": "tests/test_sensitivity.py tests/test_claims.py tests/test_claims_sampling.py "
+    "tests/test_claims_lazy.py tests/test_claims_telescope.py",
     "objective": "tests/privacy/test_objective.py tests/linear_model/test_mechanisms.py",
     "output": "tests/test_minimizer_queries.py tests/linear_model/test_mechanisms.py",
-    "exponential": "tests/linear_model/test_mechanisms.py tests/sampling/test_density_ratio.py",
+    "exponential": "tests/linear_model/test_mechanisms.py tests/sampling/test_density_ratio.py "
+    "tests/test_steepest_coordinate.py tests/test_mutants_frank_wolfe.py",
+    "soft-threshold": "tests/test_sensitivity_sparse.py tests/test_mutants_sparse.py",
+    "projection": "tests/test_sensitivity_sparse.py tests/test_mutants_sparse.py",
+    "histogram": "tests/test_sensitivity_histogram.py tests/test_mutants_histogram.py",
+    "compressed-sensing": "tests/test_sensitivity_sketch.py tests/test_mutants_sketch.py",
     "DPMean": "tests/test_sensitivity.py tests/test_claims.py "
     "tests/test_sensitivity_mean.py tests/test_mutants_mean.py",
     "DPMedian": "tests/test_location_claims.py tests/location/test_scores.py",
@@ -72,6 +88,8 @@ TESTS = {
     "DPNormQuantile": "tests/test_sensitivity_threshold.py tests/test_mutants_threshold.py",
     "DPStandardScaler": "tests/test_sensitivity_scaler.py tests/test_mutants_scaler.py",
     "DPFeatureCenterer": "tests/test_sensitivity_threshold.py tests/test_mutants_threshold.py",
+    "DPFrequentFeatures": "tests/preprocessing/test_frequent_features.py "
+    "tests/test_mutants_features.py",
 }
 
 HEADER = """\
@@ -92,8 +110,8 @@ size); for a draw (law "exponential") the spread of the score's change, the scal
 temperature. For a perturbed minimiser there are two releases: the secret linear term, whose
 sensitivity is that of the gradient, and the noise on the error of what is computed. What is
 paid on top for rounding and float error is on every ledger. The proofs are in :ref:`proofs`,
-:ref:`proofs-erm`, :ref:`proofs-sampling`, :ref:`proofs-location` and
-:ref:`proofs-preprocessing`.
+:ref:`proofs-erm`, :ref:`proofs-sampling`, :ref:`proofs-location`,
+:ref:`proofs-preprocessing`, :ref:`proofs-sparse` and :ref:`proofs-sparse-erm`.
 
 """
 
@@ -130,12 +148,12 @@ def configurations(estimator):
         options(estimator, "adjacency"), options(estimator, "mechanism")
     ):
         mechanism = chosen.get("mechanism")
-        linear = "solver" in estimator._parameter_constraints
+        linear = "solver" in estimator._parameter_constraints and mechanism in SOLVERS
         solvers = [{"solver": s} for s in SOLVERS[mechanism]] if linear else [{}]
         more = BY_MECHANISM[mechanism] if linear else [("", {})]
         for (words, variant), (also, extra), solver in itertools.product(variants, more, solvers):
             given = {**variant, **extra, **chosen, **solver, **adjacency}
-            smooth = mechanism == "objective" or solver.get("solver") == "one-pass"
+            smooth = mechanism == "objective" or solver.get("solver") in ("one-pass", "frank-wolfe")
             if smooth and "smoothing" in estimator._parameter_constraints:
                 given.update(SMOOTHED)
                 also = ", ".join(filter(None, [also, "smoothing=0.5"]))
@@ -169,7 +187,7 @@ def release_cells(release, spent, tests):
         rows_read(release),
         f"{release.stated_sensitivity:.6g} ({NORMS[noise.law]})",
         release.theorem,
-        f"{noise.law}, scale {noise.scale:.4g}, {release.count}×",
+        f"{noise.law}, scale {noise.scale:.4g}{what_is_kept(noise)}, {release.count}×",
         price,
         release.numerics,
         f"({epsilon:.6g}, {delta:g})",

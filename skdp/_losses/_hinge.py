@@ -28,6 +28,7 @@ class HingeLoss:
     margin: ClassVar[float] = 1.0
     temperature: ClassVar[float] = 0.0
     smoothness: ClassVar[float] = math.inf
+    smoothness_l1: ClassVar[float] = math.inf
     trace: ClassVar[float] = math.inf
     #: there is no second derivative to be determined
     tied: ClassVar[bool] = False
@@ -36,6 +37,11 @@ class HingeLoss:
     def lipschitz(self):
         """Bound on the norm of a residual."""
         return 1.0 if self.n_outputs == 1 else math.sqrt(2.0)
+
+    @property
+    def lipschitz_l1(self):
+        """Bound on the l1 norm of a residual."""
+        return 1.0 if self.n_outputs == 1 else 2.0
 
     @property
     def corners(self):

@@ -38,8 +38,9 @@ class LogisticLoss:
     margin: float = 0.0
     temperature: float = 1.0
     n_outputs: ClassVar[int] = 1
-    #: bound on the norm of a residual
+    #: bounds on the norm of a residual, and on its l1 norm
     lipschitz: ClassVar[float] = 1.0
+    lipschitz_l1: ClassVar[float] = 1.0
     #: number of extreme points of the set of residuals of one row, zero not counted
     corners: ClassVar[int] = 1
     #: whether the residual determines the second derivative: a (1 - a) / T at |residual| = a
@@ -53,6 +54,11 @@ class LogisticLoss:
     @property
     def trace(self):
         """Bound on the trace of the Hessian in z."""
+        return 0.25 / self.temperature
+
+    @property
+    def smoothness_l1(self):
+        """Bound on s' Hessian s over vectors s of signs."""
         return 0.25 / self.temperature
 
     def encode(self, codes):
@@ -125,6 +131,7 @@ class SoftmaxLoss:
     margin: float = 0.0
     temperature: float = 1.0
     lipschitz: ClassVar[float] = math.sqrt(2.0)
+    lipschitz_l1: ClassVar[float] = 2.0
     tied: ClassVar[bool] = False
 
     @property
@@ -141,6 +148,11 @@ class SoftmaxLoss:
     def trace(self):
         """Bound on the trace of the Hessian in z."""
         return (1.0 - 1.0 / self.n_outputs) / self.temperature
+
+    @property
+    def smoothness_l1(self):
+        """Bound on s' Hessian s over vectors s of signs: the variance of a sign is at most 1."""
+        return 1.0 / self.temperature
 
     def encode(self, codes):
         """Return the targets of class codes 0, ..., n_outputs - 1."""

@@ -23,7 +23,7 @@ class Bounds:
     Parameters
     ----------
     n_rows, n_coefs, n_outputs : int
-        Numbers of rows, of coefficients per output, and of outputs.
+        Numbers of rows, of coefficients per output that a row may touch, and of outputs.
     row_norm : float
         Bound X on the norm of a row.
     lipschitz, smoothness, start_loss : float

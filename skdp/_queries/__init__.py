@@ -14,6 +14,7 @@ from skdp._queries._distance import DistanceSum
 from skdp._queries._far_count import FarCount
 from skdp._queries._feature_rows import FeatureRows
 from skdp._queries._gradient import ClippedGradient
+from skdp._queries._l1_shift import l1_shift
 from skdp._queries._linear_rows import LinearRows
 from skdp._queries._loss_draw import LossDraw
 from skdp._queries._minimizer import Minimizer, PerturbedMinimizer
@@ -22,10 +23,18 @@ from skdp._queries._norm_threshold import NormThreshold
 from skdp._queries._objective import objective_bounds
 from skdp._queries._one_pass import OnePassDescent
 from skdp._queries._points import PointRows
+from skdp._queries._presence_count import PresenceCount
 from skdp._queries._quantile_rank import QuantileRank, RankRows
 from skdp._queries._rotated_sides import RotatedSideSum
 from skdp._queries._row_sum import BoxRows, RowSum
 from skdp._queries._side_sum import SideSum
+from skdp._queries._sketch_sum import SketchSum
+from skdp._queries._sparse_gradient import SparseGradient
+from skdp._queries._sparse_row_sum import SparseRowSum, sparse_rows
+from skdp._queries._steepest_coordinate import SteepestCoordinate
+from skdp._queries._telescoped_gradient import TelescopedGradient
+from skdp._queries._top_entries import top_entries
+from skdp._queries._touched_columns import TouchedColumnSum
 
 __all__ = [
     "BoxRows",
@@ -44,11 +53,21 @@ __all__ = [
     "OnePassDescent",
     "PerturbedMinimizer",
     "PointRows",
+    "PresenceCount",
     "QuantileRank",
     "RankRows",
     "RotatedSideSum",
     "RowSum",
     "SideSum",
+    "SteepestCoordinate",
+    "SketchSum",
+    "SparseRowSum",
+    "SparseGradient",
+    "TelescopedGradient",
+    "TouchedColumnSum",
     "centred_rows",
+    "l1_shift",
     "objective_bounds",
+    "sparse_rows",
+    "top_entries",
 ]

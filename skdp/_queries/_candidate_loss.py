@@ -12,6 +12,9 @@ from skdp._queries._loss_values import loss_values
 from skdp._sampling import choose_by_loss
 from skdp.privacy import Sensitivity
 
+# candidates of which all pairs are looked at
+_MOST_PAIRED = 100
+
 
 @dataclass(frozen=True, eq=False)
 class CandidateChoice:
@@ -39,6 +42,14 @@ class CandidateChoice:
         """What the statistic is."""
         return f"choice among {len(self.candidates)} candidates by {type(self.loss).__name__}"
 
+    @property
+    def diameter(self):
+        """Largest distance of two candidates; of many, twice the largest norm, which is more."""
+        points = self.candidates
+        if len(points) > _MOST_PAIRED:
+            return 2 * math.sqrt(np.einsum("ij,ij->i", points, points).max())
+        return max(float(np.linalg.norm(points - point, axis=1).max()) for point in points)
+
     def sensitivity(self, adjacency, n_rows):
         """State the spread: Lipschitz constant times the diameter of the candidates.
 
@@ -46,9 +57,7 @@ class CandidateChoice:
         L X |a - b|. Zero-out changes the score by one row's loss, replace-one by a
         difference of two. The candidates are public, and so is their diameter.
         """
-        gaps = self.candidates[:, None, :] - self.candidates[None, :, :]
-        diameter = math.sqrt(np.einsum("ijk,ijk->ij", gaps, gaps).max())
-        spread = self.loss.lipschitz * self.row_norm * diameter
+        spread = self.loss.lipschitz * self.row_norm * self.diameter
         theorem = "L X times the diameter of the candidates"
         if adjacency != "zero-out":
             spread, theorem = 2 * spread, "2 " + theorem

@@ -5,6 +5,7 @@
 import numpy as np
 from scipy import sparse
 
+from skdp._domains import without_duplicates
 from skdp._queries._linear_rows import rows_view
 from skdp._queries._sums import SPARSE_CHUNK_ROWS, dense_chunk_rows
 
@@ -90,9 +91,8 @@ class FeatureRows:
             part = rows_view(X, rows)
             # of the view: what X remembers of itself may be out of date, and a value that is
             # stored twice would count twice
-            if sparse.issparse(part) and not part.has_canonical_format:
-                part = part.copy()
-                part.sum_duplicates()
+            if sparse.issparse(part):
+                part = without_duplicates(part)
             if null is not None and null[rows].any():
                 part = part[~null[rows]]
             self.chunks.append(kind(part))

@@ -16,13 +16,13 @@ class LinearChunk:
     it is ``lift_i intercept``.
     """
 
-    __slots__ = ("X", "factor", "intercept", "lift", "norm", "rotated", "target")
+    __slots__ = ("X", "factor", "intercept", "lift", "norm", "peak", "rotated", "target")
 
     def __init__(self, X, factor, norm, target, intercept, lift=None):
         self.X, self.factor, self.norm, self.target = X, factor, norm, target
         self.intercept, self.lift = intercept, lift
-        # kept by a query that asks for it again and again
-        self.rotated = None
+        # kept by queries that ask for them again and again
+        self.rotated = self.peak = None
 
     def widened(self):
         """Return the chunk in float64, for several products; itself if it is."""
@@ -31,6 +31,20 @@ class LinearChunk:
             return self
         X = self.X.astype(np.float64)
         return LinearChunk(X, self.factor, self.norm, self.target, self.intercept, self.lift)
+
+    def largest_entries(self):
+        """Return the largest magnitude in every row, at least 1e-100; infinite for null rows."""
+        if self.peak is None:
+            X = self.X
+            if sparse.issparse(X):
+                peak, filled = np.zeros(X.shape[0]), np.diff(X.indptr) > 0
+                peak[filled] = np.maximum.reduceat(np.abs(X.data), X.indptr[:-1][filled])
+            else:
+                peak = np.maximum(X.max(axis=1), -X.min(axis=1)).astype(np.float64)
+            lift = 1.0 if self.lift is None else np.abs(self.lift)
+            peak = np.maximum(peak * self.factor, abs(self.intercept) * lift)
+            self.peak = np.where(np.isinf(self.norm), np.inf, np.maximum(peak, 1e-100))
+        return self.peak
 
     def predict(self, coef):
         """Return rows @ coef.T for coef of shape (size,) or (n_outputs, size)."""
@@ -128,6 +142,9 @@ class LinearRows:
         Threads for the sums.
     """
 
+    #: sorted positions of the rows of a batch; None for all rows
+    positions = None
+
     def __init__(self, X, target, null, ball, intercept, n_threads=1):
         n_rows, n_features = X.shape
         self.n_threads = n_threads
@@ -211,6 +228,7 @@ def batch_of(rows, whole, positions, rate):
     chosen = object.__new__(LinearRows)
     chosen.n_threads, chosen.n_entries = rows.n_threads, len(positions) * n_features
     chosen._X = chosen._whole = None
+    chosen.positions = positions
     chosen.chunks = [whole.taken(part) for part in np.split(positions, cuts)]
     return chosen
 

@@ -14,6 +14,7 @@ from skdp._minimize import (
     minimize_nonsmooth,
     minimize_smooth,
 )
+from skdp._queries._l1_shift import l1_shift
 from skdp._queries._objective import RowObjective, objective_bounds
 from skdp.privacy import Influence, Sensitivity
 
@@ -29,6 +30,8 @@ class _Regularised:
     tolerance: float
     solver: str = "newton"
     center: Any = None
+    row_l1: float = math.inf
+    row_terms: int | None = None
 
     def __post_init__(self):
         if self.center is not None:
@@ -40,6 +43,8 @@ class _Regularised:
         for name in ("ridge", "row_norm", "tolerance"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be finite and greater than 0.")
+        if not self.row_l1 > 0:
+            raise ValueError("row_l1 must be greater than 0.")
         if self.solver not in SMOOTH_SOLVERS:
             raise ValueError(f"solver must be one of {list(SMOOTH_SOLVERS)}; got {self.solver!r}.")
 
@@ -56,6 +61,7 @@ class _Regularised:
             n_coefs=self.n_coefs,
             row_norm=self.row_norm,
             ridge=self.ridge,
+            row_terms=self.row_terms,
             center=self.center,
             linear=linear,
         )
@@ -67,6 +73,7 @@ class _Regularised:
             ridge=self.ridge,
             n_coefs=self.n_coefs,
             row_norm=self.row_norm,
+            row_terms=self.row_terms,
             center=self.center,
             linear=linear,
         )
@@ -96,6 +103,9 @@ class Minimizer(_Regularised):
         What is tried first. For a hinge loss "lbfgs" is "newton".
     center : array-like of shape (size,), default=None
         Centre of the penalty, public; None for zeros. Copied.
+    row_l1, row_terms : float and int, default=inf and None
+        Bounds on the l1 norm and on the non-zeros of a row, the intercept included, if
+        there are any: the rows must keep them.
     """
 
     @property
@@ -104,7 +114,7 @@ class Minimizer(_Regularised):
         return f"minimiser of {type(self.loss).__name__} with ridge {self.ridge:.6g}"
 
     def sensitivity(self, adjacency, n_rows):
-        """State the l2 sensitivity: S / ridge + 2 tolerance.
+        """State the l2 sensitivity, S / ridge + 2 tolerance, and the l1 sensitivity.
 
         S is L X (zero-out) or 2 L X (replace-one): L the loss's Lipschitz constant, X the
         bound on the norm of a row.
@@ -125,16 +135,30 @@ class Minimizer(_Regularised):
         computed is within the tolerance of w on J and of w' on J', hence twice that. Both
         parts of the proof need the penalty on all coordinates. Replace-one is attained
         for one output by a row that changes its label, as long as both residuals are +-1.
+
+        The l1 sensitivity is that of the exact minimisers, proved in `l1_shift`, plus
+        2 sqrt(size) tolerance, by Cauchy's inequality for the two errors.
         """
         bounds = self.bounds(n_rows)
         check_tolerance(self.tolerance, bounds)
-        reach = self.loss.lipschitz * self.row_norm * (1 if adjacency == "zero-out" else 2)
+        moved = 1 if adjacency == "zero-out" else 2
+        reach = moved * self.loss.lipschitz * self.row_norm
+        shift = l1_shift(
+            self.loss,
+            ridge=self.ridge,
+            n_rows=n_rows,
+            n_coefs=self.n_coefs,
+            row_norm=self.row_norm,
+            row_l1=self.row_l1,
+            moved=moved,
+        )
+        in_l1 = "; in l1 by stationarity" if self.row_l1 < math.inf else ""
         return Sensitivity(
-            l1=math.inf,
+            l1=shift + 2 * math.sqrt(self.size) * self.tolerance,
             l2=reach / self.ridge + 2 * self.tolerance,
             bound=bounds.center_norm + bounds.reach + self.tolerance,
             theorem=f"{'L X' if adjacency == 'zero-out' else '2 L X'} / ridge "
-            "by strong convexity, + 2 tolerance",
+            f"by strong convexity{in_l1}, + 2 tolerance",
         )
 
     def evaluate(self, rows):

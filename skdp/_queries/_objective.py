@@ -9,17 +9,20 @@ import numpy as np
 from scipy import sparse
 
 from skdp._minimize import Bounds
+from skdp._queries._linear_rows import LinearChunk
 from skdp._queries._sums import sum_over
 
 
-def objective_bounds(loss, *, n_rows, n_coefs, row_norm, ridge, center=None, linear=None):
+def objective_bounds(
+    loss, *, n_rows, n_coefs, row_norm, ridge, row_terms=None, center=None, linear=None
+):
     """Return the public constants of a `RowObjective`."""
     norm = 0.0 if center is None else float(np.linalg.norm(center))
     zero = np.zeros(1) if loss.n_outputs == 1 else np.zeros((1, loss.n_outputs))
     at_zero = float(loss.value(zero, np.ones(1, dtype=np.int64))[0])
     return Bounds(
         n_rows=n_rows,
-        n_coefs=n_coefs,
+        n_coefs=n_coefs if row_terms is None else min(row_terms, n_coefs),
         n_outputs=loss.n_outputs,
         row_norm=row_norm,
         lipschitz=loss.lipschitz,
@@ -49,11 +52,15 @@ class RowObjective:
         Coefficients per output, the intercept included.
     row_norm : float
         Public bound on the norm of a row.
+    row_terms : int, default=None
+        Public bound on the non-zeros of a row, which makes products more accurate.
     center, linear : ndarray of shape (size,), default=None
         None for zeros. Never changed.
     """
 
-    def __init__(self, rows, loss, *, ridge, n_coefs, row_norm, center=None, linear=None):
+    def __init__(
+        self, rows, loss, *, ridge, n_coefs, row_norm, row_terms=None, center=None, linear=None
+    ):
         self.rows, self.loss, self.ridge = rows, loss, ridge
         self.size = loss.n_outputs * n_coefs
         self._shape = (n_coefs,) if loss.n_outputs == 1 else (loss.n_outputs, n_coefs)
@@ -65,6 +72,7 @@ class RowObjective:
             n_coefs=n_coefs,
             row_norm=row_norm,
             ridge=ridge,
+            row_terms=row_terms,
             center=center,
             linear=linear,
         )
@@ -153,6 +161,19 @@ class RowObjective:
         total[np.diag_indices(self.size)] += self.ridge
         return total
 
+    def hessian_diagonal(self, w):
+        """Return the diagonal of the Hessian at w, an array of shape (size,)."""
+        coef = w.reshape(self._shape)
+
+        def partial(chunk):
+            chunk, valid, z = _predict(chunk, coef)
+            curvature = self.loss.curvature(z, chunk.target)
+            if self.loss.n_outputs > 1:
+                curvature *= (1.0 - curvature) / self.loss.temperature
+            return _squared(chunk).combine(_kept(curvature, valid))
+
+        return sum_over(self.rows, partial, self.size) + self.ridge
+
     def hessian_product(self, w, direction):
         """Return the Hessian at w times a direction."""
         coef, move = w.reshape(self._shape), direction.reshape(self._shape)
@@ -206,6 +227,18 @@ class RowObjective:
 def _predict(chunk, coef):
     chunk = chunk.widened()
     return chunk, np.isfinite(chunk.norm), chunk.predict(coef)
+
+
+def _squared(chunk):
+    """Return a chunk of the squared entries of the rows."""
+    X = chunk.X
+    if sparse.issparse(X):
+        X = sparse.csr_array((X.data * X.data, X.indices, X.indptr), shape=X.shape)
+    else:
+        X = X * X
+    lift = None if chunk.lift is None else chunk.lift**2
+    kept = chunk.factor**2, chunk.norm, chunk.target
+    return LinearChunk(X, *kept, chunk.intercept**2, lift)
 
 
 def _kept(values, valid):

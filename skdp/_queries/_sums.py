@@ -88,6 +88,9 @@ def sum_over(rows, partial, size):
     """
     chunks = rows.chunks
     blocks = [chunks[i : i + CHUNKS_PER_BLOCK] for i in range(0, len(chunks), CHUNKS_PER_BLOCK)]
+    if len(blocks) == 1:
+        # nothing to be compensated for
+        return _block_sum(partial, blocks[0])
     total = CompensatedSum(size)
     n_threads = min(rows.n_threads, len(blocks), rows.n_entries // _ENTRIES_PER_THREAD)
     if n_threads > 1:

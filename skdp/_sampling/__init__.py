@@ -20,6 +20,7 @@ from skdp._sampling._ball import (
 from skdp._sampling._grid_walk import GridWalkSteps, grid_walk_steps
 from skdp._sampling._net import ball_candidates, ball_grid, choose_by_loss
 from skdp._sampling._piecewise import sample_piecewise_exponential, truncated_exponential
+from skdp._sampling._sparse_net import sparse_net, sparse_net_step
 from skdp._sampling._tangent_box import sample_tangent_box
 
 __all__ = [
@@ -32,6 +33,8 @@ __all__ = [
     "sample_piecewise_exponential",
     "sample_quadratic_on_ball",
     "sample_tangent_box",
+    "sparse_net",
+    "sparse_net_step",
     "truncated_exponential",
     "uniform_on_ball",
 ]

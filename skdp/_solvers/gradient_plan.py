@@ -27,6 +27,10 @@ _LARGEST_COEF = 1e100
 #: more steps bring no accuracy that could be measured
 MOST_STEPS = 500
 
+# With more features than rows: steps, clipping norm (share of the longest gradient), and
+# noise of a prediction.
+_WIDE_STEPS, _WIDE_SHARE, _WIDE_NOISE = 64.0, 0.15, 0.4
+
 #: constant feature for the intercept, in units of the longest row
 DEFAULT_INTERCEPT = 0.1
 
@@ -130,6 +134,9 @@ def plan_gradient(
     # more steps pay as long as signal is left; past 2e9 multiplications they cost more
     # time than they bring accuracy
     wanted = max(16.0, 4.5 * math.sqrt(ratio), ratio / 3)
+    wide = n_features > n_rows
+    if wide:
+        wanted = max(wanted, _WIDE_STEPS)
     if n_steps is None:
         if most_steps is None:
             most_steps = np.clip(2e9 / (n_rows * n_coefs), 100, MOST_STEPS)
@@ -137,7 +144,7 @@ def plan_gradient(
     if clip is None:
         # clipping harder lowers the noise in proportion and biases the direction a
         # little: worth it while noise dominates
-        share = min(1.0, max(0.25, 0.025 * math.sqrt(ratio)))
+        share = min(1.0, max(_WIDE_SHARE if wide else 0.25, 0.025 * math.sqrt(ratio)))
         clip = share * loss.lipschitz * row_norm
     adaptive = step_size is None
     if adaptive:
@@ -145,6 +152,10 @@ def plan_gradient(
         # capped, longer ones make up for it
         capped = min(4.0, max(1.0, (wanted / n_steps) ** 2))
         step_size = min(32.0 * capped, 4 * ratio * min(1.0, (along / 10) ** 2))
+        if wide:
+            # what noise does to the prediction of one row does not depend on the number of
+            # coefficients: after all steps it shall be some tenths
+            step_size = _WIDE_NOISE * along / (n_steps * clip)
     return GradientPlan(
         n_steps=n_steps,
         mu=mu,

@@ -5,11 +5,16 @@
 import numpy as np
 
 
+def skipped_steps(n_steps):
+    """Return how many first iterates are left out: a third, eight at least, half at most."""
+    return min(n_steps // 2, max(8, n_steps // 3))
+
+
 class SuffixAverage:
     """Average of the iterates after the first third: eight at least, half at most."""
 
     def __init__(self, shape, n_steps):
-        self._skip = min(n_steps // 2, max(8, n_steps // 3))
+        self._skip = skipped_steps(n_steps)
         self._count, self._sum = 0, np.zeros(shape)
 
     def add(self, coef):

@@ -8,13 +8,14 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from skdp._domains import L2Ball, check_radius
-from skdp._queries import LinearRows
+from skdp._queries import LinearRows, top_entries
 from skdp._sklearn import (
     SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
     CallbackSupportMixin,
     Interval,
     LinearClassifierMixin,
+    SparseCoefMixin,
     StrOptions,
     blas_on_one_thread,
     effective_n_threads,
@@ -37,7 +38,9 @@ from skdp.privacy._sampling import KINDS
 LARGEST_PENALTY = 1e100
 
 
-class PrivateLinearClassifier(CallbackSupportMixin, LinearClassifierMixin, BaseEstimator):
+class PrivateLinearClassifier(
+    CallbackSupportMixin, LinearClassifierMixin, SparseCoefMixin, BaseEstimator
+):
     """Base of the private linear classifiers; a subclass states its loss."""
 
     _parameter_constraints = {
@@ -58,6 +61,11 @@ class PrivateLinearClassifier(CallbackSupportMixin, LinearClassifierMixin, BaseE
         "momentum": ["boolean"],
         "preprocess": [StrOptions(set(PREPROCESS)), None],
         "preprocess_share": [Interval(Real, 0, 0.5, closed="neither")],
+        "sparsity": [Interval(Integral, 1, None, closed="left"), None],
+        "linf_projection": ["boolean"],
+        "l1_bound": SCALE_OR_NONE,
+        "oracle": [StrOptions({"soft-threshold", "projection", "sketch"})],
+        "failure_probability": [Interval(Real, 0, 1, closed="neither"), None],
         "verbose": ["verbose"],
     }
 
@@ -110,7 +118,7 @@ class PrivateLinearClassifier(CallbackSupportMixin, LinearClassifierMixin, BaseE
         order = plan.order() if hasattr(plan, "order") else None
         curator = Curator(
             lambda: LinearRows(
-                *reordered(order, X, loss.encode(codes), outside),
+                *reordered(order, top_entries(X, self.sparsity), loss.encode(codes), outside),
                 ball,
                 intercept,
                 effective_n_threads(),
@@ -179,6 +187,11 @@ class PrivateLinearClassifier(CallbackSupportMixin, LinearClassifierMixin, BaseE
             sampling=self.sampling,
             momentum=self.momentum,
             centring=centring,
+            sparsity=self.sparsity,
+            linf_projection=self.linf_projection,
+            l1_bound=None if self.l1_bound is None else self.l1_bound * self.data_norm,
+            oracle=self.oracle,
+            failure_probability=self.failure_probability,
         )
 
     def _check_centring(self):

@@ -25,24 +25,30 @@ class DPHingeSVM(PrivateLinearClassifier):
     delta : float, default=1e-6
         Privacy budget, in [0, 1); well below 1 / n_samples. 0 asks for pure privacy,
         which every mechanism but "gradient" can give. "exponential" is pure and spends
-        no delta.
+        no delta, unless by solver "frank-wolfe".
     mechanism : {"auto", "gradient", "objective", "output", "exponential"}, default="auto"
         What is released. "gradient": noisy clipped gradients, one a step (Gaussian).
         "objective": the minimiser of the loss plus a random linear term (Gaussian, or
         K-norm noise at delta 0), for the smoothed hinge only. "output": the minimiser
         of a penalised loss, plus noise (likewise). "exponential": a random draw that
-        favours small losses; needs `coef_bound`. "auto" is "gradient"; at delta 0 it is
-        "output", or "objective" if the hinge is smoothed.
+        favours small losses and needs `coef_bound`, or many small ones ("frank-wolfe").
+        "auto" is "gradient"; at delta 0 it is "output", or "objective" if the hinge is
+        smoothed.
     solver : {"auto", "accelerated", "gd", "newton", "lbfgs", "cvxpy", \
-            "localized", "one-pass", "exact", "net", "sgd"}, default="auto"
+            "localized", "one-pass", "exact", "net", "sgd", "lazy-sgd", "bias-reduced", \
+            "frank-wolfe"}, default="auto"
         "gradient": "accelerated" (Nesterov), "gd" (subgradients, with the step rule of
-        non-smooth losses), or "sgd" (Nesterov steps on a secret random batch each; for many
-        rows). "objective": "newton", "lbfgs". "output": these, "cvxpy",
+        non-smooth losses), "sgd" (Nesterov steps on a secret random batch each; for many
+        rows), "lazy-sgd" (plain ones, whose time does not grow with the number of
+        features; for very sparse rows), or "bias-reduced" (cleaned sparse gradients; for
+        research [4]_). "objective": "newton", "lbfgs". "output": these, "cvxpy",
         "localized" (several noisy minimisers, each held near the one before; no strong
         convexity needed), or "one-pass" (linear time; every row is read once; for the
-        smoothed hinge). "exponential": "exact" for at most 5 coefficients, or "net", a
-        fixed set of candidates. "auto" chooses from public numbers: "gd" while noise
-        dominates and "accelerated" beyond; otherwise by the number of coefficients.
+        smoothed hinge). "exponential": "exact" for at most 5 coefficients, "net", a
+        fixed set of candidates, or "frank-wolfe", steps along a coordinate each [5]_, which
+        leave most coefficients zero (for the smoothed hinge). "auto" chooses from public
+        numbers: "gd" while noise dominates and "accelerated" beyond; otherwise by the number
+        of coefficients.
     adjacency : {"replace-one", "zero-out"}, default="replace-one"
         Which data sets the claim cannot tell apart: those that differ in one row
         ("replace-one"), or in one row that is replaced by a null row which contributes
@@ -76,17 +82,19 @@ class DPHingeSVM(PrivateLinearClassifier):
         draw near it.
     clipping_norm : float, default=None
         "gradient": bound on the norm of one row's gradient, for rows in units of
-        `data_norm`. None chooses it from public quantities.
+        `data_norm`; solver "frank-wolfe": on its largest entry. None chooses it from public
+        quantities.
     step_size : float, default=None
         "gradient": step along the gradient of the mean loss, for rows in units of
         `data_norm`. None chooses it, and shortens it where released gradients call for
         it.
     max_iter : int, default=None
-        "gradient": number of steps; all of them are made, none depends on the data.
-        None chooses it from public quantities.
+        "gradient" and solver "frank-wolfe": number of steps; all of them are made, none
+        depends on the data. None chooses it from public quantities.
     batch_size : float, default=None
-        Solver "sgd": rows of a batch, the expected number for Poisson batches; at most
-        n_samples. None chooses it from public quantities.
+        Solvers "sgd" and "lazy-sgd": rows of a batch, the expected number for Poisson
+        batches; at most n_samples. "bias-reduced": of its smallest batches. None chooses it
+        from public quantities.
     sampling : {"poisson", "without-replacement", "with-replacement"}, default="poisson"
         Solver "sgd": every row is in a batch by its own coin; or the batch is a random subset
         of fixed size; or so many independent draws, which with the step lengths of [1]_,
@@ -105,6 +113,24 @@ class DPHingeSVM(PrivateLinearClassifier):
     preprocess_share : float, default=0.05
         Share, less than a half, of the squared Gaussian-DP budget that the centre gets; a
         radius gets twice that share of epsilon.
+    sparsity : int, default=None
+        Public number of non-zero features that a row may have: of longer rows the largest
+        entries count. None for any number. Laplace noise ("output" at delta 0) and solver
+        "bias-reduced" rest on it.
+    linf_projection : bool, default=False
+        "output" with `coef_bound`: whether noisy coefficients are brought into the ball by
+        soft-thresholding, which is the projection in the largest coordinate [4]_, and leaves
+        few of them; otherwise they are scaled.
+    l1_bound : float, default=None
+        Solver "frank-wolfe": bound on the sum of the absolute coefficients, where the
+        intercept counts as for `coef_bound`. None chooses it from public quantities.
+    oracle : {"soft-threshold", "projection", "sketch"}, default="soft-threshold"
+        Solver "bias-reduced": how noisy sparse gradients are cleaned. By the threshold of
+        least estimated risk; by projection on the averages of sparse gradients; or by
+        releasing few measurements, and recovery. The last two need `sparsity`.
+    failure_probability : float, default=None
+        Solver "bias-reduced": several runs are made and one is chosen privately, so that the
+        bound of [4]_ fails with this probability at most. None makes one run.
     random_state : int, RandomState instance or None, default=None
         None draws the noise from the operating system. A seed makes the noise
         reproducible, voids the guarantee towards whoever knows it, and warns.
@@ -159,6 +185,9 @@ class DPHingeSVM(PrivateLinearClassifier):
        kernel-based vector machines", JMLR, 2001.
     .. [3] Z. Sun, A. T. Suresh and A. K. Menon, "The importance of feature preprocessing for
        differentially private linear optimization", ICLR 2024.
+    .. [4] B. Ghazi, C. Guzmán, P. Kamath, R. Kumar and P. Manurangsi, "Differentially
+       private optimization with sparse gradients", NeurIPS 2024.
+    .. [5] K. Talwar, A. Thakurta and L. Zhang, "Nearly optimal private LASSO", NeurIPS 2015.
 
     Examples
     --------
@@ -203,6 +232,11 @@ class DPHingeSVM(PrivateLinearClassifier):
         momentum=True,
         preprocess=None,
         preprocess_share=0.05,
+        sparsity=None,
+        linf_projection=False,
+        l1_bound=None,
+        oracle="soft-threshold",
+        failure_probability=None,
         random_state=None,
         verbose=0,
     ):
@@ -227,6 +261,11 @@ class DPHingeSVM(PrivateLinearClassifier):
         self.momentum = momentum
         self.preprocess = preprocess
         self.preprocess_share = preprocess_share
+        self.sparsity = sparsity
+        self.linf_projection = linf_projection
+        self.l1_bound = l1_bound
+        self.oracle = oracle
+        self.failure_probability = failure_probability
         self.random_state = random_state
         self.verbose = verbose
 

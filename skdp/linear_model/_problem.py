@@ -41,6 +41,11 @@ class Problem:
         Random batches and their steps, for solver "sgd".
     centring : Centring or None
         What is done to the rows beforehand; it takes a part of the budget.
+    sparsity : int or None
+        Rows have at most that many entries, the constant feature not counted.
+    linf_projection, l1_bound, oracle, failure_probability : bool, float, str, float
+        Wishes for what is done to noisy coefficients, for solver "frank-wolfe" (the l1 ball
+        that the coefficients stay in), and for "bias-reduced".
     """
 
     n_rows: int
@@ -61,6 +66,11 @@ class Problem:
     sampling: str = "poisson"
     momentum: bool = True
     centring: Any = None
+    sparsity: int | None = None
+    linf_projection: bool = False
+    l1_bound: float | None = None
+    oracle: str = "soft-threshold"
+    failure_probability: float | None = None
 
     @property
     def mu_spent(self):
@@ -83,6 +93,16 @@ class Problem:
     def row_norm(self):
         """Bound on the norm of a row, constant feature included."""
         return math.hypot(1.0, self.intercept)
+
+    @property
+    def row_l1(self):
+        """Bound on the l1 norm of a row, constant feature included."""
+        return math.sqrt(min(self.sparsity or self.n_features, self.n_features)) + self.intercept
+
+    @property
+    def row_terms(self):
+        """Bound on the non-zeros of a row, constant feature included; None for any number."""
+        return None if self.sparsity is None else self.sparsity + bool(self.intercept)
 
     @property
     def n_coefs(self):
@@ -139,6 +159,7 @@ class Problem:
             n_coefs=self.n_coefs,
             row_norm=self.row_norm,
             ridge=ridge,
+            row_terms=self.row_terms,
             center=center,
         )
         return reachable_tolerance(replace(bounds, linear_norm=longest_linear))

@@ -6,5 +6,6 @@ from skdp.location._mean import DPMean
 from skdp.location._median import DPMedian
 from skdp.location._norm_quantile import DPNormQuantile
 from skdp.location._quantile import DPQuantile
+from skdp.location._sparse_mean import DPSparseMeanEstimator
 
-__all__ = ["DPMean", "DPMedian", "DPNormQuantile", "DPQuantile"]
+__all__ = ["DPMean", "DPMedian", "DPNormQuantile", "DPQuantile", "DPSparseMeanEstimator"]

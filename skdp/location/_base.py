@@ -3,6 +3,7 @@
 """What the estimators of location share."""
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -32,3 +33,55 @@ class LocationEstimator(BaseEstimator):
     def _check(self, X, accept_sparse=False):
         check_is_fitted(self)
         return validate_private_data(self, X, accept_sparse=accept_sparse, reset=False)
+
+
+def mean_square_score(X, location):
+    """Return minus the mean squared Euclidean distance of rows to a location.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n_samples, n_features)
+        Rows; sparse ones never become dense.
+    location : ndarray of shape (n_features,) or CSR array of shape (1, n_features)
+        One point.
+
+    Returns
+    -------
+    score : float
+        At most 0; minus infinity where squares overflow.
+    """
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        squares = X.multiply(X).sum() if sparse.issparse(X) else np.einsum("ij,ij->", X, X)
+        if sparse.issparse(location):
+            cross, own = _cross(X, location), location.data @ location.data
+        else:
+            cross, own = np.sum(X @ location), location @ location
+        total = float(squares - 2 * cross + X.shape[0] * own) / X.shape[0]
+    return -total if np.isfinite(total) else -np.inf
+
+
+def _cross(X, location):
+    """Return the sum of inner products of rows with a sparse location.
+
+    No vector as long as a row is made: there may be more features than memory holds.
+    """
+    if not sparse.issparse(X):
+        return np.sum(X[:, location.indices] @ location.data)
+    if not location.nnz:
+        return 0.0
+    X = X.tocoo()
+    where = np.searchsorted(location.indices, X.col)
+    np.minimum(where, location.nnz - 1, out=where)
+    found = location.indices[where] == X.col
+    return X.data[found] @ location.data[where[found]]
+
+
+def _inner(X, columns, values):
+    """Return the sum over the rows of their products with a vector of few, sorted, non-zeros."""
+    if not sparse.issparse(X):
+        return np.sum(X[:, columns] @ values)
+    X = X.tocsr()
+    # by looking columns up: scipy's product would make a vector as long as a row
+    place = np.searchsorted(columns, X.indices)
+    found = np.append(columns, -1)[place] == X.indices
+    return X.data[found] @ values[place[found]]

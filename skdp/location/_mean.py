@@ -15,7 +15,7 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._solvers.mean import plan_mean
-from skdp.location._base import LocationEstimator
+from skdp.location._base import LocationEstimator, mean_square_score
 from skdp.location._mean_checks import MECHANISMS, ONE_RELEASE, check_mean, takes_sparse
 from skdp.privacy import Curator, GaussianMechanism, LaplaceMechanism, gdp_mu
 
@@ -76,6 +76,7 @@ class DPMean(LocationEstimator):
 
     See Also
     --------
+    DPSparseMeanEstimator : Private mean of sparse rows.
     DPMedian : Private medians.
     DPLogisticRegression : Private classification.
     privacy_spent : Add up several fits.
@@ -238,10 +239,7 @@ class DPMean(LocationEstimator):
         """
         check_mean(X, self.mechanism, self.bounds)
         X = self._check(X, accept_sparse=["csr", "csc"])
-        squares = X.multiply(X).sum() if hasattr(X, "multiply") else np.einsum("ij,ij->", X, X)
-        cross = np.sum(X @ self.location_)
-        total = squares - 2 * cross + X.shape[0] * self.location_ @ self.location_
-        return -float(total) / X.shape[0]
+        return mean_square_score(X, self.location_)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

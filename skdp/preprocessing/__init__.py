@@ -4,7 +4,14 @@
 
 from skdp.preprocessing._bounded_scaler import BoundedScaler
 from skdp.preprocessing._feature_centerer import DPFeatureCenterer
+from skdp.preprocessing._frequent_features import DPFrequentFeatures
 from skdp.preprocessing._norm_clipper import NormClipper
 from skdp.preprocessing._standard_scaler import DPStandardScaler
 
-__all__ = ["BoundedScaler", "DPFeatureCenterer", "DPStandardScaler", "NormClipper"]
+__all__ = [
+    "BoundedScaler",
+    "DPFeatureCenterer",
+    "DPFrequentFeatures",
+    "DPStandardScaler",
+    "NormClipper",
+]

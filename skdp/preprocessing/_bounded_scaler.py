@@ -75,6 +75,8 @@ class BoundedScaler(RowwiseTransformer):
         if sparse.issparse(X):
             X = X.copy()
             # clipping is no linear map: what is stored in parts is clipped as a whole
+            # in an order that depends on no other row (or column, of CSC)
+            X.has_sorted_indices = False
             X.sum_duplicates()
             columns = (
                 X.tocoo().col

@@ -3,9 +3,10 @@
 """The audit folder: everything a privacy claim rests on, and nothing else.
 
 Read in this order: `_curator` (the only exit for private numbers), `_mechanisms`,
-`_pure_mechanisms` and `_objective` (how much noise), `_samplers`, `_k_norm`, `_choice`,
-`_variates` and `_bits` (how it is made), `_sampling`, `_subsets` and `_sampled_gaussian`
-(random batches), `_accounting`, `_composition` and `_ledger` (what it costs).
+`_pure_mechanisms`, `_objective` and `_stability` (how much noise), `_samplers`,
+`_k_norm`, `_choice`, `_variates` and `_bits` (how it is made), `_sampling`, `_subsets`
+and `_sampled_gaussian` (random batches), `_lazy_noise` (noise that is added late),
+`_accounting`, `_composition` and `_ledger` (what it costs).
 The queries whose sensitivities are claimed stand in
 ``skdp/_queries``.
 """
@@ -19,6 +20,7 @@ from skdp.privacy._pure_mechanisms import ExponentialMechanism, KNormMechanism
 from skdp.privacy._sampled_gaussian import SampledGaussianMechanism, sampled_mu
 from skdp.privacy._sampling import Sampling
 from skdp.privacy._spent import PrivacySpent, privacy_spent
+from skdp.privacy._stability import SparseSensitivity, StabilityHistogram
 
 __all__ = [
     "Curator",
@@ -35,6 +37,8 @@ __all__ = [
     "SampledGaussianMechanism",
     "Sampling",
     "Sensitivity",
+    "SparseSensitivity",
+    "StabilityHistogram",
     "gdp_delta",
     "gdp_epsilon",
     "gdp_mu",

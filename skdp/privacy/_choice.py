@@ -70,12 +70,16 @@ def weighted_choice(counts: NDArray[Any], steps: NDArray[Any], rate: float, bits
         raise ValueError("counts must be numbers in [0, 2**52], one at least positive.")
     if not (0 <= rate < math.inf and steps.min() >= 0):
         raise ValueError(f"rate and steps must be non-negative and finite; got rate={rate!r}.")
-    steps = np.maximum(steps - steps[counts > 0].min(), 0)
+    # in place from here on: there may be millions
+    steps = steps - steps[counts > 0].min()
+    np.maximum(steps, 0, out=steps)
     # sums of sums, whose rounding errors grow with the square root of n only
     columns = math.isqrt(len(steps) - 1) + 1
     table = np.zeros((-(-len(steps) // columns), columns))
     with np.errstate(over="ignore", under="ignore"):
-        table.flat[: len(steps)] = counts * np.exp(-rate * steps)
+        weights = np.multiply(steps, -rate)
+        np.multiply(np.exp(weights, out=weights), counts, out=weights)
+    table.reshape(-1)[: len(steps)] = weights
     rows = np.append(0.0, np.cumsum(table.sum(axis=1)))
     word = int(bits.words(1)[0])
     target = (word + 0.5) * 2.0**-64 * rows[-1]

@@ -3,7 +3,8 @@
 """Composition: the epsilon of many releases together, rounded up.
 
 Gaussian releases compose in closed form. Everything else is composed by privacy loss
-distributions of dp_accounting, on a grid of losses that only ever rounds up.
+distributions of dp_accounting, on a grid of losses that only ever rounds up, or by Renyi
+divergences, whose bounds add up.
 """
 
 import math
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp.privacy._accounting import gdp_epsilon
+from skdp.privacy._accounting import gdp_epsilon, zcdp_epsilon
 
 
 @dataclass(frozen=True)
@@ -41,15 +42,17 @@ def compose_epsilon(
     priced: Sequence[tuple[float, float, int]],
     delta: float,
     sampled: Sequence[SampledCost] = (),
+    rho: float = math.inf,
 ) -> float:
     """Return the epsilon, at `delta`, of adaptively composed releases, rounded up.
 
     `mu` stands for all Gaussian releases (0 for none), `priced` for triples (epsilon,
-    delta, count), `sampled` for releases on random batches. Gaussian releases alone compose
+    delta, count), `sampled` for releases on random batches, `rho` for the zCDP parameter
+    of all of them together (infinite if none is known). Gaussian releases alone compose
     exactly; priced releases alone are summed. Everything else is composed by
     dp_accounting's privacy loss distributions, each priced release standing for its worst
-    case (randomised response, broken with probability delta); the better of that and of
-    the plain sum is returned.
+    case (randomised response, broken with probability delta); the best of that, of the
+    plain sum and of what `rho` implies is returned.
     """
     if sampled:
         if delta == 0:
@@ -64,11 +67,30 @@ def compose_epsilon(
     if left < 0:
         return math.inf
     plain = total + gdp_epsilon(mu, left)
+    if not priced or delta == 0:
+        return plain
+    best = min(plain, zcdp_epsilon(rho, delta))
     alone = sum(count for _, _, count in priced) == 1
     # next to one priced release, a little Gaussian noise leaves nothing to be gained
-    if mu == 0 or not priced or delta == 0 or (alone and plain < 1.02 * total):
-        return plain
-    return min(plain, _pld_epsilon(mu, tuple(priced), delta))
+    if mu == 0 or (alone and plain < 1.02 * total):
+        return best
+    return min(best, _pld_epsilon(mu, tuple(priced), delta))
+
+
+def total_rho(mu: float, pure: Iterable[tuple[float, int, bool]]) -> float:
+    """Return the zCDP parameter of Gaussian and purely private releases, rounded up.
+
+    `mu` stands for all Gaussian releases, `pure` for triples (epsilon, count, drawn). A
+    release that was drawn by the exponential mechanism has a privacy loss within an interval
+    of length epsilon, others within one of length 2 epsilon; one of length r costs r^2 / 8.
+    """
+    exact = Fraction(mu) ** 2 / 2
+    for epsilon, count, drawn in pure:
+        exact += count * (Fraction(epsilon) * (1 if drawn else 2)) ** 2 / 8
+    if exact > 10**300:
+        return math.inf
+    rho = float(exact)
+    return math.nextafter(rho, math.inf) if rho < exact else rho
 
 
 def _sum_up(terms: Iterable[tuple[float, int]]) -> float:

@@ -13,9 +13,11 @@ import numpy as np
 from skdp.exceptions import BudgetError, SeededNoiseWarning
 from skdp.privacy._accounting import check_delta, check_epsilon
 from skdp.privacy._bits import make_bits
+from skdp.privacy._lazy_noise import LazySums
 from skdp.privacy._ledger import ADJACENCIES, Ledger, Release
 from skdp.privacy._mechanisms import Mechanism, Noise, Values, add_noise, align
 from skdp.privacy._objective import ObjectiveNoise
+from skdp.privacy._stability import beyond, touched
 from skdp.privacy._variates import Variates
 
 
@@ -114,14 +116,14 @@ class Curator:
         BudgetError
             If all of them together would exceed the budget. Nothing was charged.
         ValueError
-            If `count` is less than 1, or the mechanism does more than to add noise.
+            If `count` is less than 1, or the mechanism is objective perturbation.
         """
         count = operator.index(count)
         if count < 1:
             raise ValueError(f"count must be at least 1; got {count!r}.")
         facts, noise = self._calibrated(query, mechanism, self._n_rows)
-        if not isinstance(noise, Noise) or noise.law == "exponential":
-            raise ValueError("only releases with additive noise can be paid for beforehand.")
+        if not isinstance(noise, Noise):
+            raise ValueError("only sums with noise and draws can be paid for beforehand.")
         entry = self._entry(query, None, (query.name, noise, _stated(facts, noise), facts.theorem))
         self._append([replace(entry, count=count)])
         prepaid = Prepaid()
@@ -146,7 +148,7 @@ class Curator:
         query: Any,
         mechanism: Mechanism | Prepaid,
         rows: tuple[int, int] | None = None,
-    ) -> Values:
+    ) -> Any:
         """Release one statistic: charge, evaluate, randomise.
 
         Parameters
@@ -161,7 +163,8 @@ class Curator:
         -------
         released : ndarray of shape (query.size,)
             The statistic with noise, the draw, or the minimiser of the perturbed
-            objective, on a public grid.
+            objective, on a public grid. With a threshold, a pair: the columns with noisy
+            sums beyond it, and these sums.
 
         Raises
         ------
@@ -169,19 +172,64 @@ class Curator:
             If the release would exceed the budget. Nothing was read or charged.
         """
         released = self._release(query, mechanism, rows)
+        self._count()
+        return released
+
+    def descend(self, query: Any, prepaid: Prepaid, n_steps: int, n_skipped: int) -> Values:
+        """Descend along sums with noise that nobody sees, and release the average point.
+
+        All coordinates get noise in every step, as if every sum were released; where a
+        batch has no entries it comes late, in one draw for many steps.
+
+        Parameters
+        ----------
+        query : Query
+            With `shape`, `n_free` and `decay` as in `LazySums`; ``touched(rows)``, the columns in
+            which a batch has entries, each once, and what is left of the rows; and
+            ``evaluate_at(part, values)``, the statistic in these columns, given the point there.
+        prepaid : Prepaid
+            Pays for every step.
+        n_steps, n_skipped : int, int
+            Number of steps, and of the first ones that the average leaves out.
+
+        Returns
+        -------
+        released : ndarray of shape query.shape
+            The average, on a public grid.
+
+        Raises
+        ------
+        BudgetError
+            If fewer steps have been paid for. Nothing was read.
+        ValueError
+            If no step is left for the average, or the noise is not Gaussian.
+        """
+        if not 0 <= n_skipped < operator.index(n_steps):
+            raise ValueError(f"n_skipped must be in [0, {n_steps}); got {n_skipped!r}.")
+        *_, noise = (self._redeem(query, prepaid) for _ in range(n_steps))
+        sums = LazySums(
+            query.shape, query.n_free, query.decay, n_steps, n_skipped, noise, self._bits
+        )
+        for step in range(n_steps):
+            columns, part = query.touched(self._batch(noise))
+            statistic = query.evaluate_at(part, sums.at(columns, step))
+            sums.add(columns, align(statistic, noise) * noise.grid)
+            self._count()
+        return sums.average()
+
+    def _count(self) -> None:
         self._n_releases += 1
         if self._progress is not None:
             self._progress(self._n_releases)
-        return released
 
-    def _release(self, query: Any, mechanism: Any, rows: tuple[int, int] | None) -> Values:
+    def _release(self, query: Any, mechanism: Any, rows: tuple[int, int] | None) -> Any:
         start, stop = rows or (0, self._n_rows)
         if not 0 <= start < stop <= self._n_rows:
             raise ValueError(f"rows must be a part of {self._n_rows} rows; got {rows!r}.")
         if isinstance(mechanism, Prepaid):
             if rows is not None:
                 raise ValueError("what was paid for beforehand reads all rows; rows must be None.")
-            return self._noisy(query, *self._drawn(query, self._redeem(query, mechanism)))
+            return self._randomised(query, self._redeem(query, mechanism), None)
         facts, noise = self._calibrated(query, mechanism, stop - start)
         if isinstance(noise, ObjectiveNoise):
             # the secret term is charged too: it is the price of the exact minimiser
@@ -194,11 +242,18 @@ class Curator:
         if noise.sampling is not None and rows is not None:
             raise ValueError("a random batch is drawn from all rows; rows must be None.")
         self._charge(query, rows, (query.name, noise, _stated(facts, noise), facts.theorem))
+        return self._randomised(query, noise, rows)
+
+    def _randomised(self, query: Any, noise: Noise, rows: tuple[int, int] | None) -> Any:
+        """Return a draw, or a statistic with noise; it has been charged."""
         if noise.law == "exponential":
             source = Variates(self._bits) if query.idealised else self._bits
             drawn = query.draw(self._admitted(rows), noise, source)
             snapped: Values = align(self._shaped(query, drawn), noise) * noise.grid
             return snapped
+        if noise.threshold is not None:
+            columns, sums = touched(query.evaluate(self._admitted(rows)), query.size)
+            return beyond(columns, add_noise(sums, noise, self._bits), noise)
         return self._noisy(query, *self._drawn(query, noise, rows))
 
     def _calibrated(self, query: Any, mechanism: Any, n_rows: int) -> tuple[Any, Any]:
@@ -220,7 +275,8 @@ class Curator:
         sampling = entry.noise.sampling
         relation = sampling.adjacency(self._adjacency) if sampling else self._adjacency
         facts = query.sensitivity(relation, self._n_rows)
-        if (query.name, query.size, facts) != (entry.query, entry.size, paid):
+        kind = (query.name, query.size, self._numerics(query), facts)
+        if kind != (entry.query, entry.size, entry.numerics, paid):
             raise BudgetError(f"{query.name!r} is not the release that was paid for.")
         self.__prepaid[prepaid] = (paid, entry, left - 1)
         return entry.noise
@@ -229,12 +285,15 @@ class Curator:
         self, query: Any, noise: Noise, rows: tuple[int, int] | None = None
     ) -> tuple[Any, Noise]:
         """Return the exact statistic, of a random batch if there is to be one."""
+        return query.evaluate(self._batch(noise, rows)), noise
+
+    def _batch(self, noise: Noise, rows: tuple[int, int] | None = None) -> Any:
+        """Return the rows that one release reads: a random batch if there is to be one."""
         admitted = self._admitted(rows)
-        if noise.sampling is not None:
-            # the batch stays secret: amplification rests on that
-            batch = noise.sampling.draw(self._bits)
-            admitted = admitted if batch is None else admitted.batch(batch, noise.sampling.rate)
-        return query.evaluate(admitted), noise
+        # the batch stays secret: amplification rests on that
+        if noise.sampling is None or (batch := noise.sampling.draw(self._bits)) is None:
+            return admitted
+        return admitted.batch(batch, noise.sampling.rate)
 
     def _charge(
         self, query: Any, rows: tuple[int, int] | None, *parts: tuple[str, Noise, float, str]
@@ -246,7 +305,6 @@ class Curator:
         self, query: Any, rows: tuple[int, int] | None, part: tuple[str, Noise, float, str]
     ) -> Release:
         name, noise, stated, theorem = part
-        idealised = getattr(query, "idealised", False)
         return Release(
             query=name,
             size=query.size,
@@ -254,10 +312,14 @@ class Curator:
             stated_sensitivity=stated,
             theorem=theorem,
             noise=noise,
-            numerics=("idealised, " if idealised else "exact on the grid, ") + self._bits.origin,
+            numerics=self._numerics(query),
             seeded=self._bits.seeded,
             rows=rows,
         )
+
+    def _numerics(self, query: Any) -> str:
+        idealised = getattr(query, "idealised", False)
+        return ("idealised, " if idealised else "exact on the grid, ") + self._bits.origin
 
     def _append(self, entries: list[Release]) -> None:
         ledger = self._ledger

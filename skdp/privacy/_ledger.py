@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from skdp.privacy._accounting import check_delta, gdp_delta
-from skdp.privacy._composition import SampledCost, compose_epsilon, total_mu
+from skdp.privacy._composition import SampledCost, compose_epsilon, total_mu, total_rho
 from skdp.privacy._mechanisms import Noise
 
 ADJACENCIES = ("replace-one", "zero-out")
@@ -65,7 +65,8 @@ class Release:
         The noise multiplier of a Gaussian event is the standard deviation over the
         actual sensitivity, so compose it as is (ADD_OR_REMOVE_ONE): an accountant that
         doubles the sensitivity for replace-one would do so twice. A pure release other
-        than one Laplace draw stands as randomised response (REPLACE_ONE), its worst case;
+        than one Laplace draw stands as randomised response (REPLACE_ONE), its worst case
+        (for many draws of the exponential mechanism the ledger itself has a better bound);
         an (epsilon, delta) release as an unsupported event, which accountants refuse.
         Releases on random batches stand with the sensitivity of their own worst pair: the
         norm of one contribution for Poisson batches (compose under the ledger's adjacency),
@@ -128,6 +129,12 @@ def rows_read(release: Release) -> str:
     return "all" if release.rows is None else "{} to {}".format(*release.rows)
 
 
+def what_is_kept(noise: Noise) -> str:
+    """Say which noisy values were released, if not all; begins with a comma."""
+    side = "beyond" if noise.two_sided else "above"
+    return "" if noise.threshold is None else f", only {side} {noise.threshold:.6g}"
+
+
 def _cells(release: Release) -> dict[str, Any]:
     noise = release.noise
     price = f"mu={noise.mu:.4g}" if noise.mu else f"epsilon={noise.epsilon:.4g}"
@@ -138,7 +145,8 @@ def _cells(release: Release) -> dict[str, Any]:
         "count": release.count,
         "size": release.size,
         "sensitivity": f"{noise.sensitivity:.6g}",
-        "noise": f"{noise.law}, scale {noise.scale:.6g}, grid 2^{int(math.log2(noise.grid))}",
+        "noise": f"{noise.law}, scale {noise.scale:.6g}, grid 2^{int(math.log2(noise.grid))}"
+        + what_is_kept(noise),
         "price": price + " each",
         "rows": rows_read(release),
         "adjacency": release.adjacency,
@@ -192,6 +200,15 @@ class Ledger:
         fits = {r.fit for r in gaussian}
         return total_mu([(_mu_of_one_fit([r for r in gaussian if r.fit == f]), 1) for f in fits])
 
+    @property
+    def rho(self) -> float:
+        """Parameter of zCDP of all releases; infinite with random batches, or prices in delta."""
+        if any(r.noise.by_chance or r.noise.delta for r in self.releases):
+            return math.inf
+        pure = [r for r in self.releases if not r.noise.mu]
+        costs = [(r.noise.epsilon, r.count, r.noise.law == "exponential") for r in pure]
+        return total_rho(self.mu, costs)
+
     def _priced(self) -> list[tuple[float, float, int]]:
         return [(r.noise.epsilon, r.noise.delta, r.count) for r in self.releases if not r.noise.mu]
 
@@ -215,7 +232,8 @@ class Ledger:
         epsilon : float
             In nats; infinite for Gaussian noise at delta 0.
         """
-        return compose_epsilon(self.mu, self._priced(), check_delta(delta), self._sampled())
+        delta = check_delta(delta)
+        return compose_epsilon(self.mu, self._priced(), delta, self._sampled(), self.rho)
 
     def fits(self, epsilon: float, delta: float) -> bool:
         """Return whether all releases together are (epsilon, delta)-DP."""

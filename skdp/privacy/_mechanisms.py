@@ -86,10 +86,13 @@ class Noise:
         The statistic is clamped to [-bound, bound] in every coordinate.
     mu, epsilon, delta : float
         Price: a Gaussian-DP parameter, or (epsilon, delta) with mu = 0; delta is 0 but
-        for objective perturbation.
+        for objective perturbation and for a release with a threshold.
     sampling : Sampling or None
         How the batch of rows was drawn; None for all rows. With a batch, `mu` is the
         parameter that the release would have if all rows were read, and the price less.
+    threshold, two_sided : float or None, bool
+        Only noisy values above the threshold are released, or beyond it on either side;
+        None for all.
     """
 
     law: str
@@ -101,6 +104,8 @@ class Noise:
     epsilon: float
     delta: float = 0.0
     sampling: Sampling | None = None
+    threshold: float | None = None
+    two_sided: bool = False
 
     @property
     def by_chance(self) -> bool:
@@ -112,7 +117,8 @@ class Query(Protocol):
     """A statistic of the private rows. Its fields are public; the rows are an argument.
 
     What the mechanism of a query needs besides, none of it ever raising because of a
-    value: `evaluate(rows)`, the exact statistic, for additive noise;
+    value: `evaluate(rows)`, the exact statistic, for additive noise (for a release with a
+    threshold a pair: sorted columns, and the sums there);
     `draw(rows, noise, source)`, a draw at the temperature ``noise.scale``, and `idealised`,
     whether it takes `Variates` (floats) or `Bits`, for the exponential mechanism;
     `minimise(rows, linear)`, for objective perturbation.

@@ -3,11 +3,11 @@
 """Gaussian noise on a sum over a random batch, and how much of it a budget asks for."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from skdp.privacy._accounting import gdp_mu
-from skdp.privacy._composition import SampledCost, compose_epsilon
+from skdp.privacy._composition import SampledCost, compose_epsilon, total_mu
 from skdp.privacy._mechanisms import GaussianMechanism, Noise, Sensitivity
 from skdp.privacy._sampling import Sampling
 
@@ -51,7 +51,6 @@ class SampledGaussianMechanism:
         return Noise(**{**vars(plain), "sampling": self.sampling})
 
 
-@lru_cache(maxsize=512)
 def sampled_mu(
     epsilon: float,
     delta: float,
@@ -84,28 +83,69 @@ def sampled_mu(
     ValueError
         If the budget is too small for any noise that floats can hold.
     """
+    parts = (SampledCost(sampling, 1.0, adjacency, n_releases),)
+    return sampled_mus(epsilon, delta, parts, mu, tuple(priced))[0]
+
+
+@lru_cache(maxsize=512)
+def sampled_mus(
+    epsilon: float,
+    delta: float,
+    parts: tuple[SampledCost, ...],
+    mu: float = 0.0,
+    priced: tuple[tuple[float, float, int], ...] = (),
+) -> tuple[float, ...]:
+    """Return the largest parameters, in given proportions, of several kinds of releases.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Budget of everything: in nats, and in (0, 1).
+    parts : tuple of SampledCost
+        The releases, all under one adjacency; their `mu` are the proportions.
+    mu, priced : float, tuple of (float, float, int)
+        What else is released.
+
+    Returns
+    -------
+    mus : tuple of float
+        One for every part, as `sampled_mu` finds it for one.
+
+    Raises
+    ------
+    ValueError
+        If the budget is too small for any noise that floats can hold.
+    """
     total = gdp_mu(epsilon, delta)  # raises for what is no budget
     if mu >= total:
         raise ValueError("nothing of the budget is left: the other releases need all of it.")
 
+    def mus(value: float) -> tuple[float, ...]:
+        return tuple(_coarse(value * part.mu) for part in parts)
+
     def excess(value: float) -> float:
         """Return log of epsilon over budget; 0 or infinite epsilons are as far off as can be."""
-        cost = SampledCost(sampling, value, adjacency, n_releases)
-        spent = compose_epsilon(mu, priced, delta, (cost,))
+        costs = [replace(part, mu=one) for part, one in zip(parts, mus(value), strict=True)]
+        # the ledger has what reads all rows in closed form next to what does not
+        by_chance = tuple(c for c in costs if not c.sampling.reads_all) or tuple(costs)
+        full = [(cost.mu, cost.count) for cost in costs if cost not in by_chance]
+        spent = compose_epsilon(total_mu([(mu, 1), *full]), priced, delta, by_chance)
         return math.log(spent / epsilon) if 0 < spent < math.inf else math.copysign(9, spent - 1)
 
     # secant steps on logarithms, inside a bracket, from a guess
     low, high, before = 0.0, math.inf, None
-    value = _limit_guess(total, sampling, n_releases, adjacency)
+    value = _limit_guess(total, parts)
     while high > low * (1 + _CLOSE):
         gap = excess(value)
-        low, high = (max(low, value), high) if gap <= 0 else (low, min(high, value))
-        if -_CLOSE < gap <= 0 or low > _LARGEST:
+        # the ledger adds up in another rounding
+        low, high = (max(low, value), high) if gap <= -1e-10 else (low, min(high, value))
+        if -_CLOSE < gap <= -1e-10 or low > _LARGEST:
             break
         if high < _SMALLEST:
             raise ValueError(
                 f"the budget epsilon={epsilon!r}, delta={delta!r} is too small for "
-                f"{n_releases} releases: use fewer steps, larger batches, or a larger budget."
+                f"{max(part.count for part in parts)} releases: use fewer steps, larger "
+                "batches, or a larger budget."
             )
         slope = 1.0 if before is None else (gap - before[1]) / math.log(value / before[0])
         before = (value, gap)
@@ -113,7 +153,7 @@ def sampled_mu(
         value *= math.exp(min(max(step, -1.5), 1.5))
         if not low * (1 + _CLOSE / 4) < value < high:
             value = math.sqrt(low * high) if low and high < math.inf else value
-    return _coarse(low)
+    return mus(low)
 
 
 def _coarse(mu: float) -> float:
@@ -122,9 +162,13 @@ def _coarse(mu: float) -> float:
     return math.ldexp(math.floor(mantissa * 2**30) / 2**30, exponent) * (1 - 1e-12)
 
 
-def _limit_guess(total: float, sampling: Sampling, n_releases: int, adjacency: str) -> float:
+def _limit_guess(total: float, parts: tuple[SampledCost, ...]) -> float:
     """Return a first guess, from the central limit of the composition (Dong et al. 2022)."""
-    if adjacency == "replace-one" and sampling.kind == "poisson":
+    kinds = {part.sampling.kind for part in parts if not part.sampling.reads_all}
+    if parts[0].adjacency == "replace-one" and "poisson" in kinds:
         total /= 2
-    ratio = total / max(sampling.rate, 1e-300) / math.sqrt(n_releases)
-    return min(max(math.sqrt(math.log1p(ratio * ratio)), 10 * _SMALLEST), _LARGEST / 2)
+    squares = ((p.sampling.rate * p.mu) ** 2 * p.count for p in parts)
+    ratio = total / max(math.sqrt(math.fsum(squares)), 1e-300)
+    largest = max(part.mu for part in parts)
+    guess = math.sqrt(math.log1p((ratio * largest) ** 2)) / largest
+    return min(max(guess, 10 * _SMALLEST), _LARGEST / 2)

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What one or several fitted estimators have spent together."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from skdp.privacy._accounting import check_delta
+from skdp.privacy._composition import _sum_up
 from skdp.privacy._learns_nothing import learns_nothing
 from skdp.privacy._ledger import Ledger
 
@@ -130,5 +130,6 @@ def privacy_spent(*estimators: Any, delta: float | None = None) -> PrivacySpent:
                 raise TypeError(f"{name} has no ledger_: it is not fitted, or keeps none.")
             else:
                 not_covered.append(name)
-    total = math.fsum(deltas) if delta is None else check_delta(delta)
+    # rounded up: rounded to nearest it may be less than what was spent
+    total = _sum_up((d, 1) for d in deltas) if delta is None else check_delta(delta)
     return PrivacySpent(ledger.epsilon(total), total, ledger, tuple(not_covered))

@@ -37,7 +37,8 @@ def blobs(n_rows=600, n_features=2, n_classes=2, seed=0):
 
 def smooth(model, mechanism, solver):
     """Give the hinge a derivative where the mechanism needs one."""
-    if isinstance(model, DPHingeSVM) and (mechanism == "objective" or solver == "one-pass"):
+    needed = mechanism == "objective" or solver in ("one-pass", "frank-wolfe")
+    if isinstance(model, DPHingeSVM) and needed:
         model.set_params(smoothing=0.5)
     return model.set_params(mechanism=mechanism, solver=solver)
 
@@ -52,11 +53,13 @@ def test_every_pair_learns_within_its_budget(estimator, mechanism, solver, adjac
     assert model.score(X, y) > 0.9
     epsilon, delta = model.privacy_spent_
     assert 7.9 < epsilon <= 8.0
-    assert delta == (0.0 if mechanism == "exponential" else 1e-6)
+    one_draw = mechanism == "exponential" and solver != "frank-wolfe"
+    # many exact draws may add up to epsilon at delta 0, if that is the better price
+    assert delta == (0.0 if one_draw else 1e-6) or (solver, delta) == ("frank-wolfe", 0.0)
     assert model.ledger_.adjacency == adjacency
     assert model.n_iter_ >= 1
     idealised = any("idealised" in release.numerics for release in model.ledger_.releases)
-    assert idealised == (mechanism == "exponential")
+    assert idealised == one_draw
 
 
 MULTICLASS = [pair for pair in PAIRS if pair[1] != "exact"]

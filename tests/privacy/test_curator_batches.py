@@ -5,7 +5,7 @@
 import copy
 import json
 import pickle
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import pytest
@@ -13,7 +13,6 @@ import pytest
 from skdp.exceptions import BudgetError
 from skdp.privacy import (
     Curator,
-    ExponentialMechanism,
     GaussianMechanism,
     SampledGaussianMechanism,
     Sampling,
@@ -165,18 +164,6 @@ def test_full_releases_can_be_paid_beforehand_too():
     assert setting.diary == []
     with pytest.raises(BudgetError):
         setting.curator.release(Total(), paid)
-
-
-def test_draws_and_minimisers_cannot_be_paid_beforehand():
-    setting = Setting()
-
-    class Drawn(Total):
-        def sensitivity(self, adjacency, n_rows):
-            return replace(super().sensitivity(adjacency, n_rows), spread=1.0)
-
-    with pytest.raises(ValueError, match="only releases with additive noise"):
-        setting.curator.prepay(Drawn(), ExponentialMechanism(0.1), 2)
-    assert setting.curator.ledger.releases == ()
 
 
 def test_a_batch_is_drawn_from_all_rows():

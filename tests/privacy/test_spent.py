@@ -15,6 +15,7 @@ from skdp import (
     BoundedScaler,
     DPLogisticRegression,
     DPMean,
+    DPSparseMeanEstimator,
     Ledger,
     NormClipper,
     privacy_spent,
@@ -154,3 +155,15 @@ def test_parts_that_learn_nothing_spend_nothing():
     spent = privacy_spent(NormClipper().fit(X))
     assert tuple(spent) == (0.0, 0.0)
     assert str(spent) == "(epsilon=0, delta=0)"
+
+
+@pytest.mark.parametrize("deltas", [(1e-6, 3e-7, 7e-9), (1e-7, 3.3e-6, 1.7e-8), (0.1, 0.2, 0.3)])
+def test_unequal_deltas_add_up_to_a_finite_epsilon(deltas):
+    # a sum of deltas that is rounded down would not cover what was spent
+    fits = [
+        DPSparseMeanEstimator(0.5, d, mechanism="histogram", sparsity=2, random_state=0).fit(X)
+        for d in deltas
+    ]
+    epsilon, delta = privacy_spent(*fits)
+    assert sum(deltas) <= delta <= sum(deltas) * (1 + 1e-12)
+    assert 0.5 < epsilon <= 1.5

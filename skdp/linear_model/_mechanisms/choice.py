@@ -6,10 +6,10 @@ import math
 
 #: solvers of a mechanism, the default first
 SOLVERS = {
-    "gradient": ("accelerated", "gd", "sgd"),
+    "gradient": ("accelerated", "gd", "sgd", "lazy-sgd", "bias-reduced"),
     "objective": ("newton", "lbfgs"),
     "output": ("newton", "lbfgs", "cvxpy", "localized", "one-pass"),
-    "exponential": ("exact", "net"),
+    "exponential": ("exact", "net", "frank-wolfe"),
 }
 #: exact sampling covers the coefficients with boxes, 2^size at a time
 EXACT_LIMIT = 5
@@ -19,6 +19,9 @@ NEWTON_LIMIT = 300
 # signal to noise from which accelerated steps are the better ones for the hinge
 _CLEAR = 50.0
 
+# solvers that read random batches of a size that may be asked for
+_BATCHES = ("sgd", "lazy-sgd", "bias-reduced")
+
 #: parameters that one mechanism alone understands
 _ONLY = {
     "max_iter": "gradient",
@@ -26,6 +29,15 @@ _ONLY = {
     "clipping_norm": "gradient",
     "localize": "exponential",
     "centring": "gradient",
+    "linf_projection": "output",
+}
+#: but for solvers of other mechanisms that understand them too
+_ALSO = {"frank-wolfe": ("max_iter", "clipping_norm")}
+#: and parameters that one solver alone understands, with what they are if nobody asks
+_ONLY_SOLVER = {
+    "l1_bound": ("frank-wolfe", None),
+    "oracle": ("bias-reduced", "soft-threshold"),
+    "failure_probability": ("bias-reduced", None),
 }
 #: what the parameters above are called by the user
 _NAMES = {"centring": "preprocess"}
@@ -75,9 +87,10 @@ def choose(mechanism, solver, problem):
             "purely epsilon-DP; got 0. Pure privacy: mechanism='objective' (smooth losses), "
             "'output' or 'exponential' (few coefficients), or 'auto'."
         )
-    if solver != "sgd" and _asks_for_batches(problem):
+    if solver not in _BATCHES and _asks_for_batches(problem):
         raise ValueError(
-            "batch_size, sampling and momentum are parameters of solver='sgd'; got batch_size="
+            "batch_size is a parameter of the solvers 'sgd', 'lazy-sgd' and 'bias-reduced'; "
+            "sampling and momentum are parameters of solver='sgd'; got batch_size="
             f"{problem.batch_size!r}, sampling={problem.sampling!r}, momentum="
             f"{problem.momentum!r} with solver={solver!r}."
         )
@@ -100,7 +113,7 @@ def choose(mechanism, solver, problem):
             "error growing as the square root of the number of rows in the worst case), or use "
             "mechanism='gradient', 'output' or 'exponential'."
         )
-    _refuse_foreign_parameters(mechanism, problem)
+    _refuse_foreign_parameters(mechanism, solver, problem)
     return mechanism, solver
 
 
@@ -131,10 +144,15 @@ def _asks_for_batches(problem):
     return problem.batch_size is not None or problem.sampling != "poisson" or not problem.momentum
 
 
-def _refuse_foreign_parameters(mechanism, problem):
+def _refuse_foreign_parameters(mechanism, solver, problem):
     for name, owner in _ONLY.items():
-        if getattr(problem, name) and mechanism != owner:
+        if getattr(problem, name) and mechanism != owner and name not in _ALSO.get(solver, ()):
             raise ValueError(
                 f"{_NAMES.get(name, name)} is a parameter of mechanism={owner!r}; got it with "
                 f"mechanism={mechanism!r}."
+            )
+    for name, (owner, default) in _ONLY_SOLVER.items():
+        if getattr(problem, name) != default and solver != owner:
+            raise ValueError(
+                f"{name} is a parameter of solver={owner!r}; got it with solver={solver!r}."
             )

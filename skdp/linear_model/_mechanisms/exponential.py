@@ -9,6 +9,7 @@ from scipy.special import gammainccinv
 
 from skdp._domains import ball_constraint
 from skdp._queries import LossDraw, Minimizer
+from skdp.linear_model._mechanisms import frank_wolfe
 from skdp.linear_model._mechanisms.choice import EXACT_LIMIT
 from skdp.linear_model._mechanisms.fit import Fit
 from skdp.privacy import ExponentialMechanism, KNormMechanism
@@ -41,7 +42,7 @@ class ExponentialFit(Fit):
             epsilon = problem.epsilon / 2
             query = Minimizer(
                 problem.loss, problem.penalty, problem.n_coefs, problem.row_norm,
-                problem.tolerance(problem.penalty),
+                problem.tolerance(problem.penalty), row_terms=problem.row_terms,
             )  # fmt: skip
             coarse = curator.release(query, KNormMechanism(epsilon))
             near = (ball_constraint(coarse, problem.radius), self.reach)
@@ -58,12 +59,12 @@ def plan(problem, solver):
 
     Parameters
     ----------
-    problem, solver : Problem, {"exact", "net"}
+    problem, solver : Problem, {"exact", "net", "frank-wolfe"}
         Public facts, and where to draw from.
 
     Returns
     -------
-    plan : ExponentialFit
+    plan : ExponentialFit or FrankWolfeFit
         The plan.
 
     Raises
@@ -72,6 +73,8 @@ def plan(problem, solver):
         If the set is not bounded, if there are too many coefficients to draw exactly, or
         if the loss is to be localised without a penalty.
     """
+    if solver == "frank-wolfe":
+        return frank_wolfe.plan(problem)
     if problem.radius is None:
         raise ValueError(
             "coef_bound must be a number for mechanism='exponential', which draws from a bounded "

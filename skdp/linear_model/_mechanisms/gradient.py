@@ -16,10 +16,12 @@ from skdp._solvers import (
     plan_subgradient,
     subgradient_descent,
 )
-from skdp.linear_model._mechanisms import sgd
+from skdp.linear_model._mechanisms import bias_reduced, lazy_sgd, sgd
 from skdp.linear_model._mechanisms.fit import Fit
 from skdp.linear_model._mechanisms.phased import EXPECTED_RADIUS
 from skdp.privacy import GaussianMechanism
+
+_OWN_FILE = {"sgd": sgd, "lazy-sgd": lazy_sgd, "bias-reduced": bias_reduced}
 
 
 @dataclass(frozen=True)
@@ -80,16 +82,16 @@ def plan(problem, solver):
 
     Parameters
     ----------
-    problem, solver : Problem, {"accelerated", "gd", "sgd"}
+    problem, solver : Problem, {"accelerated", "gd", "sgd", "lazy-sgd", "bias-reduced"}
         Public facts, and the method.
 
     Returns
     -------
-    plan : GradientFit, SubgradientFit or SgdFit
+    plan : Fit
         The plan. The step rule of "gd" for a loss with kinks comes with a proved bound.
     """
-    if solver == "sgd":
-        return sgd.plan(problem)
+    if solver in _OWN_FILE:
+        return _OWN_FILE[solver].plan(problem)
     if solver == "gd" and math.isinf(problem.loss.smoothness) and problem.step_size is None:
         steps = plan_subgradient(
             n_rows=problem.n_rows,

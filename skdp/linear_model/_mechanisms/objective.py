@@ -7,10 +7,14 @@ import math
 from skdp._domains import ball_constraint
 from skdp._queries import PerturbedMinimizer
 from skdp.linear_model._mechanisms.fit import RidgeFit
+from skdp.linear_model._mechanisms.ridge import rivals
 from skdp.privacy import ObjectivePerturbation
 
 # signal to noise beyond which a weaker penalty pays
 _STRONG = 100.0
+
+# penalty at which noise moves the margins of rows of unit length by one
+_MARGIN_SHARE = 2.0
 
 
 class ObjectiveFit(RidgeFit):
@@ -32,8 +36,9 @@ class ObjectiveFit(RidgeFit):
     def _query(self, tolerance):
         problem = self.problem
         return PerturbedMinimizer(
-            problem.loss, self.ridge, problem.n_coefs, problem.row_norm, tolerance, self.solver
-        )
+            problem.loss, self.ridge, problem.n_coefs, problem.row_norm, tolerance, self.solver,
+            row_l1=problem.row_l1, row_terms=problem.row_terms,
+        )  # fmt: skip
 
 
 def free_ridge(problem):
@@ -90,4 +95,6 @@ def _default_ridge(problem):
         # where noise is small the penalty biases more than a paid determinant costs
         free = max(free / 3, weakest_ridge(problem))
     share = 0.03 if problem.loss.n_outputs == 1 else 0.1
+    # noise moves margins by an amount that is free of the number of coefficients
+    share = min(share, _MARGIN_SHARE * rivals(problem.loss) / math.sqrt(problem.size))
     return max(free, share * problem.noise_ridge)

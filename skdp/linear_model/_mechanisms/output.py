@@ -4,9 +4,13 @@
 
 from skdp._domains import ball_constraint
 from skdp._queries import Minimizer
+from skdp._recovery import project_linf
 from skdp.linear_model._mechanisms import one_pass, phased
 from skdp.linear_model._mechanisms.fit import RidgeFit
-from skdp.privacy import GaussianMechanism, KNormMechanism, gdp_mu
+from skdp.linear_model._mechanisms.ridge import default_ridge, noise_law
+from skdp.privacy import GaussianMechanism, KNormMechanism, LaplaceMechanism, gdp_mu
+
+_PURE = {"k-norm": KNormMechanism, "laplace": LaplaceMechanism}
 
 
 class OutputFit(RidgeFit):
@@ -17,14 +21,17 @@ class OutputFit(RidgeFit):
         problem = self.problem
         tolerance = problem.tolerance(self.ridge)
         query = Minimizer(
-            problem.loss, self.ridge, problem.n_coefs, problem.row_norm, tolerance, self.solver
-        )
-        if problem.delta:
+            problem.loss, self.ridge, problem.n_coefs, problem.row_norm, tolerance, self.solver,
+            row_l1=problem.row_l1, row_terms=problem.row_terms,
+        )  # fmt: skip
+        law, _ = noise_law(problem, self.ridge)
+        if law == "gaussian":
             mechanism = GaussianMechanism(gdp_mu(problem.epsilon, problem.delta))
         else:
-            mechanism = KNormMechanism(problem.epsilon)
+            mechanism = _PURE[law](problem.epsilon)
         released = curator.release(query, mechanism)
-        return ball_constraint(released, problem.radius).reshape(problem.shape)
+        project = project_linf if problem.linf_projection else ball_constraint
+        return project(released, problem.radius).reshape(problem.shape)
 
 
 def plan(problem, solver):
@@ -43,16 +50,27 @@ def plan(problem, solver):
     Raises
     ------
     ValueError
-        If the penalty that was asked for is too weak for floating point.
+        If the penalty that was asked for is too weak for floating point, or if there is no
+        ball, or more than one point, to be projected.
     """
+    if problem.linf_projection:
+        _check_projection(problem, solver)
     if solver == "localized":
         return phased.plan(problem)
     if solver == "one-pass":
         return one_pass.plan(problem)
     problem.check_weak_penalty()
-    return OutputFit(problem, solver, problem.penalty or _default_ridge(problem))
+    return OutputFit(problem, solver, problem.penalty or default_ridge(problem))
 
 
-def _default_ridge(problem):
-    """Return the penalty that balances its own bias and the noise, found on data."""
-    return 0.5 * problem.noise_ridge
+def _check_projection(problem, solver):
+    if solver in ("localized", "one-pass"):
+        raise ValueError(
+            "linf_projection=True is for one noisy minimiser, that is, for the solvers 'newton', "
+            f"'lbfgs' and 'cvxpy'; got it with solver={solver!r}."
+        )
+    if problem.radius is None:
+        raise ValueError(
+            "coef_bound must be a number for linf_projection=True, which brings noisy "
+            "coefficients into the ball of that radius; got coef_bound=None."
+        )

@@ -60,6 +60,7 @@ class PhasedFit(Fit):
             query = Minimizer(
                 problem.loss, ridge, problem.n_coefs, problem.row_norm,
                 problem.tolerance(ridge, center), self.solver, center,
+                row_terms=problem.row_terms,
             )  # fmt: skip
             coef = ball_constraint(curator.release(query, GaussianMechanism(mu)), problem.radius)
         return coef.reshape(problem.shape)

@@ -1,0 +1,246 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Keep the features that occur in most rows, by private counts."""
+
+import operator
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._domains import L2Ball
+from skdp._queries import PresenceCount, sparse_rows
+from skdp._sklearn import (
+    SHARED_CONSTRAINTS,
+    Interval,
+    effective_n_threads,
+    fit_context,
+    validate_private_data,
+)
+from skdp.privacy import Curator, GaussianMechanism, LaplaceMechanism, gdp_mu
+from skdp.privacy._accounting import check_delta, check_epsilon
+
+# a count for every feature has to fit in memory
+_MOST_FEATURES = 2**31
+
+
+class DPFrequentFeatures(SelectorMixin, BaseEstimator):
+    """Keep the features that are not zero in most rows, by differentially private counts.
+
+    For text, one-hot tables and clicks, of whose many features most are rare. In how many
+    rows every feature is not zero is released with noise, and what is kept follows from
+    that: a rare feature may be kept by chance, a frequent one is lost only if its count is
+    near that of the last one kept. Sparse rows stay sparse.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget in nats, greater than 0.
+    delta : float, default=1e-6
+        Privacy budget in [0, 1). At 0 the counts have Laplace noise, which grows in
+        proportion to `sparsity`; with more, Gaussian noise, which grows with its root.
+    n_features_to_select : int, default=None
+        Number of features to keep; all, if there are fewer. None keeps half of them, or, if
+        a `threshold` is given, as many as exceed it.
+    threshold : float, default=None
+        Public number of rows: features whose noisy count does not exceed it are not kept.
+    sparsity : int, default=64
+        Public number of features that one row may be counted for, at most: of longer rows
+        only the entries of largest magnitude count.
+    adjacency : {"replace-one", "zero-out"}, default="replace-one"
+        Neighbouring data sets differ in one row ("replace-one"), or in one row that is
+        replaced by a null row, which has no features ("zero-out"). The number of rows is
+        public in both.
+    random_state : int, RandomState instance or None, default=None
+        None draws the noise from the operating system. A seed makes the noise
+        reproducible, voids the guarantee towards whoever knows it, and warns.
+
+    Attributes
+    ----------
+    counts_ : ndarray of shape (n_features,)
+        The released counts, noise included: they may be negative, or exceed the number
+        of rows.
+    support_ : ndarray of shape (n_features,), dtype bool
+        Which features are kept: those of the largest counts; of equal counts the first.
+    ledger_ : Ledger
+        What was released, at what price.
+    privacy_spent_ : tuple of (float, float)
+        The (epsilon, delta) spent.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of features, if X had string names.
+
+    See Also
+    --------
+    DPSparseMeanEstimator : Private mean of sparse rows, over open dictionaries too.
+    sklearn.feature_selection.VarianceThreshold : Learns from the data, which is not private.
+
+    Notes
+    -----
+    Privacy. One row is protected. The number of rows, the number and names of features and
+    all parameters are public. With s for `sparsity`, the counts have sensitivity sqrt(s)
+    (l2) and s (l1) under zero-out, sqrt(2 s) and 2 s under replace-one. What is kept follows
+    from the released counts, at no further cost; what an estimator behind this one spends
+    comes on top, see `privacy_spent`. `transform` treats every row on its own, but its
+    result is as private as its input. Timing and exceptions on malformed input are not
+    covered.
+
+    Accuracy. With Gaussian noise of standard deviation sigma on d counts, the noise stays
+    below ``sigma * sqrt(2 log(2 d))`` with a probability of more than one half; features
+    that occur in fewer rows than twice that are hard to tell from absent ones. A
+    smaller `sparsity` lowers sigma, and forgets features of long rows.
+
+    References
+    ----------
+    .. [1] B. Ghazi, Y. Huang, P. Kamath, R. Kumar, P. Manurangsi, A. Sinha and C. Zhang,
+       "Sparsity-preserving differentially private training of large embedding models",
+       NeurIPS 2023 (the selection of DP-FEST).
+    .. [2] B. Balle and Y.-X. Wang, "Improving the Gaussian mechanism for differential
+       privacy", ICML 2018.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from skdp import DPFrequentFeatures
+    >>> words = np.random.default_rng(0).zipf(1.5, size=(5000, 8)) % 2**16
+    >>> rows = np.repeat(np.arange(5000), 8)
+    >>> X = sparse.csr_array((np.ones(40_000), (rows, words.ravel())), shape=(5000, 2**16))
+    >>> selector = DPFrequentFeatures(n_features_to_select=20, sparsity=8, random_state=0)
+    >>> selector.fit_transform(X).shape
+    (5000, 20)
+    >>> [int(i) for i in selector.get_support(indices=True)[:5]]
+    [1, 2, 3, 4, 5]
+    >>> selector.privacy_spent_[0] <= 1.0
+    True
+    """
+
+    _parameter_constraints = {
+        **{name: SHARED_CONSTRAINTS[name] for name in ("epsilon", "delta", "adjacency")},
+        "n_features_to_select": [Interval(Integral, 1, None, closed="left"), None],
+        "threshold": [Interval(Real, None, None, closed="neither"), None],
+        "sparsity": [Interval(Integral, 1, None, closed="left")],
+        "random_state": SHARED_CONSTRAINTS["random_state"],
+    }
+
+    def __init__(
+        self,
+        epsilon=1.0,
+        delta=1e-6,
+        *,
+        n_features_to_select=None,
+        threshold=None,
+        sparsity=64,
+        adjacency="replace-one",
+        random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.n_features_to_select = n_features_to_select
+        self.threshold = threshold
+        self.sparsity = sparsity
+        self.adjacency = adjacency
+        self.random_state = random_state
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None):
+        """Release the counts, and choose.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Private rows.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : DPFrequentFeatures
+            Fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are unusable; nothing has been released then.
+        """
+        # the price, before any data
+        epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
+        price = GaussianMechanism(gdp_mu(epsilon, delta)) if delta else LaplaceMechanism(epsilon)
+        sparsity = _at_least_one("sparsity", self.sparsity)
+        X = validate_private_data(self, X, accept_sparse="csr")
+        n_rows, n_features = X.shape
+        most = self._most(n_features)
+        curator = Curator(
+            lambda: sparse_rows(X, L2Ball(1.0), sparsity, n_threads=effective_n_threads()),
+            n_rows=n_rows,
+            epsilon=epsilon,
+            delta=delta,
+            adjacency=self.adjacency,
+            random_state=self.random_state,
+            purpose=type(self).__name__,
+        )
+        counts = curator.release(PresenceCount(n_features, sparsity), price)
+        # post-processing of what was released
+        support = np.zeros(n_features, dtype=bool)
+        support[np.argsort(-counts, kind="stable")[:most]] = True
+        if self.threshold is not None:
+            support &= counts > self.threshold
+        self.counts_, self.support_ = counts, support
+        self.ledger_ = curator.ledger
+        self.privacy_spent_ = (curator.ledger.epsilon(delta), delta)
+        return self
+
+    def _most(self, n_features):
+        """Return how many features are kept at most, or raise for what makes no sense."""
+        if n_features > _MOST_FEATURES:
+            raise ValueError(
+                f"a count for each of {n_features} features does not fit in memory: hash the "
+                f"features to at most {_MOST_FEATURES}."
+            )
+        number = isinstance(self.threshold, Real) and not isinstance(self.threshold, bool)
+        if self.threshold is not None and not (number and abs(self.threshold) < np.inf):
+            raise ValueError(f"threshold must be a finite number or None; got {self.threshold!r}.")
+        if self.n_features_to_select is not None:
+            return _at_least_one("n_features_to_select", self.n_features_to_select)
+        return n_features if self.threshold is not None else max(1, n_features // 2)
+
+    def transform(self, X):
+        """Keep the chosen features.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; never changed.
+
+        Returns
+        -------
+        X_transformed : {ndarray, CSR or CSC matrix} of shape (n_samples, n_selected)
+            In the format and floating-point type of X. Without any chosen feature it has no
+            column, and scikit-learn warns; that follows from the released counts.
+        """
+        check_is_fitted(self)
+        formats = ["csr", "csc"]
+        return self._transform(validate_private_data(self, X, accept_sparse=formats, reset=False))
+
+    def _get_support_mask(self):
+        check_is_fitted(self)
+        return self.support_
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _at_least_one(name, value):
+    try:
+        number = 0 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = 0
+    if number < 1:
+        raise ValueError(f"{name} must be an integer of at least 1; got {value!r}.")
+    return number
