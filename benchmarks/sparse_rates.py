@@ -185,7 +185,7 @@ def excess(n_rows, n_features, epsilon=1.0, ridge=None):
 
 def output_rates(effort):
     """Yield the slopes of output perturbation at a fixed penalty on the MEAN loss."""
-    panel = "output perturbation, excess loss"
+    panel = "output perturbation"
     sweeps = {
         "d": (effort.sweep(2**12, 4), 0.0, lambda d: excess(4096, d, ridge=0.05)),
         "n": (effort.sweep(2048, 3), -2.0, lambda n: excess(n, 2**14, ridge=0.05)),

@@ -30,6 +30,7 @@ from skdp import (
     NormClipper,
 )
 
+SHRUNK = {"mechanism": "output", "coef_bound": 100.0, "linf_projection": True}
 CLASSIFIERS = [
     DPLogisticRegression(),
     DPLogisticRegression(solver="gd"),
@@ -52,6 +53,7 @@ CLASSIFIERS = [
     DPLogisticRegression(epsilon=20.0, mechanism="output"),
     DPLogisticRegression(epsilon=40.0, delta=0.0, mechanism="output", solver="lbfgs"),
     DPLogisticRegression(epsilon=20.0, mechanism="output", solver="cvxpy"),
+    DPLogisticRegression(epsilon=50.0, delta=0.0, sparsity=3, **SHRUNK),
     DPLogisticRegression(epsilon=8.0, solver="localized"),
     DPLogisticRegression(epsilon=20.0, solver="one-pass", adjacency="zero-out"),
     DPLogisticRegression(epsilon=40.0, mechanism="exponential", coef_bound=10.0),
@@ -85,6 +87,7 @@ CLASSIFIERS = [
     DPHingeSVM(epsilon=40.0, delta=0.0),
     DPHingeSVM(epsilon=8.0, solver="localized"),
     DPHingeSVM(epsilon=20.0, mechanism="output", solver="cvxpy"),
+    DPHingeSVM(epsilon=20.0, sparsity=4, smoothing=0.5, **SHRUNK),
     DPHingeSVM(epsilon=20.0, solver="one-pass", smoothing=0.5),
     DPHingeSVM(epsilon=40.0, mechanism="exponential", coef_bound=10.0),
     DPHingeSVM(epsilon=20.0, solver="frank-wolfe", smoothing=0.5),

@@ -18,7 +18,6 @@ from skdp.privacy._lazy_noise import LazySums
 from tests import _audit_batches as batches
 from tests._audit_lazy import coefficient_noise, law_is_wrong
 from tests.test_claims_lazy import fit, lazy, run
-from tests.test_claims_sampling import N
 from tests.test_mutants_sampling import passes, worst
 
 REAL_MOMENTS = lazy_noise._moments
@@ -242,21 +241,3 @@ def test_a_batch_of_fixed_size_passed_off_as_coins_is_caught(monkeypatch):
     assert drawn() is None
     monkeypatch.setattr(Sampling, "draw", lambda s, bits: np.arange(0, 120, 4))
     assert drawn() is not None
-
-
-def test_a_batch_that_is_drawn_once_for_all_steps_is_caught(monkeypatch):
-    first, _ = worst()
-    kept = []
-    real = Sampling.draw
-
-    def again(sampling, bits):
-        kept.append(kept[0] if kept else real(sampling, bits))
-        return kept[-1]
-
-    with batches.drawn() as found:
-        fit(lazy(max_iter=100), *first)
-    assert batches.batches_are_wrong(found, N, 6 / N) is None
-    monkeypatch.setattr(Sampling, "draw", again)
-    with batches.drawn() as found:
-        fit(lazy(max_iter=100), *first)
-    assert batches.batches_are_wrong(found, N, 6 / N) is not None

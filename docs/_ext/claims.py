@@ -74,7 +74,8 @@ TESTS = {
     "gradient": "tests/test_sensitivity.py tests/test_claims.py tests/test_claims_sampling.py "
     "tests/test_claims_lazy.py tests/test_claims_telescope.py",
     "objective": "tests/privacy/test_objective.py tests/linear_model/test_mechanisms.py",
-    "output": "tests/test_minimizer_queries.py tests/linear_model/test_mechanisms.py",
+    "output": "tests/test_minimizer_queries.py tests/linear_model/test_mechanisms.py "
+    "tests/test_sensitivity_sparse_erm.py",
     "exponential": "tests/linear_model/test_mechanisms.py tests/sampling/test_density_ratio.py "
     "tests/test_steepest_coordinate.py tests/test_mutants_frank_wolfe.py",
     "soft-threshold": "tests/test_sensitivity_sparse.py tests/test_mutants_sparse.py",

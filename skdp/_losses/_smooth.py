@@ -206,6 +206,8 @@ class SoftmaxLoss:
         if self.temperature != 1.0:
             with np.errstate(over="ignore"):
                 z /= self.temperature
-        np.exp(z, out=z)
-        z /= z.sum(axis=1, keepdims=True)
+        # whether an entry underflows depends on the data: nobody is to be told
+        with np.errstate(under="ignore"):
+            np.exp(z, out=z)
+            z /= z.sum(axis=1, keepdims=True)
         return z

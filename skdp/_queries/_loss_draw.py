@@ -101,8 +101,9 @@ class LossDraw:
                 return values, gradients + self.penalty * points
 
             return sample_tangent_box(score, self.size, inverse, balls, source)
-        n_entries = max(1, rows.n_entries)
-        count = int(min(_CANDIDATES, max(64, _WORK / n_entries / self.loss.n_outputs)))
+        # as many as public numbers allow: entries of sparse rows are no public number
+        n_entries = self.size * sum(len(chunk.norm) for chunk in rows.chunks)
+        count = int(min(_CANDIDATES, max(64, _WORK / n_entries)))
         center, radius = balls[-1]
         points = center + ball_candidates(self.size, radius, count)
         scores = loss_values(rows, points, self.loss)

@@ -30,7 +30,7 @@ class DPHingeSVM(PrivateLinearClassifier):
         What is released. "gradient": noisy clipped gradients, one a step (Gaussian).
         "objective": the minimiser of the loss plus a random linear term (Gaussian, or
         K-norm noise at delta 0), for the smoothed hinge only. "output": the minimiser
-        of a penalised loss, plus noise (likewise). "exponential": a random draw that
+        of a penalised loss, plus noise (likewise, or Laplace). "exponential": a random draw that
         favours small losses and needs `coef_bound`, or many small ones ("frank-wolfe").
         "auto" is "gradient"; at delta 0 it is "output", or "objective" if the hinge is
         smoothed.

@@ -27,9 +27,10 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         What is released. "gradient": noisy clipped gradients, one a step (Gaussian).
         "objective": the minimiser of the loss plus a random linear term (Gaussian, or
         K-norm noise at delta 0). "output": the minimiser of a penalised loss, plus noise
-        (likewise). "exponential": a random draw that favours small losses and needs
-        `coef_bound`, or many small ones (solver "frank-wolfe"). "auto" is "gradient", and at
-        delta 0 "objective".
+        (likewise, or Laplace noise). "exponential": a random draw that favours small losses
+        and needs `coef_bound`, or many small ones (solver "frank-wolfe"). "auto" is
+        "gradient", and at delta 0 "objective", or "output" if `sparsity` makes Laplace
+        noise the better one.
     solver : {"auto", "accelerated", "gd", "newton", "lbfgs", "cvxpy", \
             "localized", "one-pass", "exact", "net", "sgd", "lazy-sgd", "bias-reduced", \
             "frank-wolfe"}, default="auto"

@@ -34,6 +34,8 @@ Columns = NDArray[np.intp]
 
 # columns that are brought up to date in one go, when all are
 _BLOCK = 1 << 15
+# the average's grid over that of one step: still far below the deviation of any average
+_COARSER_BITS = 10
 
 
 class LazySums:
@@ -71,8 +73,9 @@ class LazySums:
         self._n_decaying = shape[0] - n_free
         # one table for each kind of column, side by side
         self._tables = np.hstack([_moments(a, n_steps) for a in (decay, 1.0)])
-        # a power of two below every deviation, as the grid of one step is
-        self._grid = noise.grid * 2.0 ** math.floor(math.log2(decay))
+        # a power of two below every deviation, and coarse against the lattice of a column that
+        # is touched in every step: how often one is touched must not show in the last digits
+        self._grid = noise.grid * 2.0 ** (math.floor(math.log2(decay)) + _COARSER_BITS)
         self._values, self._since = np.zeros(shape), np.zeros(shape[0], dtype=np.int32)
         self._total: Any = None
 
@@ -95,7 +98,9 @@ class LazySums:
         mean /= self._steps - self._skipped
         # the last digits of floats say nothing on the grid
         mean /= self._grid
-        np.rint(mean, out=mean)
+        # halves go up, not to even numbers: only lattices have halves
+        mean += 0.5
+        np.floor(mean, out=mean)
         mean *= self._grid
         return np.asarray(mean)
 
@@ -146,4 +151,4 @@ def _moments(decay: float, n_steps: int) -> Floats:
         rest = np.sqrt(np.maximum(rest, 0.0))
         rest[0] = 0.0
         table = [decay * powers, decay * sums, decay * np.sqrt(variance), slope, decay * rest]
-    return np.pad(np.array(table), ((0, 0), (1, 0)), constant_values=((0, 0), (0, 0)))
+    return np.pad(np.array(table), ((0, 0), (1, 0)))

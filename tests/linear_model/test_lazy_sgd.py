@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fits whose noise comes late: the same iterates as solver "sgd", inputs, and refusals."""
+"""Fits whose noise comes late: plans, inputs, refusals, and memory."""
 
 import math
 import tracemalloc
@@ -15,9 +15,7 @@ from skdp import DPHingeSVM, DPLogisticRegression
 from skdp._losses import LogisticLoss
 from skdp._solvers import plan_lazy_sgd
 from skdp._solvers import sgd as sgd_solver
-from skdp.privacy import Sampling, _curator
-from skdp.privacy._lazy_noise import LazySums
-from tests._audit_lazy import coefficient_noise, dense, law_is_wrong
+from skdp.privacy import Sampling
 from tests._neighbours import as_layout
 
 ESTIMATORS = (DPLogisticRegression, DPHingeSVM)
@@ -35,96 +33,6 @@ def rows(n_rows=200, n_features=12, n_classes=2, seed=0):
 def lazy(estimator=DPLogisticRegression, **options):
     usual = {"epsilon": 4.0, "delta": 1e-5, "solver": "lazy-sgd", "batch_size": 20}
     return estimator(**{**usual, "max_iter": 30, "random_state": 0, **options})
-
-
-def no_noise():
-    """Leave the noise out, lazy or not, and draw no bits for it."""
-
-    def aligned(values, noise, bits):
-        return _curator.align(values, noise) * noise.grid
-
-    def zeros(sums, n_columns):
-        return np.zeros((n_columns, sums._values.shape[1]))
-
-    return (
-        mock.patch.object(_curator, "add_noise", aligned),
-        mock.patch.object(LazySums, "_draws", zeros),
-    )
-
-
-# -- the same iterates ---------------------------------------------------------------
-
-
-@every_estimator
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("C", [np.inf, 1.0, 1e-3])
-def test_without_noise_it_is_plain_stochastic_gradient_descent(
-    C, n_classes, fit_intercept, estimator
-):
-    X, y = rows(n_classes=n_classes)
-    model = lazy(estimator, C=C, fit_intercept=fit_intercept, step_size=2.0)
-    plain = clone(model).set_params(solver="sgd", momentum=False)
-    first, second = no_noise()
-    with first, second:
-        one, other = clone(model).fit(sparse.csr_array(X), y), plain.fit(X, y)
-        same = dense(clone(model).fit)(X, y)
-    # solver "sgd" rounds what it adds up to the grid, in another order
-    atol = 1e-6 * np.abs(other.coef_).max()
-    np.testing.assert_allclose(one.coef_, other.coef_, atol=atol)
-    np.testing.assert_allclose(one.intercept_, other.intercept_, atol=atol)
-    np.testing.assert_allclose(one.coef_, same.coef_, atol=atol)
-    assert one.privacy_spent_ == other.privacy_spent_
-    (release,), (printed,) = one.ledger_.releases, other.ledger_.releases
-    assert (release.count, release.size) == (printed.count, printed.size)
-    assert release.noise == printed.noise
-    assert release.stated_sensitivity == printed.stated_sensitivity
-    assert release.numerics.startswith("idealised")
-    assert printed.numerics.startswith("exact")
-
-
-@pytest.mark.parametrize(
-    ("C", "runs"), [(0.01, 150), pytest.param(np.inf, 3000, marks=pytest.mark.slow)]
-)
-def test_means_and_spreads_of_coefficients_are_those_of_dense_noise(C, runs):
-    # many whole fits: steps that move, so that late noise feeds back into gradients
-    X, y = rows(40, 6)
-    model = lazy(C=C, max_iter=10, batch_size=8, step_size=0.3, epsilon=8.0, classes=(0, 1))
-    found = []
-    for start, wrap in ((0, lambda fit: fit), (runs, dense)):
-        fits = []
-        for seed in range(start, start + runs):
-            fitted = wrap(clone(model).set_params(random_state=seed).fit)(X, y)
-            fits.append(np.append(fitted.coef_, fitted.intercept_))
-        found.append(np.array(fits))
-    late, once = found
-    spread, error = once.std(axis=0), 5 * np.sqrt(2 / runs)
-    assert np.all(np.abs(late.mean(axis=0) - once.mean(axis=0)) < error * spread)
-    assert np.all(np.abs(late.std(axis=0) / spread - 1) < error)
-    assert np.all(np.abs(np.corrcoef(late.T) - np.corrcoef(once.T)) < error)
-
-
-# -- the law of pure noise -------------------------------------------------------------
-
-
-def null_rows(n_rows=60, n_features=150):
-    """Return rows that touch columns often, seldom and never, with no label of the set."""
-    rng = np.random.default_rng(0)
-    X = sparse.csr_array(rng.uniform(size=(n_rows, n_features)) < 2 / (1 + np.arange(n_features)))
-    return X.astype(float), np.full(n_rows, 9)
-
-
-@every_estimator
-@pytest.mark.parametrize("C", [np.inf, 1e-2])
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_all_columns_have_the_noise_of_all_steps_whatever_is_touched(n_classes, C, estimator):
-    model = lazy(estimator, C=C, classes=range(n_classes), random_state=None)
-    coef, intercept = zip(*[coefficient_noise(model, *null_rows()) for _ in range(12)], strict=True)
-    assert not law_is_wrong([each.ravel() for each in coef])
-    assert not law_is_wrong(intercept)
-
-
-# -- layouts and inputs ----------------------------------------------------------------
 
 
 @every_estimator

@@ -4,7 +4,10 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
+from skdp import DPLogisticRegression
+from skdp._queries import _loss_draw
 from skdp._sampling import _net, ball_candidates, ball_grid, choose_by_loss
 from tests.sampling._laws import same_counts, source
 
@@ -91,3 +94,22 @@ def test_primes():
     assert _net._primes(6).tolist() == [2, 3, 5, 7, 11, 13]
     assert len(_net._primes(10_000)) == 10_000
     assert _net._primes(10_000)[-1] == 104_729
+
+
+def test_candidates_do_not_depend_on_the_entries_of_sparse_rows(monkeypatch):
+    # their number is private, and so would be what can be drawn
+    seen = []
+    monkeypatch.setattr(_loss_draw, "_WORK", 4e5)
+    monkeypatch.setattr(
+        _loss_draw, "ball_candidates", lambda *a: seen.append(a) or ball_candidates(*a)
+    )
+    for entries in (1, 100):
+        X = sparse.csr_array(
+            (np.full(entries, 0.1), (np.arange(entries), np.zeros(entries, int))), (100, 6)
+        )
+        model = DPLogisticRegression(
+            mechanism="exponential", solver="net", coef_bound=1.0, classes=(0, 1), random_state=0
+        )
+        model.fit(X, np.arange(100) % 2)
+    assert seen[0] == seen[1]
+    assert seen[0][2] < _loss_draw._CANDIDATES

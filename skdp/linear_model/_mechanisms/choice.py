@@ -4,6 +4,9 @@
 
 import math
 
+from skdp.linear_model._mechanisms import objective
+from skdp.linear_model._mechanisms.ridge import MOST_K_NORM, default_ridge, margin_noise
+
 #: solvers of a mechanism, the default first
 SOLVERS = {
     "gradient": ("accelerated", "gd", "sgd", "lazy-sgd", "bias-reduced"),
@@ -126,13 +129,22 @@ def _mechanism_of(solver):
 def _best_mechanism(problem):
     if problem.delta > 0:
         return "gradient"
-    return "output" if math.isinf(problem.loss.smoothness) else "objective"
+    if math.isinf(problem.loss.smoothness):
+        return "output"
+    # Laplace noise on the minimiser of sparse rows, or a linear term with K-norm noise
+    ridge = problem.penalty or default_ridge(problem)
+    other = problem.penalty or objective.default_ridge(problem)
+    laplace = margin_noise(problem)(ridge)[0] == "laplace"
+    weaker = ridge <= other or problem.size > MOST_K_NORM
+    return "output" if laplace and weaker else "objective"
 
 
 def _best_solver(mechanism, problem):
     if mechanism == "gradient" and problem.delta and math.isinf(problem.loss.smoothness):
-        # on data the rule for kinks is the better one while noise dominates
-        return "gd" if problem.signal < _CLEAR else "accelerated"
+        # on data the rule for kinks is the better one while noise dominates; but it counts
+        # the noise of all coefficients, of which a row of many features feels few
+        wide = problem.n_features > problem.n_rows
+        return "gd" if problem.signal < _CLEAR and not wide else "accelerated"
     if mechanism == "exponential" and problem.size > EXACT_LIMIT:
         return "net"
     if mechanism in ("objective", "output") and problem.size > NEWTON_LIMIT:

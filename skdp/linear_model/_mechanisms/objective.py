@@ -37,7 +37,7 @@ class ObjectiveFit(RidgeFit):
         problem = self.problem
         return PerturbedMinimizer(
             problem.loss, self.ridge, problem.n_coefs, problem.row_norm, tolerance, self.solver,
-            row_l1=problem.row_l1, row_terms=problem.row_terms,
+            row_terms=problem.row_terms,
         )  # fmt: skip
 
 
@@ -78,7 +78,7 @@ def plan(problem, solver):
     """
     weakest = weakest_ridge(problem)
     if problem.penalty == 0:
-        return ObjectiveFit(problem, solver, max(weakest, _default_ridge(problem)))
+        return ObjectiveFit(problem, solver, max(weakest, default_ridge(problem)))
     if problem.penalty < weakest:
         raise ValueError(
             "C is too large, that is, the penalty too weak, for mechanism='objective' at "
@@ -88,7 +88,7 @@ def plan(problem, solver):
     return ObjectiveFit(problem, solver, problem.penalty)
 
 
-def _default_ridge(problem):
+def default_ridge(problem):
     """Return the penalty that balances its own bias and the noise, found on data."""
     free = free_ridge(problem)
     if problem.loss.tied and problem.signal >= _STRONG:

@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Output perturbation: the minimiser of a penalised loss, with noise added to it."""
 
+import math
+
 from skdp._domains import ball_constraint
 from skdp._queries import Minimizer
 from skdp._recovery import project_linf
 from skdp.linear_model._mechanisms import one_pass, phased
 from skdp.linear_model._mechanisms.fit import RidgeFit
-from skdp.linear_model._mechanisms.ridge import default_ridge, noise_law
+from skdp.linear_model._mechanisms.ridge import default_ridge, margin_noise
 from skdp.privacy import GaussianMechanism, KNormMechanism, LaplaceMechanism, gdp_mu
 
 _PURE = {"k-norm": KNormMechanism, "laplace": LaplaceMechanism}
@@ -20,11 +22,11 @@ class OutputFit(RidgeFit):
         """Release the minimiser, then project it."""
         problem = self.problem
         tolerance = problem.tolerance(self.ridge)
+        law, _ = margin_noise(problem)(self.ridge)
         query = Minimizer(
             problem.loss, self.ridge, problem.n_coefs, problem.row_norm, tolerance, self.solver,
-            row_l1=problem.row_l1, row_terms=problem.row_terms,
+            row_l1=problem.row_l1 if law == "laplace" else math.inf, row_terms=problem.row_terms,
         )  # fmt: skip
-        law, _ = noise_law(problem, self.ridge)
         if law == "gaussian":
             mechanism = GaussianMechanism(gdp_mu(problem.epsilon, problem.delta))
         else:

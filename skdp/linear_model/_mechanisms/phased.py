@@ -19,12 +19,8 @@ import numpy as np
 from skdp._domains import ball_constraint
 from skdp._queries import Minimizer
 from skdp.linear_model._mechanisms.choice import NEWTON_LIMIT
-from skdp.linear_model._mechanisms.fit import Fit
+from skdp.linear_model._mechanisms.fit import EXPECTED_RADIUS, Fit
 from skdp.privacy import GaussianMechanism, gdp_mu
-
-#: where no bound is given, the solution is expected within this radius (rows are in
-#: the unit ball); it sets the first ridge here, and constrains subgradient steps only
-EXPECTED_RADIUS = 30.0
 
 
 @dataclass(frozen=True)
