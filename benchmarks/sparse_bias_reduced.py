@@ -5,7 +5,7 @@
 Ghazi, Guzman, Kamath, Kumar and Manurangsi (2024), Algorithms 3 and 4, with the constants of
 composed privacy loss distributions in place of the printed ones. Three measurements::
 
-    python benchmarks/sparse_bias_reduced.py            # an hour of one core
+    python benchmarks/sparse_bias_reduced.py            # half an hour of one core
     python benchmarks/sparse_bias_reduced.py --quick    # a smoke run
 
 Bias: the length of (mean of many estimates of one gradient, minus the gradient).
@@ -141,7 +141,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a smoke run")
     parser.add_argument("--features", type=int, default=2**16)
-    parser.add_argument("--rows", type=int, nargs="+", default=[1000, 10_000, 100_000])
+    parser.add_argument("--rows", type=int, nargs="+", default=[3000, 10_000, 30_000, 100_000])
     parser.add_argument("--steps", type=int, default=127)
     parser.add_argument("--repeats", type=int, default=4)
     parser.add_argument("--only", choices=["bias", "excess", "logistic"])

@@ -40,6 +40,8 @@ def smooth(model, mechanism, solver):
     needed = mechanism == "objective" or solver in ("one-pass", "frank-wolfe")
     if isinstance(model, DPHingeSVM) and needed:
         model.set_params(smoothing=0.5)
+    if solver == "lazy-sgd":
+        model.set_params(coef_bound=None)
     return model.set_params(mechanism=mechanism, solver=solver)
 
 
@@ -59,7 +61,7 @@ def test_every_pair_learns_within_its_budget(estimator, mechanism, solver, adjac
     assert model.ledger_.adjacency == adjacency
     assert model.n_iter_ >= 1
     idealised = any("idealised" in release.numerics for release in model.ledger_.releases)
-    assert idealised == one_draw
+    assert idealised == (one_draw or solver == "lazy-sgd")
 
 
 MULTICLASS = [pair for pair in PAIRS if pair[1] != "exact"]
@@ -164,7 +166,8 @@ def test_the_largest_C_that_is_named_works(adjacency):
 
 # -- claims ------------------------------------------------------------------
 
-ADDITIVE = [pair for pair in PAIRS if pair[0] in ("gradient", "output")]
+# noise that comes late has an audit of its own, in tests/test_claims_lazy.py
+ADDITIVE = [p for p in PAIRS if p[0] in ("gradient", "output") and p[1] != "lazy-sgd"]
 
 
 @every_adjacency
