@@ -47,8 +47,8 @@ class DPHingeSVM(PrivateLinearClassifier):
         smoothed hinge). "exponential": "exact" for at most 5 coefficients, "net", a
         fixed set of candidates, or "frank-wolfe", steps along a coordinate each [5]_, which
         leave most coefficients zero (for the smoothed hinge). "auto" chooses from public
-        numbers: "gd" while noise dominates and "accelerated" beyond; otherwise by the number
-        of coefficients.
+        numbers: "gd" while noise dominates, and "accelerated" beyond or with more features
+        than rows; otherwise by the number of coefficients.
     adjacency : {"replace-one", "zero-out"}, default="replace-one"
         Which data sets the claim cannot tell apart: those that differ in one row
         ("replace-one"), or in one row that is replaced by a null row which contributes
