@@ -79,7 +79,7 @@ def worst_excess(n, repeats, **parameters):
 #
 # Unsmoothed, there are two ways. ``solver="gd"`` makes steps along noisy subgradients; to
 # reach the best possible error the number of steps must grow as the square of n, so we stop
-# at 1600 rows. ``solver="localized"`` releases a few minimisers with noise, each held near
+# at 1600 rows. ``solver="phased"`` releases a few minimisers with noise, each held near
 # the one before, and takes about log(n) of them.
 
 TEMPERATURES = [1 / 256, 1 / 128, 1 / 64, 1 / 32, 1 / 16, 1 / 4]
@@ -94,7 +94,7 @@ curves = {
         worst_excess(n, 3, mechanism="gradient", solver="gd") for n in ROWS[:3]
     ],
     "plain, localised minimisers": [
-        worst_excess(n, 4, mechanism="output", solver="localized") for n in ROWS[:4]
+        worst_excess(n, 4, mechanism="output", solver="phased") for n in ROWS[:4]
     ],
 }
 print("Worst excess of the sum of hinge losses, epsilon=1, delta=1e-6, replace-one\n")

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Differentially private estimators with the interface of scikit-learn."""
 
-from skdp.linear_model import DPHingeSVM, DPLogisticRegression
+from skdp.linear_model import DPHingeSVM, DPLogisticRegression, DPLpRegressor
 from skdp.location import (
+    DPHeavyTailedMean,
     DPMean,
     DPMedian,
     DPNormQuantile,
@@ -25,8 +26,10 @@ __all__ = [
     "BoundedScaler",
     "DPFeatureCenterer",
     "DPFrequentFeatures",
+    "DPHeavyTailedMean",
     "DPHingeSVM",
     "DPLogisticRegression",
+    "DPLpRegressor",
     "DPMean",
     "DPMedian",
     "DPNormQuantile",

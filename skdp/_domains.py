@@ -187,3 +187,40 @@ def ball_constraint(coef, radius):
         return coef
     norm = np.linalg.norm(coef)
     return coef if norm <= radius else coef * (radius / norm)
+
+
+def two_balls_constraint(coef, radius, center, reach):
+    """Return `coef` projected on the ball of `radius` around 0 and of `reach` around `center`.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (size,)
+        Any point.
+    radius : float or None
+        None for no ball around 0.
+    center : ndarray of shape (size,)
+        A point of the first ball.
+    reach : float
+        Radius of the ball around it.
+
+    Returns
+    -------
+    nearest : ndarray of shape (size,)
+        The nearest point that is in both, but for rounding.
+    """
+    first = ball_constraint(coef, radius)
+    if np.linalg.norm(first - center) <= reach:
+        return first
+    second = center + ball_constraint(coef - center, reach)
+    distance = np.linalg.norm(center)
+    if radius is None or np.linalg.norm(second) <= radius or distance == 0:
+        return second
+    # neither ball alone decides: the point is on both spheres, in the plane of `coef`
+    axis = center / distance
+    along = (distance + (radius - reach) * ((radius + reach) / distance)) / 2
+    along = min(max(along, -radius), radius)
+    across = coef - (coef @ axis) * axis
+    length = np.linalg.norm(across)
+    if length == 0:
+        return center
+    return along * axis + across * (np.sqrt((radius - along) * (radius + along)) / length)

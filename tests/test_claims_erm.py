@@ -46,7 +46,10 @@ def fit_rows(model, rows):
     return clone(model).fit(rows.X, rows.labels())
 
 
-TRACED = [("newton", DELTA), ("newton", 0.0), ("localized", DELTA), ("one-pass", DELTA)]
+TRACED = [
+    ("newton", DELTA), ("newton", 0.0), ("phased", DELTA), ("localized", DELTA),
+    ("one-pass", DELTA),
+]  # fmt: skip
 
 
 @every_adjacency

@@ -89,7 +89,7 @@ def test_a_solver_that_fails_leaves_no_trace(
 
 
 @pytest.mark.parametrize("failure", ["raises", "garbage", "nan"])
-@pytest.mark.parametrize("solver", ["newton", "localized"])
+@pytest.mark.parametrize("solver", ["newton", "phased", "localized"])
 def test_the_claim_is_kept_when_every_fast_solver_fails(solver, failure, monkeypatch):
     for known in SMOOTH_SOLVERS:
         monkeypatch.setitem(SMOOTH_SOLVERS, known, FAILURES[failure])

@@ -102,7 +102,7 @@ def test_a_plan_whose_parts_overlap_exceeds_its_budget(monkeypatch):
         model.fit(X, y)
 
 
-@pytest.mark.parametrize("solver", ["localized", "one-pass"])
+@pytest.mark.parametrize("solver", ["phased", "one-pass"])
 def test_phases_that_share_their_noise_are_caught(solver, monkeypatch):
     model = make("logistic", "output", solver)
     rng = np.random.default_rng(0)

@@ -30,7 +30,7 @@ STREAMED = [pair for pair in ADDITIVE if pair[1] not in ("cvxpy", "lazy-sgd")]
 @pytest.mark.parametrize(("mechanism", "solver"), STREAMED)
 @pytest.mark.parametrize("delta", [0.0, DELTA])
 def test_every_addition_has_its_declared_scale(name, mechanism, solver, delta):
-    if delta == 0 and (mechanism == "gradient" or solver in ("localized", "one-pass")):
+    if delta == 0 and (mechanism == "gradient" or solver in ("phased", "localized", "one-pass")):
         return
     n_features = 30 if solver == "newton" else 300
     model = make(name, mechanism, solver, delta=delta, random_state=1)
@@ -58,7 +58,8 @@ def test_many_additions_follow_their_declared_law(mechanism, delta):
 
 def test_no_noise_is_ever_used_twice():
     data, streams = some_rows(20), []
-    pairs = [("objective", "newton"), ("output", "localized"), ("output", "one-pass")]
+    pairs = [("objective", "newton"), ("output", "phased"), ("output", "one-pass")]
+    pairs += [("gradient", "accelerated-one-pass"), ("output", "localized")]
     for (mechanism, solver), n_classes in itertools.product(pairs, (2, 3)):
         model = make("logistic", mechanism, solver, n_classes, random_state=None)
         for _ in range(2):
@@ -77,7 +78,12 @@ def test_no_noise_is_ever_used_twice():
     assert _audit.repeats(*[step.standard for step in streams]) == 0
 
 
-SOME = [("objective", "newton"), ("output", "localized"), ("exponential", "exact")]
+SOME = [
+    ("objective", "newton"),
+    ("output", "phased"),
+    ("output", "localized"),
+    ("exponential", "exact"),
+]
 
 
 def published(model):

@@ -22,10 +22,22 @@ from skdp.privacy._ledger import rows_read, what_is_kept
 #: configurations that change the query, beyond mechanism, solver and adjacency
 _CLASSES = [("2 classes", {"classes": (0, 1)}), ("3 classes", {"classes": (0, 1, 2)})]
 _DOMAINS = [("ball", {}), ("box", {"bounds": (0.0, 1.0)})]
+_PRIVATE_UNITS = {"p": 4, "epsilon": 1000.0, "clipping_norm": "private"}
 VARIANTS = {
     "DPLogisticRegression": _CLASSES,
     "DPHingeSVM": _CLASSES,
+    "DPLpRegressor": [
+        ("p=2", {}),
+        ("p=1", {"p": 1}),
+        ("p=4, private units and clip, epsilon=1000", _PRIVATE_UNITS),
+    ],
     "DPMean": _DOMAINS,
+    "DPHeavyTailedMean": [
+        ("epsilon=20", {"epsilon": 20.0}),
+        ("epsilon=20, delta=0", {"epsilon": 20.0, "delta": 0.0}),
+        ("moment_bound=1", {"moment_bound": 1.0}),
+        ("moment_bound=1, delta=0", {"moment_bound": 1.0, "delta": 0.0}),
+    ],
     "DPMedian": _DOMAINS,
     "DPQuantile": [("median", {}), ("0.9-quantile", {"quantile": 0.9})],
     "DPNormQuantile": [("tail=2", {"tail": 2}), ("centre", {"tail": 2, "center": [0.1, 0.2, 0.3]})],
@@ -72,18 +84,22 @@ SMOOTHED = {"smoothing": 0.5}
 #: where sensitivities and whole estimators are checked
 TESTS = {
     "gradient": "tests/test_sensitivity.py tests/test_claims.py tests/test_claims_sampling.py "
-    "tests/test_claims_lazy.py tests/test_claims_telescope.py",
+    "tests/test_claims_lazy.py tests/test_claims_telescope.py tests/test_mutants_one_pass.py",
     "objective": "tests/privacy/test_objective.py tests/linear_model/test_mechanisms.py",
     "output": "tests/test_minimizer_queries.py tests/linear_model/test_mechanisms.py "
-    "tests/test_sensitivity_sparse_erm.py",
+    "tests/test_sensitivity_sparse_erm.py tests/test_mutants_localized.py",
     "exponential": "tests/linear_model/test_mechanisms.py tests/sampling/test_density_ratio.py "
     "tests/test_steepest_coordinate.py tests/test_mutants_frank_wolfe.py",
     "soft-threshold": "tests/test_sensitivity_sparse.py tests/test_mutants_sparse.py",
     "projection": "tests/test_sensitivity_sparse.py tests/test_mutants_sparse.py",
     "histogram": "tests/test_sensitivity_histogram.py tests/test_mutants_histogram.py",
     "compressed-sensing": "tests/test_sensitivity_sketch.py tests/test_mutants_sketch.py",
+    "DPLpRegressor": "tests/test_sensitivity_magnitude.py tests/test_mutants_regression.py "
+    "tests/test_minimizer_queries.py",
     "DPMean": "tests/test_sensitivity.py tests/test_claims.py "
     "tests/test_sensitivity_mean.py tests/test_mutants_mean.py",
+    "DPHeavyTailedMean": "tests/location/test_heavy_tailed_mean.py "
+    "tests/test_mutants_heavy_mean.py tests/test_sensitivity_mean.py",
     "DPMedian": "tests/test_location_claims.py tests/location/test_scores.py",
     "DPQuantile": "tests/test_location_claims.py tests/location/test_scores.py",
     "DPNormQuantile": "tests/test_sensitivity_threshold.py tests/test_mutants_threshold.py",
@@ -141,6 +157,11 @@ def options(estimator, parameter):
     return [{parameter: value} for value in sorted(constraint[0].options - {"auto"})]
 
 
+def _known(estimator, given):
+    """Return whether an estimator has all parameters of a configuration."""
+    return set(given) <= set(estimator._parameter_constraints)
+
+
 def configurations(estimator):
     """Yield (words, parameters) of every configuration, those that are refused included."""
     name = estimator.__name__
@@ -152,6 +173,8 @@ def configurations(estimator):
         linear = "solver" in estimator._parameter_constraints and mechanism in SOLVERS
         solvers = [{"solver": s} for s in SOLVERS[mechanism]] if linear else [{}]
         more = BY_MECHANISM[mechanism] if linear else [("", {})]
+        # some understand fewer parameters
+        more = [(also, extra) for also, extra in more if _known(estimator, extra)]
         for (words, variant), (also, extra), solver in itertools.product(variants, more, solvers):
             given = {**variant, **extra, **chosen, **solver, **adjacency}
             smooth = mechanism == "objective" or solver.get("solver") in ("one-pass", "frank-wolfe")

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Accelerated gradient descent with a number of steps known beforehand.
 
-Theorem (Nesterov 2004, Theorem 2.2.3). For J with Hessian between m and M, the method
-below from x_0 has ``J(x_k) - J* <= (1 - sqrt(m/M))^k (J(x_0) - J* + m/2 |x_0 - w*|^2)``,
-which is at most ``2 exp(-k sqrt(m/M)) (J(x_0) - J*)``. By strong convexity the starting
-gap is at most ``|grad J(x_0)|^2 / (2 m)``, which is public at x_0 = center; by smoothness
+Theorem (Nesterov 2004, Theorem 2.2.3). For m-strongly convex J whose gradient has the Lipschitz
+constant M, with or without a Hessian, the method below from x_0 has
+``J(x_k) - J* <= (1 - sqrt(m/M))^k (J(x_0) - J* + m/2 |x_0 - w*|^2)``, which is at most
+``2 exp(-k sqrt(m/M)) (J(x_0) - J*)``. By strong convexity the starting gap is at most
+``|grad J(x_0)|^2 / (2 m)``, which is public at x_0 = center; by smoothness
 ``|grad J(x)|^2 <= 2 M (J(x) - J*)``.
 """
 

@@ -33,6 +33,11 @@ class Bounds:
         Strong convexity.
     center_norm, linear_norm : float, default=0.0
         Norms of `center` and `linear`.
+    diameter : float, default=None
+        Bound on the length of a row's set of residuals, times its norm over X; None for
+        `lipschitz`.
+    offset : float, default=1.0
+        Size of the constants that a prediction is added to.
     """
 
     n_rows: int
@@ -45,6 +50,8 @@ class Bounds:
     ridge: float
     center_norm: float = 0.0
     linear_norm: float = 0.0
+    diameter: float | None = None
+    offset: float = 1.0
 
     @property
     def total_smoothness(self):
@@ -78,7 +85,7 @@ class Bounds:
         A product of p terms errs by p roundings, relative to the product of the norms; the
         row itself and what a loss does to a prediction take the other ones.
         """
-        return (self.n_coefs + self.n_outputs + 30) * _U * (self.row_norm * norm + 1.0)
+        return (self.n_coefs + self.n_outputs + 30) * _U * (self.row_norm * norm + self.offset)
 
     def sum_error(self, distance):
         """Bound the rounding error of a sum of residuals times rows, penalty included.
@@ -98,11 +105,13 @@ class Bounds:
     def gap_error(self, distance):
         """Bound the rounding error of a duality gap at that distance from `center`.
 
-        The gap of a row has slope at most L in its predictions: its slope is the
-        difference of two residuals, and L is also the diameter of their set.
+        The gap of a row has a slope in its predictions that is the difference of two
+        residuals, hence at most the diameter of their set: L for classes, b - a for a loss
+        with slopes a < b.
         """
         shift = self.prediction_error(self.center_norm + distance)
-        return self.n_rows * self.lipschitz * shift
+        slope = self.lipschitz if self.diameter is None else self.diameter
+        return self.n_rows * slope * shift
 
 
 def reachable_tolerance(bounds):

@@ -46,7 +46,7 @@ def minimize_smooth(objective, tolerance, solver="newton", start=None):
     Parameters
     ----------
     objective : RowObjective
-        Smooth and strongly convex.
+        Smooth and strongly convex. The gradient need not have a derivative everywhere.
     tolerance : float
         Public; not below ``reachable_tolerance(objective.bounds)``.
     solver : {"newton", "lbfgs", "cvxpy"}, default="newton"
@@ -71,7 +71,9 @@ def minimize_smooth(objective, tolerance, solver="newton", start=None):
         return distance_bound(objective, w, gradient) <= tolerance
 
     w = np.array(objective.center if start is None else start, dtype=np.float64)
-    for step in dict.fromkeys([SMOOTH_SOLVERS[solver], newton, cooled_newton]):
+    # a loss without a temperature cannot be cooled
+    last = cooled_newton if getattr(objective.loss, "temperature", 0.0) else lbfgs
+    for step in dict.fromkeys([SMOOTH_SOLVERS[solver], newton, last]):
         w = attempt(step, objective, w, met)
         # what a solver found may be as large as floats are
         with np.errstate(all="ignore"):

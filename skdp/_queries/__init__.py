@@ -17,10 +17,16 @@ from skdp._queries._gradient import ClippedGradient
 from skdp._queries._l1_shift import l1_shift
 from skdp._queries._linear_rows import LinearRows
 from skdp._queries._loss_draw import LossDraw
+from skdp._queries._magnitude_threshold import (
+    GradientNorm,
+    MagnitudeThreshold,
+    RowNorm,
+    TargetDistance,
+)
 from skdp._queries._minimizer import Minimizer, PerturbedMinimizer
 from skdp._queries._moments import MomentSum
 from skdp._queries._norm_threshold import NormThreshold
-from skdp._queries._objective import objective_bounds
+from skdp._queries._objective_bounds import objective_bounds
 from skdp._queries._one_pass import OnePassDescent
 from skdp._queries._points import PointRows
 from skdp._queries._presence_count import PresenceCount
@@ -32,9 +38,11 @@ from skdp._queries._sketch_sum import SketchSum
 from skdp._queries._sparse_gradient import SparseGradient
 from skdp._queries._sparse_row_sum import SparseRowSum, sparse_rows
 from skdp._queries._steepest_coordinate import SteepestCoordinate
+from skdp._queries._target_median import TargetMedian
 from skdp._queries._telescoped_gradient import TelescopedGradient
 from skdp._queries._top_entries import top_entries
 from skdp._queries._touched_columns import TouchedColumnSum
+from skdp._queries._unit_rows import regression_rows, unit_rows
 
 __all__ = [
     "BoxRows",
@@ -45,8 +53,10 @@ __all__ = [
     "DistanceSum",
     "FarCount",
     "FeatureRows",
+    "GradientNorm",
     "LinearRows",
     "LossDraw",
+    "MagnitudeThreshold",
     "Minimizer",
     "MomentSum",
     "NormThreshold",
@@ -57,17 +67,22 @@ __all__ = [
     "QuantileRank",
     "RankRows",
     "RotatedSideSum",
+    "RowNorm",
     "RowSum",
     "SideSum",
     "SteepestCoordinate",
     "SketchSum",
     "SparseRowSum",
     "SparseGradient",
+    "TargetDistance",
+    "TargetMedian",
     "TelescopedGradient",
     "TouchedColumnSum",
     "centred_rows",
     "l1_shift",
     "objective_bounds",
+    "regression_rows",
     "sparse_rows",
     "top_entries",
+    "unit_rows",
 ]

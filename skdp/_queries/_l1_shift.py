@@ -10,8 +10,8 @@ def l1_shift(loss, *, ridge, n_rows, n_coefs, row_norm, row_l1, moved):
 
     Parameters
     ----------
-    loss : LogisticLoss, SoftmaxLoss or HingeLoss
-        Pointwise loss, of Lipschitz constant L.
+    loss : object
+        Loss of `skdp._losses`, of Lipschitz constant L.
     ridge : float
         Strength r of the penalty, which is on all coefficients.
     n_rows, n_coefs : int
@@ -49,10 +49,16 @@ def l1_shift(loss, *, ridge, n_rows, n_coefs, row_norm, row_l1, moved):
 
     Both parts grow with R, that is, with the square root of a row's number of non-zeros;
     Ghazi et al. (2024, Theorem 7.1) have ``1 + 2 n H X^2 / r`` in place of the root.
+
+    A clipped loss may have larger residuals and curvatures at short rows, which can be as long
+    as others in the l1 norm: G and h are those of the loss within. Where they are infinite
+    there is bound (i) alone. Part (ii) needs no second derivative: a residual that is
+    Lipschitz in the prediction changes by a mean curvature B times the change of it.
     """
     reach = moved * loss.lipschitz * row_norm
     dense = math.sqrt(loss.n_outputs * n_coefs) * reach / ridge
-    if not (math.isfinite(loss.smoothness) and row_l1 < math.inf):
+    known = loss.smoothness, loss.smoothness_l1, loss.lipschitz_l1, row_l1
+    if not all(map(math.isfinite, known)):
         return dense
     others = max(n_rows - 1, 0)
     k = min(others * loss.smoothness * row_norm**2 / ridge, 1.0)

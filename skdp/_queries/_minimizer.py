@@ -3,93 +3,22 @@
 """Minimisers of regularised losses, as statistics that can be released with noise."""
 
 import math
-from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-
-from skdp._minimize import (
-    SMOOTH_SOLVERS,
-    check_tolerance,
-    minimize_nonsmooth,
-    minimize_smooth,
-)
+from skdp._losses import ClippedLoss, LogisticLoss, SoftmaxLoss
+from skdp._minimize import check_tolerance
 from skdp._queries._l1_shift import l1_shift
-from skdp._queries._objective import RowObjective, objective_bounds
+from skdp._queries._regularised import Regularised, title
 from skdp.privacy import Influence, Sensitivity
 
 
-@dataclass(frozen=True, eq=False)
-class _Regularised:
-    """What the two minimisers below share."""
-
-    loss: Any
-    ridge: float
-    n_coefs: int
-    row_norm: float
-    tolerance: float
-    solver: str = "newton"
-    center: Any = None
-    row_l1: float = math.inf
-    row_terms: int | None = None
-
-    def __post_init__(self):
-        if self.center is not None:
-            center = np.array(self.center, dtype=np.float64).ravel()
-            center.flags.writeable = False
-            object.__setattr__(self, "center", center)
-            if center.shape != (self.size,) or not np.isfinite(center).all():
-                raise ValueError(f"center must be {self.size} finite numbers.")
-        for name in ("ridge", "row_norm", "tolerance"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be finite and greater than 0.")
-        if not self.row_l1 > 0:
-            raise ValueError("row_l1 must be greater than 0.")
-        if self.solver not in SMOOTH_SOLVERS:
-            raise ValueError(f"solver must be one of {list(SMOOTH_SOLVERS)}; got {self.solver!r}.")
-
-    @property
-    def size(self):
-        """Number of coordinates."""
-        return self.loss.n_outputs * self.n_coefs
-
-    def bounds(self, n_rows, linear=None):
-        """Return the public constants of the objective."""
-        return objective_bounds(
-            self.loss,
-            n_rows=n_rows,
-            n_coefs=self.n_coefs,
-            row_norm=self.row_norm,
-            ridge=self.ridge,
-            row_terms=self.row_terms,
-            center=self.center,
-            linear=linear,
-        )
-
-    def _minimise(self, rows, linear=None):
-        objective = RowObjective(
-            rows,
-            self.loss,
-            ridge=self.ridge,
-            n_coefs=self.n_coefs,
-            row_norm=self.row_norm,
-            row_terms=self.row_terms,
-            center=self.center,
-            linear=linear,
-        )
-        smooth = math.isfinite(self.loss.smoothness)
-        return (minimize_smooth if smooth else minimize_nonsmooth)(
-            objective, self.tolerance, self.solver
-        )
-
-
-class Minimizer(_Regularised):
+class Minimizer(Regularised):
     """Minimiser of sum of losses + ridge/2 |w - center|^2, within a public distance.
 
     Parameters
     ----------
-    loss : LogisticLoss, SoftmaxLoss or HingeLoss
-        Pointwise loss.
+    loss : object
+        Loss of `skdp._losses` with a Lipschitz constant: one for classes, HuberLoss,
+        PinballLoss, or a ClippedLoss for the same `row_norm`.
     ridge : float
         Weight of the penalty, which is on the intercept too.
     n_coefs : int
@@ -111,13 +40,13 @@ class Minimizer(_Regularised):
     @property
     def name(self):
         """What the statistic is."""
-        return f"minimiser of {type(self.loss).__name__} with ridge {self.ridge:.6g}"
+        return f"minimiser of {title(self.loss)} with ridge {self.ridge:.6g}"
 
     def sensitivity(self, adjacency, n_rows):
         """State the l2 sensitivity, S / ridge + 2 tolerance, and the l1 sensitivity.
 
         S is L X (zero-out) or 2 L X (replace-one): L the loss's Lipschitz constant, X the
-        bound on the norm of a row.
+        bound on the norm of a row. For a clipped loss L X is at most `clip`.
 
         Raises
         ------
@@ -135,6 +64,11 @@ class Minimizer(_Regularised):
         computed is within the tolerance of w on J and of w' on J', hence twice that. Both
         parts of the proof need the penalty on all coordinates. Replace-one is attained
         for one output by a row that changes its label, as long as both residuals are +-1.
+
+        A clipped loss is convex in the coefficients and its subgradients in them have norm at
+        most min(L X, clip), L being that of the loss within; there need be no L, and no bound
+        on the targets. Replace-one is attained by a row whose target changes from far above
+        to far below its predictions.
 
         The l1 sensitivity is that of the exact minimisers, proved in `l1_shift`, plus
         2 sqrt(size) tolerance, by Cauchy's inequality for the two errors.
@@ -157,16 +91,21 @@ class Minimizer(_Regularised):
             l1=shift + 2 * math.sqrt(self.size) * self.tolerance,
             l2=reach / self.ridge + 2 * self.tolerance,
             bound=bounds.center_norm + bounds.reach + self.tolerance,
-            theorem=f"{'L X' if adjacency == 'zero-out' else '2 L X'} / ridge "
+            theorem=f"{'' if adjacency == 'zero-out' else '2 '}{self._gradient_bound} / ridge "
             f"by strong convexity{in_l1}, + 2 tolerance",
         )
 
+    @property
+    def _gradient_bound(self):
+        clipped = isinstance(self.loss, ClippedLoss)
+        return "clip" if clipped and self.loss.lipschitz < self.loss.loss.lipschitz else "L X"
+
     def evaluate(self, rows):
         """Return the minimiser within the tolerance, an array of shape (size,)."""
-        return self._minimise(rows)
+        return self.minimise_rows(rows)
 
 
-class PerturbedMinimizer(_Regularised):
+class PerturbedMinimizer(Regularised):
     """Minimiser of sum of losses + ridge/2 |w - center|^2 + <linear, w>.
 
     The statistic of objective perturbation, `linear` being noise. Its privacy is not that
@@ -178,6 +117,11 @@ class PerturbedMinimizer(_Regularised):
         super().__post_init__()
         if not math.isfinite(self.loss.smoothness):
             raise ValueError("objective perturbation needs a smooth loss; smooth the hinge first.")
+        if not isinstance(self.loss, (LogisticLoss, SoftmaxLoss)):
+            raise ValueError(
+                "loss must have two continuous derivatives for objective perturbation, that is, be "
+                f"LogisticLoss or SoftmaxLoss; got {title(self.loss)}. Use Minimizer for it."
+            )
 
     @property
     def name(self):
@@ -234,4 +178,4 @@ class PerturbedMinimizer(_Regularised):
             If rounding errors do not allow the tolerance for a `linear` that long. Whether
             it is raised does not depend on the rows.
         """
-        return self._minimise(rows, linear)
+        return self.minimise_rows(rows, linear)

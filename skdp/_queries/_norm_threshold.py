@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from skdp._queries._quantile_rank import rate
-from skdp._queries._sums import sum_over
+from skdp._queries._tail_scores import tail_scores
 from skdp._queries._unit_columns import distances_from
 from skdp.privacy import Sensitivity
 from skdp.privacy._choice import weighted_choice
@@ -77,20 +77,9 @@ class NormThreshold:
 
     def scores(self, rows):
         """Return the score of every radius, int64 of shape (points,)."""
-        radii = self.radii()
-
-        def shells(chunk):
-            distances = distances_from(self.center, chunk)
-            # how many radii a row exceeds; it cannot exceed the last
-            shell = np.minimum(np.searchsorted(radii, distances), self.points - 1)
-            shell = shell[np.isfinite(chunk.norm)]
-            return np.bincount(shell, minlength=self.points).astype(np.float64)
-
-        counts = sum_over(rows, shells, self.points).astype(np.int64)
-        beyond = counts.sum() - np.cumsum(counts)
-        scores = np.maximum(beyond - self.tail, 0)
-        np.maximum(scores[1:], self.tail - beyond[:-1], out=scores[1:])
-        return scores
+        return tail_scores(
+            rows, self.radii(), lambda chunk: distances_from(self.center, chunk), self.tail
+        )
 
     def draw(self, rows, noise, source):
         """Return an index with probability proportional to exp(-score / noise.scale)."""

@@ -8,30 +8,9 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from skdp._minimize import Bounds
 from skdp._queries._linear_rows import LinearChunk
+from skdp._queries._objective_bounds import objective_bounds
 from skdp._queries._sums import sum_over
-
-
-def objective_bounds(
-    loss, *, n_rows, n_coefs, row_norm, ridge, row_terms=None, center=None, linear=None
-):
-    """Return the public constants of a `RowObjective`."""
-    norm = 0.0 if center is None else float(np.linalg.norm(center))
-    zero = np.zeros(1) if loss.n_outputs == 1 else np.zeros((1, loss.n_outputs))
-    at_zero = float(loss.value(zero, np.ones(1, dtype=np.int64))[0])
-    return Bounds(
-        n_rows=n_rows,
-        n_coefs=n_coefs if row_terms is None else min(row_terms, n_coefs),
-        n_outputs=loss.n_outputs,
-        row_norm=row_norm,
-        lipschitz=loss.lipschitz,
-        smoothness=loss.smoothness,
-        start_loss=at_zero + loss.lipschitz * row_norm * norm,
-        ridge=ridge,
-        center_norm=norm,
-        linear_norm=0.0 if linear is None else float(np.linalg.norm(linear)),
-    )
 
 
 class RowObjective:
@@ -44,8 +23,8 @@ class RowObjective:
     ----------
     rows : LinearRows
         Private rows. Null rows contribute exactly nothing.
-    loss : LogisticLoss, SoftmaxLoss or HingeLoss
-        Pointwise loss.
+    loss : object
+        Loss of `skdp._losses` with a Lipschitz constant.
     ridge : float
         Greater than 0.
     n_coefs : int
@@ -56,6 +35,11 @@ class RowObjective:
         Public bound on the non-zeros of a row, which makes products more accurate.
     center, linear : ndarray of shape (size,), default=None
         None for zeros. Never changed.
+
+    Notes
+    -----
+    A loss with targets of any size has a method `rise`: its values are taken relative to the
+    prediction 0, which changes the objective by a constant.
     """
 
     def __init__(
@@ -88,31 +72,39 @@ class RowObjective:
         return self.bounds.total_smoothness
 
     def smoothed(self, temperature):
-        """Return the same objective with its hinge loss smoothed."""
-        return self._with(self.loss.smoothed(temperature))
+        """Return the same objective with its kinked loss smoothed."""
+        return self._with(self.loss.smoothed(temperature), temperature * self.looseness)
+
+    @property
+    def looseness(self):
+        """Bound, a unit of temperature, on what smoothing adds to a loss or its duality gap."""
+        return getattr(self.loss, "looseness", math.log(max(2, self.loss.n_outputs)))
 
     def at_temperature(self, temperature):
         """Return the same objective with its smooth loss at another temperature."""
-        return self._with(replace(self.loss, temperature=temperature))
+        change = getattr(self.loss, "at_temperature", None)
+        loss = change(temperature) if change else replace(self.loss, temperature=temperature)
+        # at most that much is between any two temperatures' losses
+        return self._with(loss, max(temperature - self.loss.temperature, 0.0) * self.looseness)
 
-    def _with(self, loss):
+    def _with(self, loss, rise):
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
-        # at most that much is between any two temperatures' losses
-        rise = max(loss.temperature - self.loss.temperature, 0.0)
-        start = self.bounds.start_loss + rise * math.log(max(2, loss.n_outputs))
         other.loss = loss
-        other.bounds = replace(self.bounds, smoothness=loss.smoothness, start_loss=start)
+        other.bounds = replace(
+            self.bounds, smoothness=loss.smoothness, start_loss=self.bounds.start_loss + rise
+        )
         return other
 
     def value_and_gradient(self, w):
         """Return J(w) and its gradient."""
         coef = w.reshape(self._shape)
+        measure = getattr(self.loss, "rise", self.loss.value)
 
         def partial(chunk):
-            chunk, valid, z = _predict(chunk, coef)
-            value = self.loss.value(z, chunk.target)[valid].sum()
-            residual = self.loss.residual(z, chunk.target)
+            chunk, valid, z, target = self._predict(chunk, coef)
+            value = measure(z, target)[valid].sum()
+            residual = self.loss.residual(z, target)
             return np.append(chunk.combine(_kept(residual, valid)), value)
 
         total = sum_over(self.rows, partial, self.size + 1)
@@ -125,8 +117,8 @@ class RowObjective:
         coef = w.reshape(self._shape)
 
         def partial(chunk):
-            chunk, valid, z = _predict(chunk, coef)
-            return chunk.combine(_kept(self.loss.residual(z, chunk.target), valid))
+            chunk, valid, z, target = self._predict(chunk, coef)
+            return chunk.combine(_kept(self.loss.residual(z, target), valid))
 
         total = sum_over(self.rows, partial, self.size)
         return total + self.ridge * (w - self.center) + self.linear
@@ -141,8 +133,8 @@ class RowObjective:
         least = 1e-9 * self.ridge / (self.bounds.n_rows * self.bounds.row_norm**2 + 1e-300)
 
         def partial(chunk):
-            chunk, valid, z = _predict(chunk, coef)
-            curvature = _kept(self.loss.curvature(z, chunk.target), valid)
+            chunk, valid, z, target = self._predict(chunk, coef)
+            curvature = _kept(self.loss.curvature(z, target), valid)
             if K == 1:
                 return chunk.weighted_gram(np.where(curvature > least, curvature, 0.0)).ravel()
             # diag(s) - s s' has rows that sum to zero: the blocks beside the diagonal tell all
@@ -166,8 +158,8 @@ class RowObjective:
         coef = w.reshape(self._shape)
 
         def partial(chunk):
-            chunk, valid, z = _predict(chunk, coef)
-            curvature = self.loss.curvature(z, chunk.target)
+            chunk, valid, z, target = self._predict(chunk, coef)
+            curvature = self.loss.curvature(z, target)
             if self.loss.n_outputs > 1:
                 curvature *= (1.0 - curvature) / self.loss.temperature
             return _squared(chunk).combine(_kept(curvature, valid))
@@ -179,9 +171,9 @@ class RowObjective:
         coef, move = w.reshape(self._shape), direction.reshape(self._shape)
 
         def partial(chunk):
-            chunk, valid, z = _predict(chunk, coef)
+            chunk, valid, z, target = self._predict(chunk, coef)
             dz = chunk.predict(move)
-            curvature = self.loss.curvature(z, chunk.target)
+            curvature = self.loss.curvature(z, target)
             if self.loss.n_outputs > 1:
                 dz -= np.einsum("ij,ij->i", curvature, dz)[:, None]
                 dz /= self.loss.temperature
@@ -208,13 +200,20 @@ class RowObjective:
         coef, move = w.reshape(self._shape), step.reshape(self._shape)
 
         def partial(chunk):
-            chunk, valid, z = _predict(chunk, coef)
-            residual = smooth.loss.stepped(z.copy(), chunk.predict(move), chunk.target)
-            gap = self.loss.conjugate_gap(z, residual, chunk.target)[valid].sum()
+            chunk, valid, z, target = self._predict(chunk, coef)
+            residual = smooth.loss.stepped(z.copy(), chunk.predict(move), target)
+            gap = self.loss.conjugate_gap(z, residual, target)[valid].sum()
             return np.append(chunk.combine(_kept(residual, valid)), gap)
 
         total = sum_over(self.rows, partial, self.size + 1)
         return float(total[-1]), total[:-1] + self.ridge * (w - self.center) + self.linear
+
+    def _predict(self, chunk, coef):
+        """Return the chunk in float64, which rows count, their predictions, and targets."""
+        chunk = chunk.widened()
+        known = getattr(self.loss, "targets", None)
+        target = known(chunk.target, chunk.norm) if known else chunk.target
+        return chunk, np.isfinite(chunk.norm), chunk.predict(coef), target
 
     def explicit(self):
         """Return the rows that count as one matrix, and their targets."""
@@ -222,11 +221,6 @@ class RowObjective:
         parts = [chunk.explicit() for chunk in chunks]
         stack = sparse.vstack if sparse.issparse(parts[0]) else np.vstack
         return stack(parts), np.concatenate([chunk.target for chunk in chunks])
-
-
-def _predict(chunk, coef):
-    chunk = chunk.widened()
-    return chunk, np.isfinite(chunk.norm), chunk.predict(coef)
 
 
 def _squared(chunk):

@@ -4,5 +4,6 @@
 
 from skdp.linear_model._hinge import DPHingeSVM
 from skdp.linear_model._logistic import DPLogisticRegression
+from skdp.linear_model._lp_regressor import DPLpRegressor
 
-__all__ = ["DPHingeSVM", "DPLogisticRegression"]
+__all__ = ["DPHingeSVM", "DPLogisticRegression", "DPLpRegressor"]

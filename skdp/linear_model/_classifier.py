@@ -66,6 +66,8 @@ class PrivateLinearClassifier(
         "l1_bound": SCALE_OR_NONE,
         "oracle": [StrOptions({"soft-threshold", "projection", "sketch"})],
         "failure_probability": [Interval(Real, 0, 1, closed="neither"), None],
+        "growth": [StrOptions({"halving", "doubling"}), None],
+        "growth_order": [Interval(Real, 1, None, closed="neither")],
         "verbose": ["verbose"],
     }
 
@@ -192,6 +194,8 @@ class PrivateLinearClassifier(
             l1_bound=None if self.l1_bound is None else self.l1_bound * self.data_norm,
             oracle=self.oracle,
             failure_probability=self.failure_probability,
+            growth=self.growth,
+            growth_order=self.growth_order,
         )
 
     def _check_centring(self):

@@ -32,15 +32,17 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         "gradient", and at delta 0 "objective", or "output" if `sparsity` makes Laplace
         noise the better one.
     solver : {"auto", "accelerated", "gd", "newton", "lbfgs", "cvxpy", \
-            "localized", "one-pass", "exact", "net", "sgd", "lazy-sgd", "bias-reduced", \
-            "frank-wolfe"}, default="auto"
+            "phased", "localized", "one-pass", "exact", "net", "sgd", "lazy-sgd", \
+            "bias-reduced", "accelerated-one-pass", "frank-wolfe"}, default="auto"
         "gradient": "accelerated" (Nesterov), "gd" (plain), "sgd" (Nesterov steps on a
         secret random batch each; for many rows), "lazy-sgd" (plain ones, whose time does
-        not grow with the number of features; for very sparse rows), or "bias-reduced"
-        (cleaned sparse gradients; for research [7]_). "objective": "newton",
-        "lbfgs". "output": these, "cvxpy", "localized" (several noisy minimisers, each
-        held near the one before; no strong convexity needed), or "one-pass" (linear time;
-        every row is read once). "exponential": "exact" for at most 5 coefficients, "net", a
+        not grow with the number of features; for very sparse rows), "bias-reduced"
+        (cleaned sparse gradients; for research [7]_), or "accelerated-one-pass" (every row is
+        in one step [9]_). "objective": "newton",
+        "lbfgs". "output": these, "cvxpy", "phased" (several noisy minimisers, each
+        held near the one before; no strong convexity needed), "localized" (the same on
+        disjoint batches, for the loss of new rows [9]_), or "one-pass" (linear time; every
+        row is read once). "exponential": "exact" for at most 5 coefficients, "net", a
         fixed set of candidates, or "frank-wolfe", steps along a coordinate each [8]_, which
         leave most coefficients zero. "auto" is "accelerated", or chooses by the number
         of coefficients.
@@ -73,8 +75,9 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         draw near it.
     clipping_norm : float, default=None
         "gradient": bound on the norm of one row's gradient, for rows in units of
-        `data_norm`; solver "frank-wolfe": on its largest entry. None chooses it from public
-        quantities.
+        `data_norm`; solver "frank-wolfe": on its largest entry; solver "localized", two
+        classes: the loss goes on linearly where its gradient would be longer. None chooses
+        it from public quantities.
     step_size : float, default=None
         "gradient": step along the gradient of the mean loss, for rows in units of
         `data_norm`. None chooses it, and shortens it where released gradients call for
@@ -121,7 +124,16 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         releasing few measurements, and recovery. The last two need `sparsity`.
     failure_probability : float, default=None
         Solver "bias-reduced": several runs are made and one is chosen privately, so that the
-        bound of [7]_ fails with this probability at most. None makes one run.
+        bound of [7]_ fails with this probability at most. "localized" and
+        "accelerated-one-pass": as many runs on disjoint parts of the rows, and the result with
+        the least median distance to the others. None makes one run.
+    growth : {"halving", "doubling"} or None, default=None
+        Solvers "localized" and "accelerated-one-pass": run again on further rows from the
+        last result, in a ball of half the radius, with equal numbers of rows ("halving")
+        or twice as many each time ("doubling"). Faster where the loss of new rows grows like
+        a power of the distance from its minimiser [9]_.
+    growth_order : float, default=2.0
+        With ``growth="doubling"``: a lower bound, greater than 1, on that power.
     random_state : int, RandomState instance or None, default=None
         None draws the noise from the operating system. A seed makes the noise
         reproducible, voids the guarantee towards whoever knows it, and warns.
@@ -196,6 +208,9 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
     .. [7] B. Ghazi, C. Guzmán, P. Kamath, R. Kumar and P. Manurangsi, "Differentially
        private optimization with sparse gradients", NeurIPS 2024.
     .. [8] K. Talwar, A. Thakurta and L. Zhang, "Nearly optimal private LASSO", NeurIPS 2015.
+    .. [9] D. Xu, M. Ding, Z. Xiang, J. Xu and D. Wang, "Beyond ordinary Lipschitz
+       constraints: differentially private stochastic optimization with Tsybakov noise
+       condition", 2025.
 
     Examples
     --------
@@ -241,6 +256,8 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         l1_bound=None,
         oracle="soft-threshold",
         failure_probability=None,
+        growth=None,
+        growth_order=2.0,
         random_state=None,
         verbose=0,
     ):
@@ -269,6 +286,8 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         self.l1_bound = l1_bound
         self.oracle = oracle
         self.failure_probability = failure_probability
+        self.growth = growth
+        self.growth_order = growth_order
         self.random_state = random_state
         self.verbose = verbose
 

@@ -9,10 +9,14 @@ from typing import Any
 from skdp._minimize import reachable_tolerance
 from skdp._queries import objective_bounds
 from skdp._solvers import mu_beside
-from skdp.privacy import gdp_mu
 
 #: in units of one row's loss
 WEAKEST_PENALTY = 1e-50
+
+#: where no bound is given, the solution is expected within this radius (rows are in the unit
+#: ball); it sets the first ridge of localised fits, the scale of the noise that a penalty is
+#: balanced with, and constrains subgradient steps only
+EXPECTED_RADIUS = 30.0
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,19 @@ class Problem:
         Rows have at most that many entries, the constant feature not counted.
     linf_projection, l1_bound, oracle, failure_probability : bool, float, str, float
         Wishes for what is done to noisy coefficients, for solver "frank-wolfe" (the l1 ball
-        that the coefficients stay in), and for "bias-reduced".
+        that the coefficients stay in), and for "bias-reduced" and the solvers that read
+        disjoint parts of the rows.
+    growth, growth_order : {"halving", "doubling"} or None, float
+        How the solvers that read disjoint parts of the rows are restarted, and the smallest
+        exponent of growth that is counted on.
+    moments : tuple of (float, float) or None
+        Order k and bound r_k on the k-th moment of a row's gradient, ``E |g|^k <= r_k^k``.
+    scale_price : float
+        Epsilon of the purely private scales and thresholds that are released before the fit.
+    expected_radius : float
+        Where no bound is given, the solution is expected within this radius.
+    longest_row : float
+        Bound on the norm of a row, constant feature not included.
     """
 
     n_rows: int
@@ -71,6 +87,12 @@ class Problem:
     l1_bound: float | None = None
     oracle: str = "soft-threshold"
     failure_probability: float | None = None
+    growth: str | None = None
+    growth_order: float = 2.0
+    moments: tuple[float, float] | None = None
+    scale_price: float = 0.0
+    expected_radius: float = EXPECTED_RADIUS
+    longest_row: float = 1.0
 
     @property
     def mu_spent(self):
@@ -80,8 +102,8 @@ class Problem:
     @property
     def priced(self):
         """What is released before the fit at a price in epsilon: (epsilon, delta, count)."""
-        spent = self.centring.priced if self.centring else 0.0
-        return ((spent, 0.0, 1),) if spent else ()
+        centring = self.centring.priced if self.centring else 0.0
+        return tuple((spent, 0.0, 1) for spent in (centring, self.scale_price) if spent)
 
     @property
     def mu(self):
@@ -90,14 +112,26 @@ class Problem:
         return mu_beside(self.epsilon, self.delta, priced, self.mu_spent)
 
     @property
+    def pure_epsilon(self):
+        """Epsilon that is left for one purely private release."""
+        # a hair less, so that the prices add up to no more than the budget in floats
+        return (self.epsilon - self.scale_price) * (1 - 1e-12) if self.scale_price else self.epsilon
+
+    @property
+    def pointwise(self):
+        """The loss without its clipping, for queries that clip gradients themselves."""
+        return getattr(self.loss, "loss", self.loss)
+
+    @property
     def row_norm(self):
         """Bound on the norm of a row, constant feature included."""
-        return math.hypot(1.0, self.intercept)
+        return math.hypot(self.longest_row, self.intercept)
 
     @property
     def row_l1(self):
         """Bound on the l1 norm of a row, constant feature included."""
-        return math.sqrt(min(self.sparsity or self.n_features, self.n_features)) + self.intercept
+        entries = math.sqrt(min(self.sparsity or self.n_features, self.n_features))
+        return self.longest_row * entries + self.intercept
 
     @property
     def row_terms(self):
@@ -168,10 +202,9 @@ class Problem:
     def noise_ridge(self):
         """Penalty at which noise on a minimiser would have about length 1."""
         if self.delta:
-            return (
-                self.gradient_sensitivity * math.sqrt(self.size) / gdp_mu(self.epsilon, self.delta)
-            )
-        return self.gradient_sensitivity * self.size / self.epsilon
+            mu = mu_beside(self.epsilon, self.delta, self.scale_price)
+            return self.gradient_sensitivity * math.sqrt(self.size) / mu
+        return self.gradient_sensitivity * self.size / self.pure_epsilon
 
     @property
     def signal(self):

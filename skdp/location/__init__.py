@@ -2,10 +2,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Differentially private estimators of location."""
 
+from skdp.location._heavy_tailed_mean import DPHeavyTailedMean
 from skdp.location._mean import DPMean
 from skdp.location._median import DPMedian
 from skdp.location._norm_quantile import DPNormQuantile
 from skdp.location._quantile import DPQuantile
 from skdp.location._sparse_mean import DPSparseMeanEstimator
 
-__all__ = ["DPMean", "DPMedian", "DPNormQuantile", "DPQuantile", "DPSparseMeanEstimator"]
+__all__ = [
+    "DPHeavyTailedMean",
+    "DPMean",
+    "DPMedian",
+    "DPNormQuantile",
+    "DPQuantile",
+    "DPSparseMeanEstimator",
+]

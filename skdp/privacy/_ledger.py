@@ -107,18 +107,14 @@ class Release:
 
 def _mu_of_one_fit(releases: list[Release]) -> float:
     """Return the price of the row that pays most."""
-    starts = {0} | {r.rows[0] for r in releases if r.rows}
-    return max(
-        total_mu(
-            [(0.0, 1)]
-            + [
-                (r.noise.mu, r.count)
-                for r in releases
-                if r.rows is None or r.rows[0] <= start < r.rows[1]
-            ]
-        )
-        for start in starts
-    )
+    by_all = [(0.0, 1), *((r.noise.mu, r.count) for r in releases if r.rows is None)]
+    most, reading = total_mu(by_all), list[Release]()
+    # what a row pays grows only where a release begins
+    for release in sorted((r for r in releases if r.rows), key=lambda r: r.rows or (0, 0)):
+        start = release.rows[0] if release.rows else 0
+        reading = [r for r in reading if r.rows and r.rows[1] > start] + [release]
+        most = max(most, total_mu(by_all + [(r.noise.mu, r.count) for r in reading]))
+    return most
 
 
 def rows_read(release: Release) -> str:

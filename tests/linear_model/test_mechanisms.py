@@ -112,7 +112,9 @@ def test_auto_is_gradient_and_pure_auto_depends_on_the_loss():
             np.testing.assert_array_equal(default.coef_, named.coef_)
 
 
-@pytest.mark.parametrize("solver", ["gd", "net", "cvxpy", "localized", "one-pass"])
+@pytest.mark.parametrize(
+    "solver", ["gd", "net", "cvxpy", "phased", "localized", "one-pass", "accelerated-one-pass"]
+)
 def test_a_solver_that_one_mechanism_has_chooses_it(solver):
     X, y = blobs()
     owner = next(name for name, known in SOLVERS.items() if solver in known)
@@ -126,6 +128,7 @@ REFUSED = [
     (DPLogisticRegression(mechanism="gradient", solver="newton"), "The pairs that work are"),
     (DPLogisticRegression(mechanism="objective", solver="cvxpy"), "does not belong to"),
     (DPLogisticRegression(delta=0.0, mechanism="gradient"), "delta must be greater than 0"),
+    (DPLogisticRegression(delta=0.0, solver="phased"), "delta must be greater than 0"),
     (DPLogisticRegression(delta=0.0, solver="localized"), "delta must be greater than 0"),
     (DPLogisticRegression(delta=0.0, solver="one-pass"), "delta must be greater than 0"),
     (DPHingeSVM(mechanism="objective"), "second derivative, which the hinge does not have"),

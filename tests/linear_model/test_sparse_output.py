@@ -142,7 +142,7 @@ def test_the_projection_respects_units_and_classes(n_classes):
 
 REFUSED = [
     ({}, "coef_bound must be a number for linf_projection=True"),
-    ({"coef_bound": 1.0, "solver": "localized", "delta": 1e-6}, "got it with solver='localized'"),
+    ({"coef_bound": 1.0, "solver": "phased", "delta": 1e-6}, "got it with solver='phased'"),
     ({"coef_bound": 1.0, "solver": "one-pass", "delta": 1e-6}, "got it with solver='one-pass'"),
     ({"coef_bound": 1.0, "mechanism": "objective"}, "parameter of mechanism='output'"),
     ({"coef_bound": 1.0, "linf_projection": "yes"}, "linf_projection"),

@@ -18,7 +18,6 @@ from skdp._solvers import (
     telescoped_descent,
 )
 from skdp.linear_model._mechanisms.fit import Fit
-from skdp.linear_model._mechanisms.phased import EXPECTED_RADIUS
 from skdp.privacy import SampledGaussianMechanism
 
 
@@ -128,7 +127,7 @@ def plan(problem):
         adjacency=problem.adjacency,
         budget=budget,
         clip=clip,
-        radius=problem.radius or EXPECTED_RADIUS,
+        radius=problem.radius or problem.expected_radius,
         l2=problem.penalty / problem.n_rows,
         intercept=bool(problem.intercept),
         n_nonzeros=n_nonzeros,

@@ -9,9 +9,9 @@ from skdp.linear_model._mechanisms.ridge import MOST_K_NORM, default_ridge, marg
 
 #: solvers of a mechanism, the default first
 SOLVERS = {
-    "gradient": ("accelerated", "gd", "sgd", "lazy-sgd", "bias-reduced"),
+    "gradient": ("accelerated", "gd", "sgd", "lazy-sgd", "bias-reduced", "accelerated-one-pass"),
     "objective": ("newton", "lbfgs"),
-    "output": ("newton", "lbfgs", "cvxpy", "localized", "one-pass"),
+    "output": ("newton", "lbfgs", "cvxpy", "phased", "localized", "one-pass"),
     "exponential": ("exact", "net", "frank-wolfe"),
 }
 #: exact sampling covers the coefficients with boxes, 2^size at a time
@@ -35,12 +35,15 @@ _ONLY = {
     "linf_projection": "output",
 }
 #: but for solvers of other mechanisms that understand them too
-_ALSO = {"frank-wolfe": ("max_iter", "clipping_norm")}
-#: and parameters that one solver alone understands, with what they are if nobody asks
+_ALSO = {"frank-wolfe": ("max_iter", "clipping_norm"), "localized": ("clipping_norm",)}
+# solvers that read disjoint parts of the rows, one after another
+_DISJOINT = ("localized", "accelerated-one-pass")
+#: and parameters that some solvers alone understand, with what they are if nobody asks
 _ONLY_SOLVER = {
-    "l1_bound": ("frank-wolfe", None),
-    "oracle": ("bias-reduced", "soft-threshold"),
-    "failure_probability": ("bias-reduced", None),
+    "l1_bound": (("frank-wolfe",), None),
+    "oracle": (("bias-reduced",), "soft-threshold"),
+    "failure_probability": (("bias-reduced", *_DISJOINT), None),
+    "growth": (_DISJOINT, None),
 }
 #: what the parameters above are called by the user
 _NAMES = {"centring": "preprocess"}
@@ -97,7 +100,7 @@ def choose(mechanism, solver, problem):
             f"{problem.batch_size!r}, sampling={problem.sampling!r}, momentum="
             f"{problem.momentum!r} with solver={solver!r}."
         )
-    if solver in ("localized", "one-pass") and problem.delta == 0:
+    if solver in ("phased", "localized", "one-pass") and problem.delta == 0:
         raise ValueError(
             f"delta must be greater than 0 for solver={solver!r}, which adds Gaussian noise in "
             "several phases; got 0. Use solver='newton' for pure privacy."
@@ -106,7 +109,7 @@ def choose(mechanism, solver, problem):
         raise ValueError(
             "solver='one-pass' needs a smooth loss: its proof rests on steps that are short "
             "against the second derivative, which the hinge does not have. Set smoothing, or use "
-            "solver='localized'."
+            "solver='phased'."
         )
     if mechanism == "objective" and math.isinf(problem.loss.smoothness):
         raise ValueError(
@@ -163,8 +166,7 @@ def _refuse_foreign_parameters(mechanism, solver, problem):
                 f"{_NAMES.get(name, name)} is a parameter of mechanism={owner!r}; got it with "
                 f"mechanism={mechanism!r}."
             )
-    for name, (owner, default) in _ONLY_SOLVER.items():
-        if getattr(problem, name) != default and solver != owner:
-            raise ValueError(
-                f"{name} is a parameter of solver={owner!r}; got it with solver={solver!r}."
-            )
+    for name, (owners, default) in _ONLY_SOLVER.items():
+        if getattr(problem, name) != default and solver not in owners:
+            known = " and ".join(f"solver={owner!r}" for owner in owners)
+            raise ValueError(f"{name} is a parameter of {known}; got it with solver={solver!r}.")

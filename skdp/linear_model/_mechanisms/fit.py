@@ -8,11 +8,6 @@ from typing import Any
 #: coefficients are zero to the last digit under it
 LARGEST_L2 = 1e150
 
-#: where no bound is given, the solution is expected within this radius (rows are in the unit
-#: ball); it sets the first ridge of localised fits, the scale of the noise that a penalty is
-#: balanced with, and constrains subgradient steps only
-EXPECTED_RADIUS = 30.0
-
 
 @dataclass(frozen=True)
 class Fit:

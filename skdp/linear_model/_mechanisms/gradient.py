@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skdp._losses import ClippedLoss
 from skdp._queries import ClippedGradient
 from skdp._solvers import (
     GRADIENT_SOLVERS,
@@ -14,14 +15,19 @@ from skdp._solvers import (
     SubgradientPlan,
     plan_gradient,
     plan_subgradient,
+    regression_steps,
     subgradient_descent,
 )
-from skdp.linear_model._mechanisms import bias_reduced, lazy_sgd, sgd
+from skdp.linear_model._mechanisms import accelerated_one_pass, bias_reduced, lazy_sgd, sgd
 from skdp.linear_model._mechanisms.fit import Fit
-from skdp.linear_model._mechanisms.phased import EXPECTED_RADIUS
 from skdp.privacy import GaussianMechanism
 
-_OWN_FILE = {"sgd": sgd, "lazy-sgd": lazy_sgd, "bias-reduced": bias_reduced}
+_OWN_FILE = {
+    "sgd": sgd,
+    "lazy-sgd": lazy_sgd,
+    "bias-reduced": bias_reduced,
+    "accelerated-one-pass": accelerated_one_pass,
+}
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,7 @@ class GradientFit(Fit):
 
     def run(self, curator):
         """Release one gradient a step and descend along it."""
-        loss, clip, n_rows = self.problem.loss, self.steps.clip, self.problem.n_rows
+        loss, clip, n_rows = self.problem.pointwise, self.steps.clip, self.problem.n_rows
         paid = prepaid_gradients(curator, self.problem, clip, self.steps)
 
         def gradient(coef):
@@ -61,7 +67,7 @@ class SubgradientFit(Fit):
 
     def run(self, curator):
         """Release one subgradient a step and descend along it."""
-        loss, clip = self.problem.loss, self.problem.longest_gradient
+        loss, clip = self.problem.pointwise, self.problem.longest_gradient
         paid = prepaid_gradients(curator, self.problem, clip, self.steps)
 
         def gradient(coef):
@@ -73,7 +79,7 @@ class SubgradientFit(Fit):
 
 def prepaid_gradients(curator, problem, clip, steps):
     """Charge for the gradients of all steps, before the first one is taken."""
-    first = ClippedGradient(np.zeros(problem.shape), problem.loss, clip)
+    first = ClippedGradient(np.zeros(problem.shape), problem.pointwise, clip)
     return curator.prepay(first, GaussianMechanism(steps.mu_step), steps.n_steps)
 
 
@@ -82,7 +88,8 @@ def plan(problem, solver):
 
     Parameters
     ----------
-    problem, solver : Problem, {"accelerated", "gd", "sgd", "lazy-sgd", "bias-reduced"}
+    problem, solver : Problem, {"accelerated", "gd", "sgd", "lazy-sgd", "bias-reduced", \
+            "accelerated-one-pass"}
         Public facts, and the method.
 
     Returns
@@ -97,7 +104,7 @@ def plan(problem, solver):
             n_rows=problem.n_rows,
             n_coefs=problem.size,
             row_gradient_bound=problem.longest_gradient,
-            radius=problem.radius or EXPECTED_RADIUS,
+            radius=problem.radius or problem.expected_radius,
             mu=problem.mu,
             adjacency=problem.adjacency,
             l2=problem.penalty,
@@ -119,4 +126,7 @@ def plan(problem, solver):
         step_size=problem.step_size,
         clip=problem.clip,
     )
+    if steps.adaptive and isinstance(problem.loss, ClippedLoss):
+        along = problem.n_rows * problem.mu / problem.moved_rows
+        steps = regression_steps(steps, along=along, n_steps=problem.max_iter)
     return GradientFit(problem, solver, steps)

@@ -16,12 +16,9 @@ import numpy as np
 
 from skdp._domains import ball_constraint
 from skdp._queries import OnePassDescent
+from skdp._solvers import public_order
 from skdp.linear_model._mechanisms.fit import Fit
-from skdp.linear_model._mechanisms.phased import EXPECTED_RADIUS
 from skdp.privacy import GaussianMechanism, gdp_mu
-
-# a golden stride spreads neighbouring rows far apart
-_GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 @dataclass(frozen=True)
@@ -51,11 +48,7 @@ class OnePassFit(Fit):
 
     def order(self):
         """Return the order in which rows are read: fixed, and far from sorted."""
-        n_rows = self.problem.n_rows
-        stride = max(1, round(n_rows * _GOLDEN))
-        while math.gcd(stride, n_rows) > 1:
-            stride += 1
-        return np.arange(n_rows) * stride % n_rows
+        return public_order(self.problem.n_rows)
 
     def run(self, curator):
         """Release one point a phase."""
@@ -84,7 +77,7 @@ def plan(problem):
         The plan.
     """
     mu = gdp_mu(problem.epsilon, problem.delta)
-    radius = problem.radius or EXPECTED_RADIUS
+    radius = problem.radius or problem.expected_radius
     reach = problem.loss.lipschitz * problem.row_norm
     smoothness = problem.loss.smoothness * problem.row_norm**2 + problem.penalty / problem.n_rows
     signal = mu / problem.moved_rows / math.sqrt(problem.size)

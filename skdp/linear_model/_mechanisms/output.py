@@ -7,10 +7,10 @@ import math
 from skdp._domains import ball_constraint
 from skdp._queries import Minimizer
 from skdp._recovery import project_linf
-from skdp.linear_model._mechanisms import one_pass, phased
+from skdp.linear_model._mechanisms import localized, one_pass, phased
 from skdp.linear_model._mechanisms.fit import RidgeFit
 from skdp.linear_model._mechanisms.ridge import default_ridge, margin_noise
-from skdp.privacy import GaussianMechanism, KNormMechanism, LaplaceMechanism, gdp_mu
+from skdp.privacy import GaussianMechanism, KNormMechanism, LaplaceMechanism
 
 _PURE = {"k-norm": KNormMechanism, "laplace": LaplaceMechanism}
 
@@ -28,9 +28,9 @@ class OutputFit(RidgeFit):
             row_l1=problem.row_l1 if law == "laplace" else math.inf, row_terms=problem.row_terms,
         )  # fmt: skip
         if law == "gaussian":
-            mechanism = GaussianMechanism(gdp_mu(problem.epsilon, problem.delta))
+            mechanism = GaussianMechanism(problem.mu)
         else:
-            mechanism = _PURE[law](problem.epsilon)
+            mechanism = _PURE[law](problem.pure_epsilon)
         released = curator.release(query, mechanism)
         project = project_linf if problem.linf_projection else ball_constraint
         return project(released, problem.radius).reshape(problem.shape)
@@ -41,12 +41,12 @@ def plan(problem, solver):
 
     Parameters
     ----------
-    problem, solver : Problem, {"newton", "lbfgs", "cvxpy", "localized", "one-pass"}
+    problem, solver : Problem, {"newton", "lbfgs", "cvxpy", "phased", "localized", "one-pass"}
         Public facts, and the method.
 
     Returns
     -------
-    plan : OutputFit, PhasedFit or OnePassFit
+    plan : OutputFit, PhasedFit, LocalizedFit or OnePassFit
         The plan.
 
     Raises
@@ -57,8 +57,10 @@ def plan(problem, solver):
     """
     if problem.linf_projection:
         _check_projection(problem, solver)
-    if solver == "localized":
+    if solver == "phased":
         return phased.plan(problem)
+    if solver == "localized":
+        return localized.plan(problem)
     if solver == "one-pass":
         return one_pass.plan(problem)
     problem.check_weak_penalty()
@@ -66,7 +68,7 @@ def plan(problem, solver):
 
 
 def _check_projection(problem, solver):
-    if solver in ("localized", "one-pass"):
+    if solver in ("phased", "localized", "one-pass"):
         raise ValueError(
             "linf_projection=True is for one noisy minimiser, that is, for the solvers 'newton', "
             f"'lbfgs' and 'cvxpy'; got it with solver={solver!r}."

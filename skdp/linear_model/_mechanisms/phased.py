@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Iterative localisation: a few noisy minimisers, each held near the one before.
+"""Iterative localisation on all rows: noisy minimisers, each held near the one before.
 
 Phase i minimises the loss plus ``ridge_i/2 |w - w_(i-1)|^2``, with ``ridge_i`` growing
 fourfold a phase, and releases the result with Gaussian noise. The noise, inversely
@@ -19,8 +19,8 @@ import numpy as np
 from skdp._domains import ball_constraint
 from skdp._queries import Minimizer
 from skdp.linear_model._mechanisms.choice import NEWTON_LIMIT
-from skdp.linear_model._mechanisms.fit import EXPECTED_RADIUS, Fit
-from skdp.privacy import GaussianMechanism, gdp_mu
+from skdp.linear_model._mechanisms.fit import Fit
+from skdp.privacy import GaussianMechanism
 
 
 @dataclass(frozen=True)
@@ -80,9 +80,9 @@ def plan(problem):
     The first phases are coarse and get most of the budget: phase i has the share
     ``2^-i`` of mu^2.
     """
-    mu = gdp_mu(problem.epsilon, problem.delta)
+    mu = problem.mu
     n_phases = 1 + math.ceil(math.log(max(problem.n_rows, 2), 4))
-    radius = problem.radius or EXPECTED_RADIUS
+    radius = problem.radius or problem.expected_radius
     first = 4 * problem.gradient_sensitivity * math.sqrt(problem.size) / (radius * mu)
     weights = np.array([2.0**-i for i in range(n_phases)])
     # a hair less, so that the prices add up to no more than the budget in floats

@@ -25,8 +25,6 @@ import numpy as np
 from scipy.optimize import brentq
 
 from skdp._queries import l1_shift
-from skdp.linear_model._mechanisms.fit import EXPECTED_RADIUS
-from skdp.privacy import gdp_mu
 
 #: deviation of the margin of a row of unit length that noise may cause
 MARGIN_NOISE = 1 / 3
@@ -58,12 +56,12 @@ def margin_noise(problem):
     """
     sensitivity = problem.gradient_sensitivity
     if problem.delta:
-        unit = sensitivity / gdp_mu(problem.epsilon, problem.delta)
+        unit = sensitivity / problem.mu
         return lambda ridge: ("gaussian", unit / ridge)
 
     def pure(ridge):
-        laplace = math.sqrt(2.0) * _l1(problem, ridge) / problem.epsilon
-        k_norm = sensitivity / ridge * math.sqrt(problem.size + 1.0) / problem.epsilon
+        laplace = math.sqrt(2.0) * _l1(problem, ridge) / problem.pure_epsilon
+        k_norm = sensitivity / ridge * math.sqrt(problem.size + 1.0) / problem.pure_epsilon
         if laplace < k_norm or problem.size > MOST_K_NORM:
             return "laplace", laplace
         return "k-norm", k_norm
@@ -91,7 +89,7 @@ def default_ridge(problem):
         deviation = noise(ridge)[1] * problem.row_norm
         kinked = deviation * (rivals(loss) if loss.n_outputs > 1 else 1 / math.sqrt(2 * math.pi))
         smooth = loss.trace * deviation**2 / 2
-        return problem.n_rows * min(kinked, smooth) + ridge * EXPECTED_RADIUS**2 / 2
+        return problem.n_rows * min(kinked, smooth) + ridge * problem.expected_radius**2 / 2
 
     stronger = _weakest(problem, noise, limit) * np.exp(np.linspace(0.0, 30.0, 601))
     return float(min(stronger, key=excess))

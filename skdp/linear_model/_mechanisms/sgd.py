@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skdp._losses import ClippedLoss
 from skdp._queries import ClippedGradient
-from skdp._solvers import SgdPlan, plan_sgd, stochastic_gradient
+from skdp._solvers import SgdPlan, calm_steps, plan_sgd, stochastic_gradient
 from skdp.linear_model._mechanisms.fit import Fit
-from skdp.linear_model._mechanisms.phased import EXPECTED_RADIUS
 from skdp.privacy import SampledGaussianMechanism
 
 
@@ -26,7 +26,7 @@ class SgdFit(Fit):
 
     def run(self, curator):
         """Release one gradient a step and descend along it."""
-        steps, loss, shape = self.steps, self.problem.loss, self.problem.shape
+        steps, loss, shape = self.steps, self.problem.pointwise, self.problem.shape
         mechanism = SampledGaussianMechanism(steps.mu_batch, steps.sampling)
         first = ClippedGradient(np.zeros(shape), loss, steps.clip)
         paid = curator.prepay(first, mechanism, steps.n_steps)
@@ -56,7 +56,7 @@ def plan(problem):
     printed = problem.sampling == "with-replacement"
     radius = problem.radius
     if printed and radius is None:
-        radius = EXPECTED_RADIUS
+        radius = problem.expected_radius
     steps = plan_sgd(
         {
             "n_rows": problem.n_rows,
@@ -78,4 +78,6 @@ def plan(problem):
         radius=radius,
         longest_gradient=problem.longest_gradient,
     )
+    if steps.adaptive and isinstance(problem.loss, ClippedLoss):
+        steps = calm_steps(steps)
     return SgdFit(problem, steps)

@@ -1,0 +1,94 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rows and targets of a regression, unbounded at first, then in public units."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from skdp._queries._linear_rows import LinearChunk, LinearRows
+from skdp._queries._magnitude_threshold import raw_norms
+
+#: targets are brought to at most that, in the units of the data, so that floats hold
+LARGEST_TARGET = 1e150
+# and to this in public units: their cubes are finite
+_LARGEST_UNIT = 1e100
+
+
+@dataclass(frozen=True)
+class EveryRow:
+    """The domain of rows of any length: none is scaled."""
+
+    def factors(self, norms):
+        """Return what rows of the given norms are multiplied by: 1."""
+        return np.ones(len(norms))
+
+
+def regression_rows(X, y, n_threads=1):
+    """Admit rows and targets in the units of the data, whatever their length.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_rows, n_features)
+        Finite; entries beyond 1e140 in magnitude scale their row down.
+    y : ndarray of shape (n_rows,)
+        Targets; NaN for null rows.
+    n_threads : int, default=1
+        Threads for the sums.
+
+    Returns
+    -------
+    rows : LinearRows
+        Without an intercept, with factors of 1.
+    """
+    # whether a wider float overflows depends on the data: nobody is to be told
+    with np.errstate(over="ignore", under="ignore"):
+        target = np.clip(y.astype(np.float64), -LARGEST_TARGET, LARGEST_TARGET)
+    null = np.isnan(target)
+    target[null] = 0.0
+    return LinearRows(X, target, null, EveryRow(), 0.0, n_threads)
+
+
+def unit_rows(rows, radius, longest, intercept, center, scale):
+    """Return rows and targets in public units, long rows scaled down with their targets.
+
+    Parameters
+    ----------
+    rows : LinearRows
+        What `regression_rows` admitted.
+    radius, longest : float, float
+        Unit of length of the features, and the length, in this unit, to which rows are scaled
+        down.
+    intercept : float
+        Constant feature.
+    center, scale : float, float
+        Origin and unit of the targets.
+
+    Returns
+    -------
+    moved : LinearRows
+        Rows ``s (x / radius, intercept)`` with targets ``s (y - center) / scale``, where s is
+        ``min(1, longest radius / |x|)``. Memory of the features is shared.
+
+    Notes
+    -----
+    A row that is scaled down together with its target has the same residual of zero as before
+    at the coefficients that fit it: it counts less, and pulls in no wrong direction. Every new
+    number is a function of one old row, to the last bit.
+    """
+    moved = object.__new__(LinearRows)
+    moved.n_threads, moved.n_entries = rows.n_threads, rows.n_entries
+    moved._X, moved._whole, moved.chunks = rows._X, None, []
+    for chunk in rows.chunks:
+        with np.errstate(under="ignore", over="ignore"):
+            length = raw_norms(chunk) / radius
+            lift = longest / np.maximum(length, longest)
+            factor = lift / radius
+            norm = np.hypot(np.minimum(length, longest), intercept * lift)
+            target = lift * ((chunk.target - center) / scale)
+        # as for all rows: no limit on a row of zeros, and nothing left of a null row
+        norm = np.maximum(norm, 1e-100)
+        norm[np.isinf(chunk.norm)] = np.inf
+        target = np.clip(target, -_LARGEST_UNIT, _LARGEST_UNIT)
+        moved.chunks.append(LinearChunk(chunk.X, factor, norm, target, intercept, lift))
+    return moved

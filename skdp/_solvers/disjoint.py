@@ -1,0 +1,157 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""How rows are divided among runs that share none, and which of their results is kept.
+
+What reads disjoint rows pays once: a row is charged for the part that it is in. Restarts
+shrink the set that is searched, for losses that grow fast around their minimum (Algorithms
+4 and 5 of Xu et al. 2025, which are those of Su, Hu and Wang 2024); independent runs on
+disjoint rows make a result that is good on average good with high probability. All of it is
+arithmetic with public numbers, or looks at released points only.
+"""
+
+import itertools
+import math
+
+import numpy as np
+from scipy.special import bdtr
+
+#: fewest rows of a restart, and of a run of several
+LEAST_RESTART, LEAST_SPLIT = 100, 20
+#: probability with which one run is good: Markov's inequality at four times the expectation
+GOOD_RUN = 0.75
+# more runs than the smallest positive float asks for
+_MOST_SPLITS = 5999
+# a golden stride spreads neighbouring rows far apart
+_GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+def public_order(n_rows):
+    """Return an order of rows that is fixed, and far from sorted.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows.
+
+    Returns
+    -------
+    order : ndarray of shape (n_rows,)
+        Positions of rows.
+    """
+    stride = max(1, round(n_rows * _GOLDEN))
+    while math.gcd(stride, n_rows) > 1:
+        stride += 1
+    return np.arange(n_rows) * stride % n_rows
+
+
+def restarts(start, stop, growth=None, growth_order=2.0):
+    """Divide rows among restarts, each of which searches half as far as the one before.
+
+    Parameters
+    ----------
+    start, stop : int
+        First row, and the one after the last; there is at least one.
+    growth : {"halving", "doubling"} or None, default=None
+        Parts of equal size, or of sizes that double; None for one part.
+    growth_order : float, default=2.0
+        For "doubling": a lower bound, greater than 1, on the exponent with which the
+        expected loss grows around its minimum. The smaller, the more parts.
+
+    Returns
+    -------
+    parts : tuple of (int, int, float)
+        First row, the one after the last, and the part of the first radius that is searched.
+        Together the parts are all rows; none has fewer than `LEAST_RESTART`, unless there is
+        but one.
+
+    Notes
+    -----
+    The numbers of parts are those of Xu et al.: ``floor(log2(2 n / log2 n) / 2) - 1`` and
+    ``floor(log2(log2 n) / log2(growth_order))``. Their sizes are not: in print "doubling"
+    leaves up to three quarters of the rows unread.
+    """
+    n_rows = stop - start
+    if growth is None or n_rows < 2 * LEAST_RESTART:
+        return ((start, stop, 1.0),)
+    if growth == "halving":
+        n_parts = math.floor(math.log2(2 * n_rows / math.log2(n_rows)) / 2) - 1
+        n_parts = max(1, min(n_parts, n_rows // LEAST_RESTART))
+        ends = [i * n_rows // n_parts for i in range(n_parts + 1)]
+    elif growth == "doubling":
+        wanted = math.log2(math.log2(n_rows)) / math.log2(growth_order)
+        # sizes 1, 2, 4, ... times the first, which has the least number of rows
+        most = int(math.log2(n_rows / LEAST_RESTART + 1))
+        n_parts = max(1, math.floor(min(wanted, most)))
+        ends = [(2**i - 1) * n_rows // (2**n_parts - 1) for i in range(n_parts + 1)]
+    else:
+        raise ValueError(f"growth must be 'halving', 'doubling' or None; got {growth!r}.")
+    return tuple(
+        (start + first, start + last, 2.0**-i)
+        for i, (first, last) in enumerate(itertools.pairwise(ends))
+    )
+
+
+def splits(n_rows, failure_probability=None):
+    """Divide rows among independent runs, most of which are good with high probability.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows.
+    failure_probability : float or None, default=None
+        In (0, 1): the probability that no more than half of the runs are good, if each is
+        with probability 3/4. None for one run.
+
+    Returns
+    -------
+    parts : tuple of (int, int)
+        First row, and the one after the last, of an odd number of parts of nearly equal size.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than `LEAST_SPLIT` rows for each of several runs.
+    """
+    if failure_probability is None:
+        return ((0, n_rows),)
+    if not 0 < failure_probability < 1:
+        raise ValueError(f"failure_probability must be in (0, 1); got {failure_probability!r}.")
+    numbers = np.arange(1, _MOST_SPLITS + 1, 2)
+    failures = bdtr((numbers - 1) // 2, numbers, GOOD_RUN)
+    n_parts = int(numbers[np.argmax(failures <= failure_probability)])
+    if n_parts > max(1, n_rows // LEAST_SPLIT):
+        allowed = failures[numbers <= max(1, n_rows // LEAST_SPLIT)][-1]
+        digit = 10.0 ** (math.floor(math.log10(allowed)) - 2)
+        raise ValueError(
+            f"failure_probability={failure_probability!r} asks for {n_parts} runs on disjoint "
+            f"rows, of at least {LEAST_SPLIT} rows each; there are {n_rows} rows, for which it "
+            f"must be at least {math.ceil(allowed / digit) * digit:.3g}, or None."
+        )
+    ends = [i * n_rows // n_parts for i in range(n_parts + 1)]
+    return tuple(itertools.pairwise(ends))
+
+
+def least_median_distance(points):
+    """Return the point with the least median distance to all of them.
+
+    Parameters
+    ----------
+    points : array-like of shape (n_points, size)
+        What was released.
+
+    Returns
+    -------
+    point : ndarray of shape (size,)
+        One of them; of several, the first.
+
+    Notes
+    -----
+    If more than half of the points are within r of some place, the result is within 3 r of
+    it. The median counts the point itself, and is the larger of two middle distances.
+    """
+    points = np.asarray(points, dtype=np.float64)
+    middle = len(points) // 2
+    medians = [
+        np.partition(np.linalg.norm(points - point, axis=1), middle)[middle] for point in points
+    ]
+    return points[int(np.argmin(medians))]
