@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from scipy.optimize import minimize
+from scipy.optimize import brentq, minimize
 
 from skdp._domains import L2Ball
 from skdp._losses import (
@@ -352,3 +352,41 @@ def test_many_rows():
         w = minimise(J, 0.1 * 0.5 / 100.0)
         best = minimise(J, max(reachable_tolerance(J.bounds), 0.05 * 0.5 / 100.0))
         assert np.linalg.norm(w - best) <= 0.15 * 0.5 / 100.0
+
+
+@pytest.mark.parametrize("base", [LogisticLoss(), LogisticLoss(1.0, 0.5)], ids=["plain", "hinge"])
+@pytest.mark.parametrize("clip", [1e-12, 1e-9])
+@pytest.mark.parametrize("solver", ["newton", "lbfgs"])
+def test_residuals_below_the_rounding_of_one_keep_their_digits(base, clip, solver):
+    # rows that are fitted so well that the difference of tanh and 1 has one digit, or none
+    for depth in (25.0, 35.0, 40.0):
+        n, center = 1000, np.array([base.margin + depth * base.temperature])
+        ridge = n * math.exp(-depth)
+        rows = LinearRows(np.ones((n, 1)), np.ones(n), np.zeros(n, dtype=bool), L2Ball(1.0), 0.0)
+        loss = ClippedLoss(base, clip, 1.0)
+        J = RowObjective(rows, loss, ridge=ridge, n_coefs=1, row_norm=1.0, center=center)
+        tolerance = reachable_tolerance(J.bounds)
+
+        def slope(w, n=n, ridge=ridge, center=center):
+            share = min(1 / (1 + math.exp((w - base.margin) / base.temperature)), clip)
+            return ridge * (w - center[0]) - n * share
+
+        best = brentq(slope, center[0], center[0] + 2, xtol=1e-15, rtol=1e-15)
+        assert abs(minimize_smooth(J, tolerance, solver)[0] - best) <= tolerance + 1e-13
+
+
+def test_kinks_that_nearly_touch_do_not_need_the_fall_back():
+    # the slope between 0 and 1e-10 leads far away, to where the penalty alone would stop
+    v = np.array(
+        [1, -1, 0.3, -1, 1, -1, -1, 1, -1, 1, 1, -1, 1e-3, 1e-3, 1, 1, 0.3, 1e-50, -1, 0.3]
+    )
+    y = np.array([-1e150, -1e-300, -1e300, 0, 1e-10, -1e150, 1e300, -1e300, -1e300, -1, 1e-10,
+                  1e300, 1e300, 1e-10, 1e300, -1e300, -1e10, -1e-10, 1.7e308, 1e-300])  # fmt: skip
+    X, y = np.append(v, np.zeros(20))[:, None], np.append(y, np.zeros(20))
+    rows = LinearRows(X, y, np.arange(40) >= len(v), L2Ball(1.0), 0.0)
+    loss = ClippedLoss(PinballLoss(), 1e-5, 1.0)
+    J = RowObjective(rows, loss, ridge=4e-8, n_coefs=1, row_norm=1.0, center=np.array([36.9]))
+    goal = J.ridge * reachable_tolerance(J.bounds) ** 2 / 2
+    w, met = nonsmooth.cool(J, J.center.copy(), goal, nonsmooth.first_temperature(J))
+    assert met
+    assert abs(w[0]) < 1e-3

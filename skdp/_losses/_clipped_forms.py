@@ -72,15 +72,28 @@ class ClippedCurve(ClippedLoss, of=(SquaredLoss, QuarticLoss, HuberLoss, Logisti
     def residual(self, z, target):
         """Return the derivative in z; overwrites z."""
         target, limit = target
-        return _cut(self.loss.residual(z, target), limit)
+        return _cut(self._slope(z, target), limit)
 
     def curvature(self, z, target):
         """Return the second derivative of every row: none where the residual is clipped."""
         target, limit = target
-        clipped = np.abs(self.loss.residual(z.copy(), target)) > limit
+        clipped = np.abs(self._slope(z.copy(), target)) > limit
         curvature = self.loss.curvature(z, target)
         curvature[clipped] = 0.0
         return curvature
+
+    def _slope(self, z, target):
+        """Return the derivative of the loss within, to few roundings of itself; overwrites z.
+
+        Limits may be far below the rounding of 1, which `LogisticLoss.residual` errs by.
+        """
+        if not isinstance(self.loss, LogisticLoss):
+            return self.loss.residual(z, target)
+        with np.errstate(over="ignore", under="ignore"):
+            s = (self.loss.margin - target * z) / self.loss.temperature
+            tail = np.exp(-np.abs(s))
+            share = np.where(s < 0.0, tail, 1.0) / (1.0 + tail)
+        return np.multiply(-target, share, out=z)
 
     def _turning(self, z, target, limit):
         """Return what the loss is a function of, and where its derivative meets the limit."""

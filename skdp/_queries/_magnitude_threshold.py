@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from skdp._domains import row_norms
 from skdp._queries._quantile_rank import rate
 from skdp._queries._tail_scores import tail_scores
 from skdp.privacy import Sensitivity
 from skdp.privacy._choice import weighted_choice
-
-# norms of chunks are held above this one, for a division: it may stand for zero
-_FLOOR = 1e-100
 
 
 def raw_norms(chunk):
@@ -37,8 +35,8 @@ def raw_norms(chunk):
     change for its whole chunk. Here every operation is elementwise, one row in each column.
     """
     if sparse.issparse(chunk.X):
-        # summed in the stored order of each row
-        return np.where(chunk.norm > _FLOOR, chunk.norm, 0.0)
+        # summed in the stored order of each row; not `chunk.norm`, which is held above a floor
+        return row_norms(chunk.X)
     columns = np.array(chunk.X.T, dtype=np.float64, order="C")
     with np.errstate(under="ignore"):
         columns *= columns

@@ -79,7 +79,7 @@ class HeavyTailedMean:
         Parameters
         ----------
         noise : Noise
-            Of the released sum; two steps of its grid pay for rounding.
+            Of the released sum. Rounding moves every coordinate by a step of its grid at most.
 
         Returns
         -------
@@ -90,8 +90,10 @@ class HeavyTailedMean:
         if self.moments is None:
             return None
         radius = self.ball / self.unit
-        scale = radius * ((noise.scale + 2 * noise.grid) / self.n_rows)
-        return self.unit * self.moments.error(radius, scale)
+        # beside the root: sampling may be most of what stands under it
+        rounding = radius * (noise.grid * math.sqrt(self.n_features) / self.n_rows)
+        error = self.moments.error(radius, radius * (noise.scale / self.n_rows)) + rounding
+        return self.unit * min(error, 1 + min(radius, 1.0))
 
 
 def plan_heavy_tailed_mean(

@@ -77,7 +77,8 @@ class ScalesPlan:
         curator : Curator
             Holds what `regression_rows` admitted.
         radius, center, scale : float, float, float
-            What they are where no draw is made.
+            What they are where no draw is made, or where more than three quarters of the rows
+            are zero. If so many targets are equal, their unit is their magnitude.
 
         Returns
         -------
@@ -85,9 +86,10 @@ class ScalesPlan:
             Unit of length, and origin and unit of the targets.
         """
         if self.norm_price:
-            radius = self._draw(curator, RowNorm(), SMALLEST, LARGEST, self.norm_price)
+            radius = self._draw(curator, RowNorm(), SMALLEST, LARGEST, self.norm_price) or radius
         if self.size_price:
-            scale = self._draw(curator, TargetDistance(), SMALLEST, LARGEST, self.size_price)
+            magnitude = TargetDistance()
+            scale = self._draw(curator, magnitude, SMALLEST, LARGEST, self.size_price) or scale
         if self.median_price:
             top = _SPAN * scale
             query = TargetMedian(-top, 2 * top / _CELLS, _CELLS)
@@ -96,15 +98,17 @@ class ScalesPlan:
             # targets that are all equal are as far from it as half a cell
             bounds = max(query.step / 2, SMALLEST), max(4 * top, 2 * SMALLEST)
             distance = TargetDistance(center)
-            scale = self._draw(curator, distance, *bounds, self.distance_price)
+            scale = self._draw(curator, distance, *bounds, self.distance_price) or scale
         return radius, center, scale
 
     def _draw(self, curator, magnitude, smallest, largest, price):
+        """Return what a quarter of the rows exceed, or None if that is nothing."""
         points = _points(smallest, largest, _RATIO)
         tail = int(_TAIL * self.n_rows)
         query = MagnitudeThreshold(magnitude, smallest, _RATIO, points, tail)
         (index,) = curator.release(query, ExponentialMechanism(price))
-        return float(query.grid()[int(index)])
+        # the first point: most rows are zero, or most targets equal, and tell no scale
+        return float(query.grid()[int(index)]) if index else None
 
 
 def plan_scales(epsilon, *, n_rows, adjacency, with_radius, with_scale, with_center):

@@ -65,8 +65,9 @@ class DPLpRegressor(PrivateLinearRegressor):
         Bound on the norm of one row's gradient, for rows in units of R and targets in units of
         B: the loss goes on linearly where its gradient would be longer. "private" draws it at
         a tenth of epsilon, such that few gradients at zero coefficients are longer, or leaves
-        it as for None if there are too few rows. None takes a small constant, which suits
-        symmetric noise.
+        it as for None if there are too few rows. None takes a public number. For powers above
+        1 that grows with the signal, and the bias that clipping makes with skewed noise
+        vanishes; for ``p=1`` and "huber" it stays short.
     moment_order, moment_bound : float, default=None
         Order k, greater than 1, and a public bound r, in the units of the data, on
         ``(E |gradient|^k)^(1/k)``: the clipping norm is then the one that balances bias and

@@ -17,6 +17,8 @@ WEAKEST_PENALTY = 1e-50
 #: ball); it sets the first ridge of localised fits, the scale of the noise that a penalty is
 #: balanced with, and constrains subgradient steps only
 EXPECTED_RADIUS = 30.0
+#: a larger bound says nothing: pulls that belong to it are lost in the rounding of predictions
+LONGEST_DISTANCE = 1e6
 
 
 @dataclass(frozen=True)
@@ -158,6 +160,11 @@ class Problem:
     def moved_rows(self):
         """Number of row gradients in which neighbours differ."""
         return 1 if self.adjacency == "zero-out" else 2
+
+    @property
+    def distance(self):
+        """How far away the solution is expected: a pull towards the start is one over it."""
+        return min(self.radius or self.expected_radius, LONGEST_DISTANCE)
 
     @property
     def gradient_sensitivity(self):

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.utils import assert_all_finite
 
 from skdp._losses import HuberLoss, PinballLoss, QuarticLoss, SquaredLoss
 from skdp._queries import unit_rows
@@ -48,8 +49,10 @@ def real_targets(y):
     """Return targets that are real numbers in float64, or raise a ValueError without values."""
     if y.dtype.kind not in "biuf":
         raise ValueError("y must be real numbers; got text, complex numbers, or other objects.")
-    # whether a wider float overflows depends on the data: nobody is to be told
-    with np.errstate(over="ignore", under="ignore"):
+    # whether a sum or a wider float overflows depends on the data: nobody is to be told
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        # again: what was an object before, None or infinite, is a number by now
+        assert_all_finite(y, input_name="y")
         return y.astype(np.float64, copy=False)
 
 

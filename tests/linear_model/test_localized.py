@@ -219,3 +219,30 @@ def test_without_a_bound_the_solution_is_expected_in_a_large_ball():
 def test_the_order_is_public_and_covers_the_rows():
     plan = localized.plan(make()._problem(1000, 2, 2))
     np.testing.assert_array_equal(plan.order(), public_order(1000))
+
+
+def test_a_short_clip_is_the_default_of_smooth_losses_of_two_classes():
+    for model, share in (
+        (make(), 0.5),
+        (make(clipping_norm=10.0), 1.0),
+        (make(classes=(0, 1, 2)), 1.0),
+    ):
+        n_classes = len(model.classes)
+        problem = model._problem(1000, 2, n_classes)
+        clips = {phase.clip for _, phases in localized.plan(problem).runs[0] for phase in phases}
+        assert clips == {share * problem.loss.lipschitz * problem.row_norm}
+    hinge = make(estimator=DPHingeSVM)._problem(1000, 2, 2)
+    assert localized.plan(hinge).runs[0][0][1][0].clip == hinge.row_norm
+
+
+def test_a_ball_beyond_reach_and_a_moment_beyond_the_longest_gradient_change_nothing():
+    near, far = (
+        localized.plan(make(coef_bound=bound)._problem(1000, 2, 2)).runs for bound in (1e6, 1e40)
+    )
+    assert near == far
+    loss = ClippedLoss(LogisticLoss(), 1.0, 1.0)
+    plans = [
+        localized.plan(Problem(4000, 9, loss, 0.0, 1.0, 1e-6, "zero-out", moments=(4.0, bound)))
+        for bound in (1e3, 1e40)
+    ]
+    assert plans[0].runs == plans[1].runs

@@ -225,3 +225,16 @@ def test_noise_of_all_steps_is_bounded_in_a_prediction():
         assert steps.step_size <= 32
         assert steps.noise * steps.step_size * steps.n_steps < 1.3
     assert regression_steps(plan, along=24.0, n_steps=5).n_steps == 5
+    flat = regression_steps(plan, along=24.0, flat=True)
+    assert flat.noise * flat.step_size * flat.n_steps**1.5 == pytest.approx(4.0)
+
+
+def test_where_most_targets_are_equal_their_unit_is_public_or_their_magnitude():
+    X, _, _, _ = heavy()
+    mostly = np.arange(len(X)) % 10 == 0
+    model = DPLpRegressor().fit(X, mostly.astype(float))
+    assert (model.target_center_, model.target_scale_) == (pytest.approx(0.0, abs=1e-5), 1.0)
+    model = DPLpRegressor().fit(X, 1000.0 + mostly)
+    assert model.target_center_ == pytest.approx(1000.0, abs=1.0)
+    assert 500 < model.target_scale_ < 2000
+    assert DPLpRegressor().fit(np.zeros_like(X), mostly.astype(float)).data_norm_ == math.sqrt(3)

@@ -3,12 +3,14 @@
 """What DPHeavyTailedMean releases, and what it promises about the error."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import sparse
 
 from skdp import DPHeavyTailedMean, DPMean
+from skdp._queries import ClippedRowSum
 from skdp._solvers.heavy_tailed_mean import plan_heavy_tailed_mean
 from skdp.exceptions import SeededNoiseWarning
 from skdp.privacy import gdp_mu
@@ -202,3 +204,15 @@ def test_seeds():
     assert models[0].ledger_.seeded
     free = [DPHeavyTailedMean(moment_bound=1.0).fit(X).location_ for _ in range(2)]
     assert (free[0] != free[1]).all()
+
+
+def test_rounding_is_beside_the_root_where_sampling_is_most_of_the_error():
+    # a noise of no account, on a coarse grid: a step added to its scale would be lost
+    plan = plan_heavy_tailed_mean(
+        1e4, 1e-3, n_rows=100, n_features=4, adjacency="zero-out", data_norm=1e6, moment_bound=1.0
+    )
+    assert plan.moments is not None
+    noise = plan.mechanism.calibrate(ClippedRowSum(4, 1.0).sensitivity("zero-out", 100), 4)
+    coarse, fine = replace(noise, grid=1e-4), replace(noise, grid=1e-30)
+    step = plan.ball * 1e-4 / 100
+    assert plan.error_bound(coarse) - plan.error_bound(fine) == pytest.approx(2 * step)

@@ -7,6 +7,8 @@ from typing import Any
 
 #: coefficients are zero to the last digit under it
 LARGEST_L2 = 1e150
+#: longer noise, of units that fit no data, is cut: squares of norms are finite
+LARGEST_COEF = 1e100
 
 
 @dataclass(frozen=True)

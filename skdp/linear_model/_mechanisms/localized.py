@@ -9,6 +9,7 @@ noise. No row is in two phases, so that each phase has the whole budget (Proposi
 runs it several times on disjoint rows and keeps a point in the middle (Proposition 56).
 """
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,8 +26,11 @@ from skdp._solvers import (
     splits,
 )
 from skdp.linear_model._mechanisms.choice import NEWTON_LIMIT
-from skdp.linear_model._mechanisms.fit import Fit
+from skdp.linear_model._mechanisms.fit import LARGEST_COEF, Fit
 from skdp.privacy import GaussianMechanism
+
+# of the longest gradient, for smooth losses of two classes: less noise is worth the bias
+_DEFAULT_CLIP = 0.5
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,8 @@ class LocalizedFit(Fit):
             for phase in phases:
                 query, rows = self._query(phase, coef), (phase.start, phase.stop)
                 coef = curator.release(query, GaussianMechanism(self.mu), rows=rows)
+                # as for all phases: the square of a norm is finite
+                coef = np.clip(coef, -LARGEST_COEF, LARGEST_COEF)
                 if radius is None:
                     coef = ball_constraint(coef, self.problem.radius)
                 else:
@@ -100,6 +106,13 @@ def clipped(problem, clip):
     return ClippedLoss(problem.pointwise, clip, problem.row_norm)
 
 
+def longest_gradient(problem):
+    """Return the clip that was asked for, or one that is better than none on data."""
+    smooth = math.isfinite(problem.loss.smoothness) and problem.loss.n_outputs == 1
+    known = isinstance(problem.loss, ClippedLoss) or problem.clipping_norm is not None
+    return problem.longest_gradient * (_DEFAULT_CLIP if smooth and not known else 1.0)
+
+
 def plan(problem):
     """Plan the phases from public facts.
 
@@ -119,18 +132,23 @@ def plan(problem):
         If the loss cannot be clipped, or there are too few rows for the runs.
     """
     # a hair less, so that the price of a row is no more than the budget in floats
-    mu, longest = problem.mu * (1 - 1e-12), problem.longest_gradient
+    mu, longest = problem.mu * (1 - 1e-12), longest_gradient(problem)
     clip, spread, bias = longest, longest, None
     if problem.moments is not None:
         order, bound = problem.moments
-        clip_of, bias = moment_clip(order, bound, problem.size, mu / problem.moved_rows)
+        clip_of, bias_of = moment_clip(order, bound, problem.size, mu / problem.moved_rows)
+        unclipped = problem.pointwise.lipschitz * problem.row_norm
         spread = min(bound, longest)
+
+        def bias(clip):
+            # nothing is cut off gradients that are never longer
+            return min(bias_of(clip), max(unclipped - clip, 0.0))
 
         def clip(n_rows):
             return min(clip_of(n_rows), longest)
 
     clipped(problem, longest)
-    radius = problem.radius or problem.expected_radius
+    radius = problem.distance
     runs = []
     for part in splits(problem.n_rows, problem.failure_probability):
         run = []

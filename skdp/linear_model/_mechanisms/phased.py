@@ -19,7 +19,7 @@ import numpy as np
 from skdp._domains import ball_constraint
 from skdp._queries import Minimizer
 from skdp.linear_model._mechanisms.choice import NEWTON_LIMIT
-from skdp.linear_model._mechanisms.fit import Fit
+from skdp.linear_model._mechanisms.fit import LARGEST_COEF, Fit
 from skdp.privacy import GaussianMechanism
 
 
@@ -58,7 +58,9 @@ class PhasedFit(Fit):
                 problem.tolerance(ridge, center), self.solver, center,
                 row_terms=problem.row_terms,
             )  # fmt: skip
-            coef = ball_constraint(curator.release(query, GaussianMechanism(mu)), problem.radius)
+            released = curator.release(query, GaussianMechanism(mu))
+            coef = np.clip(released, -LARGEST_COEF, LARGEST_COEF)
+            coef = ball_constraint(coef, problem.radius)
         return coef.reshape(problem.shape)
 
 
@@ -82,7 +84,7 @@ def plan(problem):
     """
     mu = problem.mu
     n_phases = 1 + math.ceil(math.log(max(problem.n_rows, 2), 4))
-    radius = problem.radius or problem.expected_radius
+    radius = problem.distance
     first = 4 * problem.gradient_sensitivity * math.sqrt(problem.size) / (radius * mu)
     weights = np.array([2.0**-i for i in range(n_phases)])
     # a hair less, so that the prices add up to no more than the budget in floats
