@@ -25,8 +25,9 @@ def mu_beside(epsilon, delta, priced=0.0, mu=0.0):
     ----------
     epsilon, delta : float
         Budget of everything together.
-    priced : float, default=0.0
-        Epsilon of a purely private release, less than `epsilon`; 0 for none.
+    priced : float or tuple of float, default=0.0
+        Epsilon of a purely private release, or of several, in all less than `epsilon`; 0, or
+        an empty tuple, for none.
     mu : float, default=0.0
         Total parameter of other Gaussian releases; 0 for none.
 
@@ -47,17 +48,20 @@ def mu_beside(epsilon, delta, priced=0.0, mu=0.0):
         if left <= 0:
             raise ValueError("nothing of the budget is left: the other releases need all of it.")
         return math.sqrt(left) * (1 - 1e-12)
-    if not priced:
+    prices = priced if isinstance(priced, tuple) else (priced,) if priced else ()
+    if not prices:
         return gdp_mu(epsilon, delta)
-    low, high = gdp_mu(epsilon - priced, delta), gdp_mu(epsilon, delta)
-    # epsilon - priced may have been rounded up, and the ledger sums mu in another rounding
-    while priced + gdp_epsilon(low * (1 + _MARGIN / 2), delta) > epsilon:
+    total = math.fsum(prices)
+    low, high = gdp_mu(epsilon - total, delta), gdp_mu(epsilon, delta)
+    # epsilon - total may have been rounded up, and the ledger sums mu in another rounding
+    while total + gdp_epsilon(low * (1 + _MARGIN / 2), delta) > epsilon:
         low *= 1 - _MARGIN
     if epsilon > _SLOW or delta > _LOOSE:
         return low
 
     def fits(value):
-        return compose_epsilon(value * (1 + _MARGIN), [(priced, 0.0, 1)], delta) <= epsilon
+        charges = [(price, 0.0, 1) for price in prices]
+        return compose_epsilon(value * (1 + _MARGIN), charges, delta) <= epsilon
 
     while high - low > _WIDTH * high:
         middle = (low + high) / 2

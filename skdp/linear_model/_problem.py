@@ -58,8 +58,8 @@ class Problem:
         exponent of growth that is counted on.
     moments : tuple of (float, float) or None
         Order k and bound r_k on the k-th moment of a row's gradient, ``E |g|^k <= r_k^k``.
-    scale_price : float
-        Epsilon of the purely private scales and thresholds that are released before the fit.
+    scale_prices : tuple of float
+        Epsilons of the purely private scales and thresholds that are released before the fit.
     expected_radius : float
         Where no bound is given, the solution is expected within this radius.
     longest_row : float
@@ -92,7 +92,7 @@ class Problem:
     growth: str | None = None
     growth_order: float = 2.0
     moments: tuple[float, float] | None = None
-    scale_price: float = 0.0
+    scale_prices: tuple[float, ...] = ()
     expected_radius: float = EXPECTED_RADIUS
     longest_row: float = 1.0
 
@@ -105,19 +105,20 @@ class Problem:
     def priced(self):
         """What is released before the fit at a price in epsilon: (epsilon, delta, count)."""
         centring = self.centring.priced if self.centring else 0.0
-        return tuple((spent, 0.0, 1) for spent in (centring, self.scale_price) if spent)
+        return tuple((spent, 0.0, 1) for spent in (centring, *self.scale_prices) if spent)
 
     @property
     def mu(self):
         """Gaussian-DP parameter that is left for full batches."""
-        priced = sum(epsilon for epsilon, _, _ in self.priced)
+        priced = tuple(epsilon for epsilon, _, _ in self.priced)
         return mu_beside(self.epsilon, self.delta, priced, self.mu_spent)
 
     @property
     def pure_epsilon(self):
         """Epsilon that is left for one purely private release."""
         # a hair less, so that the prices add up to no more than the budget in floats
-        return (self.epsilon - self.scale_price) * (1 - 1e-12) if self.scale_price else self.epsilon
+        spent = math.fsum(self.scale_prices)
+        return (self.epsilon - spent) * (1 - 1e-12) if spent else self.epsilon
 
     @property
     def pointwise(self):
@@ -209,7 +210,7 @@ class Problem:
     def noise_ridge(self):
         """Penalty at which noise on a minimiser would have about length 1."""
         if self.delta:
-            mu = mu_beside(self.epsilon, self.delta, self.scale_price)
+            mu = mu_beside(self.epsilon, self.delta, self.scale_prices)
             return self.gradient_sensitivity * math.sqrt(self.size) / mu
         return self.gradient_sensitivity * self.size / self.pure_epsilon
 

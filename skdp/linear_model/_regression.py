@@ -207,7 +207,7 @@ class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator
             failure_probability=self.failure_probability,
             growth=self.growth,
             growth_order=self.growth_order,
-            scale_price=math.fsum(scales.prices),
+            scale_prices=scales.prices,
             expected_radius=math.hypot(math.sqrt(n_features), _EXPECTED_SHIFT),
         )
         clipping = plan_clip(
@@ -215,7 +215,7 @@ class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator
             n_rows=n_rows,
             tail=n_rows / problem.signal,
         )
-        problem = replace(problem, scale_price=math.fsum([*scales.prices, *clipping.prices]))
+        problem = replace(problem, scale_prices=(*scales.prices, *clipping.prices))
         return scales, clipping, problem, chosen(self.mechanism, self.solver, problem)
 
     def _planned(self, problem, pair, units, clip):

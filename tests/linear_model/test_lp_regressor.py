@@ -209,7 +209,7 @@ def test_units_map_there_and_back():
 def test_what_a_problem_has_left_for_one_release():
     problem = Problem(
         n_rows=10, n_features=2, loss=None, intercept=0.0, epsilon=1.0, delta=0.0,
-        adjacency="zero-out", scale_price=0.25, longest_row=6.0,
+        adjacency="zero-out", scale_prices=(0.05, 0.2), longest_row=6.0,
     )  # fmt: skip
     assert problem.pure_epsilon + 0.25 <= 1.0
     assert problem.pure_epsilon == pytest.approx(0.75)

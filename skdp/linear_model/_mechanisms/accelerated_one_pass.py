@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from skdp._losses import QuarticLoss
 from skdp._queries import ClippedGradient
 from skdp._solvers import (
     ApproximationPlan,
@@ -31,6 +32,9 @@ from skdp.privacy import GaussianMechanism
 # curvature of the mean loss, as a part of the largest that a row may have: rows are spread
 # over many directions. Chosen on data; where it is more, the steps are shortened in flight.
 _CURVATURE = 1 / 16
+# Where the loss has no curvature at its minimum, noise that has come in stays: fewer steps, as for
+# a solution that is not further away than this, are better on data.
+_FLAT_DISTANCE = 4.0
 
 
 @dataclass(frozen=True)
@@ -138,6 +142,8 @@ def plan(problem):
         If there are too few rows for the runs.
     """
     loss, distance = problem.loss, problem.radius or problem.expected_radius
+    if problem.radius is None and isinstance(problem.pointwise, QuarticLoss):
+        distance = min(distance, _FLAT_DISTANCE)
     # most rows are in the unit ball, but for the constant feature
     smoothness = _CURVATURE * min(loss.smoothness, 1.0) * (1.0 + problem.intercept**2)
     # a loss that is clipped says at what norm
