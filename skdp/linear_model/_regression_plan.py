@@ -53,6 +53,12 @@ def chosen(mechanism, solver, problem):
             f"mechanism={mechanism!r} with solver={solver!r} is not for regression. The pairs "
             f"that work are {pairs}."
         )
+    if mechanism == "gradient" and problem.delta == 0:
+        raise ValueError(
+            "delta must be greater than 0 for mechanism='gradient', whose Gaussian noise is never "
+            "purely epsilon-DP; got 0. Pure privacy: mechanism='output' with solver='newton' or "
+            "'lbfgs', or 'auto'."
+        )
     return choose(mechanism, solver, problem)
 
 
