@@ -1,0 +1,121 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""PrivUnitG, PrivUnit with a Gaussian instead of the sphere."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from scipy.optimize import brentq
+from scipy.special import erfcx
+
+from skdp._randomisers._cap import check_dims
+from skdp._randomisers._odds import budget_of, check_local_epsilon, largest_chance, log_growth
+
+
+def mills(t):
+    """Return the tail of the normal law over its density at `t`, which is not negative."""
+    return math.sqrt(0.5 * math.pi) * float(erfcx(t / math.sqrt(2.0)))
+
+
+def log_density(t):
+    """Return the logarithm of the density of the normal law."""
+    return -0.5 * t * t - 0.5 * math.log(2.0 * math.pi)
+
+
+@dataclass(frozen=True)
+class PrivUnitG:
+    """Parameters of PrivUnitG, and what follows from them; no dimension is among them.
+
+    Parameters
+    ----------
+    threshold : float
+        At least 0, at most 1e5. A report is drawn so that its inner product with u is at least
+        that, or less.
+    p : float
+        Probability that it is at least that, greater than under the normal law.
+
+    Notes
+    -----
+    V is standard normal across u, and along u normal given on which side of the threshold it
+    is. Its density with respect to the normal law is p/q and (1-p)/(1-q) on the two sides, so
+    epsilon is ``logit p - logit q``; u must have length 1 (Asi, Feldman and Talwar 2022).
+
+    With phi the density at the threshold t, ``m = phi (p-q) / (q (1-q))`` is the mean of V
+    along u, and ``E[V_1^2] = 1 + t m`` by parts. So Z = V/m is unbiased with covariance
+    ``I / m^2 + (t/m - 1) u u'``, a multiple of I where t = m.
+    """
+
+    threshold: float
+    p: float
+
+    def __post_init__(self):
+        if not 0.0 <= self.threshold <= 1e5:
+            raise ValueError(f"threshold must be from 0 to 1e5, got {self.threshold!r}.")
+        if not math.exp(self.log_q) < self.p < 1.0:
+            raise ValueError(
+                f"p must be below 1 and above the tail of the normal law, "
+                f"{math.exp(self.log_q)!r}, got {self.p!r}."
+            )
+
+    @cached_property
+    def log_q(self):
+        """Logarithm of the tail of the normal law beyond the threshold."""
+        return log_density(self.threshold) + math.log(mills(self.threshold))
+
+    @cached_property
+    def epsilon(self):
+        """The budget of one report, rounded up by the accuracy of the arithmetic."""
+        return budget_of(self.p, self.log_q)
+
+    @cached_property
+    def scale(self):
+        """The number m by which reports are divided."""
+        q = math.exp(self.log_q)
+        return (self.p - q) / (1.0 - q) / mills(self.threshold)
+
+    @property
+    def noise_variance(self):
+        """Variance of a report along each direction that is orthogonal to its vector."""
+        return 1.0 / self.scale**2
+
+    def mean_squared_error(self, n_dims):
+        """Return the mean of the squared distance of a report from its vector."""
+        return check_dims(n_dims) / self.scale**2 + self.threshold / self.scale - 1.0
+
+
+@lru_cache(maxsize=1024, typed=True)
+def optimal_privunit_gaussian(epsilon):
+    """Return the parameters of PrivUnitG of least error for a budget, in all dimensions.
+
+    Parameters
+    ----------
+    epsilon : float
+        Budget of one report in nats, from 10^-6 to 10^6.
+
+    Returns
+    -------
+    parameters : PrivUnitG
+        Its `epsilon` is at most what was asked for.
+
+    Notes
+    -----
+    As for `optimal_privunit`: with ``C = exp(epsilon) - 1`` the derivative of ``m(t) = C phi /
+    (1 + C q)`` has the sign of ``m - t``, so t = m, which reads ``C (phi/t - q) = 1``. The
+    left side falls. The largest m has the least error in high dimensions, and the noise is
+    isotropic. It is the limit of PrivUnit: ``t = sqrt(d) cosine``.
+    """
+    epsilon = check_local_epsilon(epsilon)
+    log_c = log_growth(epsilon)
+
+    def spare(t):
+        return log_c + log_density(t) + math.log(1.0 / t - mills(t))
+
+    # the first step of Newton's method from 0, as for the sphere
+    low = 0.9 * 2.0 * math.tanh(0.5 * epsilon) / math.sqrt(2.0 * math.pi)
+    high = 2.0 * low
+    while spare(high) > 0.0:
+        high *= 2.0
+    threshold = brentq(spare, low, high, xtol=1e-300, rtol=1e-15)
+    log_q = log_density(threshold) + math.log(mills(threshold))
+    return PrivUnitG(threshold, largest_chance(epsilon, log_q))

@@ -1,0 +1,166 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""ProjUnit: PrivUnit of a part of a vector that was rotated at random."""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from numbers import Integral
+
+from skdp._randomisers._beta import log_beta_half
+from skdp._randomisers._cap import check_dims
+from skdp._randomisers._privunit import PrivUnit, optimal_privunit
+
+
+def projection_factor(n_dims, n_kept):
+    """Return the mean length of the part of a random unit vector, times what restores it.
+
+    Parameters
+    ----------
+    n_dims, n_kept : int
+        Dimension d of the vector and number k of its entries that are kept.
+
+    Returns
+    -------
+    factor : float
+        ``sqrt(d/k) E|P u|``, at most 1.
+
+    Notes
+    -----
+    ``|P u|^2`` has a beta law with parameters k/2 and (d-k)/2, whose moment of order 1/2 is
+    ``Gamma((k+1)/2) Gamma(d/2) / (Gamma(k/2) Gamma((d+1)/2))``.
+    """
+    n_dims = check_dims(n_dims)
+    n_kept = _check_kept(n_kept, n_dims)
+    log_factor = 0.5 * math.log(n_dims / n_kept)
+    log_factor += log_beta_half(0.5 * n_dims) - log_beta_half(0.5 * n_kept)
+    return min(1.0, math.exp(log_factor))
+
+
+def _check_kept(n_kept, n_dims):
+    if not isinstance(n_kept, Integral) or not 1 <= n_kept <= n_dims:
+        raise ValueError(f"n_kept must be an integer from 1 to {n_dims}, got {n_kept!r}.")
+    return int(n_kept)
+
+
+@dataclass(frozen=True)
+class ProjUnit:
+    """Parameters of ProjUnit, and what follows from them.
+
+    Parameters
+    ----------
+    n_dims : int
+        Dimension d of the unit vectors.
+    unit : PrivUnit
+        Parameters for the k entries that are kept.
+
+    Notes
+    -----
+    The sender draws a rotation, keeps k entries of the rotated vector, makes their length 1 and
+    reports them by PrivUnit; the seed of the rotation is public and independent of the data, so
+    the budget is that of `unit`. The receiver rotates back. With W the kept rows times
+    ``sqrt(d/k)`` the mean of ``W' W u / |W u|`` is C u, C being `projection_factor`, so that
+    ``Z = W' V / (m C)`` is unbiased; printed versions leave C out (Asi et al. 2023).
+
+    ``|W' v|^2 = (d/k) |v|^2``, so Z has the constant length ``sqrt(d/k) / (m C)``. Let the second
+    moment of V/m be ``s I + t x x'``. That of Z is s times ``E[W' W] = I``, plus t times the one
+    of ``W' x = sqrt(d/k) P u / |P u|``, with ``|P u|^2`` of mean k/d: it is 1 along u and
+    ``(d/k - 1) / (d - 1)`` along each direction across; all over ``C^2``.
+    """
+
+    n_dims: int
+    unit: PrivUnit
+
+    def __post_init__(self):
+        _check_kept(self.unit.n_dims, check_dims(self.n_dims))
+
+    @property
+    def n_kept(self):
+        """Number of entries that are kept."""
+        return self.unit.n_dims
+
+    @property
+    def epsilon(self):
+        """The budget of one report, rounded up by the accuracy of the arithmetic."""
+        return self.unit.epsilon
+
+    @property
+    def scale(self):
+        """The number by which reports are divided, after ``W'``."""
+        return self.unit.scale * projection_factor(self.n_dims, self.n_kept)
+
+    @property
+    def mean_squared_error(self):
+        """Mean of the squared distance of a report from its vector, for every vector."""
+        return self.n_dims / self.n_kept / self.scale**2 - 1.0
+
+    @property
+    def noise_variance(self):
+        """Variance of a report along each direction that is orthogonal to its vector."""
+        if self.n_dims == 1:
+            return self.mean_squared_error
+        factor = projection_factor(self.n_dims, self.n_kept)
+        aside = (self.n_dims / self.n_kept - 1.0) / (self.n_dims - 1.0)
+        stretch = self.unit.cosine / self.unit.scale
+        return (self.unit.noise_variance + stretch * aside) / factor**2
+
+    @property
+    def noise_variance_along(self):
+        """Variance of a report along its vector."""
+        factor = projection_factor(self.n_dims, self.n_kept)
+        stretch = self.unit.cosine / self.unit.scale
+        return (self.unit.noise_variance + stretch) / factor**2 - 1.0
+
+    def message_bits(self, number_bits=32, seed_bits=128):
+        """Return the length of a report.
+
+        Parameters
+        ----------
+        number_bits : int, default=32
+            Bits of each number that is sent.
+        seed_bits : int, default=128
+            Bits of the seed of the rotation; 0 if all senders use one that is known.
+
+        Returns
+        -------
+        bits : int
+        """
+        return self.n_kept * number_bits + seed_bits
+
+
+def projunit(epsilon, n_dims, n_kept):
+    """Return the best `ProjUnit` for a budget and a number of entries that are kept."""
+    return ProjUnit(check_dims(n_dims), optimal_privunit(epsilon, _check_kept(n_kept, n_dims)))
+
+
+@lru_cache(maxsize=1024, typed=True)
+def smallest_projunit(epsilon, n_dims, loss=0.01):
+    """Return the `ProjUnit` of the shortest reports that are nearly as good as PrivUnit's.
+
+    Parameters
+    ----------
+    epsilon : float
+        Budget of one report in nats, from 10^-6 to 10^6.
+    n_dims : int
+        Dimension of the unit vectors.
+    loss : float, default=0.01
+        By what fraction the mean squared error may be above that of PrivUnit.
+
+    Returns
+    -------
+    parameters : ProjUnit
+        The error falls with the number of entries that are kept, so bisection finds the
+        smallest number.
+    """
+    if not loss >= 0.0:
+        raise ValueError(f"loss must be at least 0, got {loss!r}.")
+    n_dims = check_dims(n_dims)
+    allowed = (1.0 + loss) * optimal_privunit(epsilon, n_dims).mean_squared_error
+    low, high = 1, n_dims
+    while low < high:
+        middle = (low + high) // 2
+        if projunit(epsilon, n_dims, middle).mean_squared_error <= allowed:
+            high = middle
+        else:
+            low = middle + 1
+    return projunit(epsilon, n_dims, low)

@@ -1,0 +1,178 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""A local randomiser of one bounded number: rounding to a grid, then randomised response."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from skdp._randomisers._odds import budget_of, check_local_epsilon, largest_chance
+
+
+@dataclass(frozen=True, eq=False)
+class ScalarGrid:
+    """Parameters of the randomiser of one number, and what follows from them.
+
+    Parameters
+    ----------
+    levels : ndarray of shape (k + 1,)
+        Increasing numbers, at least two. What is reported lies between the first and the last.
+    p : float
+        Probability that the level is kept, greater than ``1 / (k + 1)``; otherwise it becomes
+        one of the k others, each with equal probability.
+
+    Notes
+    -----
+    A number r is rounded to one of the two levels around it, at random and so that its mean is
+    r. After randomised response a level has probability p if it is the level that the number
+    was rounded to, and ``b = (1-p)/k`` if not. Mixtures of these stay between b and p, so
+    epsilon is ``log(p/b)``, the log-odds of p less those of ``1 / (k + 1)``.
+
+    With ``s = p - b`` the mean of the level is ``s r + b sum(levels)``, and the report
+    ``(level - b sum(levels)) / s`` is unbiased. The uniform grid is the mechanism ScalarDP of
+    Bhowmick et al. (2018), Algorithm 3. Their Algorithm 4 takes the grid that is geometric
+    from ``nu alpha`` on and has no level between that and 0. Their Lemma B.1 is false there:
+    rounding alone has variance ``(nu alpha)^2 / 4``, where ``((nu-1) alpha)^2`` is claimed;
+    `relative_levels` has levels in between.
+    """
+
+    levels: np.ndarray
+    p: float
+
+    def __post_init__(self):
+        levels = np.array(self.levels, dtype=np.float64)
+        finite = levels.ndim == 1 and levels.size > 1 and bool(np.isfinite(levels).all())
+        # squares of larger numbers overflow
+        finite = finite and bool((np.abs(levels) <= 1e150).all())
+        if not finite or not (levels[1:] > levels[:-1]).all():
+            raise ValueError(
+                "levels must be at least two numbers of size at most 1e150 that increase."
+            )
+        levels.setflags(write=False)
+        object.__setattr__(self, "levels", levels)
+        if not 1.0 / levels.size < self.p < 1.0:
+            raise ValueError(
+                f"p must be below 1 and above one share of the levels, {1.0 / levels.size!r}, "
+                f"got {self.p!r}."
+            )
+
+    @cached_property
+    def epsilon(self):
+        """The budget of one report, rounded up by the accuracy of the arithmetic."""
+        return budget_of(self.p, -math.log(self.levels.size))
+
+    @property
+    def scale(self):
+        """The number s by which the mean of a level follows the number."""
+        return self.p - (1.0 - self.p) / (self.levels.size - 1)
+
+    @cached_property
+    def outputs(self):
+        """The report of each level; the outermost lie a little outside of the levels."""
+        middle = self.levels.mean()
+        return middle + (self.levels - middle) / self.scale
+
+    @cached_property
+    def _at_levels(self):
+        # with the mean of the levels as origin no term is negative
+        k, s = self.levels.size - 1, self.scale
+        g = self.levels - self.levels.mean()
+        b = (1.0 - self.p) / k
+        return (b / s**2) * (s * (k + 1) * g**2 + np.sum(g**2))
+
+    def variance(self, number):
+        """Return the variance of a report.
+
+        Parameters
+        ----------
+        number : float or ndarray
+            Between the first and the last level.
+
+        Returns
+        -------
+        variance : float or ndarray
+            The mean of the variances at the two levels around the number, in the proportions
+            of the rounding, plus the product of the distances to them.
+        """
+        g, c = self.levels, self._at_levels
+        if not np.all((number >= g[0]) & (number <= g[-1])):
+            raise ValueError(f"number must be between {g[0]} and {g[-1]}, got {number!r}.")
+        j = np.clip(np.searchsorted(g, number, side="right") - 1, 0, g.size - 2)
+        up = (number - g[j]) / (g[j + 1] - g[j])
+        return (1 - up) * c[j] + up * c[j + 1] + (number - g[j]) * (g[j + 1] - number)
+
+    @cached_property
+    def worst_variance(self):
+        """The largest variance of a report over all numbers.
+
+        In each cell the variance is a concave parabola; its top, or the nearer end of the
+        cell, is evaluated.
+        """
+        g, c = self.levels, self._at_levels
+        width = np.diff(g)
+        top = np.clip(0.5 * (width + np.diff(c) / width), 0.0, width)
+        return float(np.max(c[:-1] + np.diff(c) * (top / width) + top * (width - top)))
+
+    def worst_relative_error(self, floor):
+        """Return the largest of ``variance(r) / max(r, floor)^2``.
+
+        Parameters
+        ----------
+        floor : float
+            Greater than 0. Below that, errors count as if the number were that.
+
+        Returns
+        -------
+        error : float
+            Above the floor the quotient is a parabola in 1/r in each cell; the ends of cells
+            and the vertices are tried.
+        """
+        g, c = self.levels, self._at_levels
+        low, width = g[:-1], np.diff(g)
+        slope = np.diff(c) / width + low + g[1:]
+        front = c[:-1] - low * np.diff(c) / width - low * g[1:]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            vertex = np.nan_to_num(-2.0 * front / slope, nan=0.0)
+        tries = np.concatenate([0.5 * slope, vertex])
+        tries = np.clip(tries, np.tile(low, 2), np.tile(g[1:], 2))
+        tries = np.concatenate([g, tries, np.clip([floor], g[0], g[-1])])
+        return float(np.max(self.variance(tries) / np.maximum(tries, floor) ** 2))
+
+
+def uniform_levels(n_cells, high=1.0):
+    """Return the ends of equal cells from 0 to `high`, an ndarray of shape (n_cells + 1,)."""
+    return np.linspace(0.0, high, n_cells + 1)
+
+
+def relative_levels(floor, n_inner, high=1.0):
+    """Return levels that are as fine as numbers are small, down to a floor.
+
+    Parameters
+    ----------
+    floor : float
+        Greater than 0 and less than `high`: below it, levels have equal distances.
+    n_inner : int
+        Number of cells from 0 to the floor. Beyond, levels grow by a factor of at most
+        ``1 + 1 / n_inner``, so no cell is wider than ``max(r, floor) / n_inner`` for the
+        numbers r inside of it.
+    high : float, default=1.0
+        The last level.
+
+    Returns
+    -------
+    levels : ndarray
+    """
+    if not 0.0 < floor < high:
+        raise ValueError(f"floor must be greater than 0 and less than {high}, got {floor!r}.")
+    n_outer = math.ceil(math.log(high / floor) / math.log1p(1.0 / n_inner))
+    inner = np.linspace(0.0, floor, n_inner + 1)
+    outer = np.geomspace(floor, high, n_outer + 1)
+    return np.concatenate([inner, outer[1:]])
+
+
+def scalar_grid(levels, epsilon):
+    """Return the `ScalarGrid` of some levels that spends a budget, or hardly less."""
+    levels = np.asarray(levels, dtype=np.float64)
+    return ScalarGrid(levels, largest_chance(check_local_epsilon(epsilon), -math.log(levels.size)))

@@ -1,0 +1,228 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Bounds on the reconstruction of directions, and the attack that comes closest to them."""
+
+import dataclasses
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skdp._randomisers import cap_cosine, optimal_privunit
+from skdp.inspection import (
+    ReconstructionRisk,
+    cosine_for_reconstruction,
+    epsilon_for_reconstruction,
+    reconstruction_risk,
+)
+from skdp.inspection._reconstruction_report import show
+
+# success, dimensions: smallest cosine by e^epsilon times the prior, as tabulated
+COSINES = {
+    10: {1: 0.633, 8: 0.930, 50: 1.000},
+    32: {1: 0.365, 8: 0.656, 50: 0.980},
+    100: {1: 0.208, 8: 0.400, 50: 0.797, 110: 0.944, 510: 1.000},
+    784: {1: 0.075, 8: 0.148, 50: 0.346, 110: 0.494, 510: 0.853, 1010: 0.961},
+    3072: {1: 0.038, 8: 0.075, 50: 0.179, 110: 0.262, 510: 0.531, 1010: 0.694},
+    10_000: {1: 0.021, 8: 0.042, 50: 0.100, 110: 0.147, 510: 0.311, 1010: 0.427},
+}
+cells = [(k, eps, c) for k, row in COSINES.items() for eps, c in row.items()]
+
+
+@pytest.mark.parametrize(("n_dims", "epsilon", "cosine"), cells)
+def test_smallest_cosines(n_dims, epsilon, cosine):
+    loose = cap_cosine(math.log(0.05) - epsilon, n_dims)
+    assert loose == pytest.approx(cosine, abs=6e-4)
+    # the bound from odds rules out a little more
+    odds = cosine_for_reconstruction(epsilon, n_dims)
+    assert loose - 0.006 <= odds <= loose
+
+
+@pytest.mark.parametrize(
+    ("cosine", "n_dims", "epsilon"),
+    [(0.5, 100, 12.2), (0.5, 784, 111.6), (0.5, 10_000, 1438.5), (0.9, 10, 4.8),
+     (0.9, 100, 80.7), (0.9, 784, 649.7), (0.9, 10_000, 8303.6)],
+)  # fmt: skip
+def test_largest_epsilons(cosine, n_dims, epsilon):
+    assert epsilon_for_reconstruction(0.01, n_dims, cosine=cosine) == pytest.approx(
+        epsilon, abs=0.06
+    )
+
+
+def test_a_guess_may_be_too_good_already():
+    with pytest.raises(ValueError, match=r"success must be at least 0\.0587.*got 0\.01"):
+        epsilon_for_reconstruction(0.01, 10, cosine=0.5)
+
+
+@pytest.mark.parametrize(
+    ("n_dims", "epsilon", "cosine", "privunit", "product", "odds", "paper"),
+    [(50, 5.0, 0.3, 0.4055, 1.0, 0.71, 1.0), (200, 8.0, 0.3, 0.0022, 0.0226, 0.0221, 0.0295),
+     (200, 20.0, 0.3, 0.970, 1.0, 1.0, 1.0), (10, 2.0, 0.5, 0.176, 0.433, 0.315, None)],
+)  # fmt: skip
+def test_examples(n_dims, epsilon, cosine, privunit, product, odds, paper):
+    risk = reconstruction_risk(epsilon, n_dims, cosine=cosine, mechanism="privunit")
+    assert risk.privunit[0] == pytest.approx(privunit, rel=3e-3)
+    assert risk.product_bound[0] == pytest.approx(product, rel=3e-3)
+    assert risk.odds_bound[0] == pytest.approx(odds, rel=3e-3)
+    if paper is not None:
+        assert risk.paper_bound[0] == pytest.approx(paper, rel=3e-3)
+
+
+@pytest.mark.parametrize(
+    ("n_dims", "epsilon"), [(2, 1e-3), (3, 5.0), (10, 40.0), (200, 8.0), (784, 510.0)]
+)
+def test_against_forty_digits(n_dims, epsilon):
+    with mpmath.workdps(40):
+        half = mpmath.mpf(1) / 2
+
+        def cap(c):
+            x = 1 - mpmath.mpf(c) ** 2
+            return mpmath.betainc((n_dims - 1) * half, half, 0, x, regularized=True) / 2
+
+        channel = optimal_privunit(epsilon, n_dims)
+        p, q, grow = mpmath.mpf(channel.p), cap(channel.cosine), mpmath.exp(epsilon)
+        risk = reconstruction_risk(epsilon, n_dims, cosine=[0.02, 0.3, 0.95], mechanism="privunit")
+        for i, c in enumerate(risk.cosine):
+            P = cap(c)
+            odds = grow * P / (1 + (grow - 1) * P)
+            success = p / q * min(P, q) + (1 - p) / (1 - q) * max(P - q, 0)
+            assert risk.log_odds_bound[i] == pytest.approx(float(mpmath.log(odds)), rel=1e-12)
+            assert risk.log_privunit[i] == pytest.approx(float(mpmath.log(success)), rel=1e-12)
+
+
+epsilons = st.floats(-3.0, 5.0).map(lambda e: min(max(10.0**e, 1e-3), 1e5))
+dims = st.one_of(st.integers(2, 10**7), st.integers(2, 40))
+ratios = st.one_of(st.floats(0.0, 1e6), st.just(math.inf))
+
+
+@given(epsilons, dims, st.lists(st.floats(0.0, 1.0), min_size=1, max_size=5), ratios)
+def test_bounds_are_in_order_and_probabilities(epsilon, n_dims, cosines, ratio):
+    risk = reconstruction_risk(
+        epsilon, n_dims, cosine=cosines, prior_log_ratio=ratio, mechanism="privunit"
+    )
+    slack = 1e-10 * (1 + np.abs(risk.log_odds_bound).clip(max=1e300))
+    for name in ("log_prior", "log_odds_bound", "log_product_bound", "log_paper_bound"):
+        assert np.all(np.array(getattr(risk, name)) <= 0.0)
+    assert np.all(risk.log_privunit <= risk.log_odds_bound + slack)
+    assert np.all(risk.log_prior <= risk.log_odds_bound + slack)
+    assert np.all(risk.log_odds_bound <= risk.log_product_bound + slack)
+    assert np.all(risk.log_product_bound <= np.array(risk.log_paper_bound) + slack)
+    assert len(str(risk).splitlines()) >= len(cosines) + 3
+
+
+@given(epsilons, dims, st.floats(0.01, 0.99), st.floats(1e-12, 0.999), st.floats(0.0, 100.0))
+def test_inverses(epsilon, n_dims, cosine, success, ratio):
+    least = cosine_for_reconstruction(epsilon, n_dims, success=success, prior_log_ratio=ratio)
+    assert 0.0 <= least <= 1.0
+    risk = reconstruction_risk(epsilon, n_dims, cosine=least, prior_log_ratio=ratio)
+    near = 1 + 1e-9 * (n_dims + epsilon + ratio)
+    if 0.0 < least < 1 - 1e-7:
+        assert risk.odds_bound[0] == pytest.approx(success, rel=near - 1)
+    prior = reconstruction_risk(epsilon, n_dims, cosine=cosine, prior_log_ratio=ratio)
+    if prior.prior[0] < success:
+        most = epsilon_for_reconstruction(success, n_dims, cosine=cosine, prior_log_ratio=ratio)
+        if 1e-3 <= most <= 1e5:
+            risk = reconstruction_risk(most, n_dims, cosine=cosine, prior_log_ratio=ratio)
+            assert risk.odds_bound[0] == pytest.approx(success, rel=near - 1)
+
+
+def test_monotone():
+    budgets = np.geomspace(1e-3, 1e5, 25)
+    by_epsilon = [reconstruction_risk(e, 300, mechanism="privunit") for e in budgets]
+    for name in ("log_odds_bound", "log_product_bound", "log_paper_bound"):
+        assert np.all(np.diff([getattr(r, name) for r in by_epsilon], axis=0) >= -1e-12)
+        assert np.all(np.diff([getattr(r, name) for r in by_epsilon], axis=1) <= 1e-12)
+    for risk in by_epsilon:
+        assert np.all(np.diff(risk.log_privunit) <= 1e-12)
+    # the mean cosine grows with the budget
+    assert np.all(np.diff([r.mean_cosine for r in by_epsilon]) >= 0)
+    by_dims = [reconstruction_risk(5.0, d).log_odds_bound for d in (2, 3, 4, 9, 99, 10**4, 10**7)]
+    assert np.all(np.diff(by_dims, axis=0) <= 1e-12)
+    by_ratio = [reconstruction_risk(5.0, 99, prior_log_ratio=r).log_odds_bound
+                for r in (0, 1, 5, 10, math.inf)]  # fmt: skip
+    assert np.all(np.diff(by_ratio, axis=0) >= 0)
+
+
+def test_ends():
+    risk = reconstruction_risk(1e5, 10**7, cosine=[0, 0.5, 1], mechanism="privunit")
+    assert risk.log_odds_bound[0] == pytest.approx(0.0)
+    assert risk.log_odds_bound[1] < -1e6
+    assert risk.log_odds_bound[2] == risk.log_privunit[2] == -math.inf
+    assert risk.odds_bound[1] == 0.0
+    known = reconstruction_risk(1e-3, 2, cosine=[0, 1], prior_log_ratio=math.inf)
+    assert known.odds_bound.tolist() == [1.0, 1.0]
+    assert "any prior" in str(known)
+    assert epsilon_for_reconstruction(0.3, 5, cosine=1.0) == math.inf
+    assert epsilon_for_reconstruction(1.0, 5, cosine=0.1) == math.inf
+    assert cosine_for_reconstruction(1.0, 5, success=1.0) == 0.0
+    assert cosine_for_reconstruction(1.0, 5, prior_log_ratio=math.inf) == 1.0
+    assert cosine_for_reconstruction(1e5, 2) == 1.0
+    assert cosine_for_reconstruction(0.001, 5, success=0.9) == 0.0
+
+
+def test_kinds_of_cosines():
+    expected = reconstruction_risk(2.0, 9, cosine=(0.25, 0.5))
+    for given_ in ([0.25, 0.5], np.array([0.25, 0.5]), np.array([0.25, 0.5], dtype=np.float32)):
+        assert reconstruction_risk(2.0, 9, cosine=given_) == expected
+    assert reconstruction_risk(np.float64(2.0), np.int64(9), cosine=np.float32(0.25)).cosine == (
+        0.25,
+    )
+    assert expected.distance == pytest.approx(np.sqrt(2 - 2 * np.array([0.25, 0.5])))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        expected.epsilon = 1.0
+    assert isinstance(expected, ReconstructionRisk)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [({"epsilon": 0}, "epsilon must be a number from 1e-3 to 1e5; got 0"),
+     ({"epsilon": math.nan}, "epsilon must be"), ({"epsilon": math.inf}, "epsilon must be"),
+     ({"epsilon": "1"}, "epsilon must be"), ({"epsilon": True}, "epsilon must be"),
+     ({"n_dims": 1}, "n_dims must be an integer from 2 to 10000000; got 1"),
+     ({"n_dims": 10**8}, "n_dims must be"), ({"n_dims": 3.0}, "n_dims must be an integer"),
+     ({"cosine": -0.1}, "cosine must be a number from 0 to 1; got -0.1"),
+     ({"cosine": [0.5, 1.01]}, "cosine must be"), ({"cosine": math.nan}, "cosine must be"),
+     ({"cosine": []}, "cosine must have at least one"), ({"cosine": "half"}, "cosine must be"),
+     ({"prior_log_ratio": -1.0}, "prior_log_ratio must be a number from 0 to infinity; got -1"),
+     ({"prior_log_ratio": math.nan}, "prior_log_ratio must be"),
+     ({"mechanism": "laplace"}, "mechanism must be one of .*privunit.*; got 'laplace'"),
+     ({"target_dims": 11}, "target_dims must be an integer from 2 to 10; got 11"),
+     ({"target_dims": 1}, "target_dims must be")],
+)  # fmt: skip
+def test_bad_input(change, message):
+    with pytest.raises(ValueError, match=message):
+        reconstruction_risk(**({"epsilon": 1.0, "n_dims": 10} | change))
+
+
+@pytest.mark.parametrize("success", [0.0, -1.0, 1.5, math.nan, None])
+def test_bad_success(success):
+    with pytest.raises(ValueError, match="success must be a number above 0 and at most 1"):
+        epsilon_for_reconstruction(success, 10, cosine=0.5)
+    with pytest.raises(ValueError, match="success must be a number above 0 and at most 1"):
+        cosine_for_reconstruction(1.0, 10, success=success)
+
+
+def test_tiny_probabilities_are_shown():
+    assert show(-math.inf) == "0"
+    assert show(0.0) == "1"
+    assert show(-1e6) == "3.3e-434295"
+    assert show(math.log(9.99e-7)) == "1.0e-06"
+
+
+def test_table_and_picture():
+    risk = reconstruction_risk(8.0, 200, mechanism="privunit")
+    frame = risk.to_frame()
+    assert frame.shape == (9, 7)
+    assert frame["odds_bound"].tolist() == risk.odds_bound.tolist()
+    assert "privunit" not in reconstruction_risk(8.0, 200).to_frame()
+    assert reconstruction_risk(8.0, 200).privunit is None
+    import matplotlib.pyplot as plt
+
+    ax = risk.plot()
+    assert len(ax.lines) == 4
+    assert reconstruction_risk(8.0, 200, cosine=0.3).plot(ax) is ax
+    assert len(ax.lines) == 7
+    plt.close(ax.figure)
