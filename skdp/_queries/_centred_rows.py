@@ -4,7 +4,7 @@
 
 import numpy as np
 
-from skdp._queries._linear_rows import LinearChunk, LinearRows
+from skdp._queries._linear_rows import LinearChunk, usable_norms
 from skdp._queries._unit_columns import unit_columns
 
 
@@ -37,12 +37,9 @@ def centred_rows(rows, center, intercept, radius=1.0, shorten=False):
     function of the old one alone, whatever the memory layout that other rows bring about.
     """
     n_rows = sum(len(chunk.norm) for chunk in rows.chunks)
-    moved = object.__new__(LinearRows)
-    moved.n_threads, moved.n_entries = rows.n_threads, rows.n_entries
-    moved._X, moved._whole = np.empty((n_rows, len(center))), None
-    moved.chunks, start = [], 0
+    X, chunks, start = np.empty((n_rows, len(center))), [], 0
     for chunk in rows.chunks:
-        body = moved._X[start : start + len(chunk.norm)]
+        body = X[start : start + len(chunk.norm)]
         start += len(chunk.norm)
         columns, _ = unit_columns(chunk)
         with np.errstate(under="ignore"):
@@ -56,9 +53,7 @@ def centred_rows(rows, center, intercept, radius=1.0, shorten=False):
             columns *= lift
             np.minimum(norm, longest, out=norm)
         body[:] = columns.T
-        # as for all rows: no limit on a row of zeros, and nothing left of a null row
-        norm = np.maximum(norm, 1e-100)
-        norm[np.isinf(chunk.norm)] = np.inf
+        norm = usable_norms(norm, np.isinf(chunk.norm))
         ones = np.ones(len(norm))
-        moved.chunks.append(LinearChunk(body, ones, norm, chunk.target, intercept, lift))
-    return moved
+        chunks.append(LinearChunk(body, ones, norm, chunk.target, intercept, lift))
+    return rows.with_chunks(chunks, X)

@@ -164,25 +164,26 @@ class LinearRows:
             factor = ball.factors(norm)
             norm *= factor
             np.hypot(norm, intercept, out=norm)
-            # a residual's limit is clip / norm: no limit on a row of zeros, whose
-            # gradient is zero, and nothing left of a null row
-            np.maximum(norm, 1e-100, out=norm)
-            norm[null[rows] | broken] = np.inf
+            norm = usable_norms(norm, null[rows] | broken)
             self.chunks.append(LinearChunk(part, factor, norm, target[rows], intercept))
+
+    def with_chunks(self, chunks, X=None):
+        """Return rows made of other chunks; X is the array that all of them are parts of."""
+        made = object.__new__(LinearRows)
+        made.n_threads, made.n_entries = self.n_threads, self.n_entries
+        made._X, made._whole, made.chunks = X, None, chunks
+        return made
 
     def part(self, start, stop):
         """Return the rows of a range of positions, as rows that share memory with these."""
-        chosen = object.__new__(LinearRows)
-        chosen.n_threads, chosen.n_entries = self.n_threads, self.n_entries
-        chosen._X = chosen._whole = None
-        chosen.chunks, first = [], 0
+        chunks, first = [], 0
         for chunk in self.chunks:
             n_rows = len(chunk.norm)
             low, high = max(start - first, 0), min(stop - first, n_rows)
             if low < high:
-                chosen.chunks.append(chunk.taken(slice(low, high)))
+                chunks.append(chunk.taken(slice(low, high)))
             first += n_rows
-        return chosen
+        return self.with_chunks(chunks)
 
     def batch(self, positions, rate):
         """Return the rows at sorted positions, drawn with a public probability each.
@@ -199,6 +200,16 @@ class LinearRows:
         for chunk in self.chunks:
             for start in range(0, len(chunk.norm), size):
                 yield chunk.taken(slice(start, start + size)).widened()
+
+
+def usable_norms(norm, null):
+    """Return norms that a residual's limit, clip / norm, can be made of; overwrites them.
+
+    No limit on a row of zeros, whose gradient is zero, and nothing left of a null row.
+    """
+    np.maximum(norm, 1e-100, out=norm)
+    norm[null] = np.inf
+    return norm
 
 
 def whole_chunk(X, chunks):
@@ -225,11 +236,8 @@ def batch_of(rows, whole, positions, rate):
     step = SPARSE_CHUNK_ROWS if sparse.issparse(whole.X) else dense_chunk_rows(n_features)
     width = max(1, int(step / 2 / rate))
     cuts = np.searchsorted(positions, np.arange(width, n_rows, width))
-    chosen = object.__new__(LinearRows)
-    chosen.n_threads, chosen.n_entries = rows.n_threads, len(positions) * n_features
-    chosen._X = chosen._whole = None
-    chosen.positions = positions
-    chosen.chunks = [whole.taken(part) for part in np.split(positions, cuts)]
+    chosen = rows.with_chunks([whole.taken(part) for part in np.split(positions, cuts)])
+    chosen.n_entries, chosen.positions = len(positions) * n_features, positions
     return chosen
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp._queries._linear_rows import LinearChunk, LinearRows
+from skdp._queries._linear_rows import LinearChunk, LinearRows, usable_norms
 from skdp._queries._magnitude_threshold import raw_norms
 
 #: targets are brought to at most that, in the units of the data, so that floats hold
@@ -76,9 +76,7 @@ def unit_rows(rows, radius, longest, intercept, center, scale):
     at the coefficients that fit it: it counts less, and pulls in no wrong direction. Every new
     number is a function of one old row, to the last bit.
     """
-    moved = object.__new__(LinearRows)
-    moved.n_threads, moved.n_entries = rows.n_threads, rows.n_entries
-    moved._X, moved._whole, moved.chunks = rows._X, None, []
+    chunks = []
     for chunk in rows.chunks:
         with np.errstate(under="ignore", over="ignore"):
             length = raw_norms(chunk) / radius
@@ -86,9 +84,7 @@ def unit_rows(rows, radius, longest, intercept, center, scale):
             factor = lift / radius
             norm = np.hypot(np.minimum(length, longest), intercept * lift)
             target = lift * ((chunk.target - center) / scale)
-        # as for all rows: no limit on a row of zeros, and nothing left of a null row
-        norm = np.maximum(norm, 1e-100)
-        norm[np.isinf(chunk.norm)] = np.inf
+        norm = usable_norms(norm, np.isinf(chunk.norm))
         target = np.clip(target, -_LARGEST_UNIT, _LARGEST_UNIT)
-        moved.chunks.append(LinearChunk(chunk.X, factor, norm, target, intercept, lift))
-    return moved
+        chunks.append(LinearChunk(chunk.X, factor, norm, target, intercept, lift))
+    return rows.with_chunks(chunks, rows._X)

@@ -9,7 +9,13 @@ private rows, so whatever it does is post-processing.
 from skdp._solvers.accelerated import accelerated_gradient
 from skdp._solvers.boosting import BoostingPlan, boost, plan_boosting
 from skdp._solvers.budget import mu_beside
-from skdp._solvers.disjoint import least_median_distance, public_order, restarts, splits
+from skdp._solvers.disjoint import (
+    even_parts,
+    least_median_distance,
+    public_order,
+    restarts,
+    splits,
+)
 from skdp._solvers.frank_wolfe import FrankWolfePlan, frank_wolfe, plan_frank_wolfe
 from skdp._solvers.gd import gradient_descent
 from skdp._solvers.gradient_oracle import make_oracle
@@ -49,6 +55,7 @@ __all__ = [
     "boost",
     "calm_steps",
     "frank_wolfe",
+    "even_parts",
     "least_median_distance",
     "make_oracle",
     "plan_approximation",

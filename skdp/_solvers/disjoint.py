@@ -44,6 +44,13 @@ def public_order(n_rows):
     return np.arange(n_rows) * stride % n_rows
 
 
+def even_parts(start, stop, n_parts):
+    """Return (first row, one after the last) of disjoint parts of nearly equal size."""
+    n_rows = stop - start
+    ends = [start + i * n_rows // n_parts for i in range(n_parts + 1)]
+    return tuple(itertools.pairwise(ends))
+
+
 def restarts(start, stop, growth=None, growth_order=2.0):
     """Divide rows among restarts, each of which searches half as far as the one before.
 
@@ -76,19 +83,17 @@ def restarts(start, stop, growth=None, growth_order=2.0):
     if growth == "halving":
         n_parts = math.floor(math.log2(2 * n_rows / math.log2(n_rows)) / 2) - 1
         n_parts = max(1, min(n_parts, n_rows // LEAST_RESTART))
-        ends = [i * n_rows // n_parts for i in range(n_parts + 1)]
+        parts = even_parts(start, stop, n_parts)
     elif growth == "doubling":
         wanted = math.log2(math.log2(n_rows)) / math.log2(growth_order)
         # sizes 1, 2, 4, ... times the first, which has the least number of rows
         most = int(math.log2(n_rows / LEAST_RESTART + 1))
         n_parts = max(1, math.floor(min(wanted, most)))
-        ends = [(2**i - 1) * n_rows // (2**n_parts - 1) for i in range(n_parts + 1)]
+        ends = [start + (2**i - 1) * n_rows // (2**n_parts - 1) for i in range(n_parts + 1)]
+        parts = itertools.pairwise(ends)
     else:
         raise ValueError(f"growth must be 'halving', 'doubling' or None; got {growth!r}.")
-    return tuple(
-        (start + first, start + last, 2.0**-i)
-        for i, (first, last) in enumerate(itertools.pairwise(ends))
-    )
+    return tuple((first, last, 2.0**-i) for i, (first, last) in enumerate(parts))
 
 
 def splits(n_rows, failure_probability=None):
@@ -127,8 +132,7 @@ def splits(n_rows, failure_probability=None):
             f"rows, of at least {LEAST_SPLIT} rows each; there are {n_rows} rows, for which it "
             f"must be at least {math.ceil(allowed / digit) * digit:.3g}, or None."
         )
-    ends = [i * n_rows // n_parts for i in range(n_parts + 1)]
-    return tuple(itertools.pairwise(ends))
+    return even_parts(0, n_rows, n_parts)
 
 
 def least_median_distance(points):

@@ -44,6 +44,13 @@ def _price(spread, n_rows, away, points, failure):
     return spread / (away * n_rows) * math.log(points / failure)
 
 
+def _drawn(curator, magnitude, bounds, ratio, tail, price):
+    """Release a magnitude, on a geometric grid between bounds, that `tail` rows exceed."""
+    query = MagnitudeThreshold(magnitude, bounds[0], ratio, _points(*bounds, ratio), tail)
+    (index,) = curator.release(query, ExponentialMechanism(price))
+    return float(query.grid()[int(index)])
+
+
 @dataclass(frozen=True)
 class ScalesPlan:
     """How the scales are drawn; public numbers only.
@@ -103,12 +110,10 @@ class ScalesPlan:
 
     def _draw(self, curator, magnitude, smallest, largest, price):
         """Return what a quarter of the rows exceed, or None if that is nothing."""
-        points = _points(smallest, largest, _RATIO)
         tail = int(_TAIL * self.n_rows)
-        query = MagnitudeThreshold(magnitude, smallest, _RATIO, points, tail)
-        (index,) = curator.release(query, ExponentialMechanism(price))
+        drawn = _drawn(curator, magnitude, (smallest, largest), _RATIO, tail, price)
         # the first point: most rows are zero, or most targets equal, and tell no scale
-        return float(query.grid()[int(index)]) if index else None
+        return drawn if drawn > smallest else None
 
 
 def plan_scales(epsilon, *, n_rows, adjacency, with_radius, with_scale, with_center):
@@ -189,11 +194,8 @@ class ClipPlan:
         """
         if not self.price:
             return default
-        smallest, largest = _GRADIENTS
-        points = _points(smallest, largest, _GRADIENT_RATIO)
-        query = MagnitudeThreshold(GradientNorm(loss), smallest, _GRADIENT_RATIO, points, self.tail)
-        (index,) = curator.release(query, ExponentialMechanism(self.price))
-        return float(query.grid()[int(index)])
+        magnitude = GradientNorm(loss)
+        return _drawn(curator, magnitude, _GRADIENTS, _GRADIENT_RATIO, self.tail, self.price)
 
 
 def plan_clip(epsilon, *, n_rows, tail):

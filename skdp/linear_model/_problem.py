@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+from skdp._losses import QuarticLoss
 from skdp._minimize import reachable_tolerance
 from skdp._queries import objective_bounds
 from skdp._solvers import mu_beside
@@ -124,6 +125,11 @@ class Problem:
     def pointwise(self):
         """The loss without its clipping, for queries that clip gradients themselves."""
         return getattr(self.loss, "loss", self.loss)
+
+    @property
+    def flat(self):
+        """Whether the loss has no curvature at its minimum, so that noise is not pulled back."""
+        return isinstance(self.pointwise, QuarticLoss)
 
     @property
     def row_norm(self):

@@ -61,6 +61,11 @@ def kept(value):
     return float(min(max(value, _RANGE[0]), _RANGE[1]))
 
 
+def kept_exp(logarithm):
+    """Return the number with that logarithm, brought into the range of usable ones."""
+    return kept(math.exp(min(max(logarithm, -200.0), 200.0)))
+
+
 @dataclass(frozen=True)
 class Units:
     """Units of a regression; public by the time that they exist.
@@ -100,7 +105,7 @@ class Units:
             return 0.0
         # by logarithms: powers of scales may overflow
         log = math.log(l2) + (2 - self.power) * math.log(self.scale) - 2 * math.log(self.radius)
-        return kept(math.exp(min(max(log, -200.0), 200.0)))
+        return kept_exp(log)
 
     def coef_bound(self, bound):
         """Return the radius of a ball in units; None for none."""
@@ -109,7 +114,7 @@ class Units:
     def gradient(self, norm):
         """Return the norm of a row's gradient in units."""
         log = math.log(norm) - math.log(self.radius) - (self.power - 1) * math.log(self.scale)
-        return kept(math.exp(min(max(log, -200.0), 200.0)))
+        return kept_exp(log)
 
     def original(self, coef):
         """Return coefficients and intercept in the units of the data."""

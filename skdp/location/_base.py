@@ -35,6 +35,31 @@ class LocationEstimator(BaseEstimator):
         return validate_private_data(self, X, accept_sparse=accept_sparse, reset=False)
 
 
+class MeanEstimator(LocationEstimator):
+    """Base of estimators whose location is a mean."""
+
+    def score(self, X, y=None):
+        """Return minus the mean squared Euclidean distance of rows to the released mean.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows. If they are private, so is the score: it is not covered.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        score : float
+            At most 0; higher is better.
+        """
+        return mean_square_score(self._check_scored(X), self.location_)
+
+    def _check_scored(self, X):
+        """Return rows that are to be scored, or raise."""
+        return self._check(X, accept_sparse=["csr", "csc"])
+
+
 def mean_square_score(X, location):
     """Return minus the mean squared Euclidean distance of rows to a location.
 

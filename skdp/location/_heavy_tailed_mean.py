@@ -19,12 +19,12 @@ from skdp._sklearn import (
 )
 from skdp._solvers.heavy_tailed_mean import plan_heavy_tailed_mean
 from skdp._solvers.moment_radius import MOST_MOMENTS, check_moments
-from skdp.location._base import LocationEstimator, mean_square_score
+from skdp.location._base import MeanEstimator
 from skdp.privacy import Curator, gdp_mu
 from skdp.privacy._accounting import check_delta, check_epsilon
 
 
-class DPHeavyTailedMean(LocationEstimator):
+class DPHeavyTailedMean(MeanEstimator):
     """Differentially private mean of rows without a bound, of which a moment is finite.
 
     Rows are clipped to a radius around the origin, and their mean is released with noise in
@@ -218,24 +218,6 @@ class DPHeavyTailedMean(LocationEstimator):
         self.ledger_ = curator.ledger
         self.privacy_spent_ = (curator.ledger.epsilon(delta), delta)
         return self
-
-    def score(self, X, y=None):
-        """Return minus the mean squared Euclidean distance of rows to the released mean.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows. If they are private, so is the score: it is not covered.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        score : float
-            At most 0; higher is better.
-        """
-        X = self._check(X, accept_sparse=["csr", "csc"])
-        return mean_square_score(X, self.location_)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

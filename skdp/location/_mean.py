@@ -15,12 +15,12 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._solvers.mean import plan_mean
-from skdp.location._base import LocationEstimator, mean_square_score
+from skdp.location._base import MeanEstimator
 from skdp.location._mean_checks import MECHANISMS, ONE_RELEASE, check_mean, takes_sparse
 from skdp.privacy import Curator, GaussianMechanism, LaplaceMechanism, gdp_mu
 
 
-class DPMean(LocationEstimator):
+class DPMean(MeanEstimator):
     """Differentially private mean of bounded rows.
 
     The rows are forced into a public ball (`data_norm`) or box (`bounds`), and their sum is
@@ -222,24 +222,9 @@ class DPMean(LocationEstimator):
         nobody = np.zeros(X.shape[0], dtype=bool)
         return LinearRows(X, nobody, nobody, domain, 0.0, effective_n_threads())
 
-    def score(self, X, y=None):
-        """Return minus the mean squared Euclidean distance of rows to the released mean.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows. If they are private, so is the score: it is not covered.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        score : float
-            At most 0; higher is better.
-        """
+    def _check_scored(self, X):
         check_mean(X, self.mechanism, self.bounds)
-        X = self._check(X, accept_sparse=["csr", "csc"])
-        return mean_square_score(X, self.location_)
+        return super()._check_scored(X)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

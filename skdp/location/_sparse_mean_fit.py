@@ -15,11 +15,11 @@ from skdp._sklearn import (
 )
 from skdp._solvers.sparse_mean import SparseMeanProblem
 from skdp._solvers.sparse_mean_choice import MOST_FEATURES, plan_sparse_mean
-from skdp.location._base import LocationEstimator, mean_square_score
+from skdp.location._base import MeanEstimator
 from skdp.privacy import Curator
 
 
-class SparseMeanFit(LocationEstimator):
+class SparseMeanFit(MeanEstimator):
     """Base of `DPSparseMeanEstimator`, which documents and holds the parameters."""
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -132,23 +132,6 @@ class SparseMeanFit(LocationEstimator):
         return sparse.csr_array(
             (*parts, np.arange(n_rows + 1) * row.nnz), shape=(n_rows, row.shape[1])
         )
-
-    def score(self, X, y=None):
-        """Return minus the mean squared Euclidean distance of rows to the released mean.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows. If they are private, so is the score: it is not covered.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        score : float
-            At most 0; higher is better.
-        """
-        return mean_square_score(self._check(X, accept_sparse=["csr", "csc"]), self.location_)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

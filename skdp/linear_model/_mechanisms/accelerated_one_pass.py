@@ -9,15 +9,14 @@ budget in every step, exactly and for any epsilon, where shuffling asks for ten 
 (Proposition 56).
 """
 
-import itertools
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skdp._losses import QuarticLoss
 from skdp._queries import ClippedGradient
 from skdp._solvers import (
     ApproximationPlan,
+    even_parts,
     least_median_distance,
     plan_approximation,
     public_order,
@@ -59,9 +58,7 @@ class Restart:
     @property
     def parts(self):
         """Rows of every step: disjoint, of nearly equal size, and all there are."""
-        n_rows, n_steps = self.stop - self.start, self.steps.n_steps
-        ends = [self.start + i * n_rows // n_steps for i in range(n_steps + 1)]
-        return tuple(itertools.pairwise(ends))
+        return even_parts(self.start, self.stop, self.steps.n_steps)
 
 
 @dataclass(frozen=True)
@@ -142,7 +139,7 @@ def plan(problem):
         If there are too few rows for the runs.
     """
     loss, distance = problem.loss, problem.radius or problem.expected_radius
-    if problem.radius is None and isinstance(problem.pointwise, QuarticLoss):
+    if problem.radius is None and problem.flat:
         distance = min(distance, _FLAT_DISTANCE)
     # most rows are in the unit ball, but for the constant feature
     smoothness = _CURVATURE * min(loss.smoothness, 1.0) * (1.0 + problem.intercept**2)

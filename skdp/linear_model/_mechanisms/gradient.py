@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp._losses import ClippedLoss, QuarticLoss
+from skdp._losses import ClippedLoss
 from skdp._queries import ClippedGradient
 from skdp._solvers import (
     GRADIENT_SOLVERS,
@@ -128,6 +128,5 @@ def plan(problem, solver):
     )
     if steps.adaptive and isinstance(problem.loss, ClippedLoss):
         along = problem.n_rows * problem.mu / problem.moved_rows
-        flat = isinstance(problem.pointwise, QuarticLoss)
-        steps = regression_steps(steps, along=along, n_steps=problem.max_iter, flat=flat)
+        steps = regression_steps(steps, along=along, n_steps=problem.max_iter, flat=problem.flat)
     return GradientFit(problem, solver, steps)

@@ -106,7 +106,7 @@ def clipped(problem, clip):
     return ClippedLoss(problem.pointwise, clip, problem.row_norm)
 
 
-def longest_gradient(problem):
+def chosen_clip(problem):
     """Return the clip that was asked for, or one that is better than none on data."""
     smooth = math.isfinite(problem.loss.smoothness) and problem.loss.n_outputs == 1
     known = isinstance(problem.loss, ClippedLoss) or problem.clipping_norm is not None
@@ -132,7 +132,7 @@ def plan(problem):
         If the loss cannot be clipped, or there are too few rows for the runs.
     """
     # a hair less, so that the price of a row is no more than the budget in floats
-    mu, longest = problem.mu * (1 - 1e-12), longest_gradient(problem)
+    mu, longest = problem.mu * (1 - 1e-12), chosen_clip(problem)
     clip, spread, bias = longest, longest, None
     if problem.moments is not None:
         order, bound = problem.moments

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp._losses import ClippedLoss, QuarticLoss
+from skdp._losses import ClippedLoss
 from skdp._queries import ClippedGradient
 from skdp._solvers import SgdPlan, calm_steps, plan_sgd, stochastic_gradient
 from skdp.linear_model._mechanisms.fit import Fit
@@ -79,5 +79,5 @@ def plan(problem):
         longest_gradient=problem.longest_gradient,
     )
     if steps.adaptive and isinstance(problem.loss, ClippedLoss):
-        steps = calm_steps(steps, flat=isinstance(problem.pointwise, QuarticLoss))
+        steps = calm_steps(steps, flat=problem.flat)
     return SgdFit(problem, steps)
