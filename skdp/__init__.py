@@ -2,7 +2,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Differentially private estimators with the interface of scikit-learn."""
 
+from skdp.federated import FederatedDPLogisticRegression
 from skdp.linear_model import DPHingeSVM, DPLogisticRegression, DPLpRegressor
+from skdp.local import (
+    LocalDPCovariance,
+    LocalDPLinearRegression,
+    LocalDPLogisticRegression,
+    LocalDPMean,
+    LocalDPPCA,
+    PrivUnitPrivatizer,
+    ScalarPrivatizer,
+)
 from skdp.location import (
     DPHeavyTailedMean,
     DPMean,
@@ -36,7 +46,15 @@ __all__ = [
     "DPQuantile",
     "DPSparseMeanEstimator",
     "DPStandardScaler",
+    "FederatedDPLogisticRegression",
     "Ledger",
+    "LocalDPCovariance",
+    "LocalDPLinearRegression",
+    "LocalDPLogisticRegression",
+    "LocalDPMean",
+    "LocalDPPCA",
     "NormClipper",
+    "PrivUnitPrivatizer",
+    "ScalarPrivatizer",
     "privacy_spent",
 ]

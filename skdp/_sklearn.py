@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.base import _fit_context as fit_context
 from sklearn.callback import CallbackSupportMixin
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
+from sklearn.utils import assert_all_finite
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.parallel import _get_threadpool_controller
@@ -30,6 +31,7 @@ __all__ = [
     "blas_on_one_thread",
     "effective_n_threads",
     "fit_context",
+    "real_targets",
     "refuse_sparse",
     "validate_private_data",
 ]
@@ -100,6 +102,17 @@ def validate_private_data(estimator, X, y="no_validation", **options):
         if problem is None:
             raise
     raise ValueError(problem)
+
+
+def real_targets(y):
+    """Return targets that are real numbers in float64, or raise a ValueError without values."""
+    if y.dtype.kind not in "biuf":
+        raise ValueError("y must be real numbers; got text, complex numbers, or other objects.")
+    # whether a sum or a wider float overflows depends on the data: nobody is to be told
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        # again: what was an object before, None or infinite, is a number by now
+        assert_all_finite(y, input_name="y")
+        return y.astype(np.float64, copy=False)
 
 
 def _in_rows(X):

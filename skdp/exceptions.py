@@ -13,3 +13,11 @@ class PrivacyWarning(UserWarning):
 
 class SeededNoiseWarning(PrivacyWarning):
     """A `random_state` was given: the noise can be reproduced, and so removed."""
+
+
+class NoisyEstimateWarning(PrivacyWarning):
+    """What was released is mostly noise; said from released numbers alone."""
+
+
+class SimulationWarning(PrivacyWarning):
+    """The noise is that of a larger deployment: the budget does not hold for these data."""

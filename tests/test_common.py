@@ -29,7 +29,15 @@ from skdp import (
     DPQuantile,
     DPSparseMeanEstimator,
     DPStandardScaler,
+    FederatedDPLogisticRegression,
+    LocalDPCovariance,
+    LocalDPLinearRegression,
+    LocalDPLogisticRegression,
+    LocalDPMean,
+    LocalDPPCA,
     NormClipper,
+    PrivUnitPrivatizer,
+    ScalarPrivatizer,
 )
 
 SHRUNK = {"mechanism": "output", "coef_bound": 100.0, "linf_projection": True}
@@ -98,6 +106,15 @@ CLASSIFIERS = [
     DPHingeSVM(epsilon=20.0, solver="one-pass", smoothing=0.5),
     DPHingeSVM(epsilon=40.0, mechanism="exponential", coef_bound=10.0),
     DPHingeSVM(epsilon=20.0, solver="frank-wolfe", smoothing=0.5),
+    LocalDPLogisticRegression(),
+    LocalDPLogisticRegression(epsilon=16.0, magnitude="auto", expected_norm=0.3, batch_size=5),
+    LocalDPLogisticRegression(epsilon=20.0, magnitude="flip", decay=0.6, C=10.0, data_norm=2.0),
+    LocalDPLogisticRegression(epsilon=30.0, magnitude="product", fit_intercept=False),
+    FederatedDPLogisticRegression(),
+    FederatedDPLogisticRegression(epsilon=8.0, adjacency="zero-out", batch_size=8, verbose=1),
+    FederatedDPLogisticRegression(epsilon=None, local_epsilon=8.0),
+    FederatedDPLogisticRegression(epsilon=8.0, local_epsilon=16.0, magnitude="auto"),
+    FederatedDPLogisticRegression(epsilon=4.0, local_update="proximal", C=100.0),
 ]
 REGRESSORS = [
     DPLpRegressor(),
@@ -115,6 +132,9 @@ REGRESSORS = [
     DPLpRegressor(epsilon=20.0, solver="localized"),
     DPLpRegressor(epsilon=20.0, solver="localized", p=1, growth="doubling", adjacency="zero-out"),
     DPLpRegressor(epsilon=40.0, solver="accelerated-one-pass"),
+    LocalDPLinearRegression(),
+    LocalDPLinearRegression(epsilon=16.0, fit_intercept=False, target_scale=1.0),
+    LocalDPLinearRegression(epsilon=20.0, data_norm=4.0, l2=1.0, intercept_scaling=0.1),
 ]
 LOCATIONS = [
     DPMean(),
@@ -146,6 +166,12 @@ LOCATIONS = [
     ),
     DPSparseMeanEstimator(mechanism="histogram", sparsity=2, nonnegative=True),
     DPSparseMeanEstimator(epsilon=50.0, mechanism="histogram", sparsity=3, sparse_output=True),
+    LocalDPMean(),
+    LocalDPMean(epsilon=1.0, mechanism="flip", data_norm=10.0),
+    LocalDPMean(mechanism="product", expected_norm=0.3),
+    LocalDPMean(mechanism="cube", bounds=(-10.0, 10.0)),
+    LocalDPCovariance(),
+    LocalDPCovariance(epsilon=1.0, data_norm=10.0, assume_centered=True, positive=False),
 ]
 TRANSFORMERS = [
     NormClipper(),
@@ -164,6 +190,20 @@ TRANSFORMERS = [
     DPStandardScaler(bounds=(-10.0, 10.0), with_mean=False, with_std=False),
     DPFrequentFeatures(),
     DPFrequentFeatures(delta=0.0, n_features_to_select=2, sparsity=3, adjacency="zero-out"),
+    LocalDPPCA(),
+    LocalDPPCA(n_components=1, epsilon=1.0, data_norm=10.0),
+    PrivUnitPrivatizer(),
+    PrivUnitPrivatizer(epsilon=0.5, magnitude="flip", data_norm=10.0),
+    PrivUnitPrivatizer(magnitude="product", expected_norm=0.3, new_rows="randomise"),
+    PrivUnitPrivatizer(magnitude="unit"),
+    PrivUnitPrivatizer(magnitude="auto", expected_norm=0.1, data_norm=100.0),
+    PrivUnitPrivatizer(mechanism="privunit-gaussian"),
+    PrivUnitPrivatizer(mechanism="privunit-gaussian", magnitude="unit"),
+    PrivUnitPrivatizer(mechanism="projunit"),
+    PrivUnitPrivatizer(mechanism="projunit", magnitude="flip", n_components=1),
+    PrivUnitPrivatizer(mechanism="cube", bounds=(-10.0, 10.0)),
+    ScalarPrivatizer(),
+    ScalarPrivatizer(bounds=(-10.0, 10.0), levels="relative", n_levels=50),
 ]
 ALL = CLASSIFIERS + REGRESSORS + LOCATIONS + TRANSFORMERS
 
@@ -264,6 +304,16 @@ def test_default_passes_the_training_check_for_almost_every_seed(n_classes):
     assert passed >= 297
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_default_local_classifier_passes_the_training_check_for_almost_every_seed(n_classes):
+    X, y = training_check_data(n_classes)
+    model, passed = LocalDPLogisticRegression(), 0
+    for seed in range(300):
+        set_random_state(model, seed)
+        passed += model.fit(X, y).score(X, y) > 0.83
+    assert passed >= 297
+
+
 def regression_check_data():
     """Return the data of scikit-learn's check_regressors_train."""
     X, y = checks._regression_dataset()
@@ -281,6 +331,16 @@ def test_default_regression_passes_the_training_check_for_most_seeds():
         scores.append(model.fit(X, y).score(X, y))
     assert np.mean(np.array(scores) > 0.5) > 0.85
     assert np.median(scores) > 0.6
+
+
+def test_default_local_regression_passes_the_training_check_for_almost_every_seed():
+    X, y = regression_check_data()
+    model, scores = LocalDPLinearRegression(), []
+    for seed in range(300):
+        set_random_state(model, seed)
+        scores.append(model.fit(X, y).score(X, y))
+    assert np.mean(np.array(scores) > 0.5) > 0.98
+    assert np.median(scores) > 0.65
 
 
 @pytest.mark.parametrize("estimator", CLASSIFIERS + REGRESSORS + LOCATIONS, ids=_name)

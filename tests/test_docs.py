@@ -12,8 +12,11 @@ from pathlib import Path
 import pytest
 
 import skdp
+import skdp.audit
 import skdp.exceptions
+import skdp.federated
 import skdp.inspection
+import skdp.local
 import skdp.privacy
 from skdp.linear_model._mechanisms.choice import EXACT_LIMIT, SOLVERS
 
@@ -95,7 +98,10 @@ def test_no_code_of_pages_escapes_the_doctests(page):
     [
         (skdp, "skdp"),
         (skdp.privacy, "skdp.privacy"),
+        (skdp.audit, "skdp.audit"),
+        (skdp.federated, "skdp.federated"),
         (skdp.inspection, "skdp.inspection"),
+        (skdp.local, "skdp.local"),
         (skdp.exceptions, "skdp.exceptions"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

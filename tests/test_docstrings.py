@@ -14,13 +14,18 @@ import skdp
 
 PUBLIC_MODULES = [
     "skdp",
+    "skdp.audit",
     "skdp.exceptions",
+    "skdp.federated",
     "skdp.inspection",
     "skdp.linear_model",
+    "skdp.local",
     "skdp.location",
     "skdp.preprocessing",
     "skdp.privacy",
 ]
+#: what they hold beside estimators need not say what else to see
+HELPING = ["audit", "exceptions", "inspection", "local", "privacy"]
 ALL_MODULES = sorted(
     ["skdp"] + [m.name for m in pkgutil.walk_packages(skdp.__path__, prefix="skdp.")]
 )
@@ -50,7 +55,7 @@ def public_objects():
         for name in names:
             thing = getattr(module, name)
             path = f"{thing.__module__}.{thing.__qualname__}"
-            helpers = {"skdp.privacy", "skdp.inspection", "skdp.exceptions"}
+            helpers = {f"skdp.{name}" for name in HELPING}
             helper = module_name in helpers and name not in skdp.__all__
             found.setdefault(path, EVERYWHERE | (HELPERS if helper else set()))
             if not inspect.isclass(thing):

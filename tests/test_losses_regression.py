@@ -32,7 +32,7 @@ VALUES = {
 MARGINS = (LogisticLoss(), LogisticLoss(1.0, 0.1), LogisticLoss(-2.0, 3.0), HingeLoss())
 LOSSES = (*VALUES, *MARGINS)
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=str)
-every_value = pytest.mark.parametrize(("loss", "value"), VALUES.items(), ids=str)
+every_value = pytest.mark.parametrize(("loss", "value"), VALUES.items(), ids=list(map(str, VALUES)))
 every_clip = pytest.mark.parametrize("clip", [0.03, 0.4, 5.0])
 ROW_NORM = 1.25
 

@@ -203,10 +203,9 @@ def test_a_step_that_is_not_paid_is_refused_and_caught(monkeypatch):
     # without that check the count tells
     redeem = Curator._redeem
 
-    def forever(self, query, paid):
-        entry = self._Curator__prepaid[paid]
-        self._Curator__prepaid[paid] = (*entry[:2], 99)
-        return redeem(self, query, paid)
+    def forever(self, query, paid, *others):
+        self._Curator__prepaid[paid].left = 99
+        return redeem(self, query, paid, *others)
 
     monkeypatch.setattr(Curator, "_redeem", forever)
     assert unpaid() == 1

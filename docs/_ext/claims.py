@@ -17,7 +17,7 @@ import numpy as np
 import skdp
 from skdp.exceptions import PrivacyWarning
 from skdp.linear_model._mechanisms.choice import SOLVERS
-from skdp.privacy._ledger import rows_read, what_is_kept
+from skdp.privacy._ledger_text import rows_read, what_is_drawn, what_is_kept
 
 #: configurations that change the query, beyond mechanism, solver and adjacency
 _CLASSES = [("2 classes", {"classes": (0, 1)}), ("3 classes", {"classes": (0, 1, 2)})]
@@ -55,6 +55,31 @@ VARIANTS = {
     "DPFrequentFeatures": [
         ("sparsity=2", {"sparsity": 2}),
         ("sparsity=2, delta=0", {"sparsity": 2, "delta": 0.0}),
+    ],
+    "FederatedDPLogisticRegression": [
+        ("2 classes", {"classes": (0, 1)}),
+        ("3 classes, batch_size=4", {"classes": (0, 1, 2), "batch_size": 4}),
+        ("proximal", {"classes": (0, 1), "local_update": "proximal"}),
+        ("local_epsilon=8", {"classes": (0, 1), "local_epsilon": 8.0}),
+        ("epsilon=None, local_epsilon=8", {"epsilon": None, "local_epsilon": 8.0}),
+    ],
+    "LocalDPCovariance": [("epsilon=8", {})],
+    "LocalDPLinearRegression": [
+        ("epsilon=8", {}),
+        ("no intercept, epsilon=8", {"fit_intercept": False}),
+    ],
+    "LocalDPMean": [("ball, epsilon=8", {}), ("box, epsilon=8", {"bounds": (0.0, 1.0)})],
+    "LocalDPPCA": [("epsilon=8", {})],
+    "LocalDPLogisticRegression": _CLASSES,
+    "PrivUnitPrivatizer": [
+        ("epsilon=8", {"epsilon": 8.0}),
+        ("product, epsilon=8", {"epsilon": 8.0, "magnitude": "product"}),
+        ("unit, epsilon=8", {"epsilon": 8.0, "magnitude": "unit"}),
+        ("box, epsilon=8", {"epsilon": 8.0, "bounds": (0.0, 1.0)}),
+    ],
+    "ScalarPrivatizer": [
+        ("epsilon=8", {"epsilon": 8.0}),
+        ("relative levels, epsilon=8", {"epsilon": 8.0, "levels": "relative"}),
     ],
 }
 #: the same for one mechanism of the linear models
@@ -107,6 +132,16 @@ TESTS = {
     "DPFeatureCenterer": "tests/test_sensitivity_threshold.py tests/test_mutants_threshold.py",
     "DPFrequentFeatures": "tests/preprocessing/test_frequent_features.py "
     "tests/test_mutants_features.py",
+    "FederatedDPLogisticRegression": "tests/federated/test_claims.py "
+    "tests/test_mutants_federated.py",
+    "LocalDPCovariance": "tests/local/test_moments.py",
+    "LocalDPLinearRegression": "tests/local/test_linear_regression.py",
+    "LocalDPMean": "tests/local/test_mean.py",
+    "LocalDPPCA": "tests/local/test_moments.py",
+    "LocalDPLogisticRegression": "tests/local/test_logistic.py "
+    "tests/local/test_logistic_mutants.py",
+    "PrivUnitPrivatizer": "tests/local/test_privatizer.py tests/test_mutants_local.py",
+    "ScalarPrivatizer": "tests/local/test_scalar_privatizer.py tests/test_mutants_local.py",
 }
 
 HEADER = """\
@@ -119,16 +154,18 @@ The table of claims
 
 Every private estimator in every mechanism, solver and adjacency. The table is read off
 the ledgers of fits to 8 made-up rows of 3 features at ``epsilon=1`` and, unless another
-is named, the default ``delta``, while this page is built. The unit is one row, the number
-of rows is public, and epsilon is in nats. Sensitivities are those of the queries in their
-own units, as stated by the query: in l2 for Gaussian and K-norm noise, in l1 for Laplace
-noise; for a random batch the norm of one contribution (Poisson) or the distance of two (fixed
-size); for a draw (law "exponential") the spread of the score's change, the scale being the
-temperature. For a perturbed minimiser there are two releases: the secret linear term, whose
+is named, the default ``delta``, while this page is built. The unit is one row, or one client
+where the adjacency says so; the number of rows or clients is public, and epsilon is in nats.
+Sensitivities are those of the queries in their own units, as stated by the query: in l2 for
+Gaussian and K-norm noise, in l1 for Laplace noise; the price of one report for rows that report
+on their own; for a random batch the norm of one contribution (Poisson) or the distance of two
+(fixed size); for a draw (law "exponential") the spread of the score's change, the scale being
+the temperature. For a perturbed minimiser there are two releases: the secret linear term, whose
 sensitivity is that of the gradient, and the noise on the error of what is computed. What is
 paid on top for rounding and float error is on every ledger. The proofs are in :ref:`proofs`,
 :ref:`proofs-erm`, :ref:`proofs-sampling`, :ref:`proofs-location`,
-:ref:`proofs-preprocessing`, :ref:`proofs-sparse` and :ref:`proofs-sparse-erm`.
+:ref:`proofs-preprocessing`, :ref:`proofs-sparse`, :ref:`proofs-sparse-erm`,
+:ref:`proofs-heavy-tails` and :ref:`proofs-local`.
 
 """
 
@@ -136,7 +173,9 @@ COLUMNS = (
     "Estimator", "Configuration", "Adjacency", "Query", "Rows", "Sensitivity", "Theorem",
     "Noise", "Price of one", "Numerics", "(epsilon, delta) of the fit", "Checked in",
 )  # fmt: skip
-NORMS = {"gaussian": "l2", "k-norm": "l2", "laplace": "l1", "exponential": "spread"}
+NORMS = {
+    "gaussian": "l2", "k-norm": "l2", "laplace": "l1", "exponential": "spread", "local": "price"
+}  # fmt: skip
 
 
 def private_estimators():
@@ -194,6 +233,9 @@ def fitted_ledger(estimator, given):
         warnings.simplefilter("ignore", PrivacyWarning)
         try:
             model = estimator(**given).fit(X, y)
+            if not model.ledger_.releases:
+                # what a pipeline calls to train
+                model.fit_transform(X, y)
         except ValueError:
             return None
     return model.privacy_spent_, model.ledger_
@@ -206,12 +248,13 @@ def release_cells(release, spent, tests):
     price += f", delta={noise.delta:.4g}" if noise.delta else ""
     price += " if all rows were read" if noise.by_chance else ""
     epsilon, delta = spent
+    law = "local, " if noise.law == "local" else ""
     return (
         release.query,
         rows_read(release),
         f"{release.stated_sensitivity:.6g} ({NORMS[noise.law]})",
         release.theorem,
-        f"{noise.law}, scale {noise.scale:.4g}{what_is_kept(noise)}, {release.count}×",
+        f"{law}{what_is_drawn(noise, 4)}{what_is_kept(noise)}, {release.count}×",
         price,
         release.numerics,
         f"({epsilon:.6g}, {delta:g})",
@@ -232,7 +275,7 @@ def rows():
             mechanism = given.get("mechanism", "")
             tests = TESTS.get(name) or TESTS[mechanism]
             cells = tuple(release_cells(release, spent, tests) for release in ledger.releases)
-            key = (mechanism, words, given["adjacency"], cells)
+            key = (mechanism, words, given.get("adjacency", "local"), cells)
             shared.setdefault(key, []).append(given.get("solver", ""))
         for (mechanism, words, adjacency, parts), solvers in shared.items():
             solver = " or ".join(filter(None, solvers))

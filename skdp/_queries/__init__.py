@@ -8,14 +8,19 @@ argument. A query that is a sum over rows states its ``partial`` over a chunk.
 
 from skdp._queries._candidate_loss import CandidateChoice
 from skdp._queries._centred_rows import centred_rows
+from skdp._queries._client_rows import ClientRows
+from skdp._queries._client_updates import ClientUpdates
 from skdp._queries._clipped_row_sum import ClippedRowSum
 from skdp._queries._direction_sum import DirectionSum
 from skdp._queries._distance import DistanceSum
 from skdp._queries._far_count import FarCount
 from skdp._queries._feature_rows import FeatureRows
 from skdp._queries._gradient import ClippedGradient
+from skdp._queries._gradient_vectors import CurvatureVectors, GradientVectors
+from skdp._queries._joint_vectors import BoxVectors, JointVectors
 from skdp._queries._l1_shift import l1_shift
 from skdp._queries._linear_rows import LinearRows
+from skdp._queries._local_reports import LocalReports, RowVectors
 from skdp._queries._loss_draw import LossDraw
 from skdp._queries._magnitude_threshold import (
     GradientNorm,
@@ -31,6 +36,7 @@ from skdp._queries._one_pass import OnePassDescent
 from skdp._queries._points import PointRows
 from skdp._queries._presence_count import PresenceCount
 from skdp._queries._quantile_rank import QuantileRank, RankRows
+from skdp._queries._report_sum import ReportSum
 from skdp._queries._rotated_sides import RotatedSideSum
 from skdp._queries._row_sum import BoxRows, RowSum
 from skdp._queries._side_sum import SideSum
@@ -46,15 +52,22 @@ from skdp._queries._unit_rows import regression_rows, unit_rows
 
 __all__ = [
     "BoxRows",
+    "BoxVectors",
     "CandidateChoice",
+    "ClientRows",
+    "ClientUpdates",
     "ClippedGradient",
     "ClippedRowSum",
+    "CurvatureVectors",
     "DirectionSum",
     "DistanceSum",
     "FarCount",
     "FeatureRows",
     "GradientNorm",
+    "GradientVectors",
+    "JointVectors",
     "LinearRows",
+    "LocalReports",
     "LossDraw",
     "MagnitudeThreshold",
     "Minimizer",
@@ -66,9 +79,11 @@ __all__ = [
     "PresenceCount",
     "QuantileRank",
     "RankRows",
+    "ReportSum",
     "RotatedSideSum",
     "RowNorm",
     "RowSum",
+    "RowVectors",
     "SideSum",
     "SteepestCoordinate",
     "SketchSum",

@@ -167,6 +167,11 @@ class LinearRows:
             norm = usable_norms(norm, null[rows] | broken)
             self.chunks.append(LinearChunk(part, factor, norm, target[rows], intercept))
 
+    @property
+    def n_rows(self):
+        """Number of rows."""
+        return sum(len(chunk.norm) for chunk in self.chunks)
+
     def with_chunks(self, chunks, X=None):
         """Return rows made of other chunks; X is the array that all of them are parts of."""
         made = object.__new__(LinearRows)

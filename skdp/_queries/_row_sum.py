@@ -40,9 +40,14 @@ class BoxRows:
     """
 
     def __init__(self, X, box, n_threads=1):
-        self.n_threads, self.n_entries = n_threads, X.size
+        self.n_threads, self.n_entries, self.n_rows = n_threads, X.size, X.shape[0]
         step = dense_chunk_rows(X.shape[1])
         self.chunks = [BoxChunk(X[i : i + step], box) for i in range(0, X.shape[0], step)]
+        self._X, self._box = X, box
+
+    def part(self, start, stop):
+        """Return the rows of a range of positions, as rows that share memory with these."""
+        return BoxRows(self._X[start:stop], self._box, self.n_threads)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from skdp._randomisers._paper_privunit import paper_privunit
 from skdp._randomisers._privunit import PrivUnit, optimal_privunit, with_cosine
 from skdp._randomisers._projection import ProjUnit, projection_factor, projunit, smallest_projunit
 from skdp._randomisers._scalar_grid import (
+    EntrywiseGrid,
     ScalarGrid,
     relative_levels,
     scalar_grid,
@@ -22,6 +23,7 @@ from skdp._randomisers._scalar_grid import (
 from skdp._randomisers._vectors import Flip, Lift, Product, flip, lift, product
 
 __all__ = [
+    "EntrywiseGrid",
     "Flip",
     "Lift",
     "PrivUnit",

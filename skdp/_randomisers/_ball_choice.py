@@ -39,6 +39,15 @@ def best_product(epsilon, n_dims, norm, spread=0.0):
     parameters : Product
         The split is tried on a grid of fractions and then refined; for each, the best number
         of cells is found among all that can be best.
+
+    Examples
+    --------
+    Rows of a fifth of the largest norm, at a budget where it pays to report lengths:
+
+    >>> from skdp.local import best_product
+    >>> best = best_product(16.0, 1000, 0.2)
+    >>> round(best.grid.epsilon, 1), round(best.mean_squared_error(0.2), 1)
+    (5.3, 3.9)
     """
     epsilon, norm = check_local_epsilon(epsilon), check_norm(norm)
     ends = norm * (1.0 - check_norm(spread, "spread")), min(1.0, norm * (1.0 + spread))
@@ -79,6 +88,12 @@ def best_ball_randomiser(epsilon, n_dims, norm, spread=0.0):
     -------
     parameters : Lift, Flip or Product
         The errors at that norm are compared. Budgets too small to be split are not.
+
+    Examples
+    --------
+    >>> from skdp.local import best_ball_randomiser
+    >>> [type(best_ball_randomiser(e, 100, 0.2)).__name__ for e in (1.0, 16.0)]
+    ['Lift', 'Product']
     """
     made = [lift(epsilon, n_dims), flip(epsilon, n_dims)]
     if epsilon >= LEAST_SPLIT:

@@ -25,7 +25,7 @@ def log_density(t):
 
 @dataclass(frozen=True)
 class PrivUnitG:
-    """Parameters of PrivUnitG, and what follows from them; no dimension is among them.
+    """Parameters of PrivUnitG, and what follows from them, in all dimensions.
 
     Parameters
     ----------
@@ -34,6 +34,8 @@ class PrivUnitG:
         that, or less.
     p : float
         Probability that it is at least that, greater than under the normal law.
+    n_dims : int, default=None
+        Dimension of the unit vectors, where that is settled; nothing else depends on it.
 
     Notes
     -----
@@ -48,8 +50,11 @@ class PrivUnitG:
 
     threshold: float
     p: float
+    n_dims: int | None = None
 
     def __post_init__(self):
+        if self.n_dims is not None:
+            check_dims(self.n_dims)
         if not 0.0 <= self.threshold <= 1e5:
             raise ValueError(f"threshold must be from 0 to 1e5, got {self.threshold!r}.")
         if not math.exp(self.log_q) < self.p < 1.0:
@@ -79,19 +84,26 @@ class PrivUnitG:
         """Variance of a report along each direction that is orthogonal to its vector."""
         return 1.0 / self.scale**2
 
+    @property
+    def stretch(self):
+        """How much larger the second moment of a report is along its vector than across."""
+        return self.threshold / self.scale
+
     def mean_squared_error(self, n_dims):
         """Return the mean of the squared distance of a report from its vector."""
         return check_dims(n_dims) / self.scale**2 + self.threshold / self.scale - 1.0
 
 
 @lru_cache(maxsize=1024, typed=True)
-def optimal_privunit_gaussian(epsilon):
+def optimal_privunit_gaussian(epsilon, n_dims=None):
     """Return the parameters of PrivUnitG of least error for a budget, in all dimensions.
 
     Parameters
     ----------
     epsilon : float
         Budget of one report in nats, from 10^-6 to 10^6.
+    n_dims : int, default=None
+        Dimension of the unit vectors, which only the parameters keep.
 
     Returns
     -------
@@ -104,6 +116,13 @@ def optimal_privunit_gaussian(epsilon):
     (1 + C q)`` has the sign of ``m - t``, so t = m, which reads ``C (phi/t - q) = 1``. The
     left side falls. The largest m has the least error in high dimensions, and the noise is
     isotropic. It is the limit of PrivUnit: ``t = sqrt(d) cosine``.
+
+    Examples
+    --------
+    >>> from skdp.local import optimal_privunit_gaussian
+    >>> best = optimal_privunit_gaussian(8.0)
+    >>> round(best.threshold, 5), round(best.noise_variance, 5)
+    (2.74294, 0.13291)
     """
     epsilon = check_local_epsilon(epsilon)
     log_c = log_growth(epsilon)
@@ -118,4 +137,4 @@ def optimal_privunit_gaussian(epsilon):
         high *= 2.0
     threshold = brentq(spare, low, high, xtol=1e-300, rtol=1e-15)
     log_q = log_density(threshold) + math.log(mills(threshold))
-    return PrivUnitG(threshold, largest_chance(epsilon, log_q))
+    return PrivUnitG(threshold, largest_chance(epsilon, log_q), n_dims)

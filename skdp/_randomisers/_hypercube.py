@@ -163,6 +163,13 @@ def optimal_privunit_cube(epsilon, n_dims):
     if ``C h_{T+1} - w_T (1 + C q_{T+1})`` is positive, that is ``m(T+1) > w_T``. That number
     falls with T, by ``(2/d) (1 + C q_{T+1})``: so m has one peak, which bisection finds.
     A threshold of at most half of d has the error of its mirror image but costs more.
+
+    Examples
+    --------
+    >>> from skdp.local import optimal_privunit_cube
+    >>> best = optimal_privunit_cube(8.0, 100)
+    >>> best.threshold, round(best.p, 5), round(best.scale, 5)
+    (64, 0.90847, 0.27318)
     """
     epsilon, n_dims = check_local_epsilon(epsilon), check_dims(n_dims)
     low, high = n_dims // 2 + 1, n_dims

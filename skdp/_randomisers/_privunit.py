@@ -101,6 +101,11 @@ class PrivUnit:
         return max(0.0, 1.0 - self.cosine * m) / (self.n_dims * m * m)
 
     @property
+    def stretch(self):
+        """How much larger the second moment of a report is along its vector than across."""
+        return self.cosine / self.scale
+
+    @property
     def isotropic(self):
         """Whether the variance along the vector is the same, but for rounding."""
         return abs(self.cosine / self.scale - 1.0) <= 1e-6
@@ -186,6 +191,13 @@ def optimal_privunit(epsilon, n_dims):
     to 0, so there is one root, and it is the maximum. There the noise is isotropic. Asi,
     Feldman and Talwar (2022) show that these parameters have the least variance among a large
     family of unbiased local randomisers of the sphere.
+
+    Examples
+    --------
+    >>> from skdp.local import optimal_privunit
+    >>> best = optimal_privunit(8.0, 1000)
+    >>> round(best.cosine, 5), round(best.p, 5), round(best.mean_squared_error, 3)
+    (0.0866, 0.9014, 132.347)
     """
     epsilon, n_dims = check_local_epsilon(epsilon), check_dims(n_dims)
     if n_dims == 1:

@@ -141,8 +141,48 @@ class ScalarGrid:
         return float(np.max(self.variance(tries) / np.maximum(tries, floor) ** 2))
 
 
+@dataclass(frozen=True, eq=False)
+class EntrywiseGrid:
+    """Every entry of a row reports on its own.
+
+    Parameters
+    ----------
+    grid : ScalarGrid
+        Parameters of each entry.
+    n_dims : int
+        Number of entries. Their budgets add up.
+    """
+
+    grid: ScalarGrid
+    n_dims: int
+
+    @cached_property
+    def epsilon(self):
+        """The budget of the reports of a row, rounded up."""
+        return math.nextafter(self.n_dims * self.grid.epsilon, math.inf)
+
+
 def uniform_levels(n_cells, high=1.0):
-    """Return the ends of equal cells from 0 to `high`, an ndarray of shape (n_cells + 1,)."""
+    """Return the ends of equal cells from 0 to a number.
+
+    Parameters
+    ----------
+    n_cells : int
+        Number of cells.
+    high : float, default=1.0
+        The last level.
+
+    Returns
+    -------
+    levels : ndarray of shape (n_cells + 1,)
+        Increasing.
+
+    Examples
+    --------
+    >>> from skdp.local import uniform_levels
+    >>> uniform_levels(4)
+    array([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    """
     return np.linspace(0.0, high, n_cells + 1)
 
 
@@ -163,6 +203,13 @@ def relative_levels(floor, n_inner, high=1.0):
     Returns
     -------
     levels : ndarray
+        Increasing.
+
+    Examples
+    --------
+    >>> from skdp.local import relative_levels
+    >>> relative_levels(0.25, 1)
+    array([0.  , 0.25, 0.5 , 1.  ])
     """
     if not 0.0 < floor < high:
         raise ValueError(f"floor must be greater than 0 and less than {high}, got {floor!r}.")
@@ -173,6 +220,28 @@ def relative_levels(floor, n_inner, high=1.0):
 
 
 def scalar_grid(levels, epsilon):
-    """Return the `ScalarGrid` of some levels that spends a budget, or hardly less."""
+    """Return the randomiser of a number that spends a budget, or hardly less.
+
+    Parameters
+    ----------
+    levels : array-like of shape (n_levels,)
+        Increasing numbers, at least two.
+    epsilon : float
+        Budget of one report in nats, from 10^-6 to 10^6.
+
+    Returns
+    -------
+    parameters : ScalarGrid
+        Its `epsilon` is at most what was asked for.
+
+    Examples
+    --------
+    The mechanism ScalarDP of Bhowmick et al. (2018) with their number of levels:
+
+    >>> from skdp.local import scalar_grid, uniform_levels
+    >>> grid = scalar_grid(uniform_levels(29), 10.0)
+    >>> round(grid.worst_variance**0.5, 3)
+    0.027
+    """
     levels = np.asarray(levels, dtype=np.float64)
     return ScalarGrid(levels, largest_chance(check_local_epsilon(epsilon), -math.log(levels.size)))

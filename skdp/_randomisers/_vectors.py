@@ -41,7 +41,7 @@ class Lift(BallRandomiser):
 
     Parameters
     ----------
-    unit : PrivUnit
+    unit : PrivUnit, PrivUnitG or ProjUnit
         Parameters in dimension d + 1.
 
     Notes
@@ -69,8 +69,7 @@ class Lift(BallRandomiser):
     def variances(self, norm):
         """Return the variances of a report along w and along a direction across."""
         across = self.unit.noise_variance
-        stretch = self.unit.cosine / self.unit.scale
-        return across + (stretch - 1.0) * check_norm(norm) ** 2, across
+        return across + (self.unit.stretch - 1.0) * check_norm(norm) ** 2, across
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ class Flip(BallRandomiser):
 
     Parameters
     ----------
-    unit : PrivUnit
+    unit : PrivUnit, PrivUnitG or ProjUnit
         Parameters in dimension d.
 
     Notes
@@ -104,8 +103,7 @@ class Flip(BallRandomiser):
     def variances(self, norm):
         """Return the variances of a report along w and along a direction across."""
         across = self.unit.noise_variance
-        stretch = self.unit.cosine / self.unit.scale
-        return across + stretch - check_norm(norm) ** 2, across
+        return across + self.unit.stretch - check_norm(norm) ** 2, across
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,14 @@ from skdp._solvers.disjoint import (
     restarts,
     splits,
 )
+from skdp._solvers.federated import Rounds, federated_descent
+from skdp._solvers.federated_plan import FederatedBudget, FederatedPlan, plan_federated
 from skdp._solvers.frank_wolfe import FrankWolfePlan, frank_wolfe, plan_frank_wolfe
 from skdp._solvers.gd import gradient_descent
 from skdp._solvers.gradient_oracle import make_oracle
 from skdp._solvers.gradient_plan import DEFAULT_INTERCEPT, GradientPlan, plan_gradient
 from skdp._solvers.lazy_sgd import LazyPlan, plan_lazy_sgd
+from skdp._solvers.local_sgd import LocalSgdPlan, local_sgd, plan_local_sgd
 from skdp._solvers.localized_plan import Phase, moment_clip, plan_phases
 from skdp._solvers.mean import plan_mean
 from skdp._solvers.regression_scales import plan_clip, plan_scales
@@ -43,10 +46,14 @@ __all__ = [
     "GRADIENT_SOLVERS",
     "ApproximationPlan",
     "BoostingPlan",
+    "FederatedBudget",
+    "FederatedPlan",
     "FrankWolfePlan",
     "GradientPlan",
     "LazyPlan",
+    "LocalSgdPlan",
     "Phase",
+    "Rounds",
     "SgdPlan",
     "SubgradientPlan",
     "Telescope",
@@ -54,18 +61,22 @@ __all__ = [
     "ThresholdPlan",
     "boost",
     "calm_steps",
+    "federated_descent",
     "frank_wolfe",
     "even_parts",
     "least_median_distance",
+    "local_sgd",
     "make_oracle",
     "plan_approximation",
     "plan_boosting",
     "moment_clip",
     "mu_beside",
     "plan_clip",
+    "plan_federated",
     "plan_frank_wolfe",
     "plan_gradient",
     "plan_lazy_sgd",
+    "plan_local_sgd",
     "plan_mean",
     "plan_scales",
     "plan_phases",

@@ -7,6 +7,7 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from skdp._classification import penalty_of, resolve_classes
 from skdp._domains import L2Ball, check_radius
 from skdp._queries import LinearRows, top_entries
 from skdp._sklearn import (
@@ -24,7 +25,6 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._solvers import DEFAULT_INTERCEPT
-from skdp.linear_model._labels import resolve_classes
 from skdp.linear_model._mechanisms import PLANS, choose
 from skdp.linear_model._mechanisms.choice import SOLVERS
 from skdp.linear_model._preprocess import PREPROCESS, original_coef, plan_centring
@@ -33,9 +33,6 @@ from skdp.linear_model._progress import Progress
 from skdp.privacy import Curator
 from skdp.privacy._accounting import check_delta, check_epsilon
 from skdp.privacy._sampling import KINDS
-
-#: in units of one row's loss: no data could move a coefficient
-LARGEST_PENALTY = 1e100
 
 
 class PrivateLinearClassifier(
@@ -226,18 +223,6 @@ class PrivateLinearClassifier(
         # a centred sparse row is not sparse
         tags.input_tags.sparse = self.preprocess is None
         return tags
-
-
-def penalty_of(C, data_norm):
-    """Return the penalty on coefficients of rows in the unit ball, or raise a ValueError."""
-    with np.errstate(over="ignore"):
-        penalty = float(np.float64(1.0) / C / data_norm / data_norm)
-    if not penalty <= LARGEST_PENALTY:
-        raise ValueError(
-            f"C must be at least {1 / LARGEST_PENALTY:.0e} / data_norm**2: coefficients would be "
-            f"zero to the last digit; got C={C!r} with data_norm={data_norm!r}."
-        )
-    return penalty
 
 
 def reordered(order, *arrays):

@@ -4,9 +4,9 @@
 
 import numpy as np
 
+from skdp._classification import SoftmaxClassifierMixin
 from skdp._losses import LogisticLoss, SoftmaxLoss
 from skdp.linear_model._classifier import PrivateLinearClassifier
-from skdp.linear_model._softmax import SoftmaxClassifierMixin
 
 
 class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):

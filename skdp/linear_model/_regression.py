@@ -22,6 +22,7 @@ from skdp._sklearn import (
     blas_on_one_thread,
     effective_n_threads,
     fit_context,
+    real_targets,
     validate_private_data,
 )
 from skdp._solvers import plan_clip, plan_scales
@@ -39,7 +40,6 @@ from skdp.linear_model._regression_units import (
     LONGEST,
     Units,
     check_scale,
-    real_targets,
     regression_loss,
 )
 from skdp.privacy import Curator

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.utils import assert_all_finite
 
 from skdp._losses import HuberLoss, PinballLoss, QuarticLoss, SquaredLoss
 from skdp._queries import unit_rows
@@ -43,17 +42,6 @@ def check_scale(name, value):
     number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if value is not None and not (number and 1e-50 <= value <= 1e50):
         raise ValueError(f"{name} must be None or a number in [1e-50, 1e50]; got {value!r}.")
-
-
-def real_targets(y):
-    """Return targets that are real numbers in float64, or raise a ValueError without values."""
-    if y.dtype.kind not in "biuf":
-        raise ValueError("y must be real numbers; got text, complex numbers, or other objects.")
-    # whether a sum or a wider float overflows depends on the data: nobody is to be told
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        # again: what was an object before, None or infinite, is a number by now
-        assert_all_finite(y, input_name="y")
-        return y.astype(np.float64, copy=False)
 
 
 def kept(value):

@@ -7,6 +7,7 @@ from numbers import Real
 import numpy as np
 
 from skdp._domains import L2Ball, check_radius
+from skdp._location import MeanEstimator
 from skdp._queries import LinearRows
 from skdp._sklearn import (
     SCALE_OR_NONE,
@@ -19,7 +20,6 @@ from skdp._sklearn import (
 )
 from skdp._solvers.heavy_tailed_mean import plan_heavy_tailed_mean
 from skdp._solvers.moment_radius import MOST_MOMENTS, check_moments
-from skdp.location._base import MeanEstimator
 from skdp.privacy import Curator, gdp_mu
 from skdp.privacy._accounting import check_delta, check_epsilon
 

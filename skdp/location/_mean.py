@@ -5,6 +5,7 @@
 import numpy as np
 
 from skdp._domains import Box, L2Ball, check_bounds, check_radius
+from skdp._location import MeanEstimator
 from skdp._queries import BoxRows, LinearRows, RowSum
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
@@ -15,7 +16,6 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._solvers.mean import plan_mean
-from skdp.location._base import MeanEstimator
 from skdp.location._mean_checks import MECHANISMS, ONE_RELEASE, check_mean, takes_sparse
 from skdp.privacy import Curator, GaussianMechanism, LaplaceMechanism, gdp_mu
 

@@ -7,6 +7,7 @@ from numbers import Integral
 import numpy as np
 
 from skdp._domains import check_radius
+from skdp._location import LocationEstimator
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
     Interval,
@@ -14,7 +15,6 @@ from skdp._sklearn import (
     fit_context,
     validate_private_data,
 )
-from skdp.location._base import LocationEstimator
 from skdp.location._geometric import Place, descend_to_median, draw_median
 from skdp.location._rank import check_quantile, release_quantiles
 from skdp.privacy import Curator, ExponentialMechanism, gdp_mu

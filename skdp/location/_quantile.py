@@ -7,9 +7,9 @@ from numbers import Real
 import numpy as np
 
 from skdp._domains import check_bounds
+from skdp._location import LocationEstimator
 from skdp._queries._quantile_rank import RankRows
 from skdp._sklearn import SHARED_CONSTRAINTS, Interval, fit_context, validate_private_data
-from skdp.location._base import LocationEstimator
 from skdp.location._rank import check_quantile, release_quantiles
 from skdp.privacy import Curator, ExponentialMechanism
 

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from skdp._domains import L2Ball, check_radius
+from skdp._location import MeanEstimator
 from skdp._queries import sparse_rows
 from skdp._sklearn import (
     blas_on_one_thread,
@@ -15,7 +16,6 @@ from skdp._sklearn import (
 )
 from skdp._solvers.sparse_mean import SparseMeanProblem
 from skdp._solvers.sparse_mean_choice import MOST_FEATURES, plan_sparse_mean
-from skdp.location._base import MeanEstimator
 from skdp.privacy import Curator
 
 

@@ -3,20 +3,23 @@
 """The audit folder: everything a privacy claim rests on, and nothing else.
 
 Read in this order: `_curator` (the only exit for private numbers), `_mechanisms`,
-`_pure_mechanisms`, `_objective` and `_stability` (how much noise), `_samplers`,
+`_pure_mechanisms`, `_objective`, `_stability` and `_local` (how much noise), `_samplers`,
 `_k_norm`, `_choice`, `_variates` and `_bits` (how it is made), `_sampling`, `_subsets`
 and `_sampled_gaussian` (random batches), `_lazy_noise` (noise that is added late),
-`_accounting`, `_composition` and `_ledger` (what it costs).
+`_accounting`, `_composition`, `_release` and `_ledger` (what it costs), `_prepaid`,
+`_shuffling` (what a shuffler adds), `_ledger_text` and `_spent` (the same in words).
 The queries whose sensitivities are claimed stand in
 ``skdp/_queries``.
 """
 
 from skdp.privacy._accounting import gdp_delta, gdp_epsilon, gdp_mu
 from skdp.privacy._curator import Curator
-from skdp.privacy._ledger import Ledger, Release
+from skdp.privacy._ledger import Ledger
+from skdp.privacy._local import LocalMechanism
 from skdp.privacy._mechanisms import GaussianMechanism, LaplaceMechanism, Noise, Sensitivity
 from skdp.privacy._objective import Influence, ObjectivePerturbation
 from skdp.privacy._pure_mechanisms import ExponentialMechanism, KNormMechanism
+from skdp.privacy._release import Release
 from skdp.privacy._sampled_gaussian import SampledGaussianMechanism, sampled_mu
 from skdp.privacy._sampling import Sampling
 from skdp.privacy._spent import PrivacySpent, privacy_spent
@@ -30,6 +33,7 @@ __all__ = [
     "KNormMechanism",
     "LaplaceMechanism",
     "Ledger",
+    "LocalMechanism",
     "Noise",
     "ObjectivePerturbation",
     "PrivacySpent",

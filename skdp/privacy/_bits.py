@@ -12,7 +12,9 @@ A source belongs to the process that made it: it refuses to be pickled or to run
 in a forked child, so that no two workers can ever share a stream.
 """
 
+import hashlib
 import os
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import numpy as np
@@ -62,6 +64,21 @@ class SeededBits(Bits):
         # the seed's length goes first: no seed can run on into a purpose
         entropy = [seed.bit_length(), seed, *purpose.encode()]
         self._philox = np.random.Philox(np.random.SeedSequence(entropy))
+        self._entropy, self._met = entropy, dict[bytes, int]()
+
+    def of_rows(self, rows: NDArray[np.float64]) -> Iterator["SeededBits"]:
+        """Yield a stream for every row that depends on the seed and on the row alone.
+
+        Equal rows differ in how often they were met before.
+        """
+        for row in rows:
+            content = hashlib.blake2b((row + 0.0).tobytes(), digest_size=16).digest()
+            count = self._met[content] = self._met.get(content, -1) + 1
+            own: SeededBits = object.__new__(SeededBits)
+            Bits.__init__(own)
+            own._entropy, own._met = [*self._entropy, *content, 256 + count], {}
+            own._philox = np.random.Philox(np.random.SeedSequence(own._entropy))
+            yield own
 
     def _draw(self, size: int) -> Words:
         return self._philox.random_raw(size)

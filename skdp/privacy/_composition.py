@@ -15,8 +15,12 @@ from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
+from scipy.special import bdtrc
 
 from skdp.privacy._accounting import gdp_epsilon, zcdp_epsilon
+
+# so little noise that chance hides next to nothing, and losses fill long grids
+_LOUD = 20.0
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,10 @@ def compose_epsilon(
             return math.inf
         # close parameters share one computation; up means more privacy loss
         costs = tuple(replace(c, mu=_round_up(c.mu)) for c in sampled)
+        if max(c.mu for c in costs) > _LOUD and all(
+            c.sampling.kind != "with-replacement" for c in costs
+        ):
+            return _loud_epsilon(mu, priced, delta, costs)
         return _sampled_epsilon(mu, tuple(priced), delta, costs)
     total = _sum_up((epsilon, count) for epsilon, _, count in priced)
     broken = _sum_up((part, count) for _, part, count in priced)
@@ -75,6 +83,46 @@ def compose_epsilon(
     if mu == 0 or (alone and plain < 1.02 * total):
         return best
     return min(best, _pld_epsilon(mu, tuple(priced), delta))
+
+
+def most_participations(n_rounds: int, rate: float, delta: float) -> int:
+    """Return the least k, at least 1, of more than which a row reports with chance <= delta.
+
+    Parameters
+    ----------
+    n_rounds, rate : int, float
+        Rounds, and the probability of taking part in one, independently of the others.
+    delta : float
+        In [0, 1).
+    """
+    low, high = 0, n_rounds
+    # a smaller probability could vanish, and it is not zero
+    while delta > 1e-300 and high - low > 1:
+        middle = (low + high) // 2
+        if bdtrc(middle, n_rounds, rate) * (1 + 1e-9) <= delta:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _loud_epsilon(
+    mu: float,
+    priced: Sequence[tuple[float, float, int]],
+    delta: float,
+    sampled: Sequence[SampledCost],
+) -> float:
+    """Return a bound for releases with so little noise that batches are no secret.
+
+    Neighbours draw the same batches. If all of these were told, a row would pay for those it is
+    in, for more of which than are counted it pays with delta.
+    """
+    mus, share = [(mu, 1)], delta / 2 / len(sampled)
+    for cost in sampled:
+        # the sensitivity is the norm of one contribution, and neighbours may have opposite ones
+        far = 2.0 if (cost.sampling.kind, cost.adjacency) == ("poisson", "replace-one") else 1.0
+        mus.append((far * cost.mu, most_participations(cost.count, cost.sampling.rate, share)))
+    return compose_epsilon(total_mu(mus), priced, delta / 2 * (1 - 1e-12))
 
 
 def total_rho(mu: float, pure: Iterable[tuple[float, int, bool]]) -> float:
@@ -126,6 +174,8 @@ def _sampled_epsilon(
     spread = gdp_epsilon(min(math.hypot(mu, *likely), 30.0), delta)
     spread = max(spread, *(epsilon for epsilon, _, _ in priced), 1e-4)
     finest = min([0.03 * spread / math.sqrt(steps), *(e / 64 for e, _, _ in priced)])
+    # where a row is hardly ever drawn, the rare losses are what counts, and they are far away
+    finest = max(finest, *(_farthest(cost) * 2.0**-15 for cost in sampled))
     interval = 2.0 ** math.floor(math.log2(finest))
     interval = min(max(interval, 2.0**-24), 2.0**-8)
     # tails over- and underflow on the way
@@ -136,6 +186,12 @@ def _sampled_epsilon(
             one = one.self_compose(cost.count) if cost.count > 1 else one
             total = one if total is None else total.compose(one)
         return float(total.get_epsilon_for_delta(delta)) * (1 + 1e-12)
+
+
+def _farthest(cost: SampledCost) -> float:
+    """Return about the largest loss that counts, of one release."""
+    far = 10 * cost.mu + cost.mu**2 / 2
+    return far + math.log(cost.sampling.rate + math.exp(-far))
 
 
 @lru_cache(maxsize=1024)

@@ -3,6 +3,7 @@
 """The curator: holds the private rows, and is the only way out for a number."""
 
 import operator
+import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,18 +15,16 @@ from skdp.exceptions import BudgetError, SeededNoiseWarning
 from skdp.privacy._accounting import check_delta, check_epsilon
 from skdp.privacy._bits import make_bits
 from skdp.privacy._lazy_noise import LazySums
-from skdp.privacy._ledger import ADJACENCIES, Ledger, Release
+from skdp.privacy._ledger import Ledger
 from skdp.privacy._mechanisms import Mechanism, Noise, Values, add_noise, align
 from skdp.privacy._objective import ObjectiveNoise
+from skdp.privacy._prepaid import Account, Prepaid
+from skdp.privacy._release import ADJACENCIES, Release
 from skdp.privacy._stability import beyond, touched
 from skdp.privacy._variates import Variates
 
-
-class Prepaid:
-    """The right to a number of releases of one kind, all of them charged beforehand.
-
-    Only `Curator.prepay` makes one that its curator honours.
-    """
+# numbers of reports that are put on the grid at a time
+_AT_ONCE = 1 << 18
 
 
 class Curator:
@@ -41,9 +40,10 @@ class Curator:
     epsilon, delta : float
         The budget, in nats and as a probability. Checked here again whatever the
         caller checked.
-    adjacency : {"replace-one", "zero-out"}
+    adjacency : {"replace-one", "zero-out", "local"}
         Neighbours differ in one row ("replace-one"), or one row is replaced by a null row
-        that contributes nothing ("zero-out"). The number of rows is public in both.
+        that contributes nothing ("zero-out"). The number of rows is public in both. "local"
+        if rows do nothing but report on their own.
     random_state, purpose : None, int, RandomState or Generator, and str
         None draws noise from the operating system; the purpose keeps the seeded streams
         of different estimators apart.
@@ -51,6 +51,8 @@ class Curator:
         What was read from the data beforehand and is assumed public.
     progress : callable, default=None
         Called after every release, with the number of releases so far and nothing else.
+    unit : {"row", "client"}, default="row"
+        What a row of what is admitted stands for: one row, or all rows of one client.
 
     Raises
     ------
@@ -70,6 +72,7 @@ class Curator:
         purpose: str,
         assumptions: tuple[str, ...] = (),
         progress: Callable[[int], Any] | None = None,
+        unit: str = "row",
     ) -> None:
         self._epsilon, self._delta = check_epsilon(epsilon), check_delta(delta)
         if adjacency not in ADJACENCIES:
@@ -78,9 +81,11 @@ class Curator:
         self._bits = make_bits(random_state, purpose)
         self.__admit: Callable[[], Any] | None = admit
         self.__rows: Any = None
-        self.__prepaid: dict[Prepaid, tuple[Any, Release, int]] = {}
+        self.__prepaid: dict[Prepaid, Account] = {}
         self._ledger = Ledger(assumptions=assumptions)
-        self._progress, self._n_releases = progress, 0
+        self._progress, self._n_releases, self._unit = progress, 0, unit
+        # what is charged must be on the ledger before another thread looks at it
+        self._turn = threading.RLock()
         if self._bits.seeded:
             warnings.warn(
                 "random_state is set, so the noise can be reproduced by whoever knows it, and "
@@ -94,7 +99,15 @@ class Curator:
         """What has been released so far."""
         return self._ledger
 
-    def prepay(self, query: Any, mechanism: Mechanism, count: int) -> Prepaid:
+    def prepay(
+        self,
+        query: Any,
+        mechanism: Mechanism,
+        count: int,
+        *,
+        rows: tuple[int, int] | None = None,
+        behind: tuple[Any, Any] | None = None,
+    ) -> Prepaid:
         """Charge for a number of releases at once, before any of them.
 
         Parameters
@@ -104,7 +117,11 @@ class Curator:
         mechanism : Mechanism
             The price of one release.
         count : int
-            How many.
+            How many. Of local reports: how many every row makes, in turn.
+        rows : tuple of (int, int), default=None
+            Rows that report in turn; None for all. Only for local reports.
+        behind : tuple of (Query, LocalMechanism), default=None
+            Rows report on their own first, and `query` sums the reports.
 
         Returns
         -------
@@ -121,13 +138,26 @@ class Curator:
         count = operator.index(count)
         if count < 1:
             raise ValueError(f"count must be at least 1; got {count!r}.")
-        facts, noise = self._calibrated(query, mechanism, self._n_rows)
+        part = self._part(rows)
+        facts, noise = self._calibrated(query, mechanism, part[1] - part[0])
         if not isinstance(noise, Noise):
             raise ValueError("only sums with noise and draws can be paid for beforehand.")
-        entry = self._entry(query, None, (query.name, noise, _stated(facts, noise), facts.theorem))
-        self._append([replace(entry, count=count)])
+        if rows is not None and (noise.law != "local" or noise.by_chance):
+            raise ValueError("only local reports are paid for part by part; rows must be None.")
+        entry = self._entry(query, rows, (query.name, noise, _stated(facts, noise), facts.theorem))
+        entries, hidden = [entry], None
+        if behind is not None:
+            stated, local = self._calibrated(*behind, self._n_rows)
+            if local.law != "local" or local.sampling != noise.sampling:
+                raise ValueError("what is summed must be local reports of the rows of the batch.")
+            about = (behind[0].name, local, _stated(stated, local), stated.theorem)
+            hidden = (stated, replace(self._entry(behind[0], None, about), hidden=True))
+            entry = replace(entry, of_reports=True)
+            entries = [hidden[1], entry]
+        with self._turn:
+            self._append([replace(one, count=count) for one in entries])
         prepaid = Prepaid()
-        self.__prepaid[prepaid] = (facts, entry, count)
+        self.__prepaid[prepaid] = Account(facts, entry, count, hidden, part)
         return prepaid
 
     def map_rows(self, function: Callable[[Any], Any]) -> None:
@@ -148,6 +178,7 @@ class Curator:
         query: Any,
         mechanism: Mechanism | Prepaid,
         rows: tuple[int, int] | None = None,
+        reports: Any = None,
     ) -> Any:
         """Release one statistic: charge, evaluate, randomise.
 
@@ -158,20 +189,23 @@ class Curator:
         rows : tuple of (int, int), default=None
             First row to be read and the one after the last, fixed without looking at the
             data; None for all. What is admitted must then have a method `part`.
+        reports : Query, default=None
+            The local reports that `query` sums, if that was paid for.
 
         Returns
         -------
         released : ndarray of shape (query.size,)
             The statistic with noise, the draw, or the minimiser of the perturbed
             objective, on a public grid. With a threshold, a pair: the columns with noisy
-            sums beyond it, and these sums.
+            sums beyond it, and these sums. Of local reports, a row for each that was read.
 
         Raises
         ------
         BudgetError
             If the release would exceed the budget. Nothing was read or charged.
         """
-        released = self._release(query, mechanism, rows)
+        with self._turn:
+            released = self._release(query, mechanism, rows, reports)
         self._count()
         return released
 
@@ -206,7 +240,8 @@ class Curator:
         """
         if not 0 <= n_skipped < operator.index(n_steps):
             raise ValueError(f"n_skipped must be in [0, {n_steps}); got {n_skipped!r}.")
-        *_, noise = (self._redeem(query, prepaid) for _ in range(n_steps))
+        with self._turn:
+            *_, (noise, *_) = (self._redeem(query, prepaid, None, None) for _ in range(n_steps))
         sums = LazySums(
             query.shape, query.n_free, query.decay, n_steps, n_skipped, noise, self._bits
         )
@@ -222,14 +257,24 @@ class Curator:
         if self._progress is not None:
             self._progress(self._n_releases)
 
-    def _release(self, query: Any, mechanism: Any, rows: tuple[int, int] | None) -> Any:
+    def _part(self, rows: tuple[int, int] | None) -> tuple[int, int]:
         start, stop = rows or (0, self._n_rows)
         if not 0 <= start < stop <= self._n_rows:
             raise ValueError(f"rows must be a part of {self._n_rows} rows; got {rows!r}.")
+        return start, stop
+
+    def _release(
+        self, query: Any, mechanism: Any, rows: tuple[int, int] | None, reports: Any
+    ) -> Any:
+        start, stop = self._part(rows)
         if isinstance(mechanism, Prepaid):
-            if rows is not None:
-                raise ValueError("what was paid for beforehand reads all rows; rows must be None.")
-            return self._randomised(query, self._redeem(query, mechanism), None)
+            noise, local, rows = self._redeem(query, mechanism, rows, reports)
+            if local is None:
+                return self._randomised(query, noise, rows)
+            made = self._reported(reports, local, self._batch(noise))
+            return self._noisy(query, query.total(made), noise)
+        if reports is not None:
+            raise ValueError("a sum of local reports must be paid for beforehand.")
         facts, noise = self._calibrated(query, mechanism, stop - start)
         if isinstance(noise, ObjectiveNoise):
             # the secret term is charged too: it is the price of the exact minimiser
@@ -246,15 +291,40 @@ class Curator:
 
     def _randomised(self, query: Any, noise: Noise, rows: tuple[int, int] | None) -> Any:
         """Return a draw, or a statistic with noise; it has been charged."""
+        if noise.law == "local":
+            made = self._reported(query, noise, self._batch(noise, rows))
+            if not noise.by_chance and len(made) != operator.sub(*self._part(rows)[::-1]):
+                raise ValueError(f"query {query.name!r} has not one report for every row.")
+            return made
         if noise.law == "exponential":
-            source = Variates(self._bits) if query.idealised else self._bits
-            drawn = query.draw(self._admitted(rows), noise, source)
+            drawn = query.draw(self._admitted(rows), noise, self._source(query))
             snapped: Values = align(self._shaped(query, drawn), noise) * noise.grid
             return snapped
         if noise.threshold is not None:
             columns, sums = touched(query.evaluate(self._admitted(rows)), query.size)
             return beyond(columns, add_noise(sums, noise, self._bits), noise)
         return self._noisy(query, *self._drawn(query, noise, rows))
+
+    def _source(self, query: Any) -> Any:
+        return Variates(self._bits) if query.idealised else self._bits
+
+    def _reported(self, query: Any, noise: Noise, rows: Any) -> Values:
+        """Return a report of every row, on the grid."""
+        # whether an entry underflows depends on the row: nobody is to be told
+        with np.errstate(under="ignore"):
+            drawn = query.draw(rows, noise, self._source(query))
+            return self._on_grid(query, np.asarray(drawn, dtype=np.float64), noise)
+
+    @staticmethod
+    def _on_grid(query: Any, made: Values, noise: Noise) -> Values:
+        if made.ndim != 2 or made.shape[1] != query.size:
+            raise ValueError(f"query {query.name!r} does not have the size that it states.")
+        # in parts: there may be as many numbers as memory holds
+        step = max(1, _AT_ONCE // query.size)
+        for start in range(0, len(made), step):
+            part = made[start : start + step]
+            np.multiply(align(part, noise), noise.grid, out=part)
+        return made
 
     def _calibrated(self, query: Any, mechanism: Any, n_rows: int) -> tuple[Any, Any]:
         """Return what the query states, and the noise that the price buys for it."""
@@ -265,21 +335,34 @@ class Curator:
                 raise ValueError("batches must be drawn from the rows that there are.")
             adjacency = sampling.adjacency(adjacency)
         facts = query.sensitivity(adjacency, n_rows)
-        return facts, mechanism.calibrate(facts, query.size)
+        noise = mechanism.calibrate(facts, query.size)
+        if self._adjacency == "local" and getattr(noise, "law", None) != "local":
+            raise ValueError("rows only report on their own here, nothing else is released.")
+        return facts, noise
 
-    def _redeem(self, query: Any, prepaid: Prepaid) -> Noise:
-        """Return the noise of a release that was paid for, and count it."""
-        paid, entry, left = self.__prepaid.get(prepaid, (None, None, 0))
-        if entry is None or left < 1:
+    def _redeem(
+        self, query: Any, prepaid: Prepaid, rows: tuple[int, int] | None, reports: Any
+    ) -> tuple[Noise, Noise | None, tuple[int, int] | None]:
+        """Count a release that was paid for; return its noise, that of reports, and rows."""
+        paid = self.__prepaid.get(prepaid)
+        if paid is None:
             raise BudgetError("no release of this kind is left that was paid for.")
+        self._same(query, paid.facts, paid.entry, paid.part)
+        if (reports is None) != (paid.behind is None):
+            raise BudgetError("whether rows report first is part of what was paid for.")
+        if paid.behind is not None:
+            self._same(reports, *paid.behind, paid.part)
+        rows = paid.take(rows)
+        return paid.entry.noise, paid.behind[1].noise if paid.behind else None, rows
+
+    def _same(self, query: Any, facts: Any, entry: Release, part: tuple[int, int]) -> None:
+        """Raise if a query is not of the kind that was paid for."""
         sampling = entry.noise.sampling
         relation = sampling.adjacency(self._adjacency) if sampling else self._adjacency
-        facts = query.sensitivity(relation, self._n_rows)
-        kind = (query.name, query.size, self._numerics(query), facts)
-        if kind != (entry.query, entry.size, entry.numerics, paid):
+        now = query.sensitivity(relation, part[1] - part[0])
+        kind = (query.name, query.size, self._numerics(query), now)
+        if kind != (entry.query, entry.size, entry.numerics, facts):
             raise BudgetError(f"{query.name!r} is not the release that was paid for.")
-        self.__prepaid[prepaid] = (paid, entry, left - 1)
-        return entry.noise
 
     def _drawn(
         self, query: Any, noise: Noise, rows: tuple[int, int] | None = None
@@ -308,13 +391,14 @@ class Curator:
         return Release(
             query=name,
             size=query.size,
-            adjacency=self._adjacency,
+            adjacency="local" if noise.law == "local" else self._adjacency,
             stated_sensitivity=stated,
             theorem=theorem,
             noise=noise,
             numerics=self._numerics(query),
             seeded=self._bits.seeded,
             rows=rows,
+            unit=self._unit,
         )
 
     def _numerics(self, query: Any) -> str:
@@ -355,5 +439,7 @@ class Curator:
 
 def _stated(facts: Any, noise: Noise) -> float:
     """Return the sensitivity in the norm of the law."""
-    stated: float = {"laplace": facts.l1, "exponential": facts.spread}.get(noise.law, facts.l2)
+    stated: float = facts.l2
+    if noise.law in ("laplace", "exponential", "local"):
+        stated = facts.l1 if noise.law == "laplace" else facts.spread
     return stated

@@ -34,8 +34,8 @@ KINDS = ("poisson", "without-replacement", "with-replacement")
 _MOST_COPIES = 40
 _LIGHTEST = 1e-20
 _TAIL = 1e-18
-# the gaps between the rows of a Poisson batch must be counted exactly
-_SMALLEST_RATE = 1e-12
+#: the gaps between the rows of a Poisson batch must be counted exactly
+SMALLEST_RATE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Sampling:
             )
         if self.kind != "poisson" and self.batch_size != int(self.batch_size):
             raise ValueError(f"batch_size must be a whole number; got {self.batch_size!r}.")
-        if not self.batch_size >= _SMALLEST_RATE * self.n_rows:
+        if not self.batch_size >= SMALLEST_RATE * self.n_rows:
             raise ValueError(f"batch_size must be at least 1e-12 n_rows; got {self.batch_size!r}.")
 
     @property

@@ -37,7 +37,8 @@ class PrivacySpent:
         return iter((self.epsilon, self.delta))
 
     def __str__(self) -> str:
-        unit = f", {self.ledger.adjacency} adjacency, per row" if self.ledger.adjacency else ""
+        unit = f", {self.ledger.adjacency} adjacency, per {self.ledger.unit}"
+        unit = unit if self.ledger.releases else ""
         lines = [f"(epsilon={self.epsilon:.6g}, delta={self.delta:.3g}){unit}"]
         lines += [f"not covered: {name} was fitted on the data" for name in self.not_covered]
         return "\n".join(lines)

@@ -27,6 +27,11 @@ class Variates:
     def __init__(self, bits: Bits) -> None:
         self._bits = bits
 
+    @property
+    def bits(self) -> Bits:
+        """The source of random words."""
+        return self._bits
+
     def uniform(self, size: int) -> Floats:
         """Return floats in the open interval (0, 1), uniform to 2^-64."""
         words = self._bits.words(size)

@@ -70,7 +70,8 @@ def test_epsilon_is_rounded_up(rho, delta):
 @given(st.floats(1e-9, 1e4), st.floats(1e-100, 0.999))
 def test_a_calibrated_rho_fits_and_little_more_does(epsilon, delta):
     rho = zcdp_rho(epsilon, delta)
-    assert 0 < zcdp_epsilon(rho, delta) <= epsilon
+    # tiny budgets at large deltas are had for nothing
+    assert (epsilon > 1e-6) * 1e-12 <= zcdp_epsilon(rho, delta) <= epsilon
     assert zcdp_epsilon(rho * (1 + 1e-6), delta) > epsilon
 
 

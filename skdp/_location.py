@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the estimators of location share."""
+"""What the estimators of location share, whoever holds the rows."""
 
 import numpy as np
 from scipy import sparse

@@ -1,0 +1,218 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Audit every estimator and mechanism of the library; write docs/benchmarks/audits.rst.
+
+About eight minutes on two idle cores::
+
+    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/audit_all.py
+
+All rows are made up. Fits are seeded; how many there are depends on how long a fit takes, so
+figures differ a little between machines. ``--seconds`` sets the time for one line, ``--only``
+takes the lines whose text contains a word, ``--out`` names another file.
+"""
+
+import argparse
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+import skdp
+from skdp import federated, local
+from skdp.audit import adversarial_pairs, audit_privacy
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks" / "audits.rst"
+CONFIDENCE = 0.999
+LEAST, MOST = 100, 1000
+
+LABEL = "equal rows, another label"
+OPPOSITE = "rows on two sides, opposite rows"
+NOTHING = "equal rows, one row against nothing"
+
+
+class Reports(BaseEstimator):
+    """What a privatizer makes of the rows it is fitted to."""
+
+    def __init__(self, privatizer):
+        self.privatizer = privatizer
+
+    def fit(self, X):
+        """Fit, and keep the report of the first row, the one that differs."""
+        fitted = self.privatizer.fit(X)
+        self.reports_ = fitted.transform(X)[0]
+        self.privacy_spent_ = fitted.epsilon, 0.0
+        return self
+
+
+def against_null(x, n_rows=4):
+    """Return rows at 0, the first of which is x in one data set: 0 contributes nothing."""
+    X = np.zeros((n_rows, len(x)))
+    first = X.copy()
+    first[0] = x
+    return first, X
+
+
+def cases():
+    """Yield (estimator, pair by name or as data sets)."""
+    binary = {"classes": (0, 1)}
+    pure = {"delta": 0.0}
+    for kind in (skdp.DPLogisticRegression, skdp.DPHingeSVM):
+        smooth = {"smoothing": 0.5} if kind is skdp.DPHingeSVM else {}
+        for solver in ("accelerated", "gd", "sgd", "lazy-sgd", "accelerated-one-pass"):
+            yield kind(epsilon=8.0, solver=solver, **binary), LABEL
+        yield kind(epsilon=8.0, adjacency="zero-out", **binary), NOTHING
+        yield kind(epsilon=8.0, mechanism="objective", **binary, **smooth), LABEL
+        yield kind(epsilon=4.0, mechanism="objective", **pure, **binary, **smooth), LABEL
+        yield kind(epsilon=8.0, mechanism="output", **binary, **smooth), LABEL
+        yield kind(epsilon=4.0, mechanism="output", **pure, **binary, **smooth), LABEL
+        for solver in ("phased", "localized", "one-pass", "frank-wolfe", "bias-reduced"):
+            needs = smooth if solver in ("one-pass", "frank-wolfe") else {}
+            yield kind(epsilon=8.0, solver=solver, **needs, **binary), LABEL
+        exponential = {"mechanism": "exponential", "coef_bound": 10.0, "epsilon": 4.0}
+        yield kind(**exponential, **binary), LABEL
+    yield skdp.DPLpRegressor(epsilon=8.0), LABEL
+    yield skdp.DPLpRegressor(epsilon=8.0, p=1), LABEL
+    yield skdp.DPLpRegressor(epsilon=8.0, p="huber", solver="sgd"), LABEL
+    yield skdp.DPLpRegressor(epsilon=20.0, clipping_norm="private"), LABEL
+    yield skdp.DPLpRegressor(epsilon=8.0, mechanism="output"), LABEL
+    yield skdp.DPLpRegressor(epsilon=8.0, solver="localized"), LABEL
+    yield skdp.DPMean(epsilon=4.0), OPPOSITE
+    yield skdp.DPMean(epsilon=2.0, mechanism="laplace"), OPPOSITE
+    yield skdp.DPMean(epsilon=4.0, adjacency="zero-out"), against_null([1.0, 0.0])
+    yield skdp.DPMean(epsilon=4.0, bounds=(0.0, 1.0)), OPPOSITE
+    for mechanism in ("clipped", "coinpress", "shifted-clipped"):
+        yield skdp.DPMean(epsilon=8.0, mechanism=mechanism), OPPOSITE
+    yield skdp.DPHeavyTailedMean(epsilon=8.0), OPPOSITE
+    yield skdp.DPHeavyTailedMean(epsilon=8.0, **pure), OPPOSITE
+    yield skdp.DPMedian(epsilon=4.0), OPPOSITE
+    yield skdp.DPMedian(epsilon=2.0, mechanism="rank", bounds=(-1.0, 1.0)), OPPOSITE
+    yield skdp.DPMedian(epsilon=4.0, mechanism="gradient"), OPPOSITE
+    yield skdp.DPQuantile(epsilon=2.0), OPPOSITE
+    yield skdp.DPNormQuantile(epsilon=2.0, tail=2), "rows on two sides, a row and zeros"
+    for mechanism in ("soft-threshold", "projection", "histogram", "compressed-sensing"):
+        pair = "rows on two sides, another feature"
+        yield skdp.DPSparseMeanEstimator(epsilon=8.0, sparsity=1, mechanism=mechanism), pair
+    yield skdp.DPStandardScaler(epsilon=8.0, bounds=(-1.0, 1.0)), OPPOSITE
+    yield skdp.DPStandardScaler(epsilon=8.0), OPPOSITE
+    yield skdp.DPFeatureCenterer(epsilon=8.0, threshold=None), OPPOSITE
+    yield skdp.DPFeatureCenterer(epsilon=8.0), OPPOSITE
+    pair = "zero rows, another feature"
+    yield skdp.DPFrequentFeatures(epsilon=4.0, n_features_to_select=1, sparsity=1), pair
+    yield from local_cases()
+
+
+def local_cases():
+    """Yield the same for local reports and clients."""
+    for given in ({}, {"magnitude": "flip"}, {"mechanism": "projunit", "n_components": 1}):
+        yield Reports(local.PrivUnitPrivatizer(epsilon=2.0, **given)), OPPOSITE_ROWS
+    cube = local.PrivUnitPrivatizer(epsilon=2.0, mechanism="cube", bounds=(-1.0, 1.0))
+    yield Reports(cube), OPPOSITE_ROWS
+    scalars = ([[0.0], [0.5]], [[1.0], [0.5]])
+    yield Reports(local.ScalarPrivatizer(epsilon=2.0)), tuple(np.array(rows) for rows in scalars)
+    for kind in (local.LocalDPMean, local.LocalDPCovariance, local.LocalDPPCA):
+        yield kind(epsilon=2.0), OPPOSITE_ROWS
+    yield local.LocalDPLinearRegression(epsilon=4.0), LABEL
+    yield local.LocalDPLogisticRegression(epsilon=4.0, classes=(0, 1)), LABEL
+    yield federated.FederatedDPLogisticRegression(epsilon=8.0, classes=(0, 1)), LABEL
+
+
+OPPOSITE_ROWS = tuple(np.array([[side, 0.0], [0.0, 0.5], [0.0, -0.5]]) for side in (1.0, -1.0))
+
+
+def audited(estimator, pair, seconds):
+    """Return the result of one audit, of about so many seconds on two cores."""
+    if isinstance(pair, str):
+        pairs = {p.name: (p.first, p.second) for p in adversarial_pairs(estimator)}
+        first, second = pairs[pair]
+    else:
+        first, second = ((part,) for part in pair)
+    times = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        # the first one calibrates, once for all
+        for _ in range(4):
+            began = time.perf_counter()
+            type(estimator)(**estimator.get_params(deep=False)).fit(*first)
+            times.append(time.perf_counter() - began)
+    each = min(times)
+    runs = int(np.clip(seconds / each, LEAST, MOST)) // 20 * 20
+    return audit_privacy(
+        estimator, first, neighbour=second, n_runs=runs, confidence=CONFIDENCE,
+        random_state=0, n_jobs=2,
+    )  # fmt: skip
+
+
+HEADER = """\
+.. This file is written by benchmarks/audit_all.py.
+
+Audits of every estimator
+=========================
+
+Lower bounds on epsilon at the claim's delta, by :func:`skdp.audit.audit_privacy`, each with a
+confidence of {confidence:g} %. "Gaussian" is the second figure, which holds if the trade-off
+between errors is that of Gaussian noise. Each line has one pair of made-up data sets and few
+runs: a line that is far below its claim says little, a line above it would say
+that the claim is wrong. Bounds are capped by the runs: with 500 behind the bound none exceeds
+about 4. Claims are what the fitted estimator has spent, or, for the reports of a
+privatizer, the budget of one report. ``python benchmarks/audit_all.py`` makes the table.
+
+.. list-table::
+   :header-rows: 1
+
+   * - estimator
+     - claimed epsilon
+     - delta
+     - lower bound
+     - Gaussian
+     - runs each
+     - claim
+"""
+
+
+def name_of(estimator):
+    """Return an estimator as it is written."""
+    own = estimator.privatizer if isinstance(estimator, Reports) else estimator
+    return f"``{' '.join(str(own).split())}``"
+
+
+def row(estimator, result):
+    """Return one row of the table."""
+    gaussian = result.epsilon_gaussian
+    cells = [
+        name_of(estimator),
+        f"{result.epsilon_claimed:.3g}",
+        f"{result.delta:g}",
+        f"{result.epsilon_lower:.2f}",
+        "" if gaussian is None else f"{gaussian:.2f}",
+        str(result.n_runs),
+        "not contradicted" if result.passed else "CONTRADICTED",
+    ]
+    lines = [f"     - {cell}".rstrip() for cell in cells]
+    lines[0] = "   * - " + cells[0]
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--seconds", type=float, default=5.0, help="for one line, about")
+    parser.add_argument("--only", default="", help="lines with this text only; write nothing")
+    parser.add_argument("--out", type=Path, default=PAGE)
+    arguments = parser.parse_args()
+    rows, failed = [], 0
+    for estimator, pair in cases():
+        if arguments.only not in name_of(estimator):
+            continue
+        result = audited(estimator, pair, arguments.seconds)
+        failed += not result.passed or sum(result.n_failed)
+        rows.append(row(estimator, result))
+        print(name_of(estimator), result, f"failed fits: {result.n_failed}", sep="\n", flush=True)
+    if not arguments.only:
+        header = HEADER.format(confidence=100 * CONFIDENCE)
+        arguments.out.write_text(header + "".join(rows), encoding="utf-8")
+    raise SystemExit(bool(failed))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,217 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""An audit with a single fit: many canaries, each with a coin of its own."""
+
+import warnings
+
+import numpy as np
+
+from skdp.audit._checks import check_confidence, check_count, check_delta, check_seed
+from skdp.audit._neighbours import as_arguments, dense
+from skdp.audit._one_run_result import OneRunResult, one_run_epsilon
+from skdp.audit._pairs import resolve_adjacency
+from skdp.audit._parameters import Claim, kind_of
+from skdp.audit._runs import fresh
+from skdp.privacy._bits import SeededBits, SystemBits
+
+#: fewer canaries bound nothing
+LEAST_CANARIES = 10
+
+
+def audit_one_run(
+    estimator,
+    canaries,
+    blanks=None,
+    *,
+    data=None,
+    adjacency=None,
+    delta=None,
+    n_guesses=None,
+    confidence=0.95,
+    score=None,
+    random_state=None,
+):
+    """Bound the epsilon of an estimator from below by a single fit.
+
+    Every canary is tossed a coin for: it is a row of the data, or its blank is instead.
+    After the fit the coins are guessed; the more of them are right, the larger epsilon must
+    be. For estimators that take long: with quick ones `audit_privacy` finds more.
+
+    Parameters
+    ----------
+    estimator : object
+        Anything with a method `fit`.
+    canaries : array-like or tuple (X, y)
+        Rows, 10 at least, that the fit remembers well and apart from each other: one
+        feature for each, say.
+    blanks : array-like or tuple (X, y), default=None
+        What stands instead of them, as many rows; under "zero-out" rows that contribute nothing.
+        None leaves a row out, under "remove-one" only.
+    data : array-like or tuple (X, y), default=None
+        Further rows that are always there.
+    adjacency : {"replace-one", "zero-out", "remove-one"}, default=None
+        What a coin changes. None takes the estimator's, or else "replace-one".
+    delta : float, default=None
+        For which epsilon is bounded, in [0, 1). None takes that of the claim, or else 0.
+    n_guesses : int, default=None
+        Coins that are guessed, those with the most extreme scores. None is half of the
+        canaries. It must not be chosen by the result.
+    confidence : float, default=0.95
+        Probability, in (0, 1), with which the bound holds.
+    score : callable, default=None
+        Maps the fitted estimator to one number per canary, larger where it seems to be in
+        the data. None asks how much better the fit suits the canary than its blank: by
+        log-probability or decision for classifiers, squared error for regressors, and the
+        product with `location_` or `mean_` for others.
+    random_state : int, default=None
+        Seeds coins and fit. None leaves both to the operating system.
+
+    Returns
+    -------
+    result : OneRunResult
+        Print it.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, shapes do not fit, or there is no score for this
+        kind of estimator.
+    TypeError
+        If the estimator has no method `fit`.
+
+    See Also
+    --------
+    audit_privacy : Many fits to two data sets.
+
+    Notes
+    -----
+    With delta 0 the number of right guesses is no larger, in law, than a binomial one with
+    probability ``1 / (1 + exp(-epsilon))``, however the guesses are made and however much canaries
+    interfere ([1]_, Theorem 5.2). For positive delta the bound adds Markov's inequality for
+    the coins that delta may reveal; keep ``n_canaries * delta`` small.
+
+    References
+    ----------
+    .. [1] T. Steinke, M. Nasr and M. Jagielski, "Privacy auditing with one (1) training
+       run", NeurIPS 2023.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPMean
+    >>> from skdp.audit import audit_one_run
+    >>> X = np.eye(500)  # every canary has a feature of its own
+    >>> result = audit_one_run(DPMean(epsilon=20.0), X, -X, random_state=0)
+    >>> result.passed, result.epsilon_lower > 1
+    (True, True)
+    """
+    if not callable(getattr(estimator, "fit", None)):
+        raise TypeError(f"estimator must have a method fit; got a {type(estimator).__name__}.")
+    confidence, random_state = check_confidence(confidence), check_seed(random_state)
+    delta = None if delta is None else check_delta(delta)
+    adjacency = resolve_adjacency(estimator, adjacency)
+    canaries = as_arguments(canaries)
+    n_canaries = check_count("the number of canaries", len(dense(canaries[0])), LEAST_CANARIES)
+    n_guesses = n_canaries // 2 if n_guesses is None else n_guesses
+    n_guesses = check_count("n_guesses", n_guesses, 1, n_canaries)
+    blanks = _check_blanks(canaries, blanks, adjacency)
+    bits = SystemBits() if random_state is None else SeededBits(random_state, "one-run audit")
+    words = bits.words(n_canaries + 1)
+    inside = (words[1:] >> 63).astype(bool)
+    with warnings.catch_warnings():
+        # what the fit has to say of seeds and noise
+        warnings.simplefilter("ignore")
+        fitted = fresh(estimator, None if random_state is None else int(words[0]) >> 32)
+        fitted.fit(*_mixed(canaries, blanks, inside, data))
+        scores = _default_scores(fitted, canaries, blanks) if score is None else score(fitted)
+        claim = Claim(estimator, fitted)
+    scores = np.asarray(scores, dtype=np.float64)
+    if scores.shape != (n_canaries,):
+        raise ValueError(f"score must give {n_canaries} numbers; got the shape {scores.shape}.")
+    delta = claim.delta if delta is None else delta
+    n_correct = _correct(scores, inside, n_guesses)
+    return OneRunResult(
+        epsilon_lower=one_run_epsilon(n_correct, n_guesses, n_canaries, delta, confidence),
+        delta=delta,
+        confidence=confidence,
+        epsilon_claimed=claim.at(delta),
+        n_canaries=n_canaries,
+        n_guesses=n_guesses,
+        n_correct=n_correct,
+        adjacency=adjacency,
+        seeded=random_state is not None,
+    )
+
+
+def _check_blanks(canaries, blanks, adjacency):
+    if blanks is None:
+        if adjacency != "remove-one":
+            raise ValueError(f"blanks must be given under {adjacency!r}; got None.")
+        return None
+    if adjacency == "remove-one":
+        raise ValueError("blanks must be None under 'remove-one': the rows are left out.")
+    blanks = as_arguments(blanks)
+    shapes = [[dense(part).shape for part in side] for side in (canaries, blanks)]
+    if shapes[0] != shapes[1]:
+        raise ValueError(f"blanks must have the shapes of canaries; got {shapes[1]}.")
+    return blanks
+
+
+def _mixed(canaries, blanks, inside, data):
+    """Return the arguments of `fit`."""
+    parts = [dense(part) for part in canaries]
+    if blanks is None:
+        parts = [part[inside] for part in parts]
+    else:
+        rows = [inside.reshape(-1, *[1] * (part.ndim - 1)) for part in parts]
+        pairs = zip(rows, parts, blanks, strict=True)
+        parts = [np.where(coin, part, dense(blank)) for coin, part, blank in pairs]
+    if data is not None:
+        more = [dense(part) for part in as_arguments(data)]
+        if [part.shape[1:] for part in more] != [part.shape[1:] for part in parts]:
+            raise ValueError("data must have as many arrays and features as canaries.")
+        parts = [np.concatenate(both) for both in zip(more, parts, strict=True)]
+    return parts
+
+
+def _correct(scores, inside, n_guesses):
+    """Return how many of the most extreme scores guess their coins; NaN guesses nothing."""
+    finite = ~np.isnan(scores)
+    ranked = np.flatnonzero(finite)[np.argsort(scores[finite], kind="stable")]
+    # as many above as below; the middle says nothing
+    low = ranked[: min(n_guesses // 2, len(ranked) // 2)]
+    high = ranked[len(ranked) - min(n_guesses - n_guesses // 2, len(ranked) - len(low)) :]
+    return int(np.sum(~inside[low])) + int(np.sum(inside[high]))
+
+
+def _default_scores(fitted, canaries, blanks):
+    X = dense(canaries[0])
+    other = np.zeros_like(X) if blanks is None else dense(blanks[0])
+    kind = kind_of(fitted)
+    if kind == "other":
+        centre = getattr(fitted, "location_", getattr(fitted, "mean_", None))
+        if np.shape(centre) != X.shape[1:]:
+            raise ValueError("score must be given: there is no default for this estimator.")
+        return (X - other) @ centre
+    y = dense(canaries[1])
+    y_other = y if blanks is None else dense(blanks[1])
+    fit = _suits_label if kind == "classifier" else _suits_target
+    # a row that is left out suits nothing
+    return fit(fitted, X, y) - (0.0 if blanks is None else fit(fitted, other, y_other))
+
+
+def _suits_label(fitted, X, y):
+    """Return the log-probability or decision of every row's label; 0 for unknown labels."""
+    if hasattr(fitted, "predict_proba"):
+        with np.errstate(divide="ignore"):
+            values = np.maximum(np.log(fitted.predict_proba(X)), -700.0)
+    else:
+        values = np.asarray(fitted.decision_function(X))
+        values = np.stack([-values, values], axis=1) if values.ndim == 1 else values
+    hit = y[:, None] == fitted.classes_
+    return np.where(hit, values, 0.0).sum(axis=1)
+
+
+def _suits_target(fitted, X, y):
+    with np.errstate(over="ignore"):
+        return -((fitted.predict(X) - y) ** 2)

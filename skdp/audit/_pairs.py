@@ -1,0 +1,237 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""A small library of neighbours that are hard to hide."""
+
+from dataclasses import dataclass
+from numbers import Real
+
+import numpy as np
+
+from skdp.audit._neighbours import ADJACENCIES, as_arguments, dense
+from skdp.audit._parameters import kind_of, known
+
+#: rows and features of what is made up
+N_ROWS, N_FEATURES = 12, 2
+#: an outlier, in units of the bound
+FAR = 1e6
+#: and no farther than this, in the units of the data
+FARTHEST = 1e300
+
+
+@dataclass(frozen=True)
+class NeighbourPair:
+    """Two data sets that differ in one row.
+
+    Parameters
+    ----------
+    name : str
+        What the rows are, and the one that differs.
+    first, second : tuple
+        The arguments of `fit`.
+    """
+
+    name: str
+    first: tuple
+    second: tuple
+
+
+def adversarial_pairs(estimator, data=None, *, adjacency=None):
+    """Return neighbours that an estimator may fail to hide.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its kind decides whether there are labels or targets, and its parameters `data_norm`,
+        `bounds`, `classes` and `target_scale` where the rows lie.
+    data : array-like or tuple (X, y), default=None
+        Rows to hide the differing one among. None makes up 12 rows of 2 features: all zero,
+        on two sides, or alike.
+    adjacency : {"replace-one", "zero-out", "remove-one"}, default=None
+        None takes the estimator's, or else "replace-one".
+
+    Returns
+    -------
+    pairs : list of NeighbourPair
+        One row against the opposite one, at the bound and far beyond it; against a row of
+        zeros; on another feature; with another label or target. With a public label set, also
+        the only row of its class. The label set does not change otherwise.
+
+    Raises
+    ------
+    ValueError
+        If the adjacency is "zero-out" and it is not known which rows contribute nothing. It is
+        known for classifiers with public `classes`: rows with another label.
+
+    Examples
+    --------
+    >>> from skdp import DPQuantile
+    >>> from skdp.audit import adversarial_pairs
+    >>> pairs = adversarial_pairs(DPQuantile(bounds=(0, 10)))
+    >>> len(pairs), pairs[0].name
+    (15, 'rows on two sides, opposite rows')
+    >>> pairs[0].first[0][0], pairs[0].second[0][0]
+    (array([10., 10.]), array([0., 0.]))
+    """
+    adjacency = resolve_adjacency(estimator, adjacency)
+    if data is None:
+        made = _Rows(estimator, None, 1.0)
+        backgrounds = made.backgrounds()
+    else:
+        data = as_arguments(data)
+        if len(data) > 2:
+            raise ValueError("with groups, give the neighbour too: no pairs are known for them.")
+        X = dense(data[0])
+        if X.ndim != 2 or X.dtype.kind != "f" or not X.size:
+            raise ValueError(f"X must be a matrix of numbers; got the shape {X.shape}.")
+        y = None if len(data) < 2 else np.array(data[1])
+        if kind_of(estimator) == "regressor" and y is not None:
+            y = y.astype(np.float64)
+        # numbers beyond 1e150 have no squared norm
+        made = _Rows(estimator, X.shape[1], min(float(np.abs(X).max()), 1e150) or 1.0, y)
+        backgrounds = [("the rows given", X, y)]
+    found = []
+    for name, X, y in backgrounds:
+        row = made.replaceable(y)
+        for place, (other, *contents) in enumerate(made.differences(adjacency, y, row)):
+            pair = _pair(f"{name}, {other}", X, y, row, *contents)
+            found += [] if pair is None else [(place, pair)]
+    # the strongest differences first, whatever the other rows
+    return [pair for _, pair in sorted(found, key=lambda item: item[0])]
+
+
+def resolve_adjacency(estimator, adjacency):
+    """Return the adjacency asked for, or else the estimator's, or else "replace-one"."""
+    own = known(estimator, "adjacency") if adjacency is None else None
+    adjacency = adjacency or (own if own in ADJACENCIES else "replace-one")
+    if adjacency not in ADJACENCIES:
+        raise ValueError(f"adjacency must be one of {', '.join(ADJACENCIES)}; got {adjacency!r}.")
+    return adjacency
+
+
+def _pair(name, X, y, row, first, second):
+    """Return two data sets with different contents in one row; None if they are equal."""
+    sides = []
+    for contents in (first, second):
+        if contents is None:
+            parts = [np.delete(part, row, axis=0) for part in (X, y) if part is not None]
+        else:
+            parts = [X.copy()] if y is None else [X.copy(), _wide_enough(y, contents[1])]
+            parts[0][row] = contents[0]
+            if y is not None:
+                parts[1][row] = contents[1]
+        sides.append(tuple(parts))
+    same = all(np.array_equal(a, b) for a, b in zip(*sides, strict=True))
+    return None if same else NeighbourPair(name, *sides)
+
+
+def _wide_enough(y, value):
+    """Return a copy of labels that can hold one more: a longer text, a number among bools."""
+    return y.astype(y.dtype if y.dtype.kind == "O" else np.result_type(y, np.asarray(value)))
+
+
+def _box(estimator, n_features):
+    """Return lower and upper bounds per feature, or None without usable bounds."""
+    bounds = known(estimator, "bounds")
+    if not (isinstance(bounds, tuple | list | np.ndarray) and len(bounds) == 2):
+        return None
+    lower, upper = np.broadcast_arrays(*[np.asarray(b, dtype=np.float64) for b in bounds])
+    if n_features is None:
+        n_features = lower.size if lower.ndim else N_FEATURES
+    if lower.ndim > 1 or lower.size not in (1, n_features):
+        return None  # the fit will say so
+    return tuple(np.broadcast_to(b, n_features) for b in (lower, upper))
+
+
+class _Rows:
+    """Rows at the bound of an estimator, and labels or targets."""
+
+    def __init__(self, estimator, n_features, reach, y=None):
+        self.kind = kind_of(estimator)
+        norm, box = known(estimator, "data_norm"), _box(estimator, n_features)
+        if box is not None:
+            self.low, self.high = box
+            n_features = self.low.size
+            self.zero = self.low / 2 + self.high / 2
+            self.axes = np.tile(self.zero, (n_features, 1))
+            np.fill_diagonal(self.axes, self.high)
+        else:
+            n_features = n_features or N_FEATURES
+            length = float(norm) if isinstance(norm, Real) else reach
+            self.axes = length * np.eye(n_features)
+            self.zero = np.zeros(n_features)
+            # a clipped row is longest in l1, the norm behind Laplace noise, on the diagonal
+            self.high = np.full(n_features, length / np.sqrt(n_features))
+            self.low = -self.high
+        self.public_classes = self.kind == "classifier" and known(estimator, "classes") is not None
+        if self.public_classes:
+            self.labels = np.unique(np.asarray(known(estimator, "classes")))
+        elif self.kind == "classifier":
+            self.labels = np.array([0, 1]) if y is None else np.unique(y)
+        elif self.kind == "regressor":
+            scale = known(estimator, "target_scale")
+            scale = scale if scale else 1.0 if y is None else float(np.abs(y).max()) or 1.0
+            self.labels = float(scale) * np.array([-1.0, 1.0])
+
+    def backgrounds(self):
+        """Return made-up rows: (name, X, y)."""
+        n_rows = N_ROWS if self.kind == "other" else max(N_ROWS, 2 * len(self.labels) + 2)
+        side = np.arange(n_rows) % 2
+        y = None
+        if self.kind != "other":
+            y = self.labels[np.arange(n_rows) % len(self.labels)]
+        alike = np.tile(self.high, (n_rows, 1))
+        found = [
+            ("rows on two sides", np.where(side[:, None] == 1, self.high, self.low), y),
+            ("zero rows", np.tile(self.zero, (n_rows, 1)), y),
+            ("equal rows", alike, y),
+        ]
+        if self.public_classes:
+            found.append(("equal rows of one class", alike, np.repeat(self.labels[:1], n_rows)))
+        return found
+
+    def replaceable(self, y):
+        """Return a row after whose change all labels still occur, if there is one."""
+        if self.kind != "classifier" or y is None:
+            return 0
+        _, place, counts = np.unique(y, return_inverse=True, return_counts=True)
+        return int(np.argmax(counts[place]))
+
+    def differences(self, adjacency, y, row):
+        """Yield (name, contents of the row in the first data set, and in the second)."""
+        own, other = None, None
+        if y is not None and self.kind == "other":
+            own = other = y[row]
+        elif y is not None:
+            own, other = self.labels[-1], self.labels[0]
+        with np.errstate(over="ignore"):
+            sides = [self.zero + FAR * (end - self.zero) for end in (self.high, self.low)]
+            far, opposite_far = np.clip(sides, -FARTHEST, FARTHEST)
+        if adjacency != "replace-one":
+            gone = None if adjacency == "remove-one" else self._null()
+            less = "removed" if gone is None else "against nothing"
+            yield f"one row {less}", (self.high, own), gone
+            yield f"the opposite row {less}", (self.low, own), gone
+            yield f"an outlier {less}", (far, own), gone
+            return
+        yield "opposite rows", (self.high, own), (self.low, own)
+        yield "a row and zeros", (self.high, own), (self.zero, own)
+        yield "opposite outliers", (far, own), (opposite_far, own)
+        if len(self.axes) > 1:
+            yield "another feature", (self.axes[0], own), (self.axes[1], own)
+            yield "opposite entries", (self.axes[0], own), (2 * self.zero - self.axes[0], own)
+        if self.kind != "other" and y is not None:
+            yield "another label", (self.high, own), (self.high, other)
+            yield "another label, opposite rows", (self.high, own), (self.low, other)
+            yield "another label, outliers", (far, own), (far, other)
+        if self.kind == "regressor" and y is not None:
+            yield "targets far off", (self.high, FAR * own), (self.high, FAR * other)
+
+    def _null(self):
+        if not self.public_classes:
+            raise ValueError(
+                "adjacency 'zero-out': give data and neighbour, in which one row is replaced by a "
+                "row that contributes nothing; which rows do is known for classifiers with public "
+                "classes only."
+            )
+        text = self.labels.dtype.kind in "US"
+        return self.zero, ("outside " + self.labels[-1] if text else self.labels[-1] + 1)

@@ -1,0 +1,133 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""What an audit found."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from skdp.privacy import gdp_epsilon
+
+#: (rate, lower end, upper end)
+Rate = tuple[float, float, float]
+
+
+def compared(lower: float, claimed: float | None) -> str:
+    """Return in words how a lower bound compares with a claim."""
+    if claimed is None:
+        return "nothing is claimed"
+    return f"claimed: {claimed:.4g}, {'not contradicted' if lower <= claimed else 'CONTRADICTED'}"
+
+
+@dataclass(frozen=True, repr=False)
+class AuditResult:
+    """A lower bound on epsilon, and what it rests on.
+
+    Parameters
+    ----------
+    epsilon_lower : float
+        With the stated confidence, epsilon at this delta is at least this large.
+    mu_lower : float
+        The same for mu, if the claim is mu-Gaussian differential privacy. Both figures,
+        and the rates, hold together.
+    delta, confidence : float
+        What was asked.
+    epsilon_claimed : float or None
+        What the estimator claims at this delta, if it claims anything.
+    fpr, fnr : tuple of (float, float, float)
+        Error rates of the test on the runs that nothing was learned from: the rate, and the
+        lower and upper end of its Clopper-Pearson interval.
+    gaussian_fpr, gaussian_fnr : tuple of (float, float, float)
+        The same for the test behind `mu_lower`, which has a threshold of its own if delta
+        is positive.
+    n_runs, n_bound_runs : int
+        Fits to each of the two data sets: all of them, and those behind the bound.
+    n_failed : tuple of (int, int)
+        Of those behind the bound, how many fits raised. That is an output like others.
+    pair, attack : str
+        The neighbours, and the score that tells them apart.
+    adjacency : str or None
+        In what the neighbours differ.
+    seeded : bool
+        Whether the fits were seeded. Then it is the seeds that stand for chance.
+    curve : tuple of (float, float)
+        Points (FPR, FNR) of the same score at other thresholds. They have no confidence.
+    """
+
+    epsilon_lower: float
+    mu_lower: float
+    delta: float
+    confidence: float
+    epsilon_claimed: float | None
+    fpr: Rate
+    fnr: Rate
+    gaussian_fpr: Rate
+    gaussian_fnr: Rate
+    n_runs: int
+    n_bound_runs: int
+    n_failed: tuple[int, int]
+    pair: str
+    attack: str
+    adjacency: str | None
+    seeded: bool
+    curve: tuple[tuple[float, float], ...]
+
+    @property
+    def epsilon_gaussian(self) -> float | None:
+        """Epsilon of `mu_lower` at `delta`, if the trade-off is Gaussian; None at delta 0.
+
+        A larger claim does not contradict (epsilon, delta)-privacy as such; it contradicts that
+        the noise is Gaussian and as large as the claim needs.
+        """
+        return gdp_epsilon(self.mu_lower, self.delta) if self.delta else None
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether the claim was not contradicted; None if nothing is claimed."""
+        return None if self.epsilon_claimed is None else self.epsilon_lower <= self.epsilon_claimed
+
+    @property
+    def passed_gaussian(self) -> bool | None:
+        """Whether `epsilon_gaussian` is at most the claim; None if one of the two is None."""
+        gaussian = self.epsilon_gaussian
+        if gaussian is None or self.epsilon_claimed is None:
+            return None
+        return gaussian <= self.epsilon_claimed
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame of one row, without the curve (needs pandas)."""
+        import pandas as pd
+
+        row = {name: value for name, value in asdict(self).items() if name != "curve"}
+        for name in ("fpr", "fnr", "gaussian_fpr", "gaussian_fnr"):
+            row[name], row[f"{name}_lower"], row[f"{name}_upper"] = row[name]
+        row["n_failed_first"], row["n_failed_second"] = row.pop("n_failed")
+        row |= {name: getattr(self, name) for name in ("epsilon_gaussian", "passed")}
+        return pd.DataFrame([row])
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the error rates of the attack against what the claim allows.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default=None
+            Where to draw; None makes a new figure. Needs matplotlib.
+
+        Returns
+        -------
+        ax : matplotlib.axes.Axes
+            Points below the curve of the claim contradict it.
+        """
+        from skdp.audit._plot import plot_audit
+
+        return plot_audit(self, ax)
+
+    def __repr__(self) -> str:
+        given = f"epsilon >= {self.epsilon_lower:.4g} at delta={self.delta:.3g}"
+        gaussian = self.epsilon_gaussian
+        second = "" if gaussian is None else f"; {gaussian:.4g} if the trade-off is Gaussian"
+        sure = f"with confidence {100 * self.confidence:.6g}%"
+        return (
+            f"{given} {sure} ({compared(self.epsilon_lower, self.epsilon_claimed)}){second}\n"
+            f"pair: {self.pair}; {self.n_runs} runs each. A lower bound can contradict a claim; "
+            "it never proves one."
+        )

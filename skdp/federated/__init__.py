@@ -1,0 +1,7 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Estimators for clients that own many rows each."""
+
+from skdp.federated._logistic import FederatedDPLogisticRegression
+
+__all__ = ["FederatedDPLogisticRegression"]

@@ -1,0 +1,145 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which randomiser of the unit ball an estimator's parameters ask for."""
+
+import math
+
+from skdp._randomisers import (
+    Flip,
+    Lift,
+    Product,
+    best_ball_randomiser,
+    best_product,
+    best_uniform_cells,
+    flip,
+    lift,
+    optimal_privunit,
+    paper_privunit,
+    scalar_grid,
+    uniform_levels,
+)
+
+#: what `magnitude` and `parameters` may be
+MAGNITUDES = ("lift", "flip", "product", "auto")
+PARAMETERS = ("optimal", "paper", "paper-simulation", "half")
+
+#: norms around the expected one, relative to it, that a product is made for
+_SPREAD = 0.25
+#: where a coin is to be fair: the least that its budget may be, relative to all
+_FAIR = 1e-9
+
+
+def ball_randomiser(
+    epsilon, n_dims, magnitude, expected_norm, magnitude_epsilon, parameters, n_levels=None
+):
+    """Return the randomiser of vectors in the unit ball for a budget.
+
+    Parameters
+    ----------
+    epsilon : float
+        Budget of one report, from 10^-6 to 10^6.
+    n_dims : int
+        Dimension of the vectors.
+    magnitude : {"lift", "flip", "product", "auto"}
+        What is done about lengths below 1; "auto" takes the least error at `expected_norm`.
+    expected_norm : float or None
+        A public guess of the norms, in (0, 1]; None for 1.
+    magnitude_epsilon : float or None
+        "product": the part of the budget that is for the length. None for the best part, and
+        for an eighth where `parameters` is not "optimal".
+    parameters : {"optimal", "paper", "paper-simulation", "half"}
+        "optimal" has the least error. The others are choices of Bhowmick et al. (2018), by the
+        conditions (16) of their Theorem 1: 99 % of the direction's budget for the cap and 1 %
+        for the coin; 13/16 and 1/16 of the whole, with 2/16 for the length (Section 5.1); or a
+        fair coin (equation 22).
+    n_levels : int, default=None
+        "product": number of levels of the length, at least 2. None for the best number; where
+        `parameters` is not "optimal", for the paper's, ``1 + ceil(exp(magnitude_epsilon / 3))``.
+
+    Returns
+    -------
+    randomiser : Lift, Flip or Product
+        Its `epsilon` is at most what was asked for.
+
+    Raises
+    ------
+    ValueError
+        If the parameters do not go together, or the conditions give no cosine.
+    """
+    _check(magnitude, expected_norm, magnitude_epsilon, parameters, n_levels)
+    norm = 1.0 if expected_norm is None else float(expected_norm)
+    optimal = parameters == "optimal"
+    if magnitude == "auto":
+        return best_ball_randomiser(epsilon, n_dims, norm, _SPREAD)
+    if magnitude == "lift":
+        return lift(epsilon, n_dims) if optimal else Lift(_paper(epsilon, n_dims + 1, parameters))
+    if magnitude == "flip":
+        return flip(epsilon, n_dims) if optimal else Flip(_paper(epsilon, n_dims, parameters))
+    if optimal and magnitude_epsilon is None:
+        best = best_product(epsilon, n_dims, norm, _SPREAD)
+        if n_levels is None:
+            return best
+        magnitude_epsilon = best.grid.epsilon
+    part = epsilon / 8.0 if magnitude_epsilon is None else float(magnitude_epsilon)
+    if not 0.0 < part < epsilon:
+        raise ValueError(
+            f"magnitude_epsilon must be greater than 0 and less than epsilon={epsilon!r}; got "
+            f"{part!r}."
+        )
+    if n_levels is not None:
+        cells = n_levels - 1
+    else:
+        cells = best_uniform_cells(part) if optimal else math.ceil(math.exp(min(part / 3, 14.0)))
+    # the sum of the two is rounded up
+    rest = epsilon - part - 4.0 * math.ulp(epsilon)
+    unit = optimal_privunit(rest, n_dims) if optimal else _paper(rest, n_dims, parameters)
+    return Product(unit, scalar_grid(uniform_levels(cells), part))
+
+
+def _check(magnitude, expected_norm, magnitude_epsilon, parameters, n_levels):
+    for name, value, known in (
+        ("magnitude", magnitude, MAGNITUDES),
+        ("parameters", parameters, PARAMETERS),
+    ):
+        if value not in known:
+            raise ValueError(f"{name} must be one of {known}; got {value!r}.")
+    if expected_norm is not None and not 0.0 < expected_norm <= 1.0:
+        raise ValueError(f"expected_norm must be in (0, 1] or None; got {expected_norm!r}.")
+    if magnitude == "auto" and parameters != "optimal":
+        raise ValueError(f'magnitude="auto" needs parameters="optimal"; got {parameters!r}.')
+    if parameters == "paper-simulation" and magnitude != "product":
+        raise ValueError(
+            f'parameters="paper-simulation" needs magnitude="product"; got {magnitude!r}.'
+        )
+    if parameters == "paper-simulation" and magnitude_epsilon is not None:
+        raise ValueError(
+            'parameters="paper-simulation" gives the length an eighth of the budget: '
+            f"magnitude_epsilon must be None with it; got {magnitude_epsilon!r}."
+        )
+    for name, value in (("magnitude_epsilon", magnitude_epsilon), ("n_levels", n_levels)):
+        if value is not None and magnitude != "product":
+            raise ValueError(
+                f'{name} is for magnitude="product" only: it must be None with '
+                f"magnitude={magnitude!r}; got {value!r}."
+            )
+    if n_levels is not None and n_levels < 2:
+        raise ValueError(f"n_levels must be at least 2; got {n_levels!r}.")
+
+
+def _paper(epsilon, n_dims, parameters):
+    """Return the parameters of directions that the paper takes, which spend at most epsilon."""
+    coin = {"paper": 0.01, "paper-simulation": 1 / 14, "half": _FAIR}[parameters] * epsilon
+    try:
+        made = paper_privunit(epsilon - coin, coin, n_dims)
+    except ValueError as error:
+        raise ValueError(
+            f"parameters={parameters!r}: the conditions of the paper give no cosine for epsilon="
+            f'{epsilon!r} in dimension {n_dims}. Set parameters="optimal", or another budget.'
+        ) from error
+    if made.epsilon > epsilon:
+        # condition (16a) is false in dimension 2
+        raise ValueError(
+            f"parameters={parameters!r}: in dimension {n_dims} the conditions of the paper spend "
+            f'more than the epsilon={epsilon!r} that they promise. Set parameters="optimal".'
+        )
+    return made

@@ -1,0 +1,222 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Linear regression of rows that report once, on their own."""
+
+import math
+import warnings
+from numbers import Real
+
+from skdp._queries import JointVectors, LocalReports, regression_rows
+from skdp._randomisers import lift
+from skdp._sklearn import (
+    SCALE_OR_NONE,
+    SHARED_CONSTRAINTS,
+    Interval,
+    blas_on_one_thread,
+    effective_n_threads,
+    fit_context,
+    real_targets,
+    validate_private_data,
+)
+from skdp.exceptions import NoisyEstimateWarning
+from skdp.local._report_regression import groups_of, joint_penalty, least_squares
+from skdp.local._report_sums import add_reports
+from skdp.local._reported_regressor import ReportedRegressor
+from skdp.privacy import Curator
+
+
+class LocalDPLinearRegression(ReportedRegressor):
+    """Least squares of rows that report once, together with their targets.
+
+    Every row makes one report of ``(x, constant, y)``, randomised before anybody sees it. The
+    second moment of the reports is that of the rows and a known multiple of the identity, which
+    is subtracted; the normal equations are solved with what is left. There is no iteration, and
+    nobody needs to be trusted with the rows.
+
+    Parameters
+    ----------
+    epsilon : float, default=8.0
+        Privacy budget of one report in nats, greater than 0. Every row makes one.
+    data_norm : float, default=1.0
+        Public length R, in [1e-50, 1e50]. Rows ``(x, y / target_scale)`` that are longer are
+        scaled down to it as a whole, with the constant: they count less. A length that few rows
+        exceed is best.
+    target_scale : float, default=None
+        Public number in [1e-50, 1e50] that targets are divided by. None is
+        ``(2 / n_features)^(1/4)``, which balances the noise of all products in the normal
+        equations if targets are about as large as one feature (Proposition 67).
+    l2 : float, default=0.0
+        Strength of the penalty, not negative, as `alpha` of scikit-learn's `Ridge`. The
+        intercept is not penalised.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept. It takes one more entry of a report.
+    intercept_scaling : float, default=None
+        The constant feature that carries the intercept, in units of R. None is
+        ``1 / sqrt(n_features)``, about the size of a feature.
+    random_state : int, RandomState instance or None, default=None
+        None draws the noise from the operating system. A seed makes the noise
+        reproducible, voids the guarantee towards whoever knows it, and warns.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Coefficients.
+    intercept_ : float
+        Intercept; 0 without.
+    coef_covariance_ : ndarray of shape (n_features, n_features)
+        Estimate of the covariance of `coef_`, from the reports: it has the noise and the
+        sampling of the rows. NaN for fewer than 8 rows, or more than about 1400 features. It
+        knows nothing of the bias where eigenvalues were raised.
+    coef_standard_error_ : ndarray of shape (n_features,)
+        Roots of its diagonal.
+    intercept_standard_error_ : float
+        The same for the intercept; 0 without one.
+    noise_level_ : float
+        How large an eigenvalue noise alone makes, in units of `smallest_eigenvalue_`; known
+        beforehand. Eigenvalues of the moment of the features below it are raised to it.
+    smallest_eigenvalue_ : float
+        Smallest eigenvalue of the corrected moment of the features and the constant, in the
+        unit ball.
+    randomiser_ : object
+        Parameters of the randomiser.
+    ledger_ : Ledger
+        What was released, at what price.
+    privacy_spent_ : tuple of (float, float)
+        The (epsilon, delta) spent by every row.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of features, if X had string names.
+
+    Warns
+    -----
+    NoisyEstimateWarning
+        If `noise_level_` is above a third of `smallest_eigenvalue_`: some direction of the
+        features is mostly noise. The reports tell, so the warning gives nothing away.
+
+    See Also
+    --------
+    DPLpRegressor : Regression of rows that somebody trusted holds; far more precise.
+    LocalDPMean : Means from reports.
+    LocalDPCovariance : Covariances from reports.
+
+    Notes
+    -----
+    Privacy. Every row's report is epsilon-locally private, its target included: it has nearly
+    the same law under any two values of (x, y) (Proposition 62 of the guide). The number of
+    rows, the number and names of features and all parameters are public. What is computed from
+    the reports costs nothing more. A second fit is a second report of every row.
+
+    Errors. Proposition 67: the moments are unbiased; the coefficients are consistent for the
+    least squares of the scaled rows, and `coef_covariance_` for their covariance. Where y is a
+    linear function of x, without error, scaling rows down changes nothing; an error that makes
+    a row longer makes it count less, which pulls predictions towards 0 if many rows are longer
+    than `data_norm`. Least squares on reports without the correction do not come closer than
+    noise in the features lets them, however many rows there are.
+
+    References
+    ----------
+    .. [1] A. Bhowmick, J. Duchi, J. Freudiger, G. Kapoor and R. Rogers, "Protection against
+       reconstruction and its applications in private federated learning", 2018, Algorithm 1.
+    .. [2] W. A. Fuller, "Measurement error models", Wiley 1987, Section 2.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import LocalDPLinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(50_000, 2))
+    >>> y = X @ [1.0, -0.5] + 0.3
+    >>> model = LocalDPLinearRegression(data_norm=2.0, random_state=0).fit(X, y)
+    >>> bool(np.abs(model.coef_ - [1.0, -0.5]).max() < 0.1)
+    True
+    >>> bool((model.coef_standard_error_ < 0.03).all())
+    True
+    """
+
+    _parameter_constraints = {
+        **{name: SHARED_CONSTRAINTS[name] for name in ("epsilon", "random_state")},
+        "data_norm": SCALE_OR_NONE[:1],
+        "target_scale": SCALE_OR_NONE,
+        "l2": [Interval(Real, 0, None, closed="left")],
+        "fit_intercept": ["boolean"],
+        "intercept_scaling": SCALE_OR_NONE,
+    }
+
+    def __init__(
+        self,
+        epsilon=8.0,
+        *,
+        data_norm=1.0,
+        target_scale=None,
+        l2=0.0,
+        fit_intercept=True,
+        intercept_scaling=None,
+        random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.data_norm = data_norm
+        self.target_scale = target_scale
+        self.l2 = l2
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.random_state = random_state
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y):
+        """Let every row report once, and solve the corrected normal equations.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Private rows; sparse ones are made dense a part at a time, for reports are dense.
+        y : array-like of shape (n_samples,)
+            Private targets.
+
+        Returns
+        -------
+        self : LocalDPLinearRegression
+            Fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are unusable; nothing has been released then.
+        """
+        X, y = validate_private_data(
+            self, X, y, accept_sparse="csr", y_numeric=True, multi_output=False
+        )
+        y = real_targets(y)
+        n_rows, n_features = X.shape
+        radius, scale, constant = self._units(n_features)
+        size = n_features + bool(constant) + 1
+        randomiser = lift(float(self.epsilon), size)
+        curator = Curator(
+            lambda: regression_rows(X, y, effective_n_threads()),
+            n_rows=n_rows,
+            epsilon=self.epsilon,
+            delta=0.0,
+            adjacency="local",
+            random_state=self.random_state,
+            purpose=type(self).__name__,
+        )
+        query = LocalReports(JointVectors(radius, scale, constant), randomiser)
+        longest = radius * math.hypot(1.0, constant)
+        penalty = joint_penalty(self.l2, n_rows, longest, n_features, bool(constant))
+        with blas_on_one_thread():
+            groups = groups_of(n_rows, size)
+            add_reports(curator, query, self.epsilon, groups)
+            solved = least_squares([sums for _, sums in groups], randomiser.unit, penalty)
+        self._solved(solved, radius, scale, constant)
+        self.randomiser_, self.ledger_ = randomiser, curator.ledger
+        self.privacy_spent_ = (curator.ledger.epsilon(), 0.0)
+        if self.noise_level_ > self.smallest_eigenvalue_ / 3:
+            warnings.warn(
+                f"the noise of {n_rows} reports makes eigenvalues of up to "
+                f"{self.noise_level_:.2g} by itself, and the smallest of the features is about "
+                f"{self.smallest_eigenvalue_:.2g}: use more rows, fewer features, a larger "
+                "epsilon, or a smaller data_norm.",
+                NoisyEstimateWarning,
+                stacklevel=3,  # the line that called fit
+            )
+        return self
