@@ -133,7 +133,7 @@ class ReportingTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
             adjacency="local",
             random_state=self.random_state,
             # with one seed, reports at two budgets do not share their noise either
-            purpose=f"{type(self).__name__} {self.randomiser_!r}",
+            purpose=f"{type(self).__name__} {self._budget!r}",
         )
         # a seeded report depends on the seed and the row, whatever rows come with it
         query = LocalReports(domain.vectors, self.randomiser_, by_content=True)

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Means of reports: expectation, error, intervals, and the server's half."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -121,12 +123,17 @@ def test_reports_are_in_memory_a_few_at_a_time(monkeypatch):
 
 
 def test_whole_fits_cannot_be_told_apart_better_than_claimed():
-    model = LocalDPMean(epsilon=2.0)
+    seeds = itertools.count()
     worlds = [
-        np.array([model.fit([[value]]).location_[0] for _ in range(600)]) for value in (1.0, -1.0)
+        np.array(
+            [
+                LocalDPMean(epsilon=2.0, random_state=next(seeds)).fit([[value]]).location_[0]
+                for _ in range(600)
+            ]
+        )
+        for value in (1.0, -1.0)
     ]
-    # fresh noise in every run: the estimate is often near 1.5, and below 0.6 now and then
-    assert 0.2 < _audit.rate_epsilon(*worlds) < 2.0
+    assert 0.5 < _audit.rate_epsilon(*worlds) < 2.0
 
 
 # Known bugs, planted one by one -----------------------------------------------------------
