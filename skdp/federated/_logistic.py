@@ -108,7 +108,7 @@ class FederatedDPLogisticRegression(SoftmaxClassifierMixin, FederatedClassifier)
         Number of rounds.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if `X` had text names.
     ledger_ : Ledger
         What was released, and the reports in it.
