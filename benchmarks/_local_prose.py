@@ -106,6 +106,6 @@ large budgets, and its reports are zeros then. jacobian-anr-ldp takes the best p
 rejection that seldom accepts. ml-projunit takes the Gaussian version, with p on a grid of
 hundredths; its ProjUnit projects onto rows that are not uniformly random, and does not divide by
 the mean length of what is kept. Ours takes its random numbers from the operating system's
-cryptographic generator, eight bytes an entry, which is half of its time; the others take those of
+cryptographic generator, eight bytes an entry, two fifths of its time; the others take those of
 numpy, which are faster: that shows in 100,000 dimensions.
 """
