@@ -19,7 +19,7 @@ from skdp._queries._gradient import ClippedGradient
 from skdp._queries._gradient_vectors import CurvatureVectors, GradientVectors
 from skdp._queries._joint_vectors import BoxVectors, JointVectors
 from skdp._queries._l1_shift import l1_shift
-from skdp._queries._linear_rows import LinearRows
+from skdp._queries._linear_rows import LinearRows, ball_rows
 from skdp._queries._local_reports import LocalReports, RowVectors
 from skdp._queries._loss_draw import LossDraw
 from skdp._queries._magnitude_threshold import (
@@ -93,6 +93,7 @@ __all__ = [
     "TargetMedian",
     "TelescopedGradient",
     "TouchedColumnSum",
+    "ball_rows",
     "centred_rows",
     "l1_shift",
     "objective_bounds",

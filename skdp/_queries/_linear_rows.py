@@ -207,6 +207,12 @@ class LinearRows:
                 yield chunk.taken(slice(start, start + size)).widened()
 
 
+def ball_rows(X, ball, n_threads=1):
+    """Return the rows of X as `LinearRows` without targets and intercept, none of them null."""
+    nobody = np.zeros(X.shape[0], dtype=bool)
+    return LinearRows(X, nobody, nobody, ball, 0.0, n_threads)
+
+
 def usable_norms(norm, null):
     """Return norms that a residual's limit, clip / norm, can be made of; overwrites them.
 

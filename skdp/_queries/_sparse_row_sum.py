@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from skdp._domains import without_duplicates
-from skdp._queries._linear_rows import LinearRows
+from skdp._queries._linear_rows import ball_rows
 from skdp._queries._sums import sum_over
 from skdp._queries._top_entries import top_entries
 from skdp.privacy import Sensitivity
@@ -38,8 +38,7 @@ def sparse_rows(X, ball, sparsity=None, nonnegative=False, n_threads=1):
     """
     if nonnegative:
         X = _without_negatives(X)
-    nobody = np.zeros(X.shape[0], dtype=bool)
-    return LinearRows(top_entries(X, sparsity), nobody, nobody, ball, 0.0, n_threads)
+    return ball_rows(top_entries(X, sparsity), ball, n_threads)
 
 
 def _without_negatives(X):

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from scipy.special import erfcx
 
 from skdp._randomisers._cap import check_dims
-from skdp._randomisers._odds import budget_of, check_local_epsilon, largest_chance, log_growth
+from skdp._randomisers._odds import TwoDensities, check_local_epsilon, largest_chance, log_growth
 
 
 def mills(t):
@@ -24,7 +24,7 @@ def log_density(t):
 
 
 @dataclass(frozen=True)
-class PrivUnitG:
+class PrivUnitG(TwoDensities):
     """Parameters of PrivUnitG, and what follows from them, in all dimensions.
 
     Parameters
@@ -57,21 +57,12 @@ class PrivUnitG:
             check_dims(self.n_dims)
         if not 0.0 <= self.threshold <= 1e5:
             raise ValueError(f"threshold must be from 0 to 1e5, got {self.threshold!r}.")
-        if not math.exp(self.log_q) < self.p < 1.0:
-            raise ValueError(
-                f"p must be below 1 and above the tail of the normal law, "
-                f"{math.exp(self.log_q)!r}, got {self.p!r}."
-            )
+        self.check_p("tail of the normal law")
 
     @cached_property
     def log_q(self):
         """Logarithm of the tail of the normal law beyond the threshold."""
         return log_density(self.threshold) + math.log(mills(self.threshold))
-
-    @cached_property
-    def epsilon(self):
-        """The budget of one report, rounded up by the accuracy of the arithmetic."""
-        return budget_of(self.p, self.log_q)
 
     @cached_property
     def scale(self):

@@ -9,11 +9,11 @@ from numbers import Integral
 
 from skdp._randomisers._binomial import heads_tail, log_heads, log_heads_tail
 from skdp._randomisers._cap import check_dims
-from skdp._randomisers._odds import budget_of, check_local_epsilon, largest_chance, log_growth
+from skdp._randomisers._odds import TwoDensities, check_local_epsilon, largest_chance, log_growth
 
 
 @dataclass(frozen=True)
-class PrivUnitCube:
+class PrivUnitCube(TwoDensities):
     """Parameters of PrivUnit on the cube, and what follows from them.
 
     Parameters
@@ -58,11 +58,7 @@ class PrivUnitCube:
             raise ValueError(
                 f"threshold must be an integer from {low} to {self.n_dims}, got {self.threshold!r}."
             )
-        if not math.exp(self.log_q) < self.p < 1.0:
-            raise ValueError(
-                f"p must be below 1 and above the share of the cap, {math.exp(self.log_q)!r}, "
-                f"got {self.p!r}."
-            )
+        self.check_p("share of the cap")
 
     @cached_property
     def log_q(self):
@@ -72,11 +68,6 @@ class PrivUnitCube:
     def exact_q(self):
         """Return the share of the cap as a fraction, in time quadratic in the dimension."""
         return heads_tail(self.threshold, self.n_dims)
-
-    @cached_property
-    def epsilon(self):
-        """The budget of one report, rounded up by the accuracy of the arithmetic."""
-        return budget_of(self.p, self.log_q)
 
     @cached_property
     def scale(self):

@@ -8,6 +8,7 @@ is ``logit p - logit q``.
 """
 
 import math
+from functools import cached_property
 
 from scipy.special import expit, logit
 
@@ -19,6 +20,23 @@ LEAST_EPSILON, MOST_EPSILON = 1e-6, 1e6
 
 #: the largest number below 1
 BELOW_ONE = 1.0 - 2.0**-53
+
+
+class TwoDensities:
+    """Base of parameters with a probability `p`, and `log_q`: the logarithm of the set's share."""
+
+    def check_p(self, share):
+        """Raise if `p` is not between the set's share, named in words, and 1."""
+        if not math.exp(self.log_q) < self.p < 1.0:
+            raise ValueError(
+                f"p must be below 1 and above the {share}, {math.exp(self.log_q)!r}, "
+                f"got {self.p!r}."
+            )
+
+    @cached_property
+    def epsilon(self):
+        """The budget of one report, rounded up by the accuracy of the arithmetic."""
+        return budget_of(self.p, self.log_q)
 
 
 def check_local_epsilon(epsilon):

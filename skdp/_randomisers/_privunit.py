@@ -20,7 +20,7 @@ from skdp._randomisers._cap import (
 )
 from skdp._randomisers._odds import (
     BELOW_ONE,
-    budget_of,
+    TwoDensities,
     check_local_epsilon,
     largest_chance,
     log_growth,
@@ -28,7 +28,7 @@ from skdp._randomisers._odds import (
 
 
 @dataclass(frozen=True)
-class PrivUnit:
+class PrivUnit(TwoDensities):
     """Parameters of PrivUnit, and what follows from them.
 
     Parameters
@@ -66,21 +66,12 @@ class PrivUnit:
         check_dims(self.n_dims)
         if not 0.0 <= self.cosine < 1.0:
             raise ValueError(f"cosine must be in [0, 1), got {self.cosine!r}.")
-        if not math.exp(self.log_q) < self.p < 1.0:
-            raise ValueError(
-                f"p must be below 1 and above the share of the cap, {math.exp(self.log_q)!r}, "
-                f"got {self.p!r}."
-            )
+        self.check_p("share of the cap")
 
     @cached_property
     def log_q(self):
         """Logarithm of the probability of the cap for a uniform vector."""
         return log_cap(self.cosine, self.n_dims)
-
-    @cached_property
-    def epsilon(self):
-        """The budget of one report, rounded up by the accuracy of the arithmetic."""
-        return budget_of(self.p, self.log_q)
 
     @cached_property
     def scale(self):

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from skdp._domains import L2Ball, check_radius
-from skdp._queries import LinearRows, LocalReports, RowVectors
+from skdp._queries import LocalReports, RowVectors, ball_rows
 from skdp._randomisers import lift
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
@@ -149,7 +149,7 @@ class LocalDPCovariance(BaseEstimator):
         radius = check_radius(self.data_norm)
         randomiser = lift(float(self.epsilon), n_features)
         curator = Curator(
-            lambda: rows_of_ball(X, radius),
+            lambda: ball_rows(X, L2Ball(radius), effective_n_threads()),
             n_rows=n_rows,
             epsilon=self.epsilon,
             delta=0.0,
@@ -202,12 +202,6 @@ class LocalDPCovariance(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def rows_of_ball(X, radius):
-    """Return private rows brought into the ball of a radius, which is the unit."""
-    nobody = np.zeros(X.shape[0], dtype=bool)
-    return LinearRows(X, nobody, nobody, L2Ball(radius), 0.0, effective_n_threads())
 
 
 def row_moments(sums, unit, radius, assume_centered):

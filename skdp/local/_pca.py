@@ -9,17 +9,18 @@ from scipy.linalg import eigh
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from skdp._domains import check_radius
-from skdp._queries import LocalReports, RowVectors
+from skdp._domains import L2Ball, check_radius
+from skdp._queries import LocalReports, RowVectors, ball_rows
 from skdp._randomisers import lift
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
     Interval,
     blas_on_one_thread,
+    effective_n_threads,
     fit_context,
     validate_private_data,
 )
-from skdp.local._covariance import row_moments, rows_of_ball
+from skdp.local._covariance import row_moments
 from skdp.local._report_sums import MomentSums, add_reports
 from skdp.privacy import Curator
 
@@ -148,7 +149,7 @@ class LocalDPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         radius = check_radius(self.data_norm)
         randomiser = lift(float(self.epsilon), n_features)
         curator = Curator(
-            lambda: rows_of_ball(X, radius),
+            lambda: ball_rows(X, L2Ball(radius), effective_n_threads()),
             n_rows=n_rows,
             epsilon=self.epsilon,
             delta=0.0,

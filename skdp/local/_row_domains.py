@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from skdp._domains import RADIUS_RANGE, Box, L2Ball, row_norms, tame
-from skdp._queries import BoxRows, BoxVectors, LinearRows, RowVectors
+from skdp._queries import BoxRows, BoxVectors, RowVectors, ball_rows
 from skdp._randomisers import PrivUnitCube
 from skdp._reports import report_bound
 from skdp._sklearn import effective_n_threads
@@ -38,8 +38,7 @@ class BallDomain:
         """Return private rows in the unit ball."""
         # in a tiny ball nearly all rows are long, and have length 1 then
         ball = L2Ball(RADIUS_RANGE[0] if self.norm is None else self.radius)
-        nobody = np.zeros(X.shape[0], dtype=bool)
-        return LinearRows(X, nobody, nobody, ball, 0.0, effective_n_threads())
+        return ball_rows(X, ball, effective_n_threads())
 
     def original(self, reports):
         """Return reports in the units of rows."""

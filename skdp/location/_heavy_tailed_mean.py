@@ -4,11 +4,9 @@
 
 from numbers import Real
 
-import numpy as np
-
 from skdp._domains import L2Ball, check_radius
 from skdp._location import MeanEstimator
-from skdp._queries import LinearRows
+from skdp._queries import ball_rows
 from skdp._sklearn import (
     SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
@@ -202,9 +200,8 @@ class DPHeavyTailedMean(MeanEstimator):
             failure=self.failure_probability,
         )
         # 2. the gate
-        nobody = np.zeros(n_rows, dtype=bool)
         curator = Curator(
-            lambda: LinearRows(X, nobody, nobody, L2Ball(plan.ball), 0.0, effective_n_threads()),
+            lambda: ball_rows(X, L2Ball(plan.ball), effective_n_threads()),
             n_rows=n_rows,
             epsilon=epsilon,
             delta=delta,

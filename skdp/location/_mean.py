@@ -6,7 +6,7 @@ import numpy as np
 
 from skdp._domains import Box, L2Ball, check_bounds, check_radius
 from skdp._location import MeanEstimator
-from skdp._queries import BoxRows, LinearRows, RowSum
+from skdp._queries import BoxRows, RowSum, ball_rows
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
     StrOptions,
@@ -219,8 +219,7 @@ class DPMean(MeanEstimator):
     def _admit(X, domain):
         if isinstance(domain, Box):
             return BoxRows(X, domain, effective_n_threads())
-        nobody = np.zeros(X.shape[0], dtype=bool)
-        return LinearRows(X, nobody, nobody, domain, 0.0, effective_n_threads())
+        return ball_rows(X, domain, effective_n_threads())
 
     def _check_scored(self, X):
         check_mean(X, self.mechanism, self.bounds)

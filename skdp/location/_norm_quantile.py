@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from skdp._domains import L2Ball, check_radius
-from skdp._queries import LinearRows
+from skdp._queries import ball_rows
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
     Interval,
@@ -176,9 +176,8 @@ class DPNormQuantile(BaseEstimator):
             resolution=self.resolution,
             failure=self.failure,
         )
-        nobody = np.zeros(n_rows, dtype=bool)
         curator = Curator(
-            lambda: LinearRows(X, nobody, nobody, domain, 0.0, effective_n_threads()),
+            lambda: ball_rows(X, domain, effective_n_threads()),
             n_rows=n_rows,
             epsilon=price,
             delta=0.0,

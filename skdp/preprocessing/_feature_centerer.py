@@ -7,7 +7,7 @@ from numbers import Real
 import numpy as np
 
 from skdp._domains import RADIUS_RANGE, L2Ball, check_radius
-from skdp._queries import LinearRows
+from skdp._queries import ball_rows
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
     Interval,
@@ -189,9 +189,8 @@ class DPFeatureCenterer(ShiftAndScale):
             n_rows=n_rows,
             n_features=n_features,
         )
-        nobody = np.zeros(n_rows, dtype=bool)
         curator = Curator(
-            lambda: LinearRows(X, nobody, nobody, domain, 0.0, effective_n_threads()),
+            lambda: ball_rows(X, domain, effective_n_threads()),
             n_rows=n_rows,
             epsilon=epsilon,
             delta=plan.delta,
