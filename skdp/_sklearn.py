@@ -5,16 +5,17 @@
 The only module that may import a private name of scikit-learn.
 """
 
+from functools import wraps
 from numbers import Real
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import _fit_context as fit_context
+from sklearn.base import _fit_context
 from sklearn.callback import CallbackSupportMixin
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils import assert_all_finite
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.parallel import _get_threadpool_controller
 from sklearn.utils.validation import validate_data
 
@@ -45,8 +46,40 @@ SHARED_CONSTRAINTS = {
     "delta": [Interval(Real, 0, 1, closed="left")],
     "adjacency": [StrOptions({"replace-one", "zero-out"})],
     "data_norm": [Interval(Real, *RADIUS_RANGE, closed="both")],
+    "budget": [HasMethods(["check", "charge"]), None],
     "random_state": ["random_state"],
 }
+
+
+def fit_context(*, prefer_skip_nested_validation):
+    """Return scikit-learn's decorator of fits, which asks a shared budget first.
+
+    After the parameters, and before the data: a fit that the budget has no epsilon left for
+    reads nothing. The curator charges it later.
+
+    Parameters
+    ----------
+    prefer_skip_nested_validation : bool
+        As scikit-learn has it.
+
+    Returns
+    -------
+    decorator : callable
+        Of `fit`.
+    """
+
+    def decorate(fit):
+        @wraps(fit)
+        def asked(estimator, *args, **params):
+            budget = getattr(estimator, "budget", None)
+            if budget is not None and fit.__name__ == "fit":
+                budget.check(estimator.epsilon)
+            return fit(estimator, *args, **params)
+
+        context = _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)
+        return context(asked)
+
+    return decorate
 
 
 def effective_n_threads():

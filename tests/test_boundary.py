@@ -142,7 +142,7 @@ def test_the_audit_folder_depends_on_little(name):
 
 def test_the_audit_folder_is_short():
     audited = [path for name, path in FILES.items() if name.startswith("privacy/")]
-    assert sum(len(path.read_text().splitlines()) for path in audited) < 3900
+    assert sum(len(path.read_text().splitlines()) for path in audited) < 4500
 
 
 GATED = [

@@ -8,7 +8,7 @@ private rows, so whatever it does is post-processing.
 
 from skdp._solvers.accelerated import accelerated_gradient
 from skdp._solvers.boosting import BoostingPlan, boost, plan_boosting
-from skdp._solvers.budget import mu_beside
+from skdp._solvers.budget import mu_beside, mu_of_all
 from skdp._solvers.disjoint import (
     even_parts,
     least_median_distance,
@@ -71,6 +71,7 @@ __all__ = [
     "plan_boosting",
     "moment_clip",
     "mu_beside",
+    "mu_of_all",
     "plan_clip",
     "plan_federated",
     "plan_frank_wolfe",

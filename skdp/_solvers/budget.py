@@ -6,6 +6,7 @@ import functools
 import math
 
 from skdp.privacy import gdp_epsilon, gdp_mu
+from skdp.privacy._accounting import pure_mu
 from skdp.privacy._composition import compose_epsilon
 
 # Relative width of the last bracket of mu.
@@ -67,3 +68,22 @@ def mu_beside(epsilon, delta, priced=0.0, mu=0.0):
         middle = (low + high) / 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
+
+
+def mu_of_all(epsilon, delta, priced=()):
+    """Return the Gaussian-DP parameter of a whole fit that spends a budget on full batches.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The budget; delta greater than 0.
+    priced : tuple of float, default=()
+        Epsilons of the purely private releases beside the Gaussian ones.
+
+    Returns
+    -------
+    mu : float
+        A hair more than what `mu_beside` leaves and the pure releases have together.
+    """
+    mu = mu_beside(epsilon, delta, priced)
+    return math.hypot(mu, *map(pure_mu, priced)) * (1 + 1e-8)

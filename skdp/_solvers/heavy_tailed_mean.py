@@ -52,6 +52,11 @@ class HeavyTailedMean:
     moments: MomentRadius | None = None
     unit: float = math.inf
 
+    @property
+    def priced(self):
+        """Epsilons of the releases beside the mean."""
+        return (self.draw.epsilon,) if self.draw and self.draw.released else ()
+
     def run(self, curator):
         """Release the mean.
 

@@ -28,6 +28,9 @@ class HistogramMean:
     #: mechanism that this is
     mechanism = "histogram"
 
+    #: whether all noise is Gaussian
+    gaussian = False
+
     @property
     def delta(self):
         """What may be spent of delta."""

@@ -50,6 +50,11 @@ class NoisyMean:
         return "laplace" if isinstance(self.price, LaplaceMechanism) else "gaussian"
 
     @property
+    def gaussian(self):
+        """Whether all noise is Gaussian."""
+        return self.law == "gaussian"
+
+    @property
     def delta(self):
         """The delta that is spent."""
         return 0.0 if self.law == "laplace" else self.problem.delta

@@ -44,6 +44,8 @@ class SketchMean:
     n_measurements: int
     mu: float
 
+    #: whether all noise is Gaussian
+    gaussian = True
     #: mechanism that this is
     mechanism = "compressed-sensing"
 

@@ -118,7 +118,7 @@ class FederatedClassifier(
                 "population_size is set: the noise is that of a deployment with so many clients. "
                 "These clients spend what privacy_spent_ says, and not epsilon.",
                 SimulationWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         progress = Progress(self, rounds.n_steps)
         curator = Curator(
@@ -136,6 +136,7 @@ class FederatedClassifier(
             epsilon=rounds.spent,
             delta=self.delta,
             adjacency="local" if rounds.mu_round is None else self.adjacency,
+            budget=self.budget,
             random_state=self.random_state,
             purpose=type(self).__name__,
             assumptions=assumptions,

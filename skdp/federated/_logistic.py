@@ -89,6 +89,9 @@ class FederatedDPLogisticRegression(SoftmaxClassifierMixin, FederatedClassifier)
         than `epsilon`.
     population_batch_size : float, default=None
         Expected number of clients of a round of that deployment. None keeps the rate.
+    budget : PrivacyBudget, default=None
+        A budget that several fits share: each is charged (epsilon, delta) before it reads a
+        row, and refused if that is more than what is left.
     random_state : None, int, RandomState or Generator, default=None
         None draws noise from the operating system. Anything else is for tests only.
     verbose : int, default=0
@@ -201,6 +204,7 @@ class FederatedDPLogisticRegression(SoftmaxClassifierMixin, FederatedClassifier)
         average=True,
         population_size=None,
         population_batch_size=None,
+        budget=None,
         random_state=None,
         verbose=0,
     ):
@@ -230,6 +234,7 @@ class FederatedDPLogisticRegression(SoftmaxClassifierMixin, FederatedClassifier)
         self.average = average
         self.population_size = population_size
         self.population_batch_size = population_batch_size
+        self.budget = budget
         self.random_state = random_state
         self.verbose = verbose
 

@@ -126,6 +126,8 @@ class PrivateLinearClassifier(
             epsilon=self.epsilon,
             delta=plan.delta,
             adjacency=self.adjacency,
+            budget=self.budget,
+            mu=plan.total_mu,
             random_state=self.random_state,
             purpose=type(self).__name__,
             assumptions=assumptions,

@@ -143,6 +143,9 @@ class DPHingeSVM(PrivateLinearClassifier):
         a power of the distance from its minimiser [6]_.
     growth_order : float, default=2.0
         With ``growth="doubling"``: a lower bound, greater than 1, on that power.
+    budget : PrivacyBudget, default=None
+        A budget that several fits share: each is charged (epsilon, delta) before it reads a
+        row, and refused if that is more than what is left.
     random_state : int, RandomState instance or None, default=None
         None draws the noise from the operating system. A seed makes the noise
         reproducible, voids the guarantee towards whoever knows it, and warns.
@@ -254,6 +257,7 @@ class DPHingeSVM(PrivateLinearClassifier):
         failure_probability=None,
         growth=None,
         growth_order=2.0,
+        budget=None,
         random_state=None,
         verbose=0,
     ):
@@ -285,6 +289,7 @@ class DPHingeSVM(PrivateLinearClassifier):
         self.failure_probability = failure_probability
         self.growth = growth
         self.growth_order = growth_order
+        self.budget = budget
         self.random_state = random_state
         self.verbose = verbose
 

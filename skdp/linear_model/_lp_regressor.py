@@ -87,6 +87,9 @@ class DPLpRegressor(PrivateLinearRegressor):
         quantities.
     batch_size : float, default=None
         Solver "sgd": expected number of rows in a batch; asks for that solver.
+    budget : PrivacyBudget, default=None
+        A budget that several fits share: each is charged (epsilon, delta) before it reads a
+        row, and refused if that is more than what is left.
     random_state : int, RandomState instance or None, default=None
         None draws the noise from the operating system. A seed makes the noise
         reproducible, voids the guarantee towards whoever knows it, and warns.
@@ -190,6 +193,7 @@ class DPLpRegressor(PrivateLinearRegressor):
         step_size=None,
         max_iter=None,
         batch_size=None,
+        budget=None,
         random_state=None,
         verbose=0,
     ):
@@ -216,5 +220,6 @@ class DPLpRegressor(PrivateLinearRegressor):
         self.step_size = step_size
         self.max_iter = max_iter
         self.batch_size = batch_size
+        self.budget = budget
         self.random_state = random_state
         self.verbose = verbose

@@ -56,7 +56,7 @@ class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator
     _parameter_constraints = {
         **{
             name: SHARED_CONSTRAINTS[name]
-            for name in ("epsilon", "delta", "adjacency", "random_state")
+            for name in ("epsilon", "delta", "adjacency", "budget", "random_state")
         },
         "p": [Interval(Real, 1, 4, closed="both"), StrOptions({"huber"})],
         "quantile": [Interval(Real, 0, 1, closed="neither")],
@@ -125,6 +125,8 @@ class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator
             epsilon=self.epsilon,
             delta=plan.delta,
             adjacency=self.adjacency,
+            budget=self.budget,
+            mu=plan.total_mu,
             random_state=self.random_state,
             purpose=type(self).__name__,
             progress=progress,

@@ -41,6 +41,9 @@ class LocalDPCovariance(BaseEstimator):
         Whether `covariance_` is the nearest positive semi-definite matrix. That one is never
         further away from the covariance of the rows, but it is biased where noise is as large
         as what it is added to.
+    budget : PrivacyBudget, default=None
+        A budget that several fits share: each is charged (epsilon, delta) before it reads a
+        row, and refused if that is more than what is left.
     random_state : int, RandomState instance or None, default=None
         None draws the noise from the operating system. A seed makes the noise
         reproducible, voids the guarantee towards whoever knows it, and warns.
@@ -103,7 +106,10 @@ class LocalDPCovariance(BaseEstimator):
     """
 
     _parameter_constraints = {
-        **{name: SHARED_CONSTRAINTS[name] for name in ("epsilon", "data_norm", "random_state")},
+        **{
+            name: SHARED_CONSTRAINTS[name]
+            for name in ("epsilon", "data_norm", "budget", "random_state")
+        },
         "assume_centered": ["boolean"],
         "positive": ["boolean"],
     }
@@ -115,12 +121,14 @@ class LocalDPCovariance(BaseEstimator):
         data_norm=1.0,
         assume_centered=False,
         positive=True,
+        budget=None,
         random_state=None,
     ):
         self.epsilon = epsilon
         self.data_norm = data_norm
         self.assume_centered = assume_centered
         self.positive = positive
+        self.budget = budget
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -154,6 +162,7 @@ class LocalDPCovariance(BaseEstimator):
             epsilon=self.epsilon,
             delta=0.0,
             adjacency="local",
+            budget=self.budget,
             random_state=self.random_state,
             purpose=type(self).__name__,
         )

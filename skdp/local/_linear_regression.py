@@ -53,6 +53,9 @@ class LocalDPLinearRegression(ReportedRegressor):
     intercept_scaling : float, default=None
         The constant feature that carries the intercept, in units of R. None is
         ``1 / sqrt(n_features)``, about the size of a feature.
+    budget : PrivacyBudget, default=None
+        A budget that several fits share: each is charged (epsilon, delta) before it reads a
+        row, and refused if that is more than what is left.
     random_state : int, RandomState instance or None, default=None
         None draws the noise from the operating system. A seed makes the noise
         reproducible, voids the guarantee towards whoever knows it, and warns.
@@ -135,7 +138,7 @@ class LocalDPLinearRegression(ReportedRegressor):
     """
 
     _parameter_constraints = {
-        **{name: SHARED_CONSTRAINTS[name] for name in ("epsilon", "random_state")},
+        **{name: SHARED_CONSTRAINTS[name] for name in ("epsilon", "budget", "random_state")},
         "data_norm": SCALE_OR_NONE[:1],
         "target_scale": SCALE_OR_NONE,
         "l2": [Interval(Real, 0, None, closed="left")],
@@ -152,6 +155,7 @@ class LocalDPLinearRegression(ReportedRegressor):
         l2=0.0,
         fit_intercept=True,
         intercept_scaling=None,
+        budget=None,
         random_state=None,
     ):
         self.epsilon = epsilon
@@ -160,6 +164,7 @@ class LocalDPLinearRegression(ReportedRegressor):
         self.l2 = l2
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
+        self.budget = budget
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -197,6 +202,7 @@ class LocalDPLinearRegression(ReportedRegressor):
             epsilon=self.epsilon,
             delta=0.0,
             adjacency="local",
+            budget=self.budget,
             random_state=self.random_state,
             purpose=type(self).__name__,
         )
@@ -217,6 +223,6 @@ class LocalDPLinearRegression(ReportedRegressor):
                 f"{self.smallest_eigenvalue_:.2g}: use more rows, fewer features, a larger "
                 "epsilon, or a smaller data_norm.",
                 NoisyEstimateWarning,
-                stacklevel=3,  # the line that called fit
+                stacklevel=4,  # the line that called fit
             )
         return self

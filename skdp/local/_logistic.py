@@ -64,6 +64,9 @@ class LocalDPLogisticRegression(LogisticFromReports):
     covariance_share : float, default=0.0
         Two classes: share of the rows that do not report gradients, but a vector whose second
         moment is the Hessian at the result, for `coef_covariance_`. Try 0.2.
+    budget : PrivacyBudget, default=None
+        A budget that several fits share: each is charged (epsilon, delta) before it reads a
+        row, and refused if that is more than what is left.
     random_state : int, RandomState instance or None, default=None
         None draws the noise from the operating system. A seed makes the noise
         reproducible, voids the guarantee towards whoever knows it, and warns.
@@ -142,7 +145,10 @@ class LocalDPLogisticRegression(LogisticFromReports):
     """
 
     _parameter_constraints = {
-        **{name: SHARED_CONSTRAINTS[name] for name in ("epsilon", "data_norm", "random_state")},
+        **{
+            name: SHARED_CONSTRAINTS[name]
+            for name in ("epsilon", "data_norm", "budget", "random_state")
+        },
         "classes": ["array-like", None],
         "C": [Interval(Real, 0, None, closed="right")],
         "fit_intercept": ["boolean"],
@@ -176,6 +182,7 @@ class LocalDPLogisticRegression(LogisticFromReports):
         decay=None,
         average=True,
         covariance_share=0.0,
+        budget=None,
         random_state=None,
     ):
         self.epsilon = epsilon
@@ -193,4 +200,5 @@ class LocalDPLogisticRegression(LogisticFromReports):
         self.decay = decay
         self.average = average
         self.covariance_share = covariance_share
+        self.budget = budget
         self.random_state = random_state

@@ -72,6 +72,7 @@ class LogisticFromReports(
             epsilon=self.epsilon,
             delta=0.0,
             adjacency="local",
+            budget=self.budget,
             random_state=self.random_state,
             purpose=type(self).__name__,
             assumptions=assumptions,

@@ -48,6 +48,9 @@ class LocalDPMean(ReportedMean):
     expected_norm : float, default=None
         Public guess, in (0, 1], of the norm of rows over `data_norm`; None is 1. "product"
         divides the budget for it, and the expected errors are those of such rows.
+    budget : PrivacyBudget, default=None
+        A budget that several fits share: each is charged (epsilon, delta) before it reads a
+        row, and refused if that is more than what is left.
     random_state : int, RandomState instance or None, default=None
         None draws the noise from the operating system. A seed makes the noise
         reproducible, voids the guarantee towards whoever knows it, and warns.
@@ -117,7 +120,10 @@ class LocalDPMean(ReportedMean):
     """
 
     _parameter_constraints = {
-        **{name: SHARED_CONSTRAINTS[name] for name in ("epsilon", "data_norm", "random_state")},
+        **{
+            name: SHARED_CONSTRAINTS[name]
+            for name in ("epsilon", "data_norm", "budget", "random_state")
+        },
         "mechanism": [StrOptions({"lift", "flip", "product", "cube"})],
         "bounds": [tuple, list, np.ndarray, None],
         "expected_norm": [Interval(Real, 0, 1, closed="right"), None],
@@ -131,6 +137,7 @@ class LocalDPMean(ReportedMean):
         data_norm=1.0,
         bounds=None,
         expected_norm=None,
+        budget=None,
         random_state=None,
     ):
         self.epsilon = epsilon
@@ -138,6 +145,7 @@ class LocalDPMean(ReportedMean):
         self.data_norm = data_norm
         self.bounds = bounds
         self.expected_norm = expected_norm
+        self.budget = budget
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -172,6 +180,7 @@ class LocalDPMean(ReportedMean):
             epsilon=self.epsilon,
             delta=0.0,
             adjacency="local",
+            budget=self.budget,
             random_state=self.random_state,
             purpose=type(self).__name__,
         )

@@ -41,6 +41,9 @@ class LocalDPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     data_norm : float, default=1.0
         Public radius, in the units of the data: longer rows are scaled down to this Euclidean
         norm.
+    budget : PrivacyBudget, default=None
+        A budget that several fits share: each is charged (epsilon, delta) before it reads a
+        row, and refused if that is more than what is left.
     random_state : int, RandomState instance or None, default=None
         None draws the noise from the operating system. A seed makes the noise
         reproducible, voids the guarantee towards whoever knows it, and warns.
@@ -108,13 +111,19 @@ class LocalDPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     _parameter_constraints = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        **{name: SHARED_CONSTRAINTS[name] for name in ("epsilon", "data_norm", "random_state")},
+        **{
+            name: SHARED_CONSTRAINTS[name]
+            for name in ("epsilon", "data_norm", "budget", "random_state")
+        },
     }
 
-    def __init__(self, n_components=None, epsilon=8.0, *, data_norm=1.0, random_state=None):
+    def __init__(
+        self, n_components=None, epsilon=8.0, *, data_norm=1.0, budget=None, random_state=None
+    ):
         self.n_components = n_components
         self.epsilon = epsilon
         self.data_norm = data_norm
+        self.budget = budget
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -154,6 +163,7 @@ class LocalDPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             epsilon=self.epsilon,
             delta=0.0,
             adjacency="local",
+            budget=self.budget,
             random_state=self.random_state,
             purpose=type(self).__name__,
         )

@@ -66,6 +66,9 @@ class PrivUnitPrivatizer(ReportingTransformer):
         What `transform` does. "randomise": it always reports. "keep": it never does, only
         `fit_transform`. "auto": it reports after `fit`, and returns rows IN THE CLEAR after
         `fit_transform`. See the notes.
+    budget : PrivacyBudget, default=None
+        A budget that several calls share: each call that reports is charged epsilon before it
+        reads a row, and refused if that is more than what is left.
     random_state : int, RandomState instance or None, default=None
         None draws from the operating system. An int makes a report a function of the seed, the
         parameters and the row, whatever rows come with it: equal calls give equal reports. It
@@ -185,6 +188,7 @@ class PrivUnitPrivatizer(ReportingTransformer):
         n_components=None,
         parameters="optimal",
         new_rows="auto",
+        budget=None,
         random_state=None,
     ):
         self.epsilon = epsilon
@@ -199,6 +203,7 @@ class PrivUnitPrivatizer(ReportingTransformer):
         self.n_components = n_components
         self.parameters = parameters
         self.new_rows = new_rows
+        self.budget = budget
         self.random_state = random_state
 
     def _domain_of(self, n_features):

@@ -31,6 +31,7 @@ class ReportingTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
     _parameter_constraints = {
         "epsilon": SHARED_CONSTRAINTS["epsilon"],
         "new_rows": [StrOptions(set(NEW_ROWS))],
+        "budget": SHARED_CONSTRAINTS["budget"],
         "random_state": SHARED_CONSTRAINTS["random_state"],
     }
 
@@ -131,6 +132,7 @@ class ReportingTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
             epsilon=self._budget,
             delta=0.0,
             adjacency="local",
+            budget=self.budget,
             random_state=self.random_state,
             # with one seed, reports at two budgets do not share their noise either
             purpose=f"{type(self).__name__} {self._budget!r}",

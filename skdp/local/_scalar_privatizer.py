@@ -47,6 +47,9 @@ class ScalarPrivatizer(ReportingTransformer):
         What `transform` does. "randomise": it always reports. "keep": it never does, only
         `fit_transform`. "auto": it reports after `fit`, and returns rows IN THE CLEAR after
         `fit_transform`. See the notes.
+    budget : PrivacyBudget, default=None
+        A budget that several calls share: each call that reports is charged epsilon before it
+        reads a row, and refused if that is more than what is left.
     random_state : int, RandomState instance or None, default=None
         None draws from the operating system. An int makes a report a function of the seed and
         the row, whatever rows come with it. It voids the guarantee towards whoever knows it,
@@ -126,6 +129,7 @@ class ScalarPrivatizer(ReportingTransformer):
         n_levels=None,
         floor=None,
         new_rows="auto",
+        budget=None,
         random_state=None,
     ):
         self.epsilon = epsilon
@@ -134,6 +138,7 @@ class ScalarPrivatizer(ReportingTransformer):
         self.n_levels = n_levels
         self.floor = floor
         self.new_rows = new_rows
+        self.budget = budget
         self.random_state = random_state
 
     def _domain_of(self, n_features):

@@ -16,6 +16,7 @@ from skdp._sklearn import (
     fit_context,
     validate_private_data,
 )
+from skdp._solvers import mu_of_all
 from skdp._solvers.heavy_tailed_mean import plan_heavy_tailed_mean
 from skdp._solvers.moment_radius import MOST_MOMENTS, check_moments
 from skdp.privacy import Curator, gdp_mu
@@ -52,6 +53,9 @@ class DPHeavyTailedMean(MeanEstimator):
     data_norm : float, default=1e6
         Public range, in the units of the data: no radius is larger, and none that is drawn
         is smaller than 1e-18 of it. A generous one costs hardly anything.
+    budget : PrivacyBudget, default=None
+        A budget that several fits share: each is charged (epsilon, delta) before it reads a
+        row, and refused if that is more than what is left.
     random_state : int, RandomState instance or None, default=None
         None draws the noise from the operating system. A seed makes the noise
         reproducible, voids the guarantee towards whoever knows it, and warns.
@@ -148,6 +152,7 @@ class DPHeavyTailedMean(MeanEstimator):
         failure_probability=None,
         adjacency="replace-one",
         data_norm=1e6,
+        budget=None,
         random_state=None,
     ):
         self.epsilon = epsilon
@@ -157,6 +162,7 @@ class DPHeavyTailedMean(MeanEstimator):
         self.failure_probability = failure_probability
         self.adjacency = adjacency
         self.data_norm = data_norm
+        self.budget = budget
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -206,6 +212,8 @@ class DPHeavyTailedMean(MeanEstimator):
             epsilon=epsilon,
             delta=delta,
             adjacency=self.adjacency,
+            budget=self.budget,
+            mu=mu_of_all(epsilon, delta, plan.priced) if delta else None,
             random_state=self.random_state,
             purpose=type(self).__name__,
         )

@@ -15,6 +15,7 @@ from skdp._sklearn import (
     fit_context,
     validate_private_data,
 )
+from skdp._solvers import mu_of_all
 from skdp._solvers.mean import plan_mean
 from skdp.location._mean_checks import MECHANISMS, ONE_RELEASE, check_mean, takes_sparse
 from skdp.privacy import Curator, GaussianMechanism, LaplaceMechanism, gdp_mu
@@ -53,6 +54,9 @@ class DPMean(MeanEstimator):
         Public bounds per coordinate, numbers or arrays of shape (n_features,).
         Coordinates outside are clipped. A null row counts as the centre of the box. Only
         for "gaussian" and "laplace".
+    budget : PrivacyBudget, default=None
+        A budget that several fits share: each is charged (epsilon, delta) before it reads a
+        row, and refused if that is more than what is left.
     random_state : int, RandomState instance or None, default=None
         None draws the noise from the operating system. A seed makes the noise
         reproducible, voids the guarantee towards whoever knows it, and warns.
@@ -137,6 +141,7 @@ class DPMean(MeanEstimator):
         adjacency="replace-one",
         data_norm=1.0,
         bounds=None,
+        budget=None,
         random_state=None,
     ):
         self.epsilon = epsilon
@@ -145,6 +150,7 @@ class DPMean(MeanEstimator):
         self.adjacency = adjacency
         self.data_norm = data_norm
         self.bounds = bounds
+        self.budget = budget
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -191,6 +197,8 @@ class DPMean(MeanEstimator):
             epsilon=self.epsilon,
             delta=delta,
             adjacency=self.adjacency,
+            budget=self.budget,
+            mu=mu_of_all(self.epsilon, delta) if delta else None,
             random_state=self.random_state,
             purpose=type(self).__name__,
         )

@@ -15,6 +15,7 @@ from skdp._sklearn import (
     fit_context,
     validate_private_data,
 )
+from skdp._solvers import mu_of_all
 from skdp.location._geometric import Place, descend_to_median, draw_median
 from skdp.location._rank import check_quantile, release_quantiles
 from skdp.privacy import Curator, ExponentialMechanism, gdp_mu
@@ -53,6 +54,9 @@ class DPMedian(LocationEstimator):
         outside are clipped. A null row contributes nothing.
     max_iter : int, default=None
         Number of steps of "gradient", at least 2; None chooses it from public quantities.
+    budget : PrivacyBudget, default=None
+        A budget that several fits share: each is charged (epsilon, delta) before it reads a
+        row, and refused if that is more than what is left.
     random_state : int, RandomState instance or None, default=None
         None draws the noise from the operating system. A seed makes the noise
         reproducible, voids the guarantee towards whoever knows it, and warns.
@@ -130,6 +134,7 @@ class DPMedian(LocationEstimator):
         data_norm=1.0,
         bounds=None,
         max_iter=None,
+        budget=None,
         random_state=None,
     ):
         self.epsilon = epsilon
@@ -139,6 +144,7 @@ class DPMedian(LocationEstimator):
         self.data_norm = data_norm
         self.bounds = bounds
         self.max_iter = max_iter
+        self.budget = budget
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -183,6 +189,8 @@ class DPMedian(LocationEstimator):
             epsilon=self.epsilon,
             delta=delta,
             adjacency=self.adjacency,
+            budget=self.budget,
+            mu=mu_of_all(self.epsilon, delta) if delta else None,
             random_state=self.random_state,
             purpose=type(self).__name__,
         )

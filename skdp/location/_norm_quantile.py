@@ -47,6 +47,9 @@ class DPNormQuantile(BaseEstimator):
         units of the data. None is the origin.
     failure : float, default=1e-3
         Probability with which the statement about the rows beyond the radius may fail.
+    budget : PrivacyBudget, default=None
+        A budget that several fits share: each is charged (epsilon, delta) before it reads a
+        row, and refused if that is more than what is left.
     random_state : int, RandomState instance or None, default=None
         None draws the noise from the operating system. A seed makes the noise
         reproducible, voids the guarantee towards whoever knows it, and warns.
@@ -110,7 +113,7 @@ class DPNormQuantile(BaseEstimator):
     _parameter_constraints = {
         **{
             name: SHARED_CONSTRAINTS[name]
-            for name in ("epsilon", "adjacency", "data_norm", "random_state")
+            for name in ("epsilon", "adjacency", "data_norm", "budget", "random_state")
         },
         "tail": [Interval(Integral, 1, None, closed="left"), None],
         "resolution": [Interval(Real, 1e-100, 1, closed="left")],
@@ -128,6 +131,7 @@ class DPNormQuantile(BaseEstimator):
         resolution=1e-9,
         center=None,
         failure=1e-3,
+        budget=None,
         random_state=None,
     ):
         self.epsilon = epsilon
@@ -137,6 +141,7 @@ class DPNormQuantile(BaseEstimator):
         self.resolution = resolution
         self.center = center
         self.failure = failure
+        self.budget = budget
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -182,6 +187,7 @@ class DPNormQuantile(BaseEstimator):
             epsilon=price,
             delta=0.0,
             adjacency=self.adjacency,
+            budget=self.budget,
             random_state=self.random_state,
             purpose=type(self).__name__,
         )

@@ -33,6 +33,9 @@ class DPQuantile(LocationEstimator):
     bounds : tuple (lower, upper), default=(-1.0, 1.0)
         Public bounds per feature, numbers or arrays of shape (n_features,). Values
         outside are clipped. A null row is not counted.
+    budget : PrivacyBudget, default=None
+        A budget that several fits share: each is charged (epsilon, delta) before it reads a
+        row, and refused if that is more than what is left.
     random_state : int, RandomState instance or None, default=None
         None draws the noise from the operating system. A seed makes the noise
         reproducible, voids the guarantee towards whoever knows it, and warns.
@@ -86,7 +89,10 @@ class DPQuantile(LocationEstimator):
     """
 
     _parameter_constraints = {
-        **{name: SHARED_CONSTRAINTS[name] for name in ("epsilon", "adjacency", "random_state")},
+        **{
+            name: SHARED_CONSTRAINTS[name]
+            for name in ("epsilon", "adjacency", "budget", "random_state")
+        },
         "quantile": [Interval(Real, 0, 1, closed="neither")],
         "bounds": [tuple, list, np.ndarray],
     }
@@ -98,12 +104,14 @@ class DPQuantile(LocationEstimator):
         quantile=0.5,
         adjacency="replace-one",
         bounds=(-1.0, 1.0),
+        budget=None,
         random_state=None,
     ):
         self.epsilon = epsilon
         self.quantile = quantile
         self.adjacency = adjacency
         self.bounds = bounds
+        self.budget = budget
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -139,6 +147,7 @@ class DPQuantile(LocationEstimator):
             epsilon=self.epsilon,
             delta=0.0,
             adjacency=self.adjacency,
+            budget=self.budget,
             random_state=self.random_state,
             purpose=type(self).__name__,
         )

@@ -66,6 +66,9 @@ class DPSparseMeanEstimator(SparseMeanFit):
         "auto": the better of the first two by their estimated errors, or the second.
     sparse_output : bool, default=False
         Whether `location_` is sparse.
+    budget : PrivacyBudget, default=None
+        A budget that several fits share: each is charged (epsilon, delta) before it reads a
+        row, and refused if that is more than what is left.
     random_state : int, RandomState instance or None, default=None
         None draws the noise from the operating system. A seed makes the noise
         reproducible, voids the guarantee towards whoever knows it, and warns.
@@ -159,6 +162,7 @@ class DPSparseMeanEstimator(SparseMeanFit):
         n_measurements=None,
         recovery="auto",
         sparse_output=False,
+        budget=None,
         random_state=None,
     ):
         self.epsilon = epsilon
@@ -174,4 +178,5 @@ class DPSparseMeanEstimator(SparseMeanFit):
         self.n_measurements = n_measurements
         self.recovery = recovery
         self.sparse_output = sparse_output
+        self.budget = budget
         self.random_state = random_state

@@ -14,6 +14,7 @@ from skdp._sklearn import (
     fit_context,
     validate_private_data,
 )
+from skdp._solvers import mu_of_all
 from skdp._solvers.sparse_mean import SparseMeanProblem
 from skdp._solvers.sparse_mean_choice import MOST_FEATURES, plan_sparse_mean
 from skdp.privacy import Curator
@@ -58,6 +59,8 @@ class SparseMeanFit(MeanEstimator):
             epsilon=self.epsilon,
             delta=plan.delta,
             adjacency=self.adjacency,
+            budget=self.budget,
+            mu=mu_of_all(self.epsilon, plan.delta) if plan.gaussian else None,
             random_state=self.random_state,
             purpose=type(self).__name__,
         )

@@ -32,6 +32,11 @@ class CenteringPlan:
     radius: Any
     delta: float
 
+    @property
+    def priced(self):
+        """Epsilons of the releases without Gaussian noise."""
+        return (self.radius.epsilon,) if getattr(self.radius, "released", False) else ()
+
     def run(self, curator, data_norm):
         """Release what is planned.
 

@@ -18,6 +18,7 @@ from skdp._sklearn import (
     refuse_sparse,
     validate_private_data,
 )
+from skdp._solvers import mu_of_all
 from skdp.preprocessing._centering_plan import plan_centering
 from skdp.preprocessing._shift_scale import ShiftAndScale
 from skdp.privacy import Curator
@@ -55,6 +56,9 @@ class DPFeatureCenterer(ShiftAndScale):
     threshold_share : float, default=0.5
         Share of `epsilon` that a private radius gets next to a centre, strictly between 0
         and 1. Without a centre it gets all of it.
+    budget : PrivacyBudget, default=None
+        A budget that several fits share: each is charged (epsilon, delta) before it reads a
+        row, and refused if that is more than what is left.
     random_state : int, RandomState instance or None, default=None
         None draws the noise from the operating system. A seed makes the noise
         reproducible, voids the guarantee towards whoever knows it, and warns.
@@ -138,6 +142,7 @@ class DPFeatureCenterer(ShiftAndScale):
         with_mean=True,
         threshold="private",
         threshold_share=0.5,
+        budget=None,
         random_state=None,
     ):
         self.epsilon = epsilon
@@ -148,6 +153,7 @@ class DPFeatureCenterer(ShiftAndScale):
         self.with_mean = with_mean
         self.threshold = threshold
         self.threshold_share = threshold_share
+        self.budget = budget
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -195,6 +201,8 @@ class DPFeatureCenterer(ShiftAndScale):
             epsilon=epsilon,
             delta=plan.delta,
             adjacency=self.adjacency,
+            budget=self.budget,
+            mu=mu_of_all(epsilon, delta, plan.priced) if plan.delta else None,
             random_state=self.random_state,
             purpose=type(self).__name__,
         )

@@ -19,6 +19,7 @@ from skdp._sklearn import (
     fit_context,
     validate_private_data,
 )
+from skdp._solvers import mu_of_all
 from skdp.privacy import Curator, GaussianMechanism, LaplaceMechanism, gdp_mu
 from skdp.privacy._accounting import check_delta, check_epsilon
 
@@ -53,6 +54,9 @@ class DPFrequentFeatures(SelectorMixin, BaseEstimator):
         Neighbouring data sets differ in one row ("replace-one"), or in one row that is
         replaced by a null row, which has no features ("zero-out"). The number of rows is
         public in both.
+    budget : PrivacyBudget, default=None
+        A budget that several fits share: each is charged (epsilon, delta) before it reads a
+        row, and refused if that is more than what is left.
     random_state : int, RandomState instance or None, default=None
         None draws the noise from the operating system. A seed makes the noise
         reproducible, voids the guarantee towards whoever knows it, and warns.
@@ -123,6 +127,7 @@ class DPFrequentFeatures(SelectorMixin, BaseEstimator):
         "n_features_to_select": [Interval(Integral, 1, None, closed="left"), None],
         "threshold": [Interval(Real, None, None, closed="neither"), None],
         "sparsity": [Interval(Integral, 1, None, closed="left")],
+        "budget": SHARED_CONSTRAINTS["budget"],
         "random_state": SHARED_CONSTRAINTS["random_state"],
     }
 
@@ -135,6 +140,7 @@ class DPFrequentFeatures(SelectorMixin, BaseEstimator):
         threshold=None,
         sparsity=64,
         adjacency="replace-one",
+        budget=None,
         random_state=None,
     ):
         self.epsilon = epsilon
@@ -143,6 +149,7 @@ class DPFrequentFeatures(SelectorMixin, BaseEstimator):
         self.threshold = threshold
         self.sparsity = sparsity
         self.adjacency = adjacency
+        self.budget = budget
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -179,6 +186,8 @@ class DPFrequentFeatures(SelectorMixin, BaseEstimator):
             epsilon=epsilon,
             delta=delta,
             adjacency=self.adjacency,
+            budget=self.budget,
+            mu=mu_of_all(epsilon, delta) if delta else None,
             random_state=self.random_state,
             purpose=type(self).__name__,
         )

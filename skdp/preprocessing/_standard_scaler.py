@@ -16,6 +16,7 @@ from skdp._sklearn import (
     refuse_sparse,
     validate_private_data,
 )
+from skdp._solvers import mu_of_all
 from skdp.preprocessing._columnwise import restored, standardised
 from skdp.preprocessing._private_moments import bounded_moments, unbounded_moments
 from skdp.privacy import Curator, gdp_mu
@@ -45,6 +46,9 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Neighbouring data sets differ in one row ("replace-one"), or in one row that is
         replaced by a null row, which is not counted ("zero-out"). The number of rows is
         public in both.
+    budget : PrivacyBudget, default=None
+        A budget that several fits share: each is charged (epsilon, delta) before it reads a
+        row, and refused if that is more than what is left.
     random_state : int, RandomState instance or None, default=None
         None draws the noise from the operating system. A seed makes the noise
         reproducible, voids the guarantee towards whoever knows it, and warns.
@@ -116,6 +120,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         "with_mean": ["boolean"],
         "with_std": ["boolean"],
         "bounds": [tuple, list, np.ndarray, None],
+        "budget": SHARED_CONSTRAINTS["budget"],
         "random_state": SHARED_CONSTRAINTS["random_state"],
     }
 
@@ -128,6 +133,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         with_std=True,
         bounds=None,
         adjacency="replace-one",
+        budget=None,
         random_state=None,
     ):
         self.epsilon = epsilon
@@ -136,6 +142,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.with_std = with_std
         self.bounds = bounds
         self.adjacency = adjacency
+        self.budget = budget
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -176,6 +183,8 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             epsilon=self.epsilon,
             delta=self.delta,
             adjacency=self.adjacency,
+            budget=self.budget,
+            mu=mu_of_all(self.epsilon, self.delta),
             random_state=self.random_state,
             purpose=type(self).__name__,
         )

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.special import erfcx, log_ndtr
+from scipy.special import erfcx, erfinv, log_ndtr, ndtri_exp
 
 # Relative margin kept between a calibrated parameter and the budget's edge.
 _MARGIN = 1e-9
@@ -163,6 +163,38 @@ def gdp_mu(epsilon: float, delta: float) -> float:
     while gdp_delta(mu, epsilon) > delta:
         mu *= 1 - _MARGIN
     return mu
+
+
+def pure_mu(epsilon: float) -> float:
+    """Return the Gaussian-DP parameter that every purely epsilon-DP release has, rounded up.
+
+    Parameters
+    ----------
+    epsilon : float
+        In nats, finite and at least 0.
+
+    Returns
+    -------
+    mu : float
+        With ``Phi(-mu / 2) = 1 / (1 + e^epsilon)``.
+
+    Notes
+    -----
+    Errors of any test of an epsilon-DP release lie above the two segments that meet in the
+    point whose coordinates both are 1 / (1 + e^epsilon). The curve of errors of mu-GDP runs
+    through it and through the far ends of the segments, and is convex: it lies below.
+
+    Examples
+    --------
+    >>> round(pure_mu(1.0), 4)
+    1.232
+    """
+    if epsilon < 2:
+        # erfinv keeps all digits near 0
+        mu = 2 * math.sqrt(2) * float(erfinv(math.tanh(epsilon / 2)))
+    else:
+        mu = -2 * float(ndtri_exp(-epsilon - math.log1p(math.exp(-epsilon))))
+    return mu * (1 + 1e-13)
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:

@@ -53,11 +53,18 @@ class Curator:
         Called after every release, with the number of releases so far and nothing else.
     unit : {"row", "client"}, default="row"
         What a row of what is admitted stands for: one row, or all rows of one client.
+    mu : float, default=None
+        What the Gaussian-DP parameter of all releases together stays below, besides; None
+        for no such bound.
+    budget : object, default=None
+        What several curators share; its `charge` takes all of this budget, or raises.
 
     Raises
     ------
     ValueError
         If the budget, the adjacency or `random_state` is unusable.
+    BudgetError
+        If the shared budget has less left.
     """
 
     def __init__(
@@ -73,6 +80,8 @@ class Curator:
         assumptions: tuple[str, ...] = (),
         progress: Callable[[int], Any] | None = None,
         unit: str = "row",
+        mu: float | None = None,
+        budget: Any = None,
     ) -> None:
         self._epsilon, self._delta = check_epsilon(epsilon), check_delta(delta)
         if adjacency not in ADJACENCIES:
@@ -83,15 +92,20 @@ class Curator:
         self.__rows: Any = None
         self.__prepaid: dict[Prepaid, Account] = {}
         self._ledger = Ledger(assumptions=assumptions)
-        self._progress, self._n_releases, self._unit = progress, 0, unit
+        self._progress, self._n_releases, self._unit, self._mu = progress, 0, unit, mu
         # what is charged must be on the ledger before another thread looks at it
         self._turn = threading.RLock()
+        if budget is not None:
+            # all at once, before a row is admitted; what fails from here on has been paid for
+            budget.charge(
+                self._epsilon, self._delta, mu=mu, adjacency=adjacency, unit=unit, label=purpose
+            )
         if self._bits.seeded:
             warnings.warn(
                 "random_state is set, so the noise can be reproduced by whoever knows it, and "
                 "equal seeds on two data sets cancel. Use random_state=None for a real release.",
                 SeededNoiseWarning,
-                stacklevel=4,  # the line that called fit
+                stacklevel=5,  # the line that called fit
             )
 
     @property
@@ -409,7 +423,8 @@ class Curator:
         ledger = self._ledger
         for entry in entries:
             ledger = ledger.append(entry)
-        if not ledger.fits(self._epsilon, self._delta):
+        within = self._mu is None or ledger.gdp <= self._mu
+        if not (within and ledger.fits(self._epsilon, self._delta)):
             raise BudgetError(
                 f"releasing {entries[0].query!r} would exceed the budget epsilon="
                 f"{self._epsilon:g}, delta={self._delta:g}; no row was read for it."

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from skdp.privacy._accounting import check_delta, gdp_delta
+from skdp.privacy._accounting import check_delta, gdp_delta, pure_mu
 from skdp.privacy._composition import SampledCost, _sum_up, compose_epsilon, total_mu, total_rho
 from skdp.privacy._ledger_text import as_html, as_text
 from skdp.privacy._local import report_epsilon
@@ -109,6 +109,14 @@ class Ledger:
         pure = [r for r in self._seen if not r.noise.mu]
         costs = [(r.noise.epsilon, r.count, r.noise.law == "exponential") for r in pure]
         return total_rho(self.mu, costs)
+
+    @property
+    def gdp(self) -> float:
+        """Gaussian-DP parameter of all releases; infinite with random batches, or delta."""
+        if any(r.noise.by_chance or r.noise.delta for r in self._seen):
+            return math.inf
+        pure = [(pure_mu(r.noise.epsilon), r.count) for r in self._seen if not r.noise.mu]
+        return total_mu([(self.mu, 1), *pure])
 
     def _priced(self) -> list[tuple[float, float, int]]:
         return [(r.noise.epsilon, r.noise.delta, r.count) for r in self._seen if not r.noise.mu]

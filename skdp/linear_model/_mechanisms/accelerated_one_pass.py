@@ -74,6 +74,7 @@ class AcceleratedOnePassFit(Fit):
     """
 
     runs: tuple
+    full_batches = True
 
     @property
     def n_iter(self):

@@ -3,7 +3,9 @@
 """What the plans of all mechanisms have in common."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
+
+from skdp._solvers import mu_of_all
 
 #: coefficients are zero to the last digit under it
 LARGEST_L2 = 1e150
@@ -22,11 +24,21 @@ class Fit:
     """
 
     problem: Any
+    #: whether all releases of the plan have Gaussian noise, and read rows that are fixed
+    full_batches: ClassVar[bool] = False
 
     @property
     def delta(self):
         """The delta that may be spent."""
         return self.problem.delta
+
+    @property
+    def total_mu(self):
+        """The Gaussian-DP parameter of the whole fit; None if it has none."""
+        if not (self.full_batches and self.delta):
+            return None
+        priced = tuple(epsilon for epsilon, _, _ in self.problem.priced)
+        return mu_of_all(self.problem.epsilon, self.problem.delta, priced)
 
     def rescaled(self, radius):
         """Return the plan for rows in units of a radius that was released: the penalty moves.

@@ -36,6 +36,7 @@ class GradientFit(Fit):
 
     solver: str
     steps: GradientPlan
+    full_batches = True
 
     @property
     def n_iter(self):
@@ -59,6 +60,7 @@ class SubgradientFit(Fit):
     """Noisy projected subgradient descent, for losses with kinks."""
 
     steps: SubgradientPlan
+    full_batches = True
 
     @property
     def n_iter(self):

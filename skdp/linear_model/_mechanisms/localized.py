@@ -53,6 +53,7 @@ class LocalizedFit(Fit):
     mu: float
     runs: tuple
     solver: str = "newton"
+    full_batches = True
 
     @property
     def n_iter(self):

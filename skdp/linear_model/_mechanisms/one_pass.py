@@ -40,6 +40,7 @@ class OnePassFit(Fit):
     mu: float
     parts: tuple
     steps: tuple
+    full_batches = True
 
     @property
     def n_iter(self):

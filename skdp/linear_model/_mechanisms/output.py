@@ -18,6 +18,8 @@ _PURE = {"k-norm": KNormMechanism, "laplace": LaplaceMechanism}
 class OutputFit(RidgeFit):
     """One certified minimiser with noise."""
 
+    full_batches = True
+
     def run(self, curator):
         """Release the minimiser, then project it."""
         problem = self.problem

@@ -40,6 +40,7 @@ class PhasedFit(Fit):
     ridges: tuple
     mus: tuple
     solver: str = "newton"
+    full_batches = True
 
     @property
     def n_iter(self):
