@@ -2,7 +2,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Differentially private estimators with the interface of scikit-learn."""
 
+from skdp.audit import audit_privacy
 from skdp.federated import FederatedDPLogisticRegression
+from skdp.inspection import (
+    AuditDisplay,
+    LedgerDisplay,
+    PrivacyUtilityDisplay,
+    privacy_card,
+    reconstruction_risk,
+    trusted_types,
+)
 from skdp.linear_model import DPHingeSVM, DPLogisticRegression, DPLpRegressor
 from skdp.local import (
     LocalDPCovariance,
@@ -21,6 +30,7 @@ from skdp.location import (
     DPQuantile,
     DPSparseMeanEstimator,
 )
+from skdp.model_selection import DPGridSearchCV, DPRandomizedSearchCV
 from skdp.preprocessing import (
     BoundedScaler,
     DPFeatureCenterer,
@@ -28,14 +38,16 @@ from skdp.preprocessing import (
     DPStandardScaler,
     NormClipper,
 )
-from skdp.privacy import Ledger, privacy_spent
+from skdp.privacy import Ledger, PrivacyBudget, privacy_spent
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AuditDisplay",
     "BoundedScaler",
     "DPFeatureCenterer",
     "DPFrequentFeatures",
+    "DPGridSearchCV",
     "DPHeavyTailedMean",
     "DPHingeSVM",
     "DPLogisticRegression",
@@ -44,10 +56,12 @@ __all__ = [
     "DPMedian",
     "DPNormQuantile",
     "DPQuantile",
+    "DPRandomizedSearchCV",
     "DPSparseMeanEstimator",
     "DPStandardScaler",
     "FederatedDPLogisticRegression",
     "Ledger",
+    "LedgerDisplay",
     "LocalDPCovariance",
     "LocalDPLinearRegression",
     "LocalDPLogisticRegression",
@@ -55,6 +69,12 @@ __all__ = [
     "LocalDPPCA",
     "NormClipper",
     "PrivUnitPrivatizer",
+    "PrivacyBudget",
+    "PrivacyUtilityDisplay",
     "ScalarPrivatizer",
+    "audit_privacy",
+    "privacy_card",
     "privacy_spent",
+    "reconstruction_risk",
+    "trusted_types",
 ]

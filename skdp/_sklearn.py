@@ -13,7 +13,8 @@ from scipy import sparse
 from sklearn.base import _fit_context
 from sklearn.callback import CallbackSupportMixin
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
-from sklearn.utils import assert_all_finite
+from sklearn.model_selection._search import BaseSearchCV, _yield_masked_array_for_each_param
+from sklearn.utils import _safe_indexing, assert_all_finite
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.parallel import _get_threadpool_controller
@@ -22,7 +23,9 @@ from sklearn.utils.validation import validate_data
 from skdp._domains import RADIUS_RANGE
 
 __all__ = [
+    "BaseSearchCV",
     "CallbackSupportMixin",
+    "HasMethods",
     "Interval",
     "LinearClassifierMixin",
     "SCALE_OR_NONE",
@@ -30,10 +33,12 @@ __all__ = [
     "SparseCoefMixin",
     "StrOptions",
     "blas_on_one_thread",
+    "columns_of_params",
     "effective_n_threads",
     "fit_context",
     "real_targets",
     "refuse_sparse",
+    "take_rows",
     "validate_private_data",
 ]
 
@@ -72,14 +77,27 @@ def fit_context(*, prefer_skip_nested_validation):
         @wraps(fit)
         def asked(estimator, *args, **params):
             budget = getattr(estimator, "budget", None)
-            if budget is not None and fit.__name__ == "fit":
-                budget.check(estimator.epsilon)
+            asks = budget is not None and getattr(estimator, "_releases", True)
+            if asks and fit.__name__ == "fit":
+                # the plan alone tells what the clients of a simulated population spend
+                simulated = getattr(estimator, "population_size", None) is not None
+                budget.check(None if simulated else estimator.epsilon)
             return fit(estimator, *args, **params)
 
         context = _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)
         return context(asked)
 
     return decorate
+
+
+def take_rows(X, positions):
+    """Return the rows of an array, a matrix or a data frame at integer positions."""
+    return _safe_indexing(X, positions)
+
+
+def columns_of_params(candidates):
+    """Return a masked array for every parameter of a list of candidates, by its name."""
+    return dict(_yield_masked_array_for_each_param(candidates))
 
 
 def effective_n_threads():

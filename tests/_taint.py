@@ -4,6 +4,12 @@
 
 import ast
 
+#: what returns released or public things only: audited itself, or shape alone goes in
+PUBLIC = {"public_form", "run_search", "_choose"}
+#: guards of private rows, and the one function that fits a clone of a private estimator
+GUARDS, FITS_A_CLONE = {"Curator", "score_curator"}, "fit_candidate"
+#: arguments of fits that are public by name
+PUBLIC_ROWS = {"X_val", "y_val"}
 MESSAGES = {"print", "warn", "warn_explicit", "write", "info", "debug", "warning"}
 
 
@@ -13,13 +19,15 @@ class Taint:
     What is computed from X or y, or under a condition on them, is tainted. Clean are
     ``X.shape``, what a curator returns, and the label set and the assumptions that
     `resolve_classes` returns, which the ledger lists, and the number of clients that
-    `resolve_clients` returns first. `found` has a line for every way in
-    which something tainted would outlive `fit`: an attribute, a function that is handed
-    both `self` and the data, a returned value, a message.
+    `resolve_clients` returns first. Clean is what comes from `PUBLIC` and `FITS_A_CLONE`, too.
+    Instead of all arguments, `private` may name the private ones. `found` has a line for
+    every way in which something tainted would outlive `fit`: an attribute, a function that is
+    handed both `self` and the data, a returned value, a message.
     """
 
-    def __init__(self, fit):
-        data = {arg.arg for arg in ast.walk(fit.args) if isinstance(arg, ast.arg)} - {"self"}
+    def __init__(self, fit, private=None):
+        data = {arg.arg for arg in ast.walk(fit.args) if isinstance(arg, ast.arg)}
+        data = data - {"self"} - PUBLIC_ROWS if private is None else data & private
         names = [node for node in ast.walk(fit) if isinstance(node, ast.Name)]
         self.local = {node.id for node in names if isinstance(node.ctx, ast.Store)}
         self.tainted, self.shaped, before = data, data.copy(), None
@@ -34,7 +42,9 @@ class Taint:
         children = ast.iter_child_nodes(node)
         if getattr(node, "attr", None) == "shape":
             return getattr(node.value, "id", None) not in self.shaped and self.dirty(node.value)
-        if _called(node) == "Curator":
+        if _called(node) in PUBLIC or _fits_a_clone(node):
+            return False
+        if _called(node) in GUARDS:
             children = [child for child in _arguments(node) if not isinstance(child, ast.Lambda)]
         return any(map(self.dirty, children))
 
@@ -60,6 +70,8 @@ class Taint:
         arguments, name = _arguments(node), _called(node)
         if not (branch or any(map(self.dirty, arguments))) or name == "validate_private_data":
             return
+        if not branch and name in PUBLIC and "self" not in map(_id, arguments):
+            return
         reached = [] if isinstance(node.func, ast.Name) else ast.walk(node.func)
         if name in MESSAGES or {"self", "super"} & {_id(part) for part in [*arguments, *reached]}:
             self.found.append(ast.unparse(node))
@@ -67,7 +79,7 @@ class Taint:
             self.tainted.add(_base(node.func))
 
     def visit(self, node, branch):
-        if _called(node) == "Curator":
+        if _called(node) in GUARDS:
             return
         if isinstance(node, ast.FunctionDef) and any(map(self.dirty, node.body)):
             self.tainted.add(node.name)
@@ -91,6 +103,15 @@ def _id(node):
 
 def _called(node):
     return getattr(node.func, "attr", _id(node.func)) if isinstance(node, ast.Call) else None
+
+
+def _fits_a_clone(node):
+    """Tell whether a node is a call of `FITS_A_CLONE`, or of what joblib makes of it."""
+    if not isinstance(node, ast.Call):
+        return False
+    if _called(node.func) == "delayed":
+        return [_id(part) for part in node.func.args] == [FITS_A_CLONE]
+    return _id(node.func) == FITS_A_CLONE
 
 
 def _arguments(call):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import SkipTestWarning
+from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_checks as checks
 from sklearn.utils._testing import set_random_state
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
@@ -19,6 +20,7 @@ from skdp import (
     BoundedScaler,
     DPFeatureCenterer,
     DPFrequentFeatures,
+    DPGridSearchCV,
     DPHeavyTailedMean,
     DPHingeSVM,
     DPLogisticRegression,
@@ -27,6 +29,7 @@ from skdp import (
     DPMedian,
     DPNormQuantile,
     DPQuantile,
+    DPRandomizedSearchCV,
     DPSparseMeanEstimator,
     DPStandardScaler,
     FederatedDPLogisticRegression,
@@ -39,6 +42,12 @@ from skdp import (
     PrivUnitPrivatizer,
     ScalarPrivatizer,
 )
+from skdp.model_selection import RowScorer
+
+
+def closeness(estimator, X, y):
+    return 1 - (np.asarray(y) - estimator.predict(X)) ** 2
+
 
 SHRUNK = {"mechanism": "output", "coef_bound": 100.0, "linf_projection": True}
 CLASSIFIERS = [
@@ -115,6 +124,39 @@ CLASSIFIERS = [
     FederatedDPLogisticRegression(epsilon=None, local_epsilon=8.0),
     FederatedDPLogisticRegression(epsilon=8.0, local_epsilon=16.0, magnitude="auto"),
     FederatedDPLogisticRegression(epsilon=4.0, local_update="proximal", C=100.0),
+    DPGridSearchCV(DPLogisticRegression(random_state=0), {"C": [1.0, 10.0]}, epsilon=8.0),
+    DPGridSearchCV(
+        make_pipeline(
+            DPStandardScaler(epsilon=0.5, bounds=(-10.0, 10.0), random_state=0),
+            DPLogisticRegression(data_norm=2.0, random_state=0),
+        ),
+        {"dplogisticregression__C": [1.0, 10.0]},
+        epsilon=50.0,
+        strategy="geometric",
+        verbose=1,
+    ),
+    DPGridSearchCV(
+        DPLogisticRegression(adjacency="zero-out", random_state=0),
+        {"C": [1.0, 10.0]},
+        epsilon=100.0,
+        delta=0.0,
+        scoring="neg_log_loss",
+        n_repeats=2,
+    ),
+    DPRandomizedSearchCV(
+        DPHingeSVM(random_state=0),
+        {"C": [1.0, 3.0, 10.0], "solver": ["gd", "accelerated"]},
+        n_iter=3,
+        epsilon=20.0,
+        strategy="logarithmic",
+        refit_share=0.3,
+    ),
+    DPRandomizedSearchCV(
+        DPLogisticRegression(epsilon=2.0, solver="sgd", random_state=0),
+        {"C": [1.0, 10.0]},
+        n_iter=2,
+        epsilon=20.0,
+    ),
 ]
 REGRESSORS = [
     DPLpRegressor(),
@@ -135,6 +177,12 @@ REGRESSORS = [
     LocalDPLinearRegression(),
     LocalDPLinearRegression(epsilon=16.0, fit_intercept=False, target_scale=1.0),
     LocalDPLinearRegression(epsilon=20.0, data_norm=4.0, l2=1.0, intercept_scaling=0.1),
+    DPGridSearchCV(
+        DPLpRegressor(data_norm=4.0, random_state=0),
+        {"target_scale": [0.5, 1.0]},
+        epsilon=50.0,
+        scoring=RowScorer(closeness, bounds=(0.0, 1.0)),
+    ),
 ]
 LOCATIONS = [
     DPMean(),

@@ -17,6 +17,7 @@ import skdp.exceptions
 import skdp.federated
 import skdp.inspection
 import skdp.local
+import skdp.model_selection
 import skdp.privacy
 from skdp.linear_model._mechanisms.choice import EXACT_LIMIT, SOLVERS
 
@@ -102,6 +103,7 @@ def test_no_code_of_pages_escapes_the_doctests(page):
         (skdp.federated, "skdp.federated"),
         (skdp.inspection, "skdp.inspection"),
         (skdp.local, "skdp.local"),
+        (skdp.model_selection, "skdp.model_selection"),
         (skdp.exceptions, "skdp.exceptions"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -218,7 +220,7 @@ def prose(page):
 
 def test_words():
     """British spelling, and no word that promises more than the definition."""
-    american = r"neighbor|normaliz(?!er)|minimiz|summariz|randomiz"
+    american = r"neighbor|normaliz(?!er)|minimiz|summariz|randomiz(?!edSearchCV)"
     for page in [*PAGES, DOCS / "api.rst", *ROOT.glob("*.md")]:
         found = re.search(rf"{american}|anonym|safely", prose(page), re.I)
         assert found is None, f"{page.name}: {found[0] if found else ''}"

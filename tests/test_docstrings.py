@@ -21,6 +21,7 @@ PUBLIC_MODULES = [
     "skdp.linear_model",
     "skdp.local",
     "skdp.location",
+    "skdp.model_selection",
     "skdp.preprocessing",
     "skdp.privacy",
 ]

@@ -23,7 +23,16 @@ from skdp.privacy._ledger_text import rows_read, what_is_drawn, what_is_kept
 _CLASSES = [("2 classes", {"classes": (0, 1)}), ("3 classes", {"classes": (0, 1, 2)})]
 _DOMAINS = [("ball", {}), ("box", {"bounds": (0.0, 1.0)})]
 _PRIVATE_UNITS = {"p": 4, "epsilon": 1000.0, "clipping_norm": "private"}
+#: what a search takes; its own prices are those of the whole
+_SEARCHED = {"estimator": skdp.DPLogisticRegression(classes=(0, 1))}
+_GRID = {**_SEARCHED, "param_grid": {"C": [1.0, 10.0]}}
+_SAMPLER = {**_SEARCHED, "param_distributions": {"C": [1.0, 10.0]}, "n_iter": 2}
 VARIANTS = {
+    "DPGridSearchCV": [
+        (f"2 candidates, {name}", {**_GRID, "strategy": name})
+        for name in ("all", "logarithmic", "geometric", "poisson")
+    ],
+    "DPRandomizedSearchCV": [("2 candidates, all", _SAMPLER)],
     "DPLogisticRegression": _CLASSES,
     "DPHingeSVM": _CLASSES,
     "DPLpRegressor": [
@@ -132,6 +141,8 @@ TESTS = {
     "DPFeatureCenterer": "tests/test_sensitivity_threshold.py tests/test_mutants_threshold.py",
     "DPFrequentFeatures": "tests/preprocessing/test_frequent_features.py "
     "tests/test_mutants_features.py",
+    "DPGridSearchCV": "tests/privacy/test_selection.py tests/model_selection/test_mutants.py",
+    "DPRandomizedSearchCV": "tests/privacy/test_selection.py tests/model_selection/test_mutants.py",
     "FederatedDPLogisticRegression": "tests/federated/test_claims.py "
     "tests/test_mutants_federated.py",
     "LocalDPCovariance": "tests/local/test_moments.py",
@@ -165,7 +176,7 @@ sensitivity is that of the gradient, and the noise on the error of what is compu
 paid on top for rounding and float error is on every ledger. The proofs are in :ref:`proofs`,
 :ref:`proofs-erm`, :ref:`proofs-sampling`, :ref:`proofs-location`,
 :ref:`proofs-preprocessing`, :ref:`proofs-sparse`, :ref:`proofs-sparse-erm`,
-:ref:`proofs-heavy-tails` and :ref:`proofs-local`.
+:ref:`proofs-heavy-tails`, :ref:`proofs-local` and :ref:`proofs_selection`.
 
 """
 
@@ -174,7 +185,8 @@ COLUMNS = (
     "Noise", "Price of one", "Numerics", "(epsilon, delta) of the fit", "Checked in",
 )  # fmt: skip
 NORMS = {
-    "gaussian": "l2", "k-norm": "l2", "laplace": "l1", "exponential": "spread", "local": "price"
+    "gaussian": "l2", "k-norm": "l2", "laplace": "l1", "exponential": "spread", "local": "price",
+    "search": "of the runs",
 }  # fmt: skip
 
 
@@ -248,11 +260,13 @@ def release_cells(release, spent, tests):
     price += f", delta={noise.delta:.4g}" if noise.delta else ""
     price += " if all rows were read" if noise.by_chance else ""
     epsilon, delta = spent
-    law = "local, " if noise.law == "local" else ""
+    law = f"{noise.law}, " if noise.law in ("local", "search") else ""
     return (
         release.query,
         rows_read(release),
-        f"{release.stated_sensitivity:.6g} ({NORMS[noise.law]})",
+        "that of the runs"
+        if noise.law == "search"
+        else f"{release.stated_sensitivity:.6g} ({NORMS[noise.law]})",
         release.theorem,
         f"{law}{what_is_drawn(noise, 4)}{what_is_kept(noise)}, {release.count}×",
         price,
@@ -275,7 +289,7 @@ def rows():
             mechanism = given.get("mechanism", "")
             tests = TESTS.get(name) or TESTS[mechanism]
             cells = tuple(release_cells(release, spent, tests) for release in ledger.releases)
-            key = (mechanism, words, given.get("adjacency", "local"), cells)
+            key = (mechanism, words, given.get("adjacency", ledger.adjacency), cells)
             shared.setdefault(key, []).append(given.get("solver", ""))
         for (mechanism, words, adjacency, parts), solvers in shared.items():
             solver = " or ".join(filter(None, solvers))

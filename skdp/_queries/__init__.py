@@ -17,6 +17,7 @@ from skdp._queries._far_count import FarCount
 from skdp._queries._feature_rows import FeatureRows
 from skdp._queries._gradient import ClippedGradient
 from skdp._queries._gradient_vectors import CurvatureVectors, GradientVectors
+from skdp._queries._held_out import HeldOutChoice, HeldOutRows, HeldOutScore
 from skdp._queries._joint_vectors import BoxVectors, JointVectors
 from skdp._queries._l1_shift import l1_shift
 from skdp._queries._linear_rows import LinearRows, ball_rows
@@ -65,6 +66,9 @@ __all__ = [
     "FeatureRows",
     "GradientNorm",
     "GradientVectors",
+    "HeldOutChoice",
+    "HeldOutRows",
+    "HeldOutScore",
     "JointVectors",
     "LinearRows",
     "LocalReports",

@@ -6,7 +6,7 @@ import functools
 import math
 
 from skdp.privacy import gdp_epsilon, gdp_mu
-from skdp.privacy._accounting import pure_mu
+from skdp.privacy._accounting import HAIR, pure_mu
 from skdp.privacy._composition import compose_epsilon
 
 # Relative width of the last bracket of mu.
@@ -83,7 +83,8 @@ def mu_of_all(epsilon, delta, priced=()):
     Returns
     -------
     mu : float
-        A hair more than what `mu_beside` leaves and the pure releases have together.
+        A hair more than what `mu_beside` leaves and the pure releases have together. It still
+        implies the budget where all releases are Gaussian, for `gdp_mu` keeps a wider margin.
     """
     mu = mu_beside(epsilon, delta, priced)
-    return math.hypot(mu, *map(pure_mu, priced)) * (1 + 1e-8)
+    return math.hypot(mu, *map(pure_mu, priced)) * HAIR

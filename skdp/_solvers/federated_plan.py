@@ -9,6 +9,7 @@ from typing import Any
 from skdp._reports import report_bound
 from skdp._solvers.gradient_plan import MOST_STEPS, GradientPlan, plan_gradient
 from skdp.privacy import Sampling, gdp_mu, sampled_mu
+from skdp.privacy._accounting import HAIR
 from skdp.privacy._composition import SampledCost, compose_epsilon
 from skdp.privacy._local import report_epsilon
 from skdp.privacy._sampling import SMALLEST_RATE
@@ -74,6 +75,13 @@ class FederatedPlan(GradientPlan):
     average: bool = True
     spent: float = 0.0
     hypothetical: float | None = None
+
+    @property
+    def total_mu(self):
+        """Gaussian-DP parameter of the whole fit; None with random batches, or reports alone."""
+        if self.mu_round is None or not self.sampling.reads_all:
+            return None
+        return self.mu_round * math.sqrt(self.n_steps) * HAIR
 
 
 def plan_federated(
@@ -153,7 +161,7 @@ def plan_federated(
         limit=limit,
         momentum=momentum,
         average=average,
-        spent=spent * _MARGIN,
+        spent=spent,
         hypothetical=hypothetical,
     )
 
@@ -182,7 +190,7 @@ def _prices(budget, sampling, n_rounds):
     if budget.epsilon is None:
         price, rate = budget.randomiser.epsilon, sampling.rate
         if sampling.reads_all:
-            return None, n_rounds * price, None
+            return None, report_epsilon([(price, 0.0, n_rounds)], [], 0.0), None
         return None, report_epsilon([], [(price, n_rounds, rate)], budget.delta), None
     if budget.population is None:
         return _mu_of(budget, sampling, n_rounds), budget.epsilon, None
@@ -196,7 +204,8 @@ def _prices(budget, sampling, n_rounds):
     # the same noise on the mean: Proposition 70
     reach = _reach(sampling, budget.adjacency) / _reach(deployed, budget.adjacency)
     mu *= reach * deployed.batch_size / sampling.batch_size
-    return mu, _epsilon_of(mu, sampling, budget, n_rounds), hypothetical
+    # the ledger composes in another rounding
+    return mu, _epsilon_of(mu, sampling, budget, n_rounds) * _MARGIN, hypothetical
 
 
 def _mu_of(budget, sampling, n_rounds):

@@ -136,6 +136,7 @@ class FederatedClassifier(
             epsilon=rounds.spent,
             delta=self.delta,
             adjacency="local" if rounds.mu_round is None else self.adjacency,
+            mu=rounds.total_mu,
             budget=self.budget,
             random_state=self.random_state,
             purpose=type(self).__name__,

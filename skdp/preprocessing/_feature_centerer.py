@@ -201,7 +201,7 @@ class DPFeatureCenterer(ShiftAndScale):
             epsilon=epsilon,
             delta=plan.delta,
             adjacency=self.adjacency,
-            budget=self.budget,
+            budget=self.budget if self._releases else None,
             mu=mu_of_all(epsilon, delta, plan.priced) if plan.delta else None,
             random_state=self.random_state,
             purpose=type(self).__name__,
@@ -213,3 +213,8 @@ class DPFeatureCenterer(ShiftAndScale):
         self.ledger_ = curator.ledger
         self.privacy_spent_ = (curator.ledger.epsilon(plan.delta), plan.delta)
         return self
+
+    @property
+    def _releases(self):
+        """Whether a fit releases anything; if not, it costs nothing."""
+        return self.with_mean or isinstance(self.threshold, str)

@@ -183,7 +183,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             epsilon=self.epsilon,
             delta=self.delta,
             adjacency=self.adjacency,
-            budget=self.budget,
+            budget=self.budget if self._releases else None,
             mu=mu_of_all(self.epsilon, self.delta),
             random_state=self.random_state,
             purpose=type(self).__name__,
@@ -195,9 +195,14 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.privacy_spent_ = (curator.ledger.epsilon(delta), delta)
         return self
 
+    @property
+    def _releases(self):
+        """Whether a fit releases anything; if not, it costs nothing."""
+        return self.with_mean or self.with_std
+
     def _release(self, curator, box, mu, shape):
         self.mean_ = self.var_ = self.scale_ = None
-        if not (self.with_mean or self.with_std):
+        if not self._releases:
             return
         with blas_on_one_thread():
             if box is None:

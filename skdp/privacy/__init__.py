@@ -7,25 +7,33 @@ Read in this order: `_curator` (the only exit for private numbers), `_mechanisms
 `_k_norm`, `_choice`, `_variates` and `_bits` (how it is made), `_sampling`, `_subsets`
 and `_sampled_gaussian` (random batches), `_lazy_noise` (noise that is added late),
 `_accounting`, `_composition`, `_release` and `_ledger` (what it costs), `_prepaid`,
-`_shuffling` (what a shuffler adds), `_ledger_text` and `_spent` (the same in words).
+`_shuffling` (what a shuffler adds), `_ledger_text` and `_spent` (the same in words),
+`_budget`, `_budget_rules` and `_budget_store` (what several fits share), `_search` (the
+gate of a search), `_repetitions`, `_winner`, `_shares` and `_selection` (what that costs).
 The queries whose sensitivities are claimed stand in
 ``skdp/_queries``.
 """
 
 from skdp.privacy._accounting import gdp_delta, gdp_epsilon, gdp_mu
+from skdp.privacy._budget import PrivacyBudget
+from skdp.privacy._budget_store import Charge
 from skdp.privacy._curator import Curator
 from skdp.privacy._ledger import Ledger
 from skdp.privacy._local import LocalMechanism
 from skdp.privacy._mechanisms import GaussianMechanism, LaplaceMechanism, Noise, Sensitivity
 from skdp.privacy._objective import Influence, ObjectivePerturbation
 from skdp.privacy._pure_mechanisms import ExponentialMechanism, KNormMechanism
-from skdp.privacy._release import Release
+from skdp.privacy._release import Release, Winner
+from skdp.privacy._repetitions import Repetitions
 from skdp.privacy._sampled_gaussian import SampledGaussianMechanism, sampled_mu
 from skdp.privacy._sampling import Sampling
+from skdp.privacy._search import Search
+from skdp.privacy._selection import SelectionPlan, plan_selection
 from skdp.privacy._spent import PrivacySpent, privacy_spent
 from skdp.privacy._stability import SparseSensitivity, StabilityHistogram
 
 __all__ = [
+    "Charge",
     "Curator",
     "ExponentialMechanism",
     "GaussianMechanism",
@@ -36,16 +44,22 @@ __all__ = [
     "LocalMechanism",
     "Noise",
     "ObjectivePerturbation",
+    "PrivacyBudget",
     "PrivacySpent",
     "Release",
+    "Repetitions",
     "SampledGaussianMechanism",
     "Sampling",
+    "Search",
+    "SelectionPlan",
     "Sensitivity",
     "SparseSensitivity",
     "StabilityHistogram",
+    "Winner",
     "gdp_delta",
     "gdp_epsilon",
     "gdp_mu",
+    "plan_selection",
     "privacy_spent",
     "sampled_mu",
 ]

@@ -22,6 +22,9 @@ from scipy.special import erfcx, erfinv, log_ndtr, ndtri_exp
 
 # Relative margin kept between a calibrated parameter and the budget's edge.
 _MARGIN = 1e-9
+#: What a whole fit states as its mu is so much more than the sum of its parts, which round: a
+#: tenth of the margin, so that what fills a budget keeps it.
+HAIR = 1 + 1e-10
 # No budget that asks for noise beyond this multiple of the sensitivity is served.
 _SMALLEST_MU = 1e-10
 

@@ -29,7 +29,16 @@ def what_is_drawn(noise: Noise, digits: int = 6) -> str:
     """Say which law the noise has."""
     if noise.law == "local":
         return "drawn by every row on its own"
+    if noise.law == "fits":
+        return "as these fits chose it, of which no ledger was kept"
+    if noise.law == "search":
+        return "within every run, and in the choice"
     return f"{noise.law}, scale {noise.scale:.{digits}g}"
+
+
+def which_grid(noise: Noise) -> str:
+    """Say which grid the release lies on, if the line is about one; begins with a comma."""
+    return f", grid 2^{int(math.log2(noise.grid))}" if noise.scale else ""
 
 
 def _cells(release: Release) -> dict[str, Any]:
@@ -43,8 +52,7 @@ def _cells(release: Release) -> dict[str, Any]:
         "count": release.count,
         "size": release.size,
         "sensitivity": f"{noise.sensitivity:.6g}",
-        "noise": f"{what_is_drawn(noise)}, grid 2^{int(math.log2(noise.grid))}"
-        + what_is_kept(noise),
+        "noise": what_is_drawn(noise) + which_grid(noise) + what_is_kept(noise),
         "price": price + " each",
         "rows": rows_read(release),
         "adjacency": release.adjacency + (f", per {release.unit}" if release.unit != "row" else ""),

@@ -7,8 +7,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from skdp.privacy._mechanisms import Noise
+from skdp.privacy._repetitions import Repetitions
 
 ADJACENCIES = ("replace-one", "zero-out", "local")
+
+
+@dataclass(frozen=True)
+class Winner:
+    """What a release that is a whole search consists of.
+
+    Parameters
+    ----------
+    repetitions : Repetitions or None
+        The law of the number of runs; None if every candidate was run once.
+    mu_run, mu_refit : float or None
+        Gaussian-DP parameters of a run, and of the second fit of the winner; None for none.
+    """
+
+    repetitions: Repetitions | None
+    mu_run: float | None
+    mu_refit: float | None
 
 
 @dataclass(frozen=True)
@@ -43,6 +61,8 @@ class Release:
     hidden, of_reports : bool
         Whether these are local reports of which only a noisy sum was released, and whether
         this is such a sum.
+    winner : Winner or None
+        What a whole search consists of; None for anything else.
     """
 
     query: str
@@ -59,6 +79,7 @@ class Release:
     unit: str = "row"
     hidden: bool = False
     of_reports: bool = False
+    winner: Winner | None = None
 
     @property
     def dp_event(self) -> Any:
@@ -69,7 +90,9 @@ class Release:
         doubles the sensitivity for replace-one would do so twice. A pure release other
         than one Laplace draw stands as randomised response (REPLACE_ONE), its worst case
         (for many draws of the exponential mechanism the ledger itself has a better bound);
-        an (epsilon, delta) release as an unsupported event, which accountants refuse.
+        an (epsilon, delta) release as an unsupported event, which accountants refuse. The
+        winner of a secret number of Gaussian runs stands as ``RepeatAndSelectDpEvent``, which
+        costs more there than its price on the ledger.
         Releases on random batches stand with the sensitivity of their own worst pair: the
         norm of one contribution for Poisson batches (compose under the ledger's adjacency),
         the distance of two for fixed sizes.
@@ -94,6 +117,13 @@ class Release:
                     "with-replacement": dp_accounting.SampledWithReplacementDpEvent,
                 }[sampling.kind]
                 event = kind(sampling.n_rows, int(sampling.batch_size), event)
+        elif self.winner is not None and self.winner.repetitions and self.winner.mu_run:
+            law, kind = self.winner.repetitions, dp_accounting.dp_event.RepeatAndSelectDpEvent
+            event = dp_accounting.GaussianDpEvent(reach / self.winner.mu_run)
+            event = kind(event, law.mean, law.eta)
+            if self.winner.mu_refit:
+                last = dp_accounting.GaussianDpEvent(reach / self.winner.mu_refit)
+                event = dp_accounting.ComposedDpEvent([event, last])
         elif self.noise.delta:
             # dp_accounting has no event for (epsilon, delta): better none than a wrong one
             event = dp_accounting.UnsupportedDpEvent()

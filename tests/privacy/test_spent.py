@@ -113,7 +113,7 @@ def test_nested_pipelines_are_counted_to_the_last_step():
         classifier(),
         LogisticRegression().fit(X, Y),
         StandardScaler().fit(X),
-        GridSearchCV(DPMean(random_state=0), {"epsilon": [0.5, 1.0]}).fit(X),
+        GridSearchCV(DPMean(random_state=0), {"epsilon": [0.5, 1.0]}),
         object(),
     ],
     ids=lambda estimator: type(estimator).__name__,

@@ -6,9 +6,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor, make_column_selector
 from sklearn.decomposition import PCA
-from sklearn.feature_selection import SelectKBest
+from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.feature_selection import (
+    RFE,
+    SelectFromModel,
+    SelectKBest,
+    SequentialFeatureSelector,
+)
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.impute import KNNImputer, SimpleImputer
@@ -19,8 +26,9 @@ from sklearn.kernel_approximation import (
     RBFSampler,
     SkewedChi2Sampler,
 )
-from sklearn.model_selection import GridSearchCV
-from sklearn.multiclass import OneVsRestClassifier
+from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
+from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -35,7 +43,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 
-from skdp import DPMean, DPStandardScaler, NormClipper, privacy_spent
+from skdp import DPLpRegressor, DPStandardScaler, NormClipper, privacy_spent
 from tests.privacy.test_spent import X, Y, classifier, mean_of
 
 FREE = [
@@ -161,17 +169,34 @@ def test_private_parts_count_with_their_ledgers():
 
 
 @pytest.mark.parametrize(
-    "step",
+    ("holder", "one_target"),
     [
-        GridSearchCV(DPMean(random_state=0), {"epsilon": [0.5, 1.0]}),
-        OneVsRestClassifier(classifier()),
+        (OneVsRestClassifier(classifier()), True),
+        (OneVsOneClassifier(classifier()), True),
+        (OutputCodeClassifier(classifier(), random_state=0), True),
+        (ClassifierChain(classifier()), False),
+        (MultiOutputClassifier(classifier()), False),
+        (VotingClassifier([("a", classifier()), ("b", classifier())]), True),
+        (StackingClassifier([("a", classifier())], final_estimator=classifier(), cv=2), True),
+        (BaggingClassifier(classifier(), n_estimators=2), True),
+        (CalibratedClassifierCV(classifier(), cv=2), True),
+        (TunedThresholdClassifierCV(classifier(), cv=2), True),
+        (FixedThresholdClassifier(classifier()), True),
+        (SelectFromModel(classifier()), True),
+        (RFE(classifier(), n_features_to_select=1), True),
+        (SequentialFeatureSelector(classifier(), n_features_to_select=1, cv=2), True),
+        (TransformedTargetRegressor(DPLpRegressor(random_state=0)), True),
     ],
-    ids=lambda step: type(step).__name__,
+    ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
 )
-def test_what_holds_private_estimators_and_keeps_no_ledger_is_never_fine(step):
-    assert privacy_spent(Pipeline([("step", step)]).fit(X, Y)).not_covered == ("step 'step'",)
-    with pytest.raises(TypeError, match="keeps none"):
-        privacy_spent(step)
+def test_what_holds_private_estimators_and_keeps_no_ledger_is_never_fine(holder, one_target):
+    labels = Y if one_target else np.column_stack([Y, 1 - Y])
+    fitted = Pipeline([("step", holder)]).fit(X, labels)
+    assert privacy_spent(fitted).not_covered == ("step 'step'",)
+    with pytest.raises(TypeError, match=r"keeps none\. Private estimators inside"):
+        privacy_spent(holder)
+    with pytest.raises(TypeError, match="have no private step"):
+        privacy_spent(holder, cv=2)
 
 
 @pytest.mark.parametrize(

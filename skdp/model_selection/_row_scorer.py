@@ -1,0 +1,197 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Scores that are means over rows of a bounded number: what a search can release."""
+
+import math
+import warnings
+
+import numpy as np
+from sklearn.base import is_classifier
+
+#: probabilities below count as this in "neg_log_loss"
+FLOOR = 1e-3
+
+
+class RowScorer:
+    """Mean over rows of a score that every row gets on its own, within public bounds.
+
+    One row moves such a mean by no more than the width of the bounds over the number of
+    rows. Of other scores nobody knows how far one row moves them.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(estimator, X, y)`` returns an array with one number for every row of X.
+        The number of a row must follow from the fitted estimator, that row and its target
+        alone: not from other rows, and not from any data that the function brings along.
+    bounds : tuple of (float, float)
+        Public and finite, the lower one first. Numbers outside are clipped, NaN counts as the
+        lower bound.
+
+    Raises
+    ------
+    TypeError
+        If `function` cannot be called.
+    ValueError
+        If `bounds` is not a pair of finite numbers, the lower one first.
+
+    See Also
+    --------
+    DPGridSearchCV : A search that chooses by such scores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPLpRegressor
+    >>> from skdp.model_selection import RowScorer
+    >>> def closeness(estimator, X, y):
+    ...     return -np.abs(y - estimator.predict(X))
+    >>> scorer = RowScorer(closeness, bounds=(-1.0, 0.0))
+    >>> X, y = np.eye(3), np.array([0.0, 0.5, 9.0])
+    >>> model = DPLpRegressor(epsilon=1.0, random_state=0).fit(X, y)
+    >>> -1.0 <= scorer(model, X, y) <= 0.0
+    True
+    """
+
+    def __init__(self, function, *, bounds):
+        if not callable(function):
+            raise TypeError(
+                "function must be callable as function(estimator, X, y); got a "
+                f"{type(function).__name__}."
+            )
+        try:
+            low, high = (float(bound) for bound in bounds)
+        except (TypeError, ValueError):
+            low = high = math.nan
+        if not -math.inf < low < high < math.inf:
+            raise ValueError(
+                "bounds must be a pair (low, high) of finite numbers, low below high; got "
+                f"{bounds!r}."
+            )
+        self.function, self.bounds = function, (low, high)
+
+    def __repr__(self):
+        name = getattr(self.function, "__name__", repr(self.function))
+        return f"RowScorer({name}, bounds={self.bounds})"
+
+    def __eq__(self, other):
+        if not isinstance(other, RowScorer):
+            return NotImplemented
+        return (self.function, self.bounds) == (other.function, other.bounds)
+
+    def __hash__(self):
+        return hash((self.function, self.bounds))
+
+    def of_rows(self, estimator, X, y):
+        """Return the score of every row, before it is clipped.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted.
+        X, y : array-like of shape (n_samples, n_features), and of shape (n_samples,)
+            Rows and targets.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            In float64. Warnings of the function are held back: they might depend on rows.
+
+        Raises
+        ------
+        ValueError
+            If the function returns anything but one number for every row.
+        """
+        n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            scores = np.asarray(self.function(estimator, X, y))
+            if scores.shape == (n_rows,) and scores.dtype.kind in "biufO":
+                try:
+                    return scores.astype(np.float64)
+                except (TypeError, ValueError):
+                    pass  # below, without a value
+            raise ValueError(
+                f"the function of a RowScorer must return {n_rows} real numbers for {n_rows} "
+                f"rows; got an array of shape {scores.shape} and type {scores.dtype}."
+            ) from None
+
+    def __call__(self, estimator, X, y=None):
+        """Return the mean score of rows; it is not private, and costs nothing for public rows.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted.
+        X, y : array-like of shape (n_samples, n_features), and of shape (n_samples,)
+            Rows and targets.
+
+        Returns
+        -------
+        score : float
+            Within the bounds.
+        """
+        low, high = self.bounds
+        scores = self.of_rows(estimator, X, y)
+        return float(np.mean(np.clip(np.where(np.isnan(scores), low, scores), low, high)))
+
+
+def accuracy(estimator, X, y):
+    """Return 1.0 for every row whose label is predicted, 0.0 for the others."""
+    return (np.asarray(estimator.predict(X)) == np.asarray(y)).astype(np.float64)
+
+
+def neg_log_loss(estimator, X, y):
+    """Return the log of the probability of every row's label; -inf for unknown labels."""
+    proba, classes = estimator.predict_proba(X), estimator.classes_
+    hit = np.asarray(y)[:, None] == classes
+    with np.errstate(divide="ignore"):
+        return np.log(np.where(hit, proba, 0.0).sum(axis=1))
+
+
+#: the scores that have a name
+BY_NAME = {
+    "accuracy": RowScorer(accuracy, bounds=(0.0, 1.0)),
+    "neg_log_loss": RowScorer(neg_log_loss, bounds=(math.log(FLOOR), 0.0)),
+}
+
+
+def resolve_scoring(scoring, estimator):
+    """Return the `RowScorer` that a `scoring` parameter asks for.
+
+    Parameters
+    ----------
+    scoring : str, RowScorer or None
+        None is "accuracy" for classifiers.
+    estimator : estimator
+        What is to be tuned.
+
+    Returns
+    -------
+    scorer : RowScorer
+        With public bounds.
+
+    Raises
+    ------
+    ValueError
+        If nobody knows how far one row moves the score.
+    """
+    if scoring is None and is_classifier(estimator):
+        scoring = "accuracy"
+    if isinstance(scoring, RowScorer):
+        return scoring
+    if isinstance(scoring, str) and scoring in BY_NAME:
+        return BY_NAME[scoring]
+    if scoring is None:
+        raise ValueError(
+            f"scoring must be given for {type(estimator).__name__}, which is no classifier: a "
+            "RowScorer, whose bounds say how far one row moves the score. Got None."
+        )
+    if isinstance(scoring, list | tuple | set | dict):
+        reason = "a search releases one score, and several would have to be paid for"
+    else:
+        reason = "nobody knows how far one row moves it: it may read anything"
+    raise ValueError(
+        f"scoring must be None, one of {sorted(BY_NAME)}, or a RowScorer with bounds; got "
+        f"{scoring!r}. Another score cannot be released, since {reason}."
+    )

@@ -1,0 +1,224 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where the charges of a shared budget are kept: in one process, or in a file."""
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import astuple, dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from skdp.exceptions import BudgetError
+from skdp.privacy._bits import SystemBits
+from skdp.privacy._budget_rules import Pair, Terms
+
+NOTHING = "Nothing was charged, and no row was read."
+# seconds that a charge waits for those of others
+_PATIENCE = 30.0
+_TABLES = """
+CREATE TABLE skdp_budget_1 (identity TEXT, epsilon REAL, delta REAL, composition TEXT,
+    adjacency TEXT, unit TEXT, spent TEXT, spent_delta TEXT, n_charges INTEGER);
+CREATE TABLE skdp_charges_1 (label TEXT, epsilon REAL, delta REAL, mu REAL,
+    adjacency TEXT, unit TEXT, process INTEGER, time TEXT);
+"""
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What one fit was charged; no number in it comes from data.
+
+    Parameters
+    ----------
+    label : str
+        Who was charged: the name of an estimator.
+    epsilon, delta, mu : float, float, float or None
+        The price: in nats, as a probability, and as a Gaussian-DP parameter where it has one.
+    adjacency, unit : str
+        What the price is relative to.
+    process, time : int, str
+        Where and when, as notes only; an empty time if there was no clock.
+    """
+
+    label: str
+    epsilon: float
+    delta: float
+    mu: float | None
+    adjacency: str
+    unit: str
+    process: int
+    time: str
+
+
+class MemoryStore:
+    """Charges of one process, whatever the number of its threads."""
+
+    def __init__(self) -> None:
+        self._pid, self._lock = os.getpid(), threading.Lock()
+        self._spent, self._charges = (Fraction(0), Fraction(0)), list[Charge]()
+
+    def _check_process(self) -> None:
+        # before the lock, which another thread may have held when the process forked
+        if os.getpid() != self._pid:
+            raise BudgetError(
+                "a budget in memory is for one process, and this is a child of it: give path= to "
+                f"share a budget between processes. {NOTHING}"
+            )
+
+    def add(self, charge: Charge, cost: Pair, limits: Pair) -> Pair | None:
+        """Record a charge and return None, or return what was spent before if it is too much."""
+        self._check_process()
+        with self._lock:
+            spent = total(self._spent, cost)
+            if not within(spent, limits):
+                return self._spent
+            # in this order: what is interrupted in between counts
+            self._spent = spent
+            self._charges.append(charge)
+        return None
+
+    def read(self) -> tuple[Pair, int]:
+        """Return what was spent, and the number of charges."""
+        self._check_process()
+        with self._lock:
+            return self._spent, len(self._charges)
+
+    def charges(self) -> tuple[Charge, ...]:
+        """Return all charges, in order."""
+        self._check_process()
+        with self._lock:
+            return tuple(self._charges)
+
+
+class FileStore:
+    """Charges in an SQLite file, for any number of processes.
+
+    Every call opens the file anew: nothing is inherited by forks, and a file that vanished or
+    was replaced is noticed.
+    """
+
+    def __init__(self, path: str, identity: str = "", n_known: int = 0) -> None:
+        self.path, self.identity, self.n_known = path, identity, n_known
+
+    def recognise(self) -> Terms:
+        """Return the terms in the file, and from now on accept no other file."""
+        with self._opened("BEGIN") as (_, row):
+            self.identity = row[0]
+            return Terms(*row[1:6])
+
+    def add(self, charge: Charge, cost: Pair, limits: Pair) -> Pair | None:
+        """Record a charge and return None, or return what was spent before if it is too much."""
+        with self._opened("BEGIN IMMEDIATE") as (file, row):
+            before = Fraction(row[6]), Fraction(row[7])
+            spent = total(before, cost)
+            if not within(spent, limits):
+                return before
+            file.execute(
+                "INSERT INTO skdp_charges_1 VALUES (?, ?, ?, ?, ?, ?, ?, ?)", astuple(charge)
+            )
+            file.execute(
+                "UPDATE skdp_budget_1 SET spent = ?, spent_delta = ?, n_charges = n_charges + 1",
+                tuple(map(str, spent)),
+            )
+        # only now it is on the disk
+        self.n_known = max(self.n_known, row[8] + 1)
+        return None
+
+    def read(self) -> tuple[Pair, int]:
+        """Return what was spent, and the number of charges."""
+        with self._opened("BEGIN") as (_, row):
+            spent = Fraction(row[6]), Fraction(row[7])
+        # an earlier state is noticed from now on, whoever made the charges
+        self.n_known = max(self.n_known, row[8])
+        return spent, row[8]
+
+    def charges(self) -> tuple[Charge, ...]:
+        """Return all charges, in order."""
+        with self._opened("BEGIN") as (file, _):
+            rows = file.execute("SELECT * FROM skdp_charges_1 ORDER BY rowid").fetchall()
+            return tuple(Charge(*each) for each in rows)
+
+    @contextmanager
+    def _opened(self, begin: str) -> Iterator[tuple[sqlite3.Connection, Any]]:
+        """Yield the file and its first row, in a transaction; nothing is kept if that raises."""
+        n_known = self.n_known
+        try:
+            # never made anew: "rw" opens only what there is
+            with closing(_connect(self.path, "rw")) as file:
+                file.execute(begin)
+                row = file.execute("SELECT * FROM skdp_budget_1").fetchone()
+                if row is None:
+                    raise sqlite3.DatabaseError("it holds no budget")
+                if self.identity not in ("", row[0]):
+                    raise self._error("was replaced by another one")
+                if int(row[8]) < n_known:
+                    raise self._error("was put back to an earlier state")
+                yield file, row
+                file.execute("COMMIT")
+        except BudgetError:
+            raise
+        except (sqlite3.Error, ValueError, TypeError, IndexError) as error:
+            raise self._explained(error) from error
+
+    def _error(self, problem: str) -> BudgetError:
+        return BudgetError(f"the file of the privacy budget, {self.path!r}, {problem}. {NOTHING}")
+
+    def _explained(self, error: Exception) -> BudgetError:
+        if not os.path.exists(self.path):
+            return self._error("has vanished, or was never there")
+        if isinstance(error, sqlite3.OperationalError) and "no such" not in str(error):
+            # locked for too long, read-only, a full disk: SQLite says it well
+            return self._error(f"cannot be used: {error}")
+        return self._error(f"is damaged, or is no privacy budget: {error}")
+
+
+def create(path: str, terms: Terms) -> None:
+    """Make the file of a budget, whole or not at all; one that is there stays as it is."""
+    if os.path.exists(path):
+        return
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        raise BudgetError(f"path must be in a directory that exists; there is no {folder!r}.")
+    if os.path.exists(f"{path}-journal"):
+        raise BudgetError(
+            f"the privacy budget {path!r} has vanished, and has left a journal: find it, or "
+            "remove the journal and so begin anew."
+        )
+    new = f"{path}.{os.getpid()}-{threading.get_ident()}"
+    row = (SystemBits().words(2).tobytes().hex(), *terms, "0", "0", 0)
+    try:
+        with suppress(FileNotFoundError):
+            os.unlink(new)
+        with closing(_connect(new, "rwc")) as file:
+            file.executescript(f"BEGIN; {_TABLES}")
+            file.execute("INSERT INTO skdp_budget_1 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+            file.execute("COMMIT")
+        with suppress(FileExistsError):
+            # another process may have been faster: then its file stays
+            os.link(new, path)
+    except (OSError, sqlite3.Error) as error:
+        raise BudgetError(f"the privacy budget {path!r} cannot be created ({error}).") from error
+    finally:
+        with suppress(OSError):
+            os.unlink(new)
+
+
+def _connect(path: str, mode: str) -> sqlite3.Connection:
+    """Return a connection whose commits are on the disk, the directory included."""
+    uri = f"{Path(path).as_uri()}?mode={mode}"
+    file = sqlite3.connect(uri, uri=True, timeout=_PATIENCE, isolation_level=None)
+    file.execute("PRAGMA synchronous = EXTRA")
+    return file
+
+
+def total(one: Pair, other: Pair) -> Pair:
+    """Return the sum of two costs."""
+    return one[0] + other[0], one[1] + other[1]
+
+
+def within(spent: Pair, limits: Pair) -> bool:
+    """Return whether costs are within limits."""
+    return spent[0] <= limits[0] and spent[1] <= limits[1]

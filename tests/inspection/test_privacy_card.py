@@ -1,0 +1,338 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""A reviewer who reads only the card is told what is true, and nothing about the rows."""
+
+import json
+import math
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from skdp import (
+    DPGridSearchCV,
+    DPHeavyTailedMean,
+    DPLogisticRegression,
+    DPMean,
+    DPSparseMeanEstimator,
+    DPStandardScaler,
+    FederatedDPLogisticRegression,
+    LocalDPLogisticRegression,
+    LocalDPMean,
+    NormClipper,
+    PrivUnitPrivatizer,
+    privacy_card,
+    privacy_spent,
+)
+from tests.test_persistence import FEW, X, Y
+
+OTHER = np.random.default_rng(9).normal(size=X.shape) * 3 + 1
+TOP = [
+    "schema", "name", "date", "estimator", "claim", "local_claim", "notes", "not_covered",
+    "assumptions", "public", "ledger", "composition", "numerics", "versions", "verify",
+]  # fmt: skip
+CLAIM = [
+    "status", "sentence", "epsilon", "delta", "adjacency", "adjacency_in_words", "unit", "seeded",
+]  # fmt: skip
+
+
+def assert_close(ours, theirs):
+    """Compare but for the rounding of prices, which rests on the scale."""
+    assert type(ours) is type(theirs)
+    if isinstance(ours, dict | list):
+        assert len(ours) == len(theirs)
+        for key in ours if isinstance(ours, dict) else range(len(ours)):
+            assert_close(ours[key], theirs[key])
+    elif isinstance(ours, float):
+        assert ours == pytest.approx(theirs, rel=1e-9)
+    elif "GaussianDpEvent" not in str(ours):
+        assert ours == theirs
+
+
+def facts(estimator, **options):
+    return privacy_card(estimator, **options).to_dict()
+
+
+def assert_plain(value):
+    """Only built-in types that JSON has."""
+    assert value is None or type(value) in (dict, list, str, int, float, bool)
+    if isinstance(value, float):
+        assert math.isfinite(value)
+    if isinstance(value, dict):
+        assert all(type(key) is str for key in value)
+        value = list(value.values())
+    for inner in value if isinstance(value, list) else ():
+        assert_plain(inner)
+
+
+NAMES = ("mechanism", "solver", "clipping_norm", "preprocess")
+
+
+def adapts(estimator):
+    """Tell whether a release is scaled by what an earlier one of the same fit let out."""
+    params = estimator.get_params()
+    choices = {str(params.get(name)) for name in NAMES}
+    adaptive = "phased localized one-pass clipped coinpress shifted-clipped private center"
+    adaptive = {*adaptive.split(), "center-clip"}
+    return bool(choices & adaptive) or (
+        isinstance(estimator, DPHeavyTailedMean) and params["moment_bound"] is None
+    )
+
+
+def without_scales(card):
+    """Leave out what later releases of an adaptive fit take from earlier ones."""
+    card = card.to_dict()
+    for entry in card["ledger"]:
+        del entry["query"], entry["theorem"], entry["stated_sensitivity"]
+        for name in ("scale", "grid", "sensitivity", "bound"):
+            del entry["noise"][name]
+    return card
+
+
+@pytest.mark.parametrize("estimator", FEW)
+def test_every_estimator_has_a_card_that_says_nothing_about_rows(estimator, capsys):
+    models = [clone(estimator).fit(rows, Y) for rows in (OTHER, X)]
+    cards = [privacy_card(model) for model in models]
+    if adapts(estimator):
+        for entry in [entry for card in cards for entry in card.to_dict()["ledger"]]:
+            assert entry["noise"]["mu"] or entry["noise"]["epsilon"]
+        assert_close(*map(without_scales, cards))
+    else:
+        assert cards[0] == cards[1]
+        assert cards[0].to_markdown() == cards[1].to_markdown()
+    model, card = models[1], cards[1].to_dict()
+    assert list(card) == TOP
+    assert list(card["claim"]) == CLAIM
+    assert_plain(card)
+    assert json.loads(cards[1].to_json()) == card
+    spent = privacy_spent(model)
+    assert card["claim"]["epsilon"] == spent.epsilon
+    assert card["claim"]["delta"] == spent.delta
+    assert card["claim"]["status"] == "holds"
+    assert len(card["ledger"]) == len(spent.ledger.releases)
+    for entry, release in zip(card["ledger"], spent.ledger.releases, strict=True):
+        assert entry["noise"]["scale"] == release.noise.scale
+        assert entry["count"] == release.count
+    names = set(model.get_params(deep=False))
+    assert all(set(step["parameters"]) == names for step in card["public"]["steps"])
+
+
+def test_the_schema_is_what_it_was():
+    card = facts(DPLogisticRegression(classes=[0, 1]).fit(X, Y))
+    assert card["schema"] == "skdp.privacy_card/1"
+    assert list(card["composition"]) == ["method", "gdp", "rho", "epsilon_at", "dp_event"]
+    assert list(card["public"]) == ["facts", "n_features", "steps"]
+    assert list(card["not_covered"]) == ["parts", "never"]
+    assert list(card["public"]["steps"][0]) == ["name", "estimator", "role", "parameters"]
+    # fields may be added, and none may go
+    assert set(card["ledger"][0]) >= {
+        "query", "size", "adjacency", "stated_sensitivity", "theorem", "noise", "numerics",
+        "seeded", "count", "rows", "fit", "unit", "hidden", "of_reports",
+    }  # fmt: skip
+    assert set(card["ledger"][0]["noise"]) >= {
+        "law", "scale", "grid", "sensitivity", "bound", "mu", "epsilon", "delta", "sampling",
+        "threshold", "two_sided", "by_chance",
+    }  # fmt: skip
+    assert next(iter(card["versions"])) == "skdp"
+
+
+def test_a_plain_fit():
+    model = DPMean(epsilon=0.5, delta=1e-5, bounds=(0, 1)).fit(X)
+    card = facts(model)
+    sentence = card["claim"]["sentence"]
+    for part in ("epsilon = 0.5 nats", "delta = 1e-05", "replace-one", "one row", "exchanged"):
+        assert part in sentence
+    assert card["local_claim"] is None
+    assert card["notes"] == []
+    assert card["assumptions"] == []
+    assert "Gaussian" in card["composition"]["method"]
+    assert card["public"]["n_features"] == 3
+    table = {row["delta"]: row["epsilon"] for row in card["composition"]["epsilon_at"]}
+    assert table[0.0] is None
+    assert table[1e-5] == model.privacy_spent_[0]
+    assert "null row" in facts(DPMean(adjacency="zero-out").fit(X))["claim"]["sentence"]
+
+
+def test_a_pure_fit_does_not_speak_of_delta():
+    card = facts(DPMean(mechanism="laplace").fit(X))
+    assert "(delta = 0)" in card["claim"]["sentence"]
+    assert "plus delta" not in card["claim"]["sentence"]
+    assert "added up" in card["composition"]["method"]
+
+
+def test_a_seeded_fit_says_so_first():
+    card = privacy_card(DPMean(random_state=271828).fit(X))
+    assert card.to_dict()["claim"]["status"] == "holds unless the seed is known"
+    assert card.to_dict()["claim"]["seeded"]
+    assert "SEEDED" in card.claim
+    text = card.to_markdown()
+    assert text.index("**SEEDED**") < text.index("## Claim")
+    assert "271828" not in text + card.to_json()
+
+
+def test_sampled_releases():
+    model = DPLogisticRegression(
+        epsilon=4.0, solver="sgd", batch_size=20, max_iter=5, classes=[0, 1]
+    ).fit(X, Y)
+    card, text = facts(model), privacy_card(model).to_markdown()
+    assert "random batches" in card["composition"]["method"]
+    assert card["composition"]["gdp"] is None
+    assert card["ledger"][0]["noise"]["sampling"]["rate"] == pytest.approx(20 / 137)
+    assert "if all rows were read" in text
+    assert "poisson, rate 0.14" in text
+
+
+def test_hidden_reports_have_two_claims():
+    model = FederatedDPLogisticRegression(
+        epsilon=8.0, local_epsilon=16.0, classes=[0, 1], magnitude="auto"
+    ).fit(X, Y)
+    card, text = facts(model), privacy_card(model).to_markdown()
+    assert "one client, with all of its rows" in card["claim"]["sentence"]
+    assert "every client on its own" in text
+    assert card["claim"]["epsilon"] == model.privacy_spent_[0]
+    assert card["local_claim"]["epsilon"] == model.local_privacy_spent_[0]
+    assert card["local_claim"]["pure_epsilon"] == model.local_epsilon_total_
+    assert "noisy sums" in card["local_claim"]["sentence"]
+    assert "by those who add the reports up" in text
+    assert "IDEALISED" in text
+
+
+def test_a_simulated_population():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = FederatedDPLogisticRegression(
+            epsilon=1.0,
+            classes=[0, 1],
+            population_size=1e6,
+            population_batch_size=1000.0,
+            max_iter=2,
+        ).fit(X, Y)
+    card = facts(model)
+    assert card["claim"]["epsilon"] == model.privacy_spent_[0] > 1.0
+    assert any(note.startswith("SIMULATED POPULATION") for note in card["notes"])
+
+
+@pytest.mark.parametrize("model", [LocalDPMean(), LocalDPLogisticRegression(classes=[0, 1])])
+def test_local_reports(model):
+    card = facts(clone(model).fit(X, Y))
+    assert card["claim"]["adjacency"] == "local"
+    assert "towards everybody" in card["claim"]["sentence"]
+    assert card["local_claim"]["epsilon"] == card["claim"]["epsilon"]
+    assert "pays for its own reports" in card["composition"]["method"]
+
+
+def test_reports_next_to_other_releases():
+    pipe = make_pipeline(PrivUnitPrivatizer(), DPLogisticRegression(classes=[0, 1])).fit(X, Y)
+    card = facts(pipe)
+    assert card["claim"]["adjacency"] == "replace-one"
+    assert "as if every row made all" in card["composition"]["method"]
+    assert card["local_claim"]["epsilon"] is None
+    assert card["local_claim"]["sentence"].startswith("None is stated")
+
+
+def test_thresholds_and_small_deltas():
+    model = DPSparseMeanEstimator(mechanism="histogram", sparsity=2, nonnegative=True).fit(X)
+    card, text = facts(model), privacy_card(model).to_markdown()
+    assert card["claim"]["delta"] == model.privacy_spent_[1]
+    assert "only what is above" in text
+    refused = facts(model, delta=1e-12)
+    assert refused["claim"]["status"] == "none"
+    assert refused["claim"]["epsilon"] is None
+    assert "NO finite epsilon" in refused["claim"]["sentence"]
+    assert "no claim" in privacy_card(model, delta=1e-12).to_markdown()
+
+
+def test_ranges_of_rows():
+    model = DPLogisticRegression(epsilon=8.0, solver="one-pass", classes=[0, 1]).fit(X, Y)
+    card, text = facts(model), privacy_card(model).to_markdown()
+    assert "range of public positions" in card["composition"]["method"]
+    last = card["ledger"][-1]["rows"]
+    assert f"positions {last[0]} to {last[1] - 1}" in text
+
+
+def test_prepaid_releases_that_nobody_saw():
+    model = DPLogisticRegression(epsilon=8.0, solver="lazy-sgd", max_iter=40, C=100.0)
+    text = privacy_card(model.fit(X, Y)).to_markdown()
+    assert "counts as if everybody had seen it" in text
+    assert "which was read from y" in text
+
+
+def test_a_step_without_a_ledger_voids_the_claim():
+    pipe = make_pipeline(StandardScaler(), DPLogisticRegression(classes=[0, 1])).fit(X, Y)
+    card, text = facts(pipe), privacy_card(pipe).to_markdown()
+    assert card["claim"]["status"] == "none"
+    assert card["claim"]["epsilon"] is card["claim"]["delta"] is None
+    assert "step 'standardscaler'" in card["claim"]["sentence"]
+    assert card["not_covered"]["parts"] == ["step 'standardscaler'"]
+    assert [step["role"][:7] for step in card["public"]["steps"]] == ["learned", "private"]
+    assert "| holds |" not in text
+    # what the scaler has learned is not there
+    assert f"{pipe[0].mean_[0]:.4g}"[:5] not in text
+    nothing = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y)
+    assert facts(nothing)["claim"]["status"] == "none"
+
+
+def test_steps_with_ledgers_add_up():
+    pipe = make_pipeline(
+        ColumnTransformer([("a", DPStandardScaler(epsilon=0.5), [0, 1]), ("b", "drop", [2])]),
+        FunctionTransformer(np.tanh),
+        DPLogisticRegression(epsilon=0.5, classes=[0, 1]),
+    ).fit(X, Y)
+    card = facts(pipe, name="two steps")
+    assert card["name"] == "two steps"
+    assert card["claim"]["epsilon"] == privacy_spent(pipe).epsilon
+    roles = [step["role"] for step in card["public"]["steps"]]
+    assert roles == ["private: on the ledger", "learns nothing from rows", "private: on the ledger"]
+
+
+def test_nothing_was_spent():
+    assert facts(NormClipper().fit(X))["claim"]["epsilon"] == 0.0
+    assert "so far" in facts(PrivUnitPrivatizer().fit(X))["claim"]["sentence"]
+    assert "No release." in str(privacy_card(NormClipper().fit(X)))
+
+
+@pytest.mark.parametrize("refit", [True, False])
+def test_a_search_of_scikit_learn_claims_nothing(refit):
+    grid = {"epsilon": [0.5, 1.0], "random_state": [271828]}
+    cards = [
+        privacy_card(GridSearchCV(DPLogisticRegression(), grid, refit=refit, cv=3).fit(rows, Y))
+        for rows in (X, OTHER)
+    ]
+    # the winner differs, and the card does not say which it is
+    assert cards[0] == cards[1]
+    card = cards[0].to_dict()
+    assert card["claim"]["status"] == "none"
+    assert card["claim"]["epsilon"] is None
+    assert "made 6 fits on 3 folds" in card["claim"]["sentence"]
+    assert "epsilon = 4.5 nats" in card["claim"]["sentence"]
+    assert any("choice of the winner" in part for part in card["not_covered"]["parts"])
+    assert "271828" not in cards[0].to_json() + str(cards[0])
+
+
+def test_a_search_that_pays_for_itself():
+    model = DPGridSearchCV(
+        DPLogisticRegression(classes=[0, 1]), {"C": [1.0, 10.0]}, epsilon=8.0, random_state=271828
+    ).fit(X, Y)
+    for fitted in (model, model.best_estimator_):
+        card, text = facts(fitted), str(privacy_card(fitted))
+        assert card["claim"]["epsilon"] == model.privacy_spent_[0] <= 8.0
+        assert card["claim"]["status"] == "holds unless the seed is known"
+        assert "within every run, and in the choice" in text
+        assert "271828" not in text
+    parameters = facts(model)["public"]["steps"][0]["parameters"]
+    assert parameters["param_grid"] == {"C": [1.0, 10.0]}
+    assert parameters["estimator"]["estimator"] == "DPLogisticRegression"
+    # what it chose is not there
+    assert "best_params_" not in json.dumps(facts(model))
+
+
+def test_a_search_without_any_private_step():
+    card = facts(GridSearchCV(LogisticRegression(), {"C": [1.0, 2.0]}).fit(X, Y))
+    assert card["claim"]["status"] == "none"
+    assert "not known" in card["claim"]["sentence"]

@@ -1,0 +1,408 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""The gate of a search: charged first, one line on the ledger, nothing twice."""
+
+import copy
+import inspect
+import itertools
+import pickle
+import warnings
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.base import BaseEstimator
+
+from skdp._sklearn import fit_context
+from skdp.exceptions import BudgetError, SeededNoiseWarning
+from skdp.privacy import (
+    LaplaceMechanism,
+    PrivacyBudget,
+    Search,
+    Sensitivity,
+    plan_selection,
+)
+from skdp.privacy._selection import STRATEGIES
+
+every_strategy = pytest.mark.parametrize("strategy", STRATEGIES)
+
+
+def plan_of(epsilon=1.0, delta=1e-5, *, strategy="geometric", n=6, **options):
+    return plan_selection(
+        epsilon, delta, strategy=strategy, n_candidates=n, **{"gaussian": delta > 0, **options}
+    )
+
+
+def search_of(plan, **options):
+    given = {"n_rows": 20, "held_out": 0 if plan.public_scores else 4, "random_state": 0}
+    given |= {"adjacency": "replace-one", "purpose": "a search", **options}
+    return Search(plan, **given)
+
+
+class Spy:
+    """A shared budget that remembers, and may be used up."""
+
+    def __init__(self, error=None):
+        self.charges, self.error = [], error
+
+    def check(self, epsilon):
+        pass
+
+    def charge(self, epsilon, delta, **facts):
+        if self.error:
+            raise self.error
+        self.charges.append((epsilon, delta, facts))
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The mean score of a model."""
+
+    model: int = 0
+    name: str = "a mean score"
+    size: int = 1
+    idealised: bool = False
+
+    def sensitivity(self, adjacency, n_rows):
+        reach = 1 / n_rows
+        return Sensitivity(reach, reach, 1.0, "every row counts 1 / n", spread=2 * reach)
+
+    def evaluate(self, rows):
+        return np.array([rows.mean()])
+
+    def draw(self, rows, noise, source):
+        return np.array([0.0])
+
+
+# -- the ledger ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("delta", "gaussian"), [(1e-5, True), (1e-5, False), (0.0, False)])
+@pytest.mark.parametrize("share", [0.0, 0.3])
+@every_strategy
+def test_a_search_is_one_line_of_the_ledger(strategy, delta, gaussian, share):
+    plan = plan_of(1.0, delta, strategy=strategy, gaussian=gaussian, refit_share=share)
+    search = search_of(plan, assumptions=("the labels",))
+    (line,) = search.ledger.releases
+    assert (line.noise.epsilon, line.noise.delta) == plan.spent
+    assert line.noise.mu == 0
+    assert search.ledger.epsilon(delta) == plan.spent[0] <= 1.0
+    assert search.ledger.assumptions == ("the labels",)
+    assert search.ledger.adjacency == "replace-one"
+    assert ("Proposition 72" if strategy == "all" else "Proposition 71") in line.theorem
+    for text in (repr(search.ledger), search.ledger._repr_html_()):
+        assert "best of 6 candidates" in text
+        assert ("secret number of runs" in text) is (strategy != "all")
+        assert "second fit" in text or not share
+        assert "grid" not in text
+    again = pickle.loads(pickle.dumps(search.ledger))
+    assert again == search.ledger
+    # two searches of the same people add up, and are told apart from one
+    both = search.ledger + search.ledger
+    assert both.releases[0].count == 2
+    assert both.epsilon(2 * delta) == pytest.approx(2 * plan.spent[0], rel=1e-6)
+    assert len(search.ledger.to_frame()) == 1
+    # beside another release
+    other = search_of(plan_of(0.5, 0.0, strategy="all", n=2)).ledger
+    assert (search.ledger + other).epsilon(delta) <= 1.5
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3])
+@pytest.mark.parametrize("strategy", ["logarithmic", "geometric", "poisson"])
+def test_gaussian_searches_have_an_event(strategy, share):
+    from dp_accounting.rdp import RdpAccountant
+
+    plan = plan_of(1.0, 1e-5, strategy=strategy, n=2, refit_share=share)
+    ledger = search_of(plan).ledger
+    with np.errstate(all="ignore"):
+        theirs = RdpAccountant().compose(ledger.dp_event).get_epsilon(1e-5)
+    # looser, but of the same search
+    assert 0.8 < theirs < 2
+    assert "RepeatAndSelect" in repr(ledger.dp_event)
+
+
+def test_other_searches_have_no_wrong_event():
+    pure = search_of(plan_of(1.0, 0.0)).ledger.dp_event
+    assert "RandomizedResponse" in repr(pure)
+    for plan in (plan_of(gaussian=False), plan_of(strategy="all")):
+        assert "UnsupportedDpEvent" in repr(search_of(plan).ledger.dp_event)
+
+
+# -- what is charged -------------------------------------------------------------------------
+
+
+@every_strategy
+def test_a_shared_budget_is_charged_once_and_first(strategy):
+    plan, spy = plan_of(strategy=strategy), Spy()
+    search = search_of(plan, budget=spy)
+    facts = {"mu": None, "adjacency": "replace-one", "unit": "row", "label": "a search"}
+    assert spy.charges == [(*plan.spent, facts)]
+    for run in range(len(search.runs())) if strategy != "all" else [None]:
+        search.score_curator(lambda: None, 4, run)
+    assert len(spy.charges) == 1
+
+
+def test_a_budget_that_is_used_up_stops_a_search():
+    with pytest.raises(BudgetError, match="nothing left"):
+        search_of(plan_of(), budget=Spy(BudgetError("nothing left")))
+    budget = PrivacyBudget(1.5, 1e-4)
+    search_of(plan_of(), budget=budget)
+    with pytest.raises(BudgetError):
+        search_of(plan_of(), budget=budget)
+
+
+def test_a_search_that_cannot_be_is_not_charged():
+    spy = Spy()
+    for wrong in ({"held_out": 0}, {"adjacency": "local"}, {"random_state": "0"}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            search_of(plan_of(), budget=spy, **wrong)
+    assert spy.charges == []
+
+
+# -- the split -------------------------------------------------------------------------------
+
+
+@every_strategy
+def test_rows_train_or_score(strategy):
+    search = search_of(plan_of(strategy=strategy), n_rows=50, held_out=13, random_state=None)
+    train, held_out = search.split()
+    assert (len(train), len(held_out)) == (37, 13)
+    assert sorted([*train, *held_out]) == list(range(50))
+    assert (np.diff(train) > 0).all()
+    assert (np.diff(held_out) > 0).all()
+    again = search.split()
+    assert np.array_equal(again[0], train)
+    assert np.array_equal(again[1], held_out)
+
+
+def test_splits_are_uniform():
+    counts = Counter()
+    for seed in range(600):
+        search = search_of(plan_of(), n_rows=4, held_out=2, random_state=seed)
+        counts[tuple(search.split()[1])] += 1
+    assert set(counts) == set(itertools.combinations(range(4), 2))
+    assert stats.chisquare(list(counts.values())).pvalue > 1e-3
+
+
+def test_public_scores_hold_nothing_out():
+    train, held_out = search_of(plan_of(public_scores=True)).split()
+    assert np.array_equal(train, np.arange(20))
+    assert len(held_out) == 0
+
+
+# -- the runs --------------------------------------------------------------------------------
+
+
+def test_all_candidates_are_run_once():
+    assert list(search_of(plan_of(strategy="all")).runs()) == list(range(6))
+
+
+@pytest.mark.parametrize("strategy", ["logarithmic", "geometric", "poisson"])
+def test_runs_are_as_many_as_the_law_says(strategy):
+    plan, counts, candidates = plan_of(strategy=strategy, n=3), Counter(), Counter()
+    n = 800
+    for seed in range(n):
+        search = search_of(plan, random_state=seed)
+        runs = search.runs()
+        assert search.runs() == runs
+        counts[min(len(runs), 12)] += 1
+        candidates.update(runs)
+    law = plan.repetitions
+    ks = [k for k in range(12) if law.probability(k) * n > 4]
+    expected = [law.probability(k) * n for k in ks]
+    observed = [counts[k] for k in ks]
+    rest = n - sum(observed), n - sum(expected)
+    assert stats.chisquare([*observed, rest[0]], [*expected, rest[1]]).pvalue > 1e-4
+    assert stats.chisquare([candidates[j] for j in range(3)]).pvalue > 1e-4
+    assert sorted(candidates) == [0, 1, 2]
+
+
+def test_unseeded_searches_differ():
+    plan = plan_of(n=1000)
+    assert search_of(plan, random_state=None).runs() != search_of(plan, random_state=None).runs()
+    one, two = (search_of(plan, random_state=None).seed(0) for _ in range(2))
+    assert one != two
+
+
+def test_seeds_never_repeat():
+    search = search_of(plan_of())
+    seeds = [search.seed(run) for run in range(300) for _ in range(3)]
+    assert len(set(seeds)) == len(seeds)
+    assert all(isinstance(seed, int) and 0 <= seed < 2**32 for seed in seeds)
+    # they hang on the run, not on the order of calls
+    other = search_of(plan_of())
+    other.runs()
+    assert [other.seed(7), other.seed(7)] == seeds[21:23]
+    assert search_of(plan_of(), random_state=1).seed(7) != seeds[21]
+
+
+# -- the curators of scores --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("delta", "gaussian"), [(1e-5, True), (1e-5, False), (0.0, False)])
+@pytest.mark.parametrize("strategy", ["logarithmic", "geometric", "poisson"])
+def test_every_run_has_one_score(strategy, delta, gaussian):
+    plan = plan_of(1.0, delta, strategy=strategy, gaussian=gaussian)
+    search = search_of(plan, random_state=5)
+    rows, noise = np.full(4, 0.5), []
+    assert len(search.runs()) > 1
+    for run in range(len(search.runs())):
+        curator = search.score_curator(lambda: rows, 4, run)
+        noise.append(float(curator.release(Mean(), plan.score_mechanism)[0]))
+        (line,) = curator.ledger.releases
+        price = line.noise.mu if gaussian else line.noise.epsilon
+        share = plan.mu_run if gaussian else plan.epsilon_run
+        assert share * (1 - 1e-9) < price <= share
+        with pytest.raises(BudgetError):
+            curator.release(Mean(), LaplaceMechanism(share * 1e-3))
+        with pytest.raises(BudgetError, match="asked for before"):
+            search.score_curator(lambda: rows, 4, run)
+    # every curator has a stream of its own
+    assert len(set(noise)) == len(noise)
+
+
+def test_choice_and_score_of_the_winner():
+    plan = plan_of(strategy="all")
+    search = search_of(plan)
+    curator = search.score_curator(lambda: np.full(4, 0.5), 4)
+    curator.release(Mean(), plan.choice_mechanism)
+    curator.release(Mean(3), plan.score_mechanism)
+    assert curator.ledger.epsilon() == pytest.approx(1.0, rel=1e-9)
+    with pytest.raises(BudgetError):
+        curator.release(Mean(), LaplaceMechanism(1e-3))
+    with pytest.raises(BudgetError, match="asked for before"):
+        search.score_curator(lambda: None, 4)
+
+
+def test_one_candidate_has_a_score_only():
+    plan = plan_of(strategy="all", n=1)
+    curator = search_of(plan).score_curator(lambda: np.full(4, 0.5), 4)
+    curator.release(Mean(), plan.score_mechanism)
+    assert curator.ledger.epsilon() == pytest.approx(1.0, rel=1e-9)
+
+
+def test_scores_that_were_not_paid_for():
+    search = search_of(plan_of(), random_state=5)
+    for run in (None, -1, len(search.runs())):
+        with pytest.raises(ValueError, match="position of a run"):
+            search.score_curator(lambda: None, 4, run)
+    with pytest.raises(ValueError, match="position of a run"):
+        search_of(plan_of(strategy="all")).score_curator(lambda: None, 4, 0)
+    with pytest.raises(ValueError, match="4 rows are held out"):
+        search.score_curator(lambda: None, 5, 0)
+    with pytest.raises(BudgetError, match="scores are public"):
+        search_of(plan_of(public_scores=True)).score_curator(lambda: None, 0, 0)
+
+
+def test_seeded_searches_repeat():
+    def outcome(seed):
+        search = search_of(plan_of(), random_state=seed)
+        curator = search.score_curator(lambda: np.full(4, 0.5), 4, 0)
+        score = curator.release(Mean(), search.plan.score_mechanism)
+        return *search.runs(), *search.split()[1], float(score[0])
+
+    assert outcome(3) == outcome(3) != outcome(4)
+
+
+# -- warnings, copies, bad input -----------------------------------------------------------------
+
+
+class Searching(BaseEstimator):
+    """Opens the gate, and scores a run."""
+
+    _parameter_constraints = {}
+
+    def __init__(self, random_state=None):
+        self.random_state = random_state
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None):
+        """Open the gate in `fit` itself, as searches do."""
+        gate = Search(
+            plan_of(),
+            n_rows=20,
+            held_out=4,
+            adjacency="zero-out",
+            random_state=self.random_state,
+            purpose="x",
+        )
+        gate.score_curator(lambda: None, 4, 0)
+        self.ledger_ = gate.ledger
+        return self
+
+
+def test_seeds_are_warned_of_once_at_the_line_that_called_fit():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        here = inspect.currentframe().f_lineno + 1
+        search = Searching(0).fit(None)
+        other = Searching().fit(None)
+    assert [w.category for w in caught] == [SeededNoiseWarning]
+    assert (caught[0].filename, caught[0].lineno) == (__file__, here)
+    assert search.ledger_.seeded
+    assert not other.ledger_.seeded
+
+
+def test_a_search_cannot_be_copied():
+    search = search_of(plan_of())
+    for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="secrets"):
+            attempt(search)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"held_out": 0}, r"held_out must be in \[1, n_rows\)"),
+        ({"held_out": 20}, "held_out must be"),
+        ({"held_out": -1}, "held_out must be"),
+        ({"n_rows": 1, "held_out": 1}, "held_out must be"),
+        ({"n_rows": 0, "held_out": 0}, "held_out must be"),
+        ({"adjacency": "local"}, "adjacency must be"),
+        ({"adjacency": None}, "adjacency must be"),
+        ({"random_state": -1}, "random_state must not be negative"),
+        ({"random_state": "seed"}, "random_state must be"),
+    ],
+)
+def test_bad_input(options, message):
+    with pytest.raises(ValueError, match=message):
+        search_of(plan_of(), **options)
+    if options.get("held_out"):
+        with pytest.raises(ValueError, match="held_out must be 0"):
+            search_of(plan_of(public_scores=True), **options)
+
+
+# -- mutants -------------------------------------------------------------------------------------
+
+
+def test_held_out_rows_that_train_are_noticed(monkeypatch):
+    real = Search.split
+    monkeypatch.setattr(Search, "split", lambda self: (np.arange(50), real(self)[1]))
+    with pytest.raises(AssertionError):
+        test_rows_train_or_score("all")
+
+
+def test_a_fixed_number_of_runs_is_noticed(monkeypatch):
+    monkeypatch.setattr(Search, "runs", lambda self: tuple(range(3)) * 2)
+    with pytest.raises(AssertionError):
+        test_runs_are_as_many_as_the_law_says("geometric")
+
+
+def test_equal_streams_are_noticed(monkeypatch):
+    real = Search.score_curator
+
+    def mutant(self, admit, n_held_out, run=None):
+        curator = real(self, admit, n_held_out, run)
+        curator._bits = copy_of_bits()
+        return curator
+
+    def copy_of_bits():
+        from skdp.privacy._bits import SeededBits
+
+        return SeededBits(0)
+
+    monkeypatch.setattr(Search, "score_curator", mutant)
+    with pytest.raises(AssertionError):
+        test_every_run_has_one_score("geometric", 1e-5, True)
