@@ -104,6 +104,10 @@ def cases():
     yield skdp.DPFeatureCenterer(epsilon=8.0), OPPOSITE
     pair = "zero rows, another feature"
     yield skdp.DPFrequentFeatures(epsilon=4.0, n_features_to_select=1, sparsity=1), pair
+    model = skdp.DPLogisticRegression(classes=(0, 1), solver="gd", max_iter=4)
+    for strategy in ("all", "logarithmic", "geometric"):
+        grid = {"fit_intercept": [True, False]}
+        yield skdp.DPGridSearchCV(model, grid, epsilon=8.0, strategy=strategy), LABEL
     yield from local_cases()
 
 
@@ -129,7 +133,8 @@ def data_of(estimator, pair):
     """Return the two data sets of a pair, given by its name or as they are."""
     if not isinstance(pair, str):
         return [(part,) for part in pair]
-    pairs = {p.name: (p.first, p.second) for p in adversarial_pairs(estimator)}
+    inner = getattr(estimator, "estimator", estimator)
+    pairs = {p.name: (p.first, p.second) for p in adversarial_pairs(inner)}
     return pairs[pair]
 
 
@@ -254,7 +259,7 @@ def main():
     if not arguments.only:
         rows.append(MUTANTS)
         for estimator, pair in mutants():
-            result = measured(estimator, *data_of(estimator.estimator, pair), MUTANT_RUNS)
+            result = measured(estimator, *data_of(estimator, pair), MUTANT_RUNS)
             rows.append(row(estimator, result))
             print(rows[-1], flush=True)
         header = HEADER.format(confidence=100 * CONFIDENCE)

@@ -231,7 +231,7 @@ def notes(ledger, parts):
         )
     if any(getattr(part, "budget", None) is not None for _, part in parts):
         found.append(
-            "A budget is shared with other fits: the budget was charged all that this fit was "
-            "granted, and what others spent is not on this card."
+            "A budget is shared with other fits: it charges each of them all that it is granted. "
+            "What others spent is not on this card."
         )
     return found

@@ -21,7 +21,7 @@ from skdp.model_selection._candidates import lacks_classes
 from skdp.model_selection._form import as_table, as_targets, public_form
 from skdp.model_selection._plan import STRATEGIES, all_configured, plan_runs
 from skdp.model_selection._results import released_score, results_of
-from skdp.model_selection._row_scorer import RowScorer, resolve_scoring
+from skdp.model_selection._row_scorer import RowScorer, check_methods, resolve_scoring
 from skdp.model_selection._runs import run_search, stamp
 from skdp.privacy._search import Search
 
@@ -81,6 +81,7 @@ class DPSearchCV(BaseSearchCV):
         scorer = resolve_scoring(self.scoring, self.estimator)
         listed = self._params_of_candidates()
         models = all_configured(self.estimator, listed)
+        check_methods(scorer, models, listed)
         X, y = as_table(X), as_targets(y)
         form = public_form(X, y)
         check_public_rows(form, X_val, y_val)
@@ -125,6 +126,9 @@ class DPSearchCV(BaseSearchCV):
 
     def _check_parameters(self):
         """Raise a ValueError if parameters do not go together."""
+        if self.n_jobs == 0:
+            # joblib would say so when all has been charged
+            raise ValueError("n_jobs must be None or an int other than 0; got 0.")
         if self.n_repeats > 1 and self.strategy not in ("auto", "all"):
             raise ValueError(
                 f"n_repeats must be 1 for strategy={self.strategy!r}, whose number of runs is "

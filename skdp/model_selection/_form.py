@@ -86,7 +86,10 @@ class Form:
         if self.target_shape is None:
             return None
         if labels is not None:
-            return labels[np.arange(n_rows) % len(labels)]
+            column = labels[np.arange(n_rows) % len(labels)]
+            # of a wrong shape, too, so that it is refused before anything is charged
+            further = self.target_shape[1:]
+            return np.broadcast_to(column.reshape(-1, *[1] * len(further)), (n_rows, *further))
         return np.zeros((n_rows, *self.target_shape[1:]))
 
 

@@ -55,6 +55,26 @@ def private_leaves(estimator):
     return [leaf for _, leaf in all_leaves(estimator) if is_private(leaf)]
 
 
+def unseeded(estimator):
+    """Return the steps that are not private, and would draw from numpy's own generator.
+
+    Its state goes on from run to run: whoever knows where it began could tell from the winner
+    how many runs there were before. So every run gives these steps a fresh seed.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Not fitted.
+
+    Returns
+    -------
+    leaves : list of estimator
+        Always in the same order.
+    """
+    others = [leaf for _, leaf in all_leaves(estimator) if not is_private(leaf)]
+    return [leaf for leaf in others if getattr(leaf, "random_state", 0) is None]
+
+
 def check_steps(estimator):
     """Raise a ValueError unless every step is private, or learns nothing.
 

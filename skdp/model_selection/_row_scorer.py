@@ -24,6 +24,7 @@ class RowScorer:
         ``function(estimator, X, y)`` returns an array with one number for every row of X.
         The number of a row must follow from the fitted estimator, that row and its target
         alone: not from other rows, and not from any data that the function brings along.
+        Nobody checks that, and what the function prints or raises is not covered.
     bounds : tuple of (float, float)
         Public and finite, the lower one first. Numbers outside are clipped, NaN counts as the
         lower bound.
@@ -111,9 +112,13 @@ class RowScorer:
                     return scores.astype(np.float64)
                 except (TypeError, ValueError):
                     pass  # below, without a value
+            # neither a length nor that of a text: both may have been computed from rows
+            found = f"of {scores.ndim} dimensions" if scores.ndim != 1 else "of another length"
+            if scores.shape == (n_rows,):
+                found = f"of type {scores.dtype.type.__name__}"
             raise ValueError(
                 f"the function of a RowScorer must return {n_rows} real numbers for {n_rows} "
-                f"rows; got an array of shape {scores.shape} and type {scores.dtype}."
+                f"rows; got an array {found}."
             ) from None
 
     def __call__(self, estimator, X, y=None):
@@ -154,6 +159,27 @@ BY_NAME = {
     "accuracy": RowScorer(accuracy, bounds=(0.0, 1.0)),
     "neg_log_loss": RowScorer(neg_log_loss, bounds=(math.log(FLOOR), 0.0)),
 }
+#: what a model needs for them
+NEEDS = {accuracy: "predict", neg_log_loss: "predict_proba"}
+
+
+def check_methods(scorer, models, listed):
+    """Raise a ValueError if a candidate lacks what a named score asks of it.
+
+    Parameters
+    ----------
+    scorer : RowScorer
+        What is to score the candidates.
+    models, listed : list of estimator, list of dict
+        The candidates.
+    """
+    method = NEEDS.get(scorer.function)
+    for model, params in zip(models, listed, strict=True):
+        if method and not hasattr(model, method):
+            raise ValueError(
+                f"scoring must be something else for the candidate {params!r}, which has no "
+                f"{method}; got {scorer!r}."
+            )
 
 
 def resolve_scoring(scoring, estimator):

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.base import clone
+from sklearn.utils.parallel import Parallel, delayed
 
 from skdp._queries import HeldOutChoice, HeldOutRows, HeldOutScore
 from skdp._sklearn import take_rows
 from skdp.exceptions import BudgetError
 from skdp.model_selection._candidates import quieten
-from skdp.model_selection._leaves import all_leaves, is_private, private_leaves
+from skdp.model_selection._leaves import all_leaves, is_private, private_leaves, unseeded
 from skdp.model_selection._run_budget import RunBudget
 from skdp.privacy._learns_nothing import learns_nothing
 
@@ -47,7 +47,7 @@ class Outcome:
     scores: Any = None
 
 
-def fit_candidate(estimator, share, X, y, seeds=None):
+def fit_candidate(estimator, share, X, y, seeds=None, public_seeds=()):
     """Fit a clone of an estimator, whose private steps charge what they were given.
 
     Parameters
@@ -61,6 +61,8 @@ def fit_candidate(estimator, share, X, y, seeds=None):
     seeds : list of int, default=None
         Fresh seeds for the private steps that have one; None leaves all noise to the
         operating system.
+    public_seeds : list of int, default=()
+        Fresh seeds for the steps that `unseeded` returns.
 
     Returns
     -------
@@ -82,6 +84,9 @@ def fit_candidate(estimator, share, X, y, seeds=None):
         if before[place] is not None:
             given["random_state"] = None if seeds is None else seeds[place]
         leaf.set_params(**given)
+    drawing = unseeded(model)
+    for leaf, seed in zip(drawing, public_seeds, strict=True):
+        leaf.set_params(random_state=seed)
     with warnings.catch_warnings():
         # one warning for every run would count the runs
         warnings.simplefilter("ignore")
@@ -93,6 +98,9 @@ def fit_candidate(estimator, share, X, y, seeds=None):
         leaf.set_params(budget=None)
         if before[place] is not None:
             leaf.set_params(random_state=before[place])
+    for leaf in [*drawing, *(leaf for _, leaf in all_leaves(model) if not is_private(leaf))]:
+        if getattr(leaf, "random_state", None) in public_seeds:
+            leaf.set_params(random_state=None)
     model.set_params(**loud)
     return model
 
@@ -141,18 +149,21 @@ def run_search(gate, candidates, scorer, rows, public, form, n_jobs):
     """
     train, held_out = gate.split()
     runs = list(gate.runs())
-    seeds = [_seeds(gate, candidates[j], run) for run, j in enumerate(runs)]
     if not runs:
         # nothing was computed from rows
         place = gate.seed(0) * len(candidates) >> 32
         chosen = candidates[place]
-        own, nothing = _seeds(gate, chosen, 0), chosen.null_data(form, len(train))
-        return Outcome(fit_candidate(chosen.estimator, chosen.run, *nothing, own), place, math.nan)
+        own, nothing = _seeds_of(gate, chosen, 0), chosen.null_data(form, len(train))
+        return Outcome(fit_candidate(chosen.estimator, chosen.run, *nothing, *own), place, math.nan)
     taken = _of(rows, train) if len(held_out) else rows
-    models = Parallel(n_jobs=n_jobs)(
-        delayed(fit_candidate)(candidates[j].estimator, candidates[j].run, *taken, own)
-        for j, own in zip(runs, seeds, strict=True)
-    )
+    seeds = [_seeds_of(gate, candidates[j], run) for run, j in enumerate(runs)]
+    with warnings.catch_warnings():
+        # threads share their filters, and joblib has its own: either would count the runs
+        warnings.simplefilter("ignore")
+        models = Parallel(n_jobs=n_jobs, verbose=0)(
+            delayed(fit_candidate)(candidates[j].estimator, candidates[j].run, *taken, *own)
+            for j, own in zip(runs, seeds, strict=True)
+        )
     if public is not None:
         scores = np.array([scorer(model, *public) for model in models])
         best, score = int(np.argmax(scores)), float(scores.max())
@@ -161,8 +172,8 @@ def run_search(gate, candidates, scorer, rows, public, form, n_jobs):
         best, score = _choose(gate, models, scorer, _of(rows, held_out), len(held_out))
     j, model = runs[best], models[best]
     if candidates[j].refit is not None:
-        own = _seeds(gate, candidates[j], len(runs))
-        model = fit_candidate(candidates[j].estimator, candidates[j].refit, *rows, own)
+        own = _seeds_of(gate, candidates[j], len(runs))
+        model = fit_candidate(candidates[j].estimator, candidates[j].refit, *rows, *own)
     return Outcome(model, j, score, scores if gate.plan.strategy == "all" else None)
 
 
@@ -193,6 +204,11 @@ def _scored(models, scorer, tested):
     return HeldOutRows(np.stack(table, axis=1), *scorer.bounds)
 
 
+def _seeds_of(gate, candidate, run):
+    """Return fresh seeds for private steps, and for those that would draw from numpy's."""
+    return _seeds(gate, candidate, run), [gate.seed(run) for _ in unseeded(candidate.estimator)]
+
+
 def _seeds(gate, candidate, run):
     """Return fresh seeds for the private steps; None if the search itself has none."""
     if not gate.ledger.seeded:
@@ -219,3 +235,6 @@ def stamp(model, ledger, spent):
     """
     for leaf in _private_fitted(model):
         leaf.ledger_, leaf.privacy_spent_ = ledger, spent
+        # a search that won in a search
+        if hasattr(leaf, "best_estimator_"):
+            stamp(leaf.best_estimator_, ledger, spent)

@@ -2,11 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A privacy budget that several fits share."""
 
-import html
 import math
 import os
 from contextlib import suppress
-from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
@@ -23,6 +21,7 @@ from skdp.privacy._budget_store import (
     total,
     within,
 )
+from skdp.privacy._budget_text import as_frame, as_html, as_text
 
 
 class PrivacyBudget:
@@ -227,8 +226,8 @@ class PrivacyBudget:
             least = self._terms.cost(epsilon or 0.0, delta)
         spent, _ = self._store.read()
         if spent[0] >= self._limits[0] or not within(total(spent, least), self._limits):
-            asked = "a fit asks for more" if epsilon is None else f"a fit asks for epsilon={epsilon!r}"
-            raise self._refusal(spent, asked)
+            price = "more" if epsilon is None else f"epsilon={epsilon!r}"
+            raise self._refusal(spent, f"a fit asks for {price}")
 
     def _refusal(self, spent: Pair, asked: str) -> BudgetError:
         ours = self._terms
@@ -259,27 +258,21 @@ class PrivacyBudget:
 
     def to_frame(self) -> Any:
         """Return the charges as a pandas DataFrame, a row each."""
-        import pandas as pd
-
-        return pd.DataFrame([asdict(charge) for charge in self.charges], columns=_COLUMNS)
+        return as_frame(self.charges)
 
     def __repr__(self) -> str:
-        facts = {**self._terms._asdict(), "path": self.path}
-        shown = [f"{k}={v!r}" for k, v in facts.items() if v not in _DEFAULTS]
         try:
             spent, n_charges = self._store.read()
+            state = [f"spent={self._terms.spent(spent)!r}", f"charges: {n_charges}"]
         except BudgetError as error:
-            return f"PrivacyBudget({', '.join(shown)}: {error})"
-        shown += [f"spent={self._terms.spent(spent)!r}", f"charges: {n_charges}"]
-        return f"PrivacyBudget({', '.join(shown)})"
+            state = [str(error)]
+        return as_text(self._terms, self.path, state)
 
     def _repr_html_(self) -> str:
-        rows: list[Any] = [_COLUMNS]
+        charges: tuple[Charge, ...] = ()
         with suppress(BudgetError):
-            rows += [asdict(charge).values() for charge in self.charges]
-        cells = ("".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) for row in rows)
-        table = "".join(f"<tr>{row}</tr>" for row in cells)
-        return f"<p>{html.escape(repr(self))}</p><table>{table}</table>"
+            charges = self.charges
+        return as_html(repr(self), charges)
 
     def __copy__(self) -> "PrivacyBudget":
         return self
@@ -299,11 +292,6 @@ class PrivacyBudget:
                 "budget=None before a fitted estimator is saved."
             )
         return _reconnect, (store.path, store.identity, store.n_known, self._terms)
-
-
-_COLUMNS = [field.name for field in fields(Charge)]
-#: not worth showing
-_DEFAULTS = ("sum", "replace-one", "row", None)
 
 
 def _reconnect(path: str, identity: str, n_known: int, terms: Terms) -> PrivacyBudget:

@@ -23,6 +23,8 @@ _QUARTER = 0.25
 _DOWN = 1 - 1e-12
 # beyond so many nats, or at such a delta, tight composition is slow
 _SLOW, _LOOSE = 2.0, 0.01
+# part of epsilon below which it is not tried
+_LEAST = 0.01
 
 
 def _largest(fits: Callable[[float], bool], high: float, width: float = 1e-11) -> float:
@@ -137,7 +139,7 @@ def shares_of_all(
         run, last = total * math.sqrt((1 - refit_share) / n), total * math.sqrt(refit_share)
         shares.update(mu_run=run, mu_refit=last or None)
         training = gdp_epsilon(total_mu([(run, n), (last, 1)]), delta)
-        scoring = _largest_beside(epsilon, delta, last) if last else epsilon
+        scoring = _largest_beside(epsilon, delta, last, n) if last else epsilon
     else:
         ours = _part(epsilon, delta, 1 - refit_share)
         pair, scoring = _one_of(n, *ours), ours[0]
@@ -151,11 +153,9 @@ def shares_of_all(
         training = _sum_up([(searched, 1), *((part[0], 1) for part in beside)])
     held_out = 0.0
     if not public_scores:
-        # of one candidate there is nothing to choose
-        choice = _CHOICE * scoring * _DOWN if n > 1 else 0.0
-        score = ((1 - _CHOICE) * scoring if n > 1 else scoring) * _DOWN
+        choice, score = _on_held_out(scoring, n)
         shares.update(epsilon_choice=choice or None, epsilon_score=score)
-        held_out = compose_epsilon(last, [(choice, 0.0, 1), (score, 0.0, 1), *beside], delta)
+        held_out = compose_epsilon(last, [*_priced((choice, score)), *beside], delta)
     return {**shares, "spent": (max(training, held_out), delta)}
 
 
@@ -176,14 +176,34 @@ def _all_of(n: int, pair: tuple[float, float], delta: float) -> float:
     return min(compose_epsilon(0.0, [(*pair, n)], delta), by_rho)
 
 
-def _largest_beside(epsilon: float, delta: float, mu: float) -> float:
+def _on_held_out(scoring: float, n: int) -> tuple[float, float]:
+    """Divide what is purely private between the choice and the winner's score."""
+    if n == 1:
+        # of one candidate there is nothing to choose
+        return 0.0, scoring * _DOWN
+    return _CHOICE * scoring * _DOWN, (1 - _CHOICE) * scoring * _DOWN
+
+
+def _largest_beside(epsilon: float, delta: float, mu: float, n: int) -> float:
     """Return what fits a budget beside a Gaussian release, all of it purely private."""
-    plain = (epsilon - gdp_epsilon(mu, delta)) * _DOWN
+    # a few ulps less: the part may be tiny, and then its own margin is nothing in the sum
+    plain = (epsilon - 4 * math.ulp(epsilon) - gdp_epsilon(mu, delta)) * _DOWN
     if epsilon > _SLOW or delta > _LOOSE:
         return plain
 
     def fits(share: float) -> bool:
-        parts = [(_CHOICE * share, 0.0, 1), ((1 - _CHOICE) * share, 0.0, 1)]
-        return compose_epsilon(mu, parts, delta) <= epsilon
+        # the very numbers that are used: on a grid of losses an ulp can cost a step
+        return compose_epsilon(mu, _priced(_on_held_out(share, n)), delta) <= epsilon
 
-    return max(plain, _largest(fits, epsilon, 1e-3))
+    start = epsilon
+    while not fits(start):
+        start /= 2
+        # less is not worth the finer and finer grids
+        if start < _LEAST * epsilon:
+            return plain
+    return max(plain, _largest(fits, min(2 * start, epsilon), 1e-3))
+
+
+def _priced(parts: tuple[float, ...]) -> list[tuple[float, float, int]]:
+    # a part of 0 would ask for an endless grid
+    return [(part, 0.0, 1) for part in parts if part]

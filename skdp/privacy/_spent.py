@@ -170,7 +170,8 @@ def privacy_spent(*estimators: Any, cv: Any = None, delta: float | None = None) 
     cv : int, splitter or list of splits, default=None
         Each estimator was cross-validated besides (``cross_val_score(estimator, X, y, cv=cv)``),
         and need not be fitted; if it is, that fit counts too. None for no cross-validation.
-        For a search: the folds it was fitted with, which it knows.
+        For a search: the folds it was fitted with, which it knows. One that was cross-validated
+        itself is counted if all searches that were fitted are passed (``return_estimator=True``).
     delta : float, default=None
         The delta of the total, in [0, 1); by default the sum of the reported ones.
 

@@ -203,6 +203,16 @@ def test_hidden_reports_have_two_claims():
     assert "IDEALISED" in text
 
 
+def test_reports_beside_what_learned_from_rows_promise_nothing():
+    report = PrivUnitPrivatizer(epsilon=4.0)
+    card = privacy_card(make_pipeline(report, LogisticRegression()).fit(X, Y)).to_dict()
+    local = card["local_claim"]
+    # whoever fitted the last step was given labels in the clear
+    assert local["sentence"].startswith("None is stated: more than reports was computed")
+    assert local["epsilon"] is local["pure_epsilon"] is local["delta"] is None
+    assert card["claim"]["status"] == "none"
+
+
 def test_a_simulated_population():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

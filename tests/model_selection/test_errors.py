@@ -146,10 +146,17 @@ def test_other_fit_parameters():
     refused(DPGridSearchCV(MODEL, GRID), "sample_weight", sample_weight=np.ones(60))
 
 
+def test_models_that_cannot_be_scored_are_not_paid_for():
+    svm = DPGridSearchCV(DPHingeSVM(classes=[0, 1]), GRID, scoring="neg_log_loss")
+    refused(svm, "scoring must be something else.*'C': 0.1.*no predict_proba")
+    refused(DPGridSearchCV(MODEL, GRID), "1d array", y=np.stack([Y, Y], axis=1))
+    refused(DPGridSearchCV(MODEL, GRID, n_jobs=0), "n_jobs must be None or")
+
+
 def test_targets_that_are_missing():
     refused(DPGridSearchCV(MODEL, GRID), "requires y to be passed", y=None)
     named = DPGridSearchCV(DPStandardScaler(), {"with_mean": [True, False]}, scoring="accuracy")
-    refused(named, "requires y", y=None)
+    refused(named, "scoring must be something else.*no predict;", y=None)
     refused(DPGridSearchCV(DPLpRegressor(), {"p": [1, 2]}), "scoring must be given", y=X[:, 1])
 
 

@@ -63,6 +63,10 @@ def test_a_function_that_does_not_score_rows(wrong):
     with pytest.raises(ValueError, match="must return 50 real numbers for 50 rows") as caught:
         RowScorer(wrong, bounds=(0, 1))(MODEL, X, Y)
     assert "secret" not in str(caught.value)
+    # nor how many rows the function left over, or how long a text is
+    assert "51" not in str(caught.value)
+    assert "U6" not in str(caught.value)
+    assert "192" not in str(caught.value)
 
 
 def test_nothing_that_depends_on_rows_is_told():

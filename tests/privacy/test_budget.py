@@ -10,6 +10,7 @@ import pickle
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from fractions import Fraction
 
 import joblib
@@ -22,7 +23,7 @@ from sklearn.base import clone
 from skdp import DPMean, PrivacyBudget
 from skdp.exceptions import BudgetError
 from skdp.privacy import Charge, _budget, _budget_store, gdp_delta, gdp_mu
-from skdp.privacy._accounting import pure_mu
+from skdp.privacy._accounting import HAIR, pure_mu
 from skdp.privacy._budget_rules import Terms
 from skdp.privacy._budget_store import MemoryStore
 from skdp.privacy._composition import compose_epsilon
@@ -119,7 +120,9 @@ def test_what_remains_under_gaussian_composition_can_be_charged(epsilon):
     left = budget.remaining
     # a pure fit costs more than its epsilon on the curve; nearly all of the curve is used
     cost = Terms(epsilon, 1e-6, "gaussian", "", "").cost(*left)
-    assert 1 - 1e-10 < cost[0] / gdp_mu(epsilon, 5e-7) ** 2 <= 1
+    limit = gdp_mu(epsilon, 5e-7) * HAIR
+    assert 1 - 1e-10 < cost[0] / Fraction(limit) ** 2 <= 1
+    assert gdp_delta(limit, epsilon) <= 5e-7
     budget.charge(*left, **HERE)
     assert budget.spent[0] <= epsilon
     assert budget.spent[1] == 1e-6
@@ -259,27 +262,56 @@ def test_check_of_gaussian_composition_refuses_when_nothing_is_left():
     budget = PrivacyBudget(1.0, 1e-6, composition="gaussian")
     # its mu may be small, whatever its epsilon
     budget.check(1e6)
-    budget.charge(1.0, 1e-7, mu=gdp_mu(1.0, 5e-7), **HERE)
-    with pytest.raises(BudgetError):
-        budget.check(1e-9)
+    budget.charge(1.0, 1e-7, mu=gdp_mu(1.0, 5e-7) * HAIR, **HERE)
+    assert budget.remaining == (0.0, 5e-7)
+    for unknown_or_small in (None, 1e-9):
+        with pytest.raises(BudgetError, match="left; a fit asks for"):
+            budget.check(unknown_or_small)
 
 
 def never_overspent(budget, n_fits, workers=8):
     """Assert that threads that hammer a budget of `n_fits` get exactly so many charges."""
-    start = threading.Barrier(workers)
+    start, refusals = threading.Barrier(workers), []
 
     def hammer(_):
         start.wait()
-        return sum(try_to_charge(budget, 0.1) for _ in range(n_fits))
+        granted = 0
+        for _ in range(n_fits):
+            try:
+                budget.charge(0.1, **HERE)
+                granted += 1
+            except BudgetError as error:
+                refusals.append(str(error))
+        return granted
 
     with ThreadPoolExecutor(workers) as pool:
         granted = sum(pool.map(hammer, range(workers)))
     assert granted == len(budget.charges) == n_fits
     assert budget.spent[0] == budget.epsilon
+    # nobody is turned away because others charge as well
+    assert all("left;" in refusal for refusal in refusals)
 
 
-def test_threads_never_overspend():
+def slowly(monkeypatch):
+    """Let time pass between the look at what was spent and the new sum."""
+    within = _budget_store.within
+    monkeypatch.setattr(
+        _budget_store, "within", lambda *costs: time.sleep(1e-3) is None and within(*costs)
+    )
+
+
+def test_threads_never_overspend(monkeypatch):
     never_overspent(PrivacyBudget(5.0), 50)
+    slowly(monkeypatch)
+    never_overspent(PrivacyBudget(1.0), 10)
+
+
+def test_a_missing_lock_is_noticed(monkeypatch):
+    budget = PrivacyBudget(1.0)
+    budget._store._lock = nullcontext()
+    slowly(monkeypatch)
+    with pytest.raises(AssertionError):
+        never_overspent(budget, 10)
 
 
 def test_a_check_that_comes_before_the_write_is_noticed():

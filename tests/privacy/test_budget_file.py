@@ -23,7 +23,7 @@ from skdp import DPMean, PrivacyBudget
 from skdp.exceptions import BudgetError
 from skdp.privacy import _budget_store
 from skdp.privacy._budget_store import FileStore
-from tests.privacy.test_budget import HERE, never_overspent, try_to_charge
+from tests.privacy.test_budget import HERE, never_overspent, slowly, try_to_charge
 
 X = [[0.1], [0.2], [0.3]]
 
@@ -73,6 +73,19 @@ def test_a_relative_path_survives_a_change_of_directory(tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["a budget?mode=memory#%41.db"]
 
 
+def test_a_link_is_another_name_of_the_same_file(tmp_path, path, budget):
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    other = PrivacyBudget(1.0, 1e-6, path=link)
+    other.charge(0.5, **HERE)
+    assert budget.spent == other.spent == (0.5, 0.0)
+    # where it leads to later is of no matter
+    link.unlink()
+    link.symlink_to(tmp_path / "elsewhere")
+    other.charge(0.5, **HERE)
+    assert not try_to_charge(budget, 0.1)
+
+
 @pytest.mark.parametrize(
     ("given", "name"),
     [
@@ -88,8 +101,28 @@ def test_other_numbers_are_refused_by_name(path, budget, given, name):
         PrivacyBudget(**{"epsilon": 1.0, "delta": 1e-6, "path": path, **given})
 
 
-def test_threads_never_overspend(tmp_path):
+def test_threads_never_overspend(tmp_path, monkeypatch):
+    slowly(monkeypatch)
     never_overspent(PrivacyBudget(1.0, path=tmp_path / "b.db"), 10, workers=4)
+
+
+def test_a_lock_that_comes_after_the_look_is_noticed(tmp_path, monkeypatch):
+    class Late(FileStore):
+        def _opened(self, begin):
+            return super()._opened("BEGIN")
+
+    budget = PrivacyBudget(1.0, path=tmp_path / "b.db")
+    budget._store.__class__ = Late
+    slowly(monkeypatch)
+    # SQLite still lets nobody overspend, but turns fits away
+    with pytest.raises(AssertionError):
+        never_overspent(budget, 10, workers=4)
+
+
+def test_a_charge_is_on_the_disk_when_it_returns(path, budget):
+    with closing(_budget_store._connect(str(path), "rw")) as file:
+        assert file.execute("PRAGMA synchronous").fetchone() == (3,)
+        assert file.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
 
 def test_a_check_that_comes_before_the_write_is_noticed(tmp_path):
@@ -253,6 +286,28 @@ def test_an_old_copy_in_its_place(path, budget, tmp_path):
     shutil.copy(tmp_path / "copy", path)
     for old in (budget, pickle.loads(text)):
         refused(old, "earlier state")
+
+
+def test_an_earlier_state_is_noticed_by_who_only_looked_on(path, budget, tmp_path):
+    shutil.copy(path, tmp_path / "copy")
+    PrivacyBudget.open(path).charge(0.1, **HERE)
+    assert budget.spent[0] == 0.1
+    shutil.copy(tmp_path / "copy", path)
+    refused(budget, "earlier state")
+
+
+def test_a_fit_does_not_read_all_charges_before_it(path, budget):
+    # ten thousand take 50 ms
+    budget.charge(0.1, **HERE)
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("DROP TABLE skdp_charges_1")
+    budget.check(0.9)
+    assert budget.spent == (0.1, 0.0)
+    assert "charges: 1" in repr(budget)
+    for use in (lambda: budget.charge(0.1, **HERE), lambda: budget.charges):
+        with pytest.raises(BudgetError, match="is damaged"):
+            use()
+    assert budget.spent == (0.1, 0.0)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, cross_val_
 from sklearn.pipeline import make_pipeline
 
 from skdp import (
+    DPFeatureCenterer,
     DPLogisticRegression,
     DPMean,
     DPQuantile,
@@ -21,8 +22,11 @@ from skdp import (
     PrivacyBudget,
     PrivUnitPrivatizer,
 )
+from skdp._domains import L2Ball
+from skdp._queries import RowSum, ball_rows
 from skdp.exceptions import BudgetError, PrivacyWarning
-from skdp.privacy import Curator
+from skdp.privacy import Curator, GaussianMechanism, LaplaceMechanism, gdp_delta, gdp_mu
+from skdp.privacy._accounting import pure_mu
 from tests.privacy.test_budget import HERE
 from tests.test_common import ALL
 
@@ -32,9 +36,19 @@ PRIVATE = [
     # searches are charged in tests of their own
     if "budget" in estimator.get_params(deep=False) and "estimator" not in estimator.get_params()
 ]
-every_estimator = pytest.mark.parametrize(
-    "estimator", PRIVATE, ids=lambda estimator: str(estimator).replace("\n", "")
-)
+
+# a scaler that neither shifts nor scales, say
+FREE = [estimator for estimator in PRIVATE if not getattr(estimator, "_releases", True)]
+
+
+def each(estimators):
+    """Return a mark that tries all of them."""
+    return pytest.mark.parametrize(
+        "estimator", estimators, ids=lambda estimator: str(estimator).replace("\n", "")
+    )
+
+
+every_estimator = each([estimator for estimator in PRIVATE if estimator not in FREE])
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 3)) / 3
 Y = (X[:, 0] + 0.1 * rng.normal(size=60) > 0).astype(int)
@@ -75,7 +89,7 @@ def test_every_fit_is_charged_once_and_no_more_is_spent(estimator):
     assert charge.delta == getattr(model, "delta", charge.delta) or charge.delta == 0
     if model.epsilon is not None:
         assert charge.epsilon == model.epsilon
-    # a scaler that neither shifts nor scales pays for nothing, and has an empty ledger
+    # with too few rows a private radius is not released, and paid for; they are public
     assert {charge.adjacency, ledger.adjacency} <= {budget.adjacency, "local", None}
     assert {charge.unit, ledger.unit} <= {budget.unit, None}
     if charge.mu is not None:
@@ -89,6 +103,46 @@ def test_every_fit_is_charged_once_and_no_more_is_spent(estimator):
             price = Fraction(repr(release.noise.epsilon))
             room = price * Fraction(release.noise.scale) / Fraction(release.stated_sensitivity)
             assert room > 1 + 1e-9
+
+
+@each([*FREE, DPFeatureCenterer(with_mean=False, threshold=None)])
+def test_a_fit_that_releases_nothing_costs_nothing(estimator):
+    model, budget = shared(estimator, epsilon=1e-9)
+    budget.charge(1e-9, adjacency=budget.adjacency, unit=budget.unit)
+    fit(model)
+    assert len(budget.charges) == 1
+    assert model.ledger_.releases == ()
+    assert model.privacy_spent_ == (0.0, 0.0)
+
+
+def test_a_curator_keeps_to_the_mu_that_was_charged():
+    kinds = {"n_rows": 4, "epsilon": 9.0, "delta": 0.5, "adjacency": "replace-one"}
+    kinds |= {"random_state": None, "purpose": "test"}
+    query = RowSum(L2Ball(1.0), 2)
+
+    def curator():
+        return Curator(lambda: ball_rows(np.zeros((4, 2)), L2Ball(1.0)), mu=0.5, **kinds)
+
+    # the budget (9, 0.5) would take a hundred times as much
+    with pytest.raises(BudgetError, match="no row was read"):
+        curator().release(query, GaussianMechanism(0.51))
+    with pytest.raises(BudgetError, match="no row was read"):
+        curator().release(query, LaplaceMechanism(0.5))
+    for mechanism, mu in ((GaussianMechanism(0.5), 0.5), (LaplaceMechanism(0.1), pure_mu(0.1))):
+        fits = curator()
+        fits.release(query, mechanism)
+        assert fits.ledger.gdp == pytest.approx(mu, rel=1e-9)
+        with pytest.raises(BudgetError, match="no row was read"):
+            fits.release(query, GaussianMechanism(0.495))
+    both = curator()
+    both.release(query, GaussianMechanism(0.3))
+    both.release(query, LaplaceMechanism(0.1))
+    assert both.ledger.gdp == pytest.approx(math.hypot(0.3, pure_mu(0.1)), rel=1e-9)
+
+
+def test_random_batches_have_no_mu():
+    model = DPLogisticRegression(solver="sgd", batch_size=8, epsilon=1.0, max_iter=3)
+    assert model.fit(X, Y).ledger_.gdp == math.inf
 
 
 class Untouchable:
@@ -221,6 +275,41 @@ def test_a_federation_of_one_nat_fits_a_budget_of_one_nat(local_epsilon):
     )
     model.fit(X, Y, groups=np.arange(60) % 30)
     assert budget.spent == (1.0, 1e-6)
+
+
+@pytest.mark.parametrize("population", [10, 1e6])
+def test_a_simulated_population_is_charged_what_its_clients_spend(population):
+    # with fewer clients in the deployment than here they spend less than epsilon, else more
+    budget = PrivacyBudget(1.0 if population < 30 else 1e9, 1e-6, unit="client")
+    budget.charge(0.5, adjacency="replace-one", unit="client")
+    model = FederatedDPLogisticRegression(
+        epsilon=1.0, delta=1e-6, population_size=population, budget=budget
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        model.fit(X, Y, groups=np.arange(60) % 30)
+    spent = model.privacy_spent_[0]
+    assert spent <= budget.charges[1].epsilon <= spent * (1 + 1e-6)
+    assert (spent < 0.5) is (population < 30)
+    assert model.ledger_.gdp <= budget.charges[1].mu
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.3, 1.0, 8.0, 60.0])
+@pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.1])
+@pytest.mark.parametrize(
+    "estimator",
+    [DPMean(), DPStandardScaler(), DPLogisticRegression(), FederatedDPLogisticRegression()],
+)
+def test_a_gaussian_fit_fills_a_gaussian_budget(estimator, epsilon, delta):
+    model, budget = shared(estimator, epsilon, 2 * delta, composition="gaussian")
+    fit(model.set_params(epsilon=epsilon, delta=delta))
+    assert budget.remaining[0] <= 1e-5 * gdp_mu(epsilon, delta)
+    # the charge is a hair more than what was spent, and what is claimed holds for the charge
+    (charge,) = budget.charges
+    assert model.ledger_.gdp <= charge.mu * (1 - 5e-11)
+    assert gdp_delta(charge.mu, epsilon) <= delta
+    with pytest.raises(BudgetError):
+        fit(model)
 
 
 def test_estimators_share_a_budget():

@@ -213,6 +213,22 @@ def published_share(runs):
     return low / whole
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "n", "refit_share"),
+    [
+        # one score costs more beside a Gaussian fit than two parts of it do
+        (0.05733013282226893, 0.00016927263591081496, 1, 0.3),
+        (0.1104193397113196, 1.1453267608883583e-09, 1, 0.3),
+        # an ulp more costs a whole step on the grid of losses
+        (0.008366652113323247, 2.447777354290939e-10, 17, 0.999),
+        (1.0, 1e-5, 3, 1 - 1e-12),
+    ],
+)
+def test_scores_beside_a_second_fit_stay_within_the_budget(epsilon, delta, n, refit_share):
+    plan = plan_of(epsilon, delta, strategy="all", n=n, refit_share=refit_share)
+    assert 0.999 * epsilon < plan.spent[0] <= epsilon
+
+
 @pytest.mark.parametrize(("times", "law"), TABLE)
 def test_the_table_of_shares(times, law):
     for n, (share, chance) in TABLE[times, law].items():

@@ -115,8 +115,16 @@ def test_clients_are_another_unit():
     assert privacy_spent(federated, cv=3).ledger.unit == "client"
     with pytest.raises(ValueError, match="protects one unit"):
         privacy_spent(model(), federated, cv=3)
-    with pytest.raises(TypeError, match="do not tell what a fit spends"):
-        privacy_spent(federated.set_params(epsilon=None, local_epsilon=8.0), cv=3)
+    # clients here spend more than a deployment with more of them would
+    for given, name in (
+        ({"epsilon": None, "local_epsilon": 8.0}, "epsilon=None"),
+        (
+            {"epsilon": 1.0, "local_epsilon": None, "population_size": 1e6},
+            "population_size=1000000.0",
+        ),
+    ):
+        with pytest.raises(TypeError, match=f"{name}: its parameters do not tell what a fit"):
+            privacy_spent(federated.set_params(**given), cv=3)
 
 
 def test_reports_about_rows_that_are_predicted_on_are_named():
