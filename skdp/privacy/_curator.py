@@ -21,6 +21,7 @@ from skdp.privacy._objective import ObjectiveNoise
 from skdp.privacy._prepaid import Account, Prepaid
 from skdp.privacy._release import ADJACENCIES, Release
 from skdp.privacy._stability import beyond, touched
+from skdp.privacy._terms import Terms, about
 from skdp.privacy._variates import Variates
 
 # numbers of reports that are put on the grid at a time
@@ -86,13 +87,13 @@ class Curator:
         self._epsilon, self._delta = check_epsilon(epsilon), check_delta(delta)
         if adjacency not in ADJACENCIES:
             raise ValueError(f"adjacency must be one of {ADJACENCIES}; got {adjacency!r}.")
-        self._adjacency, self._n_rows = adjacency, int(n_rows)
-        self._bits = make_bits(random_state, purpose)
+        self._n_rows, self._bits = int(n_rows), make_bits(random_state, purpose)
+        self._terms = Terms(self._n_rows, adjacency, unit, self._bits.seeded, self._bits.origin)
         self.__admit: Callable[[], Any] | None = admit
         self.__rows: Any = None
         self.__prepaid: dict[Prepaid, Account] = {}
         self._ledger = Ledger(assumptions=assumptions)
-        self._progress, self._n_releases, self._unit, self._mu = progress, 0, unit, mu
+        self._progress, self._n_releases, self._mu = progress, 0, mu
         # what is charged must be on the ledger before another thread looks at it
         self._turn = threading.RLock()
         if budget is not None:
@@ -152,20 +153,20 @@ class Curator:
         count = operator.index(count)
         if count < 1:
             raise ValueError(f"count must be at least 1; got {count!r}.")
-        part = self._part(rows)
-        facts, noise = self._calibrated(query, mechanism, part[1] - part[0])
+        part = self._terms.part(rows)
+        facts, noise = self._terms.calibrated(query, mechanism, part[1] - part[0])
         if not isinstance(noise, Noise):
             raise ValueError("only sums with noise and draws can be paid for beforehand.")
         if rows is not None and (noise.law != "local" or noise.by_chance):
             raise ValueError("only local reports are paid for part by part; rows must be None.")
-        entry = self._entry(query, rows, (query.name, noise, _stated(facts, noise), facts.theorem))
+        entry = self._terms.entry(query, rows, about(query, facts, noise))
         entries, hidden = [entry], None
         if behind is not None:
-            stated, local = self._calibrated(*behind, self._n_rows)
+            stated, local = self._terms.calibrated(*behind, self._n_rows)
             if local.law != "local" or local.sampling != noise.sampling:
                 raise ValueError("what is summed must be local reports of the rows of the batch.")
-            about = (behind[0].name, local, _stated(stated, local), stated.theorem)
-            hidden = (stated, replace(self._entry(behind[0], None, about), hidden=True))
+            line = self._terms.entry(behind[0], None, about(behind[0], stated, local))
+            hidden = (stated, replace(line, hidden=True))
             entry = replace(entry, of_reports=True)
             entries = [hidden[1], entry]
         with self._turn:
@@ -271,16 +272,10 @@ class Curator:
         if self._progress is not None:
             self._progress(self._n_releases)
 
-    def _part(self, rows: tuple[int, int] | None) -> tuple[int, int]:
-        start, stop = rows or (0, self._n_rows)
-        if not 0 <= start < stop <= self._n_rows:
-            raise ValueError(f"rows must be a part of {self._n_rows} rows; got {rows!r}.")
-        return start, stop
-
     def _release(
         self, query: Any, mechanism: Any, rows: tuple[int, int] | None, reports: Any
     ) -> Any:
-        start, stop = self._part(rows)
+        start, stop = self._terms.part(rows)
         if isinstance(mechanism, Prepaid):
             noise, local, rows = self._redeem(query, mechanism, rows, reports)
             if local is None:
@@ -289,7 +284,7 @@ class Curator:
             return self._noisy(query, query.total(made), noise)
         if reports is not None:
             raise ValueError("a sum of local reports must be paid for beforehand.")
-        facts, noise = self._calibrated(query, mechanism, stop - start)
+        facts, noise = self._terms.calibrated(query, mechanism, stop - start)
         if isinstance(noise, ObjectiveNoise):
             # the secret term is charged too: it is the price of the exact minimiser
             stated = facts.rows * facts.reach
@@ -300,14 +295,14 @@ class Curator:
             return self._noisy(query, values, noise.cover)
         if noise.sampling is not None and rows is not None:
             raise ValueError("a random batch is drawn from all rows; rows must be None.")
-        self._charge(query, rows, (query.name, noise, _stated(facts, noise), facts.theorem))
+        self._charge(query, rows, about(query, facts, noise))
         return self._randomised(query, noise, rows)
 
     def _randomised(self, query: Any, noise: Noise, rows: tuple[int, int] | None) -> Any:
         """Return a draw, or a statistic with noise; it has been charged."""
         if noise.law == "local":
             made = self._reported(query, noise, self._batch(noise, rows))
-            if not noise.by_chance and len(made) != operator.sub(*self._part(rows)[::-1]):
+            if not noise.by_chance and len(made) != operator.sub(*self._terms.part(rows)[::-1]):
                 raise ValueError(f"query {query.name!r} has not one report for every row.")
             return made
         if noise.law == "exponential":
@@ -340,20 +335,6 @@ class Curator:
             np.multiply(align(part, noise), noise.grid, out=part)
         return made
 
-    def _calibrated(self, query: Any, mechanism: Any, n_rows: int) -> tuple[Any, Any]:
-        """Return what the query states, and the noise that the price buys for it."""
-        sampling = getattr(mechanism, "sampling", None)
-        adjacency = self._adjacency
-        if sampling is not None:
-            if sampling.n_rows != self._n_rows:
-                raise ValueError("batches must be drawn from the rows that there are.")
-            adjacency = sampling.adjacency(adjacency)
-        facts = query.sensitivity(adjacency, n_rows)
-        noise = mechanism.calibrate(facts, query.size)
-        if self._adjacency == "local" and getattr(noise, "law", None) != "local":
-            raise ValueError("rows only report on their own here, nothing else is released.")
-        return facts, noise
-
     def _redeem(
         self, query: Any, prepaid: Prepaid, rows: tuple[int, int] | None, reports: Any
     ) -> tuple[Noise, Noise | None, tuple[int, int] | None]:
@@ -361,22 +342,13 @@ class Curator:
         paid = self.__prepaid.get(prepaid)
         if paid is None:
             raise BudgetError("no release of this kind is left that was paid for.")
-        self._same(query, paid.facts, paid.entry, paid.part)
+        self._terms.same(query, paid.facts, paid.entry, paid.part)
         if (reports is None) != (paid.behind is None):
             raise BudgetError("whether rows report first is part of what was paid for.")
         if paid.behind is not None:
-            self._same(reports, *paid.behind, paid.part)
+            self._terms.same(reports, *paid.behind, paid.part)
         rows = paid.take(rows)
         return paid.entry.noise, paid.behind[1].noise if paid.behind else None, rows
-
-    def _same(self, query: Any, facts: Any, entry: Release, part: tuple[int, int]) -> None:
-        """Raise if a query is not of the kind that was paid for."""
-        sampling = entry.noise.sampling
-        relation = sampling.adjacency(self._adjacency) if sampling else self._adjacency
-        now = query.sensitivity(relation, part[1] - part[0])
-        kind = (query.name, query.size, self._numerics(query), now)
-        if kind != (entry.query, entry.size, entry.numerics, facts):
-            raise BudgetError(f"{query.name!r} is not the release that was paid for.")
 
     def _drawn(
         self, query: Any, noise: Noise, rows: tuple[int, int] | None = None
@@ -396,28 +368,7 @@ class Curator:
         self, query: Any, rows: tuple[int, int] | None, *parts: tuple[str, Noise, float, str]
     ) -> None:
         """Put releases on the ledger, or raise before anything is read."""
-        self._append([self._entry(query, rows, part) for part in parts])
-
-    def _entry(
-        self, query: Any, rows: tuple[int, int] | None, part: tuple[str, Noise, float, str]
-    ) -> Release:
-        name, noise, stated, theorem = part
-        return Release(
-            query=name,
-            size=query.size,
-            adjacency="local" if noise.law == "local" else self._adjacency,
-            stated_sensitivity=stated,
-            theorem=theorem,
-            noise=noise,
-            numerics=self._numerics(query),
-            seeded=self._bits.seeded,
-            rows=rows,
-            unit=self._unit,
-        )
-
-    def _numerics(self, query: Any) -> str:
-        idealised = getattr(query, "idealised", False)
-        return ("idealised, " if idealised else "exact on the grid, ") + self._bits.origin
+        self._append([self._terms.entry(query, rows, part) for part in parts])
 
     def _append(self, entries: list[Release]) -> None:
         ledger = self._ledger
@@ -450,11 +401,3 @@ class Curator:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a curator holds private data and cannot be pickled or copied.")
-
-
-def _stated(facts: Any, noise: Noise) -> float:
-    """Return the sensitivity in the norm of the law."""
-    stated: float = facts.l2
-    if noise.law in ("laplace", "exponential", "local"):
-        stated = facts.l1 if noise.law == "laplace" else facts.spread
-    return stated

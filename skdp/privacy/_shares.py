@@ -21,10 +21,8 @@ _CHOICE = 0.8
 _QUARTER = 0.25
 # shares are rounded down by so much: sums of them must not be rounded up past the budget
 _DOWN = 1 - 1e-12
-# beyond so many nats, or at such a delta, tight composition is slow
-_SLOW, _LOOSE = 2.0, 0.01
-# part of epsilon below which it is not tried
-_LEAST = 0.01
+# beyond so many nats, at such a delta, for a smaller part of epsilon: composition is slow
+_SLOW, _LOOSE, _LEAST = 2.0, 0.01, 0.01
 
 
 def _largest(fits: Callable[[float], bool], high: float, width: float = 1e-11) -> float:
@@ -177,9 +175,8 @@ def _all_of(n: int, pair: tuple[float, float], delta: float) -> float:
 
 
 def _on_held_out(scoring: float, n: int) -> tuple[float, float]:
-    """Divide what is purely private between the choice and the winner's score."""
+    """Divide what is purely private between the choice, if there is one, and the score."""
     if n == 1:
-        # of one candidate there is nothing to choose
         return 0.0, scoring * _DOWN
     return _CHOICE * scoring * _DOWN, (1 - _CHOICE) * scoring * _DOWN
 

@@ -16,9 +16,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.random_projection import GaussianRandomProjection
 
 from skdp import DPGridSearchCV, DPLogisticRegression, DPStandardScaler, privacy_spent
+from skdp.exceptions import BudgetError
 from skdp.model_selection import RowScorer, _runs
 from skdp.model_selection._leaves import unseeded
-from skdp.privacy import Repetitions
+from skdp.model_selection._run_budget import RunBudget
+from skdp.privacy import Repetitions, gdp_mu
 from tests.model_selection._spy import Spy, data, notes
 
 X, Y = data(60)
@@ -136,3 +138,28 @@ def test_a_search_keeps_nothing_of_runs_that_lost(strategy):
     lost = [fit for fit in fits if fit["model"] is not search.best_estimator_]
     assert search.best_estimator_.coef_.tobytes() in kept
     assert not any(fit["coef"].tobytes() in kept for fit in lost)
+
+
+def test_the_best_run_wins(monkeypatch):
+    monkeypatch.setattr(Repetitions, "number", lambda law, bits: 40)
+    scorer = RowScorer(lambda e, X, y: np.full(len(X), float(e.C == 0.1)), bounds=(0, 1))
+    grid = {"C": [0.1, 1.0, 10.0]}
+    search = DPGridSearchCV(MODEL, grid, epsilon=1e4, strategy="geometric", scoring=scorer)
+    assert search.fit(X, Y).best_params_ == {"C": 0.1}
+    assert search.best_score_ == pytest.approx(1.0, abs=0.05)
+
+
+@pytest.mark.parametrize("strategy", ["all", "geometric"])
+def test_the_second_fit_has_its_own_share(strategy):
+    search = DPGridSearchCV(Spy(classes=[0, 1]), GRID, strategy=strategy, refit_share=0.7)
+    fits, _ = notes(search, X, Y)
+    spent = gdp_mu(fits[-1]["epsilon"], fits[-1]["delta"])
+    assert spent == pytest.approx(search.plan_.mu_refit, rel=1e-3)
+
+
+def test_a_step_charges_once():
+    budget = RunBudget(None)
+    price = {"mu": None, "adjacency": "replace-one", "unit": "row", "label": "x"}
+    budget.charge(1.0, 0.0, **price)
+    with pytest.raises(BudgetError, match="charges twice"):
+        budget.charge(1.0, 0.0, **price)
