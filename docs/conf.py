@@ -67,7 +67,13 @@ html_theme_options = {
 
 def unlink_scikit_learn(app, what, name, obj, options, lines):
     """Replace links into scikit-learn's documentation, in inherited docstrings, by text."""
-    lines[:] = [re.sub(r":(?:ref|term):`([^`<]+?)\s*(?:<[^>]*>)?`", r"\1", line) for line in lines]
+
+    def as_text(match):
+        # a name with a final underscore would be a link again
+        return f"``{match[1]}``" if match[1].endswith("_") else match[1]
+
+    pattern = r":(?:ref|term):`([^`<]+?)\s*(?:<[^>]*>)?`"
+    lines[:] = [re.sub(pattern, as_text, line) for line in lines]
 
 
 def setup(app):

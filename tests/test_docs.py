@@ -22,8 +22,13 @@ import skdp.privacy
 from skdp.linear_model._mechanisms.choice import EXACT_LIMIT, SOLVERS
 
 ROOT = Path(__file__).resolve().parent.parent
+#: elsewhere than in ROOT, where the tests run against an installed wheel
+PACKAGE = Path(skdp.__file__).parent
 DOCS = ROOT / "docs"
-PAGES = [DOCS / "index.rst", DOCS / "install.rst", *sorted((DOCS / "user_guide").glob("*.rst"))]
+PAGES = [
+    *(DOCS / f"{name}.rst" for name in ("index", "install", "reviewers", "papers")),
+    *sorted((DOCS / "user_guide").glob("*.rst")),
+]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -130,8 +135,10 @@ def test_every_page_of_the_guide_is_in_its_index():
 def test_every_query_and_its_code_is_in_the_proofs():
     proofs = "\n".join(read(page) for page in sorted((DOCS / "user_guide").glob("proofs*.rst")))
     for name in re.findall(r"``(skdp/[\w/]+\.py)``", proofs):
-        assert (ROOT / name).is_file(), name
-    for path in (ROOT / "skdp" / "_queries").glob("*.py"):
+        assert (PACKAGE.parent / name).is_file(), name
+    files = list((PACKAGE / "_queries").glob("*.py"))
+    assert files
+    for path in files:
         for name in re.findall(
             r"^class (\w+).*(?:\n(?!class ).*)*def sensitivity", read(path), re.M
         ):
@@ -146,6 +153,32 @@ def test_propositions_are_numbered_through():
         numbers += found
     assert sorted(numbers) == list(range(1, len(numbers) + 1))
     assert len(numbers) >= 39
+
+
+@pytest.mark.parametrize("name", ["reviewers", "papers"])
+def test_files_tests_and_propositions_that_a_page_names_exist(name):
+    page = read(DOCS / f"{name}.rst")
+    tests = "\n".join(read(path) for path in (ROOT / "tests").rglob("test_*.py"))
+    for path in re.findall(r"\b((?:skdp|tests|benchmarks)/[\w/]+(?:\.py|/))", page):
+        where = PACKAGE.parent if path.startswith("skdp/") else ROOT
+        assert (where / path).exists(), path
+    for test in re.findall(r"``(test_\w+)``", page):
+        assert f"def {test}(" in tests, test
+    proofs = [read(path) for path in (DOCS / "user_guide").glob("proofs*.rst")]
+    named = re.findall(r":ref:`Propositions? (\d+)(?:[^`<]*?(\d+))? <([\w-]+)>`", page)
+    assert named
+    for first, last, label in named:
+        text = next(text for text in proofs if f".. _{label}:\n" in text)
+        if f"_{label}:" not in text.split("===")[0]:  # a label of a section, not of the page
+            text = re.split(r"^\.\. _[\w-]+:$", text.split(f".. _{label}:\n")[1], flags=re.M)[0]
+        for number in filter(None, (first, last)):
+            assert re.search(rf"^\*\*Proposition {number}\b", text, re.M), (number, label)
+
+
+def test_reviewers_are_told_of_every_file_of_the_gate():
+    page = read(DOCS / "reviewers.rst")
+    for path in (PACKAGE / "privacy").glob("_[a-z]*.py"):
+        assert f"``{path.stem}``" in page, path.name
 
 
 def test_labels_of_pages_are_unique():

@@ -27,7 +27,7 @@ class DPGridSearchCV(DPSearchCV):
         "all": every candidate is fitted once, and the runs share the budget. The others: a
         secret random number of runs, each of a candidate drawn at random; only the best run is
         released, and every run may spend a part of the budget that hardly depends on how many
-        are expected. "poisson" may have no run at all. "auto" is "all" for up to five
+        are expected. "poisson" may have no run at all. "auto" is "all" for up to six
         candidates, and "geometric" for more.
     expected_runs : float, default=None
         Mean of the random number of runs, at least 1; None is twice the number of candidates.

@@ -17,7 +17,7 @@ from skdp.privacy._selection import STRATEGIES, plan_selection
 __all__ = ["STRATEGIES", "all_configured", "plan_runs"]
 
 #: the most runs that "auto" gives a part of the budget each
-MOST_OF_ALL = 5
+MOST_OF_ALL = 6
 
 
 def all_configured(estimator, listed):

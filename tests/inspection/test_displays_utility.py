@@ -102,7 +102,8 @@ def test_one_point_and_huge_ranges(epsilons, band):
     assert low < min(epsilons) <= max(epsilons) < high
     assert (display.fill_between_ is None) == (band is None)
     display.figure_.canvas.draw()
-    assert sum(bool(t.get_text()) for t in display.ax_.get_xticklabels()) <= 9
+    # as many as the version of matplotlib likes, but never one for every point
+    assert sum(bool(t.get_text()) for t in display.ax_.get_xticklabels()) <= 11
 
 
 @pytest.mark.parametrize(

@@ -68,11 +68,11 @@ def test_attributes(strategy, kind):
 
 
 def test_auto_runs_few_candidates_all_and_many_at_random():
-    few = DPGridSearchCV(MODEL, {"C": [1.0] * 5}, epsilon=4.0).fit(X, Y)
-    many = DPGridSearchCV(MODEL, {"C": np.geomspace(1, 9, 6)}, epsilon=4.0).fit(X, Y)
+    few = DPGridSearchCV(MODEL, {"C": [1.0] * 6}, epsilon=4.0).fit(X, Y)
+    many = DPGridSearchCV(MODEL, {"C": np.geomspace(1, 9, 7)}, epsilon=4.0).fit(X, Y)
     expected = DPGridSearchCV(MODEL, GRID, epsilon=4.0, expected_runs=20).fit(X, Y)
     assert (few.plan_.strategy, many.plan_.strategy) == ("all", "geometric")
-    assert (many.plan_.expected_runs, expected.plan_.expected_runs) == (12, 20)
+    assert (many.plan_.expected_runs, expected.plan_.expected_runs) == (14, 20)
 
 
 def test_without_refit_there_is_no_model():
