@@ -52,7 +52,6 @@ def one_step_accounted():
     with (
         patch(steps, lambda mu: GaussianMechanism(mu * math.sqrt(16))),
         patch.object(Ledger, "fits", lambda *_: True),
-        patch.object(Ledger, "gdp", 0.0),
     ):
         yield
 

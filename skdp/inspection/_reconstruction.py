@@ -24,7 +24,8 @@ COSINES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 def log_paper_bound(epsilon, n_dims, cosine):
     """Return the logarithm of the bound that is in print, at most 0."""
     if n_dims < 4 or cosine == 1.0:
-        return 0.0 if n_dims < 4 else -math.inf
+        # whoever knows the vector beforehand has it
+        return 0.0 if n_dims < 4 or epsilon == math.inf else -math.inf
     log_rest, bounds = math.log1p(-cosine) + math.log1p(cosine), [0.0]
     if cosine <= math.sqrt(0.5):
         bounds.append(epsilon + n_dims / 2 * log_rest)

@@ -374,8 +374,7 @@ class Curator:
         ledger = self._ledger
         for entry in entries:
             ledger = ledger.append(entry)
-        within = self._mu is None or ledger.gdp <= self._mu
-        if not (within and ledger.fits(self._epsilon, self._delta)):
+        if not ledger.fits(self._epsilon, self._delta, self._mu):
             raise BudgetError(
                 f"releasing {entries[0].query!r} would exceed the budget epsilon="
                 f"{self._epsilon:g}, delta={self._delta:g}; no row was read for it."

@@ -167,8 +167,10 @@ class Ledger:
             return math.inf
         return _epsilon_of_reports([r for r in self.releases if r.adjacency == "local"], delta)
 
-    def fits(self, epsilon: float, delta: float) -> bool:
-        """Return whether all releases together are (epsilon, delta)-DP."""
+    def fits(self, epsilon: float, delta: float, mu: float | None = None) -> bool:
+        """Return whether all releases together are (epsilon, delta)-DP, and mu-GDP if asked."""
+        if mu is not None and self.gdp > mu:
+            return False
         if not self._priced() and not self._sampled():
             # the closed form, with no root to find: called before every release
             return gdp_delta(self.mu, epsilon) <= delta

@@ -8,7 +8,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from skdp._randomisers import cap_cosine, optimal_privunit
@@ -98,6 +98,7 @@ dims = st.one_of(st.integers(2, 10**7), st.integers(2, 40))
 ratios = st.one_of(st.floats(0.0, 1e6), st.just(math.inf))
 
 
+@example(1.0, 4, [1.0], math.inf)
 @given(epsilons, dims, st.lists(st.floats(0.0, 1.0), min_size=1, max_size=5), ratios)
 def test_bounds_are_in_order_and_probabilities(epsilon, n_dims, cosines, ratio):
     risk = reconstruction_risk(
