@@ -149,19 +149,19 @@ spends many times as much. It is not a method, but what an unpaid search seems t
 """
 
 READING = """
-**Reading.** Where the defaults fit, searches that pay do not beat them: the best one is {lost} points
-behind on average over data sets and budgets, and level at best (MNIST at ε = 4). Even unpaid, a
-search gains two points on MNIST there, and nothing on the others. Where the default is off by a
-factor of 50, a search is what helps. Running all of six candidates never fails badly; a random
-number of runs leaves more for every run, but it may miss every good candidate, the logarithmic law
-above all. With nine candidates random numbers are mostly ahead. The rule of ``strategy="auto"``, all
-of up to six candidates and the geometric law beyond, follows this table. A grid search of
-scikit-learn that shares the budget over its folds is behind "all" in every cell, and its choice is
-not private.
+**Reading.** Where the defaults fit, searches that pay do not beat them: the best one is {lost}
+points behind on average over data sets and budgets, and level at best (MNIST at ε = 4). Even
+unpaid, a search gains two points on MNIST there, and nothing on the others. Where the default is
+off by a factor of 50, a search is what helps. Running all of six candidates never fails badly; a
+random number of runs leaves more for every run, but it may miss every good candidate, the
+logarithmic law above all. With nine candidates random numbers are mostly ahead. The rule of
+``strategy="auto"``, all of up to six candidates and the geometric law beyond, follows this table.
+A grid search of scikit-learn that shares the budget over its folds is behind "all" in every cell,
+and its choice is not private.
 
-In "units" a candidate below the norm of the rows is fitted to shortened rows, and predicts for rows as
-they are: its intercept counts for too little, by an amount that the noise decides. That is why even
-the unpaid search of Adult fails at ε = 4, where it chose such a candidate.
+In "units" a candidate below the norm of the rows is fitted to shortened rows, and predicts for
+rows as they are: its intercept counts for too little, by an amount that the noise decides. That
+is why even the unpaid search of Adult fails at ε = 4, where it chose such a candidate.
 """
 
 
