@@ -87,8 +87,9 @@ def check_steps(estimator):
     for name, leaf in leaves:
         if not (is_private(leaf) or learns_nothing(leaf)):
             kind = type(leaf).__name__
+            told = name if name == kind else f"{name} ({kind})"
             raise ValueError(
-                f"{name} ({kind}) learns from the data without a ledger: nobody could pay for "
+                f"{told} learns from the data without a ledger: nobody could pay for "
                 "it. Use private steps, and steps that learn nothing from rows."
             )
         if getattr(leaf, "_skl_callbacks", None):
