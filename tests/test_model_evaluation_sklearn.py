@@ -11,7 +11,6 @@ from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.inspection import permutation_importance
 from sklearn.model_selection import (
     GridSearchCV,
-    KFold,
     cross_val_predict,
     cross_val_score,
     cross_validate,
@@ -20,36 +19,16 @@ from sklearn.model_selection import (
     validation_curve,
 )
 from sklearn.multiclass import OneVsRestClassifier
-from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp import (
-    DPLogisticRegression,
-    DPStandardScaler,
-    NormClipper,
     privacy_spent,
 )
-from tests.privacy._spies import Spy
-
-RNG = np.random.default_rng(0)
-X = RNG.uniform(-0.5, 0.5, size=(60, 3))
-Y = (X[:, 0] > 0).astype(int)
-FOLDS = KFold(3)
+from tests.privacy._spies import FOLDS, Spy, X, Y, branched, model
 
 
 @pytest.fixture
 def spy(tmp_path):
     return Spy(tmp_path / "charges")
-
-
-def model(budget=None, **parameters):
-    parameters = {"epsilon": 0.5, "max_iter": 2, "classes": [0, 1], **parameters}
-    return DPLogisticRegression(budget=budget, **parameters)
-
-
-def pipeline(budget=None, **options):
-    scaler = DPStandardScaler(epsilon=0.25, bounds=(-1, 1), budget=budget)
-    front = FeatureUnion([("dp", scaler), ("c", NormClipper())])
-    return Pipeline([("front", front), ("model", model(budget))], **options)
 
 
 def charges_of(spy, run):
@@ -72,7 +51,7 @@ RUNS = {
 
 
 @pytest.mark.parametrize("name", RUNS)
-@pytest.mark.parametrize("make", [model, pipeline])
+@pytest.mark.parametrize("make", [model, branched])
 def test_what_fits_once_a_fold_costs_that(name, make, spy):
     run, repeats = RUNS[name]
     estimator = make(spy)

@@ -16,11 +16,10 @@ from sklearn.model_selection import (
     GridSearchCV,
     HalvingGridSearchCV,
     HalvingRandomSearchCV,
-    KFold,
     RandomizedSearchCV,
     cross_validate,
 )
-from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.pipeline import Pipeline
 
 from skdp import (
     DPGridSearchCV,
@@ -36,16 +35,11 @@ from skdp import (
     LocalDPLinearRegression,
     LocalDPLogisticRegression,
     LocalDPMean,
-    NormClipper,
     privacy_spent,
 )
 from skdp.exceptions import SeededNoiseWarning
-from tests.privacy._spies import Spy
+from tests.privacy._spies import FOLDS, Spy, X, Y, branched, model
 
-RNG = np.random.default_rng(0)
-X = RNG.uniform(-0.5, 0.5, size=(60, 3))
-Y = (X[:, 0] > 0).astype(int)
-FOLDS = KFold(3)
 FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
 FORMS = {
     "array": X,
@@ -59,17 +53,6 @@ FORMS = {
 @pytest.fixture
 def spy(tmp_path):
     return Spy(tmp_path / "charges")
-
-
-def model(budget=None, **parameters):
-    parameters = {"epsilon": 0.5, "max_iter": 2, "classes": [0, 1], **parameters}
-    return DPLogisticRegression(budget=budget, **parameters)
-
-
-def pipeline(budget=None, **options):
-    scaler = DPStandardScaler(epsilon=0.25, bounds=(-1, 1), budget=budget)
-    front = FeatureUnion([("dp", scaler), ("c", NormClipper())])
-    return Pipeline([("front", front), ("model", model(budget))], **options)
 
 
 NESTED = {"front__dp__epsilon": [0.25, 0.5], "model__C": [0.1, 1.0], "front__c": ["drop"]}
@@ -97,14 +80,14 @@ def test_searches_take_any_rows(form, seed, spy):
 
 @pytest.mark.parametrize("kind", SEARCHES)
 def test_searches_over_pipelines(kind, spy):
-    search = SEARCHES[kind](pipeline(spy), NESTED).fit(FRAME, Y)
+    search = SEARCHES[kind](branched(spy), NESTED).fit(FRAME, Y)
     assert list(search.feature_names_in_) == ["a", "b", "c"]
     assert 2 * privacy_spent(search).n_fits == len(spy.charges)
 
 
 @pytest.mark.parametrize("kind", ["grid", "halving"])
 def test_searches_in_two_processes(kind, spy):
-    search = SEARCHES[kind](pipeline(spy), NESTED, n_jobs=2).fit(X, Y)
+    search = SEARCHES[kind](branched(spy), NESTED, n_jobs=2).fit(X, Y)
     assert 2 * privacy_spent(search).n_fits == len(spy.charges)
     # noise is drawn in every process on its own
     scores = search.cv_results_
@@ -167,7 +150,7 @@ def test_every_estimator_with_a_score_can_be_searched(estimator, spy):
 
 
 def test_what_a_cache_keeps_was_spent_once(spy, tmp_path):
-    estimator = pipeline(spy, memory=str(tmp_path / "cache"))
+    estimator = branched(spy, memory=str(tmp_path / "cache"))
     search = SEARCHES["grid"](estimator, {"model__C": [0.1, 1.0, 10.0]}).fit(X, Y)
     # the scaler of a fold is fitted once for all values of C; the total stays an upper bound
     assert len(spy.charges) == (3 * 3 + 1) + (3 + 1)
@@ -185,7 +168,7 @@ def test_frames_go_through_and_come_out(spy):
     ).fit(FRAME, Y)
     assert list(search.best_estimator_[0].transform(FRAME).columns) == ["a", "b", "c"]
     with config_context(transform_output="pandas"):
-        again = SEARCHES["grid"](pipeline(spy), NESTED).fit(FRAME, Y)
+        again = SEARCHES["grid"](branched(spy), NESTED).fit(FRAME, Y)
         assert "dp__a" in again.best_estimator_[0].transform(FRAME).columns
     assert 2 * (privacy_spent(search).n_fits + privacy_spent(again).n_fits) == len(spy.charges)
 
@@ -206,7 +189,7 @@ def test_fits_that_fail_after_the_charge_are_counted(spy):
 
 
 def test_a_search_that_pays_is_one_fit(spy):
-    search = DPGridSearchCV(pipeline(), {"model__C": [0.1, 1.0]}, epsilon=2.0, budget=spy)
+    search = DPGridSearchCV(branched(), {"model__C": [0.1, 1.0]}, epsilon=2.0, budget=spy)
     assert privacy_spent(search, cv=3).n_fits == 3
     search.fit(X, Y)
     for winner in (search, search.best_estimator_):

@@ -10,9 +10,10 @@ from importlib.metadata import version
 
 from skdp.inspection import _card_sentences as say
 from skdp.inspection._card_parameters import plain, shown_parameters
-from skdp.inspection._card_search import is_plain_search, search_facts
+from skdp.inspection._card_search import search_facts
 from skdp.privacy import privacy_spent
 from skdp.privacy._learns_nothing import learns_nothing
+from skdp.privacy._search_price import is_search
 from skdp.privacy._spent import _parts
 
 SCHEMA = "skdp.privacy_card/1"
@@ -57,7 +58,7 @@ def card_facts(estimator, *, name, delta, date):
     """
     kind = type(estimator).__name__
     parts = list(_parts(estimator, kind))
-    if is_plain_search(estimator):
+    if is_search(estimator):
         ledger, delta, missing, sentence = search_facts(estimator, delta)
         status, epsilon = say.NONE, math.inf
     else:
@@ -130,7 +131,7 @@ def _meaning(numerics):
 def _step(name, part):
     if hasattr(part, "ledger_"):
         role = "private: on the ledger"
-    elif is_plain_search(part):
+    elif is_search(part):
         role = "chose by exact scores, which have no price"
     elif learns_nothing(part):
         role = "learns nothing from rows"

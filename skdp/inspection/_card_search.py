@@ -8,12 +8,6 @@ from skdp.inspection._card_numbers import upward
 from skdp.privacy import Ledger, privacy_spent
 
 
-def is_plain_search(estimator):
-    """Return whether this is a search of scikit-learn's without a ledger of its own."""
-    bases = {b.__name__ for b in type(estimator).__mro__ if b.__module__.startswith("sklearn.")}
-    return "BaseSearchCV" in bases and not hasattr(estimator, "ledger_")
-
-
 def search_facts(search, delta):
     """Return what the fits of a search cost at most, and what is to be said about it.
 

@@ -5,12 +5,10 @@
 import math
 from numbers import Real
 
+from skdp.privacy._search_price import sklearn_bases
+
 #: they fit their steps once each, so that budgets of steps add up to that of the whole
 COMPOSITES = {"Pipeline", "FeatureUnion", "ColumnTransformer"}
-
-
-def _names_of(kind):
-    return {base.__name__ for base in kind.__mro__ if base.__module__.startswith("sklearn.")}
 
 
 def _has_budget(estimator):
@@ -58,7 +56,7 @@ def private_steps(estimator):
         if any(_has_budget(outer) for outer in above):
             continue  # the one that holds it decides
         for outer in above:
-            if not _names_of(type(outer)) & COMPOSITES:
+            if not sklearn_bases(outer) & COMPOSITES:
                 raise ValueError(
                     f"estimator: {name} belongs to a part of {type(outer).__name__}, which may "
                     "fit it any number of times, so that epsilon is not what it spends. "

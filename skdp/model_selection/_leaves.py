@@ -3,6 +3,7 @@
 """The steps of an estimator: which are private, and which may stand beside them."""
 
 from skdp.privacy._learns_nothing import learns_nothing
+from skdp.privacy._search_price import is_private
 from skdp.privacy._spent import _parts
 
 #: what a search decides itself
@@ -41,13 +42,6 @@ def _holders(estimator):
         for value in estimator.get_params(deep=True).values():
             if hasattr(value, "get_params") and not isinstance(value, type):
                 yield value
-
-
-def is_private(leaf):
-    """Return whether a leaf can be told a budget, and charges it."""
-    if not hasattr(leaf, "get_params"):
-        return False
-    return {"epsilon", "budget"} <= set(leaf.get_params(deep=False))
 
 
 def private_leaves(estimator):

@@ -19,9 +19,10 @@ from skdp._queries import HeldOutChoice, HeldOutRows, HeldOutScore
 from skdp._sklearn import take_rows
 from skdp.exceptions import BudgetError
 from skdp.model_selection._candidates import quieten
-from skdp.model_selection._leaves import all_leaves, is_private, private_leaves, unseeded
+from skdp.model_selection._leaves import all_leaves, private_leaves, unseeded
 from skdp.model_selection._run_budget import RunBudget
 from skdp.privacy._learns_nothing import learns_nothing
+from skdp.privacy._search_price import is_private
 
 
 @dataclass(frozen=True)

@@ -36,10 +36,10 @@ def sklearn_bases(estimator: Any) -> set[str]:
 
 def is_search(estimator: Any) -> bool:
     """Return whether this is one of scikit-learn's searches, which keep no ledger."""
-    return "BaseSearchCV" in sklearn_bases(estimator) and not _is_private(estimator)
+    return "BaseSearchCV" in sklearn_bases(estimator) and not is_private(estimator)
 
 
-def _is_private(estimator: Any) -> bool:
+def is_private(estimator: Any) -> bool:
     """Return whether this has a budget of its own, as all private estimators have."""
     return hasattr(estimator, "epsilon") and hasattr(estimator, "budget")
 
@@ -160,7 +160,7 @@ def _adjacency(leaf: Any) -> str:
         return str(leaf.adjacency)
     inner = _leaves(leaf.estimator, "", {}) if hasattr(leaf, "estimator") else ()
     # what has none consists of reports that rows make on their own
-    return next((_adjacency(part) for _, part in inner if _is_private(part)), "local")
+    return next((_adjacency(part) for _, part in inner if is_private(part)), "local")
 
 
 def _granted(leaf: Any, name: str) -> Release:
@@ -219,9 +219,9 @@ def price_of_fits(
     whole = type(estimator).__name__
     for given in settings:
         leaves = list(_leaves(estimator, whole, given))
-        n_fits += n_each * any(_is_private(leaf) for _, leaf in leaves)
+        n_fits += n_each * any(is_private(leaf) for _, leaf in leaves)
         for name, leaf in leaves:
-            if _is_private(leaf):
+            if is_private(leaf):
                 prices[_granted(leaf, name)] += n_each
                 if getattr(leaf, "new_rows", None) == "randomise":
                     not_covered[f"the reports of {name} about rows that are predicted on"] = None

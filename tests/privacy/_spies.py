@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.model_selection import KFold
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp import DPLogisticRegression, DPStandardScaler, NormClipper
 
@@ -91,3 +91,9 @@ def agrees(spent, charges, steps=1):
 def pipeline(spy, *front):
     """Return steps in front of a classifier."""
     return Pipeline([*front, ("clip", NormClipper()), ("model", model(spy))])
+
+
+def branched(budget=None, **options):
+    """Return a pipeline whose first step is a union of a private scaler and a clipper."""
+    front = FeatureUnion([("dp", scaler(budget)), ("c", NormClipper())])
+    return Pipeline([("front", front), ("model", model(budget))], **options)
