@@ -18,6 +18,7 @@ from skdp._queries import _quantile_rank
 from skdp._queries._direction_sum import DirectionSum
 from skdp._queries._distance import DistanceSum
 from skdp._queries._quantile_rank import QuantileRank
+from skdp.exceptions import BudgetError
 from skdp.location import DPMedian, DPQuantile, _geometric, _rank
 from skdp.privacy import GaussianMechanism, Ledger, _curator, gdp_mu
 from tests import _audit
@@ -199,7 +200,7 @@ def test_half_the_sensitivity_is_caught(bug, monkeypatch):
 def test_the_full_budget_for_every_feature_is_caught(monkeypatch):
     monkeypatch.setattr(_rank, "_share", lambda epsilon, n_parts: epsilon)
     pair = worst_rank_pair("replace-one", 3)
-    with pytest.raises(_curator.BudgetError):
+    with pytest.raises(BudgetError):
         rank_epsilon(rank("replace-one"), *pair)
     # and by the law, with a ledger that forgets
     monkeypatch.setattr(Ledger, "append", lambda ledger, new: replace(ledger, releases=(new,)))
@@ -237,5 +238,5 @@ def test_halved_noise_is_caught(monkeypatch):
 
 def test_steps_sold_at_half_the_price_exceed_the_budget(monkeypatch):
     monkeypatch.setattr(_geometric, "GaussianMechanism", lambda mu: GaussianMechanism(2 * mu))
-    with pytest.raises(_curator.BudgetError):
+    with pytest.raises(BudgetError):
         gradient("replace-one", max_iter=5).fit(np.zeros((9, 2)))

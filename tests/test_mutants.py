@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 from skdp import DPLogisticRegression, DPMean
 from skdp._queries import ClippedGradient, LinearRows, RowSum
+from skdp.exceptions import BudgetError
 from skdp.linear_model import _classifier
 from skdp.linear_model._mechanisms import gradient
 from skdp.privacy import GaussianMechanism, Ledger, _curator, gdp_mu
@@ -188,7 +189,7 @@ def test_an_accountant_told_of_one_step_is_caught(monkeypatch):
 
 def test_the_budget_catches_it_without_an_audit(monkeypatch):
     monkeypatch.setattr(gradient, "GaussianMechanism", lambda mu: GaussianMechanism(mu * 1.001))
-    with pytest.raises(_curator.BudgetError):
+    with pytest.raises(BudgetError):
         trace(logistic())
 
 

@@ -18,6 +18,7 @@ from sklearn.base import clone
 from skdp._queries import NormThreshold, centred_rows
 from skdp._solvers import ThresholdPlan
 from skdp._solvers.mean import GaussianMean
+from skdp.exceptions import BudgetError
 from skdp.linear_model import _preprocess
 from skdp.privacy import Ledger, _curator
 from tests import _audit_batches as batches
@@ -92,7 +93,7 @@ def test_a_centre_at_half_its_price_is_caught(monkeypatch):
 
     monkeypatch.setattr(GaussianMean, "run", better)
     # the budget sees it, unless the ledger forgets half of it
-    with pytest.raises(_curator.BudgetError):
+    with pytest.raises(BudgetError):
         spent(model, "zero-out")
     monkeypatch.setattr(Ledger, "mu", property(lambda s, real=Ledger.mu: real.fget(s) / 2))
     assert spent(model, "zero-out") > 1.05 * EPSILON
@@ -106,7 +107,7 @@ def test_a_centre_that_is_not_on_the_ledger_is_caught(monkeypatch):
         "skdp.linear_model._classifier.plan_centring",
         lambda *args, **kwargs: replace(real(*args, **kwargs), mu=0.0),
     )
-    with pytest.raises(_curator.BudgetError):
+    with pytest.raises(BudgetError):
         spent(model, "zero-out")
     monkeypatch.setattr(Ledger, "mu", property(lambda s: 0.0))
     assert spent(model, "zero-out") > 1.05 * EPSILON

@@ -13,6 +13,7 @@ from scipy import stats
 
 from skdp._domains import L2Ball
 from skdp._queries import LinearRows, LossDraw, RowSum
+from skdp.exceptions import BudgetError
 from skdp.linear_model._mechanisms import exponential, one_pass
 from skdp.privacy import (
     Curator,
@@ -22,7 +23,6 @@ from skdp.privacy import (
     _curator,
     _mechanisms,
 )
-from skdp.privacy._curator import BudgetError
 from tests import _audit, _densities
 from tests._densities import Line
 from tests.linear_model.test_mechanisms import label_flip

@@ -204,7 +204,7 @@ def test_a_step_that_is_not_paid_is_refused_and_caught(monkeypatch):
     redeem = Curator._redeem
 
     def forever(self, query, paid, *others):
-        self._Curator__prepaid[paid].left = 99
+        self._accounts[paid].left = 99
         return redeem(self, query, paid, *others)
 
     monkeypatch.setattr(Curator, "_redeem", forever)

@@ -14,10 +14,10 @@ from sklearn.base import clone
 from skdp._domains import ball_constraint
 from skdp._queries import LinearRows, Minimizer
 from skdp._solvers import public_order
+from skdp.exceptions import BudgetError
 from skdp.linear_model._mechanisms import localized
 from skdp.linear_model._problem import Problem
 from skdp.privacy import Curator, _curator, gdp_mu
-from skdp.privacy._curator import BudgetError
 from tests import _audit
 from tests._neighbours import ADJACENCIES, worst_pairs
 from tests.test_claims_erm import DELTA, EPSILON, make

@@ -17,6 +17,7 @@ from skdp._queries import ClippedRowSum, FarCount, RotatedSideSum, _far_count, _
 from skdp._queries._rotated_sides import rotate_back
 from skdp._solvers.mean_clipped import ClippedMean
 from skdp._solvers.radius_search import RadiusSearch
+from skdp.exceptions import BudgetError
 from skdp.privacy import GaussianMechanism, Ledger, _curator, gdp_mu
 from tests import _audit
 from tests._neighbours import ADJACENCIES, neighbours
@@ -180,7 +181,7 @@ def test_a_split_that_sums_to_more_is_caught(mechanism, monkeypatch):
     monkeypatch.setattr(
         ClippedMean, "shares", property(lambda self: tuple(1.1 * mu for mu in shares(self)))
     )
-    with pytest.raises(_curator.BudgetError):
+    with pytest.raises(BudgetError):
         fitted(model, rows[0])
     # a ledger that forgets would let it pass; the trace does not
     monkeypatch.setattr(

@@ -15,10 +15,10 @@ from sklearn.base import clone
 from skdp import DPLogisticRegression
 from skdp._queries import ClippedGradient, LinearRows
 from skdp._solvers import ApproximationPlan
+from skdp.exceptions import BudgetError
 from skdp.linear_model._mechanisms import accelerated_one_pass
 from skdp.linear_model._mechanisms.accelerated_one_pass import Restart
 from skdp.privacy import Ledger, _curator, gdp_mu
-from skdp.privacy._curator import BudgetError
 from tests import _audit
 from tests._neighbours import Rows, changed
 from tests.test_mutants import unclipped

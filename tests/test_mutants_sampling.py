@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 from skdp._queries import ClippedGradient
 from skdp._solvers import sgd as sgd_solver
+from skdp.exceptions import BudgetError
 from skdp.privacy import Sampling, _curator, _ledger
 from tests import _audit
 from tests import _audit_batches as batches
@@ -169,7 +170,7 @@ def test_an_accountant_told_of_one_step_is_caught(adjacency, monkeypatch):
 
     monkeypatch.setattr(sgd_solver, "sampled_mu", of_one_step)
     # the budget sees it, unless the ledger is told the same
-    with pytest.raises(_curator.BudgetError):
+    with pytest.raises(BudgetError):
         spent(sgd(), adjacency)
     monkeypatch.setattr(_ledger, "SampledCost", lambda *args: Cost(*args[:3], 1))
     assert spent(sgd(), adjacency) > 1.5 * EPSILON
@@ -183,7 +184,7 @@ def test_replace_one_charged_as_zero_out_is_caught(monkeypatch):
         return real(*args, **{**kwargs, "adjacency": "zero-out"})
 
     monkeypatch.setattr(sgd_solver, "sampled_mu", cheaper)
-    with pytest.raises(_curator.BudgetError):
+    with pytest.raises(BudgetError):
         spent(sgd(), "replace-one")
     monkeypatch.setattr(
         _ledger, "SampledCost", lambda s, mu, _, count: Cost(s, mu, "zero-out", count)

@@ -17,6 +17,7 @@ from sklearn.base import clone
 from skdp._queries import _moments
 from skdp._queries._moments import MomentSum
 from skdp._queries._side_sum import SideSum
+from skdp.exceptions import BudgetError
 from skdp.preprocessing import DPStandardScaler, _private_moments
 from skdp.privacy import _curator, gdp_mu
 from tests import _audit
@@ -202,5 +203,5 @@ def test_a_centre_that_was_not_released_is_caught(monkeypatch):
 
 def test_steps_that_cost_too_much_are_stopped_by_the_budget(monkeypatch):
     monkeypatch.setattr(_private_moments, "_SHARES", (0.25, 0.25, 0.500001))
-    with pytest.raises(_curator.BudgetError):
+    with pytest.raises(BudgetError):
         scaler().fit(np.ones((5, 2)))

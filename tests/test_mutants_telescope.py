@@ -16,6 +16,7 @@ from sklearn.base import clone
 from skdp._queries import TelescopedGradient
 from skdp._queries import _telescoped_gradient as query_module
 from skdp._solvers import telescope_plan
+from skdp.exceptions import BudgetError
 from skdp.privacy import Sampling, _curator, _ledger
 from tests import _audit
 from tests import _audit_batches as batches
@@ -180,7 +181,7 @@ def test_levels_that_are_not_paid_for_are_caught(adjacency, monkeypatch):
 
     monkeypatch.setattr(telescope_plan, "sampled_mus", of_one_step)
     # the budget sees it, unless nobody looks
-    with pytest.raises(_curator.BudgetError):
+    with pytest.raises(BudgetError):
         composed(reduced(), adjacency)
     monkeypatch.setattr(_ledger.Ledger, "fits", lambda *budget: True)
     assert composed(reduced(), adjacency) > 1.5 * EPSILON

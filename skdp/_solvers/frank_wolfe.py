@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp.privacy._accounting import zcdp_rho
+from skdp.privacy._zcdp import zcdp_rho
 
 #: more steps are not made unless they are asked for
 MOST_STEPS = 1000

@@ -3,7 +3,10 @@
 """The audit of an estimator."""
 
 import warnings
+from collections.abc import Callable
+from typing import Literal
 
+from skdp._typing import AuditAdjacency, Estimator, MatrixLike
 from skdp.audit._attack import separation
 from skdp.audit._checks import check_confidence, check_count, check_delta, check_seed
 from skdp.audit._neighbours import as_arguments, check_neighbours
@@ -11,6 +14,7 @@ from skdp.audit._outputs import Failure, Layout
 from skdp.audit._outputs_audit import LEAST_RUNS, bound, check_attack
 from skdp.audit._pairs import NeighbourPair, adversarial_pairs, resolve_adjacency
 from skdp.audit._parameters import Claim
+from skdp.audit._result import AuditResult
 from skdp.audit._runs import Fits, Progress, fit_once
 
 #: fits to each side of a pair in one round of the search, at least
@@ -20,20 +24,20 @@ KEPT = 3
 
 
 def audit_privacy(
-    estimator,
-    data=None,
+    estimator: Estimator,
+    data: MatrixLike = None,
     *,
-    neighbour=None,
-    adjacency=None,
-    delta=None,
-    n_runs=1000,
-    confidence=0.95,
-    attack="auto",
-    score=None,
-    random_state=None,
-    n_jobs=None,
-    verbose=0,
-):
+    neighbour: MatrixLike = None,
+    adjacency: AuditAdjacency | None = None,
+    delta: float | None = None,
+    n_runs: int = 1000,
+    confidence: float = 0.95,
+    attack: Literal["auto", "linear"] = "auto",
+    score: Callable[..., float] | None = None,
+    random_state: int | None = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> AuditResult:
     """Bound the epsilon of an estimator from below, by telling its fits apart.
 
     The estimator is fitted many times to a data set and to a neighbour of it. What the fits

@@ -7,11 +7,13 @@ false positive rate (FPR) and its false negative rate (FNR) are bounded from abo
 counts, and every pair of rates rules out small values of epsilon and mu.
 """
 
+from typing import Any
+
 import numpy as np
 from scipy import special
 
 
-def clopper_pearson(count, total, miss):
+def clopper_pearson(count: Any, total: int, miss: float) -> tuple[Any, Any]:
     """Bound a probability from both sides, given how often its event occurred.
 
     Parameters

@@ -30,9 +30,13 @@ def check_real(name, value, allowed, holds):
         If it is not allowed, or no number.
     """
     is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_number or math.isnan(value) or not holds(float(value)):
+    try:
+        number = float(value) if is_number else math.nan
+    except OverflowError:  # integers have no end
+        number = math.inf
+    if math.isnan(number) or not holds(number):
         raise ValueError(f"{name} must be {allowed}; got {value!r}.")
-    return float(value)
+    return number
 
 
 def check_confidence(confidence):

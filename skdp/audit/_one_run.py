@@ -3,9 +3,12 @@
 """An audit with a single fit: many canaries, each with a coin of its own."""
 
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from skdp._typing import AuditAdjacency, Estimator, MatrixLike
 from skdp.audit._checks import check_confidence, check_count, check_delta, check_seed
 from skdp.audit._neighbours import as_arguments, dense
 from skdp.audit._one_run_result import OneRunResult, one_run_epsilon
@@ -19,18 +22,18 @@ LEAST_CANARIES = 10
 
 
 def audit_one_run(
-    estimator,
-    canaries,
-    blanks=None,
+    estimator: Estimator,
+    canaries: MatrixLike,
+    blanks: MatrixLike = None,
     *,
-    data=None,
-    adjacency=None,
-    delta=None,
-    n_guesses=None,
-    confidence=0.95,
-    score=None,
-    random_state=None,
-):
+    data: MatrixLike = None,
+    adjacency: AuditAdjacency | None = None,
+    delta: float | None = None,
+    n_guesses: int | None = None,
+    confidence: float = 0.95,
+    score: Callable[..., Any] | None = None,
+    random_state: int | None = None,
+) -> OneRunResult:
     """Bound the epsilon of an estimator from below by a single fit.
 
     Every canary is tossed a coin for: it is a row of the data, or its blank is instead.

@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """An audit of outputs that somebody has already collected."""
 
+from typing import Literal
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skdp.audit._attack import ATTACKS, learn_tests
 from skdp.audit._bounds import epsilon_bound, mu_bound, rates_of
@@ -28,7 +31,15 @@ def check_attack(attack):
     return attack
 
 
-def audit_outputs(first, second, *, delta=0.0, confidence=0.95, claimed=None, attack="auto"):
+def audit_outputs(
+    first: ArrayLike,
+    second: ArrayLike,
+    *,
+    delta: float = 0.0,
+    confidence: float = 0.95,
+    claimed: float | None = None,
+    attack: Literal["auto", "linear"] = "auto",
+) -> AuditResult:
     """Bound epsilon from below by outputs of a mechanism on two neighbouring data sets.
 
     For mechanisms that are no estimators, or whose outputs were made elsewhere.

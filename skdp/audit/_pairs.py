@@ -7,6 +7,7 @@ from numbers import Real
 
 import numpy as np
 
+from skdp._typing import AuditAdjacency, Estimator, MatrixLike
 from skdp.audit._neighbours import ADJACENCIES, as_arguments, dense
 from skdp.audit._parameters import kind_of, known
 
@@ -35,7 +36,9 @@ class NeighbourPair:
     second: tuple
 
 
-def adversarial_pairs(estimator, data=None, *, adjacency=None):
+def adversarial_pairs(
+    estimator: Estimator, data: MatrixLike = None, *, adjacency: AuditAdjacency | None = None
+) -> list[NeighbourPair]:
     """Return neighbours that an estimator may fail to hide.
 
     Parameters

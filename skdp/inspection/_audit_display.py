@@ -3,7 +3,10 @@
 """A picture of audits: what they rule out, beside what is claimed."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
+
+from numpy.typing import ArrayLike
 
 from skdp.inspection._audit_bars import plot_audits
 from skdp.inspection._drawing import as_many, checked_numbers, require_matplotlib
@@ -58,7 +61,15 @@ class AuditDisplay:
     (False, True)
     """
 
-    def __init__(self, names, lower_bounds, *, claims=None, deltas=None, confidences=None):
+    def __init__(
+        self,
+        names: Sequence[str],
+        lower_bounds: ArrayLike,
+        *,
+        claims: Sequence[float | None] | None = None,
+        deltas: Sequence[float] | None = None,
+        confidences: Sequence[float] | None = None,
+    ) -> None:
         self.lower_bounds = checked_numbers("lower_bounds", lower_bounds)
         if self.lower_bounds.min() < 0:
             raise ValueError(f"lower_bounds must not be negative; got {lower_bounds!r}.")
@@ -73,12 +84,19 @@ class AuditDisplay:
         self.confidences = None if confidences is None else as_many("confidences", confidences, n)
 
     @property
-    def contradicted(self):
+    def contradicted(self) -> tuple[bool, ...]:
         """Whether each claim is contradicted."""
         pairs = zip(self.lower_bounds, self.claims, strict=True)
         return tuple(claim is not None and bool(lower > claim) for lower, claim in pairs)
 
-    def plot(self, ax=None, *, log=None, wrap=None, bar_kw=None):
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        log: bool | None = None,
+        wrap: int | None = None,
+        bar_kw: dict[str, Any] | None = None,
+    ) -> Self:
         """Draw the rows.
 
         Parameters
@@ -103,7 +121,15 @@ class AuditDisplay:
         return self
 
     @classmethod
-    def from_result(cls, results, *, ax=None, log=None, wrap=None, bar_kw=None):
+    def from_result(
+        cls,
+        results: Any,
+        *,
+        ax: Any = None,
+        log: bool | None = None,
+        wrap: int | None = None,
+        bar_kw: dict[str, Any] | None = None,
+    ) -> Self:
         """Draw one or many results of audits.
 
         Parameters

@@ -13,8 +13,7 @@ from skdp.inspection._card_parameters import plain, shown_parameters
 from skdp.inspection._card_search import search_facts
 from skdp.privacy import privacy_spent
 from skdp.privacy._learns_nothing import learns_nothing
-from skdp.privacy._search_price import is_search
-from skdp.privacy._spent import _parts
+from skdp.privacy._steps import is_search, leaves
 
 SCHEMA = "skdp.privacy_card/1"
 #: where a claim is read off, besides its own delta
@@ -57,7 +56,7 @@ def card_facts(estimator, *, name, delta, date):
         Of the schema `SCHEMA`. A field never changes its meaning; there may be new ones.
     """
     kind = type(estimator).__name__
-    parts = list(_parts(estimator, kind))
+    parts = list(leaves(estimator, kind))
     if is_search(estimator):
         ledger, delta, missing, sentence = search_facts(estimator, delta)
         status, epsilon = say.NONE, math.inf

@@ -62,7 +62,9 @@ class DictionaryRisk:
         )
 
 
-def dictionary_risk(epsilon, n_words, n_items, *, precision, recall):
+def dictionary_risk(
+    epsilon: float, n_words: int, n_items: int, *, precision: float, recall: float
+) -> DictionaryRisk:
     """Bound how often an attacker rebuilds the words that a person used.
 
     A person has a set of words. The attacker knows how frequent words are, sees a report of

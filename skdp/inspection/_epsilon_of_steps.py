@@ -5,7 +5,7 @@
 import math
 from numbers import Real
 
-from skdp.privacy._search_price import sklearn_bases
+from skdp.privacy._steps import sklearn_bases
 
 #: they fit their steps once each, so that budgets of steps add up to that of the whole
 COMPOSITES = {"Pipeline", "FeatureUnion", "ColumnTransformer"}

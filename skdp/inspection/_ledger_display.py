@@ -3,10 +3,14 @@
 """A picture of a ledger: where the budget went."""
 
 import math
+from collections.abc import Iterable
+from typing import Any, Self
 
+from skdp._typing import Estimator
 from skdp.inspection._drawing import require_matplotlib
 from skdp.inspection._ledger_bars import plot_bars
 from skdp.inspection._ledger_parts import (
+    LedgerPart,
     facts_of_ledger,
     parts_of_estimator,
     parts_of_ledger,
@@ -66,7 +70,15 @@ class LedgerDisplay:
     0.5
     """
 
-    def __init__(self, parts, *, total, delta, facts="", not_covered=()):
+    def __init__(
+        self,
+        parts: Iterable[LedgerPart],
+        *,
+        total: float,
+        delta: float,
+        facts: str = "",
+        not_covered: Iterable[str] = (),
+    ) -> None:
         self.parts = tuple(parts)
         if not self.parts:
             raise ValueError("the ledger is empty: nothing was released, so there are no bars.")
@@ -87,11 +99,13 @@ class LedgerDisplay:
         return [(part.name, part.epsilon) for part in self.parts if not part.hidden]
 
     @property
-    def plain_sum(self):
+    def plain_sum(self) -> float:
         """The sum of the bars. It is no bound: every bar has the whole delta to itself."""
         return math.fsum(epsilon for _, epsilon in self._seen)
 
-    def plot(self, ax=None, *, wrap=None, bar_kw=None):
+    def plot(
+        self, ax: Any = None, *, wrap: int | None = None, bar_kw: dict[str, Any] | None = None
+    ) -> Self:
         """Draw the bars.
 
         Parameters
@@ -114,7 +128,15 @@ class LedgerDisplay:
         return self
 
     @classmethod
-    def from_estimator(cls, estimator, *, delta=None, ax=None, wrap=None, bar_kw=None):
+    def from_estimator(
+        cls,
+        estimator: Estimator,
+        *,
+        delta: float | None = None,
+        ax: Any = None,
+        wrap: int | None = None,
+        bar_kw: dict[str, Any] | None = None,
+    ) -> Self:
         """Draw what a fitted estimator or pipeline has spent.
 
         Parameters
@@ -151,7 +173,15 @@ class LedgerDisplay:
         return display.plot(ax=ax, wrap=wrap, bar_kw=bar_kw)
 
     @classmethod
-    def from_ledger(cls, ledger, *, delta=0.0, ax=None, wrap=None, bar_kw=None):
+    def from_ledger(
+        cls,
+        ledger: Ledger,
+        *,
+        delta: float = 0.0,
+        ax: Any = None,
+        wrap: int | None = None,
+        bar_kw: dict[str, Any] | None = None,
+    ) -> Self:
         """Draw a ledger.
 
         Parameters

@@ -5,7 +5,7 @@
 from dataclasses import dataclass, replace
 
 from skdp.privacy import privacy_spent
-from skdp.privacy._spent import _parts
+from skdp.privacy._steps import leaves
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def parts_of_estimator(estimator, delta):
     """
     spent = privacy_spent(estimator, delta=delta)
     steps = {}
-    for name, part in _parts(estimator, ""):
+    for name, part in leaves(estimator):
         if hasattr(part, "ledger_"):
             # steps that were chosen together have one ledger in common
             steps.setdefault(id(part.ledger_), (step_name(name), part.ledger_))

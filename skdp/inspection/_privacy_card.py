@@ -5,10 +5,13 @@
 import copy
 import datetime
 import json
+from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._typing import Estimator
 from skdp.inspection._card_facts import card_facts
 from skdp.inspection._card_numbers import upward
 from skdp.inspection._card_text import as_markdown
@@ -31,7 +34,7 @@ class PrivacyCard:
     privacy_card : Make one.
     """
 
-    def __init__(self, facts):
+    def __init__(self, facts: dict[str, Any]) -> None:
         self._facts = copy.deepcopy(facts)
 
     @property
@@ -39,7 +42,7 @@ class PrivacyCard:
         """The claim in words, alone."""
         return self._facts["claim"]["sentence"]
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """Return everything that the card says.
 
         Returns
@@ -50,7 +53,7 @@ class PrivacyCard:
         """
         return copy.deepcopy(self._facts)
 
-    def to_json(self):
+    def to_json(self) -> str:
         """Return the card as a JSON document.
 
         Returns
@@ -60,7 +63,7 @@ class PrivacyCard:
         """
         return json.dumps(self._facts, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
-    def to_markdown(self):
+    def to_markdown(self) -> str:
         """Return the card as a Markdown document.
 
         Returns
@@ -70,7 +73,7 @@ class PrivacyCard:
         """
         return as_markdown(self._facts)
 
-    def save(self, path):
+    def save(self, path: str | PathLike[str]) -> Path:
         """Write the card to a file.
 
         Parameters
@@ -112,7 +115,13 @@ class PrivacyCard:
         return f"<PrivacyCard of {self._facts['name']}: {promised}>"
 
 
-def privacy_card(estimator, *, name=None, delta=None, date=None):
+def privacy_card(
+    estimator: Estimator,
+    *,
+    name: str | None = None,
+    delta: float | None = None,
+    date: str | datetime.date | None = None,
+) -> PrivacyCard:
     """Write down what a fitted model promises, for a reviewer who reads nothing else.
 
     Parameters

@@ -2,8 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A picture of what privacy costs: a score against epsilon."""
 
-import numpy as np
+from collections.abc import Callable
+from typing import Any, Literal, Self
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skdp._typing import Estimator, MatrixLike, VectorLike
 from skdp.inspection._drawing import checked_numbers, checked_scores, require_matplotlib
 from skdp.inspection._scores import name_of_score, scores_of_estimator, scores_of_search
 from skdp.inspection._utility_curve import plot_curve
@@ -61,9 +66,10 @@ class PrivacyUtilityDisplay:
     """
 
     def __init__(
-        self, epsilons, scores, *, baseline_scores=None, chance=None, score_name="score",
-        name=None, baseline_name=None, delta=None,
-    ):  # fmt: skip
+        self, epsilons: ArrayLike, scores: ArrayLike, *, baseline_scores: ArrayLike | None = None,
+        chance: float | None = None, score_name: str = "score", name: str | None = None,
+        baseline_name: str | None = None, delta: float | None = None,
+    ) -> None:  # fmt: skip
         self.epsilons, self.scores = checked_scores(epsilons, scores)
         self.baseline_scores = baseline_scores
         if baseline_scores is not None:
@@ -75,11 +81,13 @@ class PrivacyUtilityDisplay:
         self.delta = delta
 
     @property
-    def mean_scores(self):
+    def mean_scores(self) -> NDArray[np.float64]:
         """Mean score of every epsilon."""
         return self.scores.mean(axis=1)
 
-    def band(self, kind="std"):
+    def band(
+        self, kind: Literal["std", "min-max"] = "std"
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the two ends of the band.
 
         Parameters
@@ -100,7 +108,15 @@ class PrivacyUtilityDisplay:
         spread = self.scores.std(axis=1, ddof=1) if self.scores.shape[1] > 1 else 0.0
         return self.mean_scores - spread, self.mean_scores + spread
 
-    def plot(self, ax=None, *, band="std", line_kw=None, fill_between_kw=None, baseline_kw=None):
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        band: Literal["std", "min-max"] | None = "std",
+        line_kw: dict[str, Any] | None = None,
+        fill_between_kw: dict[str, Any] | None = None,
+        baseline_kw: dict[str, Any] | None = None,
+    ) -> Self:
         """Draw the curve.
 
         Parameters
@@ -127,10 +143,13 @@ class PrivacyUtilityDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator, X, y=None, *, epsilons, cv=None, scoring=None, n_repeats=1, baseline=None,
-        chance=None, params=None, groups=None, n_jobs=None, random_state=None, ax=None, name=None,
-        band="std",
-    ):  # fmt: skip
+        cls, estimator: Estimator, X: MatrixLike, y: VectorLike | None = None, *,
+        epsilons: ArrayLike, cv: Any = None, scoring: str | Callable[..., Any] | None = None,
+        n_repeats: int = 1, baseline: Estimator | None = None, chance: float | None = None,
+        params: dict[str, Any] | None = None, groups: VectorLike | None = None,
+        n_jobs: int | None = None, random_state: int | None = None, ax: Any = None,
+        name: str | None = None, band: Literal["std", "min-max"] | None = "std",
+    ) -> Self:  # fmt: skip
         """Cross-validate an estimator at every epsilon, and draw the scores.
 
         Nothing of this is paid for; see the class.
@@ -195,9 +214,12 @@ class PrivacyUtilityDisplay:
 
     @classmethod
     def from_cv_results(
-        cls, cv_results, *, param=None, others=None, metric="score", baseline_scores=None,
-        chance=None, score_name=None, name=None, ax=None, band="std",
-    ):  # fmt: skip
+        cls, cv_results: dict[str, Any], *, param: str | list[str] | None = None,
+        others: dict[str, Any] | Literal["best"] | None = None, metric: str = "score",
+        baseline_scores: ArrayLike | None = None, chance: float | None = None,
+        score_name: str | None = None, name: str | None = None, ax: Any = None,
+        band: Literal["std", "min-max"] | None = "std",
+    ) -> Self:  # fmt: skip
         """Draw the scores of a search over epsilon.
 
         They were not paid for unless the search says so; see the class.

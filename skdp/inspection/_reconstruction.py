@@ -3,6 +3,8 @@
 """How well an attacker can rebuild a direction from one report under local privacy."""
 
 import math
+from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -58,8 +60,14 @@ def log_privunit_success(channel, log_prior):
 
 
 def reconstruction_risk(
-    epsilon, n_dims, *, cosine=COSINES, prior_log_ratio=0.0, mechanism=None, target_dims=None
-):
+    epsilon: float,
+    n_dims: int,
+    *,
+    cosine: float | Sequence[float] = COSINES,
+    prior_log_ratio: float = 0.0,
+    mechanism: Literal["privunit"] | None = None,
+    target_dims: int | None = None,
+) -> ReconstructionRisk:
     """Bound how often an attacker rebuilds a direction from a report under local privacy.
 
     A person has a direction, a unit vector. The attacker knows its prior law, sees one
@@ -149,7 +157,11 @@ def reconstruction_risk(
     dims = n_dims if target_dims is None else check_dims("target_dims", target_dims, n_dims)
     caps = [log_cap(c, dims) for c in cosines]
     priors = tuple(log_prior(cap, ratio) for cap in caps)
-    channel = optimal_privunit(epsilon, n_dims) if mechanism else None
+    log_privunit, mean_cosine = None, None
+    if mechanism:
+        channel = optimal_privunit(epsilon, n_dims)
+        log_privunit = tuple(log_privunit_success(channel, cap) for cap in caps)
+        mean_cosine = float(channel.scale)
     return ReconstructionRisk(
         epsilon=epsilon,
         n_dims=n_dims,
@@ -160,6 +172,6 @@ def reconstruction_risk(
         log_paper_bound=tuple(log_paper_bound(epsilon + ratio, dims, c) for c in cosines),
         log_product_bound=tuple(min(0.0, epsilon + p) for p in priors),
         log_odds_bound=tuple(log_odds_bound(epsilon, p) for p in priors),
-        log_privunit=channel and tuple(log_privunit_success(channel, cap) for cap in caps),
-        mean_cosine=channel and float(channel.scale),
+        log_privunit=log_privunit,
+        mean_cosine=mean_cosine,
     )

@@ -16,7 +16,9 @@ from skdp.inspection._public_numbers import (
 )
 
 
-def epsilon_for_reconstruction(success, n_dims, *, cosine, prior_log_ratio=0.0):
+def epsilon_for_reconstruction(
+    success: float, n_dims: int, *, cosine: float, prior_log_ratio: float = 0.0
+) -> float:
     """Return the largest epsilon at which no attack succeeds more often.
 
     Parameters
@@ -71,7 +73,9 @@ def epsilon_for_reconstruction(success, n_dims, *, cosine, prior_log_ratio=0.0):
     return epsilon
 
 
-def cosine_for_reconstruction(epsilon, n_dims, *, success=0.05, prior_log_ratio=0.0):
+def cosine_for_reconstruction(
+    epsilon: float, n_dims: int, *, success: float = 0.05, prior_log_ratio: float = 0.0
+) -> float:
     """Return the smallest cosine that no attack reaches more often.
 
     Parameters

@@ -70,7 +70,7 @@ _BUDGETS = (
 )
 
 
-def trusted_types(*, budget=False):
+def trusted_types(*, budget: bool = False) -> list[str]:
     """Return the types to trust when a model of skdp is loaded with skops.
 
     Parameters

@@ -3,6 +3,7 @@
 """What both searches share: parameters, the way through the gate, attributes."""
 
 from numbers import Integral, Real
+from typing import Self
 
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter
@@ -17,6 +18,7 @@ from skdp._sklearn import (
     StrOptions,
     fit_context,
 )
+from skdp._typing import MatrixLike, VectorLike
 from skdp.model_selection._candidates import lacks_classes
 from skdp.model_selection._form import as_table, as_targets, public_form
 from skdp.model_selection._plan import STRATEGIES, all_configured, plan_runs
@@ -50,7 +52,15 @@ class DPSearchCV(BaseSearchCV):
         raise NotImplementedError
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y=None, *, X_val=None, y_val=None, **params):
+    def fit(
+        self,
+        X: MatrixLike,
+        y: VectorLike | None = None,
+        *,
+        X_val: MatrixLike | None = None,
+        y_val: VectorLike | None = None,
+        **params: object,
+    ) -> Self:
         """Run the search within the budget.
 
         Parameters
@@ -116,7 +126,7 @@ class DPSearchCV(BaseSearchCV):
         self.best_score_ = released_score(outcome, scorer.bounds, plan.public_scores)
         self.cv_results_ = results_of(listed, self.best_index_, self.best_score_, outcome.scores)
         for name in ("best_estimator_", "feature_names_in_"):
-            vars(self).pop(name, None)  # of an earlier fit
+            self.__dict__.pop(name, None)  # of an earlier fit
         if self.refit:
             stamp(outcome.model, gate.ledger, plan.spent)
             self.best_estimator_ = outcome.model
@@ -144,7 +154,7 @@ class DPSearchCV(BaseSearchCV):
         named = scorer is not self.scoring
         return named or get_tags(self.estimator).target_tags.required
 
-    def score(self, X, y=None):
+    def score(self, X: MatrixLike, y: VectorLike | None = None) -> float:
         """Return the mean score of rows, by the scorer of the search.
 
         Parameters
@@ -164,7 +174,7 @@ class DPSearchCV(BaseSearchCV):
         check_is_fitted(self)
         return self.scorer_(self.best_estimator_, as_table(X), as_targets(y))
 
-    def set_callbacks(self, *callbacks):
+    def set_callbacks(self, *callbacks: object) -> Self:
         """Refuse callbacks: they would be told when a run ends, and count the runs.
 
         Parameters
@@ -181,7 +191,7 @@ class DPSearchCV(BaseSearchCV):
             raise TypeError("a private search takes no callbacks, which would count its runs.")
         return self
 
-    def get_metadata_routing(self):
+    def get_metadata_routing(self) -> MetadataRouter:
         """Return that nothing is routed: no metadata is paid for.
 
         Returns

@@ -2,10 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Private search over all combinations of parameter values."""
 
+from typing import Any, Literal
+
 from sklearn.model_selection import ParameterGrid
 
+from skdp._typing import Budget, Estimator, Seed
 from skdp.model_selection._base import DPSearchCV
 from skdp.model_selection._leaves import check_grid
+from skdp.model_selection._row_scorer import RowScorer
 
 
 class DPGridSearchCV(DPSearchCV):
@@ -143,23 +147,23 @@ class DPGridSearchCV(DPSearchCV):
 
     def __init__(
         self,
-        estimator,
-        param_grid,
+        estimator: Estimator,
+        param_grid: dict[str, Any] | list[dict[str, Any]],
         *,
-        epsilon=1.0,
-        delta=1e-6,
-        strategy="auto",
-        expected_runs=None,
-        n_repeats=1,
-        validation_fraction=0.2,
-        scoring=None,
-        refit=True,
-        refit_share=0.0,
-        n_jobs=None,
-        budget=None,
-        random_state=None,
-        verbose=0,
-    ):
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        strategy: Literal["auto", "all", "logarithmic", "geometric", "poisson"] = "auto",
+        expected_runs: float | None = None,
+        n_repeats: int = 1,
+        validation_fraction: float = 0.2,
+        scoring: Literal["accuracy", "neg_log_loss"] | RowScorer | None = None,
+        refit: bool = True,
+        refit_share: float = 0.0,
+        n_jobs: int | None = None,
+        budget: Budget = None,
+        random_state: Seed = None,
+        verbose: int = 0,
+    ) -> None:
         self.estimator = estimator
         self.param_grid = param_grid
         self.epsilon = epsilon

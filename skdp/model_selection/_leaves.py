@@ -3,36 +3,17 @@
 """The steps of an estimator: which are private, and which may stand beside them."""
 
 from skdp.privacy._learns_nothing import learns_nothing
-from skdp.privacy._search_price import is_private
-from skdp.privacy._spent import _parts
+from skdp.privacy._steps import is_free, is_private, leaves
 
 #: what a search decides itself
 DECIDED = ("epsilon", "delta", "budget")
 
 
 def all_leaves(estimator):
-    """Return the (name, estimator) of all leaves of pipelines and what else holds steps.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted or not.
-
-    Returns
-    -------
-    leaves : list of (str, estimator)
-        Of a column transformer that is not fitted, what takes the remaining columns too.
-    """
-    found = list(_parts(estimator, type(estimator).__name__))
-    for holder in _holders(estimator):
-        rest = getattr(holder, "remainder", None)
-        if hasattr(rest, "fit") and not hasattr(holder, "transformers_"):
-            found += [leaf for leaf in all_leaves(rest) if leaf[1] not in _only(found)]
-    return found
-
-
-def _only(leaves):
-    return [leaf for _, leaf in leaves]
+    """Return the (name, estimator) of all leaves of pipelines and what else holds steps."""
+    found = leaves(estimator, type(estimator).__name__)
+    # in the order in which they are given shares and seeds
+    return sorted(found, key=lambda leaf: leaf[0] == "step 'remainder'")
 
 
 def _holders(estimator):
@@ -45,8 +26,12 @@ def _holders(estimator):
 
 
 def private_leaves(estimator):
-    """Return the private leaves of an estimator, always in the same order."""
-    return [leaf for _, leaf in all_leaves(estimator) if is_private(leaf)]
+    """Return the private leaves that a search gives a share to, always in the same order.
+
+    Those that release nothing, with the parameters that they have, need none.
+    """
+    found = [leaf for _, leaf in all_leaves(estimator)]
+    return [leaf for leaf in found if is_private(leaf) and not is_free(leaf)]
 
 
 def unseeded(estimator):
@@ -77,8 +62,8 @@ def check_steps(estimator):
     estimator : estimator
         With its parameters set; not fitted.
     """
-    leaves = all_leaves(estimator)
-    for name, leaf in leaves:
+    found = all_leaves(estimator)
+    for name, leaf in found:
         if not (is_private(leaf) or learns_nothing(leaf)):
             kind = type(leaf).__name__
             told = name if name == kind else f"{name} ({kind})"
@@ -88,10 +73,11 @@ def check_steps(estimator):
             )
         if getattr(leaf, "_skl_callbacks", None):
             raise ValueError(f"{name} has callbacks, which would count the runs: remove them.")
-    chosen = [leaf for _, leaf in leaves if is_private(leaf)]
-    if not chosen:
+    chosen = [leaf for _, leaf in found if is_private(leaf)]
+    if all(map(is_free, chosen)):
         raise ValueError(
-            f"{type(estimator).__name__} has no private step: there is nothing to give a budget to."
+            f"{type(estimator).__name__} has no private step that releases anything: there is "
+            "nothing to give a budget to."
         )
     if len({id(leaf) for leaf in chosen}) < len(chosen):
         raise ValueError("a step stands in two places; pass a clone of it in one of them.")
@@ -104,7 +90,7 @@ def check_steps(estimator):
         kind = type(holder).__name__
         if getattr(holder, "memory", None) is not None:
             raise ValueError(f"memory of a {kind} must be None: a cache repeats noise.")
-        if all(holder is not leaf for _, leaf in leaves) and getattr(holder, "n_jobs", 1) not in (
+        if all(holder is not leaf for _, leaf in found) and getattr(holder, "n_jobs", 1) not in (
             None,
             1,
         ):

@@ -3,12 +3,15 @@
 """Private search over parameter values that are drawn from distributions."""
 
 from numbers import Integral
+from typing import Any, Literal
 
 from sklearn.model_selection import ParameterSampler
 
 from skdp._sklearn import Interval
+from skdp._typing import Budget, Estimator, Seed
 from skdp.model_selection._base import DPSearchCV
 from skdp.model_selection._leaves import check_grid
+from skdp.model_selection._row_scorer import RowScorer
 
 
 class DPRandomizedSearchCV(DPSearchCV):
@@ -155,24 +158,24 @@ class DPRandomizedSearchCV(DPSearchCV):
 
     def __init__(
         self,
-        estimator,
-        param_distributions,
-        n_iter=10,
+        estimator: Estimator,
+        param_distributions: dict[str, Any] | list[dict[str, Any]],
+        n_iter: int = 10,
         *,
-        epsilon=1.0,
-        delta=1e-6,
-        strategy="auto",
-        expected_runs=None,
-        n_repeats=1,
-        validation_fraction=0.2,
-        scoring=None,
-        refit=True,
-        refit_share=0.0,
-        n_jobs=None,
-        budget=None,
-        random_state=None,
-        verbose=0,
-    ):
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        strategy: Literal["auto", "all", "logarithmic", "geometric", "poisson"] = "auto",
+        expected_runs: float | None = None,
+        n_repeats: int = 1,
+        validation_fraction: float = 0.2,
+        scoring: Literal["accuracy", "neg_log_loss"] | RowScorer | None = None,
+        refit: bool = True,
+        refit_share: float = 0.0,
+        n_jobs: int | None = None,
+        budget: Budget = None,
+        random_state: Seed = None,
+        verbose: int = 0,
+    ) -> None:
         self.estimator = estimator
         self.param_distributions = param_distributions
         self.n_iter = n_iter

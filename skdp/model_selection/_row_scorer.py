@@ -4,9 +4,14 @@
 
 import math
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import is_classifier
+
+from skdp._typing import Estimator, MatrixLike, VectorLike
 
 #: probabilities below count as this in "neg_log_loss"
 FLOOR = 1e-3
@@ -54,7 +59,7 @@ class RowScorer:
     True
     """
 
-    def __init__(self, function, *, bounds):
+    def __init__(self, function: Callable[..., Any], *, bounds: tuple[float, float]) -> None:
         if not callable(function):
             raise TypeError(
                 "function must be callable as function(estimator, X, y); got a "
@@ -83,7 +88,9 @@ class RowScorer:
     def __hash__(self):
         return hash((self.function, self.bounds))
 
-    def of_rows(self, estimator, X, y):
+    def of_rows(
+        self, estimator: Estimator, X: MatrixLike, y: VectorLike | None
+    ) -> NDArray[np.float64]:
         """Return the score of every row, before it is clipped.
 
         Parameters
@@ -121,7 +128,7 @@ class RowScorer:
                 f"rows; got an array {found}."
             ) from None
 
-    def __call__(self, estimator, X, y=None):
+    def __call__(self, estimator: Estimator, X: MatrixLike, y: VectorLike | None = None) -> float:
         """Return the mean score of rows; it is not private, and costs nothing for public rows.
 
         Parameters

@@ -21,8 +21,9 @@ from skdp.exceptions import BudgetError
 from skdp.model_selection._candidates import quieten
 from skdp.model_selection._leaves import all_leaves, private_leaves, unseeded
 from skdp.model_selection._run_budget import RunBudget
+from skdp.privacy import Ledger
 from skdp.privacy._learns_nothing import learns_nothing
-from skdp.privacy._search_price import is_private
+from skdp.privacy._steps import is_free, is_private
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def fit_candidate(estimator, share, X, y, seeds=None, public_seeds=()):
         model.fit(X, y)
     _check_fitted(model, budgets)
     # what was fitted may be clones of the leaves
-    fitted = [(budgets.index(leaf.budget), leaf) for leaf in _private_fitted(model)]
+    fitted = [(budgets.index(leaf.budget), leaf) for leaf in private_leaves(model)]
     for place, leaf in [*fitted, *enumerate(leaves)]:
         leaf.set_params(budget=None)
         if before[place] is not None:
@@ -110,16 +111,13 @@ def _is_verbose(name):
     return name.split("__")[-1] == "verbose"
 
 
-def _private_fitted(model):
-    return [leaf for _, leaf in all_leaves(model) if is_private(leaf)]
-
-
 def _check_fitted(model, budgets):
     """Raise a BudgetError unless every part of a fitted model was paid for."""
     if any(budget.charged is None for budget in budgets):
         raise BudgetError("a private step did not charge its share: the run is not paid for.")
     for name, leaf in all_leaves(model):
-        if not (is_private(leaf) and leaf.budget in budgets) and not learns_nothing(leaf):
+        free = is_free(leaf) and getattr(leaf, "ledger_", None) == Ledger()
+        if not (free or (is_private(leaf) and leaf.budget in budgets) or learns_nothing(leaf)):
             raise BudgetError(f"{name} was fitted, but is not among the steps that were paid for.")
 
 
@@ -234,7 +232,7 @@ def stamp(model, ledger, spent):
     spent : tuple of (float, float)
         Its price.
     """
-    for leaf in _private_fitted(model):
+    for leaf in private_leaves(model):
         leaf.ledger_, leaf.privacy_spent_ = ledger, spent
         # a search that won in a search
         if hasattr(leaf, "best_estimator_"):

@@ -5,11 +5,10 @@
 import math
 from dataclasses import dataclass, replace
 
-from scipy.special import log_ndtr
-
 from skdp.model_selection._leaves import private_leaves
 from skdp.model_selection._run_budget import Charge, total_of
 from skdp.privacy import gdp_epsilon, gdp_mu
+from skdp.privacy._accounting import pure_epsilon
 
 # rounds in which shares are made to fit
 _ROUNDS = 20
@@ -113,15 +112,7 @@ def _settings(leaf, charge, aim, mu, whole):
         epsilon, delta = aim
         return {"epsilon": epsilon, "delta": delta} if has_delta else {"epsilon": epsilon}
     if not (charge.delta and has_delta):
-        return {"epsilon": _pure_epsilon(aim)}
+        return {"epsilon": pure_epsilon(aim)}
     # less of delta for less of mu, so that something is left of epsilon
     delta = whole[1] * min(1.0, aim / gdp_mu(*whole))
     return {"epsilon": gdp_epsilon(aim, delta), "delta": delta}
-
-
-def _pure_epsilon(mu):
-    """Return the largest epsilon whose Gaussian-DP parameter is `mu`, rounded down."""
-    # log of Phi(mu / 2) / Phi(-mu / 2), whose digits cancel near 0
-    if mu < 1e-3:
-        return mu * math.sqrt(2 / math.pi) * (1 - 1e-9)
-    return float(log_ndtr(mu / 2) - log_ndtr(-mu / 2)) * (1 - 1e-9)

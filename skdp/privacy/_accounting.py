@@ -14,22 +14,24 @@ only if delta >= Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu)
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-from scipy.special import erfcx, erfinv, log_ndtr, ndtri_exp
+from scipy.special import erf, erfcx, erfinv, log_ndtr, ndtri_exp
 
-# Relative margin kept between a calibrated parameter and the budget's edge.
-_MARGIN = 1e-9
-#: What a whole fit states as its mu is so much more than the sum of its parts, which round: a
-#: tenth of the margin, so that what fills a budget keeps it.
+#: Relative margin kept between a calibrated parameter and the budget's edge.
+MARGIN = 1e-9
+#: By so much, a tenth of that, the mu of a whole fit is above the sum of its parts, which round.
 HAIR = 1 + 1e-10
 # No budget that asks for noise beyond this multiple of the sensitivity is served.
 _SMALLEST_MU = 1e-10
+# Below, floats lose digits.
+_FLOOR = 1e-300
 
 
-def _as_float(value: Any) -> float:
+def as_float(value: Any) -> float:
+    """Return a number as a float; NaN for whatever is no int or float, of Python or numpy."""
     number = isinstance(value, int | float | np.integer | np.floating)
     if not number or isinstance(value, bool):
         return math.nan
@@ -41,7 +43,7 @@ def _as_float(value: Any) -> float:
 
 def check_epsilon(epsilon: Any) -> float:
     """Return a usable epsilon or raise; NaN, infinity, booleans and text do not pass."""
-    value = _as_float(epsilon)
+    value = as_float(epsilon)
     if not 0 < value < math.inf:
         raise ValueError(f"epsilon must be a finite number greater than 0; got {epsilon!r}.")
     return value
@@ -49,10 +51,24 @@ def check_epsilon(epsilon: Any) -> float:
 
 def check_delta(delta: Any) -> float:
     """Return a usable delta or raise."""
-    value = _as_float(delta)
+    value = as_float(delta)
     if not 0 <= value < 1:
         raise ValueError(f"delta must be a number in [0, 1); got {delta!r}.")
     return value
+
+
+def check_mu(mu: Any) -> float:
+    """Return a usable Gaussian-DP parameter or raise."""
+    value = as_float(mu)
+    if not 0 < value < math.inf:
+        raise ValueError(f"mu must be finite and greater than 0; got {mu!r}.")
+    return value
+
+
+def check_choice(name: str, value: Any, allowed: Iterable[str]) -> None:
+    """Raise unless a value is one of those allowed."""
+    if not (isinstance(value, str) and value in (allowed := tuple(allowed))):
+        raise ValueError(f"{name} must be one of {allowed}; got {value!r}.")
 
 
 def _log_delta(mu: float, epsilon: float) -> float:
@@ -118,7 +134,7 @@ def gdp_epsilon(mu: float, delta: float) -> float:
     """
     if gdp_delta(mu, 0.0) <= check_delta(delta):
         return 0.0
-    return _first(lambda e: gdp_delta(mu, e) <= delta, 1e-12)
+    return first(lambda e: gdp_delta(mu, e) <= delta, 1e-12)
 
 
 def gdp_mu(epsilon: float, delta: float) -> float:
@@ -160,11 +176,11 @@ def gdp_mu(epsilon: float, delta: float) -> float:
             f"the budget epsilon={epsilon!r}, delta={delta!r} is too small to be spent: the "
             "noise would exceed 1e10 times the influence of a row. Raise epsilon or delta."
         )
-    too_large = _first(lambda m: gdp_delta(m, epsilon) > delta, _SMALLEST_MU)
-    mu = too_large * (1 - _MARGIN)
+    too_large = first(lambda m: gdp_delta(m, epsilon) > delta, _SMALLEST_MU)
+    mu = too_large * (1 - MARGIN)
     # where the margins of the formula itself are wider
     while gdp_delta(mu, epsilon) > delta:
-        mu *= 1 - _MARGIN
+        mu *= 1 - MARGIN
     return mu
 
 
@@ -197,75 +213,35 @@ def pure_mu(epsilon: float) -> float:
         mu = 2 * math.sqrt(2) * float(erfinv(math.tanh(epsilon / 2)))
     else:
         mu = -2 * float(ndtri_exp(-epsilon - math.log1p(math.exp(-epsilon))))
-    return mu * (1 + 1e-13)
+    # where floats give out it is more, but never nothing
+    return max(mu * (1 + 1e-13), _FLOOR) if epsilon else 0.0
 
 
-def zcdp_epsilon(rho: float, delta: float) -> float:
-    """Return an epsilon of a rho-zCDP mechanism at a given delta, rounded up.
+def pure_epsilon(mu: float) -> float:
+    """Return the largest epsilon whose `pure_mu` is no more than `mu`, rounded down.
 
     Parameters
     ----------
-    rho, delta : float
-        Parameter of zero-concentrated differential privacy, at least 0: Renyi divergences of
-        order a are at most ``rho a``. And delta in [0, 1).
+    mu : float
+        At least 0.
 
     Returns
     -------
     epsilon : float
-        In nats; infinite at delta 0 unless rho is 0.
-
-    Notes
-    -----
-    Every order a = 1 + x gives a bound (Canonne, Kamath and Steinke 2020, Proposition 12).
-    Its derivative in x is ``rho - (log(1 / delta) - log(1 + x)) / x^2``, which changes its
-    sign once: there the bound is smallest.
-
-    Examples
-    --------
-    >>> round(zcdp_epsilon(0.1, 1e-6), 4)
-    2.1419
+        In nats, finite: less than ``log(Phi(mu / 2) / Phi(-mu / 2))``, by a part in 10^12 mostly.
     """
-    delta = check_delta(delta)
-    if rho == 0:
-        return 0.0
-    if delta == 0 or not rho < math.inf:
-        return math.inf
-    log = -math.log(delta)
-    x = _first(lambda x: rho * x * x + math.log1p(x) >= log, 1e-20)
-    terms = (rho, rho * x, -math.log1p(1 / x), log / x, -math.log1p(x) / x)
-    # every term is a few ulps off
-    return max(0.0, math.fsum(terms) + 4e-15 * math.fsum(map(abs, terms)))
+    epsilon = float(log_ndtr(mu / 2) - log_ndtr(-mu / 2))
+    if mu < 2:
+        # erf keeps all digits near 0
+        epsilon = 2 * math.atanh(erf(mu / math.sqrt(8))) if mu >= _FLOOR else 0.0
+    epsilon = min(epsilon, sys.float_info.max) * (1 - 1e-12)
+    # where scipy's inverse has wider margins
+    while pure_mu(epsilon) > mu:
+        epsilon *= 1 - 1e-12
+    return epsilon
 
 
-def zcdp_rho(epsilon: float, delta: float) -> float:
-    """Return the largest rho such that rho-zCDP implies (epsilon, delta)-DP, rounded down.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        Budget: epsilon in nats, finite and positive; delta in [0, 1).
-
-    Returns
-    -------
-    rho : float
-        0 at delta 0, or if the budget is so small that floats give out.
-    """
-    # floats give out beyond, and nobody could tell the difference
-    epsilon, delta = min(check_epsilon(epsilon), 1e9), check_delta(delta)
-    if delta == 0:
-        return 0.0
-    log = -math.log(delta)
-    # the classical conversion epsilon = rho + 2 sqrt(rho log(1 / delta))
-    start = (epsilon / (math.sqrt(log + epsilon) + math.sqrt(log))) ** 2
-    if start < sys.float_info.min:
-        return 0.0
-    rho = _first(lambda r: zcdp_epsilon(r, delta) > epsilon, start) * (1 - _MARGIN)
-    while zcdp_epsilon(rho, delta) > epsilon:
-        rho *= 1 - _MARGIN
-    return rho
-
-
-def _first(holds: Callable[[float], bool], start: float) -> float:
+def first(holds: Callable[[float], bool], start: float) -> float:
     """Return the first x >= start from which a monotone predicate holds, rounded up."""
     high = start
     while not holds(high):

@@ -2,22 +2,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A privacy budget that several fits share."""
 
-import math
 import os
 from contextlib import suppress
-from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
 from skdp.exceptions import BudgetError
-from skdp.privacy._accounting import _as_float, check_delta, check_epsilon
+from skdp.privacy._accounting import check_delta, check_epsilon, check_mu
 from skdp.privacy._budget_rules import Pair, Terms
 from skdp.privacy._budget_store import (
     NOTHING,
     Charge,
     FileStore,
     MemoryStore,
-    create,
+    full_path,
     total,
     within,
 )
@@ -108,26 +106,10 @@ class PrivacyBudget:
         unit: str = "row",
         path: str | os.PathLike[str] | None = None,
     ) -> None:
-        for name, value, allowed in (
-            ("composition", composition, ("sum", "gaussian")),
-            ("adjacency", adjacency, ("replace-one", "zero-out")),
-            ("unit", unit, ("row", "client")),
-        ):
-            if not (isinstance(value, str) and value in allowed):
-                raise ValueError(f"{name} must be one of {allowed}; got {value!r}.")
-        terms = Terms(check_epsilon(epsilon), check_delta(delta), composition, adjacency, unit)
+        terms = Terms.checked(epsilon, delta, composition, adjacency, unit)
         self._set(MemoryStore(), terms)
         if path is not None:
-            path = _full(path)
-            create(path, terms)
-            file = FileStore(path)
-            for name, theirs in file.recognise()._asdict().items():
-                if (ours := getattr(terms, name)) != theirs:
-                    raise BudgetError(
-                        f"the privacy budget {path!r} has {name}={theirs!r}; got {ours!r}. "
-                        "PrivacyBudget.open(path) takes it as it is."
-                    )
-            self._store = file
+            self._store = FileStore.holding(full_path(path), terms)
 
     def _set(self, store: MemoryStore | FileStore, terms: Terms) -> "PrivacyBudget":
         self._store, self._terms, self._limits = store, terms, terms.limits
@@ -148,7 +130,7 @@ class PrivacyBudget:
         budget : PrivacyBudget
             With the numbers that are in the file.
         """
-        file = FileStore(_full(path))
+        file = FileStore(full_path(path))
         return cls.__new__(cls)._set(file, file.recognise())
 
     def charge(
@@ -187,18 +169,14 @@ class PrivacyBudget:
             If less is left, if adjacency or unit differ, or if the file is unusable.
         """
         epsilon, delta = check_epsilon(epsilon), check_delta(delta)
-        if mu is not None and not 0 < (number := _as_float(mu)) < math.inf:
-            raise ValueError(f"mu must be None, or finite and greater than 0; got {mu!r}.")
-        mu = None if mu is None else number
+        mu = None if mu is None else check_mu(mu)
         asked, ours = label or "a fit", self._terms
         if adjacency not in (ours.adjacency, "local") or unit != ours.unit:
             raise BudgetError(
                 f"the shared budget is for adjacency={ours.adjacency!r} and unit={ours.unit!r}, "
                 f"{asked} has {adjacency!r} and {unit!r}: such prices do not add up. {NOTHING}"
             )
-        # sqlite takes no lone surrogates
-        label = str(label).encode("utf-8", "replace").decode()
-        charge = Charge(label, epsilon, delta, mu, adjacency, unit, os.getpid(), _now())
+        charge = Charge.now(label, epsilon, delta, mu, adjacency, unit)
         before = self._store.add(charge, ours.cost(epsilon, delta, mu), self._limits)
         if before is not None:
             raise self._refusal(before, f"{asked} asks for epsilon={epsilon!r}, delta={delta!r}")
@@ -298,17 +276,3 @@ def _reconnect(path: str, identity: str, n_known: int, terms: Terms) -> PrivacyB
     # the file is not looked at: a model can be loaded where its budget is not
     budget = PrivacyBudget.__new__(PrivacyBudget)
     return budget._set(FileStore(path, identity, n_known), terms)
-
-
-def _full(path: Any) -> str:
-    path = os.fspath(path) if isinstance(path, os.PathLike) else path
-    if not (isinstance(path, str) and path and "\0" not in path):
-        raise ValueError(f"path must be None, or the name of a file as a str; got {path!r}.")
-    return os.path.realpath(path)
-
-
-def _now() -> str:
-    # a note only: nothing depends on a clock
-    with suppress(Exception):
-        return datetime.now(UTC).isoformat(timespec="seconds")
-    return ""

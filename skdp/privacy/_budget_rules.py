@@ -4,11 +4,18 @@
 
 import math
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from scipy.special import erf, log_ndtr
-
-from skdp.privacy._accounting import HAIR, gdp_epsilon, gdp_mu, pure_mu
+from skdp.privacy._accounting import (
+    HAIR,
+    check_choice,
+    check_delta,
+    check_epsilon,
+    gdp_epsilon,
+    gdp_mu,
+    pure_epsilon,
+    pure_mu,
+)
 
 #: epsilon or mu^2, and delta; exact
 Pair = tuple[Fraction, Fraction]
@@ -23,15 +30,26 @@ class Terms(NamedTuple):
     adjacency: str
     unit: str
 
+    @classmethod
+    def checked(
+        cls, epsilon: Any, delta: Any, composition: Any, adjacency: Any, unit: Any
+    ) -> "Terms":
+        """Return the terms, or raise a ValueError that names what is out of range."""
+        check_choice("composition", composition, ("sum", "gaussian"))
+        check_choice("adjacency", adjacency, ("replace-one", "zero-out"))
+        check_choice("unit", unit, ("row", "client"))
+        terms = cls(check_epsilon(epsilon), check_delta(delta), composition, adjacency, unit)
+        if composition == "gaussian" and terms.delta == 0:
+            raise ValueError(
+                "delta must be greater than 0 for composition='gaussian'; got 0. Use 'sum'."
+            )
+        return terms
+
     @property
     def limits(self) -> Pair:
         """What costs may add up to."""
         if self.composition == "sum":
             return _decimal(self.epsilon), _decimal(self.delta)
-        if self.delta == 0:
-            raise ValueError(
-                "delta must be greater than 0 for composition='gaussian'; got 0. Use 'sum'."
-            )
         # fixed beforehand: a split that depends on what fits release is not covered; with the
         # hair, one Gaussian fit of (epsilon, delta / 2) fits
         mu = gdp_mu(self.epsilon, self.delta / 2) * HAIR
@@ -43,8 +61,7 @@ class Terms(NamedTuple):
             return _decimal(epsilon), _decimal(delta)
         if mu is not None:
             return Fraction(mu) ** 2, Fraction(0)
-        # where floats give out it is more, but never nothing
-        return Fraction(max(pure_mu(epsilon), 1e-300)) ** 2, _decimal(delta)
+        return Fraction(pure_mu(epsilon)) ** 2, _decimal(delta)
 
     def spent(self, costs: Pair) -> tuple[float, float]:
         """Return the (epsilon, delta) of costs, rounded up."""
@@ -60,11 +77,7 @@ class Terms(NamedTuple):
         left, left_delta = (limit - cost for limit, cost in zip(self.limits, costs, strict=True))
         if self.composition == "sum":
             return _down(left), _down(left_delta)
-        mu = math.sqrt(left) * (1 - 1e-12)
-        # the inverse of pure_mu
-        odds = log_ndtr(mu / 2) - log_ndtr(-mu / 2)
-        odds = 2 * math.atanh(erf(mu / math.sqrt(8))) if mu < 2 else odds
-        return float(odds) * (1 - 1e-12), _down(left_delta)
+        return pure_epsilon(math.sqrt(left) * (1 - 1e-12)), _down(left_delta)
 
 
 def _decimal(value: float) -> Fraction:

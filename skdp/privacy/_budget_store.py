@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import astuple, dataclass
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,19 @@ class Charge:
     unit: str
     process: int
     time: str
+
+    @classmethod
+    def now(
+        cls, label: str, epsilon: float, delta: float, mu: float | None, adjacency: str, unit: str
+    ) -> "Charge":
+        """Return a charge of this process, at this moment."""
+        # sqlite takes no lone surrogates
+        label = str(label).encode("utf-8", "replace").decode()
+        time = ""
+        # a note only: nothing depends on a clock
+        with suppress(Exception):
+            time = datetime.now(UTC).isoformat(timespec="seconds")
+        return cls(label, epsilon, delta, mu, adjacency, unit, os.getpid(), time)
 
 
 class MemoryStore:
@@ -103,11 +117,24 @@ class FileStore:
     def __init__(self, path: str, identity: str = "", n_known: int = 0) -> None:
         self.path, self.identity, self.n_known = path, identity, n_known
 
+    @classmethod
+    def holding(cls, path: str, terms: Terms) -> "FileStore":
+        """Return the file of a budget with these terms; it is made if it is not there."""
+        create(path, terms)
+        file = cls(path)
+        for name, theirs in file.recognise()._asdict().items():
+            if (ours := getattr(terms, name)) != theirs:
+                raise BudgetError(
+                    f"the privacy budget {path!r} has {name}={theirs!r}; got {ours!r}. "
+                    "PrivacyBudget.open(path) takes it as it is."
+                )
+        return file
+
     def recognise(self) -> Terms:
         """Return the terms in the file, and from now on accept no other file."""
         with self._opened("BEGIN") as (_, row):
             self.identity = row[0]
-            return Terms(*row[1:6])
+            return Terms.checked(*row[1:6])
 
     def add(self, charge: Charge, cost: Pair, limits: Pair) -> Pair | None:
         """Record a charge and return None, or return what was spent before if it is too much."""
@@ -175,6 +202,14 @@ class FileStore:
         return self._error(f"is damaged, or is no privacy budget: {error}")
 
 
+def full_path(path: Any) -> str:
+    """Return the full path of a file, or raise."""
+    path = os.fspath(path) if isinstance(path, os.PathLike) else path
+    if not (isinstance(path, str) and path and "\0" not in path):
+        raise ValueError(f"path must be None, or the name of a file as a str; got {path!r}.")
+    return os.path.realpath(path)
+
+
 def create(path: str, terms: Terms) -> None:
     """Make the file of a budget, whole or not at all; one that is there stays as it is."""
     if os.path.exists(path):
@@ -210,7 +245,11 @@ def _connect(path: str, mode: str) -> sqlite3.Connection:
     """Return a connection whose commits are on the disk, the directory included."""
     uri = f"{Path(path).as_uri()}?mode={mode}"
     file = sqlite3.connect(uri, uri=True, timeout=_PATIENCE, isolation_level=None)
-    file.execute("PRAGMA synchronous = EXTRA")
+    try:
+        file.execute("PRAGMA synchronous = EXTRA")
+    except sqlite3.Error:
+        file.close()
+        raise
     return file
 
 

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How a shared budget prints, and its charges as tables."""
 
-import html
 from collections.abc import Iterable
 from dataclasses import asdict, fields
 from typing import Any
 
 from skdp.privacy._budget_rules import Terms
 from skdp.privacy._budget_store import Charge
+from skdp.privacy._ledger_text import tags
 
 _COLUMNS = [field.name for field in fields(Charge)]
 #: not worth showing
@@ -25,9 +25,8 @@ def as_text(terms: Terms, path: str | None, state: Iterable[str]) -> str:
 def as_html(text: str, charges: Iterable[Charge]) -> str:
     """Return a line and a table of charges for Jupyter."""
     rows: list[Any] = [_COLUMNS, *(asdict(charge).values() for charge in charges)]
-    cells = ("".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) for row in rows)
-    table = "".join(f"<tr>{row}</tr>" for row in cells)
-    return f"<p>{html.escape(text)}</p><table>{table}</table>"
+    table = "".join(f"<tr>{tags('td', row)}</tr>" for row in rows)
+    return f"{tags('p', [text])}<table>{table}</table>"
 
 
 def as_frame(charges: Iterable[Charge]) -> Any:

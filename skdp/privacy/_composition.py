@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from scipy.special import bdtrc
 
-from skdp.privacy._accounting import gdp_epsilon, zcdp_epsilon
+from skdp.privacy._accounting import gdp_epsilon
+from skdp.privacy._zcdp import zcdp_epsilon
 
 # so little noise that chance hides next to nothing, and losses fill long grids
 _LOUD = 20.0
@@ -74,7 +75,7 @@ def compose_epsilon(
     left = delta - broken if broken == 0 else (delta - broken) * (1 - 1e-15)
     if left < 0:
         return math.inf
-    plain = total + gdp_epsilon(mu, left)
+    plain = _sum_up([(total, 1), (gdp_epsilon(mu, left), 1)])
     if not priced or delta == 0:
         return plain
     best = min(plain, zcdp_epsilon(rho, delta))
@@ -142,8 +143,11 @@ def total_rho(mu: float, pure: Iterable[tuple[float, int, bool]]) -> float:
 
 
 def _sum_up(terms: Iterable[tuple[float, int]]) -> float:
-    exact = sum((Fraction(value) * count for value, count in terms), Fraction(0))
-    total = float(exact)
+    try:
+        exact = sum((Fraction(value) * count for value, count in terms), Fraction(0))
+        total = float(exact)
+    except OverflowError:
+        return math.inf
     return math.nextafter(total, math.inf) if total < exact else total
 
 

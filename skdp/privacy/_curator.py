@@ -3,23 +3,19 @@
 """The curator: holds the private rows, and is the only way out for a number."""
 
 import operator
-import threading
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
 
-from skdp.exceptions import BudgetError, SeededNoiseWarning
-from skdp.privacy._accounting import check_delta, check_epsilon
+from skdp.exceptions import SeededNoiseWarning
 from skdp.privacy._bits import make_bits
+from skdp.privacy._charging import Charging
 from skdp.privacy._lazy_noise import LazySums
-from skdp.privacy._ledger import Ledger
 from skdp.privacy._mechanisms import Mechanism, Noise, Values, add_noise, align
 from skdp.privacy._objective import ObjectiveNoise
-from skdp.privacy._prepaid import Account, Prepaid
-from skdp.privacy._release import ADJACENCIES, Release
+from skdp.privacy._prepaid import Prepaid
 from skdp.privacy._stability import beyond, touched
 from skdp.privacy._terms import Terms, about
 from skdp.privacy._variates import Variates
@@ -28,7 +24,7 @@ from skdp.privacy._variates import Variates
 _AT_ONCE = 1 << 18
 
 
-class Curator:
+class Curator(Charging):
     """Guard private rows and release statistics of them, within a budget.
 
     Parameters
@@ -84,23 +80,14 @@ class Curator:
         mu: float | None = None,
         budget: Any = None,
     ) -> None:
-        self._epsilon, self._delta = check_epsilon(epsilon), check_delta(delta)
-        if adjacency not in ADJACENCIES:
-            raise ValueError(f"adjacency must be one of {ADJACENCIES}; got {adjacency!r}.")
-        self._n_rows, self._bits = int(n_rows), make_bits(random_state, purpose)
-        self._terms = Terms(self._n_rows, adjacency, unit, self._bits.seeded, self._bits.origin)
+        bits = make_bits(random_state, purpose)
+        terms = Terms(operator.index(n_rows), adjacency, unit, bits.seeded, bits.origin)
+        super().__init__(terms, epsilon, delta, mu, assumptions)
+        self._bits, self._progress, self._n_releases = bits, progress, 0
         self.__admit: Callable[[], Any] | None = admit
         self.__rows: Any = None
-        self.__prepaid: dict[Prepaid, Account] = {}
-        self._ledger = Ledger(assumptions=assumptions)
-        self._progress, self._n_releases, self._mu = progress, 0, mu
-        # what is charged must be on the ledger before another thread looks at it
-        self._turn = threading.RLock()
         if budget is not None:
-            # all at once, before a row is admitted; what fails from here on has been paid for
-            budget.charge(
-                self._epsilon, self._delta, mu=mu, adjacency=adjacency, unit=unit, label=purpose
-            )
+            self._pay(budget, purpose)
         if self._bits.seeded:
             warnings.warn(
                 "random_state is set, so the noise can be reproduced by whoever knows it, and "
@@ -108,72 +95,6 @@ class Curator:
                 SeededNoiseWarning,
                 stacklevel=5,  # the line that called fit
             )
-
-    @property
-    def ledger(self) -> Ledger:
-        """What has been released so far."""
-        return self._ledger
-
-    def prepay(
-        self,
-        query: Any,
-        mechanism: Mechanism,
-        count: int,
-        *,
-        rows: tuple[int, int] | None = None,
-        behind: tuple[Any, Any] | None = None,
-    ) -> Prepaid:
-        """Charge for a number of releases at once, before any of them.
-
-        Parameters
-        ----------
-        query : Query
-            Any query of the kind: name, size and sensitivity are those of all to come.
-        mechanism : Mechanism
-            The price of one release.
-        count : int
-            How many. Of local reports: how many every row makes, in turn.
-        rows : tuple of (int, int), default=None
-            Rows that report in turn; None for all. Only for local reports.
-        behind : tuple of (Query, LocalMechanism), default=None
-            Rows report on their own first, and `query` sums the reports.
-
-        Returns
-        -------
-        prepaid : Prepaid
-            Stands for the mechanism in `release`, `count` times.
-
-        Raises
-        ------
-        BudgetError
-            If all of them together would exceed the budget. Nothing was charged.
-        ValueError
-            If `count` is less than 1, or the mechanism is objective perturbation.
-        """
-        count = operator.index(count)
-        if count < 1:
-            raise ValueError(f"count must be at least 1; got {count!r}.")
-        part = self._terms.part(rows)
-        facts, noise = self._terms.calibrated(query, mechanism, part[1] - part[0])
-        if not isinstance(noise, Noise):
-            raise ValueError("only sums with noise and draws can be paid for beforehand.")
-        if rows is not None and (noise.law != "local" or noise.by_chance):
-            raise ValueError("only local reports are paid for part by part; rows must be None.")
-        entry = self._terms.entry(query, rows, about(query, facts, noise))
-        entries, hidden = [entry], None
-        if behind is not None:
-            stated, local = self._terms.calibrated(*behind, self._n_rows)
-            if local.law != "local" or local.sampling != noise.sampling:
-                raise ValueError("what is summed must be local reports of the rows of the batch.")
-            line = self._terms.entry(behind[0], None, about(behind[0], stated, local))
-            hidden = (stated, replace(line, hidden=True))
-            entry = replace(entry, of_reports=True)
-            entries = [hidden[1], entry]
-        with self._turn:
-            self._append([replace(one, count=count) for one in entries])
-        prepaid = Prepaid()
-        self.__prepaid[prepaid] = Account(facts, entry, count, hidden, part)
-        return prepaid
 
     def map_rows(self, function: Callable[[Any], Any]) -> None:
         """Replace the private rows by a function of them; nothing is released.
@@ -184,9 +105,9 @@ class Curator:
             Public, and it maps every row on its own: a null row to a null row, the others
             without a look at their neighbours. What was released so far may be in it.
         """
-        admit, self.__admit = self.__admit, None
-        rows, self.__rows = self.__rows, None
-        self.__admit = lambda: function(rows if admit is None else admit())
+        with self._turn:
+            admit, rows, self.__rows = self.__admit, self.__rows, None
+            self.__admit = lambda: function(rows if admit is None else admit())
 
     def release(
         self,
@@ -335,21 +256,6 @@ class Curator:
             np.multiply(align(part, noise), noise.grid, out=part)
         return made
 
-    def _redeem(
-        self, query: Any, prepaid: Prepaid, rows: tuple[int, int] | None, reports: Any
-    ) -> tuple[Noise, Noise | None, tuple[int, int] | None]:
-        """Count a release that was paid for; return its noise, that of reports, and rows."""
-        paid = self.__prepaid.get(prepaid)
-        if paid is None:
-            raise BudgetError("no release of this kind is left that was paid for.")
-        self._terms.same(query, paid.facts, paid.entry, paid.part)
-        if (reports is None) != (paid.behind is None):
-            raise BudgetError("whether rows report first is part of what was paid for.")
-        if paid.behind is not None:
-            self._terms.same(reports, *paid.behind, paid.part)
-        rows = paid.take(rows)
-        return paid.entry.noise, paid.behind[1].noise if paid.behind else None, rows
-
     def _drawn(
         self, query: Any, noise: Noise, rows: tuple[int, int] | None = None
     ) -> tuple[Any, Noise]:
@@ -363,25 +269,6 @@ class Curator:
         if noise.sampling is None or (batch := noise.sampling.draw(self._bits)) is None:
             return admitted
         return admitted.batch(batch, noise.sampling.rate)
-
-    def _charge(
-        self, query: Any, rows: tuple[int, int] | None, *parts: tuple[str, Noise, float, str]
-    ) -> None:
-        """Put releases on the ledger, or raise before anything is read."""
-        self._append([self._terms.entry(query, rows, part) for part in parts])
-
-    def _append(self, entries: list[Release]) -> None:
-        ledger = self._ledger
-        for entry in entries:
-            ledger = ledger.append(entry)
-        if not ledger.fits(self._epsilon, self._delta, self._mu):
-            raise BudgetError(
-                f"releasing {entries[0].query!r} would exceed the budget epsilon="
-                f"{self._epsilon:g}, delta={self._delta:g}; no row was read for it."
-            )
-        # Charged before a row is touched and never refunded: what fails midway has
-        # been paid for.
-        self._ledger = ledger
 
     def _admitted(self, part: tuple[int, int] | None) -> Any:
         if self.__admit is not None:

@@ -26,7 +26,14 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from skdp.privacy._bits import Bits, Words
-from skdp.privacy._samplers import _DIGITS, _TWO_PI, Integers, _gaussian_tail, rounded_laplace
+from skdp.privacy._samplers import (
+    _DIGITS,
+    _TWO_PI,
+    Integers,
+    _gaussian_tail,
+    check_scale,
+    rounded_laplace,
+)
 
 # Bound on the float error of a variable x, in units of 1 + |x|: the measured error of
 # ndtri and log, 20 times over. It leaves room for the few roundings of `_round_surely`.
@@ -110,8 +117,7 @@ def rounded_k_norm(scale: float, size: int, bits: Bits) -> Integers:
     scale = float(scale)
     if size < 2:
         return rounded_laplace(scale, size, bits)
-    if not 0 < scale <= 2**40:
-        raise ValueError(f"scale must be in (0, 2**40] grid steps; got {scale!r}.")
+    check_scale(scale)
     words = bits.words(2 * size)
     # u in (0, 1/2) and a sign for the normal variables, u in (0, 1) for the others
     digits = words >> np.repeat(np.array([1, 0], dtype=np.uint64), size)

@@ -67,7 +67,7 @@ class LazySums:
         noise: Noise,
         bits: Bits,
     ) -> None:
-        if not (0 < decay <= 1 and noise.law == "gaussian"):
+        if not (0 < decay <= 1 and noise.law == "gaussian" and noise.threshold is None):
             raise ValueError("noise comes late for Gaussian noise and decays in (0, 1] only.")
         self._steps, self._skipped, self._noise, self._bits = n_steps, n_skipped, noise, bits
         self._n_decaying = shape[0] - n_free

@@ -4,7 +4,7 @@
 
 import html
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from skdp.privacy._mechanisms import Noise
@@ -72,11 +72,12 @@ def as_text(releases: Sequence[Release], notes: list[str]) -> str:
 
 def as_html(releases: Sequence[Release], notes: list[str]) -> str:
     """Return the releases as an HTML table, a row each."""
-
-    def tags(name: str, texts: Any) -> str:
-        return "".join(f"<{name}>{html.escape(str(text))}</{name}>" for text in texts)
-
     rows = [_cells(release) for release in releases]
-    body = "".join(f"<tr>{tags('td', row.values())}</tr>" for row in rows)
     head = f"<tr>{tags('th', rows[0])}</tr>" if rows else ""
+    body = "".join(f"<tr>{tags('td', row.values())}</tr>" for row in rows)
     return f"<table>{head}{body}</table><ul>{tags('li', notes)}</ul>"
+
+
+def tags(name: str, texts: Iterable[Any]) -> str:
+    """Return texts between the tags of an HTML element."""
+    return "".join(f"<{name}>{html.escape(str(text))}</{name}>" for text in texts)

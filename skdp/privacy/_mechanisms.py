@@ -26,7 +26,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.privacy._accounting import check_epsilon
+from skdp.privacy._accounting import check_epsilon, check_mu
 from skdp.privacy._bits import Bits
 from skdp.privacy._k_norm import rounded_k_norm
 from skdp.privacy._samplers import rounded_gaussian, rounded_laplace
@@ -41,6 +41,12 @@ _GRID_BITS = 24
 _EXACT_BITS = 51
 # float formulas for the scale are a few ulps off; this rounds the noise up
 _UP = 1 + 1e-14
+
+
+def plain_floats(stated: Any, *names: str) -> None:
+    """Make floats of what a query states in others, in which noise and price would be rounded."""
+    for name in names:
+        object.__setattr__(stated, name, float(getattr(stated, name)))
 
 
 @dataclass(frozen=True)
@@ -66,6 +72,9 @@ class Sensitivity:
     bound: float
     theorem: str
     spread: float = math.inf
+
+    def __post_init__(self) -> None:
+        plain_floats(self, "l1", "l2", "bound", "spread")
 
 
 @dataclass(frozen=True)
@@ -180,9 +189,7 @@ class GaussianMechanism:
     mu: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mu", float(self.mu))
-        if not 0 < self.mu < math.inf:
-            raise ValueError(f"mu must be finite and greater than 0; got {self.mu!r}.")
+        object.__setattr__(self, "mu", check_mu(self.mu))
 
     def calibrate(self, sensitivity: Sensitivity, size: int) -> Noise:
         """Return the noise: sigma = (S + g sqrt(k)) / mu."""
@@ -192,7 +199,16 @@ class GaussianMechanism:
 
 
 @dataclass(frozen=True)
-class LaplaceMechanism:
+class PureMechanism:
+    """Whatever has a price in nats alone."""
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+
+
+class LaplaceMechanism(PureMechanism):
     """Laplace noise such that one release is `epsilon`-DP.
 
     Parameters
@@ -206,11 +222,6 @@ class LaplaceMechanism:
     >>> round(LaplaceMechanism(epsilon=0.5).calibrate(unit, size=1).scale, 4)
     2.0
     """
-
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
 
     def calibrate(self, sensitivity: Sensitivity, size: int) -> Noise:
         """Return the noise: scale = (S + g k) / epsilon."""

@@ -38,8 +38,14 @@ and what is released is a function of the exact minimiser and the covered error.
 import math
 from dataclasses import dataclass, replace
 
-from skdp.privacy._accounting import _MARGIN, _first, check_delta, check_epsilon, gdp_delta, gdp_mu
-from skdp.privacy._mechanisms import FLOAT_SLACK, GaussianMechanism, Noise, Sensitivity
+from skdp.privacy._accounting import MARGIN, check_delta, check_epsilon, first, gdp_delta, gdp_mu
+from skdp.privacy._mechanisms import (
+    FLOAT_SLACK,
+    GaussianMechanism,
+    Noise,
+    Sensitivity,
+    plain_floats,
+)
 from skdp.privacy._pure_mechanisms import KNormMechanism
 
 # Part of the budget that covers the error of the computed minimiser
@@ -83,6 +89,9 @@ class Influence:
     bound: float
     theorem: str
 
+    def __post_init__(self) -> None:
+        plain_floats(self, "reach", "log_det", "slope", "ridge", "distance", "bound")
+
 
 @dataclass(frozen=True)
 class ObjectiveNoise:
@@ -108,13 +117,6 @@ def objective_delta(epsilon: float, sigma: float, influence: Influence) -> float
         if two:
             tied += gdp_delta(2 * s, epsilon) + gdp_delta(s, epsilon - influence.slope)
     return min(1.0, tied, general)
-
-
-def objective_epsilon(scale: float, influence: Influence) -> float:
-    """Return the pure epsilon of the exact minimiser with K-norm noise."""
-    one = influence.reach / scale
-    determinant = 0.0 if influence.slope <= one else influence.log_det
-    return influence.rows * one + determinant
 
 
 @dataclass(frozen=True)
@@ -184,10 +186,10 @@ class ObjectivePerturbation:
         elif objective_delta(epsilon, math.inf, influence) > delta:
             scale = math.inf
         else:
-            too_loud = _first(
+            too_loud = first(
                 lambda s: objective_delta(epsilon, influence.reach / s, influence) > delta, 1e-10
             )
-            scale = influence.reach / (too_loud * (1 - _MARGIN))
+            scale = influence.reach / (too_loud * (1 - MARGIN))
         if not scale < math.inf:
             raise ValueError("the penalty is too weak for objective perturbation at this epsilon.")
         return scale

@@ -3,17 +3,14 @@
 """Two purely private mechanisms: K-norm noise, and the exponential mechanism."""
 
 import math
-from dataclasses import dataclass
 
-from skdp.privacy._accounting import check_epsilon
-from skdp.privacy._mechanisms import _UP, FLOAT_SLACK, Noise, Sensitivity, _calibrate
+from skdp.privacy._mechanisms import _UP, FLOAT_SLACK, Noise, PureMechanism, Sensitivity, _calibrate
 
 # a drawn output lies on the grid bound / 2^32
 _DRAWN_BITS = 32
 
 
-@dataclass(frozen=True)
-class KNormMechanism:
+class KNormMechanism(PureMechanism):
     """Noise of density proportional to ``exp(-|b|/s)``: one release is `epsilon`-DP.
 
     It is calibrated to the l2 sensitivity, and suits statistics whose l1 sensitivity is
@@ -31,11 +28,6 @@ class KNormMechanism:
     2.0
     """
 
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-
     def calibrate(self, sensitivity: Sensitivity, size: int) -> Noise:
         """Return the noise: s = (S + g sqrt(k)) / epsilon."""
         bound, root = sensitivity.bound, math.sqrt(size)
@@ -43,8 +35,7 @@ class KNormMechanism:
         return Noise("k-norm", scale, grid, paid, bound, mu=0.0, epsilon=self.epsilon)
 
 
-@dataclass(frozen=True)
-class ExponentialMechanism:
+class ExponentialMechanism(PureMechanism):
     """A draw with probability proportional to ``exp(-score / temperature)``.
 
     If the change of the score between neighbours, as a function of the output, stays
@@ -63,11 +54,6 @@ class ExponentialMechanism:
     >>> round(ExponentialMechanism(epsilon=0.5).calibrate(facts, size=1).scale, 4)
     4.0
     """
-
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
 
     def calibrate(self, sensitivity: Sensitivity, size: int) -> Noise:
         """Return the temperature, as the scale of the noise."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from functools import cached_property
 
-from skdp.privacy._accounting import _as_float, _first
+from skdp.privacy._accounting import as_float, check_choice, first
 from skdp.privacy._bits import Bits
 
 #: the laws, and the shape of the truncated negative binomial law that each one is
@@ -49,9 +49,8 @@ class Repetitions:
     expected: float
 
     def __post_init__(self) -> None:
-        if self.law not in LAWS:
-            raise ValueError(f"law must be one of {tuple(LAWS)}; got {self.law!r}.")
-        expected = _as_float(self.expected)
+        check_choice("law", self.law, LAWS)
+        expected = as_float(self.expected)
         if not 1 <= expected <= _MOST:
             raise ValueError(
                 f"the expected number of runs must be a number in [1, {_MOST:g}]; "
@@ -74,7 +73,7 @@ class Repetitions:
         if self.law == "geometric":
             return 1 / self.expected
         # with x = log(1 / gamma) the mean is (e^x - 1) / x
-        return math.exp(-_first(lambda x: math.expm1(x) >= self.expected * x, 1e-15))
+        return math.exp(-first(lambda x: math.expm1(x) >= self.expected * x, 1e-15))
 
     @cached_property
     def mean(self) -> float:
@@ -109,19 +108,6 @@ class Repetitions:
         if self.law == "geometric":
             return gamma * s / (1 - (1 - gamma) * s)
         return math.log1p((gamma - 1) * s) / math.log(gamma)
-
-    def derivative(self, s: float) -> float:
-        """Return E[K s^(K - 1)], for s in [0, 1]."""
-        # proportional to (1 - (1 - gamma) s)^(-1 - eta); to exp(expected * s) for "poisson"
-        gamma = self.gamma
-        if self.law == "poisson":
-            return self.expected * math.exp(self.expected * (s - 1))
-        if gamma == 1:
-            return 1.0
-        rest = 1 - (1 - gamma) * s
-        return (
-            gamma / rest**2 if self.law == "geometric" else (gamma - 1) / (rest * math.log(gamma))
-        )
 
     def number(self, bits: Bits) -> int:
         """Return K, drawn exactly: from as many random bits as it takes.

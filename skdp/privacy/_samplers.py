@@ -16,16 +16,12 @@ bits as it takes. The work done for a draw does not depend on its size, except
 on events of probability below 2^-19.
 
 `ndtri` is accurate to 4e-15 (tested against the decimal tail, not proved); the margin
-allows 50 times that. One-off draws use rational arithmetic only.
-
-.. [1] C. Canonne, G. Kamath and T. Steinke, "The discrete Gaussian for differential
-   privacy", NeurIPS 2020.
+allows 50 times that.
 """
 
 import math
 from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +47,12 @@ _TWO_PI = Decimal(
     "6.2831853071795864769252867665590057683943387987502116419498"
     "89184615632812572417997256069650684234135964296173026564613"
 )
+
+
+def check_scale(scale: float) -> None:
+    """Raise a ValueError for a scale with which floats and int64 cannot keep up."""
+    if not 0 < scale <= 2**40:
+        raise ValueError(f"scale must be in (0, 2**40] grid steps; got {scale!r}.")
 
 
 def _gaussian_tail(t: Decimal) -> Decimal:
@@ -104,8 +106,7 @@ def _refine(
     size: int, scale: float, quantile: Quantile, tail: Tail, width: int, bits: Bits
 ) -> Integers:
     """Draw `size` signed integers by interval refinement."""
-    if not (np.isfinite(scale) and 0 < scale <= 2**40):
-        raise ValueError(f"scale must be in (0, 2**40] grid steps; got {scale!r}.")
+    check_scale(scale)
     out = np.empty(size, dtype=np.int64)
     margin = 0.5 - min(0.5, scale * _QUANTILE_ERROR)
     for start in range(0, size, _BATCH):
@@ -149,8 +150,7 @@ def geometric(scale: float, size: int, bits: Bits) -> Integers:
 
     A draw is at least k with probability exp(-k / scale); scale in (0, 2**40].
     """
-    if not (np.isfinite(scale) and 0 < scale <= 2**40):
-        raise ValueError(f"scale must be in (0, 2**40]; got {scale!r}.")
+    check_scale(scale)
     words = bits.words(size)
     u = words.astype(np.float64)
     u += 0.5
@@ -181,56 +181,3 @@ def uniform_below(n: int, bits: Bits) -> int:
         value >>= 64 * n_words - length
         if value < n:
             return value
-
-
-def bernoulli(p: Fraction, bits: Bits) -> bool:
-    """Draw True with probability p exactly, for a rational p in [0, 1]."""
-    return uniform_below(p.denominator, bits) < p.numerator
-
-
-def bernoulli_exp(x: Fraction | int, bits: Bits) -> bool:
-    """Draw True with probability exp(-x) exactly, for a rational x >= 0 [1]_, Alg. 1."""
-    x = Fraction(x)
-    if x < 0:
-        raise ValueError(f"x must be non-negative; got {x}.")
-    while x > 1:
-        if not bernoulli_exp(Fraction(1), bits):
-            return False
-        x -= 1
-    k = 1
-    while bernoulli(x / k, bits):
-        k += 1
-    return k % 2 == 1
-
-
-def discrete_laplace(scale: Fraction | int, bits: Bits) -> int:
-    """Draw an integer with probability proportional to exp(-|z|/scale) [1]_, Alg. 2."""
-    scale = Fraction(scale)
-    if scale <= 0:
-        raise ValueError(f"scale must be positive; got {scale}.")
-    s, t = scale.denominator, scale.numerator
-    while True:
-        u = uniform_below(t, bits)
-        if not bernoulli_exp(Fraction(u, t), bits):
-            continue
-        v = 0
-        while bernoulli_exp(1, bits):
-            v += 1
-        z = (u + t * v) // s
-        negative = bool(uniform_below(2, bits))
-        if not (negative and z == 0):
-            return -z if negative else z
-
-
-def discrete_gaussian(variance: Fraction | int, bits: Bits) -> int:
-    """Draw an integer with probability proportional to exp(-z^2/(2 variance)) [1]_, Alg. 3."""
-    variance = Fraction(variance)
-    if variance <= 0:
-        raise ValueError(f"variance must be positive; got {variance}.")
-    # any integer t works; floor(sigma) + 1 accepts most proposals
-    t = math.isqrt(math.floor(variance)) + 1
-    while True:
-        z = discrete_laplace(t, bits)
-        gap = (abs(z) - variance / t) ** 2 / (2 * variance)
-        if bernoulli_exp(gap, bits):
-            return z

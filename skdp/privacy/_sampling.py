@@ -18,6 +18,7 @@ directions, and a bound on a profile is that of a dominating pair.
 """
 
 import math
+import operator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -26,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, ndtr
 
+from skdp.privacy._accounting import as_float, check_choice
 from skdp.privacy._bits import Bits
 from skdp.privacy._subsets import Positions, fixed_subset, poisson_subset, repeated_subset
 
@@ -63,9 +65,11 @@ class Sampling:
     batch_size: float
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise ValueError(f"sampling must be one of {KINDS}; got {self.kind!r}.")
-        if not 0 < self.batch_size <= self.n_rows:
+        check_choice("sampling", self.kind, KINDS)
+        # floats of numpy would round the rate of a batch to their own few digits
+        size = as_float(self.batch_size)
+        size = self.batch_size if type(self.batch_size) is int else size
+        if not 0 < size <= operator.index(self.n_rows):
             raise ValueError(
                 f"batch_size must be greater than 0 and at most the number of rows, "
                 f"{self.n_rows}; got {self.batch_size!r}."
@@ -74,6 +78,8 @@ class Sampling:
             raise ValueError(f"batch_size must be a whole number; got {self.batch_size!r}.")
         if not self.batch_size >= SMALLEST_RATE * self.n_rows:
             raise ValueError(f"batch_size must be at least 1e-12 n_rows; got {self.batch_size!r}.")
+        object.__setattr__(self, "batch_size", size)
+        object.__setattr__(self, "n_rows", int(self.n_rows))
 
     @property
     def reads_all(self) -> bool:

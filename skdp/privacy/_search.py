@@ -6,14 +6,13 @@ import math
 import operator
 import warnings
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.exceptions import BudgetError, SeededNoiseWarning
-from skdp.privacy._accounting import gdp_epsilon
+from skdp.privacy._accounting import check_choice, gdp_epsilon
 from skdp.privacy._bits import Bits, make_bits
 from skdp.privacy._composition import _sum_up
 from skdp.privacy._curator import Curator
@@ -68,10 +67,7 @@ class Search:
         budget: Any = None,
         assumptions: tuple[str, ...] = (),
     ) -> None:
-        if adjacency not in ("replace-one", "zero-out"):
-            raise ValueError(
-                f"adjacency must be 'replace-one' or 'zero-out' for a search; got {adjacency!r}."
-            )
+        check_choice("adjacency", adjacency, ("replace-one", "zero-out"))
         n_rows, held_out = operator.index(n_rows), operator.index(held_out)
         if not (held_out == 0 < n_rows if plan.public_scores else 0 < held_out < n_rows):
             needed = "0, for scores are public" if plan.public_scores else "in [1, n_rows)"
@@ -88,7 +84,8 @@ class Search:
         # one key for all streams that hang on the run, not on the order of calls
         self._key = int.from_bytes(self._bits.words(2).tobytes(), "little")
         self._seeds, self._given = dict[int, Bits](), set[int]()
-        self._scored = set[int | None]()
+        self._scored = dict[int | None, object]()
+        self._split, self._runs = self._draw_split(), self._draw_runs()
         if self._bits.seeded:
             warnings.warn(
                 "random_state is set, so the search and its noise can be reproduced by whoever "
@@ -103,15 +100,13 @@ class Search:
         """One release: the whole search."""
         return self._ledger
 
-    @cached_property
-    def _split(self) -> tuple[Positions, Positions]:
+    def _draw_split(self) -> tuple[Positions, Positions]:
         held_out = fixed_subset(self._n_rows, self._held_out, self._bits)
         trains = np.ones(self._n_rows, dtype=bool)
         trains[held_out] = False
         return np.flatnonzero(trains), held_out
 
-    @cached_property
-    def _runs(self) -> tuple[int, ...]:
+    def _draw_runs(self) -> tuple[int, ...]:
         n, law = self.plan.n_candidates, self.plan.repetitions
         if law is None:
             return tuple(range(n))
@@ -199,9 +194,9 @@ class Search:
             run is not None and operator.index(run) not in range(len(self._runs))
         ):
             raise ValueError("run must be the position of a run, or None for strategy 'all'.")
-        if run in self._scored:
+        # in one step, whatever other threads do
+        if self._scored.setdefault(run, token := object()) is not token:
             raise BudgetError("the score of this run was asked for before.")
-        self._scored.add(run)
         if plan.epsilon_score is not None:
             price = (_sum_up([(plan.epsilon_choice or 0.0, 1), (plan.epsilon_score, 1)]), 0.0)
         elif plan.mu_run is not None:

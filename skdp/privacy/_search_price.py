@@ -2,14 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What fits cost whose ledgers were not kept: those of a search and of a cross-validation.
 
-Read off parameters: every fit is at most (epsilon, delta)-DP in every private step. What
-kind of object something is, is told by names and attributes: no import is needed.
+Read off parameters: every fit is at most (epsilon, delta)-DP in every private step.
 """
 
-import copy
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -21,6 +19,7 @@ from skdp.privacy._learns_nothing import learns_nothing
 from skdp.privacy._ledger import Ledger
 from skdp.privacy._mechanisms import Noise
 from skdp.privacy._release import Release
+from skdp.privacy._steps import is_free, is_private, leaves
 
 #: entries of `not_covered` that are no steps
 SCORES = "the scores, which are exact numbers computed from the rows that are scored"
@@ -28,49 +27,11 @@ CHOICE = "the choice of the winner, by exact scores on the rows that are held ou
 SPLITS = "the splits: they are stratified, so a label decides into which folds other rows go"
 
 
-def sklearn_bases(estimator: Any) -> set[str]:
-    """Return the names of those classes among the bases that are scikit-learn's."""
-    mro = type(estimator).__mro__
-    return {base.__name__ for base in mro if base.__module__.startswith("sklearn.")}
-
-
-def is_search(estimator: Any) -> bool:
-    """Return whether this is one of scikit-learn's searches, which keep no ledger."""
-    return "BaseSearchCV" in sklearn_bases(estimator) and not is_private(estimator)
-
-
-def is_private(estimator: Any) -> bool:
-    """Return whether this has a budget of its own, as all private estimators have."""
-    return hasattr(estimator, "epsilon") and hasattr(estimator, "budget")
-
-
-def none_of(columns: Any) -> bool:
-    """Return whether a choice of columns is empty; one that is still to be made is not."""
-    if callable(columns):
-        return False
-    chosen = np.asarray(columns)
-    return chosen.size == 0 or (chosen.dtype == bool and not chosen.any())
-
-
 def count_splits(cv: Any) -> int:
     """Return into how many splits a cross-validation divides the rows.
 
-    Parameters
-    ----------
-    cv : int, splitter or list of splits
-        As scikit-learn has it, but for None.
-
-    Returns
-    -------
-    n_splits : int
-        Number of fits.
-
-    Raises
-    ------
-    TypeError
-        If it is none of these.
-    ValueError
-        If there are no splits, or only the data could tell how many.
+    `cv` is as scikit-learn has it, but for None. A TypeError is raised if it is anything else, a
+    ValueError if there are no splits, or only the data could tell how many.
     """
     allowed = "an int of at least 2, a splitter, or a list of (train, test) pairs"
     if isinstance(cv, Integral) and not isinstance(cv, bool):
@@ -99,17 +60,8 @@ def count_splits(cv: Any) -> int:
 def about_splits(cv: Any, estimator: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return what of the splits is not covered, and what is assumed about them.
 
-    Parameters
-    ----------
-    cv : None, int, splitter or iterable
-        What was given to scikit-learn.
-    estimator : estimator
-        A number of folds means stratified ones for classifiers.
-
-    Returns
-    -------
-    not_covered, assumptions : tuple of str
-        The one for stratified splits, the other for splits that were given as they are.
+    The one is for stratified splits, which a number of folds means for classifiers, the other
+    for splits that were given as they are.
     """
     if cv is None or isinstance(cv, Integral):
         tags = getattr(estimator, "__sklearn_tags__", None)
@@ -121,44 +73,11 @@ def about_splits(cv: Any, estimator: Any) -> tuple[tuple[str, ...], tuple[str, .
     return (SPLITS,) if stratified else (), ()
 
 
-def _to_be_fitted(estimator: Any, own: Mapping[str, Any]) -> list[tuple[str, Any]] | None:
-    """Return the named parts that a fit will fit, with parameters replaced; None for a leaf."""
-    if hasattr(estimator, "steps"):
-        return list(own.get("steps", estimator.steps))
-    bases = sklearn_bases(estimator)
-    if "FeatureUnion" in bases:
-        return list(own.get("transformer_list", estimator.transformer_list))
-    if "ColumnTransformer" in bases:
-        parts = own.get("transformers", estimator.transformers)
-        named = [(name, part) for name, part, columns in parts if not none_of(columns)]
-        return [*named, ("remainder", estimator.remainder)]
-    return None
-
-
-def _leaves(estimator: Any, name: str, given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield (name, estimator) for the leaves of what a fit with given parameters would fit."""
-    own = {key: value for key, value in given.items() if "__" not in key}
-    parts = _to_be_fitted(estimator, own)
-    if parts is None:
-        if own:
-            # not a clone: nothing below the parameters is copied, and nothing is checked
-            estimator = copy.copy(estimator)
-            for key, value in own.items():
-                setattr(estimator, key, value)
-        yield name, estimator
-        return
-    for step, part in parts:
-        part, start = own.get(step, part), f"{step}__"
-        if not (part is None or isinstance(part, str)):  # "passthrough" and "drop"
-            nested = {key[len(start) :]: v for key, v in given.items() if key.startswith(start)}
-            yield from _leaves(part, f"step {step!r}", nested)
-
-
 def _adjacency(leaf: Any) -> str:
     """Return the adjacency of a private estimator: its own, or that of what it fits."""
     if hasattr(leaf, "adjacency"):
         return str(leaf.adjacency)
-    inner = _leaves(leaf.estimator, "", {}) if hasattr(leaf, "estimator") else ()
+    inner = leaves(leaf.estimator, given={}) if hasattr(leaf, "estimator") else ()
     # what has none consists of reports that rows make on their own
     return next((_adjacency(part) for _, part in inner if is_private(part)), "local")
 
@@ -216,18 +135,21 @@ def price_of_fits(
         If no candidate has a private step, or the parameters of one do not tell its price.
     """
     prices, not_covered, n_fits = Counter[Release](), dict[str, None](), 0
-    whole = type(estimator).__name__
+    whole, has_private_steps = type(estimator).__name__, False
     for given in settings:
-        leaves = list(_leaves(estimator, whole, given))
-        n_fits += n_each * any(is_private(leaf) for _, leaf in leaves)
-        for name, leaf in leaves:
+        found = list(leaves(estimator, whole, given))
+        has_private_steps |= any(is_private(leaf) for _, leaf in found)
+        n_fits += n_each * any(is_private(leaf) and not is_free(leaf) for _, leaf in found)
+        for name, leaf in found:
+            if is_free(leaf):
+                continue
             if is_private(leaf):
                 prices[_granted(leaf, name)] += n_each
                 if getattr(leaf, "new_rows", None) == "randomise":
                     not_covered[f"the reports of {name} about rows that are predicted on"] = None
             elif not learns_nothing(leaf):
                 not_covered[name] = None
-    if not prices:
+    if not has_private_steps:
         raise TypeError(
             f"fits of {whole} have no private step: nothing to add up. What holds private "
             "estimators inside, other than pipelines, unions and column transformers, is not "

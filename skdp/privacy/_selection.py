@@ -6,7 +6,7 @@ import operator
 from dataclasses import dataclass
 from typing import Any
 
-from skdp.privacy._accounting import _as_float, check_delta, check_epsilon
+from skdp.privacy._accounting import as_float, check_choice, check_delta, check_epsilon
 from skdp.privacy._mechanisms import GaussianMechanism, LaplaceMechanism, Mechanism
 from skdp.privacy._pure_mechanisms import ExponentialMechanism
 from skdp.privacy._repetitions import LAWS, Repetitions
@@ -166,11 +166,10 @@ def plan_selection(
       one run     mu=0.1525
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
-    if strategy not in STRATEGIES:
-        raise ValueError(f"strategy must be one of {STRATEGIES}; got {strategy!r}.")
+    check_choice("strategy", strategy, STRATEGIES)
     if isinstance(n_candidates, bool) or (n_candidates := operator.index(n_candidates)) < 1:
         raise ValueError(f"there must be at least 1 candidate; got {n_candidates!r}.")
-    if not 0 <= _as_float(refit_share) < 1:
+    if not 0 <= as_float(refit_share) < 1:
         raise ValueError(f"refit_share must be a number in [0, 1); got {refit_share!r}.")
     if gaussian and delta == 0:
         raise ValueError(

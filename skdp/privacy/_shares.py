@@ -10,10 +10,11 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from skdp.privacy._accounting import gdp_epsilon, gdp_mu, zcdp_rho
+from skdp.privacy._accounting import gdp_epsilon, gdp_mu
 from skdp.privacy._composition import _sum_up, compose_epsilon, total_mu, total_rho
 from skdp.privacy._repetitions import Repetitions
 from skdp.privacy._winner import RunCost, steepness, winner_epsilon, winner_epsilon_renyi
+from skdp.privacy._zcdp import zcdp_rho
 
 # what choosing the winner gets of the budget of the held-out rows; its score gets the rest
 _CHOICE = 0.8
@@ -51,17 +52,7 @@ def shares_of_repeats(
 ) -> dict[str, Any]:
     """Return the shares for a secret number of runs, each of which pays for fit and score.
 
-    Parameters
-    ----------
-    epsilon, delta, repetitions : float, float, Repetitions
-        The budget, and how many runs.
-    gaussian, refit_share : bool, float
-        As for `plan_selection`.
-
-    Returns
-    -------
-    shares : dict
-        Fields of a `SelectionPlan`.
+    Parameters are those of `plan_selection`; the shares are fields of a `SelectionPlan`.
     """
     left, last = (epsilon * _DOWN, delta), 0.0
     shares: dict[str, Any] = {}
@@ -116,19 +107,7 @@ def shares_of_all(
     """Return the shares if every candidate is fitted once (Proposition 72).
 
     A row trains or scores: it pays for all fits, or for the choice and the winner's score, and
-    in either case for the last fit.
-
-    Parameters
-    ----------
-    epsilon, delta, n : float, float, int
-        The budget, and how many candidates.
-    gaussian, refit_share, public_scores : bool, float, bool
-        As for `plan_selection`.
-
-    Returns
-    -------
-    shares : dict
-        Fields of a `SelectionPlan`.
+    in either case for the last fit. Parameters and shares are as above.
     """
     last, beside = 0.0, list[tuple[float, float, int]]()
     shares: dict[str, Any] = {}

@@ -10,16 +10,8 @@ from skdp.privacy._accounting import check_delta
 from skdp.privacy._composition import _sum_up
 from skdp.privacy._learns_nothing import learns_nothing
 from skdp.privacy._ledger import Ledger
-from skdp.privacy._search_price import (
-    CHOICE,
-    SCORES,
-    about_splits,
-    count_splits,
-    is_search,
-    none_of,
-    price_of_fits,
-    sklearn_bases,
-)
+from skdp.privacy._search_price import CHOICE, SCORES, about_splits, count_splits, price_of_fits
+from skdp.privacy._steps import is_search, leaves
 
 
 @dataclass(frozen=True)
@@ -62,31 +54,6 @@ class PrivacySpent:
     __repr__ = __str__
 
 
-def _children(estimator: Any) -> list[tuple[str, Any]] | None:
-    """Return the named parts of a pipeline, a column transformer or a union; None for others."""
-    if hasattr(estimator, "steps"):
-        return list(estimator.steps)
-    bases = sklearn_bases(estimator)
-    if "FeatureUnion" in bases:
-        return list(estimator.transformer_list)
-    if "ColumnTransformer" in bases:
-        # a part without columns is never fitted
-        fitted = getattr(estimator, "transformers_", estimator.transformers)
-        return [(name, part) for name, part, columns in fitted if not none_of(columns)]
-    return None
-
-
-def _parts(estimator: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """Yield (name, estimator) for the leaves of pipelines and what else holds steps."""
-    children = _children(estimator)
-    if children is None:
-        yield name, estimator
-        return
-    for step_name, step in children:
-        if not (step is None or isinstance(step, str)):  # "passthrough" and "drop"
-            yield from _parts(step, f"step {step_name!r}")
-
-
 @dataclass
 class _Total:
     """What has been added up so far."""
@@ -104,13 +71,13 @@ class _Total:
             self._add_fitted(estimator)
             return
         self._add_lost(estimator, [{}], self.n_splits, self.cv, SCORES)
-        if any(hasattr(part, "ledger_") for _, part in _parts(estimator, "")):
+        if any(hasattr(part, "ledger_") for _, part in leaves(estimator)):
             self._add_fitted(estimator)
 
     def _add_fitted(self, estimator: Any) -> None:
         """Add what one fit has spent."""
         counted: list[Ledger] = []
-        for name, part in _parts(estimator, type(estimator).__name__):
+        for name, part in leaves(estimator, type(estimator).__name__):
             if hasattr(part, "ledger_"):
                 ledger = part.ledger_
                 # steps that were chosen together have their ledger in common

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from skdp.privacy._accounting import _first, check_delta, check_epsilon, gdp_delta, gdp_mu
+from skdp.privacy._accounting import check_delta, check_epsilon, first, gdp_delta, gdp_mu
 from skdp.privacy._mechanisms import _UP, FLOAT_SLACK, Noise, Sensitivity, Values, _calibrate
 
 # cells of [0, 1] that bound what depends on a
@@ -153,7 +153,7 @@ class StabilityHistogram:
         lowest = 1 + FLOAT_SLACK + 2 * sigma
         # where nothing holds, the search runs to the end of floats
         with np.errstate(over="ignore", under="ignore"):
-            tau = _first(holds, lowest) + grid
+            tau = first(holds, lowest) + grid
         return tau * _UP
 
 

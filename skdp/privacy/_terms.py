@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What all releases of a curator have in common, and what one of them states and costs."""
 
+import operator
 from dataclasses import dataclass
 from typing import Any
 
 from skdp.exceptions import BudgetError
+from skdp.privacy._accounting import check_choice
 from skdp.privacy._mechanisms import Noise
-from skdp.privacy._release import Release
+from skdp.privacy._release import ADJACENCIES, Release
 
 
 @dataclass(frozen=True)
@@ -28,9 +30,13 @@ class Terms:
     seeded: bool
     origin: str
 
+    def __post_init__(self) -> None:
+        check_choice("adjacency", self.adjacency, ADJACENCIES)
+        check_choice("unit", self.unit, ("row", "client"))
+
     def part(self, rows: tuple[int, int] | None) -> tuple[int, int]:
         """Return the first of some rows and the one after the last; None is all of them."""
-        start, stop = rows or (0, self.n_rows)
+        start, stop = map(operator.index, (0, self.n_rows) if rows is None else rows)
         if not 0 <= start < stop <= self.n_rows:
             raise ValueError(f"rows must be a part of {self.n_rows} rows; got {rows!r}.")
         return start, stop
@@ -72,7 +78,7 @@ class Terms:
             noise=noise,
             numerics=self.numerics(query),
             seeded=self.seeded,
-            rows=rows,
+            rows=None if rows is None else self.part(rows),
             unit=self.unit,
         )
 

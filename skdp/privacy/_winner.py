@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from skdp.privacy._accounting import _first, gdp_delta, gdp_epsilon
+from skdp.privacy._accounting import first, gdp_delta, gdp_epsilon
 from skdp.privacy._repetitions import Repetitions
 
 # above the rounding errors of a few operations
@@ -78,7 +78,7 @@ def loss_of_choice(repetitions: Repetitions, cost: RunCost) -> float:
         return 0.0
     odds = repetitions.gamma / (1 - repetitions.gamma) / _UP
     # every root from above is a bound, the least is the best
-    loss = _first(lambda x: cost.delta_at(x) <= odds * math.expm1(x) / _UP, 1e-14)
+    loss = first(lambda x: cost.delta_at(x) <= odds * math.expm1(x) / _UP, 1e-14)
     return (1 + repetitions.eta) * loss * _UP
 
 

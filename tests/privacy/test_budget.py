@@ -22,7 +22,7 @@ from sklearn.base import clone
 
 from skdp import DPMean, PrivacyBudget
 from skdp.exceptions import BudgetError
-from skdp.privacy import Charge, _budget, _budget_store, gdp_delta, gdp_mu
+from skdp.privacy import Charge, _budget_store, gdp_delta, gdp_mu
 from skdp.privacy._accounting import HAIR, pure_mu
 from skdp.privacy._budget_rules import Terms
 from skdp.privacy._budget_store import MemoryStore
@@ -405,7 +405,7 @@ def test_charges_say_who_where_and_when(monkeypatch):
         def now(zone):
             raise OSError("no clock")
 
-    monkeypatch.setattr(_budget, "datetime", Stopped)
+    monkeypatch.setattr(_budget_store, "datetime", Stopped)
     assert budget.charge(0.1, label="\ud800", **HERE).time == ""
     assert budget.spent == (0.2, 1e-7)
 

@@ -337,6 +337,16 @@ def test_a_file_without_its_numbers(path, budget, text):
     refused(budget, "is damaged, or is no privacy budget")
 
 
+@pytest.mark.parametrize(
+    "text", ["epsilon=NULL", "epsilon=-1", "delta=7", "composition='renyi'", "unit='person'"]
+)
+def test_a_file_whose_terms_make_no_sense(path, budget, text):
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute(f"UPDATE skdp_budget_1 SET {text}")
+    with pytest.raises(BudgetError, match="is damaged, or is no privacy budget"):
+        PrivacyBudget.open(path)
+
+
 def test_places_where_no_file_can_be(tmp_path):
     with pytest.raises(BudgetError, match="there is no"):
         PrivacyBudget(1.0, path=tmp_path / "missing" / "budget.db")

@@ -18,6 +18,7 @@ from skdp.privacy import (
     sampled_mu,
 )
 from skdp.privacy import _curator as curator_module
+from skdp.privacy._lazy_noise import LazySums
 
 EPSILON, DELTA, N, STEPS = 1.0, 1e-5, 40, 12
 
@@ -196,3 +197,10 @@ def test_seeds_repeat_a_descent():
         settings = [Setting(random_state=3), Setting(random_state=3)]
     one, other = (s.curator.descend(ColumnTotals(), s.prepay(), STEPS, 0) for s in settings)
     np.testing.assert_array_equal(one, other)
+
+
+def test_noise_behind_a_threshold_does_not_come_late():
+    # what comes late is released in full
+    noise = GaussianMechanism(1.0).calibrate(ColumnTotals().sensitivity("zero-out", N), 10)
+    with pytest.raises(ValueError, match="noise comes late for Gaussian noise"):
+        LazySums((10, 1), 0, 1.0, 5, 0, replace(noise, threshold=3.0), None)

@@ -3,7 +3,6 @@
 """The samplers, against exact arithmetic: mpmath for every bit, chi-square for the laws."""
 
 from decimal import Context, Decimal, localcontext
-from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -217,33 +216,7 @@ def test_uniform_below_is_uniform(n):
     assert n == 1 or stats.chisquare(counts).pvalue > 1e-4
 
 
-@pytest.mark.parametrize("x", [0, Fraction(1, 3), 1, Fraction(7, 3), 5, Fraction(10**6)])
-def test_coins_have_their_exact_probability(x):
-    bits, p = SeededBits(8), Fraction(1, 1 + x)
-    rational = sum(samplers.bernoulli(p, bits) for _ in range(4000))
-    exponential = sum(samplers.bernoulli_exp(x, bits) for _ in range(4000))
-    assert not samplers.bernoulli(Fraction(0), bits)
-    assert stats.binomtest(rational, 4000, float(p)).pvalue > 1e-4
-    assert stats.binomtest(exponential, 4000, float(np.exp(-float(x)))).pvalue > 1e-4
-
-
-@pytest.mark.parametrize("parameter", [Fraction(1, 3), 1, Fraction(7, 2), Fraction(25, 3)])
-@pytest.mark.parametrize("draw", [samplers.discrete_laplace, samplers.discrete_gaussian])
-def test_discrete_noise_has_its_exact_probabilities(draw, parameter):
-    bits, z, c = SeededBits(9), np.arange(-300, 301), float(parameter)
-    power = np.abs(z) / c if draw is samplers.discrete_laplace else z * z / (2 * c)
-    expected = 3000 * np.exp(-power) / np.exp(-power).sum()
-    draws = [draw(parameter, bits) for _ in range(3000)]
-    counts = np.bincount(np.array(draws) + 300, minlength=601)
-    rare = expected < 5
-    counts, expected = (np.append(a[~rare], a[rare].sum()) for a in (counts, expected))
-    assert stats.chisquare(counts, expected).pvalue > 1e-4
-
-
-@pytest.mark.parametrize("bad", [0, -3, Fraction(-1, 9)])
-def test_one_off_draws_refuse_bad_arguments(bad):
-    for draw in (samplers.uniform_below, samplers.discrete_laplace, samplers.discrete_gaussian):
-        with pytest.raises(ValueError, match="must be"):
-            draw(bad, SeededBits(0))
-    with pytest.raises(ValueError, match="must be non-negative"):
-        samplers.bernoulli_exp(bad - 1, SeededBits(0))
+@pytest.mark.parametrize("bad", [0, -3])
+def test_uniform_below_refuses_what_is_no_size(bad):
+    with pytest.raises(ValueError, match="must be"):
+        samplers.uniform_below(bad, SeededBits(0))

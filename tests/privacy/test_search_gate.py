@@ -6,8 +6,10 @@ import copy
 import inspect
 import itertools
 import pickle
+import threading
 import warnings
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -372,6 +374,21 @@ def test_bad_input(options, message):
     if options.get("held_out"):
         with pytest.raises(ValueError, match="held_out must be 0"):
             search_of(plan_of(public_scores=True), **options)
+
+
+def test_threads_cannot_ask_for_one_score_twice():
+    for _ in range(20):
+        gate, start = search_of(plan_of(strategy="all"), random_state=None), threading.Barrier(4)
+
+        def ask(_, gate=gate, start=start):
+            start.wait()
+            try:
+                return gate.score_curator(lambda: None, 4)
+            except BudgetError:
+                return None
+
+        with ThreadPoolExecutor(4) as pool:
+            assert sum(given is not None for given in pool.map(ask, range(4))) == 1
 
 
 # -- mutants -------------------------------------------------------------------------------------

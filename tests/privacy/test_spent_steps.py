@@ -222,3 +222,24 @@ def test_a_frozen_private_step_counts():
 def test_an_unfitted_part_is_refused():
     with pytest.raises(TypeError, match="step 'scale' has no ledger_: it is not fitted"):
         privacy_spent(columns(("scale", StandardScaler())))
+
+
+def test_an_unfitted_remainder_is_refused():
+    # it was passed over once, and the total was nothing
+    model = ColumnTransformer([("keep", "passthrough", [0])], remainder=DPStandardScaler())
+    with pytest.raises(TypeError, match="step 'remainder' has no ledger_: it is not fitted"):
+        privacy_spent(model)
+    assert privacy_spent(model.fit(X)).n_fits == 1
+
+
+def test_lost_fits_of_a_step_that_releases_nothing_are_free():
+    idle = DPStandardScaler(epsilon=0.3, with_mean=False, with_std=False)
+    alone, both = (
+        privacy_spent(m, cv=3) for m in (classifier(), make_pipeline(idle, classifier()))
+    )
+    assert tuple(both) == tuple(alone)
+    assert both.ledger == alone.ledger
+    assert both.n_fits == 3
+    nothing = privacy_spent(idle, cv=3)
+    assert tuple(nothing) == (0.0, 0.0)
+    assert nothing.n_fits == 0

@@ -11,6 +11,7 @@ from scipy import special
 from skdp.privacy import Repetitions, gdp_delta, gdp_mu
 from skdp.privacy import _winner as winner
 from skdp.privacy._winner import RunCost, winner_epsilon, winner_epsilon_renyi
+from tests.privacy._laws import derivative
 from tests.privacy.test_winner import every_law, hockey_stick
 
 GRID = np.linspace(-12, 12, 12_001)
@@ -31,7 +32,7 @@ def winner_law_of_many(runs, scores, masses):
     above = np.append(np.cumsum(masses[ranks][::-1])[::-1], 0.0)
     middle = np.clip(1 - (above[1:] + above[:-1]) / 2, 0.0, 1.0)
     law = np.empty_like(masses)
-    law[ranks] = masses[ranks] * [runs.derivative(s) for s in middle]
+    law[ranks] = masses[ranks] * [derivative(runs, s) for s in middle]
     assert law.sum() + runs.generating(0.0) == pytest.approx(1.0, rel=1e-3)
     return law
 
@@ -77,7 +78,9 @@ def test_the_claim_for_gaussian_runs_is_nearly_attained(law, mean, epsilon):
     runs, delta, mu = Repetitions(law, mean), 1e-5, gdp_mu(epsilon, 1e-6)
     t = np.logspace(-4, -0.1, 500)
     far = special.ndtr(special.ndtri(t) + mu)
-    factor = [runs.derivative(1 - a) / runs.derivative(1 - b) for a, b in zip(t, far, strict=True)]
+    factor = [
+        derivative(runs, 1 - a) / derivative(runs, 1 - b) for a, b in zip(t, far, strict=True)
+    ]
     first = -special.ndtri(t[np.argmax(factor)]) + 0.5
 
     def order(y):
@@ -107,7 +110,7 @@ def delta_with_a_model(runs, shifts, mu_model, epsilon):
         density = sum(np.exp(-((GRID - moved * s) ** 2) / 2) for s in shifts)
         density /= 2 * math.sqrt(2 * math.pi)
         above = sum(special.ndtr(moved * s - GRID) for s in shifts) / 2
-        laws.append(density * [runs.derivative(1 - t) for t in above])
+        laws.append(density * [derivative(runs, 1 - t) for t in above])
     deltas = []
     for p, q in (laws, laws[::-1]):
         left = epsilon - np.log(p) + np.log(q)
@@ -142,7 +145,7 @@ def test_the_curve_of_a_gaussian_run_is_used_in_full(law):
     t = np.concatenate([np.logspace(-12, -1, 4000), np.linspace(0.1, 1, 2000)])
     far = special.ndtr(special.ndtri(t) + mu)
     factor = [
-        math.log(runs.derivative(1 - a) / runs.derivative(1 - b))
+        math.log(derivative(runs, 1 - a) / derivative(runs, 1 - b))
         for a, b in zip(t, far, strict=True)
     ]
     c = winner.loss_of_choice(runs, RunCost(mu))
