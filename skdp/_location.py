@@ -2,18 +2,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the estimators of location share, whoever holds the rows."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._sklearn import validate_private_data
+from skdp._typing import MatrixLike
 
 
 class LocationEstimator(BaseEstimator):
     """Base of estimators that release one point, `location_`."""
 
-    def predict(self, X):
+    def predict(self, X: MatrixLike) -> NDArray[Any]:
         """Return the released location for every row of X.
 
         Parameters
@@ -38,7 +42,7 @@ class LocationEstimator(BaseEstimator):
 class MeanEstimator(LocationEstimator):
     """Base of estimators whose location is a mean."""
 
-    def score(self, X, y=None):
+    def score(self, X: MatrixLike, y: object = None) -> float:
         """Return minus the mean squared Euclidean distance of rows to the released mean.
 
         Parameters

@@ -5,8 +5,11 @@
 The only module that may import a private name of scikit-learn.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import wraps
 from numbers import Real
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -14,13 +17,23 @@ from sklearn.base import _fit_context
 from sklearn.callback import CallbackSupportMixin
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.model_selection._search import BaseSearchCV, _yield_masked_array_for_each_param
-from sklearn.utils import _safe_indexing, assert_all_finite
+from sklearn.utils import _safe_indexing, assert_all_finite, check_array, check_X_y
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.parallel import _get_threadpool_controller
 from sklearn.utils.validation import validate_data
 
 from skdp._domains import RADIUS_RANGE
+from skdp._streams import (
+    RowStream,
+    facts_of,
+    in_rows,
+    is_streamed,
+    opened,
+    quietly,
+    refuse_other_types,
+)
+from skdp._streams._columns import check_columns, first_rows, names_of
 
 __all__ = [
     "BaseSearchCV",
@@ -36,6 +49,7 @@ __all__ = [
     "columns_of_params",
     "effective_n_threads",
     "fit_context",
+    "is_sparse",
     "real_targets",
     "refuse_sparse",
     "take_rows",
@@ -55,8 +69,11 @@ SHARED_CONSTRAINTS = {
     "random_state": ["random_state"],
 }
 
+#: what `fit_context` decorates keeps its signature
+Method = TypeVar("Method", bound=Callable[..., Any])
 
-def fit_context(*, prefer_skip_nested_validation):
+
+def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], Method]:
     """Return scikit-learn's decorator of fits, which asks a shared budget first.
 
     After the parameters, and before the data: a fit that the budget has no epsilon left for
@@ -114,24 +131,28 @@ def blas_on_one_thread():
     return _get_threadpool_controller().limit(limits=1, user_api="blas")
 
 
-def validate_private_data(estimator, X, y="no_validation", **options):
+def validate_private_data(estimator, X, y="no_validation", *, streams=False, **options):
     """Run scikit-learn's ``validate_data`` without letting a data value into a message.
 
     Parameters
     ----------
     estimator : estimator
         Gets `n_features_in_` and `feature_names_in_`.
-    X : array-like or sparse matrix
+    X : array-like, sparse matrix, or what is read range by range
         The data.
     y : array-like, default="no_validation"
         The target, if there is one.
+    streams : bool or "first", default=False
+        Whether rows may be read range by range: a `RowStream`, a large memory map, or a
+        collection of dask. "first" looks at the first rows of a `RowStream` alone.
     **options : dict
         For ``validate_data``.
 
     Returns
     -------
-    X, or X and y : ndarray or CSR matrix
-        float64 or float32.
+    X, or X and y : ndarray, CSR matrix or RowStream
+        float64 or float32. A stream is gone through once, with the same checks; with "first"
+        its first rows are returned, an array.
 
     Raises
     ------
@@ -139,24 +160,101 @@ def validate_private_data(estimator, X, y="no_validation", **options):
         As scikit-learn raises them; those that quote values there, of a failed conversion or
         of an array of another dimension, name only the kind of problem here.
     """
-    _refuse_other_types(X)
-    X = _in_rows(X)
-    try:
-        # a warning that depends on the values would be an output: scikit-learn looks for
-        # NaN in a sum, which entries of 1e308 overflow
-        with np.errstate(invalid="ignore", over="ignore"):
-            return validate_data(
-                estimator, X, y, dtype=[np.float64, np.float32], ensure_all_finite=True, **options
+    if streams == "first":
+        if isinstance(X, RowStream):
+            return _validate_first(estimator, X, options)
+    elif is_streamed(X) or isinstance(y, RowStream):
+        if streams:
+            return _validate_streams(estimator, X, y, options)
+        if isinstance(X, RowStream):
+            raise TypeError(
+                f"{type(estimator).__name__} needs all rows in memory here; got a stream of rows. "
+                "Go through it with `for block in stream.blocks():`, or load the data if they fit."
             )
-    except ValueError as error:
-        problem = _without_values(str(error))
-        if problem is None:
-            raise
-    raise ValueError(problem)
+    refuse_other_types(X)
+    return quietly(
+        validate_data,
+        estimator,
+        in_rows(X),
+        y,
+        dtype=[np.float64, np.float32],
+        ensure_all_finite=True,
+        **options,
+    )
+
+
+def _validate_streams(estimator, X, y, options):
+    """Return streams of X and y that are usable; they have been gone through once."""
+    given = y is not None and not isinstance(y, str)
+    first = {"skip_check_array": True, "reset": options.pop("reset", True)}
+    if y is None:
+        # raises where targets are needed
+        validate_data(estimator, X, y, **first)
+    X, y = opened(X, y if given else None)
+    check = StreamCheck(type(estimator).__name__, tuple(options.items()))
+    facts = facts_of(X, y, check, with_labels=given and not options.get("y_numeric"))
+    if not facts.n_rows:
+        # as for an empty array
+        check(np.empty((0, 1)), np.empty(0) if given else None, least=1)
+    check_columns(estimator, names_of(X), facts.n_features, reset=first["reset"])
+    X.facts = facts
+    if y is None:
+        return X
+    y.facts = facts
+    return X, y.map(as_numbers) if options.get("y_numeric") else y
+
+
+def _validate_first(estimator, X, options):
+    """Return the first rows of a stream, an array, or raise; the others are not read."""
+    reset = options.pop("reset", True)
+    check, first = StreamCheck(type(estimator).__name__, tuple(options.items())), first_rows(X)
+    # if there are none, as for an empty array
+    first, _ = check(first, least=1)
+    check_columns(estimator, names_of(X), first.shape[1], reset=reset)
+    return first
+
+
+def as_numbers(y):
+    """Return targets that are stored as objects in float64, others as they are."""
+    return y.astype(np.float64) if y.dtype.kind == "O" else y
+
+
+@dataclass(frozen=True)
+class StreamCheck:
+    """What scikit-learn checks of rows and targets, for one block of them.
+
+    Parameters
+    ----------
+    estimator : str
+        Who asks.
+    options : tuple of (str, object)
+        For ``check_X_y``.
+    """
+
+    estimator: str
+    options: tuple
+
+    def __call__(self, X, y=None, least=0):
+        """Return the block (X, y), or raise."""
+        options = {
+            "dtype": [np.float64, np.float32],
+            "ensure_all_finite": True,
+            "ensure_min_samples": least,
+            "estimator": self.estimator,
+            **dict(self.options),
+        }
+        if y is not None:
+            X, y = quietly(check_X_y, X, y, **options)
+            return X, real_targets(y) if options.get("y_numeric") else y
+        options.pop("y_numeric", None)
+        return quietly(check_array, X, input_name="X", **options), None
 
 
 def real_targets(y):
     """Return targets that are real numbers in float64, or raise a ValueError without values."""
+    if isinstance(y, RowStream):
+        # every block is looked at when the stream is gone through
+        return y.map(real_targets)
     if y.dtype.kind not in "biuf":
         raise ValueError("y must be real numbers; got text, complex numbers, or other objects.")
     # whether a sum or a wider float overflows depends on the data: nobody is to be told
@@ -166,35 +264,11 @@ def real_targets(y):
         return y.astype(np.float64, copy=False)
 
 
-def _in_rows(X):
-    """Return COO matrices in CSR, entries in the order in which they are stored; others as is.
-
-    scipy would add up what is stored in parts, in an order that depends on other rows.
-    """
-    if not (sparse.issparse(X) and X.format == "coo" and X.ndim == 2):
-        return X
-    X = type(X)((X.data, X.coords), shape=X.shape)
-    # nothing is added up then
-    X.has_canonical_format = True
-    return X.tocsr()
-
-
-def _without_values(message):
-    """Return a message of scikit-learn's that quotes values, without them; None for others."""
-    if "could not convert" in message:
-        return (
-            "the input must be numeric: it holds text, or objects that are not numbers. Encode "
-            "categories with public vocabularies first."
-        )
-    kind, _, quoted = message.partition("\narray=")
-    if quoted:
-        return (
-            f"{kind.rstrip(':')}. Reshape your data with X.reshape(-1, 1) if it has a single "
-            "feature, or X.reshape(1, -1) if it is a single sample."
-        )
-    if message.startswith("Complex data not supported"):
-        return "Complex data not supported: the input must be real numbers."
-    return None
+def is_sparse(X):
+    """Return whether rows are sparse; of a stream, whether it was found to be so."""
+    if isinstance(X, RowStream):
+        return X.facts is not None and X.facts.is_sparse
+    return sparse.issparse(X)
 
 
 def refuse_sparse(X, shift, remedy):
@@ -202,28 +276,13 @@ def refuse_sparse(X, shift, remedy):
 
     Parameters
     ----------
-    X : {array-like, sparse matrix}
-        Rows; only their format is looked at.
+    X : {array-like, sparse matrix} or RowStream
+        Rows; only their format is looked at. That of a stream is known once it was validated.
     shift, remedy : str
         The parameter that asks for the shift, and the value with which there is none.
     """
-    if sparse.issparse(X):
+    if is_sparse(X):
         raise TypeError(
             f"sparse rows cannot be shifted ({shift}), for they would become dense: set {remedy}, "
             "or pass a dense array."
-        )
-
-
-_REFUSED = ("datetime", "date", "time", "duration", "categor", "enum")
-
-
-def _refuse_other_types(X):
-    """Raise for dates and categories, which scikit-learn would turn into numbers silently."""
-    dtypes = getattr(X, "dtypes", None)
-    if dtypes is None:
-        dtypes = [X.dtype] if hasattr(X, "dtype") else []
-    if any(str(dtype).lower().startswith(_REFUSED) for dtype in dtypes):
-        raise TypeError(
-            "the input must be numeric: it has a column of dates, durations or categories. "
-            "Encode it with public constants first."
         )

@@ -27,9 +27,9 @@ LAZY = {"cvxpy", "matplotlib", "pandas", "polars", "dp_accounting", "dask", "dis
 # A module may import from its own package and from packages of a lower rank.
 RANKS = {
     "exceptions": 0, "privacy": 1, "_domains": 2, "_losses": 2, "_minimize": 2, "_sampling": 2,
-    "_recovery": 2, "_randomisers": 2, "_reports": 2.5, "_queries": 3, "_solvers": 4,
-    "_classification": 4, "_sklearn": 4, "_location": 4.5, "linear_model": 5, "location": 5,
-    "preprocessing": 5, "local": 5,
+    "_recovery": 2, "_randomisers": 2, "_streams": 2, "_reports": 2.5, "_queries": 3,
+    "_solvers": 4, "_classification": 4, "_sklearn": 4, "io": 4, "_location": 4.5,
+    "_typing": 1.5, "linear_model": 5, "location": 5, "preprocessing": 5, "local": 5,
     "federated": 6, "model_selection": 7, "inspection": 7, "audit": 7, "__init__": 8,
 }  # fmt: skip
 

@@ -16,6 +16,7 @@ import skdp.audit
 import skdp.exceptions
 import skdp.federated
 import skdp.inspection
+import skdp.io
 import skdp.local
 import skdp.model_selection
 import skdp.privacy
@@ -75,6 +76,24 @@ def test_readme_examples_run(capsys):
     assert "replace-one" in capsys.readouterr().out
 
 
+def test_links_of_the_readme_lead_somewhere():
+    links = re.findall(r"\]\(([^)]+)\)", read(ROOT / "README.md"))
+    assert links
+    for link in links:
+        assert (ROOT / link).is_file(), link
+
+
+def test_the_text_for_an_index_stands_alone_and_its_example_runs(capsys):
+    text = read(DOCS / "package_index.md")
+    assert "](" not in text  # nothing to click on that is not there
+    (block,) = re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S)
+    space = {"__name__": "package_index"}
+    exec(compile(block, "package_index.md", "exec"), space)
+    assert space["epsilon"] <= 2.0
+    assert space["delta"] == 1e-5
+    assert "replace-one" in capsys.readouterr().out
+
+
 def test_readme_names_every_public_name():
     table = re.findall(r"^\| `(\w+)` \|", read(ROOT / "README.md"), re.M)
     assert sorted(table) == sorted(skdp.__all__)
@@ -107,6 +126,7 @@ def test_no_code_of_pages_escapes_the_doctests(page):
         (skdp.audit, "skdp.audit"),
         (skdp.federated, "skdp.federated"),
         (skdp.inspection, "skdp.inspection"),
+        (skdp.io, "skdp.io"),
         (skdp.local, "skdp.local"),
         (skdp.model_selection, "skdp.model_selection"),
         (skdp.exceptions, "skdp.exceptions"),
@@ -254,6 +274,7 @@ def prose(page):
 def test_words():
     """British spelling, and no word that promises more than the definition."""
     american = r"neighbor|normaliz(?!er)|minimiz|summariz|randomiz(?!edSearchCV)"
-    for page in [*PAGES, DOCS / "api.rst", *ROOT.glob("*.md")]:
+    more = [DOCS / "api.rst", DOCS / "package_index.md", ROOT / "examples" / "README.rst"]
+    for page in [*PAGES, *more, *ROOT.glob("*.md")]:
         found = re.search(rf"{american}|anonym|safely", prose(page), re.I)
         assert found is None, f"{page.name}: {found[0] if found else ''}"

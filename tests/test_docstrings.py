@@ -18,6 +18,7 @@ PUBLIC_MODULES = [
     "skdp.exceptions",
     "skdp.federated",
     "skdp.inspection",
+    "skdp.io",
     "skdp.linear_model",
     "skdp.local",
     "skdp.location",
@@ -26,7 +27,7 @@ PUBLIC_MODULES = [
     "skdp.privacy",
 ]
 #: what they hold beside estimators need not say what else to see
-HELPING = ["audit", "exceptions", "inspection", "local", "privacy"]
+HELPING = ["audit", "exceptions", "inspection", "io", "local", "privacy"]
 ALL_MODULES = sorted(
     ["skdp"] + [m.name for m in pkgutil.walk_packages(skdp.__path__, prefix="skdp.")]
 )

@@ -17,8 +17,6 @@ from skdp._queries import (
     ClippedGradient,
     LinearRows,
     RowSum,
-    _linear_rows,
-    _row_sum,
     _sums,
 )
 from skdp.privacy._mechanisms import FLOAT_SLACK
@@ -163,9 +161,8 @@ def test_in_any_layout_it_is_the_sum_of_clipped_gradients(loss, intercept, data)
 
 @pytest.fixture
 def small_chunks(monkeypatch):
-    for module in (_linear_rows, _row_sum):
-        monkeypatch.setattr(module, "dense_chunk_rows", lambda n_features: 3)
-    monkeypatch.setattr(_linear_rows, "SPARSE_CHUNK_ROWS", 3)
+    monkeypatch.setattr(_sums, "dense_chunk_rows", lambda n_features: 3)
+    monkeypatch.setattr(_sums, "SPARSE_CHUNK_ROWS", 3)
     monkeypatch.setattr(_sums, "CHUNKS_PER_BLOCK", 2)
     monkeypatch.setattr(_sums, "_ENTRIES_PER_THREAD", 1)
 

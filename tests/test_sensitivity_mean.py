@@ -14,7 +14,6 @@ from skdp._queries import (
     FarCount,
     LinearRows,
     RotatedSideSum,
-    _linear_rows,
     _sums,
 )
 from skdp.privacy._mechanisms import FLOAT_SLACK
@@ -174,7 +173,7 @@ def test_chunks_and_threads_change_nothing_but_rounding(layout, monkeypatch):
         RotatedSideSum(np.full(5, 0.01)),
     )
     expected = [query.evaluate(admit(rows)) for query in queries]
-    monkeypatch.setattr(_linear_rows, "dense_chunk_rows", lambda n_features: 3)
+    monkeypatch.setattr(_sums, "dense_chunk_rows", lambda n_features: 3)
     monkeypatch.setattr(_sums, "CHUNKS_PER_BLOCK", 2)
     monkeypatch.setattr(_sums, "_ENTRIES_PER_THREAD", 1)
     for query, whole in zip(queries, expected, strict=True):

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from skdp._domains import Box
-from skdp._queries import _feature_rows, _sums
+from skdp._queries import _sums
 from skdp._queries._feature_rows import FeatureRows
 from skdp._queries._moments import OFFSET, WEIGHT, MomentSum
 from skdp._queries._side_sum import SideSum
@@ -113,8 +113,8 @@ def some_rows():
 
 @pytest.fixture
 def small_chunks(monkeypatch):
-    monkeypatch.setattr(_feature_rows, "dense_chunk_rows", lambda n_features: 3)
-    monkeypatch.setattr(_feature_rows, "SPARSE_CHUNK_ROWS", 3)
+    monkeypatch.setattr(_sums, "dense_chunk_rows", lambda n_features: 3)
+    monkeypatch.setattr(_sums, "SPARSE_CHUNK_ROWS", 3)
     monkeypatch.setattr(_sums, "CHUNKS_PER_BLOCK", 2)
     monkeypatch.setattr(_sums, "_ENTRIES_PER_THREAD", 1)
 

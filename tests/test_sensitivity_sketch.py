@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from skdp._domains import L2Ball
-from skdp._queries import LinearRows, SketchSum, _linear_rows, _sketch_sum, _sums
+from skdp._queries import LinearRows, SketchSum, _sketch_sum, _sums
 from skdp._recovery import MEASUREMENTS, measurement_matrix
 from skdp._recovery._measurements import Measurement
 from skdp.privacy._mechanisms import FLOAT_SLACK
@@ -122,8 +122,8 @@ def test_chunks_blocks_and_threads_change_nothing_but_rounding(kind, layout, mon
     rows = Rows(as_layout(rows.X, layout), rows.codes, rows.null)
     query = SketchSum(measurement_matrix(kind, 4, 9), 0.7)
     expected = query.evaluate(admit(rows))
-    monkeypatch.setattr(_linear_rows, "dense_chunk_rows", lambda n_features: 7)
-    monkeypatch.setattr(_linear_rows, "SPARSE_CHUNK_ROWS", 7)
+    monkeypatch.setattr(_sums, "dense_chunk_rows", lambda n_features: 7)
+    monkeypatch.setattr(_sums, "SPARSE_CHUNK_ROWS", 7)
     monkeypatch.setattr(_sums, "CHUNKS_PER_BLOCK", 2)
     monkeypatch.setattr(_sums, "_ENTRIES_PER_THREAD", 1)
     monkeypatch.setattr(_sketch_sum, "_AT_ONCE", 8)

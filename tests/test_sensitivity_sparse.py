@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 
 from skdp._domains import L2Ball
-from skdp._queries import SparseRowSum, _linear_rows, _top_entries, sparse_rows, top_entries
+from skdp._queries import SparseRowSum, _sums, sparse_rows, top_entries
 from skdp.privacy._mechanisms import FLOAT_SLACK
 from tests._neighbours import ADJACENCIES, LAYOUTS, as_dense, as_layout, neighbours
 
@@ -146,9 +146,8 @@ def test_in_any_layout_it_is_the_sum_of_admitted_rows(layout, nonnegative, data)
 
 @pytest.fixture
 def small_chunks(monkeypatch):
-    monkeypatch.setattr(_top_entries, "SPARSE_CHUNK_ROWS", 3)
-    monkeypatch.setattr(_linear_rows, "SPARSE_CHUNK_ROWS", 3)
-    monkeypatch.setattr(_top_entries, "dense_chunk_rows", lambda n_features: 3)
+    monkeypatch.setattr(_sums, "SPARSE_CHUNK_ROWS", 3)
+    monkeypatch.setattr(_sums, "dense_chunk_rows", lambda n_features: 3)
 
 
 @pytest.mark.usefixtures("small_chunks")

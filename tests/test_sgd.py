@@ -7,8 +7,7 @@ import pytest
 
 from skdp._domains import L2Ball
 from skdp._losses import LogisticLoss, SoftmaxLoss
-from skdp._queries import ClippedGradient, LinearRows, centred_rows
-from skdp._queries import _linear_rows as linear_rows
+from skdp._queries import ClippedGradient, LinearRows, _sums, centred_rows
 from skdp._queries._sums import SPARSE_CHUNK_ROWS, dense_chunk_rows
 from tests._neighbours import LAYOUTS, Rows, as_dense, as_layout, mixed_rows, naive_gradient
 
@@ -32,8 +31,8 @@ def part_of(rows, positions):
 @pytest.fixture
 def small_chunks(monkeypatch):
     """Let a few rows fill a chunk."""
-    monkeypatch.setattr(linear_rows, "dense_chunk_rows", lambda n_features: 8)
-    monkeypatch.setattr(linear_rows, "SPARSE_CHUNK_ROWS", 8)
+    monkeypatch.setattr(_sums, "dense_chunk_rows", lambda n_features: 8)
+    monkeypatch.setattr(_sums, "SPARSE_CHUNK_ROWS", 8)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -12,8 +12,7 @@ from scipy import sparse
 
 from skdp._domains import L2Ball
 from skdp._losses import HingeLoss, LogisticLoss, SoftmaxLoss
-from skdp._queries import ClippedGradient, LinearRows, SparseGradient
-from skdp._queries import _linear_rows as linear_rows
+from skdp._queries import ClippedGradient, LinearRows, SparseGradient, _sums
 from skdp.privacy._mechanisms import FLOAT_SLACK
 from tests._neighbours import (
     ADJACENCIES,
@@ -60,8 +59,8 @@ def printed(query, rows, values):
 @pytest.fixture
 def small_chunks(monkeypatch):
     """Let a few rows fill a chunk."""
-    monkeypatch.setattr(linear_rows, "dense_chunk_rows", lambda n_features: 8)
-    monkeypatch.setattr(linear_rows, "SPARSE_CHUNK_ROWS", 8)
+    monkeypatch.setattr(_sums, "dense_chunk_rows", lambda n_features: 8)
+    monkeypatch.setattr(_sums, "SPARSE_CHUNK_ROWS", 8)
 
 
 @every_loss

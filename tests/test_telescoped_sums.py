@@ -9,8 +9,7 @@ import pytest
 
 from skdp._domains import L2Ball
 from skdp._losses import HingeLoss, LogisticLoss, SoftmaxLoss
-from skdp._queries import LinearRows, TelescopedGradient
-from skdp._queries import _linear_rows as linear_rows
+from skdp._queries import LinearRows, TelescopedGradient, _sums
 from skdp._queries import _telescoped_gradient as query_module
 from skdp._recovery import measurement_matrix
 from tests._neighbours import Rows, as_dense, as_layout, mixed_rows, naive_gradient
@@ -26,8 +25,8 @@ def admitted(rows, intercept=0.3, loss=None):
 @pytest.fixture
 def small_chunks(monkeypatch):
     """Let a few rows fill a chunk."""
-    monkeypatch.setattr(linear_rows, "dense_chunk_rows", lambda n_features: 8)
-    monkeypatch.setattr(linear_rows, "SPARSE_CHUNK_ROWS", 8)
+    monkeypatch.setattr(_sums, "dense_chunk_rows", lambda n_features: 8)
+    monkeypatch.setattr(_sums, "SPARSE_CHUNK_ROWS", 8)
 
 
 @pytest.mark.parametrize("layout", ["C", "F", "csr", "csr duplicates"])

@@ -3,10 +3,16 @@
 """The label set of a classifier: public when given, assumed public when inferred."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
+
+from skdp._streams import RowStream, over_rows
+
+#: up to here it is quicker to compare with each than to search
+FEW_CLASSES = 4
 
 INFERRED = "the set of class labels, which was read from y (pass classes= to make it public)"
 
@@ -16,7 +22,7 @@ def resolve_classes(y, classes):
 
     Parameters
     ----------
-    y : array-like of shape (n_rows,)
+    y : array-like or RowStream of shape (n_rows,)
         Private labels.
     classes : array-like of shape (n_classes,) or None
         Public label set; None reads it from `y`.
@@ -25,9 +31,9 @@ def resolve_classes(y, classes):
     -------
     classes : ndarray of shape (n_classes,)
         Sorted label set.
-    codes : ndarray of shape (n_rows,), dtype int64
+    codes : ndarray or RowStream of shape (n_rows,), dtype int64
         Position of every label in `classes`; 0 where there is none.
-    outside : ndarray of shape (n_rows,), dtype bool
+    outside : ndarray or RowStream of shape (n_rows,), dtype bool
         Rows whose label is not in `classes`; they are to contribute nothing.
     assumptions : tuple of str
         For the ledger.
@@ -38,19 +44,22 @@ def resolve_classes(y, classes):
         If `classes` is not a set of at least two labels, if `y` is not made of class
         labels, or if `classes` is None and `y` has one class.
     """
-    y = column_or_1d(y, warn=True)
+    if isinstance(y, RowStream):
+        labels = y.facts.labels
+    else:
+        y = labels = column_or_1d(y, warn=True)
     # errors are outside the claim, but a warning about the labels would be an output
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        check_classification_targets(y)
+        check_classification_targets(labels)
     if classes is None:
-        found, codes = np.unique(y, return_inverse=True)
+        found = np.unique(labels)
         if len(found) < 2:
             raise ValueError(
                 "y has only 1 class. Pass the public label set as classes= and such data can be "
                 "fitted; without it this error depends on the data."
             )
-        return found, codes.reshape(-1), np.zeros(len(y), dtype=bool), (INFERRED,)
+        return found, *coded(y, found), (INFERRED,)
     given = np.asarray(classes)
     if given.ndim != 1 or len(given) < 2 or given.dtype.kind == "c" or _has_missing(given):
         raise ValueError(
@@ -59,15 +68,41 @@ def resolve_classes(y, classes):
     public = np.unique(given)
     if len(public) != len(given):
         raise ValueError(f"classes must be distinct; got {classes!r}.")
-    if (public.dtype.kind in "US") != (y.dtype.kind in "USO") and public.dtype != y.dtype:
+    if (public.dtype.kind in "US") != (labels.dtype.kind in "USO") and public.dtype != labels.dtype:
         raise ValueError(
             f"classes and y must be labels of one type; classes are {public.dtype} and y is "
-            f"{y.dtype}."
+            f"{labels.dtype}."
         )
-    codes = np.clip(np.searchsorted(public, y), 0, len(public) - 1)
-    outside = public[codes] != y
-    codes[outside] = 0
-    return public, codes, outside, ()
+    return public, *coded(y, public), ()
+
+
+def coded(y, classes):
+    """Return the position of every label among sorted classes, and which labels have none."""
+    # one function, whose result both are made of: of a stream it is computed once for a block
+    places = over_rows(partial(_places, classes=classes), y)
+    return over_rows(_positions, places), over_rows(_is_missing, places)
+
+
+def _places(y, classes):
+    """Return the position of every label among sorted classes, and -1 where there is none."""
+    if len(classes) <= FEW_CLASSES and {y.dtype.kind, classes.dtype.kind} <= set("biuf"):
+        places = np.full(len(y), -1)
+        # integers of Python are compared without y being made wider
+        narrow = {y.dtype.kind, classes.dtype.kind} <= set("iu")
+        for position, label in enumerate(classes.tolist() if narrow else classes):
+            np.copyto(places, position, where=y == label)
+        return places
+    places = np.clip(np.searchsorted(classes, y), 0, len(classes) - 1)
+    places[classes[places] != y] = -1
+    return places
+
+
+def _positions(places):
+    return np.maximum(places, 0)
+
+
+def _is_missing(places):
+    return places < 0
 
 
 def _has_missing(labels):

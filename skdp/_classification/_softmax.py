@@ -2,14 +2,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Prediction of a fitted logistic or softmax model: released numbers and the caller's rows."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import log_expit, log_softmax
+
+from skdp._typing import MatrixLike
 
 
 class SoftmaxClassifierMixin:
     """Probabilities from the decision function, for two classes and for more."""
 
-    def predict_log_proba(self, X):
+    decision_function: Callable[..., Any]
+
+    def predict_log_proba(self, X: MatrixLike) -> NDArray[Any]:
         """Estimate logarithms of probabilities.
 
         Parameters
@@ -27,7 +35,7 @@ class SoftmaxClassifierMixin:
             return np.column_stack([log_expit(-score), log_expit(score)])
         return log_softmax(score, axis=1)
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: MatrixLike) -> NDArray[Any]:
         """Estimate probabilities.
 
         Parameters

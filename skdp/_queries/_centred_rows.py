@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Rows of a linear model around a public centre, within a public radius."""
 
+from functools import partial
+
 import numpy as np
 
 from skdp._queries._linear_rows import LinearChunk, usable_norms
@@ -29,31 +31,39 @@ def centred_rows(rows, center, intercept, radius=1.0, shorten=False):
     -------
     moved : LinearRows
         In float64, a copy: moving the rows anew at every step would take longer than the
-        step.
+        step. Rows that are read chunk by chunk are moved anew all the same.
 
     Notes
     -----
     A unit in the last place of x may be long in units of a small radius. So a new row is a
     function of the old one alone, whatever the memory layout that other rows bring about.
     """
-    n_rows = sum(len(chunk.norm) for chunk in rows.chunks)
-    X, chunks, start = np.empty((n_rows, len(center))), [], 0
+    move = partial(_centred, center=center, intercept=intercept, radius=radius, shorten=shorten)
+    if rows.is_streamed:
+        return rows.mapped(move)
+    X, chunks, start = np.empty((rows.n_rows, len(center))), [], 0
     for chunk in rows.chunks:
         body = X[start : start + len(chunk.norm)]
         start += len(chunk.norm)
-        columns, _ = unit_columns(chunk)
-        with np.errstate(under="ignore"):
-            columns -= center[:, None]
-            columns /= radius
-            norm = np.hypot(np.sqrt((columns * columns).sum(axis=0)), intercept)
-        lift = None
-        if shorten:
-            longest = np.hypot(1.0, intercept)
-            lift = longest / np.maximum(norm, longest)
-            columns *= lift
-            np.minimum(norm, longest, out=norm)
-        body[:] = columns.T
-        norm = usable_norms(norm, np.isinf(chunk.norm))
-        ones = np.ones(len(norm))
-        chunks.append(LinearChunk(body, ones, norm, chunk.target, intercept, lift))
+        chunks.append(move(chunk, body=body))
     return rows.with_chunks(chunks, X)
+
+
+def _centred(chunk, center, intercept, radius, shorten, body=None):
+    """Return one chunk of moved rows; `body` is where they are to be stored."""
+    columns, _ = unit_columns(chunk)
+    with np.errstate(under="ignore"):
+        columns -= center[:, None]
+        columns /= radius
+        norm = np.hypot(np.sqrt((columns * columns).sum(axis=0)), intercept)
+    lift = None
+    if shorten:
+        longest = np.hypot(1.0, intercept)
+        lift = longest / np.maximum(norm, longest)
+        columns *= lift
+        np.minimum(norm, longest, out=norm)
+    if body is None:
+        body = np.empty(columns.shape[::-1])
+    body[:] = columns.T
+    norm = usable_norms(norm, np.isinf(chunk.norm))
+    return LinearChunk(body, np.ones(len(norm)), norm, chunk.target, intercept, lift)

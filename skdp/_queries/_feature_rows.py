@@ -6,8 +6,8 @@ import numpy as np
 from scipy import sparse
 
 from skdp._domains import without_duplicates
-from skdp._queries._linear_rows import rows_view
-from skdp._queries._sums import SPARSE_CHUNK_ROWS, dense_chunk_rows
+from skdp._queries._row_chunks import chunks_of
+from skdp._queries._sums import chunk_rows
 
 #: all columns, in their order
 EVERY = slice(None)
@@ -61,6 +61,20 @@ class SparseChunk:
         )
 
 
+def feature_chunk(block):
+    """Return the chunk of a block (rows,), or (rows, null flags)."""
+    X, *null = block
+    is_sparse = sparse.issparse(X)
+    # of these rows alone: what a matrix remembers of itself may be out of date, and a value
+    # that is stored twice would count twice
+    if is_sparse:
+        X = without_duplicates(X)
+    # cut before null rows are dropped: the chunks of neighbours have the same rows
+    if null and null[0].any():
+        X = X[~null[0]]
+    return SparseChunk(X) if is_sparse else DenseChunk(X)
+
+
 class FeatureRows:
     """Rows as they are, in chunks.
 
@@ -69,10 +83,11 @@ class FeatureRows:
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n_rows, n_features)
+    X : ndarray, CSR matrix or RowStream of shape (n_rows, n_features)
         Never changed, and not copied but for chunks with null rows and those of CSR matrices
-        with duplicate entries, which are added up.
-    null : ndarray of shape (n_rows,), dtype bool, default=None
+        with duplicate entries, which are added up. A stream is read chunk by chunk whenever
+        a chunk is needed.
+    null : ndarray or RowStream of shape (n_rows,), dtype bool, default=None
         Rows that contribute nothing; None for no row.
     n_threads : int, default=1
         Threads for the sums.
@@ -80,19 +95,5 @@ class FeatureRows:
 
     def __init__(self, X, null=None, n_threads=1):
         self.n_threads = n_threads
-        if sparse.issparse(X):
-            self.n_entries, step, kind = X.nnz, SPARSE_CHUNK_ROWS, SparseChunk
-        else:
-            self.n_entries, step, kind = X.size, dense_chunk_rows(X.shape[1]), DenseChunk
-        self.chunks = []
-        # cut before null rows are dropped: the chunks of neighbours have the same rows
-        for start in range(0, X.shape[0], step):
-            rows = slice(start, min(start + step, X.shape[0]))
-            part = rows_view(X, rows)
-            # of the view: what X remembers of itself may be out of date, and a value that is
-            # stored twice would count twice
-            if sparse.issparse(part):
-                part = without_duplicates(part)
-            if null is not None and null[rows].any():
-                part = part[~null[rows]]
-            self.chunks.append(kind(part))
+        self.n_entries, _ = chunk_rows(X)
+        self.chunks = chunks_of(feature_chunk, *((X,) if null is None else (X, null)))

@@ -102,7 +102,7 @@ class LossDraw:
 
             return sample_tangent_box(score, self.size, inverse, balls, source)
         # as many as public numbers allow: entries of sparse rows are no public number
-        n_entries = self.size * sum(len(chunk.norm) for chunk in rows.chunks)
+        n_entries = self.size * rows.n_rows
         count = int(min(_CANDIDATES, max(64, _WORK / n_entries)))
         center, radius = balls[-1]
         points = center + ball_candidates(self.size, radius, count)

@@ -52,7 +52,7 @@ class RowObjective:
         self.linear = np.zeros(self.size) if linear is None else np.ravel(linear)
         self.bounds = objective_bounds(
             loss,
-            n_rows=sum(len(chunk.norm) for chunk in rows.chunks),
+            n_rows=rows.n_rows,
             n_coefs=n_coefs,
             row_norm=row_norm,
             ridge=ridge,

@@ -2,10 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Private rows as points of the unit ball, for statistics of distances."""
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
 from skdp._domains import L2Ball, row_norms, tame
-from skdp._queries._sums import dense_chunk_rows
+from skdp._queries._row_chunks import chunks_of
+from skdp._queries._sums import chunk_rows
 
 
 class BallChunk:
@@ -43,13 +47,29 @@ class BoxedChunk:
         return points
 
 
+@dataclass(frozen=True)
+class PointAdmission:
+    """How rows become a chunk of `PointRows`; parameters are those of `PointRows`."""
+
+    domain: Any
+    radius: float
+
+    def __call__(self, block):
+        """Return the chunk of a block (rows,)."""
+        (X,) = block
+        if isinstance(self.domain, L2Ball):
+            return BallChunk(X, self.domain)
+        return BoxedChunk(X, self.domain, self.radius)
+
+
 class PointRows:
     """Rows admitted into a ball or a box, as points of the unit ball.
 
     Parameters
     ----------
-    X : ndarray of shape (n_rows, n_features)
-        Never changed and, unless it holds floats that break arithmetic, never copied.
+    X : ndarray or RowStream of shape (n_rows, n_features)
+        Never changed and, unless it holds floats that break arithmetic, never copied. A
+        stream is read chunk by chunk whenever a chunk is needed.
     domain : L2Ball or Box
         Longer rows are scaled into the ball, rows outside clipped into the box. A row
         with a NaN, in a ball also with an infinity, is a null row: it contributes nothing.
@@ -60,15 +80,11 @@ class PointRows:
     """
 
     def __init__(self, X, domain, radius, n_threads=1):
-        self.n_threads, self.n_entries = n_threads, X.size
-        step = dense_chunk_rows(X.shape[1])
-        parts = (X[i : i + step] for i in range(0, X.shape[0], step))
-        if isinstance(domain, L2Ball):
-            self.chunks = [BallChunk(part, domain) for part in parts]
-        else:
-            self.chunks = [BoxedChunk(part, domain, radius) for part in parts]
+        self.n_threads = n_threads
+        self.n_entries, _ = chunk_rows(X)
+        self.chunks = chunks_of(PointAdmission(domain, radius), X)
 
     def columns(self):
-        """Return the points that are not null, one row for each coordinate."""
+        """Return the points that are not null, one row for each coordinate, all in memory."""
         parts = [np.delete(chunk.points(), chunk.null, axis=0).T for chunk in self.chunks]
         return np.concatenate(parts, axis=1)

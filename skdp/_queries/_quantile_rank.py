@@ -8,12 +8,18 @@ from fractions import Fraction
 
 import numpy as np
 
+from skdp._queries._sums import chunk_rows
+from skdp._streams import RowStream
 from skdp.privacy import Sensitivity
 from skdp.privacy._choice import weighted_choice
 from skdp.privacy._samplers import uniform_below
 
 #: cells of the public grid: positions 0, ..., GRID_CELLS, equally spaced between the bounds
 GRID_CELLS = 2**30
+# bytes of positions that are kept of a stream, to go through it once for several columns
+_KEPT = 1 << 28
+# stands for a NaN: no position is negative
+_MISSING = -1
 
 
 class RankRows:
@@ -21,8 +27,9 @@ class RankRows:
 
     Parameters
     ----------
-    X : ndarray of shape (n_rows, n_features)
-        Never changed. A NaN is a null row, as far as its coordinate goes.
+    X : ndarray or RowStream of shape (n_rows, n_features)
+        Never changed. A NaN is a null row, as far as its coordinate goes. A stream is gone
+        through once for as many columns as 256 MiB hold the positions of, but for one at least.
     lower, upper : ndarray of shape (n_features,)
         Public bounds. Values outside are clipped.
     cells : int, default=GRID_CELLS
@@ -31,18 +38,45 @@ class RankRows:
 
     def __init__(self, X, lower, upper, cells=GRID_CELLS):
         self._X, self._lower, self._upper, self._cells = X, lower, upper, cells
+        # first of the columns that are kept, and their positions
+        self._first, self._kept = 0, ()
 
     def positions(self, column):
         """Return the sorted positions of a column's values, without the NaN."""
-        lower, upper = self._lower[column], self._upper[column]
-        values = self._X[:, column].astype(np.float64)
+        if isinstance(self._X, RowStream):
+            positions = self._read(column)
+        else:
+            positions = self._on_grid(self._X[:, column], column)
+        positions = positions[positions != _MISSING]
+        positions.sort()
+        return positions
+
+    def _on_grid(self, values, columns):
+        """Return the positions of values of one column, or of rows of several columns."""
+        lower, upper = self._lower[columns], self._upper[columns]
+        values = values.astype(np.float64)
         np.clip(values, lower, upper, out=values)
         values -= lower
         values /= upper - lower
         values *= self._cells
-        values = np.rint(values[~np.isnan(values)]).astype(np.int32)
-        values.sort()
-        return values
+        values[np.isnan(values)] = _MISSING
+        return np.rint(values, out=values).astype(np.int32)
+
+    def _read(self, column):
+        """Return the positions of a column of a stream."""
+        if not 0 <= column - self._first < len(self._kept):
+            # the old ones first: they are not to be held together
+            self._kept = ()
+            n_rows, n_features = self._X.shape
+            stop = min(column + max(1, _KEPT // (4 * n_rows)), n_features)
+            kept = np.empty((stop - column, n_rows), dtype=np.int32)
+            start = 0
+            for rows in self._X.blocks(chunk_rows(self._X)[1]):
+                columns = slice(column, stop)
+                kept[:, start : start + len(rows)] = self._on_grid(rows[:, columns], columns).T
+                start += len(rows)
+            self._first, self._kept = column, kept
+        return self._kept[column - self._first]
 
 
 def candidates(positions, tau, cells):

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from skdp._domains import L2Ball
-from skdp._queries._sums import dense_chunk_rows, sum_over
+from skdp._queries._row_chunks import chunks_of
+from skdp._queries._sums import chunk_rows, sum_over
 from skdp.privacy import Sensitivity
 
 
@@ -26,13 +27,24 @@ class BoxChunk:
         return self.box.to_unit(self.X.astype(np.float64, copy=False)).sum(axis=0)
 
 
+@dataclass(frozen=True)
+class BoxAdmission:
+    """How rows become a chunk of `BoxRows`; `box` is the public box."""
+
+    box: Any
+
+    def __call__(self, block):
+        """Return the chunk of a block (rows,)."""
+        return BoxChunk(block[0], self.box)
+
+
 class BoxRows:
     """Rows admitted into a box; a coordinate that is not a number counts as its centre.
 
     Parameters
     ----------
-    X : ndarray of shape (n_rows, n_features)
-        Never changed.
+    X : ndarray or RowStream of shape (n_rows, n_features)
+        Never changed. A stream is read chunk by chunk whenever a chunk is needed.
     box : Box
         Public bounds.
     n_threads : int, default=1
@@ -40,9 +52,9 @@ class BoxRows:
     """
 
     def __init__(self, X, box, n_threads=1):
-        self.n_threads, self.n_entries, self.n_rows = n_threads, X.size, X.shape[0]
-        step = dense_chunk_rows(X.shape[1])
-        self.chunks = [BoxChunk(X[i : i + step], box) for i in range(0, X.shape[0], step)]
+        self.n_threads, self.n_rows = n_threads, X.shape[0]
+        self.n_entries, _ = chunk_rows(X)
+        self.chunks = chunks_of(BoxAdmission(box), X)
         self._X, self._box = X, box
 
     def part(self, start, stop):

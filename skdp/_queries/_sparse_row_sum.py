@@ -12,6 +12,7 @@ from skdp._domains import without_duplicates
 from skdp._queries._linear_rows import ball_rows
 from skdp._queries._sums import sum_over
 from skdp._queries._top_entries import top_entries
+from skdp._streams import over_rows
 from skdp.privacy import Sensitivity
 
 
@@ -20,7 +21,7 @@ def sparse_rows(X, ball, sparsity=None, nonnegative=False, n_threads=1):
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n_rows, n_features)
+    X : ndarray, CSR matrix or RowStream of shape (n_rows, n_features)
         Private rows; never changed. Sparse ones never become dense.
     ball : L2Ball
         Rows are clipped into it and divided by its radius.
@@ -37,7 +38,7 @@ def sparse_rows(X, ball, sparsity=None, nonnegative=False, n_threads=1):
         Without an intercept. A row that is not finite is null.
     """
     if nonnegative:
-        X = _without_negatives(X)
+        X = over_rows(_without_negatives, X)
     return ball_rows(top_entries(X, sparsity), ball, n_threads)
 
 

@@ -17,9 +17,14 @@ one contribution in floating point errs by (d + 10) u C, under 1e-9 C for d up t
 The total stays under 1e-6 C; `FLOAT_SLACK` charges it.
 """
 
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 
 import numpy as np
+from scipy import sparse
+
+from skdp._streams import RowStream
 
 CHUNKS_PER_BLOCK = 8
 #: rows of a chunk, at least, but for the last one
@@ -39,6 +44,27 @@ def dense_chunk_rows(n_features):
 
 #: a sparse partial costs a dense vector, so sparse chunks are long
 SPARSE_CHUNK_ROWS = 32768
+
+
+def chunk_rows(X):
+    """Return the number of entries of rows, and how many rows their chunks have.
+
+    Parameters
+    ----------
+    X : ndarray, CSR matrix or RowStream of shape (n_rows, n_features)
+        Rows; of a stream that was gone through.
+
+    Returns
+    -------
+    n_entries, step : int, int
+        Entries that are stored; and a number that depends on the shape and the format alone.
+    """
+    if isinstance(X, RowStream):
+        n_entries, is_sparse = X.facts.n_entries, X.facts.is_sparse
+    else:
+        is_sparse = sparse.issparse(X)
+        n_entries = X.nnz if is_sparse else X.size
+    return n_entries, SPARSE_CHUNK_ROWS if is_sparse else dense_chunk_rows(X.shape[1])
 
 
 class CompensatedSum:
@@ -63,8 +89,9 @@ class CompensatedSum:
 
 
 def _block_sum(partial, block):
-    total = partial(block[0])
-    for chunk in block[1:]:
+    chunks = iter(block)
+    total = partial(next(chunks))
+    for chunk in chunks:
         total += partial(chunk)
     return total
 
@@ -75,7 +102,7 @@ def sum_over(rows, partial, size):
     Parameters
     ----------
     rows : object
-        With attributes `chunks` (a list), `n_entries` and `n_threads`.
+        With attributes `chunks` (a list, or `LazyChunks`), `n_entries` and `n_threads`.
     partial : callable
         Maps a chunk to a fresh float64 vector of shape (size,).
     size : int
@@ -84,20 +111,45 @@ def sum_over(rows, partial, size):
     Returns
     -------
     total : ndarray of shape (size,)
-        The same to the last bit for any number of threads.
+        The same to the last bit for any number of threads, and wherever the rows are.
     """
     chunks = rows.chunks
+    if not isinstance(chunks, list):
+        # where rows are on other machines, blocks are added up there
+        made = chunks.block_sums(partial, CHUNKS_PER_BLOCK, size)
+        if made is not None:
+            return _compensated(made, size)
     blocks = [chunks[i : i + CHUNKS_PER_BLOCK] for i in range(0, len(chunks), CHUNKS_PER_BLOCK)]
     if len(blocks) == 1:
         # nothing to be compensated for
         return _block_sum(partial, blocks[0])
-    total = CompensatedSum(size)
     n_threads = min(rows.n_threads, len(blocks), rows.n_entries // _ENTRIES_PER_THREAD)
     if n_threads > 1:
-        with ThreadPoolExecutor(n_threads) as pool:
-            for part in pool.map(lambda block: _block_sum(partial, block), blocks):
-                total.add(part)
-    else:
-        for block in blocks:
-            total.add(_block_sum(partial, block))
+        return _compensated(_threaded(blocks, partial, n_threads), size)
+    return _compensated((_block_sum(partial, block) for block in blocks), size)
+
+
+def _compensated(parts, size):
+    """Return the sum of vectors, one for each block; one alone is returned as it is."""
+    parts = iter(parts)
+    first, second = next(parts), next(parts, None)
+    if second is None:
+        return first
+    total = CompensatedSum(size)
+    for part in chain((first, second), parts):
+        total.add(part)
     return total.value
+
+
+def _threaded(blocks, partial, n_threads):
+    """Yield the sums of blocks in order; the caller's thread alone reads rows."""
+    with ThreadPoolExecutor(n_threads) as pool:
+        waiting = deque()
+        for block in blocks:
+            # a file is read from its beginning to its end, a few blocks ahead
+            chunks = block if isinstance(block, list) else block.fetched()
+            waiting.append(pool.submit(_block_sum, partial, chunks))
+            if len(waiting) > n_threads + 1:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()

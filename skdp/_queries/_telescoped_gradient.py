@@ -46,7 +46,7 @@ class SplitRows:
 
     def __init__(self, rows, step):
         self.n_entries, self.n_threads = rows.n_entries, rows.n_threads
-        n_rows = sum(len(chunk.norm) for chunk in rows.chunks)
+        n_rows = rows.n_rows
         heads = coins(step, np.arange(n_rows) if rows.positions is None else rows.positions)
         self.chunks, first = [], 0
         for chunk in rows.chunks:

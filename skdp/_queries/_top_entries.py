@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Rows cut down to a public number of non-zeros."""
 
+from functools import partial
+
 import numpy as np
 from scipy import sparse
 
 from skdp._domains import tame
-from skdp._queries._sums import SPARSE_CHUNK_ROWS, dense_chunk_rows
+from skdp._queries._sums import chunk_rows
+from skdp._streams import RowStream
 
 
 def top_entries(X, sparsity):
@@ -14,7 +17,7 @@ def top_entries(X, sparsity):
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n_rows, n_features)
+    X : ndarray, CSR matrix or RowStream of shape (n_rows, n_features)
         Never changed. Duplicates are added up, explicit zeros do not count.
     sparsity : int or None
         Public number of entries that a row may have; None for any.
@@ -29,8 +32,10 @@ def top_entries(X, sparsity):
     n_rows, n_features = X.shape
     if sparsity is None or sparsity >= n_features:
         return X
+    if isinstance(X, RowStream):
+        return X.map(partial(top_entries, sparsity=sparsity))
     is_sparse = sparse.issparse(X)
-    step = SPARSE_CHUNK_ROWS if is_sparse else dense_chunk_rows(n_features)
+    step = chunk_rows(X)[1]
     starts = range(0, n_rows, step)
     cut = _cut_sparse if is_sparse else _cut_dense
     parts = [cut(X, i, min(i + step, n_rows), sparsity) for i in starts]

@@ -11,6 +11,9 @@ from skdp._queries._sparse_row_sum import SparseRowSum
 from skdp._queries._sums import sum_over
 from skdp.privacy import SparseSensitivity
 
+# columns of chunks that are held before they are put together
+_WAITING = 1 << 20
+
 
 def entries(chunk):
     """Return the columns and values of a chunk's non-zero entries, row by row.
@@ -45,6 +48,18 @@ def _distinct(columns):
     """Return the distinct columns, sorted; by a sort, which beats a hash of so many."""
     columns = np.sort(columns)
     return columns[np.diff(columns, prepend=-1) > 0]
+
+
+def _touched(chunks):
+    """Return the distinct columns of the entries of all chunks, sorted."""
+    columns, waiting, n_waiting = np.empty(0, dtype=np.int64), [], 0
+    for chunk in chunks:
+        waiting.append(_distinct(entries(chunk)[0]))
+        n_waiting += len(waiting[-1])
+        # often enough for memory, seldom enough for time
+        if n_waiting > max(len(columns), _WAITING):
+            columns, waiting, n_waiting = _distinct(np.concatenate([columns, *waiting])), [], 0
+    return _distinct(np.concatenate([columns, *waiting]))
 
 
 @dataclass(frozen=True)
@@ -84,8 +99,7 @@ class TouchedColumnSum(SparseRowSum):
 
     def evaluate(self, rows):
         """Return the touched columns, sorted, and the sums over them."""
-        touched = [_distinct(entries(chunk)[0]) for chunk in rows.chunks]
-        columns = _distinct(np.concatenate(touched))
+        columns = _touched(rows.chunks)
 
         def partial(chunk):
             where, values = entries(chunk)

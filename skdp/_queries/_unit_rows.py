@@ -3,11 +3,13 @@
 """Rows and targets of a regression, unbounded at first, then in public units."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from skdp._queries._linear_rows import LinearChunk, LinearRows, usable_norms
 from skdp._queries._magnitude_threshold import raw_norms
+from skdp._streams import over_rows
 
 #: targets are brought to at most that, in the units of the data, so that floats hold
 LARGEST_TARGET = 1e150
@@ -41,12 +43,17 @@ def regression_rows(X, y, n_threads=1):
     rows : LinearRows
         Without an intercept, with factors of 1.
     """
+    target, null = over_rows(_bounded, y), over_rows(np.isnan, y)
+    return LinearRows(X, target, null, EveryRow(), 0.0, n_threads)
+
+
+def _bounded(y):
+    """Return targets that floats can work with; 0 for those of null rows."""
     # whether a wider float overflows depends on the data: nobody is to be told
     with np.errstate(over="ignore", under="ignore"):
         target = np.clip(y.astype(np.float64), -LARGEST_TARGET, LARGEST_TARGET)
-    null = np.isnan(target)
-    target[null] = 0.0
-    return LinearRows(X, target, null, EveryRow(), 0.0, n_threads)
+    target[np.isnan(target)] = 0.0
+    return target
 
 
 def unit_rows(rows, radius, longest, intercept, center, scale):
@@ -76,15 +83,26 @@ def unit_rows(rows, radius, longest, intercept, center, scale):
     at the coefficients that fit it: it counts less, and pulls in no wrong direction. Every new
     number is a function of one old row, to the last bit.
     """
-    chunks = []
-    for chunk in rows.chunks:
-        with np.errstate(under="ignore", over="ignore"):
-            length = raw_norms(chunk) / radius
-            lift = longest / np.maximum(length, longest)
-            factor = lift / radius
-            norm = np.hypot(np.minimum(length, longest), intercept * lift)
-            target = lift * ((chunk.target - center) / scale)
-        norm = usable_norms(norm, np.isinf(chunk.norm))
-        target = np.clip(target, -_LARGEST_UNIT, _LARGEST_UNIT)
-        chunks.append(LinearChunk(chunk.X, factor, norm, target, intercept, lift))
-    return rows.with_chunks(chunks, rows._X)
+    return rows.mapped(
+        partial(
+            _in_units,
+            radius=radius,
+            longest=longest,
+            intercept=intercept,
+            center=center,
+            scale=scale,
+        )
+    )
+
+
+def _in_units(chunk, radius, longest, intercept, center, scale):
+    """Return one chunk in public units."""
+    with np.errstate(under="ignore", over="ignore"):
+        length = raw_norms(chunk) / radius
+        lift = longest / np.maximum(length, longest)
+        factor = lift / radius
+        norm = np.hypot(np.minimum(length, longest), intercept * lift)
+        target = lift * ((chunk.target - center) / scale)
+    norm = usable_norms(norm, np.isinf(chunk.norm))
+    target = np.clip(target, -_LARGEST_UNIT, _LARGEST_UNIT)
+    return LinearChunk(chunk.X, factor, norm, target, intercept, lift)

@@ -3,6 +3,7 @@
 """What private linear classifiers share: parameters, the way through the gate, attributes."""
 
 from numbers import Integral, Real
+from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -25,11 +26,14 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._solvers import DEFAULT_INTERCEPT
+from skdp._streams import over_rows
+from skdp._typing import MatrixLike, VectorLike
 from skdp.linear_model._mechanisms import PLANS, choose
 from skdp.linear_model._mechanisms.choice import SOLVERS
 from skdp.linear_model._preprocess import PREPROCESS, original_coef, plan_centring
 from skdp.linear_model._problem import Problem
 from skdp.linear_model._progress import Progress
+from skdp.linear_model._reading import as_read, check_reading
 from skdp.privacy import Curator
 from skdp.privacy._accounting import check_delta, check_epsilon
 from skdp.privacy._sampling import KINDS
@@ -73,14 +77,17 @@ class PrivateLinearClassifier(
         raise NotImplementedError
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y):
+    def fit(self, X: MatrixLike, y: VectorLike) -> Self:
         """Fit the model within the budget.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Private rows. Rows longer than `data_norm` are scaled down to it.
-        y : array-like of shape (n_samples,)
+        X : {array-like, sparse matrix, RowStream, dask array} of shape (n_samples, n_features)
+            Private rows. Rows longer than `data_norm` are scaled down to it. Streams of
+            `skdp.io`, memory maps from 256 MiB on and collections of dask are read chunk by
+            chunk, with the same result; not by the solvers "localized", "one-pass",
+            "accelerated-one-pass" and "cvxpy".
+        y : {array-like, RowStream, dask array} of shape (n_samples,)
             Private labels.
 
         Returns
@@ -101,23 +108,24 @@ class PrivateLinearClassifier(
         if self.preprocess is not None:
             refuse_sparse(X, f"preprocess={self.preprocess!r}", "preprocess=None")
         sparse = "csr" if self.preprocess is None else False
-        X, y = validate_private_data(self, X, y, accept_sparse=sparse)
+        X, y = validate_private_data(self, X, y, streams=True, accept_sparse=sparse)
         classes, codes, outside, assumptions = resolve_classes(y, self.classes)
         n_rows, n_features = X.shape
         problem = self._problem(n_rows, n_features, len(classes))
         mechanism, solver = choose(self.mechanism, self.solver, problem)
         plan = PLANS[mechanism](problem, solver)
+        check_reading(plan, solver, X)
         if self.verbose:
             print(f"[{type(self).__name__}] {plan}")
         loss, centring = problem.loss, problem.centring
         # centred rows get their constant feature later
         intercept = 0.0 if centring else problem.intercept
         progress = Progress(self, plan.n_iter + (centring.n_releases if centring else 0))
-        # most plans read the rows as they come; some in a fixed other order
-        order = plan.order() if hasattr(plan, "order") else None
         curator = Curator(
             lambda: LinearRows(
-                *reordered(order, top_entries(X, self.sparsity), loss.encode(codes), outside),
+                *as_read(
+                    plan, top_entries(X, self.sparsity), over_rows(loss.encode, codes), outside
+                ),
                 ball,
                 intercept,
                 effective_n_threads(),
@@ -150,7 +158,7 @@ class PrivateLinearClassifier(
         )
         self.n_iter_ = plan.n_iter
         self.ledger_ = curator.ledger
-        self.privacy_spent_ = (curator.ledger.epsilon(plan.delta), plan.delta)
+        self.privacy_spent_ = (curator.ledger.epsilon(plan.delta), float(plan.delta))
         return self
 
     def _problem(self, n_rows, n_features, n_classes):
@@ -225,8 +233,3 @@ class PrivateLinearClassifier(
         # a centred sparse row is not sparse
         tags.input_tags.sparse = self.preprocess is None
         return tags
-
-
-def reordered(order, *arrays):
-    """Return arrays with their rows in a public order; None leaves them as they are."""
-    return arrays if order is None else [array[order] for array in arrays]

@@ -2,10 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Differentially private logistic regression."""
 
+from typing import Literal
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skdp._classification import SoftmaxClassifierMixin
 from skdp._losses import LogisticLoss, SoftmaxLoss
+from skdp._typing import Adjacency, Budget, ClassifierMechanism, ClassifierSolver, Seed
 from skdp.linear_model._classifier import PrivateLinearClassifier
 
 
@@ -233,38 +237,38 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
 
     def __init__(
         self,
-        epsilon=1.0,
-        delta=1e-6,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
         *,
-        mechanism="auto",
-        solver="auto",
-        adjacency="replace-one",
-        data_norm=1.0,
-        classes=None,
-        C=np.inf,
-        fit_intercept=True,
-        intercept_scaling=None,
-        coef_bound=None,
-        localize=False,
-        clipping_norm=None,
-        step_size=None,
-        max_iter=None,
-        batch_size=None,
-        sampling="poisson",
-        momentum=True,
-        preprocess=None,
-        preprocess_share=0.05,
-        sparsity=None,
-        linf_projection=False,
-        l1_bound=None,
-        oracle="soft-threshold",
-        failure_probability=None,
-        growth=None,
-        growth_order=2.0,
-        budget=None,
-        random_state=None,
-        verbose=0,
-    ):
+        mechanism: ClassifierMechanism = "auto",
+        solver: ClassifierSolver = "auto",
+        adjacency: Adjacency = "replace-one",
+        data_norm: float = 1.0,
+        classes: ArrayLike | None = None,
+        C: float = np.inf,
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        coef_bound: float | None = None,
+        localize: bool = False,
+        clipping_norm: float | None = None,
+        step_size: float | None = None,
+        max_iter: int | None = None,
+        batch_size: float | None = None,
+        sampling: Literal["poisson", "without-replacement", "with-replacement"] = "poisson",
+        momentum: bool = True,
+        preprocess: Literal["center", "center-scale", "center-clip"] | None = None,
+        preprocess_share: float = 0.05,
+        sparsity: int | None = None,
+        linf_projection: bool = False,
+        l1_bound: float | None = None,
+        oracle: Literal["soft-threshold", "projection", "sketch"] = "soft-threshold",
+        failure_probability: float | None = None,
+        growth: Literal["halving", "doubling"] | None = None,
+        growth_order: float = 2.0,
+        budget: Budget = None,
+        random_state: Seed = None,
+        verbose: int = 0,
+    ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.mechanism = mechanism

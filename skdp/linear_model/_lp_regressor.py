@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Differentially private linear regression by powers of the residual."""
 
+from typing import Literal
+
+from skdp._typing import Adjacency, Budget, RegressorSolver, Seed
 from skdp.linear_model._regression import PrivateLinearRegressor
 
 
@@ -169,34 +172,34 @@ class DPLpRegressor(PrivateLinearRegressor):
 
     def __init__(
         self,
-        epsilon=1.0,
-        delta=1e-6,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
         *,
-        p=2,
-        quantile=0.5,
-        huber_threshold=1.0,
-        mechanism="auto",
-        solver="auto",
-        adjacency="replace-one",
-        data_norm=None,
-        target_scale=None,
-        l2=0.0,
-        fit_intercept=True,
-        intercept_scaling=None,
-        coef_bound=None,
-        clipping_norm=None,
-        moment_order=None,
-        moment_bound=None,
-        growth=None,
-        growth_order=2.0,
-        failure_probability=None,
-        step_size=None,
-        max_iter=None,
-        batch_size=None,
-        budget=None,
-        random_state=None,
-        verbose=0,
-    ):
+        p: float | Literal["huber"] = 2,
+        quantile: float = 0.5,
+        huber_threshold: float = 1.0,
+        mechanism: Literal["auto", "gradient", "output"] = "auto",
+        solver: RegressorSolver = "auto",
+        adjacency: Adjacency = "replace-one",
+        data_norm: float | None = None,
+        target_scale: float | None = None,
+        l2: float = 0.0,
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        coef_bound: float | None = None,
+        clipping_norm: float | Literal["private"] | None = None,
+        moment_order: float | None = None,
+        moment_bound: float | None = None,
+        growth: Literal["halving", "doubling"] | None = None,
+        growth_order: float = 2.0,
+        failure_probability: float | None = None,
+        step_size: float | None = None,
+        max_iter: int | None = None,
+        batch_size: float | None = None,
+        budget: Budget = None,
+        random_state: Seed = None,
+        verbose: int = 0,
+    ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.p = p

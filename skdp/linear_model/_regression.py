@@ -5,8 +5,10 @@
 import math
 from dataclasses import replace
 from numbers import Integral, Real
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
@@ -26,9 +28,10 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._solvers import plan_clip, plan_scales
-from skdp.linear_model._classifier import reordered
+from skdp._typing import MatrixLike, VectorLike
 from skdp.linear_model._problem import Problem
 from skdp.linear_model._progress import Progress
+from skdp.linear_model._reading import as_read, check_reading
 from skdp.linear_model._regression_plan import (
     SOLVERS,
     check_clips,
@@ -82,14 +85,16 @@ class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator
     }
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y):
+    def fit(self, X: MatrixLike, y: VectorLike) -> Self:
         """Fit the model within the budget.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Private rows, of any length.
-        y : array-like of shape (n_samples,)
+        X : {array-like, sparse matrix, RowStream, dask array} of shape (n_samples, n_features)
+            Private rows, of any length. Streams of `skdp.io`, memory maps from 256 MiB on and
+            collections of dask are read chunk by chunk, with the same result; not by the
+            solvers "localized" and "accelerated-one-pass".
+        y : {array-like, RowStream, dask array} of shape (n_samples,)
             Private targets, of any size.
 
         Returns
@@ -107,20 +112,26 @@ class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator
         check_epsilon(self.epsilon)
         check_delta(self.delta)
         X, y = validate_private_data(
-            self, X, y, accept_sparse="csr", order="C", y_numeric=True, multi_output=False
+            self,
+            X,
+            y,
+            streams=True,
+            accept_sparse="csr",
+            order="C",
+            y_numeric=True,
+            multi_output=False,
         )
         y = real_targets(y)
         n_rows, n_features = X.shape
         scales, clipping, problem, pair = self._prepared(n_rows, n_features)
         plan = self._planned(problem, pair, self._units(), None)
+        check_reading(plan, pair[1], X)
         if self.verbose:
             print(f"[{type(self).__name__}] {scales}, {clipping}, {plan}")
         n_draws = len(scales.prices) + len(clipping.prices)
         progress = Progress(self, plan.n_iter + n_draws)
-        # most plans read the rows as they come; some in a fixed other order
-        order = plan.order() if hasattr(plan, "order") else None
         curator = Curator(
-            lambda: regression_rows(*reordered(order, X, y), effective_n_threads()),
+            lambda: regression_rows(*as_read(plan, X, y), effective_n_threads()),
             n_rows=n_rows,
             epsilon=self.epsilon,
             delta=plan.delta,
@@ -142,10 +153,10 @@ class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator
         self.data_norm_, self.target_center_, self.target_scale_ = units.given
         self.n_iter_ = plan.n_iter
         self.ledger_ = curator.ledger
-        self.privacy_spent_ = (curator.ledger.epsilon(plan.delta), plan.delta)
+        self.privacy_spent_ = (curator.ledger.epsilon(plan.delta), float(plan.delta))
         return self
 
-    def predict(self, X):
+    def predict(self, X: MatrixLike) -> NDArray[Any]:
         """Return the predicted targets.
 
         Parameters

@@ -14,6 +14,7 @@ from skdp._queries._points import PointRows
 from skdp._queries._quantile_rank import RankRows
 from skdp._sklearn import blas_on_one_thread, effective_n_threads
 from skdp._solvers.subgradient import plan_subgradient, subgradient_descent
+from skdp._streams import RowStream
 from skdp.privacy import GaussianMechanism
 
 
@@ -62,6 +63,25 @@ class Place:
         Moving it into the box brings it closer to every row, and costs nothing.
         """
         return np.clip(self.center + self.unit * point, self.lower, self.upper)
+
+
+def held(X):
+    """Return rows that are all in memory, or mapped into it, or raise a TypeError.
+
+    Parameters
+    ----------
+    X : ndarray or RowStream of shape (n_rows, n_features)
+        Rows; of a stream those of a memory map alone can be used.
+    """
+    if not isinstance(X, RowStream):
+        return X
+    if X.is_mapped:
+        return X.whole()
+    raise TypeError(
+        "mechanism='exponential' looks at all rows at once, so they must be in memory; got rows "
+        "that are read chunk by chunk. mechanism='rank', and mechanism='gradient' with "
+        "delta > 0, can do with these."
+    )
 
 
 def draw_median(curator, mechanism, place, n_rows):

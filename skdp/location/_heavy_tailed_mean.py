@@ -3,6 +3,7 @@
 """Differentially private means of heavy-tailed rows."""
 
 from numbers import Real
+from typing import Self
 
 from skdp._domains import L2Ball, check_radius
 from skdp._location import MeanEstimator
@@ -19,6 +20,7 @@ from skdp._sklearn import (
 from skdp._solvers import mu_of_all
 from skdp._solvers.heavy_tailed_mean import plan_heavy_tailed_mean
 from skdp._solvers.moment_radius import MOST_MOMENTS, check_moments
+from skdp._typing import Adjacency, Budget, MatrixLike, Seed
 from skdp.privacy import Curator, gdp_mu
 from skdp.privacy._accounting import check_delta, check_epsilon
 
@@ -144,17 +146,17 @@ class DPHeavyTailedMean(MeanEstimator):
 
     def __init__(
         self,
-        epsilon=1.0,
-        delta=1e-6,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
         *,
-        moment_order=2.0,
-        moment_bound=None,
-        failure_probability=None,
-        adjacency="replace-one",
-        data_norm=1e6,
-        budget=None,
-        random_state=None,
-    ):
+        moment_order: float = 2.0,
+        moment_bound: float | None = None,
+        failure_probability: float | None = None,
+        adjacency: Adjacency = "replace-one",
+        data_norm: float = 1e6,
+        budget: Budget = None,
+        random_state: Seed = None,
+    ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.moment_order = moment_order
@@ -166,12 +168,12 @@ class DPHeavyTailedMean(MeanEstimator):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X: MatrixLike, y: object = None) -> Self:
         """Release the mean.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} or RowStream of shape (n_samples, n_features)
             Private rows.
         y : None
             Ignored.
@@ -192,7 +194,7 @@ class DPHeavyTailedMean(MeanEstimator):
             gdp_mu(epsilon, delta)
         largest = check_radius(self.data_norm)
         check_moments(self.moment_order, self.moment_bound, self.failure_probability)
-        X = validate_private_data(self, X, accept_sparse="csr")
+        X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
         n_rows, n_features = X.shape
         plan = plan_heavy_tailed_mean(
             epsilon,
@@ -221,7 +223,7 @@ class DPHeavyTailedMean(MeanEstimator):
             self.location_, self.threshold_ = plan.run(curator)
         self.error_bound_ = plan.error_bound(curator.ledger.releases[-1].noise)
         self.ledger_ = curator.ledger
-        self.privacy_spent_ = (curator.ledger.epsilon(delta), delta)
+        self.privacy_spent_ = (curator.ledger.epsilon(delta), float(delta))
         return self
 
     def __sklearn_tags__(self):

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Differentially private means."""
 
+from typing import Literal, Self
+
 import numpy as np
 
 from skdp._domains import Box, L2Ball, check_bounds, check_radius
@@ -17,6 +19,7 @@ from skdp._sklearn import (
 )
 from skdp._solvers import mu_of_all
 from skdp._solvers.mean import plan_mean
+from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed
 from skdp.location._mean_checks import MECHANISMS, ONE_RELEASE, check_mean, takes_sparse
 from skdp.privacy import Curator, GaussianMechanism, LaplaceMechanism, gdp_mu
 
@@ -134,16 +137,18 @@ class DPMean(MeanEstimator):
 
     def __init__(
         self,
-        epsilon=1.0,
-        delta=1e-6,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
         *,
-        mechanism="gaussian",
-        adjacency="replace-one",
-        data_norm=1.0,
-        bounds=None,
-        budget=None,
-        random_state=None,
-    ):
+        mechanism: Literal[
+            "gaussian", "laplace", "clipped", "coinpress", "shifted-clipped"
+        ] = "gaussian",
+        adjacency: Adjacency = "replace-one",
+        data_norm: float = 1.0,
+        bounds: Bounds | None = None,
+        budget: Budget = None,
+        random_state: Seed = None,
+    ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.mechanism = mechanism
@@ -154,12 +159,12 @@ class DPMean(MeanEstimator):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X: MatrixLike, y: object = None) -> Self:
         """Release the mean.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} or RowStream of shape (n_samples, n_features)
             Private rows; sparse only without `bounds`, and not for "coinpress" and
             "shifted-clipped".
         y : None
@@ -181,15 +186,17 @@ class DPMean(MeanEstimator):
         else:
             price, delta = gdp_mu(self.epsilon, self.delta), self.delta
         check_mean(X, self.mechanism, self.bounds)
-        X = validate_private_data(self, X, accept_sparse="csr")
+        X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
+        check_mean(X, self.mechanism, self.bounds)
         n_rows, n_features = X.shape
         # 2. the public domain, and where its unit lies in the data's units
+        domain: L2Ball | Box
         if self.bounds is None:
             domain, center, unit = L2Ball(check_radius(self.data_norm)), 0.0, self.data_norm
         else:
             lower, upper = check_bounds(self.bounds, n_features)
-            domain = Box(tuple(lower), tuple(upper))
-            center, unit = domain.center, domain.half_width
+            domain = box = Box(tuple(lower), tuple(upper))
+            center, unit = box.center, box.half_width
         # 3. the gate
         curator = Curator(
             lambda: self._admit(X, domain),
@@ -220,7 +227,7 @@ class DPMean(MeanEstimator):
         # 4. post-processing of what was released
         self.location_ = center + unit * mean
         self.ledger_ = curator.ledger
-        self.privacy_spent_ = (curator.ledger.epsilon(delta), delta)
+        self.privacy_spent_ = (curator.ledger.epsilon(delta), float(delta))
         return self
 
     @staticmethod

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Which parameters and rows the mechanisms of the mean go with."""
 
-from scipy import sparse
-
+from skdp._sklearn import is_sparse
 from skdp._solvers.mean import MEANS
 
 #: one release, in a ball or a box
@@ -23,8 +22,9 @@ def check_mean(X, mechanism, bounds):
 
     Parameters
     ----------
-    X : {array-like, sparse matrix}
-        Private rows; only their format is looked at.
+    X : {array-like, sparse matrix} or RowStream
+        Private rows; only their format is looked at. That of a stream is known once it was
+        validated.
     mechanism : str
         One of `MECHANISMS`.
     bounds : tuple or None
@@ -43,7 +43,7 @@ def check_mean(X, mechanism, bounds):
             f"mechanism={mechanism!r} starts from the ball of radius data_norm; got "
             f"bounds={bounds!r}."
         )
-    if sparse.issparse(X) and not takes_sparse(mechanism, bounds):
+    if is_sparse(X) and not takes_sparse(mechanism, bounds):
         raise TypeError(
             f"Sparse rows need bounds=None and a mechanism among {_SPARSE}; got "
             f"mechanism={mechanism!r}. Use X.toarray() if the rows fit in memory."

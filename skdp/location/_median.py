@@ -3,6 +3,7 @@
 """Differentially private medians."""
 
 from numbers import Integral
+from typing import Literal, Self
 
 import numpy as np
 
@@ -16,7 +17,8 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._solvers import mu_of_all
-from skdp.location._geometric import Place, descend_to_median, draw_median
+from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed
+from skdp.location._geometric import Place, descend_to_median, draw_median, held
 from skdp.location._rank import check_quantile, release_quantiles
 from skdp.privacy import Curator, ExponentialMechanism, gdp_mu
 from skdp.privacy._accounting import check_delta
@@ -126,17 +128,17 @@ class DPMedian(LocationEstimator):
 
     def __init__(
         self,
-        epsilon=1.0,
-        delta=1e-6,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
         *,
-        mechanism="auto",
-        adjacency="replace-one",
-        data_norm=1.0,
-        bounds=None,
-        max_iter=None,
-        budget=None,
-        random_state=None,
-    ):
+        mechanism: Literal["auto", "rank", "gradient", "exponential"] = "auto",
+        adjacency: Adjacency = "replace-one",
+        data_norm: float = 1.0,
+        bounds: Bounds | None = None,
+        max_iter: int | None = None,
+        budget: Budget = None,
+        random_state: Seed = None,
+    ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.mechanism = mechanism
@@ -148,13 +150,16 @@ class DPMedian(LocationEstimator):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X: MatrixLike, y: object = None) -> Self:
         """Release the median.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Private rows.
+        X : array-like or RowStream of shape (n_samples, n_features)
+            Private rows. Of a stream "rank" keeps the positions of a column on a grid, 4 bytes
+            a row: it is gone through once for as many columns as 256 MiB hold. A draw takes
+            up to 70 bytes a row for a moment, if no two values are equal.
+            "exponential" needs all rows in memory.
         y : None
             Ignored.
 
@@ -165,18 +170,19 @@ class DPMedian(LocationEstimator):
 
         Raises
         ------
-        ValueError
+        ValueError, TypeError
             If a parameter or the data are unusable, or the mechanism cannot serve the
-            number of features or ``delta=0``; nothing has been released then.
+            number of features, ``delta=0`` or a stream; nothing has been released then.
         """
         # 1. the price, before any data
         pure = ExponentialMechanism(self.epsilon)
         check_delta(self.delta)
         if self.mechanism == "gradient":
             gdp_mu(self.epsilon, self.delta)
-        X = validate_private_data(self, X)
+        X = validate_private_data(self, X, streams=True, order="C")
         n_rows, n_features = X.shape
         mechanism = self._choose(n_features)
+        rows = held(X) if mechanism == "exponential" else X
         delta = self.delta if mechanism == "gradient" else 0.0
         # 2. the public domain
         place = Place.described(self.bounds, self.data_norm, n_features)
@@ -184,7 +190,7 @@ class DPMedian(LocationEstimator):
             check_radius(place.unit, "half the diagonal of the box between bounds")
         # 3. the gate
         curator = Curator(
-            lambda: place.admit(X, mechanism),
+            lambda: place.admit(rows, mechanism),
             n_rows=n_rows,
             epsilon=self.epsilon,
             delta=delta,
@@ -209,7 +215,7 @@ class DPMedian(LocationEstimator):
         # 4. what was released, and what is public
         self.location_, self.error_bound_, self.n_iter_ = location, bound, n_iter
         self.mechanism_, self.ledger_ = mechanism, curator.ledger
-        self.privacy_spent_ = (curator.ledger.epsilon(delta), delta)
+        self.privacy_spent_ = (curator.ledger.epsilon(delta), float(delta))
         return self
 
     def _choose(self, n_features):
@@ -235,7 +241,7 @@ class DPMedian(LocationEstimator):
             "mechanism='rank', which releases the median of every feature and spends no delta."
         )
 
-    def score(self, X, y=None):
+    def score(self, X: MatrixLike, y: object = None) -> float:
         """Return minus the mean Euclidean distance of rows to the released median.
 
         Parameters

@@ -3,8 +3,10 @@
 """A differentially private radius that few rows exceed."""
 
 from numbers import Integral, Real
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from skdp._domains import L2Ball, check_radius
@@ -18,6 +20,7 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._solvers import plan_threshold
+from skdp._typing import Adjacency, Budget, MatrixLike, Seed
 from skdp.privacy import Curator, ExponentialMechanism
 
 
@@ -123,17 +126,17 @@ class DPNormQuantile(BaseEstimator):
 
     def __init__(
         self,
-        epsilon=1.0,
+        epsilon: float = 1.0,
         *,
-        tail=None,
-        adjacency="replace-one",
-        data_norm=1.0,
-        resolution=1e-9,
-        center=None,
-        failure=1e-3,
-        budget=None,
-        random_state=None,
-    ):
+        tail: int | None = None,
+        adjacency: Adjacency = "replace-one",
+        data_norm: float = 1.0,
+        resolution: float = 1e-9,
+        center: ArrayLike | None = None,
+        failure: float = 1e-3,
+        budget: Budget = None,
+        random_state: Seed = None,
+    ) -> None:
         self.epsilon = epsilon
         self.tail = tail
         self.adjacency = adjacency
@@ -145,12 +148,12 @@ class DPNormQuantile(BaseEstimator):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X: MatrixLike, y: object = None) -> Self:
         """Release the radius.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} or RowStream of shape (n_samples, n_features)
             Private rows; sparse only without `center`.
         y : None
             Ignored.
@@ -168,9 +171,13 @@ class DPNormQuantile(BaseEstimator):
         # the price and the plan, before any data
         price = ExponentialMechanism(self.epsilon).epsilon
         domain = L2Ball(check_radius(self.data_norm))
+        shifts = "center", "center=None"
         if self.center is not None:
-            refuse_sparse(X, "center", "center=None")
-        X = validate_private_data(self, X, accept_sparse="csr" if self.center is None else False)
+            refuse_sparse(X, *shifts)
+        X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
+        if self.center is not None:
+            # the format of a stream is known by now
+            refuse_sparse(X, *shifts)
         n_rows, n_features = X.shape
         center = check_center(self.center, n_features, domain.radius)
         plan = plan_threshold(

@@ -3,6 +3,7 @@
 """Differentially private quantiles of every feature."""
 
 from numbers import Real
+from typing import Self
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from skdp._domains import check_bounds
 from skdp._location import LocationEstimator
 from skdp._queries._quantile_rank import RankRows
 from skdp._sklearn import SHARED_CONSTRAINTS, Interval, fit_context, validate_private_data
+from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed
 from skdp.location._rank import check_quantile, release_quantiles
 from skdp.privacy import Curator, ExponentialMechanism
 
@@ -99,14 +101,14 @@ class DPQuantile(LocationEstimator):
 
     def __init__(
         self,
-        epsilon=1.0,
+        epsilon: float = 1.0,
         *,
-        quantile=0.5,
-        adjacency="replace-one",
-        bounds=(-1.0, 1.0),
-        budget=None,
-        random_state=None,
-    ):
+        quantile: float = 0.5,
+        adjacency: Adjacency = "replace-one",
+        bounds: Bounds = (-1.0, 1.0),
+        budget: Budget = None,
+        random_state: Seed = None,
+    ) -> None:
         self.epsilon = epsilon
         self.quantile = quantile
         self.adjacency = adjacency
@@ -115,13 +117,15 @@ class DPQuantile(LocationEstimator):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X: MatrixLike, y: object = None) -> Self:
         """Release the quantiles.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Private rows.
+        X : array-like or RowStream of shape (n_samples, n_features)
+            Private rows. Of a stream the positions of a column on the grid are kept, 4 bytes
+            a row: it is gone through once for as many columns as 256 MiB hold. A draw takes
+            up to 70 bytes a row for a moment, if no two values are equal.
         y : None
             Ignored.
 
@@ -138,7 +142,7 @@ class DPQuantile(LocationEstimator):
         # the price, before any data
         price = ExponentialMechanism(self.epsilon).epsilon
         tau = check_quantile(self.quantile)
-        X = validate_private_data(self, X)
+        X = validate_private_data(self, X, streams=True)
         n_rows, n_features = X.shape
         lower, upper = check_bounds(self.bounds, n_features)
         curator = Curator(
@@ -157,7 +161,7 @@ class DPQuantile(LocationEstimator):
         self.privacy_spent_ = (curator.ledger.epsilon(), 0.0)
         return self
 
-    def score(self, X, y=None):
+    def score(self, X: MatrixLike, y: object = None) -> float:
         """Return minus the mean pinball loss of the released quantiles, summed over features.
 
         Parameters

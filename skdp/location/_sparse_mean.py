@@ -3,10 +3,12 @@
 """Differentially private means of sparse rows."""
 
 from numbers import Integral
+from typing import Literal
 
 from skdp._sklearn import SHARED_CONSTRAINTS, Interval, StrOptions
 from skdp._solvers.sparse_mean import CHOICES
 from skdp._solvers.sparse_mean_choice import SPARSE_MEANS
+from skdp._typing import Adjacency, Budget, Seed
 from skdp.location._sparse_mean_fit import SparseMeanFit
 
 
@@ -148,23 +150,25 @@ class DPSparseMeanEstimator(SparseMeanFit):
 
     def __init__(
         self,
-        epsilon=1.0,
-        delta=1e-6,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
         *,
-        mechanism="auto",
-        solver="auto",
-        adjacency="replace-one",
-        data_norm=1.0,
-        sparsity=None,
-        nonnegative=False,
-        projection="ksupport",
-        measurement="auto",
-        n_measurements=None,
-        recovery="auto",
-        sparse_output=False,
-        budget=None,
-        random_state=None,
-    ):
+        mechanism: Literal[
+            "auto", "soft-threshold", "projection", "compressed-sensing", "histogram"
+        ] = "auto",
+        solver: Literal["auto", "cvxpy", "first-order"] = "auto",
+        adjacency: Adjacency = "replace-one",
+        data_norm: float = 1.0,
+        sparsity: int | None = None,
+        nonnegative: bool = False,
+        projection: Literal["ksupport", "l1l2", "l1"] = "ksupport",
+        measurement: Literal["auto", "gaussian", "sparse-sign", "hadamard"] = "auto",
+        n_measurements: int | None = None,
+        recovery: Literal["auto", "constrained", "denoising", "equality"] = "auto",
+        sparse_output: bool = False,
+        budget: Budget = None,
+        random_state: Seed = None,
+    ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.mechanism = mechanism

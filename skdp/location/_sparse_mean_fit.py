@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How a private mean of sparse rows is fitted and used."""
 
+from typing import Any, Self
+
 import numpy as np
 from scipy import sparse
 
@@ -17,6 +19,7 @@ from skdp._sklearn import (
 from skdp._solvers import mu_of_all
 from skdp._solvers.sparse_mean import SparseMeanProblem
 from skdp._solvers.sparse_mean_choice import MOST_FEATURES, plan_sparse_mean
+from skdp._typing import MatrixLike
 from skdp.privacy import Curator
 
 
@@ -24,12 +27,12 @@ class SparseMeanFit(MeanEstimator):
     """Base of `DPSparseMeanEstimator`, which documents and holds the parameters."""
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X: MatrixLike, y: object = None) -> Self:
         """Release the mean.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} or RowStream of shape (n_samples, n_features)
             Private rows.
         y : None
             Ignored.
@@ -44,7 +47,7 @@ class SparseMeanFit(MeanEstimator):
         ValueError, TypeError
             If a parameter or the data are unusable; nothing has been released then.
         """
-        X = validate_private_data(self, X, accept_sparse="csr")
+        X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
         n_rows, n_features = X.shape
         # 1. the plan and its price, from public numbers
         ball = L2Ball(check_radius(self.data_norm))
@@ -72,7 +75,7 @@ class SparseMeanFit(MeanEstimator):
         self.error_estimate_ = self._in_data_units(estimate.error)
         self.threshold_ = self._in_data_units(estimate.threshold)
         self.ledger_ = curator.ledger
-        self.privacy_spent_ = (curator.ledger.epsilon(plan.delta), plan.delta)
+        self.privacy_spent_ = (curator.ledger.epsilon(plan.delta), float(plan.delta))
         return self
 
     def _problem(self, n_rows, n_features):
@@ -115,7 +118,7 @@ class SparseMeanFit(MeanEstimator):
         location[columns] = values
         return location
 
-    def predict(self, X):
+    def predict(self, X: MatrixLike) -> Any:
         """Return the released location for every row of X.
 
         Parameters

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from skdp._domains import check_bounds
+from skdp._typing import Bounds
 from skdp.preprocessing._stateless import RowwiseTransformer
 
 
@@ -54,7 +55,11 @@ class BoundedScaler(RowwiseTransformer):
         "feature_range": [tuple, list],
     }
 
-    def __init__(self, bounds=(0.0, 1.0), feature_range=(-1.0, 1.0)):
+    def __init__(
+        self,
+        bounds: Bounds = (0.0, 1.0),
+        feature_range: tuple[float, float] | list[float] = (-1.0, 1.0),
+    ) -> None:
         self.bounds = bounds
         self.feature_range = feature_range
 

@@ -3,6 +3,7 @@
 """Shift rows by a private centre, and scale them by a private radius."""
 
 from numbers import Real
+from typing import Literal, Self
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._solvers import mu_of_all
+from skdp._typing import Adjacency, Budget, MatrixLike, Seed
 from skdp.preprocessing._centering_plan import plan_centering
 from skdp.preprocessing._shift_scale import ShiftAndScale
 from skdp.privacy import Curator
@@ -133,18 +135,18 @@ class DPFeatureCenterer(ShiftAndScale):
 
     def __init__(
         self,
-        epsilon=1.0,
-        delta=1e-6,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
         *,
-        mechanism="gaussian",
-        adjacency="replace-one",
-        data_norm=1.0,
-        with_mean=True,
-        threshold="private",
-        threshold_share=0.5,
-        budget=None,
-        random_state=None,
-    ):
+        mechanism: Literal["gaussian", "coinpress", "shifted-clipped"] = "gaussian",
+        adjacency: Adjacency = "replace-one",
+        data_norm: float = 1.0,
+        with_mean: bool = True,
+        threshold: Literal["private"] | float | None = "private",
+        threshold_share: float = 0.5,
+        budget: Budget = None,
+        random_state: Seed = None,
+    ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.mechanism = mechanism
@@ -157,12 +159,12 @@ class DPFeatureCenterer(ShiftAndScale):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X: MatrixLike, y: object = None) -> Self:
         """Release the centre and the radius.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} or RowStream of shape (n_samples, n_features)
             Private rows; sparse only with ``with_mean=False``.
         y : None
             Ignored.
@@ -180,9 +182,13 @@ class DPFeatureCenterer(ShiftAndScale):
         # the budget, before any data
         epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
         domain = L2Ball(check_radius(self.data_norm))
+        shifts = "with_mean=True", "with_mean=False"
         if self.with_mean:
-            refuse_sparse(X, "with_mean=True", "with_mean=False")
-        X = validate_private_data(self, X, accept_sparse=False if self.with_mean else "csr")
+            refuse_sparse(X, *shifts)
+        X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
+        if self.with_mean:
+            # the format of a stream is known by now
+            refuse_sparse(X, *shifts)
         n_rows, n_features = X.shape
         plan = plan_centering(
             epsilon,
@@ -211,7 +217,7 @@ class DPFeatureCenterer(ShiftAndScale):
         self.center_ = np.zeros(n_features) if center is None else center
         self.threshold_ = threshold
         self.ledger_ = curator.ledger
-        self.privacy_spent_ = (curator.ledger.epsilon(plan.delta), plan.delta)
+        self.privacy_spent_ = (curator.ledger.epsilon(plan.delta), float(plan.delta))
         return self
 
     @property

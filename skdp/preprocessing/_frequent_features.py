@@ -4,11 +4,9 @@
 
 import operator
 from numbers import Integral, Real
+from typing import Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.feature_selection import SelectorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from skdp._domains import L2Ball
 from skdp._queries import PresenceCount, sparse_rows
@@ -20,6 +18,8 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._solvers import mu_of_all
+from skdp._typing import Adjacency, Budget, MatrixLike, Seed
+from skdp.preprocessing._feature_selector import FeatureSelector
 from skdp.privacy import Curator, GaussianMechanism, LaplaceMechanism, gdp_mu
 from skdp.privacy._accounting import check_delta, check_epsilon
 
@@ -27,7 +27,7 @@ from skdp.privacy._accounting import check_delta, check_epsilon
 _MOST_FEATURES = 2**31
 
 
-class DPFrequentFeatures(SelectorMixin, BaseEstimator):
+class DPFrequentFeatures(FeatureSelector):
     """Keep the features that are not zero in most rows, by differentially private counts.
 
     For text, one-hot tables and clicks, of whose many features most are rare. In how many
@@ -133,16 +133,16 @@ class DPFrequentFeatures(SelectorMixin, BaseEstimator):
 
     def __init__(
         self,
-        epsilon=1.0,
-        delta=1e-6,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
         *,
-        n_features_to_select=None,
-        threshold=None,
-        sparsity=64,
-        adjacency="replace-one",
-        budget=None,
-        random_state=None,
-    ):
+        n_features_to_select: int | None = None,
+        threshold: float | None = None,
+        sparsity: int = 64,
+        adjacency: Adjacency = "replace-one",
+        budget: Budget = None,
+        random_state: Seed = None,
+    ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.n_features_to_select = n_features_to_select
@@ -153,12 +153,12 @@ class DPFrequentFeatures(SelectorMixin, BaseEstimator):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X: MatrixLike, y: object = None) -> Self:
         """Release the counts, and choose.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} or RowStream of shape (n_samples, n_features)
             Private rows.
         y : None
             Ignored.
@@ -177,7 +177,7 @@ class DPFrequentFeatures(SelectorMixin, BaseEstimator):
         epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
         price = GaussianMechanism(gdp_mu(epsilon, delta)) if delta else LaplaceMechanism(epsilon)
         sparsity = _at_least_one("sparsity", self.sparsity)
-        X = validate_private_data(self, X, accept_sparse="csr")
+        X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
         n_rows, n_features = X.shape
         most = self._most(n_features)
         curator = Curator(
@@ -199,7 +199,7 @@ class DPFrequentFeatures(SelectorMixin, BaseEstimator):
             support &= counts > self.threshold
         self.counts_, self.support_ = counts, support
         self.ledger_ = curator.ledger
-        self.privacy_spent_ = (curator.ledger.epsilon(delta), delta)
+        self.privacy_spent_ = (curator.ledger.epsilon(delta), float(delta))
         return self
 
     def _most(self, n_features):
@@ -215,34 +215,6 @@ class DPFrequentFeatures(SelectorMixin, BaseEstimator):
         if self.n_features_to_select is not None:
             return _at_least_one("n_features_to_select", self.n_features_to_select)
         return n_features if self.threshold is not None else max(1, n_features // 2)
-
-    def transform(self, X):
-        """Keep the chosen features.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; never changed.
-
-        Returns
-        -------
-        X_transformed : {ndarray, CSR or CSC matrix} of shape (n_samples, n_selected)
-            In the format and floating-point type of X. Without any chosen feature it has no
-            column, and scikit-learn warns; that follows from the released counts.
-        """
-        check_is_fitted(self)
-        formats = ["csr", "csc"]
-        return self._transform(validate_private_data(self, X, accept_sparse=formats, reset=False))
-
-    def _get_support_mask(self):
-        check_is_fitted(self)
-        return self.support_
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 def _at_least_one(name, value):

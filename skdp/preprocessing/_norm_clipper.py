@@ -48,7 +48,7 @@ class NormClipper(RowwiseTransformer):
 
     _parameter_constraints = {"norm": SHARED_CONSTRAINTS["data_norm"]}
 
-    def __init__(self, norm=1.0):
+    def __init__(self, norm: float = 1.0) -> None:
         self.norm = norm
 
     def _constants(self, n_features):

@@ -2,11 +2,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Shift and scale rows by released constants, and map coefficients back."""
 
+from functools import partial
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._sklearn import refuse_sparse, validate_private_data
+from skdp._typing import MatrixLike
+from skdp.preprocessing._checked_rows import map_shiftable_rows
 from skdp.preprocessing._columnwise import restored, standardised
 
 
@@ -17,38 +22,40 @@ class ShiftAndScale(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     sparse.
     """
 
-    def transform(self, X):
+    def transform(self, X: MatrixLike) -> Any:
         """Shift and scale every row, without clipping.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} or RowStream of shape (n_samples, n_features)
             Rows; never changed. Sparse only with ``with_mean=False``.
 
         Returns
         -------
-        X_transformed : {ndarray, sparse matrix} of shape (n_samples, n_features)
+        X_transformed : {ndarray, sparse matrix} or RowStream of shape (n_samples, n_features)
             In the floating-point type of X. Rows beyond the radius are longer than 1. What
             would overflow is the largest number of that type.
         """
-        return standardised(self._checked(X), self.center_, self.threshold_)
+        return self._mapped(X, standardised)
 
-    def inverse_transform(self, X):
+    def inverse_transform(self, X: MatrixLike) -> Any:
         """Undo `transform`.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} or RowStream of shape (n_samples, n_features)
             Transformed rows. Sparse only with ``with_mean=False``.
 
         Returns
         -------
-        X_original : {ndarray, sparse matrix} of shape (n_samples, n_features)
+        X_original : {ndarray, sparse matrix} or RowStream of shape (n_samples, n_features)
             In the floating-point type of X.
         """
-        return restored(self._checked(X), self.center_, self.threshold_)
+        return self._mapped(X, restored)
 
-    def original_coef(self, coef, intercept=0.0):
+    def original_coef(
+        self, coef: ArrayLike, intercept: ArrayLike = 0.0
+    ) -> tuple[NDArray[np.float64], Any]:
         """Return coefficients for original rows, from those for transformed rows.
 
         Parameters
@@ -70,12 +77,10 @@ class ShiftAndScale(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         original = np.asarray(coef, dtype=np.float64) / self.threshold_
         return original, np.asarray(intercept) - original @ self.center_
 
-    def _checked(self, X):
+    def _mapped(self, X, function):
         check_is_fitted(self)
-        if self.with_mean:
-            refuse_sparse(X, "with_mean=True", "with_mean=False")
-        formats = False if self.with_mean else ["csr", "csc"]
-        return validate_private_data(self, X, accept_sparse=formats, reset=False)
+        function = partial(function, shift=self.center_, scale=self.threshold_)
+        return map_shiftable_rows(self, X, function)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Standardise features by differentially private means and variances."""
 
+from functools import partial
+from typing import Any, Self
+
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
@@ -17,6 +20,8 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._solvers import mu_of_all
+from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed
+from skdp.preprocessing._checked_rows import map_shiftable_rows
 from skdp.preprocessing._columnwise import restored, standardised
 from skdp.preprocessing._private_moments import bounded_moments, unbounded_moments
 from skdp.privacy import Curator, gdp_mu
@@ -126,16 +131,16 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def __init__(
         self,
-        epsilon=1.0,
-        delta=1e-6,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
         *,
-        with_mean=True,
-        with_std=True,
-        bounds=None,
-        adjacency="replace-one",
-        budget=None,
-        random_state=None,
-    ):
+        with_mean: bool = True,
+        with_std: bool = True,
+        bounds: Bounds | None = None,
+        adjacency: Adjacency = "replace-one",
+        budget: Budget = None,
+        random_state: Seed = None,
+    ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.with_mean = with_mean
@@ -146,12 +151,12 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X: MatrixLike, y: object = None) -> Self:
         """Release means and standard deviations.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} or RowStream of shape (n_samples, n_features)
             Private rows; sparse only with ``with_mean=False``.
         y : None
             Ignored.
@@ -168,9 +173,13 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         # the price, before any data
         mu = gdp_mu(self.epsilon, self.delta)
+        shifts = "with_mean=True", "with_mean=False"
         if self.with_mean:
-            refuse_sparse(X, "with_mean=True", "with_mean=False")
-        X = validate_private_data(self, X, accept_sparse=False if self.with_mean else "csr")
+            refuse_sparse(X, *shifts)
+        X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
+        if self.with_mean:
+            # the format of a stream is known by now
+            refuse_sparse(X, *shifts)
         shape = X.shape
         n_rows, n_features = X.shape
         box = None
@@ -192,7 +201,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.n_samples_seen_ = n_rows
         self.ledger_ = curator.ledger
         delta = self.delta if curator.ledger.releases else 0.0
-        self.privacy_spent_ = (curator.ledger.epsilon(delta), delta)
+        self.privacy_spent_ = (curator.ledger.epsilon(delta), float(delta))
         return self
 
     @property
@@ -216,46 +225,43 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 self.var_ = scale * scale
             self.scale_ = np.where(scale == 0, 1.0, scale)
 
-    def transform(self, X):
+    def transform(self, X: MatrixLike) -> Any:
         """Standardise rows with what was released.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} or RowStream of shape (n_samples, n_features)
             Rows; never changed.
 
         Returns
         -------
-        X_transformed : {ndarray, sparse matrix} of shape (n_samples, n_features)
+        X_transformed : {ndarray, sparse matrix} or RowStream of shape (n_samples, n_features)
             In the floating-point type of X. What would overflow is the largest number of
             that type.
         """
-        return standardised(self._checked(X), *self._constants())
+        check_is_fitted(self)
+        shift, scale = self._constants()
+        return map_shiftable_rows(self, X, partial(standardised, shift=shift, scale=scale))
 
-    def inverse_transform(self, X):
+    def inverse_transform(self, X: MatrixLike) -> Any:
         """Undo `transform`.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} or RowStream of shape (n_samples, n_features)
             Standardised rows; never changed.
 
         Returns
         -------
-        X_original : {ndarray, sparse matrix} of shape (n_samples, n_features)
+        X_original : {ndarray, sparse matrix} or RowStream of shape (n_samples, n_features)
             In the floating-point type of X.
         """
-        return restored(self._checked(X), *self._constants())
+        check_is_fitted(self)
+        shift, scale = self._constants()
+        return map_shiftable_rows(self, X, partial(restored, shift=shift, scale=scale))
 
     def _constants(self):
         return self.mean_ if self.with_mean else 0.0, self.scale_ if self.with_std else 1.0
-
-    def _checked(self, X):
-        check_is_fitted(self)
-        if self.with_mean:
-            refuse_sparse(X, "with_mean=True", "with_mean=False")
-        formats = False if self.with_mean else ["csr", "csc"]
-        return validate_private_data(self, X, accept_sparse=formats, reset=False)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -2,9 +2,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the transformers with public parameters share."""
 
+from copy import copy
+from typing import Any, Self
+
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
 from skdp._sklearn import fit_context, validate_private_data
+from skdp._streams import RowStream
+from skdp._typing import MatrixLike
+from skdp.preprocessing._checked_rows import checked_rows
 
 
 class RowwiseTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -16,13 +22,13 @@ class RowwiseTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     _parameter_constraints: dict = {}
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X: MatrixLike, y: object = None) -> Self:
         """Check parameters and remember the number and names of the features.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Only its shape is used.
+        X : {array-like, sparse matrix} or RowStream of shape (n_samples, n_features)
+            Only its shape is used. Of a stream the first rows are read.
         y : None
             Ignored.
 
@@ -31,26 +37,32 @@ class RowwiseTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self : object
             The transformer.
         """
-        X = validate_private_data(self, X, accept_sparse=self._sparse_formats())
+        formats = self._sparse_formats()
+        X = validate_private_data(self, X, streams="first", accept_sparse=formats)
         self._constants(X.shape[1])
         return self
 
-    def transform(self, X):
+    def transform(self, X: MatrixLike) -> Any:
         """Transform every row.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} or RowStream of shape (n_samples, n_features)
             Rows; never changed.
 
         Returns
         -------
-        X_transformed : {ndarray, sparse matrix} of shape (n_samples, n_features)
+        X_transformed : {ndarray, sparse matrix} or RowStream of shape (n_samples, n_features)
             In the floating-point type of X.
         """
         self._validate_params()
-        X = validate_private_data(self, X, accept_sparse=self._sparse_formats(), reset=False)
-        return self._transform(X)
+        formats = self._sparse_formats()
+        if isinstance(X, RowStream):
+            X, n_features = checked_rows(self, X, formats)
+            self._constants(n_features)
+            # of a copy: what is read later must not depend on parameters that are set later
+            return X.map(copy(self)._transform)
+        return self._transform(validate_private_data(self, X, accept_sparse=formats, reset=False))
 
     def _sparse_formats(self):
         return ["csr", "csc"] if self._accepts_sparse() else False

@@ -75,6 +75,7 @@ class AcceleratedOnePassFit(Fit):
 
     runs: tuple
     full_batches = True
+    streams = False
 
     @property
     def n_iter(self):

@@ -26,6 +26,8 @@ class Fit:
     problem: Any
     #: whether all releases of the plan have Gaussian noise, and read rows that are fixed
     full_batches: ClassVar[bool] = False
+    #: whether rows may be read chunk by chunk, in the order in which they come
+    streams: ClassVar[bool] = True
 
     @property
     def delta(self):

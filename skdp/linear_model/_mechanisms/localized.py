@@ -54,6 +54,7 @@ class LocalizedFit(Fit):
     runs: tuple
     solver: str = "newton"
     full_batches = True
+    streams = False
 
     @property
     def n_iter(self):

@@ -41,6 +41,7 @@ class OnePassFit(Fit):
     parts: tuple
     steps: tuple
     full_batches = True
+    streams = False
 
     @property
     def n_iter(self):

@@ -20,6 +20,11 @@ class OutputFit(RidgeFit):
 
     full_batches = True
 
+    @property
+    def streams(self):
+        """Whether rows may be read chunk by chunk: cvxpy wants them all at once."""
+        return self.solver != "cvxpy"
+
     def run(self, curator):
         """Release the minimiser, then project it."""
         problem = self.problem

@@ -1,0 +1,221 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Streams of chunks and of arrays on disk: what they give, and what they refuse."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy import sparse
+
+from skdp import DPLogisticRegression, PrivacyBudget
+from skdp.io import RowStream, stream_arrays, stream_chunks
+from tests.streams._ways import OnDisk, assert_same_fit, chunked
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(300, 3))
+Y = (X[:, 0] > 0).astype(int)
+SECRET = 918273.645
+MODEL = DPLogisticRegression(data_norm=3.0, max_iter=3, solver="gd", random_state=0)
+
+
+def whole(stream):
+    return np.concatenate(list(stream.blocks(97)))
+
+
+def refused(chunks, error, match, **options):
+    """Assert that a fit raises, in `stream_chunks` or in the first pass, and charges nothing."""
+    budget = PrivacyBudget(9.0, 1e-3)
+    model = DPLogisticRegression(**{**MODEL.get_params(), "budget": budget})
+
+    def fit():
+        streams = stream_chunks(chunks, **options)
+        model.fit(*(streams if isinstance(streams, tuple) else (streams, None)))
+
+    with pytest.raises(error, match=match) as caught:
+        fit()
+    assert str(SECRET) not in str(caught.value)
+    assert budget.spent == (0.0, 0.0)
+
+
+def test_chunks_give_the_rows_however_they_are_cut():
+    for cuts in (None, [0, 300], [*range(301)], [0, 299, 300]):
+        rows, targets = chunked(X, Y, cuts)
+        assert isinstance(rows, RowStream)
+        assert rows.shape == (300, 3)
+        assert targets.shape == (300,)
+        assert len(rows) == 300
+        np.testing.assert_array_equal(whole(rows), X)
+        np.testing.assert_array_equal(whole(targets), Y)
+
+
+def test_ranges_are_read_in_any_order():
+    rows, targets = chunked(X, Y)
+    for start, stop in [(0, 300), (290, 300), (0, 1), (5, 5), (7, 200), (200, 201), (100, 300)]:
+        np.testing.assert_array_equal(rows.read(start, stop), X[start:stop])
+        np.testing.assert_array_equal(targets.read(start, stop), Y[start:stop])
+    np.testing.assert_array_equal(rows.table.take(np.array([0, 7, 8, 299]))[0], X[[0, 7, 8, 299]])
+    assert rows.table.take(np.array([], dtype=np.int64))[0].shape == (0, 3)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.Table.from_pandas], ids=str)
+def test_chunks_may_be_data_frames(frame):
+    table = pd.DataFrame({"a": X[:, 0], "label": Y, "b": X[:, 1], "flag": X[:, 2] > 0})
+    chunks = [frame(table.iloc[rows].to_dict("list")) if frame is pl.DataFrame
+              else frame(table.iloc[rows]) for rows in (slice(0, 7), slice(7, 300))]  # fmt: skip
+    features = table.drop(columns="label")
+    streams = stream_chunks(chunks, target="label")
+    inside = assert_same_fit(MODEL, (features, table["label"]), streams)
+    assert list(inside.feature_names_in_) == ["a", "b", "flag"]
+
+
+def test_record_batches_are_chunks():
+    table = pa.table({"a": X[:, 0], "label": Y, "b": X[:, 1]})
+    streams = stream_chunks(table.to_batches(max_chunksize=31), target="label")
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1]})
+    assert_same_fit(MODEL, (frame, Y), streams, stream_chunks([(table.select(["a", "b"]), Y)]))
+
+
+def test_a_csv_file_is_read_in_chunks_and_closed(tmp_path):
+    path = tmp_path / "people.csv"
+    table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(label=Y)
+    table.to_csv(path, index=False)
+    opened = []
+
+    def chunks():
+        opened.append(pd.read_csv(path, chunksize=41))
+        return opened[-1]
+
+    read = pd.read_csv(path)
+    streams = stream_chunks(chunks, target="label")
+    assert_same_fit(MODEL, (read[["a", "b", "c"]], read["label"]), streams)
+    # a look at the first chunk, the first pass, and another: few rows are kept from then on
+    assert len(opened) == 3
+    assert all(reader.handles.handle.closed for reader in opened)
+
+
+def test_generator_functions_and_lists_are_read_again_and_again():
+    def chunks():
+        yield X[:100], Y[:100]
+        yield X[100:], Y[100:]
+
+    assert_same_fit(MODEL, (X, Y), stream_chunks(chunks), stream_chunks(list(chunks())))
+
+
+def test_rows_may_be_lists():
+    listed = [(X[:3].tolist(), Y[:3].tolist()), (X[3:].tolist(), Y[3:].tolist())]
+    assert_same_fit(MODEL, (X, Y), stream_chunks(listed))
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [iter([X]), (part for part in [X]), map(np.asarray, [X])],
+    ids=["iterator", "generator", "map"],
+)
+def test_iterators_are_refused(chunks):
+    refused(chunks, TypeError, "only once.*pass a function")
+
+
+def test_functions_that_return_the_same_iterator_are_refused():
+    iterator = iter([(X, Y)])
+    refused(lambda: iterator, TypeError, "the same iterator every time")
+
+
+UNUSABLE = {
+    "no chunk": ([], ValueError, "at least one chunk"),
+    "no rows": ([(X[:0], Y[:0])], ValueError, "0 sample"),
+    "wide": ([(X, Y), (X[:, :2], Y)], ValueError, "the same features: one has 3 .*another 2"),
+    "one dimension": ([(X[:, 0], Y)], ValueError, "Expected 2D array"),
+    "y is short": ([(X, Y[:-1])], ValueError, "one target for each"),
+    "y is wide": ([(X, np.c_[Y, Y])], ValueError, "one target for each"),
+    "no y": ([X], ValueError, "requires y"),
+    "y is None": ([(X, None)], ValueError, "y is None"),
+    "later without y": ([(X, Y), X], ValueError, "must all be"),
+    "triples": ([(X, Y, Y)], ValueError, "tuple of 3"),
+    "NaN at last": ([(X, Y), (np.full((1, 3), np.nan), [0])], ValueError, "contains NaN"),
+    "infinite": ([(X, Y), (np.full((1, 3), np.inf), [0])], ValueError, "contains infinity"),
+    "NaN in y": ([(X, Y), (X[:1], [np.nan])], ValueError, "contains NaN"),
+    "text": ([(X, Y), (np.array([[f"{SECRET}x"] * 3]), [0])], ValueError, "must be numeric"),
+    "objects": ([(np.array([[{SECRET}] * 3]), [0])], (TypeError, ValueError), "."),
+    "huge integers": ([(np.array([[10**400] * 3], dtype=object), [0])], Exception, "."),
+    "a dict": ([({"a": [SECRET]}, [0])], TypeError, "got a dict"),
+    "complex": ([(X + SECRET * 1j, Y)], ValueError, "Complex"),
+    "sparse and dense": ([(X, Y), (sparse.csr_array(X), Y)], ValueError, "all be sparse"),
+    "labels of two kinds": ([(X, Y), (X, Y.astype(str))], ValueError, "of one type"),
+    "dates": ([(pd.DataFrame({"a": pd.to_datetime(["2020-01-01"])}), [0])], TypeError, "dates"),
+    "not iterable": (lambda: 3, TypeError, "not iterable"),
+    "a number": (3, TypeError, "not iterable"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_unusable_chunks_are_refused_before_anything_is_charged(name):
+    refused(*UNUSABLE[name])
+
+
+def test_a_wrong_number_of_rows_is_refused():
+    refused([(X, Y)], ValueError, "300 rows; n_rows is 200", n_rows=200)
+    assert_same_fit(MODEL, (X, Y), stream_chunks([(X, Y)], n_rows=300))
+
+
+def test_targets_must_be_columns():
+    frames = [pd.DataFrame({"a": [1.0], "y": [0]}), pd.DataFrame({"a": [1.0]})]
+    refused(frames, ValueError, "column of every chunk", target="b")
+    refused(frames, ValueError, "column of every chunk", target="y")
+    refused([X], ValueError, "column of every chunk", target="y")
+    refused([(X, Y)], ValueError, "have targets", target="y")
+    twice = pd.DataFrame([[1.0, 2.0, 0]], columns=["a", "y", "y"])
+    refused([twice], ValueError, "one target for each", target="y")
+
+
+@pytest.mark.parametrize(("n_later", "match"), [(299, "ended early"), (301, "more rows")])
+def test_chunks_with_other_rows_the_next_time_are_refused(n_later, match):
+    passes = []
+
+    def chunks():
+        passes.append(None)
+        # the first look and the first pass
+        n_rows = 300 if len(passes) <= 2 else n_later
+        yield np.resize(X, (n_rows, 3)), np.resize(Y, n_rows)
+
+    with pytest.raises(ValueError, match=match):
+        MODEL.fit(*stream_chunks(chunks))
+
+
+def test_streams_do_not_become_arrays_unasked():
+    rows, _ = chunked(X, Y)
+    with pytest.raises(TypeError, match="not an array"):
+        np.asarray(rows)
+    assert "RowStream" in repr(rows)
+
+
+def test_arrays_on_disk_are_read_once_a_pass_in_whole_stored_chunks():
+    for chunks in (None, (7, 3), (130, 2), (1000, 3)):
+        disk, labels = OnDisk(X, chunks), OnDisk(Y)
+        rows, targets = stream_arrays(disk, labels)
+        rows.table._kept = None
+        for start in range(0, 300, 50):
+            np.testing.assert_array_equal(rows.read(start, start + 50), X[start : start + 50])
+        starts = [start for start, _ in disk.reads]
+        assert len(set(starts)) == len(starts)
+        assert all(start % (chunks or (1,))[0] == 0 for start in starts)
+        assert_same_fit(MODEL, (X, Y), (rows, targets))
+
+
+def test_wide_arrays_on_disk_are_read_a_few_rows_at_a_time():
+    wide = OnDisk(np.zeros((100, 1 << 20), dtype=np.int8))
+    rows = stream_arrays(wide)
+    assert [block.shape[0] for block in rows.blocks(50)] == [50, 50]
+    assert max(stop - start for start, stop in wide.reads) == 8
+
+
+def test_arrays_of_other_shapes_are_refused():
+    with pytest.raises(TypeError, match="X must be an array of 2"):
+        stream_arrays(X[:, 0])
+    with pytest.raises(TypeError, match=r"X must be .*; got list"):
+        stream_arrays(X.tolist())
+    with pytest.raises(TypeError, match="y must be an array of 1"):
+        stream_arrays(X, Y[:, None])
+    with pytest.raises(ValueError, match="the same number of rows; got 300 and 299"):
+        stream_arrays(X, Y[1:])

@@ -1,0 +1,154 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""The scripts beside the library start, and the accuracy page is written from what is stored."""
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
+ONE_EPSILON = 1.0
+
+
+@pytest.fixture
+def benchmark_module(monkeypatch):
+    """Return a function that imports a module of the benchmarks by its name."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    before = set(sys.modules)
+    yield importlib.import_module
+    for name in set(sys.modules) - before:
+        if str(FOLDER) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+def test_every_script_is_in_the_table_of_commands():
+    readme = (FOLDER / "README.md").read_text(encoding="utf-8")
+    table = [line for line in readme.splitlines() if line.startswith("| `python ")]
+    for script in FOLDER.glob("[a-z]*.py"):
+        known = (f"benchmarks/{script.name}`", f"`{script.name}`")
+        assert any(name in line for name in known for line in table), script.name
+
+
+def test_no_script_asks_for_an_environment_of_a_peer():
+    for script in FOLDER.glob("*.py"):
+        text = script.read_text(encoding="utf-8")
+        assert "-m venv" not in text, script.name
+        assert "peer/bin" not in text, script.name
+
+
+def test_an_environment_is_made_once(tmp_path, monkeypatch, benchmark_module):
+    environments = benchmark_module("_environments")
+    made, installed = [], []
+    monkeypatch.setattr(
+        environments.venv,
+        "create",
+        lambda place, **_: (place.mkdir(parents=True), made.append(place)),
+    )
+    monkeypatch.setattr(
+        environments.subprocess, "run", lambda command, **_: installed.append(command)
+    )
+    for _ in range(2):
+        python = environments.interpreter("diffprivlib", tmp_path)
+    assert python == tmp_path / "diffprivlib" / "bin" / "python"
+    assert made == [tmp_path / "diffprivlib"]
+    assert installed[0][-2:] == list(environments.PACKAGES["diffprivlib"])
+    assert len(installed) == 1
+
+
+def test_an_environment_with_other_pins_is_made_anew(tmp_path, monkeypatch, benchmark_module):
+    environments = benchmark_module("_environments")
+    made = []
+    monkeypatch.setattr(
+        environments.venv, "create",
+        lambda place, **_: (place.mkdir(parents=True, exist_ok=True), made.append(place)),
+    )  # fmt: skip
+    monkeypatch.setattr(environments.subprocess, "run", lambda command, **_: None)
+    environments.interpreter("opacus", tmp_path)
+    monkeypatch.setitem(environments.PACKAGES, "opacus", ("opacus==0",))
+    environments.interpreter("opacus", tmp_path)
+    assert len(made) == 2
+
+
+def test_what_is_stored_is_not_measured_again(tmp_path, benchmark_module):
+    store = benchmark_module("_accuracy_store")
+    store.Store(tmp_path / "a.jsonl").add("data", "method", 0.5, 100, accuracy=1.0)
+    again = store.Store(tmp_path / "a.jsonl")
+    assert again.get("data", "method", 0.5, 100)["accuracy"] == 1.0
+    assert again.get("data", "method", 0.5, 101) is None
+    assert len(store.read(tmp_path / "a.jsonl")) == 1
+
+
+def test_the_accuracy_page_holds_ours_and_peers(tmp_path, benchmark_module):
+    data = benchmark_module("_accuracy_data")
+    store = benchmark_module("_accuracy_store").Store
+    measure = benchmark_module("_accuracy_methods").measure
+    ours = tmp_path / "skdp.jsonl"
+    measure(store(ours), ["breast_cancer"], most_splits=2, epsilons=(ONE_EPSILON,))
+    size = ours.stat().st_size
+    measure(store(ours), ["breast_cancer"], most_splits=2, epsilons=(ONE_EPSILON,))
+    assert ours.stat().st_size == size
+    peer = store(tmp_path / "opacus.jsonl")
+    peer.add("versions", versions={"opacus": "0"})
+    for seed in data.SEEDS["breast_cancer"][:2]:
+        peer.add("breast_cancer", "baseline", seed, seconds=1.0)
+        peer.add("breast_cancer", "zero-out", "Opacus", 1.0, seed, accuracy=101.0, seconds=2.0)
+    page = benchmark_module("_accuracy_page").page(tmp_path)
+    assert "non-private: 9" in page
+    assert "untuned, replace-one" in page
+    assert page.count("``DPLogisticRegression()``") >= 3
+    assert "**101.0 ± 0.0**" in page
+    assert "2 s (2×)" in page
+    assert "* Opacus: breast_cancer, ε = 1 (" in page
+    assert "opacus 0" in page
+
+
+def test_peers_read_the_rows_that_ours_are_fitted_to(tmp_path, benchmark_module):
+    data = benchmark_module("_accuracy_data")
+    peers = benchmark_module("_accuracy_peers")
+    data.export("synthetic", 100, tmp_path)
+    for theirs, ours in zip(
+        peers.load(tmp_path, "synthetic", 100), data.split("synthetic", 100), strict=True
+    ):
+        assert (theirs == ours).all()
+
+
+@pytest.mark.parametrize(
+    "script", ["accuracy", "mechanisms", "median", "sgd_speed", "local_mean", "audit_peers"]
+)
+def test_a_comparison_with_peers_takes_a_folder_of_environments(script):
+    assert "add_argument(parser)" in (FOLDER / f"{script}.py").read_text(encoding="utf-8")
+
+
+def test_the_command_of_the_accuracy_page_starts():
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", FOLDER / "accuracy.py", "--help"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "--environments" in done.stdout
+
+
+def test_a_library_measures_what_a_file_of_tasks_asks_for(tmp_path, monkeypatch, benchmark_module):
+    data = benchmark_module("_accuracy_data")
+    peers = benchmark_module("_accuracy_peers")
+    from sklearn.linear_model import LogisticRegression
+
+    def rows(name):
+        grids = {"fixed": [{}], "searched": [{"C": 1e-9}, {"C": 100.0}]}
+        return "pure", lambda epsilon, delta, y, **given: LogisticRegression(**given), grids
+
+    monkeypatch.setitem(peers.LIBRARIES, "opacus", rows)
+    for seed in (0, 1, 100):
+        data.export("breast_cancer", seed, tmp_path)
+    task = {"seeds": [100], "tuning": [0, 1], "C": 100.0}
+    tasks = {"data": {"breast_cancer": task}, "epsilons": [ONE_EPSILON], "delta": 1e-5}
+    (tmp_path / "tasks.json").write_text(json.dumps(tasks))
+    command = ["peers", "opacus", tmp_path / "tasks.json", tmp_path, tmp_path / "out.jsonl"]
+    monkeypatch.setattr(sys, "argv", [str(part) for part in command])
+    peers.main()
+    found = benchmark_module("_accuracy_store").Store(tmp_path / "out.jsonl")
+    assert found.get("breast_cancer", "setting", "searched", ONE_EPSILON)["setting"]["C"] == 100.0
+    assert found.get("breast_cancer", "pure", "searched", ONE_EPSILON, 100)["accuracy"] > 90.0
