@@ -22,6 +22,7 @@ version = release = skdp.__version__
 
 extensions = [
     "claims",
+    "landing_chart",
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
@@ -31,7 +32,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "_ext", "benchmarks/accuracy.rst", "benchmarks/mechanisms.rst"]
+exclude_patterns = ["_build", "_ext", "benchmarks/mechanisms.rst"]
 nitpicky = False
 templates_path = ["_templates"]
 html_static_path = ["_static"]
@@ -51,14 +52,19 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
+    "within_subsection_order": "FileNameSortKey",
     "remove_config_comments": True,
 }
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"skdp {version}"
 html_show_sourcelink = False
+# pages that have none below them
+ALONE = ("index", "install", "reviewers", "claims", "papers", "changelog")
+html_sidebars = {page: [] for page in ALONE}
 html_theme_options = {
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
+    "header_links_before_dropdown": 5,
     "show_prev_next": True,
     "footer_start": ["copyright"],
     "footer_end": [],

@@ -12,6 +12,9 @@ large is too large?
 This example looks at one report of a direction in 784 dimensions (an image of 28 by 28 pixels, or
 a small gradient), and at the words of a person. No data are read: everything here follows from
 public numbers (Bhowmick, Duchi, Freudiger, Kapoor and Rogers 2018).
+
+*You learn* to say what a large local budget protects from, and what not.
+*It builds on* :ref:`sphx_glr_auto_examples_plot_11_nobody_holds_the_rows.py`.
 """
 
 # %%
@@ -108,3 +111,12 @@ for recall in (0.4, 0.45, 0.5, 0.55, 0.6):
 # ----------
 # A. Bhowmick, J. Duchi, J. Freudiger, G. Kapoor and R. Rogers, "Protection against reconstruction
 # and its applications in private federated learning", 2018.
+
+# %%
+# What was promised
+# -----------------
+# Nothing was released here: these numbers say what an epsilon-private report of one row still rules
+# out, if the attacker's prior is no sharper than stated.
+#
+# | Before this: :ref:`sphx_glr_auto_examples_plot_11_nobody_holds_the_rows.py`
+# | After this: :ref:`sphx_glr_auto_examples_plot_13_clients_of_a_federation.py`

@@ -10,6 +10,9 @@ makes noise for the largest one; one that is too small cuts off what was to be l
 
 This example makes one row larger and larger, and looks at what becomes of three regressions
 (Xu, Ding, Xiang, Xu and Wang 2025).
+
+*You learn* to fit regressions to rows and targets of which nobody knows a bound.
+*It builds on* :ref:`sphx_glr_auto_examples_plot_07_when_centring_pays.py`.
 """
 
 # %%
@@ -125,3 +128,12 @@ print(f"spent: epsilon = {model.privacy_spent_[0]:.3f}, delta = {model.privacy_s
 # ----------
 # D. Xu, M. Ding, Z. Xiang, J. Xu and D. Wang, "Beyond ordinary Lipschitz constraints:
 # differentially private stochastic optimization with Tsybakov noise condition", 2025.
+
+# %%
+# What was promised
+# -----------------
+# Each fit of ``DPLpRegressor`` is (1, 1e-6)-differentially private per row under replace-one
+# adjacency, whatever the size of rows and targets; least squares promises nothing.
+#
+# | Before this: :ref:`sphx_glr_auto_examples_plot_09_what_people_read.py`
+# | After this: :ref:`sphx_glr_auto_examples_plot_11_nobody_holds_the_rows.py`

@@ -7,6 +7,9 @@ Pictures for a report
 Three questions come up whenever a private model is to be used. What does privacy cost in accuracy?
 Where did the budget go? And does the claim stand up to an attack? There is a display for
 each, at the width of a column, and readable in grey.
+
+*You learn* to draw accuracy, ledger and audit so that they can be printed.
+*It builds on* :ref:`sphx_glr_auto_examples_plot_14_what_an_audit_can_see.py`.
 """
 
 # %%
@@ -125,3 +128,12 @@ if "__file__" in globals():  # run as a script, not in the gallery
     utility.figure_.savefig("what_privacy_costs.png", dpi=300)
     spent.figure_.savefig("where_the_budget_went.png", dpi=300)
     audits.figure_.savefig("what_audits_rule_out.png", dpi=300)
+
+# %%
+# What was promised
+# -----------------
+# Each fit keeps its own claim; the picture of accuracy against epsilon is not covered by any, which
+# is why it was drawn with public rows.
+#
+# | Before this: :ref:`sphx_glr_auto_examples_plot_14_what_an_audit_can_see.py`
+# | After this: :ref:`sphx_glr_auto_examples_plot_16_a_card_for_the_reviewer.py`

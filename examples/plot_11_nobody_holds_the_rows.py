@@ -9,6 +9,9 @@ publish. Here nobody is trusted. Every person randomises an own report and sends
 never leave their owners.
 
 What does it cost, and what can still be learned?
+
+*You learn* what changes if nobody may see the rows, and what it costs.
+*It builds on* :ref:`sphx_glr_auto_examples_plot_01_quickstart.py`.
 """
 
 # %%
@@ -123,3 +126,12 @@ print(f"covariances of pairs, estimated against true: correlation {agree:.2f}")
 # The promise is about one row; whether somebody answered at all is visible. And at large
 # budgets a report points to the row itself: the example on what an attacker can rebuild shows
 # when.
+
+# %%
+# What was promised
+# -----------------
+# Each report is 4-differentially private towards everybody, whoever collects it included, and for
+# each time a person reports.
+#
+# | Before this: :ref:`sphx_glr_auto_examples_plot_10_one_enormous_row.py`
+# | After this: :ref:`sphx_glr_auto_examples_plot_12_what_an_attacker_can_rebuild.py`

@@ -7,6 +7,9 @@ A card for the reviewer
 The model is fitted, and somebody has to sign for it who was not there: a data protection officer,
 an ethics board, a reviewer. They will not read code. This example makes the page that they read
 instead, and the file that goes with it.
+
+*You learn* to write down a claim for somebody who will not read code, and to save model and claim.
+*It builds on* :ref:`sphx_glr_auto_examples_plot_04_reading_a_ledger.py`.
 """
 
 # %%
@@ -99,3 +102,13 @@ else:
         back = skops.io.load(Path(folder, "model.skops"), trusted=trusted_types())
         print({path.name: path.stat().st_size for path in sorted(Path(folder).iterdir())})
     print(privacy_card(back, name=card.to_dict()["name"], delta=1e-5) == card)
+
+# %%
+# What was promised
+# -----------------
+# Scaler and classifier together are differentially private per row under replace-one adjacency,
+# with the epsilon on the card at delta = 1e-5; a card is read off the model, and proves nothing by
+# itself.
+#
+# | Before this: :ref:`sphx_glr_auto_examples_plot_15_pictures_for_a_report.py`
+# | After this: :ref:`sphx_glr_auto_examples_plot_17_larger_than_memory.py`
