@@ -14,7 +14,7 @@ for extra in sys.argv[2:]:
 for requirement in dict.fromkeys(wanted):
     if requirement.startswith("%("):
         continue  # another extra, which has to be named itself
-    bound = re.fullmatch(r"([\w\[\]-]+)[>=]=([\w.]+)", requirement)
+    bound = re.fullmatch(r"([\w\[\],-]+)[>=]=([\w.]+)", requirement)
     if bound is None:
         sys.exit(f"{requirement} in {sys.argv[1]} has no lower bound")
     print(f"{bound[1]}=={bound[2]}")

@@ -3,41 +3,117 @@
 """What users write, for a type checker; it is never run."""
 
 from pathlib import Path
+from typing import Any, assert_type
 
 import numpy as np
 import numpy.typing as npt
 
 import skdp
-import skdp.exceptions
 from skdp import (
+    AuditDisplay,
     BoundedScaler,
+    DPFeatureCenterer,
+    DPFrequentFeatures,
     DPGridSearchCV,
+    DPHeavyTailedMean,
     DPHingeSVM,
     DPLogisticRegression,
     DPLpRegressor,
     DPMean,
+    DPMedian,
+    DPNormQuantile,
+    DPQuantile,
+    DPRandomizedSearchCV,
+    DPSparseMeanEstimator,
+    DPStandardScaler,
     FederatedDPLogisticRegression,
     Ledger,
     LedgerDisplay,
+    LocalDPCovariance,
+    LocalDPLinearRegression,
+    LocalDPLogisticRegression,
     LocalDPMean,
+    LocalDPPCA,
+    NormClipper,
     PrivacyBudget,
+    PrivacyUtilityDisplay,
+    PrivUnitPrivatizer,
+    ScalarPrivatizer,
     audit_privacy,
     privacy_card,
     privacy_spent,
     reconstruction_risk,
+    trusted_types,
 )
-from skdp.audit import AuditResult, NeighbourPair, adversarial_pairs
-from skdp.inspection import PrivacyCard, ReconstructionRisk
-from skdp.local import optimal_privunit, shuffled_epsilon
+from skdp.audit import (
+    AuditResult,
+    NeighbourPair,
+    OneRunResult,
+    adversarial_pairs,
+    audit_one_run,
+    audit_outputs,
+    clopper_pearson,
+)
+from skdp.exceptions import (
+    BudgetError,
+    NoisyEstimateWarning,
+    PrivacyWarning,
+    SeededNoiseWarning,
+    SimulationWarning,
+)
+from skdp.inspection import (
+    DictionaryRisk,
+    GridWalkSteps,
+    LedgerPart,
+    PrivacyCard,
+    ReconstructionRisk,
+    cosine_for_reconstruction,
+    dictionary_risk,
+    epsilon_for_reconstruction,
+    grid_walk_steps,
+)
+from skdp.io import RowStream, stream_arrays, stream_chunks, stream_parquet
+from skdp.local import (
+    best_ball_randomiser,
+    best_product,
+    optimal_privunit,
+    optimal_privunit_cube,
+    optimal_privunit_gaussian,
+    paper_privunit,
+    projunit,
+    relative_levels,
+    scalar_grid,
+    shuffled_epsilon,
+    smallest_projunit,
+    uniform_levels,
+)
 from skdp.model_selection import RowScorer
 from skdp.privacy import (
+    Charge,
     Curator,
+    ExponentialMechanism,
     GaussianMechanism,
+    Influence,
+    KNormMechanism,
     LaplaceMechanism,
+    LocalMechanism,
+    Noise,
+    ObjectivePerturbation,
+    PrivacySpent,
     Release,
+    Repetitions,
+    SampledGaussianMechanism,
+    Sampling,
+    Search,
+    SelectionPlan,
+    Sensitivity,
+    SparseSensitivity,
+    StabilityHistogram,
+    Winner,
     gdp_delta,
     gdp_epsilon,
     gdp_mu,
+    plan_selection,
     sampled_mu,
 )
 
@@ -45,34 +121,103 @@ X: npt.NDArray[np.float64] = np.ones((10, 2))
 y: npt.NDArray[np.int64] = np.repeat([0, 1], 5)
 version: str = skdp.__version__
 
+# budgets, prices, ledgers
 budget: PrivacyBudget = PrivacyBudget(1.0, 1e-6, path=Path("budget"))
 spent: tuple[float, float] = budget.spent
-
-model: DPLogisticRegression = DPLogisticRegression(epsilon=1.0, classes=[0, 1], budget=budget)
-model.fit(X, y).predict_proba(X)
-ledger: Ledger = model.ledger_
-releases: tuple[Release, ...] = ledger.releases
+model = DPLogisticRegression(
+    epsilon=1.0, mechanism="gradient", solver="sgd", classes=["no", "yes"], budget=budget
+)
+assert_type(model.fit(X, y), DPLogisticRegression)
+assert_type(model.epsilon, float)
+assert_type(model.ledger_, Ledger)
+model.predict_proba(X).round()
+releases: tuple[Release, ...] = model.ledger_.releases
 epsilon, delta = privacy_spent(model)
 total: float = epsilon + delta
-print(ledger, DPHingeSVM().fit(X, y).predict(X), DPLpRegressor().fit(X, y).coef_)
-print(DPMean(epsilon=1.0).fit(X).location_, LocalDPMean().fit(X).location_)
-print(BoundedScaler(bounds=(0, 1)).fit_transform(X))
-print(FederatedDPLogisticRegression().fit(X, y, groups=y).coef_)
+pair: tuple[float, float] = model.privacy_spent_
 
-search: DPGridSearchCV = DPGridSearchCV(model, {"C": [0.1, 1.0]}, epsilon=2.0, scoring=RowScorer)
-print(search.fit(X, y).best_params_)
+# models of private rows
+print(DPHingeSVM(adjacency="zero-out").fit(X, y).predict(X))
+print(DPLpRegressor(p="huber", clipping_norm="private").fit(X, y).predict(X).mean())
+means: list[DPMean] = [DPMean(epsilon=1).fit(X), DPMean(mechanism="laplace", bounds=(0, 1)).fit(X)]
+print(means[0].location_, means[0].predict(X), means[0].score(X) + 1.0)
+print(DPHeavyTailedMean(moment_bound=1.0).fit(X).error_bound_)
+print(DPSparseMeanEstimator(sparsity=3).fit(X).location_)
+print(DPMedian(bounds=np.array([0.0, 1.0])).fit(X).score(X))
+print(DPQuantile(quantile=0.9).fit(X).location_, DPNormQuantile(tail=5).fit(X).ledger_)
+clients = FederatedDPLogisticRegression(epsilon=None, local_epsilon=4.0)
+print(clients.fit(X, y, groups=y).coef_, clients.predict_proba(X))
 
-risk: ReconstructionRisk = reconstruction_risk(1.0, 10)
-card: PrivacyCard = privacy_card(model)
+# preprocessing
+print(BoundedScaler(bounds=(0, 1)).fit(X).transform(X), NormClipper(norm=2.0).fit_transform(X))
+scaler: DPStandardScaler = DPStandardScaler(with_mean=False).fit(X)
+print(scaler.transform(X), scaler.inverse_transform(X), scaler.ledger_)
+print(DPFeatureCenterer(threshold=None).fit(X).original_coef([1.0, 2.0]))
+print(DPFrequentFeatures(n_features_to_select=1).fit(X).transform(X))
+
+# rows that report on their own
+print(LocalDPMean(epsilon=8.0).fit(X).confidence_interval(0.9)[0].shape)
+print(LocalDPCovariance().fit(X).error_norm(np.eye(2)), LocalDPPCA(1).fit(X).transform(X))
+print(LocalDPLinearRegression().fit(X, y).predict(X), LocalDPLogisticRegression().fit(X, y).coef_)
+print(PrivUnitPrivatizer(mechanism="cube").fit_transform(X))
+print(ScalarPrivatizer(levels="relative").fit(X).ledger_.epsilon())
+print(optimal_privunit(1.0, 10).epsilon, optimal_privunit_cube(1.0, 10).epsilon)
+print(optimal_privunit_gaussian(1.0), paper_privunit(1.0, 1.0, 10), projunit(1.0, 10, 5))
+print(smallest_projunit(1.0, 10), best_product(1.0, 10, 0.5), best_ball_randomiser(1.0, 10, 0.5))
+print(scalar_grid(uniform_levels(4), 1.0).epsilon, relative_levels(0.1, 3).max())
+print(shuffled_epsilon(1.0, 100, delta=1e-6))
+
+
+# rows that do not fit into memory
+rows, targets = stream_chunks(lambda: iter([(X, y)]), n_rows=10)
+streamed: RowStream = stream_arrays(np.memmap("rows.bin", shape=(10, 2)))
+print(model.fit(rows, targets).coef_, streamed.shape, stream_parquet("rows", columns=["age"]))
+
+
+# searches
+def closeness(estimator: DPLpRegressor, X: Any, y: Any) -> npt.NDArray[np.float64]:
+    """Return minus the distances to targets."""
+    return np.asarray(-np.abs(y - estimator.predict(X)))
+
+
+search = DPGridSearchCV(DPLogisticRegression(), {"C": [0.1, 1.0]}, epsilon=2.0, strategy="all")
+print(search.fit(X, y).best_params_, search.score(X, y) + 1.0, search.ledger_)
+scorer: RowScorer = RowScorer(closeness, bounds=(-1.0, 0.0))
+print(DPRandomizedSearchCV(DPLpRegressor(), {"l2": [0.1, 1.0]}, scoring=scorer).fit(X, y))
+
+# cards, pictures, audits, risks
+card: PrivacyCard = privacy_card(model, name="a model", date="2030-01-01")
+saved: Path = card.save("card.json")
+facts: dict[str, Any] = card.to_dict()
+names: list[str] = trusted_types(budget=True)
+bars: LedgerDisplay = LedgerDisplay.from_estimator(model, delta=1e-6)
+parts: tuple[LedgerPart, ...] = bars.parts
+PrivacyUtilityDisplay.from_estimator(model, X, y, epsilons=[0.5, 1.0], band="min-max").plot()
 pairs: list[NeighbourPair] = adversarial_pairs(model)
-audit: AuditResult = audit_privacy(model, pairs)
-print(risk, card, audit, LedgerDisplay.from_estimator(model))
-print(optimal_privunit(1.0, 10), shuffled_epsilon(1.0, 100, delta=1e-6))
+audit: AuditResult = audit_privacy(model, pairs, n_runs=100, attack="linear")
+one: OneRunResult = audit_one_run(model, (X, y), adjacency="remove-one")
+print(audit_outputs(X, X).epsilon_lower, one.epsilon_lower, clopper_pearson(1, 10, 0.05))
+print(AuditDisplay.from_result({"one": audit}).contradicted)
+risk: ReconstructionRisk = reconstruction_risk(1.0, 10, cosine=[0.1, 0.2], mechanism="privunit")
+print(cosine_for_reconstruction(1.0, 10) + epsilon_for_reconstruction(0.1, 10, cosine=0.5))
+words: DictionaryRisk = dictionary_risk(1.0, 100, 10, precision=0.5, recall=0.5)
+steps: GridWalkSteps = grid_walk_steps(100, 10)
 
+# for those who write estimators
 mu: float = gdp_mu(1.0, 1e-6)
 price: float = gdp_epsilon(mu, 1e-6) + gdp_delta(mu, 1.0)
-print(Curator, GaussianMechanism, LaplaceMechanism, sampled_mu)
+unit = Sensitivity(l1=1.0, l2=1.0, bound=1.0, theorem="one row, one count")
+noise: Noise = GaussianMechanism(mu).calibrate(unit, 1)
+plan: SelectionPlan = plan_selection(1.0, 1e-6, strategy="all", n_candidates=4, gaussian=True)
+print(Charge, Curator, ExponentialMechanism, Influence, KNormMechanism, LaplaceMechanism)
+print(LocalMechanism, ObjectivePerturbation, PrivacySpent, Repetitions, SampledGaussianMechanism)
+print(Sampling, Search, SparseSensitivity, StabilityHistogram, Winner, sampled_mu)
+
+# warnings and errors
+kinds: list[type[Warning]] = [
+    NoisyEstimateWarning, PrivacyWarning, SeededNoiseWarning, SimulationWarning,
+]  # fmt: skip
 try:
     model.fit(X, y)
-except skdp.exceptions.BudgetError as error:
+except BudgetError as error:
     print(error)

@@ -62,10 +62,13 @@ def row_norms(X):
 
 
 def _is_awkward(values):
+    if values.dtype == np.float32:
+        # neither so small nor so large, unless it is not finite
+        return not float(np.abs(values).max(initial=0.0)) <= _HUGE
     magnitude = np.abs(values.astype(np.float64, copy=False))
     largest = magnitude.max(initial=0.0)
-    small = magnitude < _TINY
-    return not largest <= _HUGE or np.count_nonzero(small) > np.count_nonzero(magnitude == 0)
+    small = np.count_nonzero(magnitude < _TINY)
+    return not largest <= _HUGE or (small > 0 and small > np.count_nonzero(magnitude == 0))
 
 
 def _tame_values(values, row_of, n_rows):

@@ -25,6 +25,18 @@ def _soft_plus(x, temperature):
     return np.maximum(x, 0.0) + temperature * tail
 
 
+def _row_reduced(operation, z):
+    """Return ``operation.reduce(z, axis=1, keepdims=True)``, to the last bit."""
+    # a reduction of a short row costs more before it begins than column after column does;
+    # from eight columns on numpy adds them up in another order
+    if not 0 < z.shape[1] < 8:
+        return operation.reduce(z, axis=1, keepdims=True)
+    reduced = z[:, 0].copy()
+    for column in z.T[1:]:
+        operation(reduced, column, out=reduced)
+    return reduced[:, None]
+
+
 @dataclass(frozen=True)
 class LogisticLoss:
     """T log(1 + exp((margin - t z) / T)), targets t in {-1, +1}, one output.
@@ -202,12 +214,12 @@ class SoftmaxLoss:
     def _weights(self, z, target):
         if self.margin:
             z[np.arange(len(z)), target] -= self.margin
-        z -= z.max(axis=1, keepdims=True)
+        z -= _row_reduced(np.maximum, z)
         if self.temperature != 1.0:
             with np.errstate(over="ignore"):
                 z /= self.temperature
         # whether an entry underflows depends on the data: nobody is to be told
         with np.errstate(under="ignore"):
             np.exp(z, out=z)
-            z /= z.sum(axis=1, keepdims=True)
+            z /= _row_reduced(np.add, z)
         return z

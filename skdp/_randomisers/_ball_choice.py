@@ -11,14 +11,14 @@ from scipy.optimize import minimize_scalar
 from skdp._randomisers._grid_choice import cells_to_try, uniform_variance
 from skdp._randomisers._odds import check_local_epsilon
 from skdp._randomisers._privunit import optimal_privunit
-from skdp._randomisers._vectors import check_norm, flip, lift, product
+from skdp._randomisers._vectors import Flip, Lift, Product, check_norm, flip, lift, product
 
 #: the smallest budget of which all parts that are tried are budgets
 LEAST_SPLIT = 1e-4
 
 
 @lru_cache(maxsize=256, typed=True)
-def best_product(epsilon, n_dims, norm, spread=0.0):
+def best_product(epsilon: float, n_dims: int, norm: float, spread: float = 0.0) -> Product:
     """Return the `Product` of least error for vectors of a norm.
 
     Parameters
@@ -76,7 +76,9 @@ def best_product(epsilon, n_dims, norm, spread=0.0):
     return product(epsilon, n_dims, math.exp(found), error(found)[1])
 
 
-def best_ball_randomiser(epsilon, n_dims, norm, spread=0.0):
+def best_ball_randomiser(
+    epsilon: float, n_dims: int, norm: float, spread: float = 0.0
+) -> Lift | Flip | Product:
     """Return the one of `Lift`, `Flip` and `Product` of least error for vectors of a norm.
 
     Parameters

@@ -86,7 +86,7 @@ class PrivUnitG(TwoDensities):
 
 
 @lru_cache(maxsize=1024, typed=True)
-def optimal_privunit_gaussian(epsilon, n_dims=None):
+def optimal_privunit_gaussian(epsilon: float, n_dims: int | None = None) -> PrivUnitG:
     """Return the parameters of PrivUnitG of least error for a budget, in all dimensions.
 
     Parameters

@@ -132,7 +132,7 @@ def log_scale(threshold, epsilon, n_dims):
 
 
 @lru_cache(maxsize=1024, typed=True)
-def optimal_privunit_cube(epsilon, n_dims):
+def optimal_privunit_cube(epsilon: float, n_dims: int) -> PrivUnitCube:
     """Return the parameters of PrivUnit on the cube of least error for a budget.
 
     Parameters

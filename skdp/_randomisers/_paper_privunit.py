@@ -3,6 +3,7 @@
 """Parameters of PrivUnit by the conditions of the paper, which are not the best ones."""
 
 import math
+from typing import Literal
 
 from scipy.optimize import brentq
 from scipy.special import expit
@@ -13,7 +14,12 @@ from skdp._randomisers._privunit import PrivUnit
 from skdp.privacy._accounting import check_epsilon
 
 
-def paper_privunit(epsilon_cap, epsilon_coin, n_dims, condition="16"):
+def paper_privunit(
+    epsilon_cap: float,
+    epsilon_coin: float,
+    n_dims: int,
+    condition: Literal["16", "16a", "16b", "exact"] = "16",
+) -> PrivUnit:
     """Return parameters of PrivUnit as Bhowmick et al. (2018) choose them.
 
     Parameters

@@ -159,7 +159,7 @@ def log_excess(y, n_dims):
 
 
 @lru_cache(maxsize=1024, typed=True)
-def optimal_privunit(epsilon, n_dims):
+def optimal_privunit(epsilon: float, n_dims: int) -> PrivUnit:
     """Return the parameters of PrivUnit of least error for a budget.
 
     Parameters

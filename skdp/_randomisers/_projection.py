@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 from numbers import Integral
+from typing import Literal
 
 from skdp._randomisers._beta import log_beta_half
 from skdp._randomisers._cap import check_dims
@@ -157,7 +158,9 @@ class ProjUnit:
         return self.n_kept * number_bits + seed_bits
 
 
-def projunit(epsilon, n_dims, n_kept, rotation="haar"):
+def projunit(
+    epsilon: float, n_dims: int, n_kept: int, rotation: Literal["haar", "hadamard"] = "haar"
+) -> ProjUnit:
     """Return the best `ProjUnit` for a budget and a number of entries that are kept.
 
     Parameters
@@ -186,7 +189,9 @@ def projunit(epsilon, n_dims, n_kept, rotation="haar"):
 
 
 @lru_cache(maxsize=1024, typed=True)
-def smallest_projunit(epsilon, n_dims, loss=0.01, rotation="haar"):
+def smallest_projunit(
+    epsilon: float, n_dims: int, loss: float = 0.01, rotation: Literal["haar", "hadamard"] = "haar"
+) -> ProjUnit:
     """Return the `ProjUnit` of the shortest reports that are nearly as good as PrivUnit's.
 
     Parameters

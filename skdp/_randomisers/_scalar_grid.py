@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from skdp._randomisers._odds import budget_of, check_local_epsilon, largest_chance
 
@@ -162,7 +163,7 @@ class EntrywiseGrid:
         return math.nextafter(self.n_dims * self.grid.epsilon, math.inf)
 
 
-def uniform_levels(n_cells, high=1.0):
+def uniform_levels(n_cells: int, high: float = 1.0) -> NDArray[np.float64]:
     """Return the ends of equal cells from 0 to a number.
 
     Parameters
@@ -186,7 +187,7 @@ def uniform_levels(n_cells, high=1.0):
     return np.linspace(0.0, high, n_cells + 1)
 
 
-def relative_levels(floor, n_inner, high=1.0):
+def relative_levels(floor: float, n_inner: int, high: float = 1.0) -> NDArray[np.float64]:
     """Return levels that are as fine as numbers are small, down to a floor.
 
     Parameters
@@ -219,7 +220,7 @@ def relative_levels(floor, n_inner, high=1.0):
     return np.concatenate([inner, outer[1:]])
 
 
-def scalar_grid(levels, epsilon):
+def scalar_grid(levels: ArrayLike, epsilon: float) -> ScalarGrid:
     """Return the randomiser of a number that spends a budget, or hardly less.
 
     Parameters

@@ -48,7 +48,13 @@ def _walk_steps(edge, lipschitz, distance, p):
     return np.ceil(1 + 4 / conductance**2 * (np.log(2 / distance) + log_rarest))
 
 
-def grid_walk_steps(n_samples, n_features, lipschitz=1.0, diameter=2.0, epsilon=1.0):
+def grid_walk_steps(
+    n_samples: int,
+    n_features: int,
+    lipschitz: float = 1.0,
+    diameter: float = 2.0,
+    epsilon: float = 1.0,
+) -> GridWalkSteps:
     """Count the steps of the grid walk that the exact samplers replace.
 
     The polynomial-time algorithm for pure differential privacy of [1]_ draws from the

@@ -4,6 +4,7 @@
 
 import warnings
 from numbers import Integral, Real
+from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -25,6 +26,7 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._solvers import Rounds, federated_descent
+from skdp._typing import MatrixLike, VectorLike
 from skdp.exceptions import SimulationWarning
 from skdp.federated._clients import resolve_clients
 from skdp.federated._plan import check_budget, flat, plan_problem
@@ -75,7 +77,7 @@ class FederatedClassifier(
         raise NotImplementedError
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, groups=None):
+    def fit(self, X: MatrixLike, y: VectorLike, groups: VectorLike | None = None) -> Self:
         """Fit the model within the budget.
 
         Parameters
@@ -153,15 +155,15 @@ class FederatedClassifier(
         self.n_clients_, self.n_iter_ = n_clients, rounds.n_steps
         self.projected_share_ = released.projected_share
         self.ledger_ = ledger = curator.ledger
-        self.privacy_spent_ = (ledger.epsilon(self.delta), self.delta)
+        self.privacy_spent_ = (ledger.epsilon(self.delta), float(self.delta))
         self.local_epsilon_per_round_ = (
             np.inf if rounds.randomiser is None else rounds.randomiser.epsilon
         )
-        self.local_privacy_spent_ = (ledger.local_epsilon(self.delta), self.delta)
+        self.local_privacy_spent_ = (ledger.local_epsilon(self.delta), float(self.delta))
         self.local_epsilon_total_ = ledger.local_epsilon(0.0)
         self.hypothetical_privacy_spent_ = None
         if rounds.hypothetical is not None:
-            self.hypothetical_privacy_spent_ = (rounds.hypothetical, self.delta)
+            self.hypothetical_privacy_spent_ = (rounds.hypothetical, float(self.delta))
         return self
 
     def __sklearn_tags__(self):

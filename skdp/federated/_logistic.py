@@ -2,10 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Logistic regression from the rows of clients."""
 
+from typing import Literal
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skdp._classification import SoftmaxClassifierMixin
 from skdp._losses import LogisticLoss, SoftmaxLoss
+from skdp._typing import Adjacency, Budget, Seed
 from skdp.federated._classifier import FederatedClassifier
 
 
@@ -177,37 +181,37 @@ class FederatedDPLogisticRegression(SoftmaxClassifierMixin, FederatedClassifier)
 
     def __init__(
         self,
-        epsilon=1.0,
-        delta=1e-6,
+        epsilon: float | None = 1.0,
+        delta: float = 1e-6,
         *,
-        local_epsilon=None,
-        adjacency="replace-one",
-        data_norm=1.0,
-        classes=None,
-        C=np.inf,
-        fit_intercept=True,
-        intercept_scaling=None,
-        local_update="gradient",
-        local_steps=None,
-        local_step_size=None,
-        proximal_strength=None,
-        clipping_norm=None,
-        report_norm=None,
-        magnitude="lift",
-        expected_norm=None,
-        magnitude_epsilon=None,
-        parameters="optimal",
-        batch_size=None,
-        max_iter=None,
-        step_size=None,
-        momentum=True,
-        average=True,
-        population_size=None,
-        population_batch_size=None,
-        budget=None,
-        random_state=None,
-        verbose=0,
-    ):
+        local_epsilon: float | None = None,
+        adjacency: Adjacency = "replace-one",
+        data_norm: float = 1.0,
+        classes: ArrayLike | None = None,
+        C: float = np.inf,
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        local_update: Literal["gradient", "proximal"] = "gradient",
+        local_steps: int | None = None,
+        local_step_size: float | None = None,
+        proximal_strength: float | None = None,
+        clipping_norm: float | None = None,
+        report_norm: float | None = None,
+        magnitude: Literal["lift", "flip", "product", "auto"] = "lift",
+        expected_norm: float | None = None,
+        magnitude_epsilon: float | None = None,
+        parameters: Literal["optimal", "paper", "paper-simulation", "half"] = "optimal",
+        batch_size: float | None = None,
+        max_iter: int | None = None,
+        step_size: float | None = None,
+        momentum: bool = True,
+        average: bool = True,
+        population_size: float | None = None,
+        population_batch_size: float | None = None,
+        budget: Budget = None,
+        random_state: Seed = None,
+        verbose: int = 0,
+    ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.local_epsilon = local_epsilon

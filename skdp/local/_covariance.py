@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Covariances of rows that report on their own."""
 
+from typing import Literal, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted
@@ -18,6 +21,7 @@ from skdp._sklearn import (
     fit_context,
     validate_private_data,
 )
+from skdp._typing import Budget, MatrixLike, Seed
 from skdp.local._report_sums import MomentSums, add_reports, noise_level
 from skdp.privacy import Curator
 
@@ -116,14 +120,14 @@ class LocalDPCovariance(BaseEstimator):
 
     def __init__(
         self,
-        epsilon=8.0,
+        epsilon: float = 8.0,
         *,
-        data_norm=1.0,
-        assume_centered=False,
-        positive=True,
-        budget=None,
-        random_state=None,
-    ):
+        data_norm: float = 1.0,
+        assume_centered: bool = False,
+        positive: bool = True,
+        budget: Budget = None,
+        random_state: Seed = None,
+    ) -> None:
         self.epsilon = epsilon
         self.data_norm = data_norm
         self.assume_centered = assume_centered
@@ -132,7 +136,7 @@ class LocalDPCovariance(BaseEstimator):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X: MatrixLike, y: object = None) -> Self:
         """Let every row report once, and estimate the covariance from the reports.
 
         Parameters
@@ -179,7 +183,13 @@ class LocalDPCovariance(BaseEstimator):
         self.privacy_spent_ = (curator.ledger.epsilon(), 0.0)
         return self
 
-    def error_norm(self, comp_cov, norm="frobenius", scaling=True, squared=True):
+    def error_norm(
+        self,
+        comp_cov: ArrayLike,
+        norm: Literal["frobenius", "spectral"] = "frobenius",
+        scaling: bool = True,
+        squared: bool = True,
+    ) -> float:
         """Return how far the estimate is from another covariance.
 
         Parameters

@@ -5,6 +5,7 @@
 import math
 import warnings
 from numbers import Real
+from typing import Self
 
 from skdp._queries import JointVectors, LocalReports, regression_rows
 from skdp._randomisers import lift
@@ -18,6 +19,7 @@ from skdp._sklearn import (
     real_targets,
     validate_private_data,
 )
+from skdp._typing import Budget, MatrixLike, Seed, VectorLike
 from skdp.exceptions import NoisyEstimateWarning
 from skdp.local._report_regression import groups_of, joint_penalty, least_squares
 from skdp.local._report_sums import add_reports
@@ -148,16 +150,16 @@ class LocalDPLinearRegression(ReportedRegressor):
 
     def __init__(
         self,
-        epsilon=8.0,
+        epsilon: float = 8.0,
         *,
-        data_norm=1.0,
-        target_scale=None,
-        l2=0.0,
-        fit_intercept=True,
-        intercept_scaling=None,
-        budget=None,
-        random_state=None,
-    ):
+        data_norm: float = 1.0,
+        target_scale: float | None = None,
+        l2: float = 0.0,
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        budget: Budget = None,
+        random_state: Seed = None,
+    ) -> None:
         self.epsilon = epsilon
         self.data_norm = data_norm
         self.target_scale = target_scale
@@ -168,7 +170,7 @@ class LocalDPLinearRegression(ReportedRegressor):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y):
+    def fit(self, X: MatrixLike, y: VectorLike) -> Self:
         """Let every row report once, and solve the corrected normal equations.
 
         Parameters

@@ -3,10 +3,13 @@
 """Logistic regression from one local report of every row."""
 
 from numbers import Integral, Real
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skdp._sklearn import SCALE_OR_NONE, SHARED_CONSTRAINTS, Interval, StrOptions
+from skdp._typing import Budget, Seed
 from skdp.local._choice import MAGNITUDES, PARAMETERS
 from skdp.local._logistic_fit import LogisticFromReports
 
@@ -166,25 +169,25 @@ class LocalDPLogisticRegression(LogisticFromReports):
 
     def __init__(
         self,
-        epsilon=8.0,
+        epsilon: float = 8.0,
         *,
-        data_norm=1.0,
-        classes=None,
-        C=np.inf,
-        fit_intercept=True,
-        intercept_scaling=None,
-        magnitude="lift",
-        expected_norm=None,
-        magnitude_epsilon=None,
-        parameters="optimal",
-        batch_size=None,
-        step_size=None,
-        decay=None,
-        average=True,
-        covariance_share=0.0,
-        budget=None,
-        random_state=None,
-    ):
+        data_norm: float = 1.0,
+        classes: ArrayLike | None = None,
+        C: float = np.inf,
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        magnitude: Literal["lift", "flip", "product", "auto"] = "lift",
+        expected_norm: float | None = None,
+        magnitude_epsilon: float | None = None,
+        parameters: Literal["optimal", "paper", "paper-simulation", "half"] = "optimal",
+        batch_size: int | None = None,
+        step_size: float | None = None,
+        decay: float | None = None,
+        average: bool = True,
+        covariance_share: float = 0.0,
+        budget: Budget = None,
+        random_state: Seed = None,
+    ) -> None:
         self.epsilon = epsilon
         self.data_norm = data_norm
         self.classes = classes

@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How a logistic regression is fitted to local reports, and what its attributes say."""
 
+from typing import Self
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -20,6 +23,7 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._solvers import local_sgd, public_order
+from skdp._typing import MatrixLike, VectorLike
 from skdp.local._gradient_reports import GradientReports, reported_hessian
 from skdp.local._logistic_plan import LOCAL_INTERCEPT, coef_covariance, plan_logistic_reports
 from skdp.privacy import Curator
@@ -31,7 +35,7 @@ class LogisticFromReports(
     """Base of `LocalDPLogisticRegression`, which has the parameters."""
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y):
+    def fit(self, X: MatrixLike, y: VectorLike) -> Self:
         """Fit the model from one report of every row.
 
         Parameters
@@ -91,8 +95,10 @@ class LogisticFromReports(
             coef = local_sgd(reports.mean, plan.shape, plan.sgd)
             if plan.curvature:
                 rows, unit = (plan.n_gradients, n_rows), plan.longest_root
-                hessian = reported_hessian(curator, plan.loss, coef, plan.curvature, unit, rows)
-                covariance = coef_covariance(*hessian, reports.second_moment, plan)
+                hessian, level = reported_hessian(
+                    curator, plan.loss, coef, plan.curvature, unit, rows
+                )
+                covariance = coef_covariance(hessian, level, reports.second_moment, plan)
                 units = self._units(n_features)
                 self.coef_covariance_ = units[:, None] * covariance * units
         coef = np.atleast_2d(coef)
@@ -105,7 +111,9 @@ class LogisticFromReports(
         self.privacy_spent_ = (curator.ledger.epsilon(), 0.0)
         return self
 
-    def confidence_interval(self, level=0.95):
+    def confidence_interval(
+        self, level: float = 0.95
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return intervals for the coefficients of two classes, from their covariance.
 
         Parameters

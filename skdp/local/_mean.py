@@ -3,6 +3,7 @@
 """Means of rows that report on their own."""
 
 from numbers import Real
+from typing import Literal, Self
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from skdp._sklearn import (
     fit_context,
     validate_private_data,
 )
+from skdp._typing import Bounds, Budget, MatrixLike, Seed
 from skdp.local._mean_plan import check_format
 from skdp.local._report_sums import MeanSums, add_reports
 from skdp.local._reported_mean import ReportedMean
@@ -131,15 +133,15 @@ class LocalDPMean(ReportedMean):
 
     def __init__(
         self,
-        epsilon=8.0,
+        epsilon: float = 8.0,
         *,
-        mechanism="lift",
-        data_norm=1.0,
-        bounds=None,
-        expected_norm=None,
-        budget=None,
-        random_state=None,
-    ):
+        mechanism: Literal["lift", "flip", "product", "cube"] = "lift",
+        data_norm: float = 1.0,
+        bounds: Bounds | None = None,
+        expected_norm: float | None = None,
+        budget: Budget = None,
+        random_state: Seed = None,
+    ) -> None:
         self.epsilon = epsilon
         self.mechanism = mechanism
         self.data_norm = data_norm
@@ -149,7 +151,7 @@ class LocalDPMean(ReportedMean):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X: MatrixLike, y: object = None) -> Self:
         """Let every row report once, and take the mean of the reports.
 
         Parameters
@@ -193,7 +195,7 @@ class LocalDPMean(ReportedMean):
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit_reports(self, reports):
+    def fit_reports(self, reports: MatrixLike) -> Self:
         """Take the mean of rows that were randomised elsewhere.
 
         Parameters

@@ -3,6 +3,7 @@
 """Principal components of rows that report on their own."""
 
 from numbers import Integral
+from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import eigh
@@ -20,6 +21,7 @@ from skdp._sklearn import (
     fit_context,
     validate_private_data,
 )
+from skdp._typing import Budget, MatrixLike, Seed
 from skdp.local._covariance import row_moments
 from skdp.local._report_sums import MomentSums, add_reports
 from skdp.privacy import Curator
@@ -118,8 +120,14 @@ class LocalDPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     }
 
     def __init__(
-        self, n_components=None, epsilon=8.0, *, data_norm=1.0, budget=None, random_state=None
-    ):
+        self,
+        n_components: int | None = None,
+        epsilon: float = 8.0,
+        *,
+        data_norm: float = 1.0,
+        budget: Budget = None,
+        random_state: Seed = None,
+    ) -> None:
         self.n_components = n_components
         self.epsilon = epsilon
         self.data_norm = data_norm
@@ -127,7 +135,7 @@ class LocalDPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X: MatrixLike, y: object = None) -> Self:
         """Let every row report once, and find the components of the reports.
 
         Parameters
@@ -183,7 +191,7 @@ class LocalDPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.privacy_spent_ = (curator.ledger.epsilon(), 0.0)
         return self
 
-    def transform(self, X):
+    def transform(self, X: MatrixLike) -> Any:
         """Return coordinates of rows along the components, without noise.
 
         Parameters
@@ -201,7 +209,7 @@ class LocalDPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             return np.asarray(X @ self.components_.T) - self.mean_ @ self.components_.T
 
-    def inverse_transform(self, X):
+    def inverse_transform(self, X: MatrixLike) -> Any:
         """Return the rows that have given coordinates.
 
         Parameters

@@ -3,11 +3,13 @@
 """A transformer that randomises rows by PrivUnit."""
 
 from numbers import Integral, Real
+from typing import Literal
 
 import numpy as np
 
 from skdp._domains import check_bounds, check_radius
 from skdp._sklearn import SHARED_CONSTRAINTS, Interval, StrOptions
+from skdp._typing import Bounds, Budget, Seed
 from skdp.local._choice import PARAMETERS
 from skdp.local._reporting import ReportingTransformer
 from skdp.local._row_domains import BallDomain, BoxDomain
@@ -175,22 +177,22 @@ class PrivUnitPrivatizer(ReportingTransformer):
 
     def __init__(
         self,
-        epsilon=8.0,
+        epsilon: float = 8.0,
         *,
-        mechanism="privunit",
-        magnitude="lift",
-        data_norm=1.0,
-        bounds=None,
-        expected_norm=None,
-        magnitude_epsilon=None,
-        n_levels=None,
-        levels="uniform",
-        n_components=None,
-        parameters="optimal",
-        new_rows="auto",
-        budget=None,
-        random_state=None,
-    ):
+        mechanism: Literal["privunit", "privunit-gaussian", "projunit", "cube"] = "privunit",
+        magnitude: Literal["lift", "flip", "product", "unit", "auto"] = "lift",
+        data_norm: float = 1.0,
+        bounds: Bounds | None = None,
+        expected_norm: float | None = None,
+        magnitude_epsilon: float | None = None,
+        n_levels: int | None = None,
+        levels: Literal["uniform", "relative"] = "uniform",
+        n_components: int | None = None,
+        parameters: Literal["optimal", "paper", "paper-simulation", "half"] = "optimal",
+        new_rows: Literal["auto", "randomise", "keep"] = "auto",
+        budget: Budget = None,
+        random_state: Seed = None,
+    ) -> None:
         self.epsilon = epsilon
         self.mechanism = mechanism
         self.magnitude = magnitude

@@ -5,6 +5,7 @@
 from numbers import Integral, Real
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import stdtrit
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,7 +16,9 @@ from skdp.local._mean_plan import plan_mean_reports
 class ReportedMean(MeanEstimator):
     """Base of `LocalDPMean`: all that needs no private rows."""
 
-    def confidence_interval(self, level=0.95):
+    def confidence_interval(
+        self, level: float = 0.95
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return an interval for every entry of the mean.
 
         Parameters
@@ -37,7 +40,7 @@ class ReportedMean(MeanEstimator):
             half = stdtrit(self.n_reports_ - 1, 0.5 + level / 2) * half
         return self.location_ - half, self.location_ + half
 
-    def expected_error(self, n_samples, n_features):
+    def expected_error(self, n_samples: int, n_features: int) -> float:
         """Return the error that the noise will cause; it needs no data and no fit.
 
         Parameters

@@ -2,18 +2,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a regression from reports does besides reading them: units, and predictions."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._sklearn import validate_private_data
+from skdp._typing import MatrixLike
 
 
 class ReportedRegressor(RegressorMixin, BaseEstimator):
     """Base of `LocalDPLinearRegression`: all that needs no private rows."""
 
-    def predict(self, X):
+    def predict(self, X: MatrixLike) -> NDArray[Any]:
         """Return predictions for rows in the clear.
 
         Parameters

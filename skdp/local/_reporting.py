@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the transformers that randomise rows share."""
 
+from typing import Any, Self
+
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -14,8 +16,9 @@ from skdp._sklearn import (
     fit_context,
     validate_private_data,
 )
+from skdp._typing import MatrixLike
 from skdp.local._account import Account
-from skdp.privacy import Curator, LocalMechanism
+from skdp.privacy import Curator, Ledger, LocalMechanism
 
 NEW_ROWS = ("auto", "keep", "randomise")
 
@@ -36,7 +39,7 @@ class ReportingTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
     }
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X: MatrixLike, y: object = None) -> Self:
         """Check parameters and remember the number and names of the features.
 
         Parameters
@@ -67,7 +70,7 @@ class ReportingTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
         self._trained = False
         return self
 
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X: MatrixLike, y: object = None) -> Any:
         """Fit, and return a report of every row.
 
         Parameters
@@ -92,7 +95,7 @@ class ReportingTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
         self._trained = True
         return reported
 
-    def transform(self, X):
+    def transform(self, X: MatrixLike) -> Any:
         """Return a report of every row, or the rows themselves; see the notes of the class.
 
         Parameters
@@ -111,13 +114,13 @@ class ReportingTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
         return self._report(X)
 
     @property
-    def ledger_(self):
+    def ledger_(self) -> Ledger:
         """What was reported since `fit`, at what price."""
         check_is_fitted(self)
         return self._account.ledger
 
     @property
-    def privacy_spent_(self):
+    def privacy_spent_(self) -> tuple[float, float]:
         """The (epsilon, delta) of all calls since `fit`, as if all had the same rows."""
         return self.ledger_.epsilon(0.0), 0.0
 

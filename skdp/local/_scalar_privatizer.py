@@ -4,6 +4,7 @@
 
 import math
 from numbers import Integral, Real
+from typing import Literal
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from skdp._domains import check_bounds
 from skdp._randomisers import EntrywiseGrid, ScalarGrid, scalar_grid
 from skdp._randomisers._odds import check_local_epsilon
 from skdp._sklearn import Interval, StrOptions
+from skdp._typing import Bounds, Budget, Seed
 from skdp.local._reporting import ReportingTransformer
 from skdp.local._row_domains import BoxDomain
 from skdp.local._unit_choice import levels_of
@@ -122,16 +124,16 @@ class ScalarPrivatizer(ReportingTransformer):
 
     def __init__(
         self,
-        epsilon=8.0,
+        epsilon: float = 8.0,
         *,
-        bounds=(0, 1),
-        levels="uniform",
-        n_levels=None,
-        floor=None,
-        new_rows="auto",
-        budget=None,
-        random_state=None,
-    ):
+        bounds: Bounds = (0, 1),
+        levels: Literal["uniform", "relative"] = "uniform",
+        n_levels: int | None = None,
+        floor: float | None = None,
+        new_rows: Literal["auto", "randomise", "keep"] = "auto",
+        budget: Budget = None,
+        random_state: Seed = None,
+    ) -> None:
         self.epsilon = epsilon
         self.bounds = bounds
         self.levels = levels

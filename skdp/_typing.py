@@ -1,0 +1,48 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Types of parameters that several public signatures share."""
+
+import builtins
+from typing import Any, Literal, Protocol, TypeAlias
+
+from numpy.typing import ArrayLike, NDArray
+
+from skdp.privacy import PrivacyBudget
+
+#: Rows: arrays, data frames, sparse matrices, and what is larger than memory. What has rows is
+#: found out at run time; no checker could tell.
+MatrixLike: TypeAlias = Any
+#: One value for each row, in the same formats.
+VectorLike: TypeAlias = Any
+#: Whatever has the methods of scikit-learn's estimators, which are not typed.
+Estimator: TypeAlias = Any
+#: The lower and the upper ends, one for all features or one for each.
+Bounds: TypeAlias = tuple[ArrayLike, ArrayLike] | list[Any] | NDArray[Any]
+
+Adjacency: TypeAlias = Literal["replace-one", "zero-out"]
+#: More can be audited than estimators here promise.
+AuditAdjacency: TypeAlias = Literal["replace-one", "zero-out", "remove-one"]
+Budget: TypeAlias = PrivacyBudget | None
+
+
+class SeededState(Protocol):
+    """An instance of numpy's RandomState, which one module alone may name."""
+
+    def bytes(self, length: int) -> builtins.bytes:
+        """Return random bytes."""
+
+    def seed(self) -> None:
+        """Start anew. numpy's generators lack it, and are refused."""
+
+
+Seed: TypeAlias = int | SeededState | None
+
+ClassifierMechanism: TypeAlias = Literal["auto", "gradient", "objective", "output", "exponential"]
+ClassifierSolver: TypeAlias = Literal[
+    "auto", "accelerated", "gd", "newton", "lbfgs", "cvxpy", "phased", "localized", "one-pass",
+    "exact", "net", "sgd", "lazy-sgd", "bias-reduced", "accelerated-one-pass", "frank-wolfe",
+]  # fmt: skip
+RegressorSolver: TypeAlias = Literal[
+    "auto", "accelerated", "gd", "sgd", "newton", "lbfgs", "phased", "localized",
+    "accelerated-one-pass",
+]  # fmt: skip
