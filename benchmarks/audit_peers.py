@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Audit of diffprivlib's LogisticRegression: a lower bound on its epsilon.
 
-diffprivlib needs older dependencies; this script makes a virtual environment with pinned
-versions in a temporary folder (or takes ``--peer peer/bin/python``), runs itself there to
-collect outputs of many fits, and bounds epsilon here. About five minutes of one core::
+diffprivlib needs older dependencies; this script makes an environment with pinned versions (see
+`_environments.py`), runs itself there to collect outputs of many fits, and bounds epsilon
+here. About five minutes of one core::
 
-    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/audit_peers.py
+    python benchmarks/audit_peers.py
 
 All rows are made up: two rows with the labels 0 and 1, at the origin, of which the second moves
 to the bound `data_norm`. Every estimator has epsilon = 1 and is purely private by its
@@ -16,16 +16,16 @@ with a confidence of 99 % for each line.
 """
 
 import argparse
-import subprocess
 import sys
 import tempfile
-import venv
 import warnings
 from pathlib import Path
 
 import numpy as np
 
-PINNED = ("diffprivlib==0.6.6", "scikit-learn==1.7.2")
+sys.path.insert(0, str(Path(__file__).parent))
+from _environments import add_argument, run_there
+
 EPSILON, CONFIDENCE = 1.0, 0.99
 #: name, parameters; rows are two-dimensional arrays with one column
 CASES = {
@@ -51,19 +51,11 @@ def collect(n_runs, folder):
         np.save(Path(folder) / f"{place}.npy", np.array(worlds))
 
 
-def make_environment(folder):
-    """Return the interpreter of a new environment with the pinned versions."""
-    venv.create(folder, with_pip=True)
-    python = Path(folder) / "bin" / "python"
-    subprocess.run([python, "-m", "pip", "install", "--quiet", *PINNED], check=True)
-    return python
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--runs", type=int, default=20_000, help="fits to each data set")
-    parser.add_argument("--peer", type=Path, help="interpreter that has diffprivlib")
     parser.add_argument("--collect", help=argparse.SUPPRESS)
+    add_argument(parser)
     arguments = parser.parse_args()
     if arguments.collect:
         collect(arguments.runs, arguments.collect)
@@ -71,10 +63,8 @@ def main():
     from skdp.audit import audit_outputs
 
     with tempfile.TemporaryDirectory() as folder:
-        # the link itself: its target is the interpreter without the environment
-        python = arguments.peer or make_environment(Path(folder) / "peer")
-        command = [str(python), __file__, "--runs", str(arguments.runs), "--collect", folder]
-        subprocess.run(command, check=True)
+        command = (__file__, "--runs", arguments.runs, "--collect", folder)
+        run_there("diffprivlib", arguments.environments, *command)
         for place, name in enumerate(CASES):
             worlds = np.load(Path(folder) / f"{place}.npy")
             result = audit_outputs(*worlds, confidence=CONFIDENCE, claimed=EPSILON)

@@ -5,15 +5,12 @@
 It measures the mean squared error of every randomiser of the library against its closed form, and
 prints what the parameters of Bhowmick et al. (2018) cost, and Table 1 of that paper::
 
-    python benchmarks/local_mean.py                          # ten minutes of one core
-    python benchmarks/local_mean.py --peer-folder FOLDER     # with peers
-    python benchmarks/local_mean.py --quick                  # a smoke run, writes nothing
+    python benchmarks/local_mean.py             # fifteen minutes of one core
+    python benchmarks/local_mean.py --no-peers  # ten, without peers
+    python benchmarks/local_mean.py --quick     # a smoke run without them, writes nothing
 
-FOLDER holds clones of public repositories, which are run from there as they are::
-
-    git clone https://github.com/apple/pfl-research && git -C pfl-research checkout 238775c
-    git clone https://github.com/apple/ml-projunit
-    git clone https://github.com/ymha/jacobian-anr-ldp
+Peers are programs beside articles. They are cloned at a pinned commit (see `_environments.py`) and
+run from there as they are.
 
 It writes ``docs/benchmarks/local_mean.rst`` and ``docs/_static/local_mean.png``. Errors are
 seeded, but for those beside the peers; times are not.
@@ -30,6 +27,7 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parent))
 import _local_runs as runs
+from _environments import REPOSITORIES, add_argument, clone
 from _local_page import page
 from _local_peers import compare
 from _local_picture import save_picture
@@ -44,10 +42,15 @@ def main():
     """Measure, print and, unless it is a smoke run, write page and picture."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few rows, few dimensions")
-    parser.add_argument("--peer-folder", type=Path, help="clones of the peers, see above")
+    parser.add_argument("--no-peers", action="store_true", help="measure ours only")
     parser.add_argument("--rst", type=Path, default=DOCS / "benchmarks/local_mean.rst")
     parser.add_argument("--figure", type=Path, default=DOCS / "_static/local_mean.png")
+    add_argument(parser)
     arguments = parser.parse_args()
+    folder = None
+    if not (arguments.quick or arguments.no_peers):
+        for name in REPOSITORIES:
+            folder = clone(name, arguments.environments).parent
     warnings.simplefilter("ignore", SeededNoiseWarning)
     entries = 50_000 if arguments.quick else 2_000_000
     measured = []
@@ -73,7 +76,7 @@ def main():
     for line in (*times, *memory, *searches):
         print(line, flush=True)
     peers = []
-    for found in compare(arguments.peer_folder, arguments.quick):
+    for found in compare(folder, arguments.quick):
         peers.append(found)
         print(found, flush=True)
     if arguments.quick:

