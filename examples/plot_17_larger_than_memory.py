@@ -57,7 +57,7 @@ for number in range(N_PARTS):
 # is there to compare the two, and is marked in the ledger.
 
 model = DPLogisticRegression(
-    1.0, data_norm=2.0, classes=["no", "yes"], solver="gd", max_iter=8, random_state=0
+    1.0, data_norm=2.0, classes=["no", "yes"], solver="gd", max_iter=5, random_state=0
 )
 table = pd.read_parquet(folder.name)
 in_memory = model.fit(table[FEATURES], table["label"]).coef_
@@ -94,7 +94,7 @@ print(f"{len(passes)} times gone through, the same fit: {(again == in_memory).al
 
 # %%
 # One look at the first chunk, one pass to see whether the rows are usable, and one for each
-# of the 8 steps. What is wrong with the rows is found in the first pass, before anything
+# of the 5 steps. What is wrong with the rows is found in the first pass, before anything
 # is charged to a budget.
 #
 # How much memory
@@ -117,8 +117,8 @@ def load_and_fit(n_parts):
     model.fit(whole[FEATURES], whole["label"])
 
 
-model.set_params(max_iter=2)
-SIZES = [1, 2, 4, 7, 10]
+model.set_params(max_iter=1)
+SIZES = [1, 2, 5, 10]
 loaded = [peak(lambda n=n: load_and_fit(n)) for n in SIZES]
 streamed = [
     peak(lambda n=n: model.fit(*stream_chunks(lambda: chunks(n), target="label"))) for n in SIZES

@@ -197,7 +197,7 @@ def _validate_streams(estimator, X, y, options):
         # as for an empty array
         check(np.empty((0, 1)), np.empty(0) if given else None, least=1)
     check_columns(estimator, names_of(X), facts.n_features, reset=first["reset"])
-    X.facts = facts
+    X.inspected(facts)
     if y is None:
         return X
     y.facts = facts

@@ -61,6 +61,10 @@ class RowObjective:
             linear=linear,
         )
 
+    def __getstate__(self):
+        # all that workers need to add up losses: the secret linear term stays where it was drawn
+        return {"loss": self.loss, "_shape": self._shape}
+
     @property
     def strong_convexity(self):
         """Strong convexity of the objective."""

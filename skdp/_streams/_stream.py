@@ -77,6 +77,10 @@ class RowStream:
             "`for block in stream.blocks():`, or load the data if they fit into memory."
         )
 
+    def inspected(self, facts: Any) -> None:
+        """Note what a pass over the rows has found; nobody needs to read a row for it again."""
+        self.facts, self._n_features = facts, facts.n_features
+
     def view(self) -> "RowStream":
         """Return another stream of the same array, of which nothing is known yet."""
         return RowStream(self.table, self.steps, self.ndim)
