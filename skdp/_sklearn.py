@@ -19,16 +19,19 @@ from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.model_selection._search import BaseSearchCV, _yield_masked_array_for_each_param
 from sklearn.utils import _safe_indexing, assert_all_finite, check_array, check_X_y
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils._param_validation import Interval as _Interval
 from sklearn.utils.parallel import _get_threadpool_controller
 from sklearn.utils.validation import validate_data
 
 from skdp._domains import RADIUS_RANGE
+from skdp._plain import is_number, plain_parameters
 from skdp._streams import (
     RowStream,
     facts_of,
     in_rows,
     is_streamed,
+    kept_meanwhile,
     opened,
     quietly,
     refuse_other_types,
@@ -55,6 +58,15 @@ __all__ = [
     "take_rows",
     "validate_private_data",
 ]
+
+
+class Interval(_Interval):
+    """Scikit-learn's interval of numbers, without what `is_number` says are none."""
+
+    def is_satisfied_by(self, val):
+        """Return whether this is a number of the interval."""
+        return is_number(val) and super().is_satisfied_by(val)
+
 
 #: a positive scale whose squares stay inside floating point
 SCALE_OR_NONE = [Interval(Real, 1e-50, 1e50, closed="both"), None]
@@ -93,13 +105,13 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], Me
     def decorate(fit):
         @wraps(fit)
         def asked(estimator, *args, **params):
-            budget = getattr(estimator, "budget", None)
-            asks = budget is not None and getattr(estimator, "_releases", True)
-            if asks and fit.__name__ == "fit":
+            budget = getattr(estimator, "budget", None) if fit.__name__ == "fit" else None
+            if budget is not None and getattr(estimator, "_releases", True):
                 # the plan alone tells what the clients of a simulated population spend
-                simulated = getattr(estimator, "population_size", None) is not None
-                budget.check(None if simulated else estimator.epsilon)
-            return fit(estimator, *args, **params)
+                real = getattr(estimator, "population_size", None) is None
+                budget.check(estimator.epsilon if real else None)
+            with plain_parameters(estimator), kept_meanwhile(*args, *params.values()):
+                return fit(estimator, *args, **params)
 
         context = _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)
         return context(asked)

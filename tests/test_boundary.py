@@ -27,7 +27,7 @@ LAZY = {"cvxpy", "matplotlib", "pandas", "polars", "dp_accounting", "dask", "dis
 # A module may import from its own package and from packages of a lower rank.
 RANKS = {
     "exceptions": 0, "privacy": 1, "_domains": 2, "_losses": 2, "_minimize": 2, "_sampling": 2,
-    "_recovery": 2, "_randomisers": 2, "_streams": 2, "_reports": 2.5, "_queries": 3,
+    "_plain": 2, "_recovery": 2, "_randomisers": 2, "_streams": 2, "_reports": 2.5, "_queries": 3,
     "_solvers": 4, "_classification": 4, "_sklearn": 4, "io": 4, "_location": 4.5,
     "_typing": 1.5, "linear_model": 5, "location": 5, "preprocessing": 5, "local": 5,
     "federated": 6, "model_selection": 7, "inspection": 7, "audit": 7, "__init__": 8,
@@ -159,13 +159,47 @@ def test_only_the_curator_calls(function):
     assert callers == ["privacy/_curator.py", *others]
 
 
-@pytest.mark.parametrize(
-    "name", ["add_noise", "rounded_gaussian", "rounded_laplace", "rounded_k_norm", "LazySums"]
-)
-def test_noise_is_named_in_the_audit_folder_only(name):
-    users = {file for file, tree in TREES.items() if name in mentioned(tree)}
-    assert users
-    assert all(file.startswith("privacy/") for file in users)
+def spoken(tree):
+    """Return all names, attributes, and strings that could be attributes."""
+    strings = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    return mentioned(tree) | {text for text in strings if isinstance(text, str)}
+
+
+#: the files that may speak of what makes noise, or of what a curator keeps, in any way
+MAKERS = {
+    "add_noise": {"_curator"},
+    "LazySums": {"_curator"},
+    "Variates": {"_curator"},
+    "evaluate_at": {"_curator"},
+    "minimise": {"_curator"},
+    "rounded_gaussian": {"_lazy_noise", "_mechanisms"},
+    "rounded_laplace": {"_k_norm", "_mechanisms"},
+    "rounded_k_norm": {"_mechanisms"},
+    "_accounts": {"_charging"},
+    "_append": {"_charging"},
+    "_charge": {"_curator"},
+    "_redeem": {"_curator"},
+    "_pay": {"_curator"},
+    "_admitted": {"_curator"},
+    "_Curator__rows": set(),
+    "_Curator__admit": set(),
+    "Charging": {"_curator"},
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_noise_and_what_a_curator_keeps_are_named_where_they_belong(name):
+    users = {file for file, tree in TREES.items() if name in spoken(tree)}
+    assert users == {f"privacy/{file}.py" for file in MAKERS[name]}
+
+
+def test_the_side_of_a_curator_that_charges_sees_no_row():
+    tree, names = TREES["privacy/_charging.py"], {"__admit", "__rows", "admit", "numpy", "_bits"}
+    assert not spoken(tree) & names
+    assert not {"release", *GATED} & set(calls(tree))
+    # and the other side does not touch what this one keeps
+    kept = {"_epsilon", "_delta", "_mu", "_ledger", "_accounts"}
+    assert not kept & mentioned(TREES["privacy/_curator.py"])
 
 
 FITS = {

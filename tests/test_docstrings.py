@@ -77,6 +77,7 @@ def public_objects():
 
 def says_all_in_a_line(routine):
     """Tell whether a routine is fully annotated and has a docstring of one line."""
+    routine = getattr(routine, "__func__", routine)  # of a class method
     if not inspect.isfunction(routine) or "\n" in (routine.__doc__ or "\n"):
         return False
     signature = inspect.signature(routine)

@@ -16,7 +16,8 @@ from skdp._losses import LogisticLoss, SoftmaxLoss
 from skdp._queries import BoxRows, ClippedGradient, LinearRows, RowSum
 from skdp._queries._direction_sum import DirectionSum
 from skdp._queries._feature_rows import FeatureRows
-from skdp._queries._linear_rows import LinearChunk, ball_rows
+from skdp._queries._linear_chunk import LinearChunk
+from skdp._queries._linear_rows import ball_rows
 from skdp._queries._moments import MomentSum
 from skdp._queries._points import PointRows
 from skdp._queries._side_sum import SideSum

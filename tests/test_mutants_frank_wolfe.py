@@ -14,7 +14,7 @@ from scipy import special
 
 from skdp._losses import LogisticLoss
 from skdp._queries import SteepestCoordinate, _steepest_coordinate
-from skdp._queries._linear_rows import LinearChunk
+from skdp._queries._linear_chunk import LinearChunk
 from skdp.exceptions import BudgetError
 from skdp.privacy import Curator, Ledger, _composition
 from tests._neighbours import ADJACENCIES, Rows

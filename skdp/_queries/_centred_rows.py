@@ -6,7 +6,8 @@ from functools import partial
 
 import numpy as np
 
-from skdp._queries._linear_rows import LinearChunk, usable_norms
+from skdp._queries._linear_chunk import LinearChunk
+from skdp._queries._linear_rows import usable_norms
 from skdp._queries._unit_columns import unit_columns
 
 

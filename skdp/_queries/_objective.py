@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from skdp._queries._linear_rows import LinearChunk
+from skdp._queries._linear_chunk import LinearChunk
 from skdp._queries._objective_bounds import objective_bounds
 from skdp._queries._sums import sum_over
 

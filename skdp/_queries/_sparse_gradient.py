@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from skdp._queries._gradient import ClippedGradient
-from skdp._queries._linear_rows import LinearChunk
+from skdp._queries._linear_chunk import LinearChunk
 from skdp._queries._sums import sum_over
 
 

@@ -7,7 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from skdp._queries._linear_rows import LinearChunk, LinearRows, usable_norms
+from skdp._queries._linear_chunk import LinearChunk
+from skdp._queries._linear_rows import LinearRows, usable_norms
 from skdp._queries._magnitude_threshold import raw_norms
 from skdp._streams import over_rows
 

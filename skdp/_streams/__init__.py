@@ -16,7 +16,14 @@ from skdp._streams._chunks import ChunkTable
 from skdp._streams._inspect import Facts, facts_of
 from skdp._streams._lazy_chunks import LazyChunks
 from skdp._streams._opened import is_streamed, opened
-from skdp._streams._stream import RowStream, no_flags, over_rows, targets_of, together
+from skdp._streams._stream import (
+    RowStream,
+    kept_meanwhile,
+    no_flags,
+    over_rows,
+    targets_of,
+    together,
+)
 from skdp._streams._table import READ_ROWS, Table, joined
 
 __all__ = [
@@ -37,6 +44,7 @@ __all__ = [
     "is_streamed",
     "is_table",
     "joined",
+    "kept_meanwhile",
     "no_flags",
     "opened",
     "over_rows",

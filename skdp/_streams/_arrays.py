@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Rows of a memory map, or of another array on disk that is read by slices."""
 
+from typing import Any, ClassVar
+
 import numpy as np
 
 from skdp._streams._blocks import as_block
@@ -22,6 +24,8 @@ class ArrayTable(Table):
     y : array of shape (n_rows,), default=None
         Targets, likewise.
     """
+
+    _blank: ClassVar[dict[str, Any]] = {"_last": None, "_kept": None}
 
     def __init__(self, X, y=None):
         self.n_rows = int(X.shape[0])
@@ -68,11 +72,6 @@ class ArrayTable(Table):
     def is_mapped(self):
         """Whether the rows are an array of numpy, of which any part can be taken."""
         return all(isinstance(part, np.ndarray | None) for part in (self.X, self.y))
-
-    def close(self):
-        """Forget rows that were kept for the next call."""
-        super().close()
-        self._kept = None
 
 
 def is_large_memmap(X):

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Rows that come in chunks of any length, from the first to the last."""
 
+from typing import Any, ClassVar
+
 from skdp._streams._blocks import as_block, names_of
 from skdp._streams._table import Table, joined
 
@@ -24,10 +26,12 @@ class ChunkTable(Table):
     would depend on it.
     """
 
+    _blank: ClassVar[dict[str, Any]] = {"_last": None, "_source": None, "_rest": None, "_passed": 0}
+
     def __init__(self, make, n_rows=None):
         self._make, self.n_rows = make, n_rows
         self._columns = None
-        self._source, self._rest, self._passed = None, None, 0
+        vars(self).update(self._blank)
 
     def blocks(self):
         """Yield chunks as they come; those without rows are left out."""
@@ -56,6 +60,14 @@ class ChunkTable(Table):
         return X, y
 
     def _read(self, start, stop):
+        try:
+            return self._next_range(start, stop)
+        except BaseException:
+            # an iterator that has raised has ended: the next one begins anew
+            self._stop()
+            raise
+
+    def _next_range(self, start, stop):
         if self._source is None or start < self._passed:
             self.close()
             self._source = self.blocks()
@@ -98,8 +110,10 @@ class ChunkTable(Table):
 
     def close(self):
         """Forget the iterator and the rows that were kept."""
-        super().close()
-        self._stop()
+        # another fit may be reading
+        with self._turn:
+            self._stop()
+            super().close()
 
 
 def _described(names, n_features):

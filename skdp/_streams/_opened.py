@@ -63,7 +63,7 @@ class PairTable(Table):
 
     def __init__(self, X, y):
         self._X, self._y = X, y
-        self.n_rows, self.names = X.shape[0], X.table.names
+        (self.n_rows, self.n_features), self.names = X.shape, X.table.names
         if y.shape[0] != self.n_rows:
             raise ValueError(
                 f"X and y must have the same number of rows; got {self.n_rows} and {y.shape[0]}."

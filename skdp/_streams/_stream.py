@@ -3,19 +3,26 @@
 """Arrays that are computed range by range from the rows of a table."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from skdp._streams._arrays import ArrayTable
 from skdp._streams._table import READ_ROWS
 
 
 def rows_of(block):
-    """Return the rows of a block."""
-    return block[0]
+    """Return the rows of a block, one after another in memory.
+
+    Sums round differently column by column, and whether columns are still in one piece depends
+    on where the user's chunks end.
+    """
+    X = block[0]
+    return X if sparse.issparse(X) else np.ascontiguousarray(X)
 
 
 def targets_of(block):
@@ -32,7 +39,7 @@ class RowStream:
     """Rows, or one number for each, that are read range by range.
 
     Made by the functions of `skdp.io`, and passed to `fit` in place of an array. It holds
-    no rows.
+    no rows but those of the range that was read last, until the next `fit` is over.
 
     Parameters
     ----------
@@ -61,7 +68,9 @@ class RowStream:
         if self._n_features is None and len(self.steps) == 1:
             self._n_features = self.table.n_features
         if self._n_features is None:
-            self._n_features = self.of(next(self.table.blocks())).shape[1]
+            first = next(iter(self.table.blocks()), None)
+            # without a row nobody knows
+            self._n_features = 0 if first is None else self.of(first).shape[1]
         return self.table.count(), self._n_features
 
     def __len__(self) -> int:
@@ -141,6 +150,17 @@ class RowStream:
         total = self.table.count()
         for start in range(0, total, n_rows):
             yield self.read(start, min(start + n_rows, total))
+
+
+@contextmanager
+def kept_meanwhile(*given):
+    """Forget the rows that streams have kept for the next call, and close files, at the end."""
+    try:
+        yield
+    finally:
+        for part in given:
+            if isinstance(part, RowStream):
+                part.table.close()
 
 
 def over_rows(function, X):

@@ -3,6 +3,7 @@
 """What rows outside memory are: something that reads a range of them."""
 
 import threading
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -11,8 +12,6 @@ from scipy import sparse
 READ_ROWS = 1 << 16
 #: entries that are read at a time, at most: 64 MiB of numbers
 _READ_ENTRIES = 1 << 23
-# what a copy for another process does not have
-_UNSHARED = ("_turn", "_last")
 
 
 class Table:
@@ -34,6 +33,8 @@ class Table:
     n_features = None
     #: range that was read last, and its rows: several streams are read from one table
     _last = None
+    #: what there is of rows that were kept, if there are none: in copies, and once it is closed
+    _blank: ClassVar[dict[str, Any]] = {"_last": None}
 
     def __new__(cls, *args, **options):
         """Return a table that one thread at a time reads."""
@@ -42,7 +43,9 @@ class Table:
         return made
 
     def __getstate__(self):
-        return {name: part for name, part in vars(self).items() if name not in _UNSHARED}
+        state = {**vars(self), **self._blank}
+        del state["_turn"]
+        return state
 
     @property
     def width(self):
@@ -98,7 +101,8 @@ class Table:
 
     def close(self):
         """Forget rows that were kept for the next call."""
-        self._last = None
+        with self._turn:
+            vars(self).update(self._blank)
 
 
 def joined(pieces):

@@ -176,6 +176,10 @@ class Cut:
         self.make, self.target, self.paired = make, target, paired
         self._looked_at = None
 
+    def __getstate__(self):
+        # iterators cannot be pickled
+        return {**self.__dict__, "_looked_at": None}
+
     def first(self):
         """Return the first chunk as it comes; None if there is none."""
         chunks = self.make()

@@ -102,6 +102,7 @@ def gdp_delta(mu: float, epsilon: float) -> float:
     >>> round(gdp_delta(1 / 3.730632, 1.0), 9)
     1e-05
     """
+    mu, epsilon = float(mu), float(epsilon)
     if mu == 0:
         return 0.0
     if not (0 < mu < math.inf and epsilon >= 0):
@@ -132,7 +133,8 @@ def gdp_epsilon(mu: float, delta: float) -> float:
     >>> round(gdp_epsilon(1.0, 1e-5), 4)
     4.3772
     """
-    if gdp_delta(mu, 0.0) <= check_delta(delta):
+    delta = check_delta(delta)
+    if gdp_delta(mu, 0.0) <= delta:
         return 0.0
     return first(lambda e: gdp_delta(mu, e) <= delta, 1e-12)
 
@@ -208,6 +210,7 @@ def pure_mu(epsilon: float) -> float:
     >>> round(pure_mu(1.0), 4)
     1.232
     """
+    epsilon = float(epsilon)
     if epsilon < 2:
         # erfinv keeps all digits near 0
         mu = 2 * math.sqrt(2) * float(erfinv(math.tanh(epsilon / 2)))

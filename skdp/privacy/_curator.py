@@ -271,9 +271,10 @@ class Curator(Charging):
         return admitted.batch(batch, noise.sampling.rate)
 
     def _admitted(self, part: tuple[int, int] | None) -> Any:
-        if self.__admit is not None:
-            self.__rows, self.__admit = self.__admit(), None
-        return self.__rows if part is None else self.__rows.part(*part)
+        with self._turn:
+            if self.__admit is not None:
+                self.__rows, self.__admit = self.__admit(), None
+            return self.__rows if part is None else self.__rows.part(*part)
 
     def _noisy(self, query: Any, values: Any, noise: Noise) -> Values:
         return add_noise(self._shaped(query, values), noise, self._bits)

@@ -67,8 +67,7 @@ class Sampling:
     def __post_init__(self) -> None:
         check_choice("sampling", self.kind, KINDS)
         # floats of numpy would round the rate of a batch to their own few digits
-        size = as_float(self.batch_size)
-        size = self.batch_size if type(self.batch_size) is int else size
+        size = self.batch_size if type(self.batch_size) is int else as_float(self.batch_size)
         if not 0 < size <= operator.index(self.n_rows):
             raise ValueError(
                 f"batch_size must be greater than 0 and at most the number of rows, "

@@ -190,9 +190,8 @@ class Search:
             raise BudgetError("scores are public, no private score is paid for.")
         if n_held_out != self._held_out:
             raise ValueError(f"{self._held_out} rows are held out; got n_held_out={n_held_out!r}.")
-        if (run is None) != (plan.repetitions is None) or (
-            run is not None and operator.index(run) not in range(len(self._runs))
-        ):
+        run = None if run is None else operator.index(run)
+        if run not in ([None] if plan.repetitions is None else range(len(self._runs))):
             raise ValueError("run must be the position of a run, or None for strategy 'all'.")
         # in one step, whatever other threads do
         if self._scored.setdefault(run, token := object()) is not token:

@@ -169,7 +169,7 @@ def plan_selection(
     check_choice("strategy", strategy, STRATEGIES)
     if isinstance(n_candidates, bool) or (n_candidates := operator.index(n_candidates)) < 1:
         raise ValueError(f"there must be at least 1 candidate; got {n_candidates!r}.")
-    if not 0 <= as_float(refit_share) < 1:
+    if not 0 <= (share := as_float(refit_share)) < 1:
         raise ValueError(f"refit_share must be a number in [0, 1); got {refit_share!r}.")
     if gaussian and delta == 0:
         raise ValueError(
@@ -183,11 +183,11 @@ def plan_selection(
                 'expected_runs must be None for strategy "all", which runs each of the '
                 f"{n_candidates} candidates once; got {expected_runs!r}."
             )
-        shares = shares_of_all(epsilon, delta, n_candidates, gaussian, refit_share, public_scores)
+        shares = shares_of_all(epsilon, delta, n_candidates, gaussian, share, public_scores)
     else:
         mean = 2 * n_candidates if expected_runs is None else expected_runs
         repetitions = Repetitions(strategy, mean)
-        shares = shares_of_repeats(epsilon, delta, repetitions, gaussian, refit_share)
+        shares = shares_of_repeats(epsilon, delta, repetitions, gaussian, share)
     return SelectionPlan(
         strategy=strategy,
         n_candidates=n_candidates,
@@ -195,7 +195,7 @@ def plan_selection(
         delta=delta,
         gaussian=bool(gaussian),
         public_scores=bool(public_scores),
-        refit_share=float(refit_share),
+        refit_share=share,
         repetitions=repetitions,
         **shares,
     )

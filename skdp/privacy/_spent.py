@@ -13,6 +13,9 @@ from skdp.privacy._ledger import Ledger
 from skdp.privacy._search_price import CHOICE, SCORES, about_splits, count_splits, price_of_fits
 from skdp.privacy._steps import is_search, leaves
 
+#: what to do about steps that learn without a ledger
+ADVICE = "use public constants there (imputers: keep_empty_features=True too), or private steps"
+
 
 @dataclass(frozen=True)
 class PrivacySpent:
@@ -49,6 +52,8 @@ class PrivacySpent:
         for name in self.not_covered:
             fitted = "" if name.startswith("the ") else " was fitted on the data"
             lines += [f"not covered: {name}{fitted}"]
+        if any(not name.startswith("the ") for name in self.not_covered):
+            lines += [ADVICE]
         return "\n".join(lines)
 
     __repr__ = __str__

@@ -51,12 +51,8 @@ def leaves(
     own = {key: value for key, value in (given or {}).items() if "__" not in key}
     parts = _parts(estimator, own, given is None)
     if parts is None:
-        if own:
-            # not a clone: nothing below the parameters is copied, and nothing is checked
-            estimator = copy.copy(estimator)
-            for key, value in own.items():
-                setattr(estimator, key, value)
-        yield name, estimator
+        # those of what it holds too: an adjacency may stand there
+        yield name, copy.deepcopy(estimator).set_params(**given) if given else estimator
         return
     for step, part in parts:
         part, start, nested = own.get(step, part), f"{step}__", None

@@ -21,6 +21,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skdp import (
+    DPGridSearchCV,
     DPHingeSVM,
     LocalDPMean,
     NormClipper,
@@ -240,3 +241,14 @@ def test_what_was_not_fitted_is_refused():
         privacy_spent(LogisticRegression(), cv=3)
     with pytest.raises(TypeError, match="no private step"):
         privacy_spent(object(), cv=3)
+
+
+def test_parameters_below_a_step_count_too():
+    # the adjacency of the model inside was once that of the model before it was tuned
+    options = {"cv": 2, "refit": False, "scoring": lambda *anything: 0.0}
+    for inside, name in ((model(), ""), (Pipeline([("last", model())]), "last__")):
+        inner = DPGridSearchCV(inside, {f"{name}C": [1.0, 10.0]}, epsilon=50.0)
+        grid = {f"estimator__{name}adjacency": ["zero-out"]}
+        spent = privacy_spent(GridSearchCV(inner, grid, **options).fit(X, Y))
+        assert (spent.n_fits, spent.ledger.adjacency) == (2, "zero-out")
+        assert inner.get_params()[f"estimator__{name}adjacency"] == "replace-one"
