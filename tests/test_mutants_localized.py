@@ -17,7 +17,7 @@ from skdp._solvers import public_order
 from skdp.exceptions import BudgetError
 from skdp.linear_model._mechanisms import localized
 from skdp.linear_model._problem import Problem
-from skdp.privacy import Curator, _curator, gdp_mu
+from skdp.privacy import Curator, Ledger, _curator, gdp_mu
 from tests import _audit
 from tests._neighbours import ADJACENCIES, worst_pairs
 from tests.test_claims_erm import DELTA, EPSILON, make
@@ -129,7 +129,7 @@ def test_phases_that_read_all_rows_are_charged_as_a_sum(monkeypatch):
     with pytest.raises(BudgetError):
         model.fit(*data)
     # without that check the ledger tells
-    monkeypatch.setattr(_curator.Ledger, "fits", lambda *_: True)
+    monkeypatch.setattr(Ledger, "fits", lambda *_: True)
     mu = model.fit(*data).ledger_.mu
     assert mu == pytest.approx(gdp_mu(EPSILON, DELTA) * np.sqrt(n_phases))
 

@@ -142,7 +142,12 @@ def moved_by_awkward_row(query, layout, radius=2.0):
     first = radius * (first if query.center is None else first + query.center)
     second = first.copy()
     second[0] = 1e-310
-    pair = [admit(np.asarray(X, order=layout), radius=radius) for X in (first, second)]
+    if layout == "F":
+        # a part of more rows: what is column-major as a whole is admitted row by row
+        pair = [np.asfortranarray(np.concatenate([X, X]))[:600] for X in (first, second)]
+    else:
+        pair = [first, second]
+    pair = [admit(X, radius=radius) for X in pair]
     return np.abs(query.scores(pair[0]) - query.scores(pair[1]))
 
 

@@ -184,7 +184,8 @@ def test_local_fits_stay_local(spy):
     search = GridSearchCV(LocalDPMean(budget=spy), {"epsilon": [0.5, 1.0]}, cv=FOLDS).fit(X)
     spent = privacy_spent(search)
     assert spent.ledger.adjacency == "local"
-    assert spent.epsilon >= 0.5 * 3 + 1.0 * 3 + min(epsilon for epsilon, _ in spy.charges)
+    # the winner is counted with its own ledger, a hair below what it was granted
+    assert spent.epsilon >= 0.5 * 3 + 1.0 * 3 + min(epsilon for epsilon, _ in spy.charges) - 1e-9
     agrees(spent, spy.charges)
 
 
