@@ -24,7 +24,7 @@ from itertools import chain
 import numpy as np
 from scipy import sparse
 
-from skdp._streams import RowStream
+from skdp._streams import RowStream, added_up
 
 CHUNKS_PER_BLOCK = 8
 #: rows of a chunk, at least, but for the last one
@@ -88,14 +88,6 @@ class CompensatedSum:
         return self._total + self._carry
 
 
-def _block_sum(partial, block):
-    chunks = iter(block)
-    total = partial(next(chunks))
-    for chunk in chunks:
-        total += partial(chunk)
-    return total
-
-
 def sum_over(rows, partial, size):
     """Return the sum of ``partial(chunk)`` over the chunks of `rows`.
 
@@ -122,11 +114,11 @@ def sum_over(rows, partial, size):
     blocks = [chunks[i : i + CHUNKS_PER_BLOCK] for i in range(0, len(chunks), CHUNKS_PER_BLOCK)]
     if len(blocks) == 1:
         # nothing to be compensated for
-        return _block_sum(partial, blocks[0])
+        return added_up(partial, blocks[0])
     n_threads = min(rows.n_threads, len(blocks), rows.n_entries // _ENTRIES_PER_THREAD)
     if n_threads > 1:
         return _compensated(_threaded(blocks, partial, n_threads), size)
-    return _compensated((_block_sum(partial, block) for block in blocks), size)
+    return _compensated((added_up(partial, block) for block in blocks), size)
 
 
 def _compensated(parts, size):
@@ -148,7 +140,7 @@ def _threaded(blocks, partial, n_threads):
         for block in blocks:
             # a file is read from its beginning to its end, a few blocks ahead
             chunks = block if isinstance(block, list) else block.fetched()
-            waiting.append(pool.submit(_block_sum, partial, chunks))
+            waiting.append(pool.submit(added_up, partial, chunks))
             if len(waiting) > n_threads + 1:
                 yield waiting.popleft().result()
         while waiting:

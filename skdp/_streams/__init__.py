@@ -14,7 +14,7 @@ from skdp._streams._blocks import (
 )
 from skdp._streams._chunks import ChunkTable
 from skdp._streams._inspect import Facts, facts_of
-from skdp._streams._lazy_chunks import LazyChunks
+from skdp._streams._lazy_chunks import LazyChunks, added_up
 from skdp._streams._opened import is_streamed, opened
 from skdp._streams._stream import (
     RowStream,
@@ -35,6 +35,7 @@ __all__ = [
     "LazyChunks",
     "RowStream",
     "Table",
+    "added_up",
     "arrow_dtype",
     "as_block",
     "check_target",

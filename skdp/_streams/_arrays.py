@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skdp._streams._blocks import as_block
-from skdp._streams._table import Table, joined
+from skdp._streams._table import Table, joined, taken
 
 #: bytes of a memory map from which on it is read range by range
 LARGE = 1 << 28
@@ -47,9 +47,8 @@ class ArrayTable(Table):
             if self._kept is None or self._kept[0] != first:
                 self._kept = None
                 self._kept = first, self._at(slice(first, min(first + width, self.n_rows)))
-            X, y = self._kept[1]
             rows = slice(max(start - first, 0), max(stop - first, 0))
-            pieces.append((X[rows], None if y is None else y[rows]))
+            pieces.append(taken(self._kept[1], rows))
         return joined(pieces)
 
     def _at(self, rows):

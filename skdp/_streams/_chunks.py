@@ -5,7 +5,7 @@
 from typing import Any, ClassVar
 
 from skdp._streams._blocks import as_block, names_of
-from skdp._streams._table import Table, joined
+from skdp._streams._table import Table, joined, taken
 
 
 class ChunkTable(Table):
@@ -73,13 +73,12 @@ class ChunkTable(Table):
             self._source = self.blocks()
         pieces = []
         while not pieces or self._passed < stop:
-            X, y = self._rest or self._next()
-            n_rows = X.shape[0]
+            block = self._rest or self._next()
+            n_rows = block[0].shape[0]
             low, high = (min(max(at - self._passed, 0), n_rows) for at in (start, stop))
-            pieces.append((X[low:high], None if y is None else y[low:high]))
+            pieces.append(taken(block, slice(low, high)))
             self._passed += high
-            left = X[high:], None if y is None else y[high:]
-            self._rest = left if high < n_rows else None
+            self._rest = taken(block, slice(high, None)) if high < n_rows else None
         if stop == self.n_rows:
             self._end()
         return joined(pieces)

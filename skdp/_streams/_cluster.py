@@ -9,7 +9,7 @@ from skdp._streams._cluster_tasks import Sealed
 from skdp._streams._dask import compute, current_client, kept, task
 from skdp._streams._dask_parts import partitions
 from skdp._streams._places import cuts_for, jobs_for, layout_of, located
-from skdp._streams._table import READ_ROWS, Table, joined
+from skdp._streams._table import READ_ROWS, Table, joined, taken
 
 #: bytes of a partition, about: its sum takes longer than the task that asks for it
 PARTITION_BYTES = 1 << 26
@@ -207,8 +207,7 @@ class ClusterTable(Table):
             if self._at_hand is None or self._at_hand[0] != i:
                 self._at_hand = None
                 self._at_hand = i, self._compute([self._parts[i]])[0]
-            X, y = self._at_hand[1]
-            pieces.append((X[where], None if y is None else y[where]))
+            pieces.append(taken(self._at_hand[1], where))
         return joined(pieces)
 
     def take(self, positions):

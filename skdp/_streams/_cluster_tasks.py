@@ -13,7 +13,8 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from skdp._streams._blocks import as_block
-from skdp._streams._table import joined
+from skdp._streams._lazy_chunks import added_up
+from skdp._streams._table import joined, taken, through
 
 
 class Sealed:
@@ -90,7 +91,7 @@ def with_targets(block, *parts):
 
 def put_together(*parts):
     """Return a block that shares no memory with the blocks it is cut out of."""
-    X, y = joined([_taken(block, where.content) for block, where in _pairs(parts)])
+    X, y = joined([taken(block, where.content) for block, where in _pairs(parts)])
     # a view would keep the whole of a large partition in memory
     owner = getattr(X, "base", None) is None
     return X if owner else X.copy(order="K"), y
@@ -109,7 +110,7 @@ def looked_at(look, block):
 
 def fragments(block, places):
     """Return the rows at every one of several places of a block."""
-    return [_taken(block, where) for where in places.content]
+    return [taken(block, where) for where in places.content]
 
 
 def sums_within(work, block, places):
@@ -133,7 +134,7 @@ def sums_within(work, block, places):
     work = opened_work(work)
     with _ONE_THREAD:
         return np.stack(
-            [_summed(work, (_taken(block, where) for where in chunks)) for chunks in places.content]
+            [_summed(work, (taken(block, where) for where in chunks)) for chunks in places.content]
         )
 
 
@@ -178,21 +179,7 @@ def unchanged(content):
 def _summed(work, blocks):
     """Add vectors of chunks in order, as sums in memory do."""
     make, partial = work
-    total = None
-    for chunk in blocks:
-        for step in make:
-            chunk = step(chunk)
-        vector = partial(chunk)
-        if total is None:
-            total = vector
-        else:
-            total += vector
-    return total
-
-
-def _taken(block, where):
-    X, y = block
-    return X[where], None if y is None else y[where]
+    return added_up(partial, (through(make, block) for block in blocks))
 
 
 def _pairs(parts):

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from skdp._streams._table import through
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -103,10 +105,6 @@ class Look:
 
     def __call__(self, block):
         """Return the facts of a block of the table."""
-        X = y = block
-        for step in self.rows:
-            X = step(X)
-        for step in self.targets or ():
-            y = step(y)
-        X, y = self.check(X, y if self.targets else None)
+        y = through(self.targets, block) if self.targets else None
+        X, y = self.check(through(self.rows, block), y)
         return Facts.of(X, y, self.with_labels)

@@ -4,6 +4,8 @@
 
 from collections.abc import Sequence
 
+from skdp._streams._table import through
+
 
 class LazyChunks(Sequence):
     """A list of chunks of which every item is read from a table when it is asked for.
@@ -49,9 +51,7 @@ class LazyChunks(Sequence):
 
     def chunk_of(self, block):
         """Return the chunk that a block of the table becomes."""
-        for step in self.make:
-            block = step(block)
-        return block
+        return through(self.make, block)
 
     def fetched(self):
         """Return an iterator that makes the chunks, of which all rows have been read now."""
@@ -95,3 +95,12 @@ class LazyChunks(Sequence):
         """
         made = getattr(self.table, "block_sums", None)
         return None if made is None else made(self, partial, width, size)
+
+
+def added_up(partial, chunks):
+    """Return the sum of ``partial(chunk)`` over one chunk or more, in their order."""
+    chunks = iter(chunks)
+    total = partial(next(chunks))
+    for chunk in chunks:
+        total += partial(chunk)
+    return total

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp._streams._arrays import ArrayTable
-from skdp._streams._table import READ_ROWS
+from skdp._streams._table import READ_ROWS, through
 
 
 def rows_of(block):
@@ -115,9 +115,7 @@ class RowStream:
 
     def of(self, block: Any) -> Any:
         """Return the range of this array that belongs to a block of the table."""
-        for step in self.steps:
-            block = step(block)
-        return block
+        return through(self.steps, block)
 
     def read(self, start: int, stop: int) -> Any:
         """Return a range of this array."""

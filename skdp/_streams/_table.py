@@ -88,9 +88,8 @@ class Table:
         for start in range(first, int(positions[-1]) + 1, width):
             low, high = np.searchsorted(positions, [start, start + width])
             if low < high:
-                X, y = self.read(start, min(start + width, n_rows))
-                inside = positions[low:high] - start
-                pieces.append((X[inside], None if y is None else y[inside]))
+                block = self.read(start, min(start + width, n_rows))
+                pieces.append(taken(block, positions[low:high] - start))
         return joined(pieces)
 
     def count(self):
@@ -103,6 +102,19 @@ class Table:
         """Forget rows that were kept for the next call."""
         with self._turn:
             vars(self).update(self._blank)
+
+
+def through(steps, block):
+    """Return what functions make of a block, one after another."""
+    for step in steps:
+        block = step(block)
+    return block
+
+
+def taken(block, where):
+    """Return some rows of a block, at an index or in a slice, as a pair (X, y)."""
+    X, y = block
+    return X[where], None if y is None else y[where]
 
 
 def joined(pieces):

@@ -36,14 +36,14 @@ MODEL = DPLogisticRegression(solver="gd", max_iter=2, data_norm=3.0, random_stat
 
 def partials(monkeypatch, model, *data):
     """Return the sums of a fit before anything is rounded to a grid."""
-    found, real = [], sums._block_sum
+    found, real = [], sums.added_up
 
     def recorded(partial, block):
         found.append(real(partial, block))
         return found[-1].copy()
 
     with monkeypatch.context() as patch:
-        patch.setattr(sums, "_block_sum", recorded)
+        patch.setattr(sums, "added_up", recorded)
         model.fit(*data)
     return np.concatenate(found)
 
