@@ -28,8 +28,7 @@ from skdp._sklearn import (
 from skdp._solvers import DEFAULT_INTERCEPT
 from skdp._streams import over_rows
 from skdp._typing import MatrixLike, VectorLike
-from skdp.linear_model._mechanisms import PLANS, choose
-from skdp.linear_model._mechanisms.choice import SOLVERS
+from skdp.linear_model._mechanisms import SOLVERS, choose, make_plan
 from skdp.linear_model._preprocess import PREPROCESS, original_coef, plan_centring
 from skdp.linear_model._problem import Problem
 from skdp.linear_model._progress import Progress
@@ -113,7 +112,7 @@ class PrivateLinearClassifier(
         n_rows, n_features = X.shape
         problem = self._problem(n_rows, n_features, len(classes))
         mechanism, solver = choose(self.mechanism, self.solver, problem)
-        plan = PLANS[mechanism](problem, solver)
+        plan = make_plan(mechanism, solver, problem)
         check_reading(plan, solver, X)
         if self.verbose:
             print(f"[{type(self).__name__}] {plan}")

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from skdp._losses import ClippedLoss, HuberLoss, PinballLoss, QuarticLoss, SquaredLoss
-from skdp.linear_model._mechanisms import PLANS, choose
+from skdp.linear_model._mechanisms import choose, make_plan
 from skdp.linear_model._regression_units import kept
 
 #: solvers of a mechanism that are for regression
@@ -84,4 +84,4 @@ def plan_clipped(problem, mechanism, solver, clip):
     problem = replace(problem, loss=ClippedLoss(problem.pointwise, clip, problem.row_norm))
     if mechanism == "gradient":
         problem = replace(problem, clipping_norm=problem.longest_gradient)
-    return PLANS[mechanism](problem, solver)
+    return make_plan(mechanism, solver, problem)

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from skdp.privacy._mechanisms import Noise
-from skdp.privacy._release import Release
 
 
-def rows_read(release: Release) -> str:
+def rows_read(release: Any) -> str:
     """Say which rows a release read."""
     sampling = release.noise.sampling
     if sampling is not None and release.noise.by_chance:
@@ -41,7 +40,7 @@ def which_grid(noise: Noise) -> str:
     return f", grid 2^{int(math.log2(noise.grid))}" if noise.scale else ""
 
 
-def _cells(release: Release) -> dict[str, Any]:
+def _cells(release: Any) -> dict[str, Any]:
     noise = release.noise
     price = f"mu={noise.mu:.4g}" if noise.mu else f"epsilon={noise.epsilon:.4g}"
     price += f", delta={noise.delta:.4g}" if noise.delta else ""
@@ -62,7 +61,7 @@ def _cells(release: Release) -> dict[str, Any]:
     }
 
 
-def as_text(releases: Sequence[Release], notes: list[str]) -> str:
+def as_text(releases: Sequence[Any], notes: list[str]) -> str:
     """Return the releases as text, a paragraph each."""
     lines = [f"Ledger, releases: {sum(release.count for release in releases)}"]
     for release in releases:
@@ -70,7 +69,7 @@ def as_text(releases: Sequence[Release], notes: list[str]) -> str:
     return "\n".join(lines + [f"  {note}" for note in notes]).rstrip()
 
 
-def as_html(releases: Sequence[Release], notes: list[str]) -> str:
+def as_html(releases: Sequence[Any], notes: list[str]) -> str:
     """Return the releases as an HTML table, a row each."""
     rows = [_cells(release) for release in releases]
     head = f"<tr>{tags('th', rows[0])}</tr>" if rows else ""

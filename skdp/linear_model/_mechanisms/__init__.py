@@ -12,14 +12,6 @@ returns a frozen plan with
 A plan that cannot be made is a ValueError before any row was read.
 """
 
-from skdp.linear_model._mechanisms import exponential, gradient, objective, output
-from skdp.linear_model._mechanisms.choice import choose
+from skdp.linear_model._mechanisms.choice import SOLVERS, choose, make_plan
 
-PLANS = {
-    "gradient": gradient.plan,
-    "objective": objective.plan,
-    "output": output.plan,
-    "exponential": exponential.plan,
-}
-
-__all__ = ["PLANS", "choose"]
+__all__ = ["SOLVERS", "choose", "make_plan"]

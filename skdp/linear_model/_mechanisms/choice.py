@@ -4,7 +4,22 @@
 
 import math
 
-from skdp.linear_model._mechanisms import objective
+from skdp.linear_model._mechanisms import (
+    accelerated_one_pass,
+    bias_reduced,
+    exponential,
+    frank_wolfe,
+    gradient,
+    lazy_sgd,
+    localized,
+    objective,
+    one_pass,
+    output,
+    phased,
+    sgd,
+)
+from skdp.linear_model._mechanisms.exponential import EXACT_LIMIT
+from skdp.linear_model._mechanisms.fit import NEWTON_LIMIT
 from skdp.linear_model._mechanisms.ridge import MOST_K_NORM, default_ridge, margin_noise
 
 #: solvers of a mechanism, the default first
@@ -14,10 +29,24 @@ SOLVERS = {
     "output": ("newton", "lbfgs", "cvxpy", "phased", "localized", "one-pass"),
     "exponential": ("exact", "net", "frank-wolfe"),
 }
-#: exact sampling covers the coefficients with boxes, 2^size at a time
-EXACT_LIMIT = 5
-# a Hessian of this many coefficients is cheaper than the steps that it saves
-NEWTON_LIMIT = 300
+#: how the solvers of a mechanism plan a fit
+PLANS = {
+    "gradient": gradient.plan,
+    "objective": objective.plan,
+    "output": output.plan,
+    "exponential": exponential.plan,
+}
+#: and the solvers that plan in their own way
+_OWN_PLANS = {
+    "sgd": sgd.plan,
+    "lazy-sgd": lazy_sgd.plan,
+    "bias-reduced": bias_reduced.plan,
+    "accelerated-one-pass": accelerated_one_pass.plan,
+    "phased": phased.plan,
+    "localized": localized.plan,
+    "one-pass": one_pass.plan,
+    "frank-wolfe": frank_wolfe.plan,
+}
 
 # signal to noise from which accelerated steps are the better ones for the hinge
 _CLEAR = 50.0
@@ -121,6 +150,31 @@ def choose(mechanism, solver, problem):
         )
     _refuse_foreign_parameters(mechanism, solver, problem)
     return mechanism, solver
+
+
+def make_plan(mechanism, solver, problem):
+    """Return the plan of a mechanism and a solver that were chosen.
+
+    Parameters
+    ----------
+    mechanism, solver, problem : str, str, Problem
+        As `choose` returned them, and public facts.
+
+    Returns
+    -------
+    plan : Fit
+        The plan.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be made for this problem.
+    """
+    if mechanism == "output" and problem.linf_projection:
+        output.check_projection(problem, solver)
+    if solver in _OWN_PLANS:
+        return _OWN_PLANS[solver](problem)
+    return PLANS[mechanism](problem, solver)
 
 
 def _mechanism_of(solver):

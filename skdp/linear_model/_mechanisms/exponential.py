@@ -9,10 +9,11 @@ from scipy.special import gammainccinv
 
 from skdp._domains import ball_constraint
 from skdp._queries import LossDraw, Minimizer
-from skdp.linear_model._mechanisms import frank_wolfe
-from skdp.linear_model._mechanisms.choice import EXACT_LIMIT
 from skdp.linear_model._mechanisms.fit import Fit
 from skdp.privacy import ExponentialMechanism, KNormMechanism
+
+#: exact sampling covers the coefficients with boxes, 2^size at a time
+EXACT_LIMIT = 5
 
 
 @dataclass(frozen=True)
@@ -59,12 +60,12 @@ def plan(problem, solver):
 
     Parameters
     ----------
-    problem, solver : Problem, {"exact", "net", "frank-wolfe"}
+    problem, solver : Problem, {"exact", "net"}
         Public facts, and where to draw from.
 
     Returns
     -------
-    plan : ExponentialFit or FrankWolfeFit
+    plan : ExponentialFit
         The plan.
 
     Raises
@@ -73,8 +74,6 @@ def plan(problem, solver):
         If the set is not bounded, if there are too many coefficients to draw exactly, or
         if the loss is to be localised without a penalty.
     """
-    if solver == "frank-wolfe":
-        return frank_wolfe.plan(problem)
     if problem.radius is None:
         raise ValueError(
             "coef_bound must be a number for mechanism='exponential', which draws from a bounded "

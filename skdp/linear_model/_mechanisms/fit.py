@@ -12,6 +12,9 @@ LARGEST_L2 = 1e150
 #: longer noise, of units that fit no data, is cut: squares of norms are finite
 LARGEST_COEF = 1e100
 
+# a Hessian of this many coefficients is cheaper than the steps that it saves
+NEWTON_LIMIT = 300
+
 
 @dataclass(frozen=True)
 class Fit:
@@ -51,6 +54,9 @@ class Fit:
             return self
         l2 = min(self.steps.l2 / radius / radius, LARGEST_L2)
         return replace(self, steps=replace(self.steps, l2=l2))
+
+# a Hessian of this many coefficients is cheaper than the steps that it saves
+NEWTON_LIMIT = 300
 
 
 @dataclass(frozen=True)

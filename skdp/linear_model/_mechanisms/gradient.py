@@ -18,16 +18,8 @@ from skdp._solvers import (
     regression_steps,
     subgradient_descent,
 )
-from skdp.linear_model._mechanisms import accelerated_one_pass, bias_reduced, lazy_sgd, sgd
 from skdp.linear_model._mechanisms.fit import Fit
 from skdp.privacy import GaussianMechanism
-
-_OWN_FILE = {
-    "sgd": sgd,
-    "lazy-sgd": lazy_sgd,
-    "bias-reduced": bias_reduced,
-    "accelerated-one-pass": accelerated_one_pass,
-}
 
 
 @dataclass(frozen=True)
@@ -90,8 +82,7 @@ def plan(problem, solver):
 
     Parameters
     ----------
-    problem, solver : Problem, {"accelerated", "gd", "sgd", "lazy-sgd", "bias-reduced", \
-            "accelerated-one-pass"}
+    problem, solver : Problem, {"accelerated", "gd"}
         Public facts, and the method.
 
     Returns
@@ -99,8 +90,6 @@ def plan(problem, solver):
     plan : Fit
         The plan. The step rule of "gd" for a loss with kinks comes with a proved bound.
     """
-    if solver in _OWN_FILE:
-        return _OWN_FILE[solver].plan(problem)
     if solver == "gd" and math.isinf(problem.loss.smoothness) and problem.step_size is None:
         steps = plan_subgradient(
             n_rows=problem.n_rows,

@@ -25,8 +25,7 @@ from skdp._solvers import (
     restarts,
     splits,
 )
-from skdp.linear_model._mechanisms.choice import NEWTON_LIMIT
-from skdp.linear_model._mechanisms.fit import LARGEST_COEF, Fit
+from skdp.linear_model._mechanisms.fit import LARGEST_COEF, NEWTON_LIMIT, Fit
 from skdp.privacy import GaussianMechanism
 
 # of the longest gradient, for smooth losses of two classes: less noise is worth the bias

@@ -7,7 +7,6 @@ import math
 from skdp._domains import ball_constraint
 from skdp._queries import Minimizer
 from skdp._recovery import project_linf
-from skdp.linear_model._mechanisms import localized, one_pass, phased
 from skdp.linear_model._mechanisms.fit import RidgeFit
 from skdp.linear_model._mechanisms.ridge import default_ridge, margin_noise
 from skdp.privacy import GaussianMechanism, KNormMechanism, LaplaceMechanism
@@ -48,33 +47,25 @@ def plan(problem, solver):
 
     Parameters
     ----------
-    problem, solver : Problem, {"newton", "lbfgs", "cvxpy", "phased", "localized", "one-pass"}
+    problem, solver : Problem, {"newton", "lbfgs", "cvxpy"}
         Public facts, and the method.
 
     Returns
     -------
-    plan : OutputFit, PhasedFit, LocalizedFit or OnePassFit
+    plan : OutputFit
         The plan.
 
     Raises
     ------
     ValueError
-        If the penalty that was asked for is too weak for floating point, or if there is no
-        ball, or more than one point, to be projected.
+        If the penalty that was asked for is too weak for floating point.
     """
-    if problem.linf_projection:
-        _check_projection(problem, solver)
-    if solver == "phased":
-        return phased.plan(problem)
-    if solver == "localized":
-        return localized.plan(problem)
-    if solver == "one-pass":
-        return one_pass.plan(problem)
     problem.check_weak_penalty()
     return OutputFit(problem, solver, problem.penalty or default_ridge(problem))
 
 
-def _check_projection(problem, solver):
+def check_projection(problem, solver):
+    """Raise a ValueError unless noisy coefficients can be projected."""
     if solver in ("phased", "localized", "one-pass"):
         raise ValueError(
             "linf_projection=True is for one noisy minimiser, that is, for the solvers 'newton', "

@@ -18,8 +18,7 @@ import numpy as np
 
 from skdp._domains import ball_constraint
 from skdp._queries import Minimizer
-from skdp.linear_model._mechanisms.choice import NEWTON_LIMIT
-from skdp.linear_model._mechanisms.fit import LARGEST_COEF, Fit
+from skdp.linear_model._mechanisms.fit import LARGEST_COEF, NEWTON_LIMIT, Fit
 from skdp.privacy import GaussianMechanism
 
 
