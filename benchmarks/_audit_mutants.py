@@ -11,9 +11,11 @@ from unittest.mock import patch
 from sklearn.base import BaseEstimator, clone
 
 import skdp
-from skdp._queries import ClippedGradient, RowSum
-from skdp.privacy import GaussianMechanism, Ledger, _curator
-from skdp.privacy._bits import SeededBits
+from skdp.location._clipped_mean import RowSum
+from skdp.privacy import GaussianMechanism, Ledger
+from skdp.privacy.kernel import curator as _curator
+from skdp.privacy.kernel.bits import SeededBits
+from skdp.solvers.gradient import ClippedGradient
 
 _ADD_NOISE = _curator.add_noise
 
@@ -48,7 +50,7 @@ def one_row_forgotten():
 @contextmanager
 def one_step_accounted():
     """Spend the budget of a fit in every one of its steps."""
-    steps = "skdp.linear_model._mechanisms.gradient.GaussianMechanism"
+    steps = "skdp.solvers.gradient.GaussianMechanism"
     with (
         patch(steps, lambda mu: GaussianMechanism(mu * math.sqrt(16))),
         patch.object(Ledger, "fits", lambda *_: True),

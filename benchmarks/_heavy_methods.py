@@ -12,11 +12,11 @@ from _heavy_data import DELTA
 from _heavy_queries import UNIT, PowerMinimiser, heavy_rows, power_minimiser
 
 from skdp import DPHeavyTailedMean
-from skdp._domains import ball_constraint
-from skdp._queries._clipped_row_sum import ClippedRowSum
-from skdp._solvers import restarts
-from skdp._solvers.localized_plan import moment_clip, plan_phases
+from skdp._rows.domains import ball_constraint
+from skdp.location._clipped_mean import ClippedRowSum
+from skdp.papers.localized import moment_clip, plan_phases
 from skdp.privacy import Curator, GaussianMechanism, gdp_mu
+from skdp.solvers.disjoint import restarts
 
 _seeds = itertools.count(1)
 #: replace-one: two rows change by their lengths

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from skdp._domains import L2Ball
-from skdp._queries import LinearRows
-from skdp._queries._clipped_row_sum import ClippedRowSum
+from skdp._rows.domains import L2Ball
+from skdp._rows.linear import LinearRows
+from skdp.location._clipped_mean import ClippedRowSum
 from skdp.privacy import Sensitivity
 
 #: rows are held in this unit, which none of them exceeds; the thresholds are what clips

@@ -54,9 +54,10 @@ def load(name, n_dims, epsilon, folder):
     method = name.split(" ", 1)[1]
     kept = int(method.split()[1]) if "," in method else None
     if name.startswith("skdp"):
-        from skdp._randomisers import optimal_privunit, projunit
-        from skdp._reports import report
-        from skdp.privacy._bits import SystemBits
+        from skdp.local.randomisers.privunit import optimal_privunit
+        from skdp.local.randomisers.projunit import projunit
+        from skdp.local.randomisers.report import report
+        from skdp.privacy.kernel.bits import SystemBits
 
         if kept is None:
             randomiser = optimal_privunit(epsilon, n_dims)
@@ -94,7 +95,7 @@ def load(name, n_dims, epsilon, folder):
 
 def run(name, n_dims, epsilon, folder):
     """Return seconds of CPU a row, the error over the best one, and the mean inner product."""
-    from skdp._randomisers import optimal_privunit
+    from skdp.local.randomisers.privunit import optimal_privunit
 
     rng = np.random.default_rng(0)
     np.random.seed(1)  # noqa: NPY002 - the peers draw from it

@@ -8,19 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import brentq
 
-from skdp._randomisers import (
-    PrivUnit,
-    best_product,
-    cap_cosine,
-    flip,
-    lift,
-    optimal_privunit,
-    optimal_privunit_cube,
-    optimal_privunit_gaussian,
-    paper_privunit,
-    smallest_projunit,
-)
-from skdp._randomisers._odds import largest_chance
+from skdp.local.randomisers.ball import best_product, flip, lift
+from skdp.local.randomisers.base import largest_chance
+from skdp.local.randomisers.caps import cap_cosine
+from skdp.local.randomisers.cube import optimal_privunit_cube
+from skdp.local.randomisers.privunit import PrivUnit, optimal_privunit, paper_privunit
+from skdp.local.randomisers.privunit_gaussian import optimal_privunit_gaussian
+from skdp.local.randomisers.projunit import smallest_projunit
 from skdp.privacy import gdp_mu
 
 DELTA = 1e-6

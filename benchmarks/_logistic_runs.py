@@ -15,10 +15,10 @@ from scipy.special import expit, roots_jacobi
 from sklearn.linear_model import LogisticRegression
 
 from skdp import LocalDPLogisticRegression
-from skdp._randomisers import Lift
-from skdp._reports._cap_cosines import cap_cosines
 from skdp.local._choice import ball_randomiser
-from skdp.privacy._bits import SeededBits
+from skdp.local.randomisers.ball import Lift
+from skdp.local.randomisers.privunit import cap_cosines
+from skdp.privacy.kernel.bits import SeededBits
 
 PAPER, OPTIMAL, LIFT, PLAIN = "paper's split", "best split", "lift", "no privacy"
 DECAY = 0.51

@@ -15,12 +15,12 @@ from _rates_queries import LinearDraw, PenalisedMedian, PenalisedMedianDraw, Ram
 from scipy.special import gammainccinv, ndtri
 
 from skdp import DPHingeSVM
-from skdp._domains import L2Ball, ball_constraint
-from skdp._queries import LinearRows, RowSum
-from skdp._queries._direction_sum import DirectionSum
-from skdp._queries._points import PointRows
-from skdp._solvers.subgradient import plan_subgradient, subgradient_descent
+from skdp._rows.columns import PointRows
+from skdp._rows.domains import L2Ball, ball_constraint
+from skdp._rows.linear import LinearRows
 from skdp.location import DPMedian
+from skdp.location._clipped_mean import RowSum
+from skdp.location._median import DirectionSum
 from skdp.privacy import (
     Curator,
     ExponentialMechanism,
@@ -29,6 +29,7 @@ from skdp.privacy import (
     ObjectivePerturbation,
     gdp_epsilon,
 )
+from skdp.solvers.subgradient import plan_subgradient, subgradient_descent
 
 DELTA = 1e-6
 _seeds = itertools.count(1)

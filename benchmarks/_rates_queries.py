@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from skdp._domains import L2Ball
-from skdp._queries import RowSum
-from skdp._sampling import sample_linear_on_ball, sample_tangent_box
+from skdp._log_concave import sample_linear_on_ball, sample_tangent_box
+from skdp._rows.domains import L2Ball
+from skdp.location._clipped_mean import RowSum
 from skdp.privacy import Influence, Sensitivity
 
 

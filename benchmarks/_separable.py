@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from skdp._solvers import make_oracle, plan_telescope
+from skdp.papers.bias_reduced import make_oracle, plan_telescope
 from skdp.privacy import Sampling, gdp_mu, sampled_mu
 
 EPSILON, DELTA, ADJACENCY = 1.0, 1e-6, "zero-out"

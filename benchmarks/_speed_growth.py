@@ -6,7 +6,13 @@ import numpy as np
 from _speed_fits import pass_seconds
 from _speed_rows import alternately, labels, make
 
-from skdp import DPLogisticRegression, DPMean, DPMedian, DPSparseMeanEstimator, DPStandardScaler
+from skdp import (
+    DPLogisticRegression,
+    DPMean,
+    DPMedian,
+    DPSparseMeanEstimator,
+    DPStandardScaler,
+)
 
 __all__ = ["growth", "slope"]
 

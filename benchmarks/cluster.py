@@ -20,11 +20,13 @@ import numpy as np
 from _machine import machine, versions
 from distributed import Client, LocalCluster
 
-from skdp._domains import L2Ball
-from skdp._losses import LogisticLoss
-from skdp._queries import ClippedGradient, LinearRows
+from skdp._losses.classification import LogisticLoss
+from skdp._rows.dask import opened
+from skdp._rows.domains import L2Ball
+from skdp._rows.linear import LinearRows
+from skdp._rows.streams import facts_of, no_flags, over_rows
 from skdp._sklearn import blas_on_one_thread
-from skdp._streams import facts_of, no_flags, opened, over_rows
+from skdp.solvers.gradient import ClippedGradient
 
 SIZES = ((8_000, 20), (1_000_000, 20), (1_000_000, 100))
 

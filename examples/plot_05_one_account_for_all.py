@@ -24,7 +24,13 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from skdp import BoundedScaler, DPLogisticRegression, DPMean, DPQuantile, PrivacyBudget
+from skdp import (
+    BoundedScaler,
+    DPLogisticRegression,
+    DPMean,
+    DPQuantile,
+    PrivacyBudget,
+)
 from skdp.exceptions import BudgetError
 from skdp.privacy import gdp_mu
 

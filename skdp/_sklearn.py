@@ -5,7 +5,9 @@
 The only module that may import a private name of scikit-learn.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from numbers import Real
@@ -24,19 +26,51 @@ from sklearn.utils._param_validation import Interval as _Interval
 from sklearn.utils.parallel import _get_threadpool_controller
 from sklearn.utils.validation import validate_data
 
-from skdp._domains import RADIUS_RANGE
-from skdp._plain import is_number, plain_parameters
-from skdp._streams import (
+from skdp._rows.dask import is_streamed, opened
+from skdp._rows.domains import RADIUS_RANGE
+from skdp._rows.streams import (
     RowStream,
+    check_columns,
     facts_of,
-    in_rows,
-    is_streamed,
+    first_rows,
     kept_meanwhile,
-    opened,
-    quietly,
-    refuse_other_types,
+    stream_names_of,
 )
-from skdp._streams._columns import check_columns, first_rows, names_of
+from skdp._rows.tables import in_rows, quietly, refuse_other_types
+from skdp.privacy.kernel.accounting import as_float
+
+# Parameters as plain numbers, whatever type they were given in.
+
+
+def is_number(value: Any) -> bool:
+    """Return whether this is an int or a float, of Python or numpy, and floats reach that far.
+
+    Booleans, fractions and decimals are none: what they do in formulas nobody has looked at.
+    """
+    number = as_float(value)
+    return not (math.isnan(number) or (isinstance(value, int) and math.isinf(number)))
+
+
+@contextmanager
+def plain_parameters(estimator: Any) -> Iterator[None]:
+    """Make Python's numbers of an estimator's parameters in those of numpy, for a while.
+
+    In short floats or integers, what follows from them would be rounded to a few digits, or run
+    over: sensitivities and shares of a budget too.
+    """
+    given = {
+        name: value
+        for name, value in estimator.get_params(deep=False).items()
+        if isinstance(value, np.floating | np.integer)
+    }
+    try:
+        for name, value in given.items():
+            setattr(estimator, name, int(value) if isinstance(value, np.integer) else float(value))
+        yield
+    finally:
+        for name, value in given.items():
+            setattr(estimator, name, value)
+
 
 __all__ = [
     "BaseSearchCV",
@@ -208,7 +242,7 @@ def _validate_streams(estimator, X, y, options):
     if not facts.n_rows:
         # as for an empty array
         check(np.empty((0, 1)), np.empty(0) if given else None, least=1)
-    check_columns(estimator, names_of(X), facts.n_features, reset=first["reset"])
+    check_columns(estimator, stream_names_of(X), facts.n_features, reset=first["reset"])
     X.inspected(facts)
     if y is None:
         return X
@@ -222,7 +256,7 @@ def _validate_first(estimator, X, options):
     check, first = StreamCheck(type(estimator).__name__, tuple(options.items())), first_rows(X)
     # if there are none, as for an empty array
     first, _ = check(first, least=1)
-    check_columns(estimator, names_of(X), first.shape[1], reset=reset)
+    check_columns(estimator, stream_names_of(X), first.shape[1], reset=reset)
     return first
 
 

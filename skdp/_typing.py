@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.privacy import PrivacyBudget
+from skdp.privacy.books.budget import PrivacyBudget
 
 #: Rows: arrays, data frames, sparse matrices, and what is larger than memory. What has rows is
 #: found out at run time; no checker could tell.

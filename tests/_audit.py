@@ -14,7 +14,9 @@ import numpy as np
 from scipy import stats
 from scipy.special import ndtri
 
-from skdp.privacy import _curator, _mechanisms, gdp_epsilon
+from skdp.privacy import gdp_epsilon
+from skdp.privacy.kernel import curator as _curator
+from skdp.privacy.kernel import mechanisms as _mechanisms
 from tests._taint import Taint
 
 __all__ = [

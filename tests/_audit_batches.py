@@ -16,7 +16,7 @@ import numpy as np
 from dp_accounting.pld import privacy_loss_distribution
 from scipy import stats
 
-from skdp._queries import NormThreshold
+from skdp._quantiles import NormThreshold
 from skdp.privacy import Sampling
 from tests import _audit
 

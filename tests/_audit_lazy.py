@@ -13,7 +13,7 @@ import numpy as np
 from scipy import stats
 from sklearn.base import clone
 
-from skdp.privacy import _curator
+from skdp.privacy.kernel import curator as _curator
 from tests._audit import FALSE_ALARM
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._queries._objective import RowObjective
+from skdp._minimize.objective import RowObjective
 
 POINTS = 20_001
 

@@ -15,11 +15,10 @@ import numpy as np
 from scipy import sparse
 from scipy.special import ndtr
 
-from skdp._domains import L2Ball
-from skdp._queries import sparse_rows
-from skdp._solvers.sparse_mean import SparseMeanProblem
-from skdp._solvers.sparse_mean_histogram import plan_histogram
-from skdp.privacy import Curator, _curator, gdp_delta
+from skdp._rows.domains import L2Ball
+from skdp.location._sparse_noisy import SparseMeanProblem, plan_histogram, sparse_rows
+from skdp.privacy import Curator, gdp_delta
+from skdp.privacy.kernel import curator as _curator
 
 EPSILON, DELTA = 1.0, 1e-6
 # far beyond any threshold of these tests

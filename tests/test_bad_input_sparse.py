@@ -14,8 +14,10 @@ from skdp import (
     DPNormQuantile,
     DPStandardScaler,
 )
-from skdp._domains import Box, L2Ball
-from skdp._queries import FeatureRows, LinearRows, MomentSum, SideSum
+from skdp._rows.columns import FeatureRows
+from skdp._rows.domains import Box, L2Ball
+from skdp._rows.linear import LinearRows
+from skdp.preprocessing._standard_scaler import MomentSum, SideSum
 from tests.test_bad_input_preprocessing import MODELS, X, fit
 
 

@@ -7,11 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from skdp._domains import L2Ball
-from skdp._losses import HingeLoss, LogisticLoss, SoftmaxLoss
-from skdp._queries import CandidateChoice, LinearRows
-from skdp._queries._loss_values import loss_gradients, loss_values
-from skdp._solvers import boost, plan_boosting
+from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
+from skdp._rows.domains import L2Ball
+from skdp._rows.linear import LinearRows
+from skdp.papers.boosting import CandidateChoice, boost, plan_boosting
 from skdp.privacy import (
     Curator,
     ExponentialMechanism,
@@ -19,8 +18,9 @@ from skdp.privacy import (
     KNormMechanism,
     gdp_mu,
 )
-from skdp.privacy._bits import SeededBits
-from skdp.privacy._variates import Variates
+from skdp.privacy.kernel.bits import SeededBits
+from skdp.privacy.laws.exponential import Variates
+from skdp.solvers.exponential import loss_gradients, loss_values
 
 LOSSES = [LogisticLoss(), LogisticLoss(1.0, 0.3), SoftmaxLoss(3), HingeLoss(), HingeLoss(3)]
 

@@ -17,7 +17,8 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_validate
 
 from skdp import DPLogisticRegression, DPMean
-from skdp.privacy import _curator, gdp_mu
+from skdp.privacy import gdp_mu
+from skdp.privacy.kernel import curator as _curator
 from tests import _audit
 from tests._neighbours import ADJACENCIES, as_layout, neighbours, worst_mean_pairs, worst_pairs
 

@@ -12,10 +12,9 @@ from scipy import stats
 from sklearn.base import clone
 
 from skdp import DPHingeSVM, DPLogisticRegression
-from skdp._queries import LossDraw
-from skdp.linear_model._mechanisms.choice import SOLVERS
-from skdp.linear_model._mechanisms.exponential import localized_radius
 from skdp.privacy import gdp_mu
+from skdp.solvers.choice import SOLVERS
+from skdp.solvers.exponential import LossDraw, localized_radius
 from tests import _audit, _densities
 from tests._densities import Line
 from tests._neighbours import ADJACENCIES, neighbours

@@ -12,9 +12,10 @@ from scipy.optimize import brentq
 from sklearn.base import clone
 
 from skdp import DPHingeSVM, DPLogisticRegression
-from skdp._domains import L2Ball
-from skdp._queries import LinearRows, PerturbedMinimizer
-from skdp.linear_model._mechanisms.objective import weakest_ridge
+from skdp._minimize.queries import PerturbedMinimizer
+from skdp._rows.domains import L2Ball
+from skdp._rows.linear import LinearRows
+from skdp.solvers.objective import weakest_ridge
 from tests import _audit, _densities
 from tests._densities import Line
 from tests._neighbours import ADJACENCIES, neighbours

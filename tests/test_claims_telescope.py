@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from skdp import DPHingeSVM, DPLogisticRegression
 from skdp.linear_model import _classifier
-from skdp.linear_model._mechanisms import bias_reduced
+from skdp.papers import bias_reduced
 from tests import _audit
 from tests import _audit_batches as batches
 from tests._neighbours import ADJACENCIES, LAYOUTS, as_layout, neighbours, worst_pairs

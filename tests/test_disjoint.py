@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from skdp._domains import two_balls_constraint
-from skdp._solvers import (
+from skdp._rows.domains import two_balls_constraint
+from skdp.solvers.disjoint import (
+    LEAST_RESTART,
+    LEAST_SPLIT,
     least_median_distance,
     public_order,
     restarts,
     splits,
 )
-from skdp._solvers.disjoint import LEAST_RESTART, LEAST_SPLIT
 
 SIZES = [1, 2, 7, 19, 40, 99, 199, 200, 256, 1000, 10_000, 32_561, 10**6]
 

@@ -20,8 +20,8 @@ import skdp.io
 import skdp.local
 import skdp.model_selection
 import skdp.privacy
-from skdp.linear_model._mechanisms.choice import SOLVERS
-from skdp.linear_model._mechanisms.exponential import EXACT_LIMIT
+from skdp.solvers.choice import SOLVERS
+from skdp.solvers.exponential import EXACT_LIMIT
 
 ROOT = Path(__file__).resolve().parent.parent
 #: elsewhere than in ROOT, where the tests run against an installed wheel

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skdp._minimize import SMOOTH_SOLVERS, certified, nonsmooth
+from skdp._minimize import nonsmooth
+from skdp._minimize import smooth as certified
+from skdp._minimize.smooth import SMOOTH_SOLVERS
 from skdp.linear_model._problem import Problem
 from skdp.privacy import gdp_mu
 from tests import _audit

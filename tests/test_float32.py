@@ -11,18 +11,16 @@ from scipy import sparse
 from sklearn.base import clone
 
 import skdp
-from skdp._domains import Box, L2Ball
-from skdp._losses import LogisticLoss, SoftmaxLoss
-from skdp._queries import BoxRows, ClippedGradient, LinearRows, RowSum
-from skdp._queries._direction_sum import DirectionSum
-from skdp._queries._feature_rows import FeatureRows
-from skdp._queries._linear_chunk import LinearChunk
-from skdp._queries._linear_rows import ball_rows
-from skdp._queries._moments import MomentSum
-from skdp._queries._points import PointRows
-from skdp._queries._side_sum import SideSum
-from skdp._queries._sparse_row_sum import SparseRowSum, sparse_rows
-from skdp.privacy._mechanisms import FLOAT_SLACK
+from skdp._losses.classification import LogisticLoss, SoftmaxLoss
+from skdp._rows.columns import FeatureRows, PointRows
+from skdp._rows.domains import Box, L2Ball
+from skdp._rows.linear import LinearChunk, LinearRows, ball_rows
+from skdp.location._clipped_mean import BoxRows, RowSum
+from skdp.location._median import DirectionSum
+from skdp.location._sparse_noisy import SparseRowSum, sparse_rows
+from skdp.preprocessing._standard_scaler import MomentSum, SideSum
+from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
+from skdp.solvers.gradient import ClippedGradient
 
 N, D = 60_000, 10
 BOX = Box(-np.ones(D), np.ones(D))

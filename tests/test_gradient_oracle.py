@@ -7,9 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from skdp._recovery import measurement_matrix
-from skdp._solvers import make_oracle
-from skdp._solvers.gradient_oracle import SketchOracle
+from skdp._recovery.measurements import measurement_matrix
+from skdp.papers.bias_reduced import SketchOracle, make_oracle
 
 
 @pytest.mark.parametrize("name", ["soft-threshold", "projection", "sketch"])

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skdp._minimize import reachable_tolerance
-from skdp._queries import PerturbedMinimizer
-from skdp._queries._objective import RowObjective
+from skdp._minimize.objective import RowObjective
+from skdp._minimize.queries import PerturbedMinimizer
+from skdp._minimize.smooth import reachable_tolerance
 from tests._neighbours import Rows, neighbours
 from tests.test_sensitivity import admit
 from tests.test_sensitivity_erm import every_smooth

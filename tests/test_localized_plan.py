@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 from scipy.special import expit
 
-from skdp._solvers import moment_clip, plan_phases
-from skdp.linear_model._mechanisms import localized
+from skdp.papers import localized
+from skdp.papers.localized import moment_clip, plan_phases
 from skdp.privacy import gdp_mu
 from tests.linear_model.test_localized import make
 from tests.test_disjoint import SIZES, cover

@@ -14,13 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from skdp._queries import _quantile_rank
-from skdp._queries._direction_sum import DirectionSum
-from skdp._queries._distance import DistanceSum
-from skdp._queries._quantile_rank import QuantileRank
+from skdp import _quantiles as _quantile_rank
+from skdp._quantiles import QuantileRank
 from skdp.exceptions import BudgetError
-from skdp.location import DPMedian, DPQuantile, _geometric, _rank
-from skdp.privacy import GaussianMechanism, Ledger, _curator, gdp_mu
+from skdp.location import DPMedian, DPQuantile
+from skdp.location import _median as _geometric
+from skdp.location import _quantile as _rank
+from skdp.location._median import DirectionSum, DistanceSum
+from skdp.privacy import GaussianMechanism, Ledger, gdp_mu
+from skdp.privacy.kernel import curator as _curator
 from tests import _audit
 from tests._neighbours import ADJACENCIES, neighbours
 from tests.location._laws import (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 
-from skdp._losses import HingeLoss, LogisticLoss, SoftmaxLoss
+from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 
 RNG = np.random.default_rng(0)
 N = 4000

@@ -10,16 +10,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skdp._losses import (
-    ClippedLoss,
-    HingeLoss,
-    HuberLoss,
-    LogisticLoss,
-    PinballLoss,
-    QuarticLoss,
-    SoftmaxLoss,
-    SquaredLoss,
-)
+from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
+from skdp._losses.clipped import ClippedLoss
+from skdp._losses.regression import HuberLoss, PinballLoss, QuarticLoss, SquaredLoss
 
 N = 600
 VALUES = {

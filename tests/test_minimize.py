@@ -11,21 +11,27 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from skdp._domains import L2Ball
-from skdp._losses import HingeLoss, LogisticLoss, SoftmaxLoss
+from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp._minimize import (
-    SMOOTH_SOLVERS,
-    accelerated,
-    certified,
-    cvxpy_solver,
-    minimize_nonsmooth,
-    minimize_smooth,
-    newton,
     nonsmooth,
-    reachable_tolerance,
 )
-from skdp._queries import LinearRows
-from skdp._queries._objective import RowObjective
+from skdp._minimize import (
+    smooth as accelerated,
+)
+from skdp._minimize import (
+    smooth as certified,
+)
+from skdp._minimize import (
+    smooth as cvxpy_solver,
+)
+from skdp._minimize import (
+    smooth as newton,
+)
+from skdp._minimize.nonsmooth import minimize_nonsmooth
+from skdp._minimize.objective import RowObjective
+from skdp._minimize.smooth import SMOOTH_SOLVERS, minimize_smooth, reachable_tolerance
+from skdp._rows.domains import L2Ball
+from skdp._rows.linear import LinearRows
 from tests._neighbours import as_dense, as_layout
 
 SMOOTH = {

@@ -11,27 +11,18 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.optimize import brentq, minimize
 
-from skdp._domains import L2Ball
-from skdp._losses import (
-    ClippedLoss,
-    HingeLoss,
-    HuberLoss,
-    LogisticLoss,
-    PinballLoss,
-    QuarticLoss,
-    SquaredLoss,
-)
-from skdp._minimize import (
-    SMOOTH_SOLVERS,
-    accelerated,
-    certified,
-    minimize_nonsmooth,
-    minimize_smooth,
-    nonsmooth,
-    reachable_tolerance,
-)
-from skdp._queries import LinearRows, Minimizer
-from skdp._queries._objective import RowObjective
+from skdp._losses.classification import HingeLoss, LogisticLoss
+from skdp._losses.clipped import ClippedLoss
+from skdp._losses.regression import HuberLoss, PinballLoss, QuarticLoss, SquaredLoss
+from skdp._minimize import nonsmooth
+from skdp._minimize import smooth as accelerated
+from skdp._minimize import smooth as certified
+from skdp._minimize.nonsmooth import minimize_nonsmooth
+from skdp._minimize.objective import RowObjective
+from skdp._minimize.queries import Minimizer
+from skdp._minimize.smooth import SMOOTH_SOLVERS, minimize_smooth, reachable_tolerance
+from skdp._rows.domains import L2Ball
+from skdp._rows.linear import LinearRows
 from tests.test_minimize import FAILURES, spy
 
 NORM = math.hypot(1.0, 0.5)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from skdp._losses import LogisticLoss, SoftmaxLoss
-from skdp._minimize import certified, minimize_smooth, reachable_tolerance
-from skdp._minimize.lbfgs import lbfgs
-from skdp._queries._objective import objective_bounds
+from skdp._losses.classification import LogisticLoss, SoftmaxLoss
+from skdp._minimize import smooth as certified
+from skdp._minimize.objective import objective_bounds
+from skdp._minimize.smooth import lbfgs, minimize_smooth, reachable_tolerance
 from tests._neighbours import as_layout
 from tests.test_minimize import data, objective
 

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy.optimize import minimize_scalar
 
-from skdp._domains import L2Ball
-from skdp._losses import HingeLoss, LogisticLoss, SoftmaxLoss
-from skdp._minimize import SMOOTH_SOLVERS, certified, reachable_tolerance
-from skdp._queries import LinearRows
-from skdp._queries._minimizer import Minimizer, PerturbedMinimizer
-from skdp._queries._objective import RowObjective
-from skdp.privacy._mechanisms import FLOAT_SLACK
+from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
+from skdp._minimize import smooth as certified
+from skdp._minimize.objective import RowObjective
+from skdp._minimize.queries import Minimizer, PerturbedMinimizer
+from skdp._minimize.smooth import SMOOTH_SOLVERS, reachable_tolerance
+from skdp._rows.domains import L2Ball
+from skdp._rows.linear import LinearRows
+from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
 from tests._neighbours import ADJACENCIES, Rows, changed, neighbours
 
 LOSSES = {

@@ -20,9 +20,7 @@ from sklearn.model_selection import (
 )
 from sklearn.multiclass import OneVsRestClassifier
 
-from skdp import (
-    privacy_spent,
-)
+from skdp import privacy_spent
 from tests.privacy._spies import FOLDS, Spy, X, Y, branched, model
 
 

@@ -13,12 +13,15 @@ import pytest
 from sklearn.base import clone
 
 from skdp import DPLogisticRegression, DPMean
-from skdp._queries import ClippedGradient, LinearRows, RowSum
+from skdp._rows.linear import LinearRows
 from skdp.exceptions import BudgetError
 from skdp.linear_model import _classifier
-from skdp.linear_model._mechanisms import gradient
-from skdp.privacy import GaussianMechanism, Ledger, _curator, gdp_mu
-from skdp.privacy._bits import SeededBits
+from skdp.location._clipped_mean import RowSum
+from skdp.privacy import GaussianMechanism, Ledger, gdp_mu
+from skdp.privacy.kernel import curator as _curator
+from skdp.privacy.kernel.bits import SeededBits
+from skdp.solvers import gradient
+from skdp.solvers.gradient import ClippedGradient
 from tests import _audit
 from tests._neighbours import Rows, with_duplicates, worst_mean_pairs, worst_pairs
 
@@ -94,7 +97,7 @@ def test_rows_that_are_not_clipped_to_the_data_norm_are_caught(monkeypatch):
     model = logistic(clipping_norm=None, coef_bound=1e-3)
     assert trace(model) <= 1
     monkeypatch.setattr(
-        "skdp._domains.L2Ball.factors", lambda ball, norms: 1 / ball.radius + 0 * norms
+        "skdp._rows.domains.L2Ball.factors", lambda ball, norms: 1 / ball.radius + 0 * norms
     )
     monkeypatch.setattr(ClippedGradient, "partial", unclipped)
     assert trace(model) > 1.5
@@ -201,7 +204,5 @@ def test_duplicate_entries_not_summed_before_norms_are_caught(monkeypatch):
         for pair in worst_pairs(12, 3, 2, "replace-one", 1.0)
     ]
     assert passes(trace(model, pairs=pairs))
-    monkeypatch.setattr(
-        "skdp._queries._linear_rows.tame", lambda X: (X, np.zeros(X.shape[0], bool))
-    )
+    monkeypatch.setattr("skdp._rows.linear.tame", lambda X: (X, np.zeros(X.shape[0], bool)))
     assert is_tight(trace(model, pairs=pairs), math.sqrt(2))

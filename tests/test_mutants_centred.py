@@ -15,12 +15,13 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skdp._queries import NormThreshold, centred_rows
-from skdp._solvers import ThresholdPlan
-from skdp._solvers.mean import GaussianMean
+from skdp._quantiles import NormThreshold, ThresholdPlan
+from skdp._rows.columns import centred_rows
 from skdp.exceptions import BudgetError
-from skdp.linear_model import _preprocess
-from skdp.privacy import Ledger, _curator
+from skdp.linear_model import _classifier as _preprocess
+from skdp.location._clipped_mean import GaussianMean
+from skdp.privacy import Ledger
+from skdp.privacy.kernel import curator as _curator
 from tests import _audit_batches as batches
 from tests.test_claims_sampling import EPSILON, fit, sgd
 from tests.test_mutants_sampling import spent, worst

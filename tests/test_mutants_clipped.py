@@ -12,12 +12,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skdp._domains import L2Ball
-from skdp._losses import ClippedLoss, HingeLoss, PinballLoss, QuarticLoss, SoftmaxLoss, SquaredLoss
-from skdp._losses import _clipped as clipped
-from skdp._losses import _clipped_forms as forms
-from skdp._minimize import SMOOTH_SOLVERS, certified, nonsmooth
-from skdp._queries import LinearRows, Minimizer
+from skdp._losses import clipped
+from skdp._losses import clipped as forms
+from skdp._losses.classification import HingeLoss, SoftmaxLoss
+from skdp._losses.clipped import ClippedLoss
+from skdp._losses.regression import PinballLoss, QuarticLoss, SquaredLoss
+from skdp._minimize import nonsmooth
+from skdp._minimize import smooth as certified
+from skdp._minimize.queries import Minimizer
+from skdp._minimize.smooth import SMOOTH_SOLVERS
+from skdp._rows.domains import L2Ball
+from skdp._rows.linear import LinearRows
 from skdp.privacy import Curator, GaussianMechanism, gdp_mu
 from tests import _audit
 from tests.test_mutants_erm import off_by

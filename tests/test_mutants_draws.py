@@ -11,18 +11,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdp._domains import L2Ball
-from skdp._queries import LinearRows, LossDraw, RowSum
+from skdp._rows.domains import L2Ball
+from skdp._rows.linear import LinearRows
 from skdp.exceptions import BudgetError
-from skdp.linear_model._mechanisms import exponential, one_pass
-from skdp.privacy import (
-    Curator,
-    ExponentialMechanism,
-    KNormMechanism,
-    Ledger,
-    _curator,
-    _mechanisms,
-)
+from skdp.location._clipped_mean import RowSum
+from skdp.papers import one_pass
+from skdp.privacy import Curator, ExponentialMechanism, KNormMechanism, Ledger
+from skdp.privacy.kernel import curator as _curator
+from skdp.privacy.kernel import mechanisms as _mechanisms
+from skdp.solvers import choice, exponential
+from skdp.solvers.exponential import LossDraw
 from tests import _audit, _densities
 from tests._densities import Line
 from tests.linear_model.test_mechanisms import label_flip
@@ -97,7 +95,7 @@ def test_a_plan_whose_parts_overlap_exceeds_its_budget(monkeypatch):
         plan = real(problem)
         return replace(plan, parts=((0, 5), *plan.parts[1:]))
 
-    monkeypatch.setattr("skdp.linear_model._mechanisms.output.one_pass.plan", overlapping)
+    monkeypatch.setitem(choice._OWN_PLANS, "one-pass", overlapping)
     with pytest.raises(BudgetError):
         model.fit(X, y)
 

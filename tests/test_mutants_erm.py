@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skdp._minimize import SMOOTH_SOLVERS, certified
-from skdp._queries import Minimizer, PerturbedMinimizer
-from skdp._queries._objective import RowObjective
-from skdp.linear_model._mechanisms import objective
+from skdp._minimize import smooth as certified
+from skdp._minimize.objective import RowObjective
+from skdp._minimize.queries import Minimizer, PerturbedMinimizer
+from skdp._minimize.smooth import SMOOTH_SOLVERS
 from skdp.linear_model._problem import Problem
 from skdp.privacy import gdp_mu
+from skdp.solvers import objective
 from tests import _audit
 from tests._densities import Line
 from tests.linear_model.test_mechanisms import label_flip

@@ -16,9 +16,13 @@ from scipy import sparse
 from sklearn.base import clone
 
 from skdp import DPFrequentFeatures
-from skdp._domains import L2Ball
-from skdp._queries import PresenceCount, _presence_count, _sparse_row_sum, sparse_rows
-from skdp.privacy import _curator, gdp_mu
+from skdp._rows.domains import L2Ball
+from skdp.location import _sparse_noisy as _sparse_row_sum
+from skdp.location._sparse_noisy import sparse_rows
+from skdp.preprocessing import _frequent_features as _presence_count
+from skdp.preprocessing._frequent_features import PresenceCount
+from skdp.privacy import gdp_mu
+from skdp.privacy.kernel import curator as _curator
 from tests import _audit
 from tests._neighbours import ADJACENCIES, as_dense, neighbours
 

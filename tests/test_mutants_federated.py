@@ -9,9 +9,8 @@ import pytest
 from sklearn.base import clone
 
 from skdp import FederatedDPLogisticRegression
-from skdp._queries import ClientUpdates, ReportSum
-from skdp._queries._client_updates import _all, _norms
-from skdp.privacy import _curator
+from skdp.federated._rounds import ClientUpdates, ReportSum, _all, _norms
+from skdp.privacy.kernel import curator as _curator
 from tests import _audit
 from tests.federated._clients import admitted, clients
 from tests.federated.test_claims import data, model, ratio

@@ -12,18 +12,20 @@ import numpy as np
 import pytest
 from scipy import special
 
-from skdp._losses import LogisticLoss
-from skdp._queries import SteepestCoordinate, _steepest_coordinate
-from skdp._queries._linear_chunk import LinearChunk
+from skdp._losses.classification import LogisticLoss
+from skdp._rows.linear import LinearChunk
 from skdp.exceptions import BudgetError
-from skdp.privacy import Curator, Ledger, _composition
+from skdp.privacy import Curator, Ledger
+from skdp.privacy.kernel import composition as _composition
+from skdp.solvers import frank_wolfe as _steepest_coordinate
+from skdp.solvers.frank_wolfe import SteepestCoordinate
 from tests._neighbours import ADJACENCIES, Rows
 from tests.linear_model._vertices import delta_between, fitted, joint_law, worst_pair
 from tests.linear_model.test_frank_wolfe import X, Y, model
 from tests.test_sensitivity import admit
 
 # the package has a function of that name
-solver = importlib.import_module("skdp._solvers.frank_wolfe")
+solver = importlib.import_module("skdp.solvers.frank_wolfe")
 every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
 
 
@@ -241,6 +243,6 @@ def test_a_composition_that_forgets_a_part_of_the_range_is_caught(monkeypatch):
     assert delta_of(made.fit(X, Y)) <= 1e-4
     total, rho = _composition.total_rho, solver.zcdp_rho
     monkeypatch.setattr(_composition, "total_rho", lambda *a: total(*a) / 2)
-    monkeypatch.setattr("skdp.privacy._ledger.total_rho", lambda *a: total(*a) / 2)
+    monkeypatch.setattr("skdp.privacy.kernel.ledger.total_rho", lambda *a: total(*a) / 2)
     monkeypatch.setattr(solver, "zcdp_rho", lambda *a: 2 * rho(*a))
     assert delta_of(made.fit(X, Y)) > 1e-4

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from skdp import DPHeavyTailedMean
-from skdp._domains import L2Ball
-from skdp._queries import ClippedRowSum, NormThreshold
-from skdp._solvers import heavy_tailed_mean
-from skdp._solvers.heavy_tailed_mean import plan_heavy_tailed_mean
-from skdp._solvers.threshold import ThresholdPlan
+from skdp._quantiles import NormThreshold, ThresholdPlan
+from skdp._rows.domains import L2Ball
 from skdp.exceptions import BudgetError
-from skdp.privacy import Ledger, _curator, gdp_mu
+from skdp.location import _heavy_tailed_mean as heavy_tailed_mean
+from skdp.location._clipped_mean import ClippedRowSum
+from skdp.location._heavy_tailed_mean import plan_heavy_tailed_mean
+from skdp.privacy import Ledger, gdp_mu
+from skdp.privacy.kernel import curator as _curator
 from tests import _audit
 from tests._neighbours import ADJACENCIES, neighbours
 from tests.location._thresholds import drawn, threshold_epsilon, worst_pair
@@ -165,8 +166,8 @@ def test_halved_noise_is_caught(delta, monkeypatch):
 def test_a_mean_that_takes_all_of_the_budget_is_caught(delta, monkeypatch):
     model, rows = mean(delta=delta, moment_bound=None), pair("replace-one")[0]
     assert fitted(model, rows).ledger_.epsilon(delta) <= EPSILON
-    real = heavy_tailed_mean._price
-    monkeypatch.setattr(heavy_tailed_mean, "_price", lambda e, d, drawn: real(e, d, 0.0))
+    real = heavy_tailed_mean._price_of_mean
+    monkeypatch.setattr(heavy_tailed_mean, "_price_of_mean", lambda e, d, drawn: real(e, d, 0.0))
     with pytest.raises(BudgetError):
         fitted(model, rows)
     # without that check the ledger tells

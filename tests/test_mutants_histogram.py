@@ -12,8 +12,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from skdp._queries import TouchedColumnSum, _sparse_row_sum
-from skdp.privacy import StabilityHistogram, _curator, _stability
+from skdp.location import _sparse_noisy as _sparse_row_sum
+from skdp.location._sparse_noisy import TouchedColumnSum
+from skdp.privacy import StabilityHistogram
+from skdp.privacy.kernel import curator as _curator
+from skdp.privacy.laws import histogram as _stability
 from tests import _audit
 from tests._histograms import alone, measured, release_of, rows_of, unit
 from tests._neighbours import ADJACENCIES
@@ -71,7 +74,7 @@ def test_rows_with_more_entries_than_stated_are_caught(monkeypatch):
 def test_rows_that_are_not_clipped_are_caught(adjacency, monkeypatch):
     pair = rows_of(4 * unit(60, 1), np.zeros(60))
     assert measured(pair, adjacency) <= 1
-    monkeypatch.setattr("skdp._domains.L2Ball.factors", lambda ball, norms: 1 + 0 * norms)
+    monkeypatch.setattr("skdp._rows.domains.L2Ball.factors", lambda ball, norms: 1 + 0 * norms)
     assert measured(pair, adjacency) > 1.5
 
 

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from skdp._queries import ClippedGradient, SparseGradient
 from skdp.privacy import Sampling
-from skdp.privacy import _lazy_noise as lazy_noise
-from skdp.privacy._lazy_noise import LazySums
+from skdp.privacy.laws import late_noise as lazy_noise
+from skdp.privacy.laws.late_noise import LazySums
+from skdp.solvers.gradient import ClippedGradient
+from skdp.solvers.lazy_sgd import SparseGradient
 from tests import _audit_batches as batches
 from tests._audit_lazy import coefficient_noise, law_is_wrong
 from tests.test_claims_lazy import fit, lazy, run

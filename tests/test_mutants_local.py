@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdp import PrivUnitPrivatizer, ScalarPrivatizer, _reports
-from skdp._queries import LocalReports, RowVectors
-from skdp._reports import _report
-from skdp.privacy import Curator, LocalMechanism, _curator
-from skdp.privacy._bits import SeededBits
-from skdp.privacy._local import report_epsilon
+from skdp import PrivUnitPrivatizer, ScalarPrivatizer
+from skdp.local.randomisers import report as _report
+from skdp.local.randomisers import report as _reports
+from skdp.local.randomisers.report import LocalReports, RowVectors
+from skdp.privacy import Curator, LocalMechanism
+from skdp.privacy.kernel import curator as _curator
+from skdp.privacy.kernel.bits import SeededBits
+from skdp.privacy.laws.local_reports import report_epsilon
 
 EPSILON, U = 2.0, np.array([0.0, 1.0, 0.0])
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")

@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skdp._domains import ball_constraint
-from skdp._queries import LinearRows, Minimizer
-from skdp._solvers import public_order
+from skdp._minimize.queries import Minimizer
+from skdp._rows.domains import ball_constraint
+from skdp._rows.linear import LinearRows
 from skdp.exceptions import BudgetError
-from skdp.linear_model._mechanisms import localized
 from skdp.linear_model._problem import Problem
-from skdp.privacy import Curator, Ledger, _curator, gdp_mu
+from skdp.papers import localized
+from skdp.privacy import Curator, Ledger, gdp_mu
+from skdp.privacy.kernel import curator as _curator
+from skdp.solvers.disjoint import public_order
 from tests import _audit
 from tests._neighbours import ADJACENCIES, worst_pairs
 from tests.test_claims_erm import DELTA, EPSILON, make

@@ -13,20 +13,21 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from skdp import DPMean
-from skdp._domains import L2Ball
-from skdp._queries import (
+from skdp._rows import linear as _linear_rows
+from skdp._rows.domains import L2Ball
+from skdp._rows.linear import ball_rows
+from skdp.exceptions import BudgetError
+from skdp.location import _clipped_mean as _far_count
+from skdp.location._clipped_mean import (
+    ClippedMean,
     ClippedRowSum,
     FarCount,
+    RadiusSearch,
     RotatedSideSum,
-    _far_count,
-    _linear_rows,
-    ball_rows,
+    rotate_back,
 )
-from skdp._queries._rotated_sides import rotate_back
-from skdp._solvers.mean_clipped import ClippedMean
-from skdp._solvers.radius_search import RadiusSearch
-from skdp.exceptions import BudgetError
-from skdp.privacy import GaussianMechanism, Ledger, _curator, gdp_mu
+from skdp.privacy import GaussianMechanism, Ledger, gdp_mu
+from skdp.privacy.kernel import curator as _curator
 from tests import _audit
 from tests._neighbours import ADJACENCIES, neighbours
 

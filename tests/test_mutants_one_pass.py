@@ -13,12 +13,13 @@ import pytest
 from sklearn.base import clone
 
 from skdp import DPLogisticRegression
-from skdp._queries import ClippedGradient, LinearRows
-from skdp._solvers import ApproximationPlan
+from skdp._rows.linear import LinearRows
 from skdp.exceptions import BudgetError
-from skdp.linear_model._mechanisms import accelerated_one_pass
-from skdp.linear_model._mechanisms.accelerated_one_pass import Restart
-from skdp.privacy import Ledger, _curator, gdp_mu
+from skdp.papers import accelerated_one_pass
+from skdp.papers.accelerated_one_pass import ApproximationPlan, Restart
+from skdp.privacy import Ledger, gdp_mu
+from skdp.privacy.kernel import curator as _curator
+from skdp.solvers.gradient import ClippedGradient
 from tests import _audit
 from tests._neighbours import Rows, changed
 from tests.test_mutants import unclipped

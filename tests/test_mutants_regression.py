@@ -18,12 +18,14 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from skdp import DPLpRegressor
-from skdp._losses import ClippedLoss
-from skdp._queries import ClippedGradient, MagnitudeThreshold, TargetMedian
-from skdp._solvers.regression_scales import ScalesPlan
+from skdp._losses.clipped import ClippedLoss
+from skdp._quantiles import MagnitudeThreshold, TargetMedian
 from skdp.exceptions import BudgetError
-from skdp.linear_model import _regression, _regression_units
+from skdp.linear_model import _lp_regressor as _regression
+from skdp.linear_model import _lp_regressor as _regression_units
+from skdp.linear_model._lp_regressor import ScalesPlan
 from skdp.privacy import gdp_mu
+from skdp.solvers.gradient import ClippedGradient
 from tests import _audit
 from tests._neighbours import ADJACENCIES, as_dense, neighbours
 

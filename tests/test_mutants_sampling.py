@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skdp._queries import ClippedGradient
-from skdp._solvers import sgd as sgd_solver
 from skdp.exceptions import BudgetError
-from skdp.privacy import Sampling, _curator, _ledger
+from skdp.privacy import Sampling
+from skdp.privacy.kernel import curator as _curator
+from skdp.privacy.kernel import ledger as _ledger
+from skdp.solvers import sgd as sgd_solver
+from skdp.solvers.gradient import ClippedGradient
 from tests import _audit
 from tests import _audit_batches as batches
 from tests._neighbours import worst_pairs

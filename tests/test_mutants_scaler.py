@@ -14,12 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from skdp._queries import _moments
-from skdp._queries._moments import MomentSum
-from skdp._queries._side_sum import SideSum
 from skdp.exceptions import BudgetError
-from skdp.preprocessing import DPStandardScaler, _private_moments
-from skdp.privacy import _curator, gdp_mu
+from skdp.preprocessing import DPStandardScaler
+from skdp.preprocessing import _standard_scaler as _moments
+from skdp.preprocessing import _standard_scaler as _private_moments
+from skdp.preprocessing._standard_scaler import MomentSum, SideSum
+from skdp.privacy import gdp_mu
+from skdp.privacy.kernel import curator as _curator
 from tests import _audit
 from tests._neighbours import ADJACENCIES, neighbours, worst_mean_pairs
 

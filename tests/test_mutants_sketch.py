@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
 
-from skdp._queries import SketchSum
-from skdp._recovery import MEASUREMENTS, measurement_matrix
-from skdp._solvers.sparse_mean_sketch import SketchMean
+from skdp._recovery.measurements import MEASUREMENTS, measurement_matrix
 from skdp.location import DPSparseMeanEstimator
-from skdp.privacy import _curator, gdp_mu
+from skdp.location._compressed_sensing import SketchMean, SketchSum
+from skdp.privacy import gdp_mu
+from skdp.privacy.kernel import curator as _curator
 from tests import _audit
 from tests._neighbours import ADJACENCIES, neighbours
 
@@ -86,7 +86,7 @@ def test_claims_are_kept_on_any_neighbours(adjacency, data):
     )
     with pytest.MonkeyPatch.context() as patch:
         # what is recovered is post-processing, and takes longest
-        patch.setattr("skdp._recovery._first_order._MOST_STEPS", 3)
+        patch.setattr("skdp._recovery.measurements._MOST_STEPS", 3)
         assert measured(model, one.X, two.X) <= 1.0
 
 

@@ -14,9 +14,13 @@ from scipy import sparse
 from sklearn.base import clone
 
 from skdp import DPSparseMeanEstimator
-from skdp._domains import L2Ball
-from skdp._queries import SparseRowSum, _linear_rows, _sparse_row_sum, _top_entries
-from skdp.privacy import _curator, gdp_mu
+from skdp._rows import linear as _linear_rows
+from skdp._rows import linear as _top_entries
+from skdp._rows.domains import L2Ball
+from skdp.location import _sparse_noisy as _sparse_row_sum
+from skdp.location._sparse_noisy import SparseRowSum
+from skdp.privacy import gdp_mu
+from skdp.privacy.kernel import curator as _curator
 from tests import _audit
 from tests._neighbours import ADJACENCIES, LAYOUTS, as_dense, as_layout, neighbours
 

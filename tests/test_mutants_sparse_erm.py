@@ -15,12 +15,14 @@ from scipy import sparse
 from sklearn.base import clone
 
 from skdp import DPHingeSVM
-from skdp._minimize import SMOOTH_SOLVERS, certified
-from skdp._queries import Minimizer, _minimizer
+from skdp._minimize import queries as _minimizer
+from skdp._minimize import smooth as certified
+from skdp._minimize.queries import Minimizer
+from skdp._minimize.smooth import SMOOTH_SOLVERS
 from skdp.linear_model import _classifier
-from skdp.linear_model._mechanisms import output
 from skdp.linear_model._problem import Problem
 from skdp.privacy import KNormMechanism
+from skdp.solvers import output
 from tests import _audit
 from tests._neighbours import ADJACENCIES
 from tests.test_sensitivity_sparse_erm import admit, query, star

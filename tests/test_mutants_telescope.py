@@ -13,11 +13,13 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skdp._queries import TelescopedGradient
-from skdp._queries import _telescoped_gradient as query_module
-from skdp._solvers import telescope_plan
 from skdp.exceptions import BudgetError
-from skdp.privacy import Sampling, _curator, _ledger
+from skdp.papers import bias_reduced as query_module
+from skdp.papers import bias_reduced as telescope_plan
+from skdp.papers.bias_reduced import TelescopedGradient
+from skdp.privacy import Sampling
+from skdp.privacy.kernel import curator as _curator
+from skdp.privacy.kernel import ledger as _ledger
 from tests import _audit
 from tests import _audit_batches as batches
 from tests._neighbours import worst_pairs
@@ -78,7 +80,7 @@ def test_coins_that_depend_on_who_else_is_in_the_batch_are_caught(monkeypatch):
     # a row that joins sends all rows behind it to the other half
     assert passes(membership(reduced()))
     monkeypatch.setattr(
-        query_module, "coins", lambda step, positions: np.arange(len(positions)) % 2 == 0
+        query_module, "public_coins", lambda step, positions: np.arange(len(positions)) % 2 == 0
     )
     assert membership(reduced()) > 1.2
 

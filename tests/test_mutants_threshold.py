@@ -12,12 +12,12 @@ import pytest
 from sklearn.base import clone
 
 from skdp import DPFeatureCenterer, DPNormQuantile
-from skdp._queries import NormThreshold, _norm_threshold
-from skdp._solvers import threshold
-from skdp._solvers.mean import GaussianMean
-from skdp._solvers.threshold import plan_threshold
+from skdp import _quantiles as _norm_threshold
+from skdp import _quantiles as threshold
+from skdp._quantiles import NormThreshold, plan_threshold
 from skdp.exceptions import BudgetError
-from skdp.preprocessing import _centering_plan
+from skdp.location._clipped_mean import GaussianMean
+from skdp.preprocessing import _feature_centerer as _centering_plan
 from skdp.privacy import ExponentialMechanism, Ledger, gdp_mu
 from tests import _audit
 from tests.location._thresholds import drawn, fitted_law, threshold_epsilon, worst_pair

@@ -12,7 +12,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import cross_validate
 
-from skdp.privacy import _curator
+from skdp.privacy.kernel import curator as _curator
 from tests import _audit
 from tests.test_claims_erm import ADDITIVE, DELTA, ESTIMATORS, every_estimator, every_new, make
 

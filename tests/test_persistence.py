@@ -29,7 +29,7 @@ from skdp import (
 )
 from skdp.exceptions import BudgetError
 from skdp.privacy import Curator
-from skdp.privacy._bits import make_bits
+from skdp.privacy.kernel.bits import make_bits
 from tests.test_common import ALL
 
 sio = pytest.importorskip("skops.io")

@@ -11,7 +11,7 @@ import pytest
 from sklearn.base import clone, is_classifier
 
 from skdp import DPLogisticRegression, DPMean, DPStandardScaler
-from skdp._plain import is_number, plain_parameters
+from skdp._sklearn import is_number, plain_parameters
 from tests.test_common import ALL
 
 rng = np.random.default_rng(0)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skdp._queries import RotatedSideSum
-from skdp._queries._rotated_sides import rotate, rotate_back, signs
+from skdp.location._clipped_mean import RotatedSideSum, rotate, rotate_back, signs
 from tests._neighbours import ADJACENCIES
 from tests.test_sensitivity_mean import NORMS, admit, gap_ratio, rows_of, worst_pair
 

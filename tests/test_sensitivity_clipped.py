@@ -9,20 +9,14 @@ import pytest
 from scipy.optimize import root
 from scipy.special import softmax
 
-from skdp._domains import L2Ball
-from skdp._losses import (
-    ClippedLoss,
-    HingeLoss,
-    HuberLoss,
-    LogisticLoss,
-    PinballLoss,
-    QuarticLoss,
-    SoftmaxLoss,
-    SquaredLoss,
-)
-from skdp._minimize import reachable_tolerance
-from skdp._queries import LinearRows, Minimizer, PerturbedMinimizer
-from skdp.privacy._mechanisms import FLOAT_SLACK
+from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
+from skdp._losses.clipped import ClippedLoss
+from skdp._losses.regression import HuberLoss, PinballLoss, QuarticLoss, SquaredLoss
+from skdp._minimize.queries import Minimizer, PerturbedMinimizer
+from skdp._minimize.smooth import reachable_tolerance
+from skdp._rows.domains import L2Ball
+from skdp._rows.linear import LinearRows
+from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
 from tests._neighbours import ADJACENCIES, BROKEN_ROWS, FINITE_ROWS, make_row
 
 LOSSES = {

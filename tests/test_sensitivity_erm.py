@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from skdp._losses import HingeLoss, LogisticLoss, SoftmaxLoss
-from skdp._queries import LossDraw, OnePassDescent
-from skdp._queries._loss_values import loss_values
-from skdp.privacy._mechanisms import FLOAT_SLACK
+from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
+from skdp.papers.one_pass import OnePassDescent
+from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
+from skdp.solvers.exponential import LossDraw, loss_values
 from tests._neighbours import ADJACENCIES, Rows, changed, mixed_rows, neighbours
 from tests.test_sensitivity import admit, assert_keeps_its_word, gap_ratio, small_chunks
 

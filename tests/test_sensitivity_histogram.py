@@ -10,9 +10,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from skdp import DPSparseMeanEstimator
-from skdp._domains import L2Ball
-from skdp._queries import SparseRowSum, TouchedColumnSum, _sums, sparse_rows
+from skdp._rows import sums as _sums
+from skdp._rows.domains import L2Ball
 from skdp._sklearn import validate_private_data
+from skdp.location._sparse_noisy import SparseRowSum, TouchedColumnSum, sparse_rows
 from tests._histograms import DELTA, EPSILON, alone, measured, release_of, unit, worst
 from tests._neighbours import ADJACENCIES, BROKEN_ROWS, as_dense, as_layout, neighbours
 

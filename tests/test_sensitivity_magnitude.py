@@ -11,20 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from skdp._losses import SquaredLoss
-from skdp._queries import (
+from skdp._losses.regression import SquaredLoss
+from skdp._quantiles import (
     GradientNorm,
     MagnitudeThreshold,
     RowNorm,
     TargetDistance,
     TargetMedian,
-    regression_rows,
-    unit_rows,
+    candidates,
+    rate,
 )
-from skdp._queries._magnitude_threshold import rate
-from skdp._queries._quantile_rank import candidates
-from skdp.privacy._bits import SeededBits
-from skdp.privacy._pure_mechanisms import ExponentialMechanism
+from skdp._rows.regression import regression_rows, unit_rows
+from skdp.privacy.kernel.bits import SeededBits
+from skdp.privacy.kernel.mechanisms import ExponentialMechanism
 from tests._neighbours import ADJACENCIES, LAYOUTS, as_dense, as_layout, make_row, neighbours
 
 NAN = float("nan")

@@ -8,15 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skdp._domains import L2Ball
-from skdp._queries import (
-    ClippedRowSum,
-    FarCount,
-    LinearRows,
-    RotatedSideSum,
-    _sums,
-)
-from skdp.privacy._mechanisms import FLOAT_SLACK
+from skdp._rows import sums as _sums
+from skdp._rows.domains import L2Ball
+from skdp._rows.linear import LinearRows
+from skdp.location._clipped_mean import ClippedRowSum, FarCount, RotatedSideSum
+from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
 from tests import _neighbours
 from tests._neighbours import ADJACENCIES, LAYOUTS, Rows, as_dense, as_layout, neighbours
 

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from skdp._domains import Box
-from skdp._queries import _sums
-from skdp._queries._feature_rows import FeatureRows
-from skdp._queries._moments import OFFSET, WEIGHT, MomentSum
-from skdp._queries._side_sum import SideSum
+from skdp._rows import sums as _sums
+from skdp._rows.columns import FeatureRows
+from skdp._rows.domains import Box
+from skdp.preprocessing._standard_scaler import OFFSET, WEIGHT, MomentSum, SideSum
 from tests._neighbours import ADJACENCIES, LAYOUTS, as_layout, neighbours
 from tests.test_sensitivity import assert_keeps_its_word, gap_ratio
 

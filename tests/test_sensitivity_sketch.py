@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from skdp._domains import L2Ball
-from skdp._queries import LinearRows, SketchSum, _sketch_sum, _sums
-from skdp._recovery import MEASUREMENTS, measurement_matrix
-from skdp._recovery._measurements import Measurement
-from skdp.privacy._mechanisms import FLOAT_SLACK
+from skdp._recovery.measurements import MEASUREMENTS, Measurement, measurement_matrix
+from skdp._rows import sums as _sums
+from skdp._rows.domains import L2Ball
+from skdp._rows.linear import LinearRows
+from skdp.location import _compressed_sensing as _sketch_sum
+from skdp.location._compressed_sensing import SketchSum
+from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
 from tests import _neighbours
 from tests._neighbours import ADJACENCIES, Rows, as_dense, as_layout, neighbours
 

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from skdp._domains import L2Ball
-from skdp._queries import SparseRowSum, _sums, sparse_rows, top_entries
-from skdp.privacy._mechanisms import FLOAT_SLACK
+from skdp._rows import sums as _sums
+from skdp._rows.domains import L2Ball
+from skdp._rows.linear import top_entries
+from skdp.location._sparse_noisy import SparseRowSum, sparse_rows
+from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
 from tests._neighbours import ADJACENCIES, LAYOUTS, as_dense, as_layout, neighbours
 
 NORMS = {"l1": 1, "l2": 2}

@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from skdp._domains import L2Ball
-from skdp._losses import HingeLoss, LogisticLoss, SoftmaxLoss
-from skdp._minimize import reachable_tolerance
-from skdp._queries import LinearRows, Minimizer, l1_shift, top_entries
-from skdp.privacy._mechanisms import FLOAT_SLACK
+from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
+from skdp._minimize.queries import Minimizer, l1_shift
+from skdp._minimize.smooth import reachable_tolerance
+from skdp._rows.domains import L2Ball
+from skdp._rows.linear import LinearRows, top_entries
+from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
 from tests._neighbours import ADJACENCIES, Rows, changed, neighbours
 
 every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)

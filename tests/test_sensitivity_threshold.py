@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skdp._domains import L2Ball
-from skdp._queries import LinearRows, NormThreshold
-from skdp._solvers import plan_threshold
+from skdp._quantiles import NormThreshold, plan_threshold
+from skdp._rows.domains import L2Ball
+from skdp._rows.linear import LinearRows
 from skdp.location import DPNormQuantile
 from skdp.preprocessing import DPFeatureCenterer
 from skdp.privacy import gdp_mu
-from skdp.privacy._bits import SeededBits
-from skdp.privacy._pure_mechanisms import ExponentialMechanism
+from skdp.privacy.kernel.bits import SeededBits
+from skdp.privacy.kernel.mechanisms import ExponentialMechanism
 from tests import _audit
 from tests._neighbours import ADJACENCIES, LAYOUTS, as_dense, neighbours
 from tests.location._thresholds import NAN, drawn, law, threshold_epsilon, worst_pair

@@ -5,10 +5,13 @@
 import numpy as np
 import pytest
 
-from skdp._domains import L2Ball
-from skdp._losses import LogisticLoss, SoftmaxLoss
-from skdp._queries import ClippedGradient, LinearRows, _sums, centred_rows
-from skdp._queries._sums import SPARSE_CHUNK_ROWS, dense_chunk_rows
+from skdp._losses.classification import LogisticLoss, SoftmaxLoss
+from skdp._rows import sums as _sums
+from skdp._rows.columns import centred_rows
+from skdp._rows.domains import L2Ball
+from skdp._rows.linear import LinearRows
+from skdp._rows.sums import SPARSE_CHUNK_ROWS, dense_chunk_rows
+from skdp.solvers.gradient import ClippedGradient
 from tests._neighbours import LAYOUTS, Rows, as_dense, as_layout, mixed_rows, naive_gradient
 
 DENSE = [layout for layout in LAYOUTS if not layout.startswith("csr")]

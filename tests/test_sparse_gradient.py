@@ -10,10 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from skdp._domains import L2Ball
-from skdp._losses import HingeLoss, LogisticLoss, SoftmaxLoss
-from skdp._queries import ClippedGradient, LinearRows, SparseGradient, _sums
-from skdp.privacy._mechanisms import FLOAT_SLACK
+from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
+from skdp._rows import sums as _sums
+from skdp._rows.domains import L2Ball
+from skdp._rows.linear import LinearRows
+from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
+from skdp.solvers.gradient import ClippedGradient
+from skdp.solvers.lazy_sgd import SparseGradient
 from tests._neighbours import (
     ADJACENCIES,
     LAYOUTS,

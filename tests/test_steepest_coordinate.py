@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse, stats
 
-from skdp._domains import L2Ball
-from skdp._losses import HingeLoss, LogisticLoss, SoftmaxLoss
-from skdp._queries import LinearRows, SteepestCoordinate
+from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
+from skdp._rows.domains import L2Ball
+from skdp._rows.linear import LinearRows
 from skdp.privacy import Curator, ExponentialMechanism
-from skdp.privacy._bits import SeededBits
-from skdp.privacy._mechanisms import FLOAT_SLACK
+from skdp.privacy.kernel.bits import SeededBits
+from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
+from skdp.solvers.frank_wolfe import SteepestCoordinate
 from tests._neighbours import ADJACENCIES, Rows, as_dense, as_layout, neighbours
 from tests.linear_model._vertices import law
 from tests.test_sensitivity import admit, make_coef

@@ -8,7 +8,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from skdp._solvers import ApproximationPlan, plan_approximation, stochastic_approximation
+from skdp.papers.accelerated_one_pass import (
+    ApproximationPlan,
+    plan_approximation,
+    stochastic_approximation,
+)
 
 # curvatures, and the minimiser of a quadratic
 CURVATURES = np.array([1.0, 0.3, 0.05, 0.01, 1e-3, 1e-4])

@@ -7,11 +7,11 @@ import itertools
 import numpy as np
 import pytest
 
-from skdp._domains import L2Ball
-from skdp._losses import LogisticLoss
-from skdp._queries import LinearRows, TelescopedGradient
-from skdp._queries import _telescoped_gradient as query_module
-from skdp._solvers import Telescope, make_oracle
+from skdp._losses.classification import LogisticLoss
+from skdp._rows.domains import L2Ball
+from skdp._rows.linear import LinearRows
+from skdp.papers import bias_reduced as query_module
+from skdp.papers.bias_reduced import Telescope, TelescopedGradient, make_oracle
 from tests._neighbours import mixed_rows
 
 COEF = np.array([0.7, -1.1, 0.4, 0.2, -0.3, 0.5])
@@ -42,7 +42,7 @@ def test_the_expectation_over_everything_is_the_oracle_on_all_rows(n_levels, mon
     n, rows = 4, mixed_rows(n_rows=4)
     private, telescope, heads = admitted(rows), Telescope(4, n_levels), {}
     monkeypatch.setattr(
-        query_module, "coins", lambda step, positions: np.array(heads[step])[positions]
+        query_module, "public_coins", lambda step, positions: np.array(heads[step])[positions]
     )
     query = TelescopedGradient(COEF, LogisticLoss(), 0.4, None)
 

@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from skdp._solvers import plan_telescope
+from skdp.papers.bias_reduced import plan_telescope
 
 
 def planned(**facts):

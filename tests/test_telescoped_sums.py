@@ -7,11 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from skdp._domains import L2Ball
-from skdp._losses import HingeLoss, LogisticLoss, SoftmaxLoss
-from skdp._queries import LinearRows, TelescopedGradient, _sums
-from skdp._queries import _telescoped_gradient as query_module
-from skdp._recovery import measurement_matrix
+from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
+from skdp._recovery.measurements import measurement_matrix
+from skdp._rows import sums as _sums
+from skdp._rows.domains import L2Ball
+from skdp._rows.linear import LinearRows
+from skdp.papers import bias_reduced as query_module
+from skdp.papers.bias_reduced import TelescopedGradient
 from tests._neighbours import Rows, as_dense, as_layout, mixed_rows, naive_gradient
 
 COEF = np.array([0.7, -1.1, 0.4, 0.2, -0.3, 0.5])
@@ -42,7 +44,7 @@ def test_sums_over_halves_are_those_of_the_definition(rate, layout):
         private = private.batch(positions, rate)
     query = TelescopedGradient(COEF, LogisticLoss(), 0.4, 5)
     whole, first, second = query.evaluate(private).reshape(3, -1)
-    heads = query_module.coins(5, positions)
+    heads = query_module.public_coins(5, positions)
     for found, chosen in ((whole, slice(None)), (first, heads), (second, ~heads)):
         part = positions[chosen]
         naive = naive_gradient(
@@ -60,7 +62,7 @@ def test_a_row_more_changes_no_bit_of_the_half_that_it_is_not_in():
     for row in (1, 50, 101 - 2):
         batch = np.setxor1d(positions, [row])
         after = query.evaluate(private.batch(batch, 0.5)).reshape(3, -1)
-        other = 2 if query_module.coins(5, np.array([row]))[0] else 1
+        other = 2 if query_module.public_coins(5, np.array([row]))[0] else 1
         np.testing.assert_array_equal(after[other], before[other])
 
 
@@ -72,7 +74,7 @@ def test_an_empty_batch_sums_to_nothing():
 
 def test_coins_are_fair_independent_and_fixed():
     positions = np.arange(20_000)
-    sides = np.array([query_module.coins(step, positions) for step in range(40)])
+    sides = np.array([query_module.public_coins(step, positions) for step in range(40)])
     assert abs(sides.mean() - 0.5) < 5 * 0.5 / math.sqrt(sides.size)
     # of a row over the steps, of a step over the rows, and of steps that follow one another
     assert np.abs(sides.mean(axis=0) - 0.5).max() < 0.5
@@ -81,8 +83,8 @@ def test_coins_are_fair_independent_and_fixed():
     assert np.abs(agree - 0.5).max() < 5 * 0.5 / math.sqrt(20_000)
     # a function of the position, whoever else is there
     some = np.sort(np.random.default_rng(0).choice(20_000, 500, replace=False))
-    np.testing.assert_array_equal(query_module.coins(7, some), sides[7][some])
-    assert query_module.coins(3, np.zeros(0, dtype=np.int64)).shape == (0,)
+    np.testing.assert_array_equal(query_module.public_coins(7, some), sides[7][some])
+    assert query_module.public_coins(3, np.zeros(0, dtype=np.int64)).shape == (0,)
 
 
 @pytest.mark.parametrize("loss", [LogisticLoss(), SoftmaxLoss(3), HingeLoss()], ids=str)
@@ -96,7 +98,7 @@ def test_measured_sums_are_sums_of_clipped_measurements(layout, kind, loss, monk
     coef = np.resize(COEF, (loss.n_outputs, 6)).squeeze()
     query = TelescopedGradient(coef, loss, 0.4, 5, matrix, 0.3)
     whole, first, second = query.evaluate(admitted(rows, loss=loss)).reshape(3, -1)
-    heads = query_module.coins(5, np.arange(101))
+    heads = query_module.public_coins(5, np.arange(101))
     A = np.asarray(matrix.forward(np.eye(6)))
     (chunk,) = admitted(rows, loss=loss).chunks
     expected, longest = np.zeros((2, loss.n_outputs * 4)), 0.0

@@ -16,8 +16,8 @@ import numpy as np
 
 import skdp
 from skdp.exceptions import PrivacyWarning
-from skdp.linear_model._mechanisms.choice import SOLVERS
-from skdp.privacy._ledger_text import rows_read, what_is_drawn, what_is_kept
+from skdp.privacy.books.texts import rows_read, what_is_drawn, what_is_kept
+from skdp.solvers.choice import SOLVERS
 
 #: configurations that change the query, beyond mechanism, solver and adjacency
 _CLASSES = [("2 classes", {"classes": (0, 1)}), ("3 classes", {"classes": (0, 1, 2)})]

@@ -28,11 +28,14 @@ from collections import deque
 
 import numpy as np
 
-from skdp._minimize.accelerated import accelerated
-from skdp._minimize.bounds import check_tolerance
-from skdp._minimize.certified import attempt
-from skdp._minimize.cvxpy_solver import solve_with_cvxpy
-from skdp._minimize.newton import line_search, newton_step
+from skdp._minimize.smooth import (
+    accelerated,
+    attempt,
+    check_tolerance,
+    line_search,
+    newton_step,
+    solve_with_cvxpy,
+)
 
 _COOLING = 2.5
 _NEWTON_STEPS = 60

@@ -2,11 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Audits: lower bounds on the epsilon of any estimator, from what its fits give away."""
 
-from skdp.audit._audit import audit_privacy
-from skdp.audit._bounds import clopper_pearson
-from skdp.audit._one_run import audit_one_run
-from skdp.audit._one_run_result import OneRunResult
-from skdp.audit._outputs_audit import audit_outputs
+from skdp.audit._attack import clopper_pearson
+from skdp.audit._audit import audit_outputs, audit_privacy
+from skdp.audit._one_run import OneRunResult, audit_one_run
 from skdp.audit._pairs import NeighbourPair, adversarial_pairs
 from skdp.audit._result import AuditResult
 

@@ -4,18 +4,248 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy import sparse, special
 
-from skdp.audit._bounds import clopper_pearson, epsilon_bound, mu_bound
-from skdp.audit._scores import (
-    Standardised,
-    histogram_score,
-    linear_scores,
-    mann_whitney,
-    quadratic_score,
-    telling_columns,
-)
+# Scores that tell the outputs of two data sets apart, learned from some of the runs.
+#
+# A score maps outputs to numbers, larger where the second data set is more likely. What is
+# learned may be arbitrarily bad: that makes an audit weak, never wrong.
+
+
+#: standardised outputs are cut off here, so that no outlier decides a direction alone
+FARTHEST = 1e3
+#: more columns than this are taken as uncorrelated
+MOST_CORRELATED = 100
+#: single columns that become scores of their own
+MOST_COLUMNS = 12
+
+
+class Standardised:
+    """Columns that vary, centred and scaled by quantiles of what they are learned from."""
+
+    def __init__(self, table):
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.unit = np.maximum(np.abs(table).max(axis=0), 1e-300)
+            table = table / self.unit
+            self.centre = np.median(table, axis=0)
+            distance = np.abs(table - self.centre)
+            spread = np.quantile(distance, 0.75, axis=0)
+            self.spread = np.where(spread > 0, spread, distance.max(axis=0))
+        self.varies = self.spread > 0
+
+    def __call__(self, table):
+        """Return the columns of a table that vary, in units of their spread."""
+        with np.errstate(over="ignore", under="ignore"):
+            moved = (table / self.unit - self.centre)[:, self.varies]
+            return np.clip(moved / self.spread[self.varies], -FARTHEST, FARTHEST)
+
+
+def linear_scores(first, second):
+    """Return directions in which two sets of standardised outputs differ.
+
+    Parameters
+    ----------
+    first, second : ndarray of shape (n_runs, n_columns)
+        Standardised outputs.
+
+    Returns
+    -------
+    directions : dict of str to ndarray
+        The difference of the means over the variance of every column and, for few columns,
+        Fisher's discriminant.
+    """
+    gap = second.mean(axis=0) - first.mean(axis=0)
+    centred = np.vstack([first - first.mean(axis=0), second - second.mean(axis=0)])
+    variance = (centred**2).mean(axis=0)
+    floor = 1e-3 * max(float(variance.max()), 1e-12)
+    found = {"mean difference": gap / (variance + floor)}
+    if 1 < centred.shape[1] <= MOST_CORRELATED:
+        covariance = centred.T @ centred / len(centred)
+        # columns that add up to another one leave no inverse
+        ridge = np.diag(1e-3 * variance + 1e-6 * floor)
+        found["Fisher discriminant"] = np.linalg.lstsq(covariance + ridge, gap, rcond=None)[0]
+    return found
+
+
+def quadratic_score(first, second):
+    """Return the log-ratio of two normal laws with independent columns, as a function."""
+    means = [part.mean(axis=0) for part in (first, second)]
+    variances = [part.var(axis=0) + 1e-4 for part in (first, second)]
+
+    def score(table):
+        far = [(table - m) ** 2 / v + np.log(v) for m, v in zip(means, variances, strict=True)]
+        return (far[0] - far[1]).sum(axis=1) / 2
+
+    return score
+
+
+def histogram_score(first, second):
+    """Return the log-ratio of two histograms of numbers, as a function.
+
+    Parameters
+    ----------
+    first, second : ndarray of shape (n_runs,)
+        Values of one score.
+
+    Returns
+    -------
+    score : callable
+        By the lemma of Neyman and Pearson, its thresholds are the best tests if the
+        histograms are right; they may be unions of intervals.
+    """
+    together = np.concatenate([first, second])
+    n_bins = int(np.clip(np.sqrt(len(together)) / 2, 2, 40))
+    levels = np.unique(np.quantile(together, np.linspace(0, 1, n_bins + 1), method="nearest"))
+    edges = (levels[1:] + levels[:-1]) / 2
+    counts = [
+        np.bincount(np.searchsorted(edges, part), minlength=len(edges) + 1)
+        for part in (first, second)
+    ]
+    ratio = np.log(counts[1] + 0.5) - np.log(counts[0] + 0.5)
+    return lambda values: ratio[np.searchsorted(edges, values)]
+
+
+def telling_columns(first, second):
+    """Return the columns whose values, or distances from 0, differ most in rank."""
+    gap = np.abs(mann_whitney(first, second) - 0.5)
+    spread = np.abs(mann_whitney(np.abs(first), np.abs(second)) - 0.5)
+    return np.argsort(-np.maximum(gap, spread), kind="stable")[:MOST_COLUMNS]
+
+
+def mann_whitney(first, second):
+    """Return, by column, how likely a value of the second is larger; ties count half."""
+    together = np.vstack([first, second])
+    found = np.empty(together.shape[1])
+    for place, column in enumerate(together.T):
+        _, inverse, counts = np.unique(column, return_inverse=True, return_counts=True)
+        ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
+        total = ranks[len(first) :].sum() - len(second) * (len(second) + 1) / 2
+        found[place] = total / (len(first) * len(second))
+    return found
+
+
+# What error rates of a test say about privacy, with stated confidence.
+#
+# A test looks at an output and says which of two neighbouring data sets it came from. Its
+# false positive rate (FPR) and its false negative rate (FNR) are bounded from above by
+# counts, and every pair of rates rules out small values of epsilon and mu.
+
+
+def clopper_pearson(count: Any, total: int, miss: float) -> tuple[Any, Any]:
+    """Bound a probability from both sides, given how often its event occurred.
+
+    Parameters
+    ----------
+    count : int or ndarray of int
+        How often the event occurred, from 0 to `total`.
+    total : int
+        Number of independent trials, at least 1.
+    miss : float
+        Probability, in (0, 1), with which each of the two bounds may be wrong.
+
+    Returns
+    -------
+    lower, upper : float or ndarray
+        Each holds with probability ``1 - miss`` at least, whatever the probability is; both
+        together with ``1 - 2 * miss``.
+
+    Notes
+    -----
+    Tails of the binomial law are incomplete beta functions [1]_.
+
+    References
+    ----------
+    .. [1] C. J. Clopper and E. S. Pearson, "The use of confidence or fiducial limits
+       illustrated in the case of the binomial", Biometrika 26, 1934.
+
+    Examples
+    --------
+    >>> from skdp.audit import clopper_pearson
+    >>> lower, upper = clopper_pearson(0, 100, 0.05)
+    >>> float(lower), round(float(upper), 4)
+    (0.0, 0.0295)
+    """
+    count = np.asarray(count, dtype=np.float64)
+    # the shapes at the ends, 0, are not allowed by the inverse and not looked at
+    lower = special.betaincinv(np.maximum(count, 1), total - np.maximum(count, 1) + 1, miss)
+    below = np.minimum(count, total - 1)
+    upper = special.betainccinv(below + 1, total - below, miss)
+    return np.where(count == 0, 0.0, lower), np.where(count == total, 1.0, upper)
+
+
+def epsilon_bound(fpr, fnr, delta):
+    """Return the least epsilon that allows error rates as small as these.
+
+    Parameters
+    ----------
+    fpr, fnr : float or ndarray
+        Upper bounds on the error rates of one test, in (0, 1].
+    delta : float
+        In [0, 1).
+
+    Returns
+    -------
+    epsilon : float or ndarray
+        At least 0.
+
+    Notes
+    -----
+    (epsilon, delta)-differential privacy implies ``FPR + exp(epsilon) FNR >= 1 - delta`` and
+    the same with the rates exchanged (Kairouz, Oh and Viswanath 2015, Theorem 2.1). Both
+    are monotone in the rates, hence hold for bounds from above.
+    """
+    fpr, fnr = np.asarray(fpr), np.asarray(fnr)
+    one = np.log(np.maximum(1 - delta - fpr, 1e-300)) - np.log(fnr)
+    other = np.log(np.maximum(1 - delta - fnr, 1e-300)) - np.log(fpr)
+    return np.maximum(np.maximum(one, other), 0.0)
+
+
+def mu_bound(fpr, fnr):
+    """Return the least mu for which mu-Gaussian privacy allows error rates as small as these.
+
+    Parameters
+    ----------
+    fpr, fnr : float or ndarray
+        Upper bounds on the error rates of one test, in (0, 1].
+
+    Returns
+    -------
+    mu : float or ndarray
+        At least 0.
+
+    Notes
+    -----
+    The trade-off curve of N(0, 1) against N(mu, 1) is ``FNR = Phi(Phi^-1(1 - FPR) - mu)``
+    (Dong, Roth and Su 2022, Definition 2.6).
+    """
+    return np.maximum(-special.ndtri(fpr) - special.ndtri(fnr), 0.0)
+
+
+def rates_of(first, second, miss):
+    """Return counts as error rates with their bounds.
+
+    Parameters
+    ----------
+    first, second : ndarray of bool
+        Whether the test says "second", for outputs of the first data set and of the second.
+    miss : float
+        Probability, in (0, 1), that one of the two upper bounds is wrong.
+
+    Returns
+    -------
+    fpr, fnr : tuple of float
+        The rate, its lower end and its upper end; each end fails with `miss` / 2.
+    """
+    found = []
+    for wrong in (first, ~second):
+        count, total = int(np.sum(wrong)), len(wrong)
+        lower, upper = clopper_pearson(count, total, miss / 2)
+        found.append((count / total, float(lower), float(upper)))
+    return tuple(found)
+
 
 ATTACKS = ("auto", "linear")
 #: thresholds that are tried for one score
@@ -138,7 +368,10 @@ def _candidates(first, second, attack):
             yield f"histogram of {name}", _chain(projection, bins)
             for where, side in zip(("first", "second"), sides, strict=True):
                 centre = float(np.median(side @ direction))
-                yield f"distance of {name} from its {where} median", _distance(projection, centre)
+                yield (
+                    f"distance of {name} from its {where} median",
+                    _distance_scores(projection, centre),
+                )
     if attack == "auto":
         yield "quadratic discriminant", _chain(standard, quadratic_score(*sides))
 
@@ -169,9 +402,147 @@ def _projection(standard, direction):
     return lambda table: standard(table) @ direction
 
 
-def _distance(projection, centre):
+def _distance_scores(projection, centre):
     return lambda table: np.abs(projection(table) - centre)
 
 
 def _chain(inner, outer):
     return lambda table: outer(inner(table))
+
+
+# What a fitted estimator gives away, as numbers.
+#
+# An outcome is a dictionary of flat arrays, or a `Failure`: a fit that raises tells its
+# data apart from those with which it does not, and so does an attribute that is missing.
+
+
+#: entries of one attribute that are looked at
+MOST_ENTRIES = 2000
+#: how deep estimators may be nested
+DEPTH = 5
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A fit that raised.
+
+    Parameters
+    ----------
+    kind, message : str
+        The exception's class and text.
+    """
+
+    kind: str
+    message: str
+
+
+def released(fitted):
+    """Return the numeric attributes of a fitted estimator whose names end with "_".
+
+    Parameters
+    ----------
+    fitted : object
+        A fitted estimator. Steps of pipelines and estimators inside of estimators are
+        looked into.
+
+    Returns
+    -------
+    outcome : dict of str to ndarray
+        The first 2000 entries of every attribute, flat, and the sizes of those that are
+        not numeric.
+    """
+    return dict(_walk(fitted, "", DEPTH))
+
+
+def scored(value):
+    """Return what a user's score says, a number or a vector, as an outcome."""
+    return {"score": np.ravel(np.asarray(value, dtype=np.float64))}
+
+
+def _walk(fitted, prefix, depth):
+    for name, step in getattr(fitted, "steps", None) or []:
+        yield from _value(step, f"{prefix}{name}.", depth)
+    for name, value in vars(fitted).items() if hasattr(fitted, "__dict__") else ():
+        if name.endswith("_") and not name.startswith("_"):
+            yield from _value(value, f"{prefix}{name}", depth)
+
+
+def _value(value, name, depth):
+    """Yield (name, entries) of one attribute."""
+    if depth == 0 or value is None or isinstance(value, str | type):
+        return
+    if hasattr(value, "fit"):
+        yield from _walk(value, f"{name}.", depth - 1)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _value(item, f"{name}[{key}]", depth - 1)
+    elif isinstance(value, list | tuple) and any(_is_nested(item) for item in value):
+        for place, item in enumerate(value):
+            yield from _value(item, f"{name}[{place}]", depth - 1)
+    else:
+        yield from _entries(value, name)
+
+
+def _is_nested(item):
+    return hasattr(item, "fit") or isinstance(item, dict | list | tuple | np.ndarray)
+
+
+def _entries(value, name):
+    if sparse.issparse(value):
+        value = value.toarray() if np.prod(value.shape) <= MOST_ENTRIES else value.sum(axis=0)
+    if hasattr(value, "to_numpy"):
+        value = value.to_numpy()
+    if not isinstance(value, np.ndarray | np.generic | int | float | list | tuple):
+        return
+    entries = np.ravel(np.asarray(value))
+    if entries.dtype.kind in "biuf":
+        yield name, entries[:MOST_ENTRIES].astype(np.float64)
+    else:
+        yield f"{name} (size)", np.array([entries.size], dtype=np.float64)
+
+
+class Layout:
+    """A fixed table for outcomes: one column per entry, and columns for what is missing.
+
+    Parameters
+    ----------
+    outcomes : list of (dict or Failure)
+        Outcomes that decide which columns there are.
+    """
+
+    def __init__(self, outcomes):
+        self.sizes = dict[str, int]()
+        for outcome in outcomes:
+            if not isinstance(outcome, Failure):
+                for name, entries in outcome.items():
+                    self.sizes[name] = max(self.sizes.get(name, 0), entries.size)
+
+    def table(self, outcomes):
+        """Return a matrix, one row per outcome.
+
+        Parameters
+        ----------
+        outcomes : list of (dict or Failure)
+            These, or others.
+
+        Returns
+        -------
+        table : ndarray of shape (n_outcomes, n_columns)
+            Finite. The first column says whether the fit failed. Every attribute has a
+            column with its size, columns with its entries, and as many which say that an entry
+            is not finite: -1 and 1 for infinite ones, 2 for NaN.
+        """
+        blocks = [np.array([[isinstance(o, Failure)] for o in outcomes], dtype=np.float64)]
+        for name, size in self.sizes.items():
+            found = np.zeros((len(outcomes), 1 + 2 * size))
+            for row, outcome in zip(found, outcomes, strict=True):
+                entries = {} if isinstance(outcome, Failure) else outcome
+                entries = entries.get(name, np.empty(0))
+                row[0] = entries.size
+                entries = entries[:size]
+                broken = ~np.isfinite(entries)
+                row[1 : 1 + len(entries)] = np.where(broken, 0.0, entries)
+                signs = np.where(np.isnan(entries), 2.0, np.sign(entries))
+                row[1 + size : 1 + size + len(entries)] = np.where(broken, signs, 0.0)
+            blocks.append(found)
+        return np.hstack(blocks)

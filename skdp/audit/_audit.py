@@ -2,20 +2,312 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The audit of an estimator."""
 
+import copy
+import sys
+import time
 import warnings
 from collections.abc import Callable
 from typing import Literal
 
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+
 from skdp._typing import AuditAdjacency, Estimator, MatrixLike
-from skdp.audit._attack import separation
-from skdp.audit._checks import check_confidence, check_count, check_delta, check_seed
-from skdp.audit._neighbours import as_arguments, check_neighbours
-from skdp.audit._outputs import Failure, Layout
-from skdp.audit._outputs_audit import LEAST_RUNS, bound, check_attack
-from skdp.audit._pairs import NeighbourPair, adversarial_pairs, resolve_adjacency
-from skdp.audit._parameters import Claim
+from skdp.audit._attack import (
+    ATTACKS,
+    Failure,
+    Layout,
+    epsilon_bound,
+    learn_tests,
+    mu_bound,
+    rates_of,
+    released,
+    scored,
+    separation,
+)
+from skdp.audit._pairs import (
+    Claim,
+    NeighbourPair,
+    adversarial_pairs,
+    as_arguments,
+    check_claimed_delta,
+    check_confidence,
+    check_count,
+    check_neighbours,
+    check_real,
+    check_seed,
+    parameters,
+    resolve_adjacency,
+)
 from skdp.audit._result import AuditResult
-from skdp.audit._runs import Fits, Progress, fit_once
+from skdp.privacy.kernel.bits import SeededBits
+
+# Many independent fits, in parallel.
+
+
+#: fits of one task at most
+MOST_FITS = 64
+
+
+def fresh(estimator, seed):
+    """Return an unfitted copy with its own randomness.
+
+    Parameters
+    ----------
+    estimator : object
+        With `get_params` it is cloned, otherwise copied.
+    seed : int or None
+        For every parameter `random_state`; None lets estimators ask the operating system.
+    """
+    if not hasattr(estimator, "get_params"):
+        return copy.deepcopy(estimator)
+    # a shared generator would be copied with its state, and repeat itself
+    names = [name for name in parameters(estimator) if name.split("__")[-1] == "random_state"]
+    seeds = {
+        name: None if seed is None else (seed + step) % 2**32 for step, name in enumerate(names)
+    }
+    return clone(estimator).set_params(**seeds)
+
+
+def fit_once(estimator, data, seed, score):
+    """Return the outcome of one fit, and the fitted estimator or None."""
+    fitted = None
+    try:
+        fitted = fresh(estimator, seed)
+        fitted.fit(*data)
+        return (released(fitted) if score is None else scored(score(fitted))), fitted
+    except Exception as error:  # whatever it is, it tells something
+        return Failure(type(error).__name__, str(error)), None
+
+
+def _fit_many(estimator, data, seeds, score):
+    with warnings.catch_warnings():
+        # seeded noise, and whatever else the estimator has to say, once for every fit
+        warnings.simplefilter("ignore")
+        return [fit_once(estimator, data, seed, score)[0] for seed in seeds]
+
+
+class AuditProgress:
+    """A bar on standard error."""
+
+    def __init__(self, total, shown):
+        self.total, self.shown, self.done, self._next = total, shown, 0, 0.0
+
+    def add(self, count):
+        """Draw the bar again, at most five times a second."""
+        self.done += count
+        if self.shown and (time.monotonic() >= self._next or self.done >= self.total):
+            self._next = time.monotonic() + 0.2
+            part = min(self.done / self.total, 1.0)
+            bar = "#" * round(30 * part)
+            text = f"\raudit [{bar:30}] {self.done}/{self.total} fits"
+            sys.stderr.write(text + "\n" * (self.done >= self.total))
+            sys.stderr.flush()
+
+
+class Fits:
+    """Makes fits that share an estimator, a score and a stream of seeds.
+
+    Parameters
+    ----------
+    estimator : object
+        With a method `fit`.
+    score : callable or None
+        Maps a fitted estimator to what is looked at.
+    random_state : int or None
+        Where seeds come from; None leaves fits to the operating system.
+    n_jobs : int or None
+        For joblib.
+    progress : Progress
+        Told of every fit.
+    """
+
+    def __init__(self, estimator, score, random_state, n_jobs, progress):
+        self.estimator, self.score, self.n_jobs = estimator, score, n_jobs
+        self.progress = progress
+        self._bits = None if random_state is None else SeededBits(random_state, "audit")
+
+    def seeds(self, count):
+        """Return seeds that were never returned before, or as many None."""
+        if self._bits is None:
+            return [None] * count
+        return [int(word) >> 32 for word in self._bits.words(count)]
+
+    def run(self, requests):
+        """Fit to several data sets.
+
+        Parameters
+        ----------
+        requests : list of (tuple, int)
+            The arguments of `fit`, and how often.
+
+        Returns
+        -------
+        outcomes : list of lists
+            In the order of the requests.
+        """
+        total = sum(count for _, count in requests)
+        most = max(1, min(MOST_FITS, -(-total // (4 * effective_n_jobs(self.n_jobs)))))
+        tasks = [
+            (place, data, self.seeds(min(most, count - start)))
+            for place, (data, count) in enumerate(requests)
+            for start in range(0, count, most)
+        ]
+        found: list[list] = [[] for _ in requests]
+        parts = Parallel(n_jobs=self.n_jobs, return_as="generator")(
+            delayed(_fit_many)(self.estimator, data, seeds, self.score) for _, data, seeds in tasks
+        )
+        for (place, _, _), part in zip(tasks, parts, strict=True):
+            found[place] += part
+            self.progress.add(len(part))
+        return found
+
+
+# An audit of outputs that somebody has already collected.
+
+
+#: fewer runs bound nothing
+LEAST_RUNS = 40
+
+
+def check_claim(epsilon):
+    """Return a claimed epsilon as a float, or None for None; raise ValueError if unusable."""
+    if epsilon is None:
+        return None
+    return check_real("the claimed epsilon", epsilon, "0 or more", lambda e: e >= 0)
+
+
+def check_attack(attack):
+    """Return the name of an attack, or raise ValueError."""
+    if not (isinstance(attack, str) and attack in ATTACKS):
+        raise ValueError(f"attack must be one of {', '.join(ATTACKS)}; got {attack!r}.")
+    return attack
+
+
+def audit_outputs(
+    first: ArrayLike,
+    second: ArrayLike,
+    *,
+    delta: float = 0.0,
+    confidence: float = 0.95,
+    claimed: float | None = None,
+    attack: Literal["auto", "linear"] = "auto",
+) -> AuditResult:
+    """Bound epsilon from below by outputs of a mechanism on two neighbouring data sets.
+
+    For mechanisms that are no estimators, or whose outputs were made elsewhere.
+
+    Parameters
+    ----------
+    first, second : array-like of shape (n_runs,) or (n_runs, n_outputs)
+        Outputs of independent runs on the one data set and on its neighbour, 40 at least
+        of each. NaN and infinite entries are outputs like others.
+    delta : float, default=0.0
+        In [0, 1).
+    confidence : float, default=0.95
+        In (0, 1).
+    claimed : float, default=None
+        The epsilon that is claimed, or None.
+    attack : {"auto", "linear"}, default="auto"
+        How outputs are told apart: "linear" tries directions, "auto" also single outputs,
+        their histograms, and a quadratic discriminant.
+
+    Returns
+    -------
+    result : AuditResult
+        The attack is learned from the first half of the runs, the bound from the second.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or the outputs do not fit together.
+
+    See Also
+    --------
+    audit_privacy : Fit an estimator to both data sets, and do this.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.audit import audit_outputs
+    >>> noise = np.random.default_rng(0).laplace(size=(2, 2000))
+    >>> result = audit_outputs(noise[0], 1 + noise[1], claimed=0.5)  # the noise gives 1
+    >>> result.passed, 0.5 < result.epsilon_lower < 1
+    (False, True)
+    """
+    delta, confidence = check_claimed_delta(delta), check_confidence(confidence)
+    claimed, attack = check_claim(claimed), check_attack(attack)
+    worlds = [_as_outcomes(*given) for given in (("first", first), ("second", second))]
+    if len({o["score"].size for world in worlds for o in world}) != 1:
+        raise ValueError("first and second must have the same number of outputs per run.")
+    halves = [(world[: len(world) // 2], world[len(world) // 2 :]) for world in worlds]
+    return bound(
+        [half[0] for half in halves],
+        [half[1] for half in halves],
+        delta=delta,
+        confidence=confidence,
+        epsilon_claimed=claimed,
+        attack=attack,
+        n_runs=min(len(world) for world in worlds),
+        pair="as given",
+    )
+
+
+def _as_outcomes(name, outputs):
+    table = np.asarray(outputs, dtype=np.float64)
+    if table.ndim not in (1, 2) or len(table) < LEAST_RUNS or not table.size:
+        raise ValueError(
+            f"{name} must have the shape (n_runs,) or (n_runs, n_outputs) with {LEAST_RUNS} runs "
+            f"at least; got the shape {table.shape}."
+        )
+    return [scored(row) for row in table]
+
+
+def bound(learning, fresh, *, delta, confidence, attack, **told):
+    """Learn a test from outcomes, and bound epsilon by its errors on others.
+
+    Parameters
+    ----------
+    learning, fresh : pair of lists of outcomes
+        Of the first data set and of the second. Nothing of `fresh` is looked at before the
+        test is fixed.
+    delta, confidence : float
+        For the bound.
+    attack : str
+        Which scores are tried.
+    **told : dict
+        Further fields of the result.
+
+    Returns
+    -------
+    result : AuditResult
+    """
+    layout = Layout(learning[0] + learning[1])
+    tests = learn_tests(*[layout.table(world) for world in learning], delta, attack)
+    tables = [layout.table(world) for world in fresh]
+    # without delta Gaussian noise claims nothing; otherwise both tests hold together
+    one = delta == 0 or tests[0] is tests[1]
+    miss = (1 - confidence) / (1 if one else 2)
+    rates = [rates_of(*[test.says_second(table) for table in tables], miss) for test in tests]
+    (fpr, fnr), (mu_fpr, mu_fnr) = rates[0], rates[0 if one else 1]
+    return AuditResult(
+        epsilon_lower=float(epsilon_bound(fpr[2], fnr[2], delta)),
+        mu_lower=float(mu_bound(mu_fpr[2], mu_fnr[2])),
+        delta=delta,
+        confidence=confidence,
+        fpr=fpr,
+        fnr=fnr,
+        gaussian_fpr=mu_fpr,
+        gaussian_fnr=mu_fnr,
+        n_bound_runs=min(len(world) for world in fresh),
+        n_failed=tuple(sum(isinstance(o, Failure) for o in world) for world in fresh),
+        attack=tests[0].name,
+        curve=tests[0].curve(*tables),
+        **{"adjacency": None, "seeded": False} | told,
+    )
+
 
 #: fits to each side of a pair in one round of the search, at least
 FEWEST_FITS = 8
@@ -144,15 +436,15 @@ def audit_privacy(
     n_runs, random_state = check_count("n_runs", n_runs, LEAST_RUNS), check_seed(random_state)
     if score is not None and not callable(score):
         raise ValueError(f"score must be callable or None; got a {type(score).__name__}.")
-    delta = None if delta is None else check_delta(delta)
+    delta = None if delta is None else check_claimed_delta(delta)
     Claim(estimator, None)
     adjacency = resolve_adjacency(estimator, adjacency)
-    pairs = _pairs(estimator, data, neighbour, adjacency)
+    pairs = _built_in_pairs(estimator, data, neighbour, adjacency)
     rounds = _rounds(len(pairs), n_runs // 2)
     # a search that took longer leaves the bound its half
     missing = max(0, n_runs // 2 - sum(count for _, count in rounds))
     total = sum(kept * count for kept, count in rounds) + missing + n_runs - n_runs // 2
-    fits = Fits(estimator, score, random_state, n_jobs, Progress(2 * total, bool(verbose)))
+    fits = Fits(estimator, score, random_state, n_jobs, AuditProgress(2 * total, bool(verbose)))
     claim = _claim(estimator, pairs[0], fits)
     delta = claim.delta if delta is None else delta
     pair, learning = _search(fits, pairs, rounds)
@@ -175,7 +467,7 @@ def audit_privacy(
     )
 
 
-def _pairs(estimator, data, neighbour, adjacency):
+def _built_in_pairs(estimator, data, neighbour, adjacency):
     """Return the pairs that are to be tried."""
     if neighbour is None:
         return adversarial_pairs(estimator, data, adjacency=adjacency)

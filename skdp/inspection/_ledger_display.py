@@ -4,19 +4,222 @@
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from skdp._typing import Estimator
-from skdp.inspection._drawing import require_matplotlib
-from skdp.inspection._ledger_bars import plot_bars
-from skdp.inspection._ledger_parts import (
-    LedgerPart,
-    facts_of_ledger,
-    parts_of_estimator,
-    parts_of_ledger,
-    what_is_not_covered,
+from skdp.inspection._drawing import (
+    axes_for,
+    budget_label,
+    legend_above,
+    options,
+    require_matplotlib,
+    words_beside,
+    wrapped,
 )
-from skdp.privacy import Ledger
+from skdp.privacy.books.spent import leaves, privacy_spent
+from skdp.privacy.kernel.ledger import Ledger
+
+# How a `LedgerDisplay` is drawn.
+
+
+#: heights of rows, in lines of text
+HEADER, GAP = 1.5, 0.6
+
+
+def plot_bars(display, ax, *, wrap, bar_kw):
+    """Draw a display.
+
+    Parameters
+    ----------
+    display : LedgerDisplay
+        What to draw.
+    ax, wrap, bar_kw
+        See `LedgerDisplay.plot`.
+
+    Returns
+    -------
+    ax : matplotlib.axes.Axes
+    bars, lines : list of matplotlib artists
+    """
+    lines_of_text = 1.8 * (len(display.parts) + 1) + 2.8 * len(display.not_covered)
+    ax = axes_for(ax, "LedgerDisplay.plot", 4.8, 1.3 + 0.2 * lines_of_text)
+    rows, headers, height = _bar_rows(display, ax, wrap)
+    look = {"height": 1.1, "color": "0.75", "edgecolor": "0.25", "linewidth": 0.8}
+    bars = []
+    for at, label, part in rows:
+        if part is None:
+            words_beside(ax, 0, at, label, style="italic")
+        elif part.hidden:
+            words = f"seen by those who add up: {part.epsilon:.3g}"
+            words_beside(ax, 0, at, words, style="italic")
+        else:
+            (bar,) = ax.barh(at, part.epsilon, **options(look, bar_kw))
+            bars.append(bar)
+            words_beside(ax, part.epsilon, at, f"{part.epsilon:.3g}")
+    for at, step in headers:
+        words_beside(ax, 0, at, step, fontweight="bold")
+    what = "all with a ledger" if display.not_covered else "all together"
+    label = f"{what}: {display.total:.4g}"
+    lines = [ax.axvline(display.total, color="black", linewidth=1.5, label=label)]
+    if len(bars) > 1:
+        label = f"plain sum of the bars: {display.plain_sum:.4g}"
+        look = {"color": "0.35", "linestyle": ":", "linewidth": 1.3, "label": label}
+        lines.append(ax.axvline(display.plain_sum, **look))
+    _dress(ax, display, rows, height)
+    return ax, bars, lines
+
+
+def _bar_rows(display, ax, wrap):
+    """Return rows (position, label, part or None), headers (position, step), and the height."""
+    steps = list(dict.fromkeys(part.step for part in display.parts))
+    grouped = len(steps) > 1 or bool(display.not_covered)
+    rows, headers, at = [], [], 0.0
+    for step in steps:
+        if grouped and step:
+            headers.append((at + HEADER / 2, step))
+            at += HEADER
+        for part in display.parts:
+            if part.step != step:
+                continue
+            times = f" ({part.count}\N{NO-BREAK SPACE}times)" if part.count > 1 else ""
+            label = wrapped(part.name + times, ax, wrap)
+            space = 1.7 + label.count("\n")
+            rows.append((at + space / 2, label, part))
+            at += space
+        at += GAP if step != steps[-1] or display.not_covered else 0.0
+    for text in display.not_covered:
+        # beside the axis, where there is about as much room as for the labels
+        words = wrapped(text, ax)
+        space = 1.4 + words.count("\n")
+        rows.append((at + space / 2, words, None))
+        at += space
+    return rows, headers, at
+
+
+def _dress(ax, display, rows, height):
+    """Label the axes."""
+    labels = ["not covered" if part is None else label for _, label, part in rows]
+    ax.set_yticks([at for at, _, _ in rows], labels, fontsize="small")
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylim(height + 0.4, -0.3)
+    widest = max(
+        display.total, display.plain_sum, *(p.epsilon for p in display.parts if not p.hidden), 0.0
+    )
+    # room for the number beside the longest bar; nothing spent is a picture too
+    ax.set_xlim(0, 1.12 * widest or 1.0)
+    ax.set_xlabel(budget_label(display.delta, display.facts))
+    ax.grid(axis="x", color="0.92", linewidth=0.8)
+    legend_above(ax)
+
+
+# A ledger in parts: kinds of releases, and what each would cost if it were alone.
+
+
+@dataclass(frozen=True)
+class LedgerPart:
+    """All releases of one query in one step.
+
+    Parameters
+    ----------
+    name : str
+        Of the query.
+    epsilon : float
+        Of these releases composed, if there were no others.
+    count : int, default=1
+        How many releases.
+    step : str, default=""
+        Of the pipeline.
+    hidden : bool, default=False
+        Whether only those who add local reports up see them. Then epsilon is towards these, and
+        is no part of the total.
+    """
+
+    name: str
+    epsilon: float
+    count: int = 1
+    step: str = ""
+    hidden: bool = False
+
+
+def parts_of_ledger(ledger, delta, step=""):
+    """Return the parts of a ledger, in order of their first release.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        What to take apart.
+    delta : float
+        At which epsilon is meant.
+    step : str, default=""
+        Of the pipeline.
+
+    Returns
+    -------
+    parts : list of LedgerPart
+    """
+    kinds = {}
+    for release in ledger.releases:
+        kinds.setdefault((release.query, release.hidden), []).append(release)
+    parts = []
+    for (query, hidden), releases in kinds.items():
+        # releases keep their rows and fits: disjoint ones cost what the dearest row pays
+        alone = replace(ledger, releases=tuple(releases))
+        epsilon = alone.local_epsilon(delta) if hidden else alone.epsilon(delta)
+        parts.append(LedgerPart(query, epsilon, sum(r.count for r in releases), step, hidden))
+    return parts
+
+
+def parts_of_estimator(estimator, delta):
+    """Return the parts of what an estimator or a pipeline has spent.
+
+    Parameters
+    ----------
+    estimator : estimator or Pipeline
+        Fitted.
+    delta : float or None
+        At which epsilon is meant; None for the sum of the reported ones.
+
+    Returns
+    -------
+    parts : list of LedgerPart
+        In order of the steps.
+    spent : PrivacySpent
+        The whole.
+    """
+    spent = privacy_spent(estimator, delta=delta)
+    steps = {}
+    for name, part in leaves(estimator):
+        if hasattr(part, "ledger_"):
+            # steps that were chosen together have one ledger in common
+            steps.setdefault(id(part.ledger_), (step_name(name), part.ledger_))
+    steps = list(steps.values())
+    counted = sum(r.count for _, ledger in steps for r in ledger.releases)
+    if counted != sum(r.count for r in spent.ledger.releases):
+        # a search: most of what it spent stands in no ledger of a step
+        steps = [("", spent.ledger)]
+    parts = [p for name, ledger in steps for p in parts_of_ledger(ledger, spent.delta, name)]
+    return parts, spent
+
+
+def step_name(text):
+    """Return the name in "step 'name'"."""
+    return text.removeprefix("step ").strip("'")
+
+
+def what_is_not_covered(text):
+    """Return in words what is not covered: a step, or what else is done with rows."""
+    if text.startswith("the "):
+        return text
+    return f"{step_name(text)}: learned from the data, no ledger"
+
+
+def facts_of_ledger(ledger):
+    """Return in words what neighbours and what is protected, or "" for an empty ledger."""
+    if not ledger.releases:
+        return ""
+    found = "local reports" if ledger.adjacency == "local" else ledger.adjacency
+    return f"{found}, per {ledger.unit}"
 
 
 class LedgerDisplay:

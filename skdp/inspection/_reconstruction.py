@@ -4,20 +4,223 @@
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, Literal
 
 import numpy as np
 
-from skdp._randomisers import log_cap, optimal_privunit
-from skdp.inspection._public_numbers import (
-    check_cosine,
-    check_dims,
-    check_epsilon,
-    check_ratio,
-    log_odds_bound,
-    log_prior,
-)
-from skdp.inspection._reconstruction_report import ReconstructionRisk
+from skdp.local.randomisers.caps import cap_cosine, log_cap
+from skdp.local.randomisers.privunit import optimal_privunit
+
+# What is known of a reconstruction attack, as a table or a picture.
+
+
+def show(log_p: float) -> str:
+    """Return a probability as text, from its logarithm; it may be far below any float."""
+    if log_p == -math.inf or log_p > math.log(0.001):
+        return f"{math.exp(log_p):.3g}"
+    exponent = math.floor(log_p / math.log(10))
+    text = f"{math.exp(log_p - exponent * math.log(10)):.1f}"
+    return f"1.0e{exponent + 1:+03d}" if text == "10.0" else f"{text}e{exponent:+03d}"
+
+
+def table(columns: dict[str, list[str]]) -> list[str]:
+    """Return the lines of a table with aligned columns."""
+    cells = [[head, *column] for head, column in columns.items()]
+    widths = [max(7, *map(len, column)) for column in cells]
+    lines = zip(*cells, strict=True)
+    return [
+        "  ".join(f"{c:<{w}}" for c, w in zip(line, widths, strict=True)).rstrip() for line in lines
+    ]
+
+
+@dataclass(frozen=True)
+class ReconstructionRisk:
+    """Success of attackers who rebuild a direction, for several cosines.
+
+    Parameters
+    ----------
+    epsilon, n_dims, target_dims, prior_log_ratio : float, int, int, float
+        What was asked.
+    cosine : tuple of float
+        A guess is a success if its cosine with the truth is at least that.
+    log_prior : tuple of float
+        Logarithms of the success without a report, the baseline.
+    log_paper_bound, log_product_bound, log_odds_bound : tuple of float
+        Logarithms of bounds on the success of every attack on every channel: the bound
+        in print, e^epsilon times the prior, and the one from odds, which is sharp.
+    log_privunit : tuple of float or None
+        Logarithms of the success of the best attack on PrivUnit, for a uniform prior; an
+        upper bound of it if `target_dims` is less than `n_dims`.
+    mean_cosine : float or None
+        Mean cosine between the input and the best guess on PrivUnit.
+    """
+
+    epsilon: float
+    n_dims: int
+    target_dims: int
+    prior_log_ratio: float
+    cosine: tuple[float, ...]
+    log_prior: tuple[float, ...]
+    log_paper_bound: tuple[float, ...]
+    log_product_bound: tuple[float, ...]
+    log_odds_bound: tuple[float, ...]
+    log_privunit: tuple[float, ...] | None = None
+    mean_cosine: float | None = None
+
+    @property
+    def distance(self) -> np.ndarray:
+        """Euclidean distances of unit vectors with these cosines."""
+        return np.sqrt(2 - 2 * np.array(self.cosine))
+
+    @property
+    def prior(self) -> np.ndarray:
+        """Success without a report, the baseline; below 1e-308 it is zero."""
+        return np.exp(self.log_prior)
+
+    @property
+    def paper_bound(self) -> np.ndarray:
+        """The bound in print, for comparison."""
+        return np.exp(self.log_paper_bound)
+
+    @property
+    def product_bound(self) -> np.ndarray:
+        """The prior times e^epsilon, at most 1, for comparison."""
+        return np.exp(self.log_product_bound)
+
+    @property
+    def odds_bound(self) -> np.ndarray:
+        """The bound to quote: no attack on any channel succeeds more often."""
+        return np.exp(self.log_odds_bound)
+
+    @property
+    def privunit(self) -> np.ndarray | None:
+        """Success of the best attack on PrivUnit with a uniform prior, or None."""
+        return None if self.log_privunit is None else np.exp(self.log_privunit)
+
+    @property
+    def _columns(self) -> dict[str, Any]:
+        """Return logarithms of probabilities by the names of their columns."""
+        found: dict[str, Any] = {
+            "prior": self.log_prior,
+            "paper": self.log_paper_bound,
+            "e^eps prior": self.log_product_bound,
+            "odds bound": self.log_odds_bound,
+        }
+        return found | ({"PrivUnit": self.log_privunit} if self.log_privunit else {})
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame, one row per cosine (needs pandas)."""
+        import pandas as pd
+
+        columns = {"cosine": self.cosine, "distance": self.distance, "prior": self.prior}
+        columns |= {name: getattr(self, name) for name in ("paper_bound", "product_bound")}
+        columns |= {"odds_bound": self.odds_bound}
+        if self.log_privunit is not None:
+            columns["privunit"] = np.exp(self.log_privunit)
+        return pd.DataFrame(columns)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the success over the cosine.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default=None
+            Where to draw; None makes a new figure. Needs matplotlib.
+
+        Returns
+        -------
+        ax : matplotlib.axes.Axes
+            The probability is on a linear axis: bounds matter where they are neither
+            near 0 nor near 1.
+        """
+        return plot_risk(self, ax)
+
+    def __str__(self) -> str:
+        ratio = self.prior_log_ratio
+        prior = f"prior at most e^{ratio:g} times uniform" if ratio else "uniform prior"
+        prior = "any prior" if ratio == math.inf else prior
+        image = f", image of {self.target_dims}" if self.target_dims < self.n_dims else ""
+        shown = {"cosine": [f"{c:g}" for c in self.cosine]}
+        shown |= {name: [show(p) for p in logs] for name, logs in self._columns.items()}
+        lines = [f"epsilon {self.epsilon:g}, {self.n_dims} dimensions{image}, {prior}"]
+        lines += table(shown)
+        if self.mean_cosine is not None:
+            lines.append(f"best guess on PrivUnit: mean cosine {self.mean_cosine:.3g}")
+        if self.log_privunit and (ratio or image):
+            bound = " and is an upper bound for an image" if image else ""
+            lines.append(f"the column PrivUnit is for a uniform prior{bound}")
+        return "\n".join(lines)
+
+
+# Checks of public numbers, and arithmetic with logarithms of probabilities.
+
+
+def check_number(name, number, allowed, holds, kind=Real):
+    """Return a public number, or raise a ValueError that says what is allowed."""
+    valid = isinstance(number, kind) and not isinstance(number, bool | np.bool_)
+    if not valid or not holds(number):
+        what = "an integer" if kind is Integral else "a number"
+        raise ValueError(f"{name} must be {what} {allowed}; got {number!r}.")
+    return int(number) if kind is Integral else float(number)
+
+
+def check_public_epsilon(epsilon):
+    """Return epsilon as a float, or raise."""
+    return check_number("epsilon", epsilon, "from 1e-3 to 1e5", lambda x: 1e-3 <= x <= 1e5)
+
+
+def check_dimension(name, n_dims, most=10**7):
+    """Return a number of dimensions as an int, or raise."""
+    return check_number(name, n_dims, f"from 2 to {most}", lambda n: 2 <= n <= most, Integral)
+
+
+def check_ratio(ratio):
+    """Return the log-ratio of the prior, or raise."""
+    return check_number("prior_log_ratio", ratio, "from 0 to infinity", lambda x: x >= 0)
+
+
+def check_cosine(name, cosine):
+    """Return a cosine, or raise."""
+    return check_number(name, cosine, "from 0 to 1", lambda c: 0 <= c <= 1)
+
+
+def check_success(success):
+    """Return a success, or raise."""
+    return check_number("success", success, "above 0 and at most 1", lambda p: 0 < p <= 1)
+
+
+def log_complement(log_p):
+    """Return the logarithm of what a probability lacks to 1."""
+    if log_p == 0.0:
+        return -math.inf
+    return math.log(-math.expm1(log_p)) if log_p > -0.7 else math.log1p(-math.exp(log_p))
+
+
+def log_prior(log_probability, ratio):
+    """Return the log of the prior probability, at most 0; with an infinite ratio it is 0."""
+    return 0.0 if ratio == math.inf else min(0.0, log_probability + ratio)
+
+
+def log_odds_bound(epsilon, log_prior):
+    """Return the log of the largest posterior probability: odds grow by e^epsilon at most.
+
+    Parameters
+    ----------
+    epsilon, log_prior : float
+        Budget of the channel, and logarithm of the prior probability of an event.
+
+    Returns
+    -------
+    log_posterior : float
+        At most 0.
+    """
+    if log_prior == -math.inf:
+        return -math.inf
+    grown = epsilon + log_prior
+    return min(0.0, grown - float(np.logaddexp(log_complement(log_prior), grown)))
+
 
 MECHANISMS = (None, "privunit")
 COSINES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -146,7 +349,7 @@ def reconstruction_risk(
     0.5      2.1e-14  7.8e-11  6.1e-11      6.1e-11     6.0e-12
     best guess on PrivUnit: mean cosine 0.192
     """
-    epsilon, n_dims = check_epsilon(epsilon), check_dims("n_dims", n_dims)
+    epsilon, n_dims = check_public_epsilon(epsilon), check_dimension("n_dims", n_dims)
     ratio = check_ratio(prior_log_ratio)
     given = np.atleast_1d(cosine).ravel().tolist()
     if not given:
@@ -154,7 +357,7 @@ def reconstruction_risk(
     cosines = tuple(check_cosine("cosine", c) for c in given)
     if mechanism not in MECHANISMS:
         raise ValueError(f"mechanism must be one of {MECHANISMS}; got {mechanism!r}.")
-    dims = n_dims if target_dims is None else check_dims("target_dims", target_dims, n_dims)
+    dims = n_dims if target_dims is None else check_dimension("target_dims", target_dims, n_dims)
     caps = [log_cap(c, dims) for c in cosines]
     priors = tuple(log_prior(cap, ratio) for cap in caps)
     log_privunit, mean_cosine = None, None
@@ -175,3 +378,182 @@ def reconstruction_risk(
         log_privunit=log_privunit,
         mean_cosine=mean_cosine,
     )
+
+
+# The budget that a risk of reconstruction allows, and what a budget rules out.
+
+
+def epsilon_for_reconstruction(
+    success: float, n_dims: int, *, cosine: float, prior_log_ratio: float = 0.0
+) -> float:
+    """Return the largest epsilon at which no attack succeeds more often.
+
+    Parameters
+    ----------
+    success : float
+        Above 0, at most 1, and at least what a guess without a report has.
+    n_dims : int
+        Dimension of the direction that the attacker wants, from 2 to 10^7.
+    cosine : float
+        Guesses count as a success from this cosine on, from 0 to 1.
+    prior_log_ratio : float, default=0.0
+        The density of the prior is at most e to this power, relative to the uniform law.
+
+    Returns
+    -------
+    epsilon : float
+        In nats; infinity if no budget makes the success larger (`success` 1, or `cosine` 1).
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or a guess without a report succeeds more often.
+
+    See Also
+    --------
+    reconstruction_risk : The success at an epsilon.
+    cosine_for_reconstruction : What can be ruled out at an epsilon.
+
+    Notes
+    -----
+    The difference of the log-odds of `success` and of the prior: the bound from odds is
+    solved exactly. See :ref:`proof-odds`.
+
+    Examples
+    --------
+    >>> from skdp.inspection import epsilon_for_reconstruction
+    >>> round(epsilon_for_reconstruction(0.01, 784, cosine=0.5), 1)
+    111.6
+    """
+    success, n_dims = check_success(success), check_dimension("n_dims", n_dims)
+    cosine = check_cosine("cosine", cosine)
+    log_p = log_prior(log_cap(cosine, n_dims), check_ratio(prior_log_ratio))
+    if success == 1.0 or log_p == -math.inf:
+        return math.inf
+    epsilon = _log_odds(math.log(success)) - _log_odds(log_p)
+    if epsilon < 0.0:
+        raise ValueError(
+            f"success must be at least {math.exp(log_p):.3g}, what a guess without a report "
+            f"has with n_dims={n_dims}, cosine={cosine:g} and prior_log_ratio="
+            f"{prior_log_ratio:g}; got {success:g}."
+        )
+    return epsilon
+
+
+def cosine_for_reconstruction(
+    epsilon: float, n_dims: int, *, success: float = 0.05, prior_log_ratio: float = 0.0
+) -> float:
+    """Return the smallest cosine that no attack reaches more often.
+
+    Parameters
+    ----------
+    epsilon : float
+        Budget in nats of all that is reported on the person, from 1e-3 to 1e5.
+    n_dims : int
+        Dimension of the direction that the attacker wants, from 2 to 10^7.
+    success : float, default=0.05
+        Above 0 and at most 1.
+    prior_log_ratio : float, default=0.0
+        The density of the prior is at most e to this power, relative to the uniform law.
+
+    Returns
+    -------
+    cosine : float
+        Guesses of a cosine above it succeed with probability `success` at most, whatever
+        the channel and the report; 1 if nothing is ruled out, and 0 if even a cosine of 0 is
+        rarer.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range; the message names it.
+
+    See Also
+    --------
+    reconstruction_risk : The success at an epsilon.
+    epsilon_for_reconstruction : The largest epsilon for a success.
+
+    Notes
+    -----
+    About ``sqrt(1 - exp(-2 (epsilon + prior_log_ratio) / n_dims))`` for a success of 0.05,
+    within 0.02 from a hundred dimensions and epsilon 8 on. So a budget that protects is a
+    small part of the dimension.
+
+    Examples
+    --------
+    >>> from skdp.inspection import cosine_for_reconstruction
+    >>> round(cosine_for_reconstruction(110.0, 784), 3)
+    0.494
+    """
+    epsilon, n_dims = check_public_epsilon(epsilon), check_dimension("n_dims", n_dims)
+    success, ratio = check_success(success), check_ratio(prior_log_ratio)
+    if success == 1.0:
+        return 0.0
+    if ratio == math.inf:
+        return 1.0
+    log_p = _log_sigmoid(_log_odds(math.log(success)) - epsilon) - ratio
+    return max(0.0, cap_cosine(log_p, n_dims))
+
+
+def _log_odds(log_p):
+    """Return the log-odds of a probability that is given by its logarithm."""
+    return math.inf if log_p == 0.0 else log_p - log_complement(log_p)
+
+
+def _log_sigmoid(x):
+    """Return the logarithm of the probability with the given log-odds."""
+    return -math.log1p(math.exp(-x)) if x > 0 else x - math.log1p(math.exp(x))
+
+
+# A picture of what an attacker can rebuild.
+
+
+STYLES = {
+    "prior": {"color": "0.5", "linestyle": ":"},
+    "paper_bound": {"color": "0.7", "linestyle": "--", "linewidth": 1},
+    "odds_bound": {"color": "tab:red"},
+    "privunit": {"color": "tab:blue"},
+}
+LABELS = {
+    "prior": "guess without the report",
+    "paper_bound": "bound in print",
+    "odds_bound": "no attack on any channel does better",
+    "privunit": "best attack on PrivUnit",
+}
+
+
+def plot_risk(risk, ax=None):
+    """Draw the success over the cosine.
+
+    Parameters
+    ----------
+    risk : ReconstructionRisk
+        What to draw, in order of the cosine.
+    ax : matplotlib.axes.Axes, default=None
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    ax : matplotlib.axes.Axes
+    """
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        ax = plt.figure(figsize=(6.4, 3.8), layout="constrained").add_subplot()
+    order = np.argsort(risk.cosine)
+    few = "o" if len(order) == 1 else None
+    for name, style in STYLES.items():
+        values = getattr(risk, name)
+        if values is None:
+            continue
+        label = LABELS[name]
+        if name == "privunit" and risk.target_dims < risk.n_dims:
+            label = "no attack on PrivUnit does better"
+        ax.plot(np.array(risk.cosine)[order], values[order], label=label, marker=few, **style)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.set_ylim(-0.02, 1.02)
+    ax.set_xlabel("cosine that counts as a success")
+    ax.set_ylabel("success of the attacker")
+    ax.set_title(rf"{risk.n_dims} dimensions, $\varepsilon = {risk.epsilon:g}$", fontsize=10)
+    ax.legend(fontsize=8, frameon=False)
+    return ax

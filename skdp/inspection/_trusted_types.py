@@ -11,51 +11,51 @@ _ESTIMATORS = (
     "skdp.local._linear_regression.LocalDPLinearRegression",
     "skdp.local._logistic.LocalDPLogisticRegression",
     "skdp.local._mean.LocalDPMean",
-    "skdp.local._pca.LocalDPPCA",
-    "skdp.local._privatizer.PrivUnitPrivatizer",
-    "skdp.local._scalar_privatizer.ScalarPrivatizer",
+    "skdp.local._covariance.LocalDPPCA",
+    "skdp.local._privatizers.PrivUnitPrivatizer",
+    "skdp.local._privatizers.ScalarPrivatizer",
     "skdp.location._heavy_tailed_mean.DPHeavyTailedMean",
     "skdp.location._mean.DPMean",
     "skdp.location._median.DPMedian",
     "skdp.location._norm_quantile.DPNormQuantile",
     "skdp.location._quantile.DPQuantile",
     "skdp.location._sparse_mean.DPSparseMeanEstimator",
-    "skdp.model_selection._grid.DPGridSearchCV",
-    "skdp.model_selection._randomized.DPRandomizedSearchCV",
-    "skdp.preprocessing._bounded_scaler.BoundedScaler",
+    "skdp.model_selection._search.DPGridSearchCV",
+    "skdp.model_selection._search.DPRandomizedSearchCV",
+    "skdp.preprocessing._public.BoundedScaler",
     "skdp.preprocessing._feature_centerer.DPFeatureCenterer",
     "skdp.preprocessing._frequent_features.DPFrequentFeatures",
-    "skdp.preprocessing._norm_clipper.NormClipper",
+    "skdp.preprocessing._public.NormClipper",
     "skdp.preprocessing._standard_scaler.DPStandardScaler",
 )
 _LEDGERS = (
-    "skdp.privacy._ledger.Ledger",
-    "skdp.privacy._mechanisms.Noise",
-    "skdp.privacy._release.Release",
-    "skdp.privacy._sampling.Sampling",
+    "skdp.privacy.kernel.ledger.Ledger",
+    "skdp.privacy.kernel.mechanisms.Noise",
+    "skdp.privacy.kernel.ledger.Release",
+    "skdp.privacy.kernel.batches.Sampling",
 )
 # how a search was planned and scored
 _SEARCHES = (
     "skdp.model_selection._row_scorer.RowScorer",
     "skdp.model_selection._row_scorer.accuracy",
     "skdp.model_selection._row_scorer.neg_log_loss",
-    "skdp.privacy._release.Winner",
-    "skdp.privacy._repetitions.Repetitions",
-    "skdp.privacy._selection.SelectionPlan",
+    "skdp.privacy.kernel.ledger.Winner",
+    "skdp.privacy.laws.selection.Repetitions",
+    "skdp.privacy.laws.selection.SelectionPlan",
 )
 # how the rows of skdp.local report
 _RANDOMISERS = (
-    "skdp._domains.Box",
-    "skdp._randomisers._gaussian_privunit.PrivUnitG",
-    "skdp._randomisers._hypercube.PrivUnitCube",
-    "skdp._randomisers._privunit.PrivUnit",
-    "skdp._randomisers._projection.ProjUnit",
-    "skdp._randomisers._scalar_grid.EntrywiseGrid",
-    "skdp._randomisers._scalar_grid.ScalarGrid",
-    "skdp._randomisers._vectors.Flip",
-    "skdp._randomisers._vectors.Lift",
-    "skdp._randomisers._vectors.Product",
-    "skdp.local._account.Account",
+    "skdp._rows.domains.Box",
+    "skdp.local.randomisers.privunit_gaussian.PrivUnitG",
+    "skdp.local.randomisers.cube.PrivUnitCube",
+    "skdp.local.randomisers.privunit.PrivUnit",
+    "skdp.local.randomisers.projunit.ProjUnit",
+    "skdp.local.randomisers.grid.EntrywiseGrid",
+    "skdp.local.randomisers.grid.ScalarGrid",
+    "skdp.local.randomisers.ball.Flip",
+    "skdp.local.randomisers.ball.Lift",
+    "skdp.local.randomisers.ball.Product",
+    "skdp.local._privatizers.RunningLedger",
     "skdp.local._row_domains.BallDomain",
     "skdp.local._row_domains.BoxDomain",
 )
@@ -64,9 +64,9 @@ _OTHERS = ("scipy.sparse._csr.csr_array",)
 # a model that has one leads to a file of its own
 _BUDGETS = (
     "fractions.Fraction",
-    "skdp.privacy._budget.PrivacyBudget",
-    "skdp.privacy._budget_rules.Terms",
-    "skdp.privacy._budget_store.FileStore",
+    "skdp.privacy.books.budget.PrivacyBudget",
+    "skdp.privacy.books.store.BudgetTerms",
+    "skdp.privacy.books.store.FileStore",
 )
 
 
@@ -104,7 +104,7 @@ def trusted_types(*, budget: bool = False) -> list[str]:
     Examples
     --------
     >>> from skdp import DPMean, trusted_types
-    >>> "skdp.privacy._ledger.Ledger" in trusted_types()
+    >>> "skdp.privacy.kernel.ledger.Ledger" in trusted_types()
     True
 
     With skops::

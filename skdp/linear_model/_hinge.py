@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp._losses import HingeLoss
+from skdp._losses.classification import HingeLoss
 from skdp._sklearn import Interval
 from skdp._typing import Adjacency, Budget, ClassifierMechanism, ClassifierSolver, Seed
 from skdp.linear_model._classifier import PrivateLinearClassifier

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp._classification import SoftmaxClassifierMixin
-from skdp._losses import LogisticLoss, SoftmaxLoss
+from skdp._losses.classification import LogisticLoss, SoftmaxLoss
 from skdp._typing import Adjacency, Budget, ClassifierMechanism, ClassifierSolver, Seed
 from skdp.linear_model._classifier import PrivateLinearClassifier
 

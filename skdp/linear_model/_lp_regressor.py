@@ -2,10 +2,662 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Differentially private linear regression by powers of the residual."""
 
-from typing import Literal
+import math
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any, Literal, Self
 
-from skdp._typing import Adjacency, Budget, RegressorSolver, Seed
-from skdp.linear_model._regression import PrivateLinearRegressor
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._losses.clipped import ClippedLoss
+from skdp._losses.regression import HuberLoss, PinballLoss, QuarticLoss, SquaredLoss
+from skdp._quantiles import (
+    GradientNorm,
+    MagnitudeThreshold,
+    RowNorm,
+    TargetDistance,
+    TargetMedian,
+)
+from skdp._rows.regression import regression_rows, unit_rows
+from skdp._sklearn import (
+    SCALE_OR_NONE,
+    SHARED_CONSTRAINTS,
+    CallbackSupportMixin,
+    Interval,
+    StrOptions,
+    blas_on_one_thread,
+    effective_n_threads,
+    fit_context,
+    real_targets,
+    validate_private_data,
+)
+from skdp._typing import Adjacency, Budget, MatrixLike, RegressorSolver, Seed, VectorLike
+from skdp.linear_model._problem import Problem, Progress, as_read, check_reading
+from skdp.privacy.kernel.accounting import check_delta, check_epsilon
+from skdp.privacy.kernel.curator import Curator
+from skdp.privacy.kernel.mechanisms import ExponentialMechanism
+from skdp.solvers.choice import choose, make_plan
+
+# Public units of a regression, and what penalties, bounds and clips are in them.
+
+
+#: rows longer than that many units of length, where the unit is drawn, are scaled down
+LONGEST = 6.0
+# no number in units leaves this range: beyond it nothing can be told from zero or infinity
+_RANGE = (1e-40, 1e40)
+_LARGEST_COEF = 1e200
+
+
+def regression_loss(p, quantile, huber_threshold):
+    """Return the loss that the parameters name, or raise a ValueError."""
+    if p == 1:
+        return PinballLoss(quantile)
+    if quantile != 0.5:
+        raise ValueError(
+            f"quantile is a parameter of p=1, whose loss has two slopes; got quantile={quantile!r} "
+            f"with p={p!r}."
+        )
+    if p == "huber":
+        return HuberLoss(huber_threshold)
+    if huber_threshold != 1.0:
+        raise ValueError(
+            f"huber_threshold is a parameter of p='huber'; got {huber_threshold!r} with p={p!r}."
+        )
+    if p not in (2, 4):
+        raise ValueError(f"p must be 1, 2, 4 or 'huber'; got {p!r}.")
+    return SquaredLoss() if p == 2 else QuarticLoss()
+
+
+def check_target_scale(name, value):
+    """Raise a ValueError unless a scale is None or a number that floats can work with."""
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if value is not None and not (number and 1e-50 <= value <= 1e50):
+        raise ValueError(f"{name} must be None or a number in [1e-50, 1e50]; got {value!r}.")
+
+
+def kept_in_range(value):
+    """Return a positive number brought into the range of usable ones."""
+    return float(min(max(value, _RANGE[0]), _RANGE[1]))
+
+
+def kept_exp(logarithm):
+    """Return the number with that logarithm, brought into the range of usable ones."""
+    return kept_in_range(math.exp(min(max(logarithm, -200.0), 200.0)))
+
+
+@dataclass(frozen=True)
+class Units:
+    """Units of a regression; public by the time that they exist.
+
+    Parameters
+    ----------
+    radius, longest : float, float
+        Unit of length of the rows, and the length, in this unit, to which longer ones are
+        scaled down.
+    center, scale : float, float
+        Origin and unit of the targets.
+    intercept : float
+        Constant feature, in units of length; 0 for none.
+    power : float
+        The loss of targets and predictions in units is ``scale**-power`` times the loss.
+    """
+
+    radius: float
+    longest: float
+    center: float
+    scale: float
+    intercept: float
+    power: float
+
+    @property
+    def given(self):
+        """Unit of length, and origin and unit of the targets."""
+        return self.radius, self.center, self.scale
+
+    def rows(self, rows):
+        """Return admitted rows in these units."""
+        return unit_rows(rows, self.radius, self.longest, self.intercept, self.center, self.scale)
+
+    def penalty(self, l2):
+        """Return the strength of ``l2/2 |coef|^2`` for coefficients in units; 0 for none."""
+        if l2 == 0:
+            return 0.0
+        # by logarithms: powers of scales may overflow
+        log = math.log(l2) + (2 - self.power) * math.log(self.scale) - 2 * math.log(self.radius)
+        return kept_exp(log)
+
+    def coef_bound(self, bound):
+        """Return the radius of a ball in units; None for none."""
+        return None if bound is None else kept_in_range(bound * self.radius / self.scale)
+
+    def gradient(self, norm):
+        """Return the norm of a row's gradient in units."""
+        log = math.log(norm) - math.log(self.radius) - (self.power - 1) * math.log(self.scale)
+        return kept_exp(log)
+
+    def original(self, coef):
+        """Return coefficients and intercept in the units of the data."""
+        body = coef[:-1] if self.intercept else coef
+        with np.errstate(over="ignore", under="ignore"):
+            body = np.clip(body * (self.scale / self.radius), -_LARGEST_COEF, _LARGEST_COEF)
+            shift = self.scale * self.intercept * coef[-1] if self.intercept else 0.0
+        return body, float(np.clip(self.center + shift, -_LARGEST_COEF, _LARGEST_COEF))
+
+
+# Which mechanism and which clipping norm a regression has, from public quantities.
+
+
+#: solvers of a mechanism that are for regression
+SOLVERS = {
+    "gradient": ("accelerated", "gd", "sgd", "accelerated-one-pass"),
+    "output": ("newton", "lbfgs", "phased", "localized"),
+}
+# The clipping norm, in public units, is a multiple of the root of the signal, and lies in a
+# range. For powers above 1 it grows without end, so that the bias of clipping vanishes: with
+# skewed noise that is worth what it costs. Chosen on data.
+_CLIPS = {
+    SquaredLoss: (0.05, 0.15, math.inf),
+    QuarticLoss: (0.02, 0.05, math.inf),
+    HuberLoss: (0.02, 0.2, 2.0),
+    PinballLoss: (0.02, 0.2, 2.0),
+}
+
+
+def check_clips(clipping_norm, moment_order, moment_bound):
+    """Raise a ValueError unless one way, at most, leads to a clipping norm."""
+    if (moment_order is None) != (moment_bound is None):
+        raise ValueError(
+            "moment_order and moment_bound must be both numbers, k and a bound r on "
+            "(E |gradient|^k)^(1/k), or both None; got "
+            f"moment_order={moment_order!r}, moment_bound={moment_bound!r}."
+        )
+    if moment_order is not None and clipping_norm is not None:
+        raise ValueError(
+            "clipping_norm must be None with moment_order and moment_bound, which decide it; "
+            f"got {clipping_norm!r}."
+        )
+
+
+def chosen(mechanism, solver, problem):
+    """Return the mechanism and the solver that are meant, or raise a ValueError."""
+    if mechanism == "auto" and problem.batch_size is None:
+        mechanism = "gradient" if problem.delta > 0 else "output"
+        owners = [name for name, known in SOLVERS.items() if solver in known]
+        mechanism = owners[0] if owners else mechanism
+    known = {solver for solvers in SOLVERS.values() for solver in solvers}
+    if mechanism not in ("auto", *SOLVERS) or solver not in ("auto", *known):
+        pairs = "; ".join(f"{name}: {', '.join(some)}" for name, some in SOLVERS.items())
+        raise ValueError(
+            f"mechanism={mechanism!r} with solver={solver!r} is not for regression. The pairs "
+            f"that work are {pairs}."
+        )
+    if mechanism == "gradient" and problem.delta == 0:
+        raise ValueError(
+            "delta must be greater than 0 for mechanism='gradient', whose Gaussian noise is never "
+            "purely epsilon-DP; got 0. Pure privacy: mechanism='output' with solver='newton' or "
+            "'lbfgs', or 'auto'."
+        )
+    return choose(mechanism, solver, problem)
+
+
+def default_residual_clip(problem):
+    """Return a clipping norm in public units.
+
+    Parameters
+    ----------
+    problem : Problem
+        Public facts. With moments (k, r) the clip is ``r signal^(1/k)``, at which the bias of a
+        mean of clipped gradients, at most ``r^k / ((k - 1) clip^(k - 1))``, is about as long as
+        its noise, ``clip / signal``.
+    """
+    if problem.moments is not None:
+        order, bound = problem.moments
+        return kept_in_range(bound * problem.signal ** (1 / order))
+    growth, least, most = _CLIPS[type(problem.pointwise)]
+    return min(max(least, growth * math.sqrt(problem.signal)), most)
+
+
+def plan_clipped(problem, mechanism, solver, clip):
+    """Return the plan of a mechanism for the loss of a problem, clipped."""
+    problem = replace(problem, loss=ClippedLoss(problem.pointwise, clip, problem.row_norm))
+    if mechanism == "gradient":
+        problem = replace(problem, clipping_norm=problem.longest_gradient)
+    return make_plan(mechanism, solver, problem)
+
+
+# Private scales of a regression: unit of length, centre and unit of the targets, a threshold.
+#
+# All of them are drawn by ranks from public grids of a huge range, and are purely private.
+# Which draws are made, and at what price, follows from the numbers of rows and epsilon alone.
+
+
+#: scales lie in this range
+SMALLEST, LARGEST = 1e-50, 1e50
+# factor between neighbouring scales: what finer ones would gain, constants elsewhere lose
+_RATIO = 1.2
+# cells of the grid for the median, which spans a few times the magnitude of the targets
+_CELLS = 2**24
+_SPAN = 1.5
+# a quarter of the rows lies beyond a scale, give or take that share of the rows
+_TAIL, _AWAY = 0.25, 3 / 16
+# ... and a quarter of them may lie between the median and what is drawn
+_MEDIAN_AWAY = 0.25
+# chance that a draw is further off: what is aimed at, and what is put up with
+_AIM, _WORST = 1e-6, 3e-4
+# all scales together cost at most this part of epsilon, and so does the threshold
+_SHARE, _THRESHOLD_SHARE = 0.2, 0.1
+# the grid of thresholds, in public units
+_GRADIENTS, _GRADIENT_RATIO = (1e-9, 1e9), 1.1
+
+
+def _points(smallest, largest, ratio):
+    return 1 + math.ceil(math.log(largest / smallest) / math.log(ratio))
+
+
+def _price_of_scales(spread, n_rows, away, points, failure):
+    """Return the epsilon at which a draw is further off than wanted with that chance.
+
+    A score above ``away * n_rows`` has probability at most ``points exp(-away n_rows / T)`` at
+    the temperature T = spread / epsilon (McSherry and Talwar 2007).
+    """
+    return spread / (away * n_rows) * math.log(points / failure)
+
+
+def _drawn(curator, magnitude, bounds, ratio, tail, price):
+    """Release a magnitude, on a geometric grid between bounds, that `tail` rows exceed."""
+    query = MagnitudeThreshold(magnitude, bounds[0], ratio, _points(*bounds, ratio), tail)
+    (index,) = curator.release(query, ExponentialMechanism(price))
+    return float(query.grid()[int(index)])
+
+
+@dataclass(frozen=True)
+class ScalesPlan:
+    """How the scales are drawn; public numbers only.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows.
+    norm_price, size_price, median_price, distance_price : float
+        Epsilon of the draws: of the radius; of the magnitude of the targets; of their median;
+        of their distance from it. 0 for none.
+    """
+
+    n_rows: int
+    norm_price: float = 0.0
+    size_price: float = 0.0
+    median_price: float = 0.0
+    distance_price: float = 0.0
+
+    @property
+    def prices(self):
+        """Prices of all draws that are made."""
+        prices = (self.norm_price, self.size_price, self.median_price, self.distance_price)
+        return tuple(price for price in prices if price)
+
+    def run(self, curator, radius, center, scale):
+        """Draw the scales.
+
+        Parameters
+        ----------
+        curator : Curator
+            Holds what `regression_rows` admitted.
+        radius, center, scale : float, float, float
+            What they are where no draw is made, or where more than three quarters of the rows
+            are zero. If so many targets are equal, their unit is their magnitude.
+
+        Returns
+        -------
+        radius, center, scale : float, float, float
+            Unit of length, and origin and unit of the targets.
+        """
+        if self.norm_price:
+            radius = self._draw(curator, RowNorm(), SMALLEST, LARGEST, self.norm_price) or radius
+        if self.size_price:
+            magnitude = TargetDistance()
+            scale = self._draw(curator, magnitude, SMALLEST, LARGEST, self.size_price) or scale
+        if self.median_price:
+            top = _SPAN * scale
+            query = TargetMedian(-top, 2 * top / _CELLS, _CELLS)
+            (position,) = curator.release(query, ExponentialMechanism(self.median_price))
+            center = query.point(float(position))
+            # targets that are all equal are as far from it as half a cell
+            bounds = max(query.step / 2, SMALLEST), max(4 * top, 2 * SMALLEST)
+            distance = TargetDistance(center)
+            scale = self._draw(curator, distance, *bounds, self.distance_price) or scale
+        return radius, center, scale
+
+    def _draw(self, curator, magnitude, smallest, largest, price):
+        """Return what a quarter of the rows exceed, or None if that is nothing."""
+        tail = int(_TAIL * self.n_rows)
+        drawn = _drawn(curator, magnitude, (smallest, largest), _RATIO, tail, price)
+        # the first point: most rows are zero, or most targets equal, and tell no scale
+        return drawn if drawn > smallest else None
+
+
+def plan_scales(epsilon, *, n_rows, adjacency, with_radius, with_scale, with_center):
+    """Plan the draws of the scales.
+
+    Parameters
+    ----------
+    epsilon : float
+        Budget of the whole fit.
+    n_rows : int
+        Number of rows.
+    adjacency : {"replace-one", "zero-out"}
+        Adjacency.
+    with_radius, with_scale, with_center : bool
+        Which are asked for: the unit of length; the unit of the targets; their centre, for
+        which the unit is needed.
+
+    Returns
+    -------
+    plan : ScalesPlan
+        With no draws, if they could not be trusted at a fifth of epsilon.
+
+    Notes
+    -----
+    The price of a draw is what makes it fail with a probability of 1e-6, or with at most 3e-4
+    if that would be more than a fifth of epsilon for all. It falls as one over the number of
+    rows.
+    """
+    wide, narrow = _points(SMALLEST, LARGEST, _RATIO), _points(1.0, 8.0 * _CELLS, _RATIO)
+    half = 1.0 if adjacency == "zero-out" else 2.0
+    draws = {
+        "norm_price": (with_radius, 2.0, _AWAY, wide),
+        "size_price": (with_scale, 2.0, _AWAY, wide),
+        "median_price": (with_scale and with_center, half, _MEDIAN_AWAY, _CELLS),
+        "distance_price": (with_scale and with_center, 2.0, _AWAY, narrow),
+    }
+
+    def prices(failure):
+        return {
+            name: _price_of_scales(spread, n_rows, away, points, failure)
+            for name, (wanted, spread, away, points) in draws.items()
+            if wanted
+        }
+
+    most = _SHARE * epsilon
+    if sum(prices(_WORST).values()) > most:
+        return ScalesPlan(n_rows)
+    aimed = prices(_AIM)
+    cut = min(1.0, most / sum(aimed.values())) if aimed else 1.0
+    return ScalesPlan(n_rows, **{name: price * cut for name, price in aimed.items()})
+
+
+@dataclass(frozen=True)
+class ClipPlan:
+    """How a clipping threshold is drawn; public numbers only.
+
+    Parameters
+    ----------
+    price, tail : float, int
+        Epsilon of the draw, 0 for none; and how many gradients should be longer.
+    """
+
+    price: float
+    tail: int = 0
+
+    @property
+    def prices(self):
+        """Prices of all draws that are made."""
+        return (self.price,) if self.price else ()
+
+    def run(self, curator, loss, default):
+        """Return a norm, in public units, that few gradients at zero coefficients exceed.
+
+        Parameters
+        ----------
+        curator, loss, default : Curator, object, float
+            Holds what `unit_rows` made; the loss; and the norm where no draw is made.
+        """
+        if not self.price:
+            return default
+        magnitude = GradientNorm(loss)
+        return _drawn(curator, magnitude, _GRADIENTS, _GRADIENT_RATIO, self.tail, self.price)
+
+
+def plan_clip(epsilon, *, n_rows, tail):
+    """Plan the draw of a clipping threshold.
+
+    Parameters
+    ----------
+    epsilon : float
+        Budget of the whole fit.
+    n_rows : int
+        Number of rows.
+    tail : float
+        Length of the noise in the sum of gradients, in units of the threshold.
+
+    Returns
+    -------
+    plan : ClipPlan
+        With no draw, if there are too few rows for one.
+
+    Notes
+    -----
+    At a threshold that m gradients exceed, clipping takes up to m times what is beyond it off
+    their sum: m is about the number of thresholds that the noise is long, and no less than the
+    error of the draw.
+    """
+    price = _THRESHOLD_SHARE * epsilon
+    points = _points(*_GRADIENTS, _GRADIENT_RATIO)
+    error = 2.0 / price * math.log(points / _WORST) if price else math.inf
+    tail = max(error + 1, tail)
+    if not 2 * tail <= n_rows:
+        return ClipPlan(0.0)
+    return ClipPlan(price, math.ceil(tail))
+
+
+# How a private linear regression is fitted: units, a threshold, then any mechanism.
+
+
+# constant feature in public units, and where the coefficient of it is expected; targets of unit
+# size need coefficients of about that size for every feature if rows of unit length have it
+_INTERCEPT, _EXPECTED_SHIFT = 0.1, 3.0
+
+
+class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
+    """Base of private linear regression: parameters, and the way through the gate."""
+
+    _parameter_constraints = {
+        **{
+            name: SHARED_CONSTRAINTS[name]
+            for name in ("epsilon", "delta", "adjacency", "budget", "random_state")
+        },
+        "p": [Interval(Real, 1, 4, closed="both"), StrOptions({"huber"})],
+        "quantile": [Interval(Real, 0, 1, closed="neither")],
+        "huber_threshold": SCALE_OR_NONE[:1],
+        "mechanism": [StrOptions({"auto", *SOLVERS})],
+        "solver": [StrOptions({"auto"}.union(*SOLVERS.values()))],
+        "data_norm": SCALE_OR_NONE,
+        "target_scale": SCALE_OR_NONE,
+        "l2": [Interval(Real, 0, None, closed="left")],
+        "fit_intercept": ["boolean"],
+        "intercept_scaling": SCALE_OR_NONE,
+        "coef_bound": SCALE_OR_NONE,
+        "clipping_norm": [*SCALE_OR_NONE, StrOptions({"private"})],
+        "moment_order": [Interval(Real, 1, None, closed="neither"), None],
+        "moment_bound": SCALE_OR_NONE,
+        "growth": [StrOptions({"halving", "doubling"}), None],
+        "growth_order": [Interval(Real, 1, None, closed="neither")],
+        "failure_probability": [Interval(Real, 0, 1, closed="neither"), None],
+        "step_size": SCALE_OR_NONE,
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "batch_size": [Interval(Real, 0, None, closed="neither"), None],
+        "verbose": ["verbose"],
+    }
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: MatrixLike, y: VectorLike) -> Self:
+        """Fit the model within the budget.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, RowStream, dask array} of shape (n_samples, n_features)
+            Private rows, of any length. Streams of `skdp.io`, memory maps from 256 MiB on and
+            collections of dask are read chunk by chunk, with the same result; not by the
+            solvers "localized" and "accelerated-one-pass".
+        y : {array-like, RowStream, dask array} of shape (n_samples,)
+            Private targets, of any size.
+
+        Returns
+        -------
+        self : object
+            Fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are unusable, or if mechanism, solver and loss do
+            not go together; nothing has been released then. The message names no data
+            value, but that it was raised may depend on the data.
+        """
+        check_epsilon(self.epsilon)
+        check_delta(self.delta)
+        X, y = validate_private_data(
+            self,
+            X,
+            y,
+            streams=True,
+            accept_sparse="csr",
+            order="C",
+            y_numeric=True,
+            multi_output=False,
+        )
+        y = real_targets(y)
+        n_rows, n_features = X.shape
+        scales, clipping, problem, pair = self._prepared(n_rows, n_features)
+        plan = self._planned(problem, pair, self._units(), None)
+        check_reading(plan, pair[1], X)
+        if self.verbose:
+            print(f"[{type(self).__name__}] {scales}, {clipping}, {plan}")
+        n_draws = len(scales.prices) + len(clipping.prices)
+        progress = Progress(self, plan.n_iter + n_draws)
+        curator = Curator(
+            lambda: regression_rows(*as_read(plan, X, y), effective_n_threads()),
+            n_rows=n_rows,
+            epsilon=self.epsilon,
+            delta=plan.delta,
+            adjacency=self.adjacency,
+            budget=self.budget,
+            mu=plan.total_mu,
+            random_state=self.random_state,
+            purpose=type(self).__name__,
+            progress=progress,
+        )
+        with blas_on_one_thread():
+            units = self._units(*scales.run(curator, *self._units().given))
+            curator.map_rows(units.rows)
+            clip = clipping.run(curator, problem.pointwise, None)
+            plan = self._planned(problem, pair, units, clip)
+            coef = plan.run(curator)
+        progress.close()
+        self.coef_, self.intercept_ = units.original(coef)
+        self.data_norm_, self.target_center_, self.target_scale_ = units.given
+        self.n_iter_ = plan.n_iter
+        self.ledger_ = curator.ledger
+        self.privacy_spent_ = (curator.ledger.epsilon(plan.delta), float(plan.delta))
+        return self
+
+    def predict(self, X: MatrixLike) -> NDArray[Any]:
+        """Return the predicted targets.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        predicted : ndarray of shape (n_samples,)
+            ``X @ coef_ + intercept_``.
+        """
+        check_is_fitted(self)
+        X = validate_private_data(self, X, accept_sparse="csr", reset=False)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            return safe_sparse_dot(X, self.coef_) + self.intercept_
+
+    def _units(self, radius=None, center=0.0, scale=None):
+        """Return the units for scales that were drawn; those given, or a guess, for None."""
+        given = self.data_norm is not None
+        scaling = _INTERCEPT if self.intercept_scaling is None else self.intercept_scaling
+        return Units(
+            # as if features had been standardised
+            radius=float(radius or self.data_norm or math.sqrt(self.n_features_in_)),
+            longest=1.0 if given else LONGEST,
+            center=center,
+            scale=float(scale or self.target_scale or 1.0),
+            intercept=float(scaling) if self.fit_intercept else 0.0,
+            power=2.0 if self.p == "huber" else float(self.p),
+        )
+
+    def _prepared(self, n_rows, n_features):
+        """Return the plans of all draws, the problem without its clip, and the solver."""
+        loss = regression_loss(self.p, self.quantile, self.huber_threshold)
+        check_target_scale("data_norm", self.data_norm)
+        check_target_scale("target_scale", self.target_scale)
+        check_clips(self.clipping_norm, self.moment_order, self.moment_bound)
+        units = self._units()
+        scales = plan_scales(
+            self.epsilon,
+            n_rows=n_rows,
+            adjacency=self.adjacency,
+            with_radius=self.data_norm is None,
+            with_scale=self.target_scale is None,
+            with_center=self.fit_intercept,
+        )
+        problem = Problem(
+            n_rows=n_rows,
+            n_features=n_features,
+            loss=ClippedLoss(loss, 1.0, math.hypot(units.longest, units.intercept)),
+            intercept=units.intercept,
+            longest_row=units.longest,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            adjacency=self.adjacency,
+            penalty=units.penalty(self.l2),
+            radius=units.coef_bound(self.coef_bound),
+            max_iter=self.max_iter,
+            step_size=self.step_size,
+            batch_size=self.batch_size,
+            failure_probability=self.failure_probability,
+            growth=self.growth,
+            growth_order=self.growth_order,
+            scale_prices=scales.prices,
+            expected_radius=math.hypot(math.sqrt(n_features), _EXPECTED_SHIFT),
+        )
+        clipping = plan_clip(
+            self.epsilon if self.clipping_norm == "private" else 0.0,
+            n_rows=n_rows,
+            tail=n_rows / problem.signal,
+        )
+        problem = replace(problem, scale_prices=(*scales.prices, *clipping.prices))
+        return scales, clipping, problem, chosen(self.mechanism, self.solver, problem)
+
+    def _planned(self, problem, pair, units, clip):
+        """Return the plan of a mechanism in some units, with a clip that was drawn, or None."""
+        wanted = None if self.clipping_norm == "private" else self.clipping_norm
+        moments = None
+        if self.moment_order is not None:
+            moments = float(self.moment_order), units.gradient(self.moment_bound)
+        problem = replace(
+            problem,
+            penalty=units.penalty(self.l2),
+            radius=units.coef_bound(self.coef_bound),
+            moments=moments,
+        )
+        clip = float(clip or wanted or default_residual_clip(problem))
+        return plan_clipped(problem, *pair, clip)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
 
 class DPLpRegressor(PrivateLinearRegressor):

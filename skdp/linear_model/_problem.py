@@ -4,12 +4,13 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVarTuple
 
-from skdp._losses import QuarticLoss
-from skdp._minimize import reachable_tolerance
-from skdp._queries import objective_bounds
-from skdp._solvers import mu_beside
+from skdp._losses.regression import QuarticLoss
+from skdp._minimize.objective import objective_bounds
+from skdp._minimize.smooth import reachable_tolerance
+from skdp._rows.streams import RowStream
+from skdp.privacy.books.shares import mu_beside
 
 #: in units of one row's loss
 WEAKEST_PENALTY = 1e-50
@@ -237,3 +238,101 @@ class Problem:
     def largest_C(self, ridge):
         """Return the parameter C that corresponds to a penalty in the problem's units."""
         return 1.0 / ridge / self.data_norm / self.data_norm
+
+
+# Progress of a fit, shown to people and to callbacks: how many releases there were.
+
+
+# more than this many notes say nothing to anybody
+_MOST_TICKS = 100
+_LINES = 10
+
+
+class Progress:
+    """Notes on how far a fit has come. They hold public numbers only.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Whose fit it is. Callbacks that were set on it get a task for every hundredth of the
+        releases: neither rows nor labels nor an unfinished model, since those may be
+        private. A wish to stop early is not heard: the number of steps is public.
+    n_releases : int
+        How many releases there will be, more or less.
+    """
+
+    def __init__(self, estimator, n_releases):
+        self._estimator, self._total = estimator, max(1, n_releases)
+        self._ticks, self._shown = min(self._total, _MOST_TICKS), 0
+        self._context = None
+        if getattr(estimator, "_skl_callbacks", None):
+            self._context = estimator._init_callback_context(max_subtasks=self._ticks)
+            self._context.call_on_fit_task_begin(estimator=estimator)
+
+    def __call__(self, done):
+        """Take note that so many releases were made."""
+        reached = min(self._ticks, done * self._ticks // self._total)
+        while self._shown < reached:
+            self._shown += 1
+            if self._context is not None:
+                task = self._context.subcontext(task_name="releases")
+                task.call_on_fit_task_begin(estimator=self._estimator)
+                task.call_on_fit_task_end(estimator=self._estimator)
+            if self._estimator.verbose and self._shown * _LINES // self._ticks != (
+                (self._shown - 1) * _LINES // self._ticks
+            ):
+                share = round(100 * self._shown / self._ticks)
+                print(f"[{type(self._estimator).__name__}] {share} % of {self._total} releases")
+
+    def close(self):
+        """Take note that the fit is over."""
+        self(self._total)
+        if self._context is not None:
+            self._context.call_on_fit_task_end(estimator=self._estimator)
+
+
+# How a plan reads its rows: range by range as they come, or all of them in another order.
+
+
+Arrays = TypeVarTuple("Arrays")
+
+
+def check_reading(plan, solver, X):
+    """Raise a TypeError if a plan needs rows in memory and X cannot be brought there.
+
+    Parameters
+    ----------
+    plan, solver : Fit, str
+        Plan of a mechanism, and what its solver is called.
+    X : ndarray, CSR matrix or RowStream
+        The rows.
+    """
+    if isinstance(X, RowStream) and not plan.streams and not X.is_mapped:
+        raise TypeError(
+            f"solver={solver!r} reads the rows in an order of its own, or all at once, so they "
+            "must be in memory; got rows that are read chunk by chunk. All solvers but "
+            "'localized', 'accelerated-one-pass', 'one-pass' and 'cvxpy' can do with these."
+        )
+
+
+def as_read(plan: Any, *arrays: *Arrays) -> tuple[*Arrays]:
+    """Return rows, and what belongs to them, in the order in which a plan reads them.
+
+    Parameters
+    ----------
+    plan : Fit
+        Plan of a mechanism; some have a fixed public order.
+    *arrays : ndarray, CSR matrix or RowStream
+        Of as many rows each.
+
+    Returns
+    -------
+    arrays : tuple
+        Streams remain streams if the plan can do with them.
+    """
+    read: Any = arrays
+    if not plan.streams:
+        read = [part.whole() if isinstance(part, RowStream) else part for part in arrays]
+    order = plan.order() if hasattr(plan, "order") else None
+    read = read if order is None else [part[order] for part in read]
+    return tuple(read)

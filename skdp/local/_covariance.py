@@ -2,19 +2,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Covariances of rows that report on their own."""
 
-from typing import Literal, Self
+from numbers import Integral
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import eigh
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from skdp._domains import L2Ball, check_radius
-from skdp._queries import LocalReports, RowVectors, ball_rows
-from skdp._randomisers import lift
+from skdp._rows.domains import L2Ball, check_radius
+from skdp._rows.linear import ball_rows
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
+    Interval,
     StrOptions,
     blas_on_one_thread,
     effective_n_threads,
@@ -22,8 +23,10 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._typing import Budget, MatrixLike, Seed
-from skdp.local._report_sums import MomentSums, add_reports, noise_level
-from skdp.privacy import Curator
+from skdp.local._moments import MomentSums, add_reports, noise_level
+from skdp.local.randomisers.ball import lift
+from skdp.local.randomisers.report import LocalReports, RowVectors
+from skdp.privacy.kernel.curator import Curator
 
 
 class LocalDPCovariance(BaseEstimator):
@@ -250,3 +253,217 @@ def nearest_positive(matrix):
     values, vectors = eigh(matrix)
     made = (vectors * np.maximum(values, 0.0)) @ vectors.T
     return (made + made.T) / 2
+
+
+# Principal components of rows that report on their own.
+
+
+class LocalDPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Principal components of rows that report once.
+
+    The components are eigenvectors of the unbiased covariance of `LocalDPCovariance`. They may
+    be shown to anybody. What `transform` makes of rows is not: it is computed from them without
+    noise.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        Number of components, at most the number of features. None keeps all.
+    epsilon : float, default=8.0
+        Privacy budget of one report in nats, greater than 0. Every row makes one.
+    data_norm : float, default=1.0
+        Public radius, in the units of the data: longer rows are scaled down to this Euclidean
+        norm.
+    budget : PrivacyBudget, default=None
+        A budget that several fits share: each is charged (epsilon, delta) before it reads a
+        row, and refused if that is more than what is left.
+    random_state : int, RandomState instance or None, default=None
+        None draws the noise from the operating system. A seed makes the noise
+        reproducible, voids the guarantee towards whoever knows it, and warns.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Components, one a row, of length 1, those of most variance first. The entry of largest
+        magnitude of each is positive.
+    explained_variance_ : ndarray of shape (n_components,)
+        Estimated variance along each; 0 where the estimate is negative.
+    explained_variance_ratio_ : ndarray of shape (n_components,)
+        The same over the sum of all that are positive.
+    mean_ : ndarray of shape (n_features,)
+        Mean of the reports.
+    noise_level_ : float
+        How large an eigenvalue noise alone makes, about; known beforehand. Components of less
+        variance point anywhere.
+    n_components_ : int
+        Number of components.
+    randomiser_ : object
+        Parameters of the randomiser.
+    ledger_ : Ledger
+        What was released, at what price.
+    privacy_spent_ : tuple of (float, float)
+        The (epsilon, delta) spent by every row.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of features, if X had string names.
+
+    See Also
+    --------
+    LocalDPCovariance : The covariance itself.
+    LocalDPMean : Means from reports, with intervals.
+
+    Notes
+    -----
+    Privacy. Every row's report is epsilon-locally private: it has nearly the same law under any
+    two values of that row (Proposition 62 of the guide). The number of rows, the number and
+    names of features and all parameters are public. What is computed from the reports costs
+    nothing more. A second fit is a second report of every row. `transform` adds no noise: what
+    it returns of a private row is private.
+
+    Errors. Proposition 67, for the covariance. The angle between a component and that of the
+    rows is about the noise level over the distance to the next eigenvalue.
+
+    References
+    ----------
+    .. [1] A. Bhowmick, J. Duchi, J. Freudiger, G. Kapoor and R. Rogers, "Protection against
+       reconstruction and its applications in private federated learning", 2018, Algorithm 1.
+    .. [2] C. Davis and W. M. Kahan, "The rotation of eigenvectors by a perturbation. III",
+       SIAM Journal on Numerical Analysis 1970.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import LocalDPPCA
+    >>> rng = np.random.default_rng(0)
+    >>> rows = rng.normal(size=(20_000, 1)) * [0.3, 0.3, 0.0]
+    >>> pca = LocalDPPCA(n_components=1, random_state=0).fit(rows)
+    >>> bool(abs(pca.components_[0] @ [0.5**0.5, 0.5**0.5, 0.0]) > 0.99)
+    True
+    """
+
+    _parameter_constraints = {
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        **{
+            name: SHARED_CONSTRAINTS[name]
+            for name in ("epsilon", "data_norm", "budget", "random_state")
+        },
+    }
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        epsilon: float = 8.0,
+        *,
+        data_norm: float = 1.0,
+        budget: Budget = None,
+        random_state: Seed = None,
+    ) -> None:
+        self.n_components = n_components
+        self.epsilon = epsilon
+        self.data_norm = data_norm
+        self.budget = budget
+        self.random_state = random_state
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: MatrixLike, y: object = None) -> Self:
+        """Let every row report once, and find the components of the reports.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Private rows; sparse ones are made dense a part at a time, for reports are dense.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : LocalDPPCA
+            Fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are unusable; nothing has been released then.
+        """
+        X = validate_private_data(self, X, accept_sparse="csr")
+        n_rows, n_features = X.shape
+        n_components = n_features if self.n_components is None else self.n_components
+        if n_components > n_features:
+            raise ValueError(
+                f"n_components must be at most the number of features, {n_features}; got "
+                f"{n_components!r}."
+            )
+        radius = check_radius(self.data_norm)
+        randomiser = lift(float(self.epsilon), n_features)
+        curator = Curator(
+            lambda: ball_rows(X, L2Ball(radius), effective_n_threads()),
+            n_rows=n_rows,
+            epsilon=self.epsilon,
+            delta=0.0,
+            adjacency="local",
+            budget=self.budget,
+            random_state=self.random_state,
+            purpose=type(self).__name__,
+        )
+        sums = MomentSums(n_features)
+        with blas_on_one_thread():
+            query = LocalReports(RowVectors(), randomiser)
+            add_reports(curator, query, self.epsilon, [((0, n_rows), sums)])
+            mean, covariance, level = row_moments(sums, randomiser.unit, radius, False)
+            values, vectors = eigh(covariance)
+        self.mean_, self.noise_level_, self.n_components_ = mean, level, int(n_components)
+        components, variance = vectors.T[::-1], np.maximum(values[::-1], 0.0)
+        largest = np.take_along_axis(components, np.abs(components).argmax(1)[:, None], 1)
+        self.components_ = (components * np.where(largest < 0, -1.0, 1.0))[:n_components]
+        self.explained_variance_ = variance[:n_components]
+        self.explained_variance_ratio_ = self.explained_variance_ / max(variance.sum(), 1e-300)
+        self.randomiser_, self.ledger_ = randomiser, curator.ledger
+        self.privacy_spent_ = (curator.ledger.epsilon(), 0.0)
+        return self
+
+    def transform(self, X: MatrixLike) -> Any:
+        """Return coordinates of rows along the components, without noise.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows. What is returned of private rows is private.
+
+        Returns
+        -------
+        coordinates : ndarray of shape (n_samples, n_components)
+            ``(X - mean_) @ components_.T``.
+        """
+        check_is_fitted(self)
+        X = validate_private_data(self, X, accept_sparse="csr", reset=False)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            return np.asarray(X @ self.components_.T) - self.mean_ @ self.components_.T
+
+    def inverse_transform(self, X: MatrixLike) -> Any:
+        """Return the rows that have given coordinates.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Coordinates.
+
+        Returns
+        -------
+        rows : ndarray of shape (n_samples, n_features)
+            ``X @ components_ + mean_``.
+        """
+        check_is_fitted(self)
+        X = check_array(X)
+        return X @ self.components_ + self.mean_
+
+    @property
+    def _n_features_out(self):
+        return self.n_components_
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        # coordinates are made with components in float64
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return tags

@@ -2,16 +2,712 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Logistic regression from one local report of every row."""
 
+import math
+from dataclasses import dataclass
+from itertools import repeat
 from numbers import Integral, Real
-from typing import Literal
+from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from scipy.special import ndtri
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
-from skdp._sklearn import SCALE_OR_NONE, SHARED_CONSTRAINTS, Interval, StrOptions
-from skdp._typing import Budget, Seed
-from skdp.local._choice import MAGNITUDES, PARAMETERS
-from skdp.local._logistic_fit import LogisticFromReports
+from skdp._classification import SoftmaxClassifierMixin, penalty_of, resolve_classes
+from skdp._losses.classification import LogisticLoss, SoftmaxLoss
+from skdp._rows.domains import L2Ball, check_radius
+from skdp._rows.linear import LinearRows
+from skdp._sklearn import (
+    SCALE_OR_NONE,
+    SHARED_CONSTRAINTS,
+    Interval,
+    LinearClassifierMixin,
+    SparseCoefMixin,
+    StrOptions,
+    blas_on_one_thread,
+    effective_n_threads,
+    fit_context,
+    validate_private_data,
+)
+from skdp._typing import Budget, MatrixLike, Seed, VectorLike
+from skdp.local._choice import MAGNITUDES, PARAMETERS, ball_randomiser
+from skdp.local.randomisers.ball import lift
+from skdp.local.randomisers.base import check_local_epsilon
+from skdp.local.randomisers.report import LocalReports
+from skdp.privacy.kernel.curator import Curator
+from skdp.privacy.laws.local_reports import LocalMechanism
+from skdp.solvers.disjoint import even_parts, public_order
+
+# One pass of stochastic gradient steps along local reports of gradients.
+#
+# Every row reports once, in its batch, so every row pays for one report however many steps there
+# are. The plan is made from public quantities before any data are read.
+#
+# Step size. Let G^2 bound the mean square of a step direction and D the distance to the
+# minimiser. T steps of length ``D / (G sqrt(T))`` bring the expected excess of the averaged
+# iterate to at most ``D G / sqrt(T)`` (Robbins-Siegmund, as in Bhowmick et al. 2018, Section 3.2).
+# A batch of n / T reports with errors of mean square e has ``G^2 = r^2 (1 + e) T / n``, r being
+# the longest gradient, so that ``length * T = D sqrt(n) / (r sqrt(1 + e))`` for every T: all
+# numbers of steps are equally good in the presence of noise, as long as a step is no longer than
+# one over the smoothness L. The plan takes about as many steps as that asks for.
+#
+# Decaying steps ``step_size * k**-decay`` with 1/2 < decay < 1 are those of Polyak and Juditsky
+# (1992), for which the average is asymptotically normal.
+
+
+#: the minimiser is expected within this radius; rows are in the unit ball
+EXPECTED_RADIUS = 10.0
+#: for decaying steps: their first ones may be long, and the start must be forgotten
+DECAYING_RADIUS = 30.0
+#: fewest batches, and the largest product of step and smoothness, of a plan made here
+_LEAST_STEPS, _LONGEST_STEP = 20, 4.0
+
+
+@dataclass(frozen=True)
+class LocalSgdPlan:
+    """What the solver will do: fixed before the data are touched.
+
+    Parameters
+    ----------
+    batches : tuple of (int, int)
+        First row of every batch, and the one after the last.
+    step_size : float
+        Length of steps, of the first one if they decay.
+    decay : float or None
+        Steps have length ``step_size * k**-decay``; None for equal steps.
+    penalty : float
+        Strength of ``penalty/2 |coef|^2`` next to the MEAN of losses.
+    average : bool
+        Whether the result is the average of all iterates, or the last one.
+    """
+
+    batches: tuple
+    step_size: float
+    decay: float | None
+    penalty: float
+    average: bool
+
+    @property
+    def n_steps(self):
+        """Number of batches."""
+        return len(self.batches)
+
+    def lengths(self):
+        """Return the lengths of the steps."""
+        if self.decay is None:
+            return repeat(self.step_size, self.n_steps)
+        return (self.step_size * k**-self.decay for k in range(1, self.n_steps + 1))
+
+
+def plan_local_sgd(
+    *,
+    n_rows,
+    longest,
+    error,
+    smoothness,
+    batch_size=None,
+    step_size=None,
+    decay=None,
+    penalty=0.0,
+    average=True,
+):
+    """Choose batches and steps from public quantities.
+
+    Parameters
+    ----------
+    n_rows : int
+        Rows that report gradients.
+    longest : float
+        Bound on the norm of a row's gradient.
+    error : float
+        Mean squared error of a report, in units of ``longest**2``.
+    smoothness : float
+        Bound on the largest eigenvalue of the Hessian of the mean loss.
+    batch_size, step_size, decay : int, float, float, default=None
+        Given by the user, or None to be chosen here; a decay of None makes equal steps.
+    penalty, average : float, bool
+        As for `LocalSgdPlan`.
+
+    Returns
+    -------
+    plan : LocalSgdPlan
+        Every row is in one batch. A last batch is not made smaller: sizes are nearly equal.
+    """
+    # the sum of all steps, whatever their number
+    radius = EXPECTED_RADIUS if decay is None else DECAYING_RADIUS
+    travelled = radius * math.sqrt(n_rows) / (longest * math.sqrt(1.0 + error))
+    if batch_size is None:
+        n_steps = max(_LEAST_STEPS, math.ceil(travelled * smoothness))
+    else:
+        n_steps = math.ceil(n_rows / batch_size)
+    n_steps = min(n_steps, n_rows)
+    if step_size is None:
+        units = n_steps if decay is None else n_steps ** (1.0 - decay) / (1.0 - decay)
+        step_size = min(travelled / units, _LONGEST_STEP / smoothness)
+    batches = even_parts(0, n_rows, n_steps)
+    return LocalSgdPlan(batches, float(step_size), decay, penalty, average)
+
+
+def local_sgd(gradient, shape, plan):
+    """Descend along means of reports, every row's being used once.
+
+    Parameters
+    ----------
+    gradient : callable
+        Maps coefficients of the given shape and a batch (start, stop) to the mean of the
+        reported gradients of its rows, an array of the same shape, without the penalty.
+    shape : tuple of int
+        Shape of the coefficients.
+    plan : LocalSgdPlan
+        Batches and steps.
+
+    Returns
+    -------
+    coef : ndarray of shape `shape`
+        Average of the iterates after every step, or the last one.
+
+    Notes
+    -----
+    The penalty is public, and its part of a step is taken at the new point: that is stable
+    whatever its strength, and the same to first order in the length of the step.
+    """
+    coef, total = np.zeros(shape), np.zeros(shape)
+    for batch, length in zip(plan.batches, plan.lengths(), strict=True):
+        coef = (coef - length * gradient(coef, batch)) / (1.0 + length * plan.penalty)
+        total += coef
+    return total / plan.n_steps if plan.average else coef
+
+
+# What is public about logistic regression from local reports.
+
+
+#: constant feature for the intercept, in units of the longest row: one report cannot be
+#: repeated, so the intercept must be learned as fast as the coefficients are
+LOCAL_INTERCEPT = 0.4
+#: equal steps are the best for predictions, but their average keeps a bias as large as its noise
+COVARIANCE_DECAY = 0.55
+
+
+@dataclass(frozen=True)
+class LogisticReportsPlan:
+    """What will be reported, by how many rows, and what is done with it.
+
+    Parameters
+    ----------
+    loss : LogisticLoss or SoftmaxLoss
+        Pointwise loss.
+    shape : tuple of int
+        Shape of the coefficients.
+    randomiser, longest : Lift, Flip or Product, and float
+        Of gradients, and the norm that is 1 for it.
+    sgd : LocalSgdPlan
+        Batches and steps.
+    n_gradients : int
+        Rows that report a gradient; the rest reports a root of curvature.
+    curvature, longest_root : Lift or None, and float
+        Randomiser of roots of curvature, and the norm that is 1 for it.
+    """
+
+    loss: Any
+    shape: tuple
+    randomiser: Any
+    longest: float
+    sgd: LocalSgdPlan
+    n_gradients: int
+    curvature: Any
+    longest_root: float
+
+
+def plan_logistic_reports(
+    n_rows,
+    n_features,
+    n_classes,
+    *,
+    epsilon,
+    intercept,
+    magnitude,
+    expected_norm,
+    magnitude_epsilon,
+    parameters,
+    covariance_share,
+    batch_size,
+    step_size,
+    decay,
+    penalty,
+    average,
+):
+    """Choose everything from public numbers.
+
+    Parameters
+    ----------
+    n_rows, n_features, n_classes : int
+        Shape of the data.
+    epsilon : float
+        Budget of one report.
+    intercept : float
+        Constant feature of every row, which is in the unit ball without it; 0 for none.
+    penalty : float
+        Strength of the penalty next to the SUM of losses.
+    magnitude, expected_norm, magnitude_epsilon, parameters : str, float, float, str
+        As for `ball_randomiser`; None expects the norm that gradients have at the start.
+    covariance_share, batch_size, step_size, decay, average : float, int, float, float, bool
+        Parameters of the estimator.
+
+    Returns
+    -------
+    plan : LogisticReportsPlan
+        The plan.
+
+    Raises
+    ------
+    ValueError
+        If parameters do not go together, or there are too few rows for them.
+    """
+    loss = LogisticLoss() if n_classes == 2 else SoftmaxLoss(n_classes)
+    if covariance_share and n_classes > 2:
+        raise ValueError(
+            "covariance_share must be 0 for more than 2 classes: one softmax has many "
+            f"coefficients, and their Hessian is singular; got {covariance_share!r} with "
+            f"{n_classes} classes."
+        )
+    n_curved = math.floor(covariance_share * n_rows)
+    if covariance_share and not 0 < n_curved < n_rows:
+        raise ValueError(
+            f"covariance_share={covariance_share!r} of n_samples={n_rows} leaves no row to report "
+            "a curvature; set covariance_share=0.0, or take more rows."
+        )
+    n_gradients = n_rows - n_curved
+    if batch_size is not None and batch_size > n_gradients:
+        raise ValueError(
+            f"batch_size must be at most {n_gradients}, the number of rows that report a gradient "
+            f"(n_samples={n_rows}); got {batch_size!r}."
+        )
+    n_coefs, row_norm = n_features + bool(intercept), math.hypot(1.0, intercept)
+    shape = (n_coefs,) if loss.n_outputs == 1 else (loss.n_outputs, n_coefs)
+    if expected_norm is None:
+        expected_norm = _first_residual(n_classes) / loss.lipschitz
+    randomiser = ball_randomiser(
+        epsilon, math.prod(shape), magnitude, expected_norm, magnitude_epsilon, parameters
+    )
+    longest = loss.lipschitz * row_norm
+    sgd = plan_local_sgd(
+        n_rows=n_gradients,
+        longest=longest,
+        error=randomiser.mean_squared_error(expected_norm),
+        smoothness=loss.smoothness * row_norm**2,
+        batch_size=batch_size,
+        step_size=step_size,
+        decay=COVARIANCE_DECAY if decay is None and n_curved else decay,
+        penalty=penalty / n_rows,
+        average=average,
+    )
+    return LogisticReportsPlan(
+        loss=loss,
+        shape=shape,
+        randomiser=randomiser,
+        longest=longest,
+        sgd=sgd,
+        n_gradients=n_gradients,
+        curvature=lift(epsilon, n_coefs) if n_curved else None,
+        longest_root=math.sqrt(loss.smoothness) * row_norm,
+    )
+
+
+def coef_covariance(hessian, level, second_moment, plan):
+    """Return the covariance of averaged iterates, in the units of the plan.
+
+    Parameters
+    ----------
+    hessian, level : ndarray of shape (size, size), float
+        Of the mean loss, without the penalty, and what its noise stays below.
+    second_moment : ndarray of shape (size, size)
+        Of the reported gradients near the end.
+    plan : LogisticReportsPlan
+        The plan.
+
+    Returns
+    -------
+    covariance : ndarray of shape (size, size)
+        ``H^-1 S H^-1 / n``, symmetric; infinite if the noise hides an eigenvalue of H.
+    """
+    n_coefs = len(hessian)
+    if np.linalg.eigvalsh(hessian)[0] <= level:
+        return np.full((n_coefs, n_coefs), math.inf)
+    hessian = hessian + plan.sgd.penalty * np.eye(n_coefs)
+    half = np.linalg.solve(hessian, second_moment)
+    covariance = np.linalg.solve(hessian, half.T) / plan.n_gradients
+    return (covariance + covariance.T) / 2.0
+
+
+def _first_residual(n_classes):
+    """Return the norm of a residual where all classes are equally likely."""
+    return 0.5 if n_classes == 2 else math.sqrt(1.0 - 1.0 / n_classes)
+
+
+# Vectors that rows of a linear model report: gradients, and roots of curvature.
+
+
+@dataclass(frozen=True, eq=False)
+class GradientVectors:
+    """Gradient of every row's loss, in units of the longest one.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (n_coefs,) or (n_outputs, n_coefs)
+        Where gradients are taken; the intercept, if there is one, comes last.
+    loss : LogisticLoss or SoftmaxLoss
+        Pointwise loss.
+    longest : float
+        Bound on the norm of a gradient: that of the residual times that of a row.
+
+    Notes
+    -----
+    The gradient of a row is the outer product of its residual and the row, intercept included;
+    several outputs are one vector, reported once. The penalty is public and has no part in it.
+    """
+
+    coef: Any
+    loss: Any
+    longest: float
+
+    @property
+    def name(self):
+        """What is reported."""
+        return f"gradients of {type(self.loss).__name__}"
+
+    def vectors(self, chunk):
+        """Return the gradients of a chunk of `LinearRows`, zeros for null rows."""
+        chunk = _row_by_row(chunk)
+        residual = self.loss.residual(chunk.predict(self.coef), chunk.target)
+        residual[np.isinf(chunk.norm)] = 0.0
+        residual /= self.longest
+        return _outer(residual, chunk)
+
+
+@dataclass(frozen=True, eq=False)
+class CurvatureVectors:
+    """The row, times the root of its loss's second derivative, in units of the longest.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (n_coefs,)
+        Where the derivative is taken.
+    loss : LogisticLoss
+        Pointwise loss with one output.
+    longest : float
+        Bound on the norm: the root of the largest second derivative times that of a row.
+
+    Notes
+    -----
+    The second moment of these vectors is the Hessian of the mean loss, over ``longest**2``.
+    """
+
+    coef: Any
+    loss: Any
+    longest: float
+
+    @property
+    def name(self):
+        """What is reported."""
+        return f"roots of curvature of {type(self.loss).__name__}"
+
+    def vectors(self, chunk):
+        """Return the vectors of a chunk of `LinearRows`, zeros for null rows."""
+        chunk = _row_by_row(chunk)
+        root = np.sqrt(self.loss.curvature(chunk.predict(self.coef), chunk.target))
+        root[np.isinf(chunk.norm)] = 0.0
+        root /= self.longest
+        return _outer(root, chunk)
+
+
+def _row_by_row(chunk):
+    """Return the chunk in float64 and in row order, itself if it is.
+
+    How a product along a row is rounded depends on the layout, which one awkward row changes for
+    its whole chunk.
+    """
+    chunk = chunk.widened()
+    if sparse.issparse(chunk.X) or chunk.X.flags.c_contiguous:
+        return chunk
+    whole = chunk.taken(slice(None))
+    whole.X = np.ascontiguousarray(chunk.X)
+    return whole
+
+
+def _outer(factors, chunk):
+    """Return, for every row, its factor or factors times the row, as one vector."""
+    rows = chunk.explicit()
+    rows = rows.toarray() if sparse.issparse(rows) else rows
+    # whether a product underflows depends on the data: nobody is to be told
+    with np.errstate(under="ignore"):
+        if factors.ndim == 1:
+            rows *= factors[:, None]
+            return rows
+        return (factors[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
+
+
+# Reports of gradients through the gate, and what their scatter says.
+
+
+#: numbers of reports that are held at a time
+_AT_ONCE = 1 << 21
+
+
+class GradientReports:
+    """One report of the gradient of each of the first rows, batch after batch.
+
+    Parameters
+    ----------
+    curator : Curator
+        Holds the rows.
+    loss : object
+        Pointwise loss.
+    shape : tuple of int
+        Shape of the coefficients.
+    randomiser : Lift, Flip or Product
+        Of vectors of as many entries.
+    longest : float
+        Bound on the norm of a gradient.
+    n_rows : int
+        Rows that report gradients.
+    penalty : float
+        Strength of the public penalty, which counts in the scatter.
+    first_kept : int or None
+        First row whose report counts in the scatter; None for no scatter.
+    """
+
+    def __init__(
+        self, curator, loss, shape, randomiser, longest, n_rows, penalty=0.0, first_kept=None
+    ):
+        self._curator, self._loss, self._randomiser = curator, loss, randomiser
+        self._longest, self._penalty, self._kept = longest, penalty, first_kept
+        size = math.prod(shape)
+        self._step, self._n_kept = max(1, _AT_ONCE // size), 0
+        self._moment = None if first_kept is None else np.zeros((size, size))
+        mechanism = LocalMechanism(randomiser.epsilon)
+        query = self._query(np.zeros(shape))
+        self._prepaid = curator.prepay(query, mechanism, 1, rows=(0, n_rows))
+
+    def _query(self, coef):
+        return LocalReports(GradientVectors(coef, self._loss, self._longest), self._randomiser)
+
+    def mean(self, coef, batch):
+        """Return the mean of the reports of a batch (start, stop), in the shape of `coef`."""
+        query, total = self._query(coef), np.zeros(coef.size)
+        for start in range(batch[0], batch[1], self._step):
+            part = start, min(start + self._step, batch[1])
+            made = self._curator.release(query, self._prepaid, rows=part)
+            total += made.sum(axis=0)
+            if self._kept is not None and start >= self._kept:
+                made *= self._longest
+                made += self._penalty * coef.ravel()
+                self._moment += made.T @ made
+                self._n_kept += len(made)
+        return (total * (self._longest / (batch[1] - batch[0]))).reshape(coef.shape)
+
+    @property
+    def second_moment(self):
+        """Mean of ``g g'`` over the reports g that count, the penalty's gradient included."""
+        return self._moment / self._n_kept
+
+
+def reported_hessian(curator, loss, coef, randomiser, longest, rows):
+    """Return an unbiased Hessian of the mean loss, and a level that its noise stays below.
+
+    Parameters
+    ----------
+    curator : Curator
+        Holds the rows.
+    loss : LogisticLoss
+        Pointwise loss with one output.
+    coef : ndarray of shape (size,)
+        Where the Hessian is taken.
+    randomiser : Lift
+        Of vectors of as many entries.
+    longest : float
+        Bound on the norm of `CurvatureVectors`.
+    rows : tuple of (int, int)
+        First row that reports, and the one after the last.
+
+    Returns
+    -------
+    hessian : ndarray of shape (size, size)
+        Without the penalty; it need not be positive definite.
+    level : float
+        Twice the noise's variance times ``sqrt(size / n_rows)``: what an eigenvalue of the
+        noise hardly ever exceeds.
+
+    Notes
+    -----
+    A report of w has second moment ``s I + (c/m) w w'`` (Lift), whatever the length of w.
+    """
+    query = LocalReports(CurvatureVectors(coef, loss, longest), randomiser)
+    prepaid = curator.prepay(query, LocalMechanism(randomiser.epsilon), 1, rows=rows)
+    moment, step = np.zeros((coef.size, coef.size)), max(1, _AT_ONCE // coef.size)
+    for start in range(*rows, step):
+        made = curator.release(query, prepaid, rows=(start, min(start + step, rows[1])))
+        moment += made.T @ made
+    n_rows, unit = rows[1] - rows[0], randomiser.unit
+    noise = unit.noise_variance
+    hessian = moment / n_rows - noise * np.eye(coef.size)
+    hessian *= longest**2 * unit.scale / unit.cosine
+    level = 2.0 * noise * longest**2 * math.sqrt(coef.size / n_rows)
+    return hessian, level
+
+
+# How a logistic regression is fitted to local reports, and what its attributes say.
+
+
+class LogisticFromReports(
+    SoftmaxClassifierMixin, LinearClassifierMixin, SparseCoefMixin, BaseEstimator
+):
+    """Base of `LocalDPLogisticRegression`, which has the parameters."""
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: MatrixLike, y: VectorLike) -> Self:
+        """Fit the model from one report of every row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Private rows. Rows longer than `data_norm` are scaled down to it.
+        y : array-like of shape (n_samples,)
+            Private labels.
+
+        Returns
+        -------
+        self : object
+            Fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are unusable. The message names no data value, but that
+            it was raised may depend on the data.
+        """
+        check_local_epsilon(self.epsilon)
+        ball = L2Ball(check_radius(self.data_norm))
+        X, y = validate_private_data(self, X, y, accept_sparse="csr")
+        classes, codes, outside, assumptions = resolve_classes(y, self.classes)
+        n_rows, n_features = X.shape
+        plan = self._plan(n_rows, n_features, len(classes))
+        intercept, order = self._intercept, public_order(n_rows)
+        curator = Curator(
+            lambda: LinearRows(
+                X[order],
+                plan.loss.encode(codes)[order],
+                outside[order],
+                ball,
+                intercept,
+                effective_n_threads(),
+            ),
+            n_rows=n_rows,
+            epsilon=self.epsilon,
+            delta=0.0,
+            adjacency="local",
+            budget=self.budget,
+            random_state=self.random_state,
+            purpose=type(self).__name__,
+            assumptions=assumptions,
+        )
+        with blas_on_one_thread():
+            reports = GradientReports(
+                curator,
+                plan.loss,
+                plan.shape,
+                plan.randomiser,
+                plan.longest,
+                plan.n_gradients,
+                plan.sgd.penalty,
+                plan.n_gradients // 2 if plan.curvature else None,
+            )
+            coef = local_sgd(reports.mean, plan.shape, plan.sgd)
+            if plan.curvature:
+                rows, unit = (plan.n_gradients, n_rows), plan.longest_root
+                hessian, level = reported_hessian(
+                    curator, plan.loss, coef, plan.curvature, unit, rows
+                )
+                covariance = coef_covariance(hessian, level, reports.second_moment, plan)
+                units = self._units(n_features)
+                self.coef_covariance_ = units[:, None] * covariance * units
+        coef = np.atleast_2d(coef)
+        self.classes_ = classes
+        self.coef_ = coef[:, :n_features] / self.data_norm
+        self.intercept_ = intercept * coef[:, -1] if intercept else np.zeros(len(coef))
+        self.n_iter_ = plan.sgd.n_steps
+        self.randomiser_ = plan.randomiser
+        self.ledger_ = curator.ledger
+        self.privacy_spent_ = (curator.ledger.epsilon(), 0.0)
+        return self
+
+    def confidence_interval(
+        self, level: float = 0.95
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return intervals for the coefficients of two classes, from their covariance.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability in (0, 1) that one interval covers the coefficient of the population,
+            for many rows and enough steps (see Notes of the class).
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (n_features + 1,)
+            In the order of `coef_covariance_`. Infinite if the curvature is hidden by noise.
+
+        Raises
+        ------
+        ValueError
+            If the level is not in (0, 1), or the estimator was fitted without a covariance.
+        """
+        check_is_fitted(self)
+        if not 0.0 < level < 1.0:
+            raise ValueError(f"level must be in (0, 1); got {level!r}.")
+        if not hasattr(self, "coef_covariance_"):
+            raise ValueError(
+                "an interval needs the covariance of the coefficients: covariance_share must be "
+                "greater than 0 in fit."
+            )
+        center = np.append(self.coef_[0], self.intercept_[: self.fit_intercept])
+        reach = ndtri((1.0 + level) / 2.0) * np.sqrt(np.diag(self.coef_covariance_))
+        return center - reach, center + reach
+
+    @property
+    def _intercept(self):
+        if not self.fit_intercept:
+            return 0.0
+        return LOCAL_INTERCEPT if self.intercept_scaling is None else self.intercept_scaling
+
+    def _units(self, n_features):
+        units = np.full(n_features, 1.0 / self.data_norm)
+        return np.append(units, self._intercept) if self.fit_intercept else units
+
+    def _plan(self, n_rows, n_features, n_classes):
+        return plan_logistic_reports(
+            n_rows,
+            n_features,
+            n_classes,
+            epsilon=self.epsilon,
+            intercept=self._intercept,
+            magnitude=self.magnitude,
+            expected_norm=self.expected_norm,
+            magnitude_epsilon=self.magnitude_epsilon,
+            parameters=self.parameters,
+            covariance_share=self.covariance_share,
+            batch_size=self.batch_size,
+            step_size=self.step_size,
+            decay=self.decay,
+            penalty=penalty_of(self.C, self.data_norm),
+            average=self.average,
+        )
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
 
 class LocalDPLogisticRegression(LogisticFromReports):

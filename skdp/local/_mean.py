@@ -2,24 +2,193 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Means of rows that report on their own."""
 
-from numbers import Real
-from typing import Literal, Self
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+from sklearn.utils.validation import check_is_fitted
 
+from skdp._rows.domains import check_bounds, check_radius
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
     Interval,
     StrOptions,
     blas_on_one_thread,
     fit_context,
+    refuse_sparse,
     validate_private_data,
 )
 from skdp._typing import Bounds, Budget, MatrixLike, Seed
-from skdp.local._mean_plan import check_format
-from skdp.local._report_sums import MeanSums, add_reports
-from skdp.local._reported_mean import ReportedMean
-from skdp.privacy import Curator, Ledger
+from skdp.local._choice import ball_randomiser
+from skdp.local._moments import MeanSums, add_reports
+from skdp.local._row_domains import BallDomain, BoxDomain
+from skdp.local.randomisers.cube import optimal_privunit_cube
+from skdp.local.randomisers.report import LocalReports, report_bound
+from skdp.location._base import MeanEstimator
+from skdp.privacy.kernel.curator import Curator
+from skdp.privacy.kernel.ledger import Ledger
+
+# How rows report for a mean: their public domain, the randomiser, and the units of reports.
+
+
+#: reports are put on a grid of 2^-20 of an entry's size
+_SNAPPED = 1 + 1e-5
+
+
+@dataclass(frozen=True)
+class MeanPlan:
+    """What is public about the reports of a mean.
+
+    Parameters
+    ----------
+    domain : BallDomain or BoxDomain
+        What rows are brought into.
+    randomiser : object
+        Parameters of `skdp._randomisers`.
+    n_features : int
+        Number of features.
+    """
+
+    domain: Any
+    randomiser: Any
+    n_features: int
+
+    @property
+    def query(self):
+        """The query for one report of every row."""
+        return LocalReports(self.domain.vectors, self.randomiser)
+
+    @property
+    def center(self):
+        """What a report of zero stands for, in the units of the data."""
+        return self.domain.box.center if isinstance(self.domain, BoxDomain) else 0.0
+
+    @property
+    def unit(self):
+        """What the number 1 in a report stands for, in the units of the data."""
+        in_box = isinstance(self.domain, BoxDomain)
+        return self.domain.box.half_width if in_box else self.domain.radius
+
+    @property
+    def noise_variance(self):
+        """Variance of every entry of one report, in the units of the data."""
+        if isinstance(self.domain, BoxDomain):
+            return self.domain.variance(self.randomiser)
+        error = self.randomiser.mean_squared_error(self.domain.norm)
+        return np.full(self.n_features, error * self.unit**2 / self.n_features)
+
+    def in_units(self, reports):
+        """Return reports in the units of the data as those of the unit domain, or raise."""
+        with np.errstate(over="ignore", under="ignore"):
+            reports = (reports - self.center) / self.unit
+            longest, bound = np.abs(reports).max(), report_bound(self.randomiser)
+        if longest > bound * _SNAPPED:
+            raise ValueError(
+                "reports must have been made with the parameters of this estimator: no entry of "
+                f"them is more than {bound:g} units from the centre, and some are."
+            )
+        return reports
+
+
+def plan_mean_reports(epsilon, mechanism, data_norm, bounds, expected_norm, n_features):
+    """Return the plan that parameters of `LocalDPMean` ask for, or raise a ValueError."""
+    if (mechanism == "cube") != (bounds is not None):
+        raise ValueError(
+            'bounds must be given for mechanism="cube", and be None otherwise; got '
+            f"bounds={bounds!r} with mechanism={mechanism!r}."
+        )
+    epsilon, norm = float(epsilon), 1.0 if expected_norm is None else float(expected_norm)
+    if bounds is None:
+        domain = BallDomain(check_radius(data_norm), norm)
+        chosen = ball_randomiser(epsilon, n_features, mechanism, expected_norm, None, "optimal")
+    else:
+        domain = BoxDomain.between(*check_bounds(bounds, n_features))
+        chosen = optimal_privunit_cube(epsilon, n_features)
+    plan = MeanPlan(domain, chosen, n_features)
+    # raises if reports would overflow
+    _ = plan.noise_variance
+    return plan
+
+
+def check_format(X, bounds):
+    """Raise a TypeError for sparse rows that are to be brought into a box."""
+    if bounds is not None:
+        refuse_sparse(X, "bounds", "bounds=None")
+
+
+# What is computed from the mean of reports: intervals, and the error beforehand.
+
+
+class ReportedMean(MeanEstimator):
+    """Base of `LocalDPMean`: all that needs no private rows."""
+
+    def confidence_interval(
+        self, level: float = 0.95
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return an interval for every entry of the mean.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability with which one interval holds, in (0, 1).
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (n_features,)
+            Ends of Student's intervals for the mean of the law that the clipped rows come from.
+            Infinite for a single row.
+        """
+        check_is_fitted(self)
+        if not (isinstance(level, Real) and 0.0 < level < 1.0):
+            raise ValueError(f"level must be a number in (0, 1); got {level!r}.")
+        half = self.standard_error_
+        if self.n_reports_ > 1:
+            half = stdtrit(self.n_reports_ - 1, 0.5 + level / 2) * half
+        return self.location_ - half, self.location_ + half
+
+    def expected_error(self, n_samples: int, n_features: int) -> float:
+        """Return the error that the noise will cause; it needs no data and no fit.
+
+        Parameters
+        ----------
+        n_samples, n_features : int
+            Numbers of rows and features.
+
+        Returns
+        -------
+        error : float
+            Root of the mean squared Euclidean distance of `location_` to the mean of the clipped
+            rows, for rows of the expected norm.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is unusable.
+        """
+        self._validate_params()
+        for name, value in (("n_samples", n_samples), ("n_features", n_features)):
+            if not isinstance(value, Integral) or value < 1:
+                raise ValueError(f"{name} must be an integer of at least 1; got {value!r}.")
+        return float(np.sqrt(self._plan(n_features).noise_variance.sum() / n_samples))
+
+    def _plan(self, n_features):
+        return plan_mean_reports(
+            self.epsilon,
+            self.mechanism,
+            self.data_norm,
+            self.bounds,
+            self.expected_norm,
+            n_features,
+        )
+
+    def _summed_up(self, sums, plan):
+        self.location_ = plan.center + plan.unit * sums.mean
+        self.standard_error_ = plan.unit * np.sqrt(sums.variance / sums.n_reports)
+        self.noise_variance_, self.randomiser_ = plan.noise_variance, plan.randomiser
+        self.n_reports_ = sums.n_reports
 
 
 class LocalDPMean(ReportedMean):

@@ -2,12 +2,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Differentially private means of heavy-tailed rows."""
 
+import math
+from dataclasses import dataclass
 from numbers import Real
-from typing import Self
+from typing import Any, Self
 
-from skdp._domains import L2Ball, check_radius
-from skdp._location import MeanEstimator
-from skdp._queries import ball_rows
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import gammainccinv
+
+from skdp._quantiles import ThresholdPlan, plan_threshold
+from skdp._rows.domains import RADIUS_RANGE, L2Ball, ball_constraint, check_radius
+from skdp._rows.linear import ball_rows
 from skdp._sklearn import (
     SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
@@ -17,12 +23,394 @@ from skdp._sklearn import (
     fit_context,
     validate_private_data,
 )
-from skdp._solvers import mu_of_all
-from skdp._solvers.heavy_tailed_mean import plan_heavy_tailed_mean
-from skdp._solvers.moment_radius import MOST_MOMENTS, check_moments
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed
-from skdp.privacy import Curator, gdp_mu
-from skdp.privacy._accounting import check_delta, check_epsilon
+from skdp.location._base import MeanEstimator
+from skdp.location._clipped_mean import ClippedRowSum
+from skdp.privacy.books.shares import mu_beside, mu_of_all
+from skdp.privacy.kernel.accounting import check_delta, check_epsilon, gdp_mu
+from skdp.privacy.kernel.curator import Curator
+from skdp.privacy.kernel.mechanisms import GaussianMechanism, KNormMechanism
+
+# The clipping radius that a bound on a moment suggests, and the error that it proves.
+#
+# Rows x are independent, of one law, with E|x|^k <= r^k for some k > 1. They are clipped to the
+# radius C = x r, and their mean gets noise in proportion to C. Everything here is in units of r.
+# What is said is proved in Proposition 57; the bias has the best constant there is, where Lemma
+# 7 of Xu, Ding, Xiang, Xu and Wang (2025) has 1 / (k - 1).
+
+
+MOST_MOMENTS, _LEAST_FAILURE = 1000.0, 1e-300
+# Logarithms of radii that are searched, and how precisely.
+_RANGE, _PRECISION = 800.0, 1e-9
+
+
+def check_moments(order, bound, failure):
+    """Raise a ValueError that names the parameter of the moment that is out of range."""
+
+    def number(value):
+        return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+    if not (number(order) and 1 < order <= MOST_MOMENTS):
+        raise ValueError(
+            f"moment_order must be a number greater than 1 and at most 1000; got {order!r}."
+        )
+    if not (bound is None or (number(bound) and 1e-50 <= bound <= 1e50)):
+        raise ValueError(f"moment_bound must be None or a number in [1e-50, 1e50]; got {bound!r}.")
+    if failure is None:
+        return
+    if not (number(failure) and _LEAST_FAILURE <= failure < 1):
+        raise ValueError(
+            f"failure_probability must be None or a number in [1e-300, 1); got {failure!r}."
+        )
+    if bound is None:
+        raise ValueError(
+            f"failure_probability={failure!r} needs a moment_bound: without one no bound on the "
+            "error is known. Set moment_bound, or failure_probability=None."
+        )
+
+
+@dataclass(frozen=True)
+class NoiseNorm:
+    """The norm of a vector of noise, in its scales.
+
+    Parameters
+    ----------
+    law : {"gaussian", "k-norm"}
+        Law of the noise.
+    size : int
+        Number of coordinates.
+    """
+
+    law: str
+    size: int
+
+    @property
+    def rms(self):
+        """Root of the expected square."""
+        square = self.size if self.law == "gaussian" else self.size * (self.size + 1.0)
+        return math.sqrt(square)
+
+    def exceeded(self, failure):
+        """Return what the norm exceeds with probability `failure`.
+
+        The square of a Gaussian norm is chi-square, a K-norm has a Gamma law.
+        """
+        if self.law == "gaussian":
+            return math.sqrt(2 * float(gammainccinv(self.size / 2, failure)))
+        return float(gammainccinv(self.size, failure))
+
+
+def clipping_bias(order, radius):
+    """Return the largest bias of clipping, in units of r.
+
+    Parameters
+    ----------
+    order : float
+        k, greater than 1.
+    radius : float
+        Clipping radius, in units of r.
+
+    Returns
+    -------
+    bias : float
+        Largest expected part of a norm beyond the radius, over all laws with the moment.
+    """
+    if radius <= (order - 1) / order:
+        return 1 - radius
+    return math.exp(_log_constant(order) + (1 - order) * math.log(radius))
+
+
+def _log_constant(order):
+    """Return the logarithm of (k-1)^(k-1) / k^k, at most 0."""
+    return (order - 1) * math.log1p(-1 / order) - math.log(order)
+
+
+def _squares(order, radius):
+    """Return a bound on the expected square of a clipped row, in units of r^2."""
+    return min(radius * radius, radius ** max(2 - order, 0.0))
+
+
+@dataclass(frozen=True)
+class MomentRadius:
+    """Errors of clipped means with noise, and the radius at which they are least.
+
+    Parameters
+    ----------
+    order : float
+        k, greater than 1.
+    n_rows : int
+        Number of rows.
+    noise : NoiseNorm
+        Law of the noise.
+    failure : float or None, default=None
+        None for the expected error; else what the error exceeds with at most this probability.
+    """
+
+    order: float
+    n_rows: int
+    noise: NoiseNorm
+    failure: float | None = None
+
+    def error(self, radius, scale):
+        """Return a bound on the Euclidean error of the mean, in units of r.
+
+        Parameters
+        ----------
+        radius : float
+            Clipping radius. The released mean is in the ball of radius ``min(radius, 1)``.
+        scale : float
+            Scale of the noise in the mean.
+
+        Returns
+        -------
+        bound : float
+            At most 2.
+        """
+        spread = _squares(self.order, radius) / self.n_rows
+        deviation = math.hypot(self.noise.rms * scale, math.sqrt(spread))
+        if self.failure is not None:
+            # Chebyshev, or Bernstein in a Hilbert space; the first is better for few nines
+            logarithm = math.log(4 / self.failure)
+            jump = 2 * radius * logarithm / (3 * self.n_rows)
+            tail = scale * self.noise.exceeded(self.failure / 2)
+            tail += jump + math.hypot(jump, math.sqrt(2 * logarithm * spread))
+            deviation = min(deviation / math.sqrt(self.failure), tail)
+        return min(clipping_bias(self.order, radius) + deviation, 1 + min(radius, 1.0))
+
+    def best(self, slope):
+        """Return the radius at which the bound on the error is least, in logarithms.
+
+        Parameters
+        ----------
+        slope : float
+            Scale of the noise in the mean at radius 1, to which it is proportional.
+
+        Returns
+        -------
+        log_radius : float
+            Logarithm of the radius in units of r.
+
+        Notes
+        -----
+        The bias is taken to be ``c_k x^(1-k)`` at all radii x. All terms are powers of x, roots
+        of sums of powers, and sums of these, so that the logarithm of the bound is convex in
+        the logarithm of the radius.
+        """
+        bounds = [self._log_chebyshev]
+        if self.failure is not None:
+            bounds.append(self._log_bernstein)
+        found = [
+            minimize_scalar(
+                bound,
+                args=(math.log(slope),),
+                bounds=(-_RANGE, _RANGE),
+                method="bounded",
+                options={"xatol": _PRECISION},
+            )
+            for bound in bounds
+        ]
+        return float(min(found, key=lambda one: one.fun).x)
+
+    def _log_bias(self, u):
+        return _log_constant(self.order) + (1 - self.order) * u
+
+    def _log_spread(self, u):
+        return max(2 - self.order, 0.0) * u - math.log(self.n_rows)
+
+    def _log_chebyshev(self, u, log_slope):
+        noise = 2 * (log_slope + math.log(self.noise.rms) + u)
+        deviation = np.logaddexp(noise, self._log_spread(u)) / 2
+        deviation -= math.log(self.failure or 1.0) / 2
+        return np.logaddexp(self._log_bias(u), deviation)
+
+    def _log_bernstein(self, u, log_slope):
+        logarithm = math.log(4 / self.failure)
+        jump = math.log(2 * logarithm / (3 * self.n_rows)) + u
+        root = np.logaddexp(2 * jump, math.log(2 * logarithm) + self._log_spread(u)) / 2
+        noise = log_slope + math.log(self.noise.exceeded(self.failure / 2)) + u
+        return np.logaddexp.reduce([self._log_bias(u), jump, root, noise])
+
+
+# A clipped mean whose radius balances bias and noise: the plan, from public numbers.
+
+
+# The smallest radius that can be drawn, as a part of the range: eighteen decades cost a
+# twentieth more rows beyond the radius than nine.
+_RESOLUTION = 1e-18
+# The part of epsilon that the draw gets: with few features the mean needs little noise, and
+# the rows beyond the radius are what hurts. With too few rows half is given. Chosen on data.
+_LEAST, _SLOPE, _MOST, _AT_WORST = 0.1, 0.4, 0.35, 0.5
+# Noise of more than some 2^40 steps of the grid that it is rounded to cannot be made: so much
+# must the price be, times the root of the number of features.
+_LEAST_PRICE = 1e-12
+
+
+@dataclass(frozen=True)
+class HeavyTailedMean:
+    """A radius, drawn or computed, and the mean of the rows clipped to it.
+
+    Parameters
+    ----------
+    n_rows, n_features : int
+        Shape of the data; public.
+    ball : float
+        Rows are admitted into the ball of this radius, in the units of the data.
+    mechanism : GaussianMechanism or KNormMechanism
+        Price of the mean.
+    draw : ThresholdPlan or None
+        How the radius is drawn; None if it is that of the ball.
+    moments : MomentRadius or None
+        What proves the error; None if nothing does.
+    unit : float
+        The root r of the bound on the moment, in the units of the data.
+    """
+
+    n_rows: int
+    n_features: int
+    ball: float
+    mechanism: Any
+    draw: ThresholdPlan | None
+    moments: MomentRadius | None = None
+    unit: float = math.inf
+
+    @property
+    def priced(self):
+        """Epsilons of the releases beside the mean."""
+        return (self.draw.epsilon,) if self.draw and self.draw.released else ()
+
+    def run(self, curator):
+        """Release the mean.
+
+        Parameters
+        ----------
+        curator : Curator
+            Holds `LinearRows` of the unit ball without an intercept.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_features,)
+            In the units of the data.
+        radius : float
+            Clipping radius, in the units of the data.
+        """
+        radius = 1.0 if self.draw is None else self.draw.run(curator)
+        total = curator.release(ClippedRowSum(self.n_features, radius), self.mechanism)
+        # a mean is no longer than the rows, nor than the moment
+        mean = ball_constraint(total / self.n_rows, min(radius, self.unit / self.ball))
+        return self.ball * mean, self.ball * radius
+
+    def error_bound(self, noise):
+        """Return a proved bound on the Euclidean error, in the units of the data.
+
+        Parameters
+        ----------
+        noise : Noise
+            Of the released sum. Rounding moves every coordinate by a step of its grid at most.
+
+        Returns
+        -------
+        bound : float or None
+            Of the expectation, or exceeded with the probability that was asked for. None
+            without a moment.
+        """
+        if self.moments is None:
+            return None
+        radius = self.ball / self.unit
+        # beside the root: sampling may be most of what stands under it
+        rounding = radius * (noise.grid * math.sqrt(self.n_features) / self.n_rows)
+        error = self.moments.error(radius, radius * (noise.scale / self.n_rows)) + rounding
+        return self.unit * min(error, 1 + min(radius, 1.0))
+
+
+def plan_heavy_tailed_mean(
+    epsilon,
+    delta,
+    *,
+    n_rows,
+    n_features,
+    adjacency,
+    data_norm,
+    moment_order=2.0,
+    moment_bound=None,
+    failure=None,
+):
+    """Plan a clipped mean, from public numbers.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Budget; at delta 0 the noise is K-norm noise, otherwise Gaussian.
+    n_rows, n_features : int
+        Shape of the data; public.
+    adjacency : {"replace-one", "zero-out"}
+        Adjacency.
+    data_norm : float
+        Largest radius.
+    moment_order : float, default=2.0
+        k, greater than 1.
+    moment_bound : float or None, default=None
+        r with E|x|^k <= r^k, in the units of the data; None draws a radius.
+    failure : float or None, default=None
+        Probability with which the error may exceed its bound; None bounds the expectation.
+
+    Returns
+    -------
+    plan : HeavyTailedMean
+        With `run(curator)` and `error_bound(noise)`.
+
+    Raises
+    ------
+    ValueError
+        If the budget is too small for the number of features.
+    """
+    law = NoiseNorm("gaussian" if delta else "k-norm", n_features)
+    reach = 1.0 if adjacency == "zero-out" else 2.0
+    draw = None
+    if moment_bound is None:
+        draw = _plan_draw(epsilon, delta, n_rows, reach, law)
+    price, mechanism = _price_of_mean(
+        epsilon, delta, draw.epsilon if draw and draw.released else 0.0
+    )
+    if price < _LEAST_PRICE * math.sqrt(n_features):
+        raise ValueError(
+            f"epsilon and delta are too small for noise in {n_features} feature(s), which must "
+            f"be finite; got epsilon={epsilon!r}, delta={delta!r}."
+        )
+    if draw is not None:
+        return HeavyTailedMean(n_rows, n_features, data_norm, mechanism, draw)
+    moments = MomentRadius(moment_order, n_rows, law, failure)
+    wanted = math.log(moment_bound) + moments.best(reach / (n_rows * price))
+    least, most = (math.log(edge) for edge in (RADIUS_RANGE[0], data_norm))
+    # exactly the range where it is cut
+    ball = data_norm if wanted >= most else math.exp(max(wanted, least))
+    return HeavyTailedMean(n_rows, n_features, ball, mechanism, None, moments, moment_bound)
+
+
+def _price_of_mean(epsilon, delta, drawn):
+    """Return the price of the mean beside a draw, and its mechanism."""
+    if delta:
+        mu = mu_beside(epsilon, delta, drawn) if drawn else gdp_mu(epsilon, delta)
+        return mu, GaussianMechanism(mu)
+    # a hair less, so that the prices add up to no more than the budget in floats
+    left = (epsilon - drawn) * (1 - 1e-12) if drawn else epsilon
+    return left, KNormMechanism(left)
+
+
+def _plan_draw(epsilon, delta, n_rows, reach, law):
+    """Return the plan of a draw of the radius.
+
+    The noise grows with the radius at the rate of its norm, and the worst bias falls at the
+    rate of the rows beyond: so many rows are left out as balance the two, or the margin of
+    the draw if that is more.
+    """
+    options = {"n_rows": n_rows, "centered": False, "resolution": _RESOLUTION}
+    share = min(_MOST, max(_LEAST, _SLOPE / math.sqrt(law.size)))
+    draw = plan_threshold(share * epsilon, **options)
+    if 2 * draw.tail > n_rows:
+        return plan_threshold(_AT_WORST * epsilon, **options)
+    balance = reach * law.rms / _price_of_mean(epsilon, delta, draw.epsilon)[0]
+    tail = math.ceil(min(max(draw.tail, balance), n_rows / 2))
+    return plan_threshold(draw.epsilon, tail=tail, **options)
 
 
 class DPHeavyTailedMean(MeanEstimator):

@@ -6,22 +6,71 @@ from typing import Literal, Self
 
 import numpy as np
 
-from skdp._domains import Box, L2Ball, check_bounds, check_radius
-from skdp._location import MeanEstimator
-from skdp._queries import BoxRows, RowSum, ball_rows
+from skdp._rows.domains import Box, L2Ball, check_bounds, check_radius
+from skdp._rows.linear import ball_rows
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
     StrOptions,
     blas_on_one_thread,
     effective_n_threads,
     fit_context,
+    is_sparse,
     validate_private_data,
 )
-from skdp._solvers import mu_of_all
-from skdp._solvers.mean import plan_mean
 from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed
-from skdp.location._mean_checks import MECHANISMS, ONE_RELEASE, check_mean, takes_sparse
-from skdp.privacy import Curator, GaussianMechanism, LaplaceMechanism, gdp_mu
+from skdp.location._base import MeanEstimator
+from skdp.location._clipped_mean import MEANS, BoxRows, RowSum, plan_mean
+from skdp.privacy.books.shares import mu_of_all
+from skdp.privacy.kernel.accounting import gdp_mu
+from skdp.privacy.kernel.curator import Curator
+from skdp.privacy.kernel.mechanisms import GaussianMechanism, LaplaceMechanism
+
+# Which parameters and rows the mechanisms of the mean go with.
+
+
+#: one release, in a ball or a box
+ONE_RELEASE = ("gaussian", "laplace")
+MECHANISMS = (*MEANS, "laplace")
+# A centre other than the origin would make sparse rows dense.
+_SPARSE = (*ONE_RELEASE, "clipped")
+
+
+def takes_sparse(mechanism, bounds):
+    """Return whether rows may be sparse."""
+    return bounds is None and mechanism in _SPARSE
+
+
+def check_mean(X, mechanism, bounds):
+    """Raise if the bounds, or the format of the rows, do not go with the mechanism.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} or RowStream
+        Private rows; only their format is looked at. That of a stream is known once it was
+        validated.
+    mechanism : str
+        One of `MECHANISMS`.
+    bounds : tuple or None
+        As the user gave them.
+
+    Raises
+    ------
+    ValueError
+        If bounds were given to a mechanism that starts from a ball.
+    TypeError
+        If the rows are sparse where they may not be.
+    """
+    if bounds is not None and mechanism not in ONE_RELEASE:
+        raise ValueError(
+            "bounds must be None unless mechanism is 'gaussian' or 'laplace': "
+            f"mechanism={mechanism!r} starts from the ball of radius data_norm; got "
+            f"bounds={bounds!r}."
+        )
+    if is_sparse(X) and not takes_sparse(mechanism, bounds):
+        raise TypeError(
+            f"Sparse rows need bounds=None and a mechanism among {_SPARSE}; got "
+            f"mechanism={mechanism!r}. Use X.toarray() if the rows fit in memory."
+        )
 
 
 class DPMean(MeanEstimator):

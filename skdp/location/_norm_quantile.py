@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from skdp._domains import L2Ball, check_radius
-from skdp._queries import ball_rows
+from skdp._quantiles import plan_threshold
+from skdp._rows.domains import L2Ball, check_radius
+from skdp._rows.linear import ball_rows
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
     Interval,
@@ -19,9 +20,9 @@ from skdp._sklearn import (
     refuse_sparse,
     validate_private_data,
 )
-from skdp._solvers import plan_threshold
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed
-from skdp.privacy import Curator, ExponentialMechanism
+from skdp.privacy.kernel.curator import Curator
+from skdp.privacy.kernel.mechanisms import ExponentialMechanism
 
 
 class DPNormQuantile(BaseEstimator):

@@ -14,8 +14,228 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from skdp.model_selection._leaves import check_steps, private_leaves
-from skdp.model_selection._run_budget import Charge, Enough, RunBudget
+from skdp.exceptions import BudgetError
+from skdp.privacy.books.spent import is_free, is_private, learns_nothing, leaves
+from skdp.privacy.kernel.accounting import gdp_epsilon, gdp_mu, pure_epsilon, pure_mu
+
+# The steps of an estimator: which are private, and which may stand beside them.
+
+
+#: what a search decides itself
+DECIDED = ("epsilon", "delta", "budget")
+
+
+def all_leaves(estimator):
+    """Return the (name, estimator) of all leaves of pipelines and what else holds steps."""
+    found = leaves(estimator, type(estimator).__name__)
+    # in the order in which they are given shares and seeds
+    return sorted(found, key=lambda leaf: leaf[0] == "step 'remainder'")
+
+
+def _holders(estimator):
+    """Yield an estimator and all estimators among its parameters."""
+    yield estimator
+    if hasattr(estimator, "get_params"):
+        for value in estimator.get_params(deep=True).values():
+            if hasattr(value, "get_params") and not isinstance(value, type):
+                yield value
+
+
+def private_leaves(estimator):
+    """Return the private leaves that a search gives a share to, always in the same order.
+
+    Those that release nothing, with the parameters that they have, need none.
+    """
+    found = [leaf for _, leaf in all_leaves(estimator)]
+    return [leaf for leaf in found if is_private(leaf) and not is_free(leaf)]
+
+
+def unseeded(estimator):
+    """Return the steps that are not private, and would draw from numpy's own generator.
+
+    Its state goes on from run to run: whoever knows where it began could tell from the winner
+    how many runs there were before. So every run gives these steps a fresh seed.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Not fitted.
+
+    Returns
+    -------
+    leaves : list of estimator
+        Always in the same order.
+    """
+    others = [leaf for _, leaf in all_leaves(estimator) if not is_private(leaf)]
+    return [leaf for leaf in others if getattr(leaf, "random_state", 0) is None]
+
+
+def check_steps(estimator):
+    """Raise a ValueError unless every step is private, or learns nothing.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With its parameters set; not fitted.
+    """
+    found = all_leaves(estimator)
+    for name, leaf in found:
+        if not (is_private(leaf) or learns_nothing(leaf)):
+            kind = type(leaf).__name__
+            told = name if name == kind else f"{name} ({kind})"
+            raise ValueError(
+                f"{told} learns from the data without a ledger: nobody could pay for "
+                "it. Use private steps, and steps that learn nothing from rows."
+            )
+        if getattr(leaf, "_skl_callbacks", None):
+            raise ValueError(f"{name} has callbacks, which would count the runs: remove them.")
+    chosen = [leaf for _, leaf in found if is_private(leaf)]
+    if all(map(is_free, chosen)):
+        raise ValueError(
+            f"{type(estimator).__name__} has no private step that releases anything: there is "
+            "nothing to give a budget to."
+        )
+    if len({id(leaf) for leaf in chosen}) < len(chosen):
+        raise ValueError("a step stands in two places; pass a clone of it in one of them.")
+    if any(leaf.get_params(deep=False)["budget"] is not None for leaf in chosen):
+        raise ValueError(
+            "budget of a step must be None: the search pays for all runs. Give the budget to the "
+            "search."
+        )
+    for holder in _holders(estimator):
+        kind = type(holder).__name__
+        if getattr(holder, "memory", None) is not None:
+            raise ValueError(f"memory of a {kind} must be None: a cache repeats noise.")
+        if all(holder is not leaf for _, leaf in found) and getattr(holder, "n_jobs", 1) not in (
+            None,
+            1,
+        ):
+            raise ValueError(
+                f"n_jobs of a {kind} must be None: what a step charges in another process would "
+                "not be seen. Let the search have the processes."
+            )
+
+
+def check_grid(grids):
+    """Raise a ValueError if a grid sets what the search decides.
+
+    Parameters
+    ----------
+    grids : dict or list of dict
+        As scikit-learn has them.
+    """
+    for grid in [grids] if isinstance(grids, dict) else grids:
+        for name in grid:
+            if name.split("__")[-1] in DECIDED:
+                raise ValueError(
+                    f"{name!r} cannot be searched: the search divides its own epsilon and delta "
+                    "among all runs. Set epsilon, delta and budget of the search instead."
+                )
+
+
+# What a private step of one run is given as `budget`: a limit, and a witness.
+
+
+@dataclass(frozen=True)
+class RunCharge:
+    """What one private step charges, as it says itself; or a limit on it.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The price of the fit.
+    mu : float or None
+        Its Gaussian-DP parameter; that of a purely private fit follows from epsilon.
+    adjacency, unit : str
+        What is protected.
+    """
+
+    epsilon: float
+    delta: float
+    mu: float | None
+    adjacency: str
+    unit: str
+
+
+class Enough(Exception):
+    """Ends a fit to null rows: all private steps have said what they charge."""
+
+
+class RunBudget:
+    """The budget of one private step in one fit; its copies are itself.
+
+    Parameters
+    ----------
+    limit : Charge or None
+        What the step may charge, once; None lets it charge anything, to learn what it is.
+    together : list of RunBudget, default=None
+        Budgets of all private steps of a fit that is to end by `Enough` as soon as every one
+        of them was charged; None for a fit that goes on.
+    """
+
+    def __init__(self, limit, together=None):
+        self._limit, self._together, self.charged = limit, together, None
+
+    def check(self, epsilon):
+        """Accept a fit that is to begin; `charge` looks at all of it."""
+
+    def charge(self, epsilon, delta, *, mu, adjacency, unit, label):
+        """Take note of a charge, or raise if the plan has no room for it.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            The price of the fit.
+        mu : float or None
+            Its Gaussian-DP parameter, if it has one.
+        adjacency, unit, label : str
+            What is protected, and who asks.
+
+        Raises
+        ------
+        BudgetError
+            If it is more than the limit, or the second charge.
+        """
+        if mu is None and delta == 0:
+            mu = pure_mu(epsilon)
+        asked = RunCharge(float(epsilon), float(delta), mu, adjacency, unit)
+        if self.charged is not None:
+            raise BudgetError(f"{label} charges twice in one fit; a run has room for one charge.")
+        if self._limit is not None and not _within_limit(asked, self._limit):
+            raise BudgetError(f"{label} charges more than its share of the run; no row was read.")
+        self.charged = asked
+        if self._together and all(budget.charged for budget in self._together):
+            raise Enough
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        raise TypeError(
+            "the budget of a run stays in one process: set n_jobs=None in the steps, and let the "
+            "search have the processes."
+        )
+
+
+def _within_limit(asked, limit):
+    """Return whether a charge keeps to a limit; NaN never does."""
+    if (asked.adjacency, asked.unit) != (limit.adjacency, limit.unit):
+        return False
+    if limit.mu is not None:
+        return asked.mu is not None and asked.mu <= limit.mu
+    return asked.epsilon <= limit.epsilon and asked.delta <= limit.delta
+
+
+def total_of(charges):
+    """Return (epsilon, delta, mu) of charges on the same rows; mu is None if one has none."""
+    epsilon = math.fsum(charge.epsilon for charge in charges)
+    delta = math.fsum(charge.delta for charge in charges)
+    if any(charge.mu is None for charge in charges):
+        return epsilon, delta, None
+    return epsilon, delta, math.hypot(*(charge.mu for charge in charges))
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +259,7 @@ class Candidate:
     estimator: Any
     params: dict
     labels: Any
-    charges: tuple[Charge, ...]
+    charges: tuple[RunCharge, ...]
     run: Any = None
     refit: Any = None
 
@@ -197,3 +417,114 @@ def is_gaussian(candidates, delta):
     charges = [charge for one in candidates for charge in one.charges]
     some = any(charge.delta > 0 for charge in charges)
     return delta > 0 and some and all(charge.mu is not None for charge in charges)
+
+
+# How the share of one fit is divided among the private steps of a candidate.
+
+
+# rounds in which shares are made to fit
+_ROUNDS = 20
+# kept between a total and a share that had to be made smaller
+_MARGIN = 1e-9
+
+
+@dataclass(frozen=True)
+class Share:
+    """What the private steps of a candidate are given in one fit.
+
+    Parameters
+    ----------
+    settings : tuple of dict
+        epsilon and, where it is a parameter, delta; for every private step in order.
+    limits : tuple of Charge
+        What each of them may charge then.
+    """
+
+    settings: tuple[dict, ...]
+    limits: tuple[RunCharge, ...]
+
+
+def share_out(candidate, form, n_rows, *, epsilon, delta, mu, whole):
+    """Divide the share of one fit among the private steps of a candidate.
+
+    Parameters
+    ----------
+    candidate : Candidate
+        With the charges that give the ratios.
+    form, n_rows : Form, int
+        Of the rows that the fit will read.
+    epsilon, delta, mu : float or None
+        The share: a Gaussian-DP parameter, or, if that is None, a price.
+    whole : tuple of (float, float)
+        (epsilon, delta) of the search.
+
+    Returns
+    -------
+    share : Share
+        Whose limits add up to no more than the share of the fit.
+
+    Raises
+    ------
+    ValueError
+        If the steps cannot be fitted with so little.
+    """
+    divide = _gaussian_aims if mu is not None else _priced_aims
+    aims = divide(candidate.charges, epsilon, delta, mu)
+    leaves = private_leaves(candidate.estimator)
+    for _ in range(_ROUNDS):
+        settings = [
+            _settings(leaf, charge, aim, mu, whole)
+            for leaf, charge, aim in zip(leaves, candidate.charges, aims, strict=True)
+        ]
+        charges = candidate.null_charges(form, n_rows, settings)
+        spent = total_of(charges)
+        if mu is not None and spent[2] is not None and spent[2] <= mu:
+            return Share(tuple(settings), charges)
+        if mu is None and spent[0] <= epsilon and spent[1] <= delta:
+            limits = tuple(replace(charge, mu=None) for charge in charges)
+            return Share(tuple(settings), limits)
+        aims = _smaller(aims, charges, mu)
+    raise ValueError(
+        f"the steps of the candidate {candidate.params!r} charge more than the share that they "
+        "are given; raise epsilon or delta, or search less."
+    )
+
+
+def _gaussian_aims(charges, epsilon, delta, mu):
+    length = math.hypot(*(charge.mu for charge in charges))
+    return [mu * (charge.mu / length) for charge in charges]
+
+
+def _priced_aims(charges, epsilon, delta, mu):
+    epsilons = math.fsum(charge.epsilon for charge in charges)
+    deltas = math.fsum(charge.delta for charge in charges)
+    return [
+        (
+            epsilon * (charge.epsilon / epsilons),
+            delta * (charge.delta / deltas) if charge.delta else 0.0,
+        )
+        for charge in charges
+    ]
+
+
+def _smaller(aims, charges, mu):
+    """Return aims that are missed by less, or not at all."""
+    if mu is None:
+        return [(e * (1 - 1e-12), d * (1 - 1e-12)) for e, d in aims]
+    return [
+        aim * min(1.0, aim / charge.mu) * (1 - _MARGIN) if charge.mu is not None else aim / 2
+        for aim, charge in zip(aims, charges, strict=True)
+    ]
+
+
+def _settings(leaf, charge, aim, mu, whole):
+    """Return epsilon and delta of a step, for an aim at what it charges."""
+    has_delta = "delta" in leaf.get_params(deep=False)
+    if mu is None:
+        epsilon, delta = aim
+        return {"epsilon": epsilon, "delta": delta} if has_delta else {"epsilon": epsilon}
+    if not (charge.delta and has_delta):
+        return {"epsilon": pure_epsilon(aim)}
+    # less of delta for less of mu, so that something is left of epsilon
+    delta = whole[1] * min(1.0, aim / gdp_mu(*whole))
+    return {"epsilon": gdp_epsilon(aim, delta), "delta": delta}

@@ -8,22 +8,171 @@ the search.
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
-from skdp._queries import HeldOutChoice, HeldOutRows, HeldOutScore
+from skdp._quantiles import rate
+from skdp._rows.sums import CHUNKS_PER_BLOCK, SMALLEST_CHUNK, sum_over
 from skdp._sklearn import take_rows
 from skdp.exceptions import BudgetError
-from skdp.model_selection._candidates import quieten
-from skdp.model_selection._leaves import all_leaves, private_leaves, unseeded
-from skdp.model_selection._run_budget import RunBudget
-from skdp.privacy import Ledger
-from skdp.privacy._learns_nothing import learns_nothing
-from skdp.privacy._steps import is_free, is_private
+from skdp.model_selection._candidates import (
+    RunBudget,
+    all_leaves,
+    check_adjacency,
+    configured,
+    is_gaussian,
+    make_candidate,
+    private_leaves,
+    quieten,
+    share_out,
+    unseeded,
+)
+from skdp.privacy.books.spent import is_free, is_private, learns_nothing
+from skdp.privacy.kernel.ledger import Ledger
+from skdp.privacy.kernel.mechanisms import Sensitivity
+from skdp.privacy.laws.exponential import weighted_choice
+from skdp.privacy.laws.selection import STRATEGIES, plan_selection
+
+# Scores of candidates on rows that were held out: the mean of one, and the choice of one.
+
+
+#: a score is a whole number of steps, of which the range has this many
+STEPS = 1 << 20
+# numbers in a chunk, about
+_ENTRIES = 1 << 18
+
+
+class HeldOutRows:
+    """Scores of held-out rows, in whole steps from the lower bound.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_rows, n_candidates)
+        Real numbers. What is not finite or out of bounds is moved to the nearest bound, a
+        NaN to the lower one.
+    low, high : float
+        Public bounds.
+    """
+
+    n_threads = 1
+
+    def __init__(self, scores, low, high):
+        scores = np.array(scores, dtype=np.float64, ndmin=2)
+        # whether a number overflows or underflows depends on the row: nobody is to be told
+        with np.errstate(all="ignore"):
+            scores = np.clip(np.where(np.isnan(scores), low, scores), low, high)
+            # halves: the width of the bounds may be infinite
+            share = (scores / 2 - low / 2) / (high / 2 - low / 2)
+            # bounds so near that they have no middle: every row counts the same
+            share = np.clip(np.nan_to_num(share, nan=0.5), 0.0, 1.0)
+            self._steps = np.rint(share * STEPS).astype(np.int32)
+        self.n_rows, self.n_entries = len(self._steps), self._steps.size
+
+    @property
+    def chunks(self):
+        """Parts of the table, cut by its shape alone."""
+        n_rows, width = self._steps.shape
+        length = max(SMALLEST_CHUNK, _ENTRIES // (CHUNKS_PER_BLOCK * width))
+        return [self._steps[start : start + length] for start in range(0, n_rows, length)]
+
+    def totals(self):
+        """Return the steps of every candidate beyond the middle of the bounds, all rows added.
+
+        Integers below 2^52 for up to 2^31 rows: sums of floats are exact.
+        """
+        width = self._steps.shape[1]
+        return sum_over(self, lambda part: (part - STEPS / 2).sum(axis=0), width)
+
+
+def _change(adjacency):
+    """Return by how many ranges a row changes a total, and why."""
+    if adjacency == "zero-out":
+        return 0.5, "a row counts within half a range of 0, a null row counts as 0"
+    return 1.0, "a row moves a total by one range at most"
+
+
+@dataclass(frozen=True)
+class HeldOutScore:
+    """Mean score of one candidate over held-out rows, as a share of its range.
+
+    Parameters
+    ----------
+    column : int, default=0
+        Which candidate; public.
+
+    Notes
+    -----
+    Every row counts as its score in units of the range, minus 1/2; a null row counts as 0.
+    """
+
+    column: int = 0
+
+    #: nothing here is a float that rounds
+    idealised = False
+    name = "mean score on held-out rows"
+    size = 1
+
+    def sensitivity(self, adjacency, n_rows):
+        """State 1 / n, or half of it under zero-out.
+
+        Proof. A row counts as a number in [-1/2, 1/2], over n. Another value moves that by
+        1 / n at most; a null row counts as 0.
+        """
+        ranges, theorem = _change(adjacency)
+        moved = ranges / n_rows
+        return Sensitivity(l1=moved, l2=moved, bound=0.5, theorem=theorem)
+
+    def evaluate(self, rows):
+        """Return the mean."""
+        totals = rows.totals()
+        return np.array([totals[self.column] / (STEPS * rows.n_rows)])
+
+
+@dataclass(frozen=True)
+class HeldOutChoice:
+    """Index of a candidate, drawn with probability exp(total score / temperature).
+
+    Parameters
+    ----------
+    n_candidates : int
+        How many there are.
+
+    Notes
+    -----
+    Totals are whole numbers of steps, and the draw has exact probabilities.
+    """
+
+    n_candidates: int
+
+    idealised = False
+    size = 1
+
+    @property
+    def name(self):
+        """What the statistic is."""
+        return f"choice among {self.n_candidates} candidates by scores on held-out rows"
+
+    def sensitivity(self, adjacency, n_rows):
+        """State the spread, in steps: twice the range, or the range under zero-out.
+
+        Proof. The change of a candidate's total lies in [-R, R], R being the range of one
+        score if a row takes another value, and half of it if the row becomes null. The
+        largest change and the smallest one are at most 2 R apart.
+        """
+        ranges, theorem = _change(adjacency)
+        bound = float(max(1, self.n_candidates))
+        return Sensitivity(math.inf, math.inf, bound, theorem, spread=2 * ranges * STEPS)
+
+    def draw(self, rows, noise, source):
+        """Return the index at the temperature ``noise.scale``."""
+        totals = rows.totals().astype(np.int64)
+        steps = totals.max() - totals
+        index = weighted_choice(np.ones(len(steps)), steps, rate(1, noise.scale), source)
+        return np.array([float(index)])
 
 
 @dataclass(frozen=True)
@@ -237,3 +386,140 @@ def stamp(model, ledger, spent):
         # a search that won in a search
         if hasattr(leaf, "best_estimator_"):
             stamp(leaf.best_estimator_, ledger, spent)
+
+
+# The plan of a search: from parameters, the number of rows and the label set alone.
+
+
+__all__ = ["STRATEGIES", "all_configured", "plan_runs"]
+
+#: the most runs that "auto" gives a part of the budget each
+MOST_OF_ALL = 6
+
+
+def all_configured(estimator, listed):
+    """Return a model for every candidate, or raise a ValueError.
+
+    Parameters
+    ----------
+    estimator : estimator
+        What is to be tuned.
+    listed : list of dict
+        Parameters of the candidates.
+    """
+    if not listed:
+        raise ValueError("the grid is empty: there is no candidate to be fitted.")
+    return [configured(estimator, params) for params in listed]
+
+
+def held_out_rows(n_rows, fraction):
+    """Return the number of rows that score the runs: at least one, and not all.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows.
+    fraction : float
+        Which part of them, about.
+    """
+    if n_rows < 2:
+        raise ValueError(
+            f"a search needs at least 2 rows, one that trains and one that scores; got "
+            f"n_samples={n_rows}. Pass public rows as X_val, and none is held out."
+        )
+    return min(max(1, round(fraction * n_rows)), n_rows - 1)
+
+
+def check_scores(plan, adjacency, held_out):
+    """Raise a ValueError if a score cannot be released for so little.
+
+    Parameters
+    ----------
+    plan : SelectionPlan
+        What is spent on it.
+    adjacency, held_out : str, int
+        Of the rows that score the runs.
+    """
+    queries = [
+        (HeldOutScore(), plan.score_mechanism),
+        (HeldOutChoice(plan.n_candidates), plan.choice_mechanism),
+    ]
+    try:
+        for query, mechanism in queries:
+            if mechanism is not None:
+                mechanism.calibrate(query.sensitivity(adjacency, held_out), query.size)
+    except ValueError:
+        raise ValueError(
+            f"epsilon={plan.epsilon!r} is too small for a search: the noise of the scores leaves "
+            "the range of floating point."
+        ) from None
+
+
+def plan_runs(search, models, listed, labels, form, public_scores):
+    """Return the plan of a search, and its candidates with their shares.
+
+    Parameters
+    ----------
+    search : DPSearchCV
+        Its parameters are read.
+    models, listed : list of estimator, list of dict
+        The candidates.
+    labels : ndarray or None
+        The label set, if steps were given none.
+    form : Form
+        Of the data.
+    public_scores : bool
+        Whether public rows score the runs.
+
+    Returns
+    -------
+    plan : SelectionPlan
+        What is spent on what.
+    adjacency : str
+        Of all fits.
+    candidates : list of Candidate
+        In order; every one `n_repeats` times.
+    held_out : int
+        Number of rows that score the runs.
+
+    Raises
+    ------
+    ValueError
+        If a candidate is unusable, or the budget is too small for the search.
+    """
+    n_rows, epsilon, delta = form.shape[0], float(search.epsilon), float(search.delta)
+    held_out = 0 if public_scores else held_out_rows(n_rows, search.validation_fraction)
+    candidates = [
+        make_candidate(model, params, labels, (epsilon, delta), form, n_rows - held_out)
+        for model, params in zip(models, listed, strict=True)
+    ]
+    adjacency = check_adjacency(candidates)
+    n_runs, strategy = len(candidates) * search.n_repeats, search.strategy
+    if strategy == "auto":
+        few = n_runs <= MOST_OF_ALL and search.expected_runs is None
+        strategy = "all" if few or search.n_repeats > 1 else "geometric"
+    plan = plan_selection(
+        epsilon,
+        delta,
+        strategy=strategy,
+        n_candidates=n_runs,
+        expected_runs=search.expected_runs,
+        gaussian=is_gaussian(candidates, delta),
+        refit_share=search.refit_share,
+        public_scores=public_scores,
+    )
+    check_scores(plan, adjacency, held_out)
+    run = (plan.epsilon_run, plan.delta_run, plan.mu_run)
+    again = (plan.epsilon_refit, plan.delta_refit, plan.mu_refit)
+    shared = []
+    for one in candidates:
+        given = {"run": _shared(one, form, n_rows - held_out, run, (epsilon, delta))}
+        if plan.refit_share:
+            given["refit"] = _shared(one, form, n_rows, again, (epsilon, delta))
+        shared += [replace(one, **given)] * search.n_repeats
+    return plan, adjacency, shared, held_out
+
+
+def _shared(candidate, form, n_rows, price, whole):
+    epsilon, delta, mu = price
+    return share_out(candidate, form, n_rows, epsilon=epsilon, delta=delta, mu=mu, whole=whole)

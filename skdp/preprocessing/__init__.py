@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Transformers: by public constants, which cost nothing, and by released ones."""
 
-from skdp.preprocessing._bounded_scaler import BoundedScaler
 from skdp.preprocessing._feature_centerer import DPFeatureCenterer
 from skdp.preprocessing._frequent_features import DPFrequentFeatures
-from skdp.preprocessing._norm_clipper import NormClipper
+from skdp.preprocessing._public import BoundedScaler, NormClipper
 from skdp.preprocessing._standard_scaler import DPStandardScaler
 
 __all__ = [

@@ -2,14 +2,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Keep the features that occur in most rows, by private counts."""
 
+import math
 import operator
+import warnings
+from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils.validation import check_is_fitted
 
-from skdp._domains import L2Ball
-from skdp._queries import PresenceCount, sparse_rows
+from skdp._rows.domains import L2Ball
+from skdp._rows.streams import RowStream, first_rows
+from skdp._rows.sums import sum_over
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
     Interval,
@@ -17,11 +26,152 @@ from skdp._sklearn import (
     fit_context,
     validate_private_data,
 )
-from skdp._solvers import mu_of_all
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed
-from skdp.preprocessing._feature_selector import FeatureSelector
-from skdp.privacy import Curator, GaussianMechanism, LaplaceMechanism, gdp_mu
-from skdp.privacy._accounting import check_delta, check_epsilon
+from skdp.location._sparse_noisy import entries, sparse_rows
+from skdp.preprocessing._base import map_rows
+from skdp.privacy.books.shares import mu_of_all
+from skdp.privacy.kernel.accounting import check_delta, check_epsilon, gdp_mu
+from skdp.privacy.kernel.curator import Curator
+from skdp.privacy.kernel.mechanisms import GaussianMechanism, LaplaceMechanism, Sensitivity
+
+# Keep the chosen features of rows, and put zeros where the others were.
+
+
+class FeatureSelector(SelectorMixin, BaseEstimator):
+    """Base of transformers that keep some features, those of `support_`."""
+
+    def transform(self, X: MatrixLike) -> Any:
+        """Keep the chosen features.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} or RowStream of shape (n_samples, n_features)
+            Rows; never changed.
+
+        Returns
+        -------
+        X_transformed : {ndarray, CSR or CSC matrix} or RowStream of shape (n_samples, n_selected)
+            In the format and floating-point type of X. Without any chosen feature it has no
+            column, and scikit-learn warns; that follows from the released counts.
+        """
+        check_is_fitted(self)
+        if not isinstance(X, RowStream):
+            return map_rows(self, X, self._transform)
+        kept = np.flatnonzero(self.support_)
+        if not len(kept):
+            # as scikit-learn does for an array
+            warnings.warn("No features were selected.", UserWarning, stacklevel=2)
+        return map_rows(self, X, partial(selected_columns, columns=kept))
+
+    def inverse_transform(self, X: MatrixLike) -> Any:
+        """Put zeros where features were not kept.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} or RowStream of shape (n_samples, n_selected)
+            Transformed rows; never changed.
+
+        Returns
+        -------
+        X_original : {ndarray, CSC matrix} or RowStream of shape (n_samples, n_features)
+            Rows with all features. Sparse rows of a stream remain CSR.
+        """
+        check_is_fitted(self)
+        if not isinstance(X, RowStream):
+            return super().inverse_transform(X)
+        kept = np.flatnonzero(self.support_)
+        if first_rows(X).shape[1] != len(kept):
+            raise ValueError("X has a different shape than during fitting.")
+        return X.map(partial(spread, columns=kept, n_features=len(self.support_)))
+
+    def _get_support_mask(self):
+        check_is_fitted(self)
+        return self.support_
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def selected_columns(X, columns):
+    """Return some columns of rows, in the format of X."""
+    return X[:, columns]
+
+
+def spread(X, columns, n_features):
+    """Return rows of which X has some columns, with zeros in the others.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_rows, n_columns)
+        Never changed.
+    columns : ndarray of int64, sorted
+        Where its columns belong.
+    n_features : int
+        Number of all columns.
+
+    Returns
+    -------
+    rows : ndarray or CSR array of shape (n_rows, n_features)
+    """
+    shape = X.shape[0], n_features
+    if sparse.issparse(X):
+        return sparse.csr_array((X.data, columns[X.indices], X.indptr), shape=shape)
+    rows = np.zeros(shape, dtype=X.dtype)
+    rows[:, columns] = X
+    return rows
+
+
+# In how many rows a feature is not zero.
+
+
+@dataclass(frozen=True)
+class PresenceCount:
+    """For every feature, the number of rows in which it is not zero.
+
+    Parameters
+    ----------
+    n_features : int
+        Dimension d.
+    sparsity : int
+        No row has more non-zero entries.
+    """
+
+    n_features: int
+    sparsity: int
+
+    #: what the statistic is
+    name = "number of rows in which a feature is not zero"
+
+    @property
+    def size(self):
+        """Number of coordinates."""
+        return self.n_features
+
+    def sensitivity(self, adjacency, n_rows):
+        """State the l1 and l2 sensitivities.
+
+        Proof. A row contributes an indicator of at most s features: l1 norm s, l2 norm
+        sqrt(s). Zero-out removes one. Under replace-one the difference of two has entries -1,
+        0 and 1, and at most 2 s of them, or d, are not 0.
+        """
+        features = min(self.sparsity, self.n_features)
+        theorem = "a row has few features"
+        if adjacency == "replace-one":
+            features = min(2 * features, self.n_features)
+            theorem = "two rows have few features that are not shared"
+        return Sensitivity(float(features), math.sqrt(features), float(n_rows), theorem)
+
+    def partial(self, chunk):
+        """Return the counts over a chunk's rows."""
+        return np.bincount(entries(chunk)[0], minlength=self.size).astype(np.float64)
+
+    def evaluate(self, rows):
+        """Return the counts over all rows, an array of shape (n_features,)."""
+        return sum_over(rows, self.partial, self.size)
+
 
 # a count for every feature has to fit in memory
 _MOST_FEATURES = 2**31

@@ -14,23 +14,27 @@ of a search), `_repetitions`, `_winner`, `_shares` and `_selection` (what that c
 whose sensitivities are claimed stand in ``skdp/_queries``.
 """
 
-from skdp.privacy._accounting import gdp_delta, gdp_epsilon, gdp_mu
-from skdp.privacy._budget import PrivacyBudget
-from skdp.privacy._budget_store import Charge
-from skdp.privacy._curator import Curator
-from skdp.privacy._ledger import Ledger
-from skdp.privacy._local import LocalMechanism
-from skdp.privacy._mechanisms import GaussianMechanism, LaplaceMechanism, Noise, Sensitivity
-from skdp.privacy._objective import Influence, ObjectivePerturbation
-from skdp.privacy._pure_mechanisms import ExponentialMechanism, KNormMechanism
-from skdp.privacy._release import Release, Winner
-from skdp.privacy._repetitions import Repetitions
-from skdp.privacy._sampled_gaussian import SampledGaussianMechanism, sampled_mu
-from skdp.privacy._sampling import Sampling
-from skdp.privacy._search import Search
-from skdp.privacy._selection import SelectionPlan, plan_selection
-from skdp.privacy._spent import PrivacySpent, privacy_spent
-from skdp.privacy._stability import SparseSensitivity, StabilityHistogram
+from skdp.privacy.books.budget import PrivacyBudget
+from skdp.privacy.books.spent import PrivacySpent, privacy_spent
+from skdp.privacy.books.store import Charge
+from skdp.privacy.kernel.accounting import gdp_delta, gdp_epsilon, gdp_mu
+from skdp.privacy.kernel.batches import Sampling
+from skdp.privacy.kernel.curator import Curator
+from skdp.privacy.kernel.ledger import Ledger, Release, Winner
+from skdp.privacy.kernel.mechanisms import (
+    ExponentialMechanism,
+    GaussianMechanism,
+    KNormMechanism,
+    LaplaceMechanism,
+    Noise,
+    Sensitivity,
+)
+from skdp.privacy.laws.batches import SampledGaussianMechanism, sampled_mu
+from skdp.privacy.laws.histogram import SparseSensitivity, StabilityHistogram
+from skdp.privacy.laws.local_reports import LocalMechanism
+from skdp.privacy.laws.objective import Influence, ObjectivePerturbation
+from skdp.privacy.laws.search import Search
+from skdp.privacy.laws.selection import Repetitions, SelectionPlan, plan_selection
 
 __all__ = [
     "Charge",

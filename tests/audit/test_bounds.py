@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from skdp.audit import audit_outputs, clopper_pearson
-from skdp.audit._bounds import epsilon_bound, mu_bound
+from skdp.audit._attack import epsilon_bound, mu_bound
 from skdp.privacy import gdp_delta
 
 

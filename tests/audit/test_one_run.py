@@ -9,7 +9,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from skdp import DPLogisticRegression, DPMean
 from skdp.audit import audit_one_run
-from skdp.audit._one_run_result import one_run_epsilon, one_run_p_value
+from skdp.audit._one_run import one_run_epsilon, one_run_p_value
 from tests.audit import _broken as broken
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from skdp import DPLogisticRegression, DPLpRegressor, DPMean, DPQuantile
 from skdp.audit import adversarial_pairs
-from skdp.audit._neighbours import check_neighbours
+from skdp.audit._pairs import check_neighbours
 
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out", "remove-one"])

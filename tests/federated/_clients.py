@@ -4,9 +4,9 @@
 
 import numpy as np
 
-from skdp._domains import L2Ball
-from skdp._losses import LogisticLoss, SoftmaxLoss
-from skdp._queries import ClientRows
+from skdp._losses.classification import LogisticLoss, SoftmaxLoss
+from skdp._rows.domains import L2Ball
+from skdp.federated._rounds import ClientRows
 
 OUTSIDE = 99
 

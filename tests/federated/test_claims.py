@@ -10,9 +10,9 @@ from scipy.stats import binom
 from sklearn.base import clone
 
 from skdp import FederatedDPLogisticRegression, privacy_spent
-from skdp._queries import ReportSum
-from skdp._solvers import federated_plan
 from skdp.exceptions import BudgetError
+from skdp.federated import _rounds as federated_plan
+from skdp.federated._rounds import ReportSum
 from skdp.privacy import Curator, gdp_mu
 from tests import _audit
 from tests import _audit_batches as batches
@@ -191,7 +191,7 @@ def test_nothing_is_read_that_was_not_paid_for(monkeypatch):
     def never(*_):
         raise AssertionError
 
-    monkeypatch.setattr("skdp._queries._client_rows.ClientRows.__init__", never)
+    monkeypatch.setattr("skdp.federated._rounds.ClientRows.__init__", never)
     monkeypatch.setattr(federated_plan, "gdp_mu", lambda *_: 1.1 * gdp_mu(EPSILON, DELTA))
     fitted = model()
     with pytest.raises(BudgetError):

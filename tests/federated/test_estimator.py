@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 
 from skdp import BoundedScaler, FederatedDPLogisticRegression
-from skdp.federated._clients import resolve_clients
+from skdp.federated._logistic import resolve_clients
 from tests.federated._clients import clients
 from tests.test_common import training_check_data
 

@@ -14,7 +14,7 @@ from scipy.stats import binom
 from skdp import FederatedDPLogisticRegression
 from skdp.exceptions import PrivacyWarning, SimulationWarning
 from skdp.privacy import Sampling, gdp_epsilon, sampled_mu
-from skdp.privacy._composition import SampledCost, _sampled_epsilon, compose_epsilon
+from skdp.privacy.kernel.composition import SampledCost, _sampled_epsilon, compose_epsilon
 from tests.federated._clients import clients
 
 DELTA = 1e-9

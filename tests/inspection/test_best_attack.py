@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from skdp._randomisers import optimal_privunit
 from skdp.inspection import reconstruction_risk
 from skdp.local import PrivUnitPrivatizer
+from skdp.local.randomisers.privunit import optimal_privunit
 
 
 def privunit_reports(vectors, epsilon):

@@ -9,11 +9,7 @@ import numpy as np
 import pytest
 
 from skdp.inspection import dictionary_risk
-from skdp.inspection._poisson_binomial import (
-    best_prediction,
-    joint_probabilities,
-    log_chernoff,
-)
+from skdp.inspection._dictionary_risk import best_prediction, joint_probabilities, log_chernoff
 
 
 def zipf(n_words, n_items):

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVR
 
 from skdp import DPLogisticRegression, DPStandardScaler, PrivacyUtilityDisplay
-from skdp.inspection._epsilon_of_steps import private_steps, scaled_epsilons, sum_of_deltas
+from skdp.inspection._utility_display import private_steps, scaled_epsilons, sum_of_deltas
 
 plt.switch_backend("agg")
 rng = np.random.default_rng(0)

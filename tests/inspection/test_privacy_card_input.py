@@ -28,8 +28,7 @@ from skdp import (
     privacy_card,
 )
 from skdp.inspection import PrivacyCard
-from skdp.inspection._card_numbers import downward, upward
-from skdp.inspection._card_parameters import shown
+from skdp.inspection._card import downward, shown, upward
 
 X = np.random.default_rng(0).normal(size=(137, 3))
 Y = np.arange(137) % 2

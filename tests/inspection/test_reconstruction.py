@@ -11,14 +11,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from skdp._randomisers import cap_cosine, optimal_privunit
 from skdp.inspection import (
     ReconstructionRisk,
     cosine_for_reconstruction,
     epsilon_for_reconstruction,
     reconstruction_risk,
 )
-from skdp.inspection._reconstruction_report import show
+from skdp.inspection._reconstruction import show
+from skdp.local.randomisers.caps import cap_cosine
+from skdp.local.randomisers.privunit import optimal_privunit
 
 # success, dimensions: smallest cosine by e^epsilon times the prior, as tabulated
 COSINES = {

@@ -10,7 +10,8 @@ from unittest import mock
 import numpy as np
 from sklearn.base import clone
 
-from skdp._queries import SteepestCoordinate, _steepest_coordinate
+from skdp.solvers import frank_wolfe as _steepest_coordinate
+from skdp.solvers.frank_wolfe import SteepestCoordinate
 
 
 def law(query, noise, along):

@@ -13,9 +13,11 @@ from scipy import sparse
 from sklearn.base import clone
 
 from skdp import DPHingeSVM, DPLogisticRegression
-from skdp._losses import ClippedLoss, LogisticLoss, SquaredLoss
-from skdp.linear_model._mechanisms import accelerated_one_pass
+from skdp._losses.classification import LogisticLoss
+from skdp._losses.clipped import ClippedLoss
+from skdp._losses.regression import SquaredLoss
 from skdp.linear_model._problem import Problem
+from skdp.papers import accelerated_one_pass
 from skdp.privacy import gdp_mu
 from tests import _audit
 from tests._neighbours import ADJACENCIES, Rows, changed, neighbours

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from skdp import DPHingeSVM, DPLogisticRegression
-from skdp.linear_model._mechanisms import bias_reduced
+from skdp.papers import bias_reduced
 from tests._neighbours import as_layout
 
 ESTIMATORS = (DPLogisticRegression, DPHingeSVM)

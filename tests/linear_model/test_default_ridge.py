@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from skdp import DPHingeSVM, DPLogisticRegression
-from skdp._losses import HingeLoss, LogisticLoss, SoftmaxLoss
-from skdp.linear_model._mechanisms import objective
-from skdp.linear_model._mechanisms.ridge import MARGIN_NOISE, default_ridge, margin_noise, rivals
+from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.privacy import gdp_mu
+from skdp.solvers import objective
+from skdp.solvers.base import MARGIN_NOISE, default_ridge, margin_noise, rivals
 
 
 def problem(n_rows=10_000, n_features=2**18, epsilon=1.0, delta=1e-5, n_classes=2, **options):
@@ -30,7 +30,7 @@ def test_the_penalty_does_not_depend_on_the_number_of_features():
     expected = 2 * math.hypot(1, 0.1) / gdp_mu(1.0, 1e-5) / MARGIN_NOISE
     assert ridges[0] == pytest.approx(expected)
     # nor does that of objective perturbation, from a few thousand on
-    ridges = [objective.default_ridge(problem(n_features=d)) for d in (2**14, 2**20)]
+    ridges = [objective.default_objective_ridge(problem(n_features=d)) for d in (2**14, 2**20)]
     assert ridges[0] == pytest.approx(ridges[1], rel=1e-3)
 
 

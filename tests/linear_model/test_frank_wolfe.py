@@ -8,10 +8,10 @@ from scipy import sparse
 from sklearn.base import clone
 
 from skdp import DPHingeSVM, DPLogisticRegression
-from skdp._losses import LogisticLoss
-from skdp._solvers import frank_wolfe, plan_frank_wolfe
-from skdp._solvers.frank_wolfe import default_clip, prices
-from skdp.privacy._composition import total_rho
+from skdp._losses.classification import LogisticLoss
+from skdp.privacy.kernel.composition import total_rho
+from skdp.solvers.frank_wolfe import default_coordinate_clip as default_clip
+from skdp.solvers.frank_wolfe import frank_wolfe, plan_frank_wolfe, prices
 from tests._neighbours import ADJACENCIES
 
 EPSILON, DELTA = 1.0, 1e-6

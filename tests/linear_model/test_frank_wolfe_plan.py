@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 
 from skdp import DPHingeSVM
-from skdp._solvers.frank_wolfe import MOST_STEPS, default_clip
-from skdp.linear_model._mechanisms.frank_wolfe import plan
+from skdp.solvers.frank_wolfe import MOST_STEPS, plan
+from skdp.solvers.frank_wolfe import default_coordinate_clip as default_clip
 from tests.linear_model._vertices import fitted
 from tests.linear_model.test_frank_wolfe import X, Y, model
 

@@ -12,10 +12,10 @@ from scipy import sparse
 from sklearn.base import clone
 
 from skdp import DPHingeSVM, DPLogisticRegression
-from skdp._losses import LogisticLoss
-from skdp._solvers import plan_lazy_sgd
-from skdp._solvers import sgd as sgd_solver
+from skdp._losses.classification import LogisticLoss
 from skdp.privacy import Sampling
+from skdp.solvers import sgd as sgd_solver
+from skdp.solvers.lazy_sgd import plan_lazy_sgd
 from tests._neighbours import as_layout
 
 ESTIMATORS = (DPLogisticRegression, DPHingeSVM)

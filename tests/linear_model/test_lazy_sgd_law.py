@@ -9,8 +9,9 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
-from skdp.privacy import _curator, _lazy_noise
-from skdp.privacy._lazy_noise import LazySums
+from skdp.privacy.kernel import curator as _curator
+from skdp.privacy.laws import late_noise as _lazy_noise
+from skdp.privacy.laws.late_noise import LazySums
 from tests._audit_lazy import coefficient_noise, dense, law_is_wrong
 from tests.linear_model.test_lazy_sgd import every_estimator, lazy, rows
 

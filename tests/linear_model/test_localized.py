@@ -10,12 +10,13 @@ from scipy import sparse
 from sklearn.base import clone
 
 from skdp import DPHingeSVM, DPLogisticRegression
-from skdp._domains import two_balls_constraint
-from skdp._losses import ClippedLoss, LogisticLoss
-from skdp._solvers import public_order
-from skdp.linear_model._mechanisms import localized
+from skdp._losses.classification import LogisticLoss
+from skdp._losses.clipped import ClippedLoss
+from skdp._rows.domains import two_balls_constraint
 from skdp.linear_model._problem import EXPECTED_RADIUS, Problem
+from skdp.papers import localized
 from skdp.privacy import gdp_mu
+from skdp.solvers.disjoint import public_order
 from tests import _audit
 from tests._neighbours import ADJACENCIES
 from tests.linear_model.test_mechanisms import blobs

@@ -9,11 +9,10 @@ import pytest
 from scipy import sparse
 
 from skdp import DPLpRegressor
-from skdp._losses import ClippedLoss
-from skdp._solvers import plan_clip, plan_scales, regression_steps
-from skdp._solvers.gradient_plan import GradientPlan
+from skdp._losses.clipped import ClippedLoss
+from skdp.linear_model._lp_regressor import Units, plan_clip, plan_scales
 from skdp.linear_model._problem import Problem
-from skdp.linear_model._regression_units import Units
+from skdp.solvers.gradient import GradientPlan, regression_steps
 
 W = np.array([1.0, -2.0, 0.5])
 

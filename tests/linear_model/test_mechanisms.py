@@ -14,8 +14,8 @@ from scipy.special import expit
 from sklearn.base import clone
 
 from skdp import DPHingeSVM, DPLogisticRegression
-from skdp.linear_model._mechanisms.choice import PLANS, SOLVERS
 from skdp.privacy import gdp_mu
+from skdp.solvers.choice import PLANS, SOLVERS
 from tests import _audit
 from tests._neighbours import ADJACENCIES, worst_pairs
 

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skdp import DPHingeSVM, DPLogisticRegression
 from skdp.linear_model import _classifier
-from skdp.linear_model._preprocess import PREPROCESS, original_coef
+from skdp.linear_model._classifier import PREPROCESS, original_coef
 from tests._neighbours import ADJACENCIES, as_layout
 
 every_kind = pytest.mark.parametrize("preprocess", PREPROCESS)

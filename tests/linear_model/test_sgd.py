@@ -9,7 +9,8 @@ import pytest
 from sklearn.base import clone
 
 from skdp import DPHingeSVM, DPLogisticRegression
-from skdp.privacy import _composition, _sampled_gaussian
+from skdp.privacy.kernel import composition as _composition
+from skdp.privacy.laws import batches as _sampled_gaussian
 from tests import _audit
 from tests._neighbours import as_layout
 

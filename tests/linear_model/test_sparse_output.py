@@ -13,8 +13,8 @@ from scipy import sparse
 from sklearn.base import clone
 
 from skdp import DPLogisticRegression
-from skdp._queries._objective import RowObjective
-from skdp._recovery import project_linf
+from skdp._minimize.objective import RowObjective
+from skdp._recovery.shrinkage import project_linf
 from tests import _audit
 from tests._neighbours import ADJACENCIES
 from tests.linear_model.test_default_ridge import noise_law, problem

@@ -11,9 +11,10 @@ from scipy import sparse
 from sklearn.linear_model import LinearRegression, Ridge
 
 from skdp import LocalDPLinearRegression, PrivUnitPrivatizer
-from skdp._queries import JointVectors
 from skdp.exceptions import NoisyEstimateWarning
-from skdp.local import _linear_regression, _report_sums
+from skdp.local import _linear_regression
+from skdp.local import _moments as _report_sums
+from skdp.local._row_domains import JointVectors
 
 COEF = np.array([1.0, -0.5, 0.25, 0.0, 0.8])
 
@@ -163,7 +164,7 @@ def test_constant_that_is_not_scaled_down_is_caught(monkeypatch):
 
 
 def test_vectors_are_in_the_unit_ball():
-    from skdp._queries import regression_rows
+    from skdp._rows.regression import regression_rows
 
     X, y = some_rows(100, shift=3.0)
     X[0], X[1], y[2], y[3] = 1e300, 1e-300, 1e300, np.nan

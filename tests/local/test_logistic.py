@@ -9,14 +9,16 @@ import pytest
 from scipy import sparse
 
 from skdp import LocalDPLogisticRegression
-from skdp._domains import L2Ball
-from skdp._losses import LogisticLoss, SoftmaxLoss
-from skdp._queries import CurvatureVectors, GradientVectors, LinearRows, LocalReports
+from skdp._losses.classification import LogisticLoss, SoftmaxLoss
+from skdp._rows.domains import L2Ball
+from skdp._rows.linear import LinearRows
 from skdp.exceptions import SeededNoiseWarning
 from skdp.local._choice import ball_randomiser
+from skdp.local._logistic import CurvatureVectors, GradientVectors
+from skdp.local.randomisers.report import LocalReports
 from skdp.privacy import Curator
-from skdp.privacy._bits import SeededBits
-from skdp.privacy._variates import Variates
+from skdp.privacy.kernel.bits import SeededBits
+from skdp.privacy.laws.exponential import Variates
 
 INTERCEPT = 0.4
 LONGEST = np.hypot(1.0, INTERCEPT)
@@ -136,7 +138,7 @@ def test_gradients_and_curvatures_are_reported_by_different_rows_and_cost_the_ma
 
 
 def test_the_same_batch_twice_is_refused_at_the_gate(monkeypatch):
-    from skdp.local import _gradient_reports
+    from skdp.local import _logistic as _gradient_reports
 
     mean = _gradient_reports.GradientReports.mean
 

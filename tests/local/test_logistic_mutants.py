@@ -8,16 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skdp._losses import LogisticLoss
-from skdp._queries import GradientVectors, LocalReports
+from skdp._losses.classification import LogisticLoss
 from skdp.exceptions import BudgetError
-from skdp.local import _gradient_reports
+from skdp.local import _logistic as _gradient_reports
 from skdp.local._choice import MAGNITUDES, PARAMETERS, ball_randomiser
-from skdp.privacy._bits import SeededBits
-from skdp.privacy._variates import Variates
+from skdp.local._logistic import GradientVectors
+from skdp.local.randomisers.report import LocalReports
+from skdp.privacy.kernel.bits import SeededBits
+from skdp.privacy.laws.exponential import Variates
 from tests.local.test_logistic import LONGEST, admitted, fitted, made_up
 
-plans = importlib.import_module("skdp.local._logistic_plan")
+plans = importlib.import_module("skdp.local._logistic")
 N_ROWS, COEF = 20_000, np.array([3.0, -2.0, 0.5, 0.3])
 
 
@@ -64,7 +65,7 @@ def test_a_price_that_is_understated_is_refused(monkeypatch):
 
 
 def test_curvatures_of_rows_that_reported_gradients_are_refused(monkeypatch):
-    fit = importlib.import_module("skdp.local._logistic_fit")
+    fit = importlib.import_module("skdp.local._logistic")
     real = _gradient_reports.reported_hessian
     monkeypatch.setattr(
         fit, "reported_hessian", lambda *given: real(*given[:-1], (0, given[-1][1] - given[-1][0]))

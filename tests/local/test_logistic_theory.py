@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from skdp._losses import LogisticLoss
-from skdp.local._logistic_plan import plan_logistic_reports
+from skdp._losses.classification import LogisticLoss
+from skdp.local._logistic import plan_logistic_reports
 from tests.local.test_logistic import fitted
 
 

@@ -11,9 +11,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from skdp import LocalDPMean, PrivUnitPrivatizer
-from skdp.local import _report_sums
+from skdp.local import _moments as _report_sums
 from skdp.privacy import Curator, LocalMechanism
-from skdp.privacy._prepaid import Account
+from skdp.privacy.kernel.curator import Account
 from tests import _audit
 
 MODELS = [

@@ -10,12 +10,13 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 
 from skdp import LocalDPCovariance, LocalDPPCA
-from skdp._randomisers import PrivUnit, lift
-from skdp._reports import report
-from skdp.local import _report_sums
-from skdp.local._report_sums import MomentSums, noise_level
-from skdp.privacy._bits import make_bits
-from skdp.privacy._variates import Variates
+from skdp.local import _moments as _report_sums
+from skdp.local._moments import MomentSums, noise_level
+from skdp.local.randomisers.ball import lift
+from skdp.local.randomisers.privunit import PrivUnit
+from skdp.local.randomisers.report import report
+from skdp.privacy.kernel.bits import make_bits
+from skdp.privacy.laws.exponential import Variates
 
 # a randomiser whose noise is not the same along a row
 CROOKED = PrivUnit(4, 0.6, 0.7)
@@ -29,7 +30,7 @@ def some_rows(n_rows, n_features=3, seed=0):
 
 def estimates(unit, rows, n_runs, method):
     """Return an estimate of a moment from each of many runs of reports."""
-    from skdp._randomisers import Lift
+    from skdp.local.randomisers.ball import Lift
 
     source = Variates(make_bits(0, "moments"))
     reports = report(Lift(unit), np.tile(rows, (n_runs, 1)), source).reshape(n_runs, *rows.shape)

@@ -16,7 +16,8 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from skdp import PrivUnitPrivatizer, privacy_spent
-from skdp._randomisers import Flip, Lift, Product, optimal_privunit, paper_privunit
+from skdp.local.randomisers.ball import Flip, Lift, Product
+from skdp.local.randomisers.privunit import optimal_privunit, paper_privunit
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 ROW = np.array([0.3, -0.2, 0.1, 0.25])

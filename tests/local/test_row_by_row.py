@@ -6,16 +6,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from skdp._domains import L2Ball
-from skdp._losses import LogisticLoss, SoftmaxLoss
-from skdp._queries import (
-    CurvatureVectors,
-    GradientVectors,
-    JointVectors,
-    LinearRows,
-    RowVectors,
-    regression_rows,
-)
+from skdp._losses.classification import LogisticLoss, SoftmaxLoss
+from skdp._rows.domains import L2Ball
+from skdp._rows.linear import LinearRows
+from skdp._rows.regression import regression_rows
+from skdp.local._logistic import CurvatureVectors, GradientVectors
+from skdp.local._row_domains import JointVectors
+from skdp.local.randomisers.report import RowVectors
 
 N, D = 40, 17
 COEF = np.random.default_rng(1).normal(size=(3, D + 1))

@@ -13,9 +13,9 @@ import numpy as np
 import sklearn
 from sklearn.base import clone
 
-from skdp._queries import _quantile_rank
-from skdp._queries._distance import DistanceSum, distances_and_subgradients
-from skdp._queries._quantile_rank import QuantileRank
+from skdp import _quantiles as _quantile_rank
+from skdp._quantiles import QuantileRank
+from skdp.location._median import DistanceSum, distances_and_subgradients
 
 NAN = float("nan")
 

@@ -9,7 +9,8 @@ import numpy as np
 import sklearn
 from sklearn.base import clone
 
-from skdp._queries import NormThreshold, _norm_threshold
+from skdp import _quantiles as _norm_threshold
+from skdp._quantiles import NormThreshold
 
 NAN = float("nan")
 

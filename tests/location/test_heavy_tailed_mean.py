@@ -10,9 +10,9 @@ import pytest
 from scipy import sparse
 
 from skdp import DPHeavyTailedMean, DPMean
-from skdp._queries import ClippedRowSum
-from skdp._solvers.heavy_tailed_mean import plan_heavy_tailed_mean
 from skdp.exceptions import SeededNoiseWarning
+from skdp.location._clipped_mean import ClippedRowSum
+from skdp.location._heavy_tailed_mean import plan_heavy_tailed_mean
 from skdp.privacy import gdp_mu
 from tests.location.test_moment_radius import worst_law
 

@@ -10,7 +10,7 @@ import sklearn
 from sklearn.base import clone
 
 from skdp import DPMean
-from skdp._queries import _unit_columns
+from skdp._rows import columns as _unit_columns
 from skdp.exceptions import SeededNoiseWarning
 
 NAN, INF = float("nan"), float("inf")

@@ -9,11 +9,9 @@ import pytest
 from scipy import sparse
 
 from skdp import DPMean
-from skdp._domains import L2Ball
-from skdp._queries import LinearRows
-from skdp._solvers.mean import MEANS, GaussianMean, plan_mean
-from skdp._solvers.mean_clipped import ClippedMean
-from skdp._solvers.radius_search import RadiusSearch
+from skdp._rows.domains import L2Ball
+from skdp._rows.linear import LinearRows
+from skdp.location._clipped_mean import MEANS, ClippedMean, GaussianMean, RadiusSearch, plan_mean
 from skdp.privacy import Curator, gdp_mu
 from tests._neighbours import ADJACENCIES
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from skdp._solvers.moment_radius import MomentRadius, NoiseNorm, clipping_bias
+from skdp.location._heavy_tailed_mean import MomentRadius, NoiseNorm, clipping_bias
 
 every_order = pytest.mark.parametrize("order", [1.1, 1.5, 2.0, 3.0, 10.0])
 

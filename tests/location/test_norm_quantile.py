@@ -8,7 +8,7 @@ import pytest
 import sklearn
 from scipy import sparse
 
-from skdp._solvers import plan_threshold
+from skdp._quantiles import plan_threshold
 from skdp.exceptions import SeededNoiseWarning
 from skdp.location import DPNormQuantile
 from tests.location._thresholds import fitted_law

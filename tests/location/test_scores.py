@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdp._domains import L2Ball
-from skdp._queries import _quantile_rank
-from skdp._queries._direction_sum import DirectionSum
-from skdp._queries._distance import DistanceSum, distances_and_subgradients
-from skdp._queries._points import PointRows
-from skdp._queries._quantile_rank import QuantileRank, RankRows, candidates
+from skdp import _quantiles as _quantile_rank
+from skdp._quantiles import QuantileRank, RankRows, candidates
+from skdp._rows.columns import PointRows
+from skdp._rows.domains import L2Ball
+from skdp.location._median import DirectionSum, DistanceSum, distances_and_subgradients
 from skdp.privacy import ExponentialMechanism
-from skdp.privacy._bits import SeededBits
+from skdp.privacy.kernel.bits import SeededBits
 from tests._neighbours import ADJACENCIES
 
 NAN = float("nan")

@@ -12,8 +12,8 @@ from scipy import sparse
 from sklearn.base import clone
 
 from skdp import DPSparseMeanEstimator
-from skdp._solvers.sparse_mean_choice import plan_sparse_mean
 from skdp.exceptions import SeededNoiseWarning
+from skdp.location._sparse_mean import plan_sparse_mean
 from tests.location._bags import admitted_mean, bags_of_words
 
 NAN, INF = float("nan"), float("inf")

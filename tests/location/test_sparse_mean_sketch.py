@@ -9,10 +9,11 @@ import pytest
 from scipy import sparse
 from scipy.special import chdtri
 
-from skdp._recovery import MEASUREMENTS, RECOVERIES, _recover
-from skdp._solvers.sparse_mean import SparseMeanProblem
-from skdp._solvers.sparse_mean_sketch import plan_sketch
+from skdp._recovery import measurements as _recover
+from skdp._recovery.measurements import MEASUREMENTS, RECOVERIES
 from skdp.location import DPSparseMeanEstimator
+from skdp.location._compressed_sensing import plan_sketch
+from skdp.location._sparse_noisy import SparseMeanProblem
 from skdp.privacy import gdp_mu
 from tests.location._bags import bags_of_words, blocks
 

@@ -47,7 +47,7 @@ def test_formats_agree(kind):
     ],
 )  # fmt: skip
 def test_extreme_rows_and_budgets(epsilon, adjacency, norm, kind, X, monkeypatch):
-    monkeypatch.setattr("skdp._recovery._first_order._MOST_STEPS", 30)
+    monkeypatch.setattr("skdp._recovery.measurements._MOST_STEPS", 30)
     for recovery in ("auto", "equality"):
         model = estimator(
             epsilon, adjacency=adjacency, data_norm=norm, measurement=kind, recovery=recovery,
@@ -100,7 +100,7 @@ def test_rows_that_are_not_finite_are_refused(bad):
 
 @pytest.mark.parametrize("kind", ["auto", "hadamard"])
 def test_many_features_need_few_vectors(kind, monkeypatch):
-    monkeypatch.setattr("skdp._recovery._first_order._MOST_STEPS", 2)
+    monkeypatch.setattr("skdp._recovery.measurements._MOST_STEPS", 2)
     d = 2**20
     X = blocks(2000, d, 20, 10)
     model = estimator(measurement=kind, n_measurements=1000, sparsity=20)

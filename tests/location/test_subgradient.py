@@ -5,7 +5,7 @@
 import numpy as np
 import pytest
 
-from skdp._solvers.subgradient import plan_subgradient, subgradient_descent
+from skdp.solvers.subgradient import plan_subgradient, subgradient_descent
 
 
 def plan(**changes):

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 
-from skdp.model_selection._form import as_table, as_targets, public_form
+from skdp.model_selection._search import as_table, as_targets, public_form
 
 RNG = np.random.default_rng(0)
 

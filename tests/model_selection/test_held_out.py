@@ -7,10 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from skdp._queries import HeldOutChoice, HeldOutRows, HeldOutScore
-from skdp._queries._held_out import STEPS
-from skdp.privacy._bits import SeededBits
-from skdp.privacy._pure_mechanisms import ExponentialMechanism
+from skdp.model_selection._runs import STEPS, HeldOutChoice, HeldOutRows, HeldOutScore
+from skdp.privacy.kernel.bits import SeededBits
+from skdp.privacy.kernel.mechanisms import ExponentialMechanism
 
 ADJACENCIES = ("replace-one", "zero-out")
 BOUNDS = [(0.0, 1.0), (-7.0, 0.0), (-1e308, 1e308), (0.0, 1e-300), (1.0, 1.0 + 2**-52)]

@@ -11,9 +11,12 @@ import pytest
 from skdp import DPGridSearchCV, DPLogisticRegression
 from skdp.audit import audit_privacy
 from skdp.exceptions import BudgetError
-from skdp.model_selection import _base, _plan, _run_budget, _runs
+from skdp.model_selection import _candidates as _run_budget
+from skdp.model_selection import _runs
+from skdp.model_selection import _runs as _plan
+from skdp.model_selection import _search as _base
 from skdp.privacy import gdp_mu
-from skdp.privacy._search import Search
+from skdp.privacy.laws.search import Search
 from tests.model_selection._spy import NOTED, Spy, data, faults
 
 X, Y = data()
@@ -108,7 +111,7 @@ def test_steps_that_break_the_plan_are_stopped(kind, words):
 
 
 def test_without_the_limit_a_greedy_step_would_be_caught(monkeypatch):
-    monkeypatch.setattr(_run_budget, "_within", lambda asked, limit: True)
+    monkeypatch.setattr(_run_budget, "_within_limit", lambda asked, limit: True)
     model = Greedy(classes=[0, 1], random_state=7)
     assert "share" in faults(search().set_params(estimator=model), X, Y)
 

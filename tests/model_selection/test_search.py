@@ -18,7 +18,7 @@ from skdp import (
     DPRandomizedSearchCV,
     privacy_spent,
 )
-from skdp.privacy._repetitions import Repetitions
+from skdp.privacy.laws.selection import Repetitions
 from tests.model_selection._spy import FITS, NOTED, Spy, data, notes
 
 X, Y = data(200)

@@ -31,8 +31,8 @@ from skdp import (
 )
 from skdp.exceptions import SeededNoiseWarning
 from skdp.model_selection import RowScorer
-from skdp.model_selection._form import public_form
-from skdp.model_selection._plan import all_configured, plan_runs
+from skdp.model_selection._runs import all_configured, plan_runs
+from skdp.model_selection._search import public_form
 from tests.model_selection._spy import NOTED, Spy, data, notes
 
 X, Y = data(200)

@@ -5,9 +5,14 @@
 import numpy as np
 import pytest
 
-from skdp._queries._feature_rows import FeatureRows
-from skdp._queries._side_sum import SideSum
-from skdp._solvers.bisection import FloatKey, LinearKey, bisect_quantile, shortest
+from skdp._rows.columns import FeatureRows
+from skdp.preprocessing._standard_scaler import (
+    FloatKey,
+    LinearKey,
+    SideSum,
+    bisect_quantile,
+    shortest,
+)
 
 SCALES = np.array([1.0, 1e300, 1e-300, 1e6, 1e-6, -1e100])
 

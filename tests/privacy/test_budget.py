@@ -22,11 +22,12 @@ from sklearn.base import clone
 
 from skdp import DPMean, PrivacyBudget
 from skdp.exceptions import BudgetError
-from skdp.privacy import Charge, _budget_store, gdp_delta, gdp_mu
-from skdp.privacy._accounting import HAIR, pure_mu
-from skdp.privacy._budget_rules import Terms
-from skdp.privacy._budget_store import MemoryStore
-from skdp.privacy._composition import compose_epsilon
+from skdp.privacy import Charge, gdp_delta, gdp_mu
+from skdp.privacy.books import store as _budget_store
+from skdp.privacy.books.store import BudgetTerms as Terms
+from skdp.privacy.books.store import MemoryStore
+from skdp.privacy.kernel.accounting import HAIR, pure_mu
+from skdp.privacy.kernel.composition import compose_epsilon
 
 HERE = {"adjacency": "replace-one"}
 

@@ -21,8 +21,8 @@ import pytest
 
 from skdp import DPMean, PrivacyBudget
 from skdp.exceptions import BudgetError
-from skdp.privacy import _budget_store
-from skdp.privacy._budget_store import FileStore
+from skdp.privacy.books import store as _budget_store
+from skdp.privacy.books.store import FileStore
 from tests.privacy.test_budget import HERE, never_overspent, slowly, try_to_charge
 
 X = [[0.1], [0.2], [0.3]]

@@ -22,11 +22,12 @@ from skdp import (
     PrivacyBudget,
     PrivUnitPrivatizer,
 )
-from skdp._domains import L2Ball
-from skdp._queries import RowSum, ball_rows
+from skdp._rows.domains import L2Ball
+from skdp._rows.linear import ball_rows
 from skdp.exceptions import BudgetError, PrivacyWarning
+from skdp.location._clipped_mean import RowSum
 from skdp.privacy import Curator, GaussianMechanism, LaplaceMechanism, gdp_delta, gdp_mu
-from skdp.privacy._accounting import pure_mu
+from skdp.privacy.kernel.accounting import pure_mu
 from tests.privacy.test_budget import HERE
 from tests.test_common import ALL
 

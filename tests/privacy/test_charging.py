@@ -22,9 +22,8 @@ from skdp.privacy import (
     gdp_epsilon,
     gdp_mu,
 )
-from skdp.privacy._accounting import pure_mu
-from skdp.privacy._charging import Charging
-from skdp.privacy._terms import Terms
+from skdp.privacy.kernel.accounting import pure_mu
+from skdp.privacy.kernel.curator import Charging, Terms
 from tests.privacy.test_curator import DELTA, EPSILON, MU, Door, Total, curator_of
 from tests.privacy.test_curator_descent import ColumnTotals, Setting
 from tests.privacy.test_local import Said

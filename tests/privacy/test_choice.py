@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdp.privacy import _choice
-from skdp.privacy._bits import SeededBits, SystemBits
-from skdp.privacy._choice import weighted_choice
+from skdp.privacy.kernel.bits import SeededBits, SystemBits
+from skdp.privacy.laws import exponential as _choice
+from skdp.privacy.laws.exponential import weighted_choice
 
 mp = mpmath.mp.clone()
 mp.dps = 150

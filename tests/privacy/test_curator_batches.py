@@ -19,7 +19,7 @@ from skdp.privacy import (
     Sensitivity,
     sampled_mu,
 )
-from skdp.privacy._curator import Prepaid
+from skdp.privacy.kernel.curator import Prepaid
 
 EPSILON, DELTA, N, STEPS = 1.0, 1e-5, 40, 12
 ADJACENCIES = ("replace-one", "zero-out")

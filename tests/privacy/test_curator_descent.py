@@ -17,8 +17,8 @@ from skdp.privacy import (
     Sensitivity,
     sampled_mu,
 )
-from skdp.privacy import _curator as curator_module
-from skdp.privacy._lazy_noise import LazySums
+from skdp.privacy.kernel import curator as curator_module
+from skdp.privacy.laws.late_noise import LazySums
 
 EPSILON, DELTA, N, STEPS = 1.0, 1e-5, 40, 12
 

@@ -11,7 +11,8 @@ import pytest
 from scipy.special import ndtr
 
 from skdp.exceptions import BudgetError
-from skdp.privacy import GaussianMechanism, StabilityHistogram, _stability
+from skdp.privacy import GaussianMechanism, StabilityHistogram
+from skdp.privacy.laws import histogram as _stability
 from tests.privacy.test_curator import Door, Total, curator_of
 from tests.privacy.test_stability import facts_of
 

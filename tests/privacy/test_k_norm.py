@@ -8,10 +8,10 @@ import pytest
 from scipy import stats
 from scipy.special import ndtri
 
-from skdp.privacy import _k_norm
-from skdp.privacy._bits import SeededBits, SystemBits
-from skdp.privacy._k_norm import rounded_k_norm
-from skdp.privacy._samplers import rounded_laplace
+from skdp.privacy.kernel.bits import SeededBits, SystemBits
+from skdp.privacy.kernel.samplers import rounded_laplace
+from skdp.privacy.laws import k_norm as _k_norm
+from skdp.privacy.laws.k_norm import rounded_k_norm
 
 mp = mpmath.mp.clone()
 mp.dps = 90

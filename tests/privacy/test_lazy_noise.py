@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdp.privacy._bits import SeededBits, SystemBits
-from skdp.privacy._lazy_noise import LazySums, _moments
-from skdp.privacy._mechanisms import GaussianMechanism, Sensitivity
+from skdp.privacy.kernel.bits import SeededBits, SystemBits
+from skdp.privacy.kernel.mechanisms import GaussianMechanism, Sensitivity
+from skdp.privacy.laws.late_noise import LazySums, _moments
 from tests._audit_lazy import law_is_wrong, noise_weights
 
 UNIT = Sensitivity(l1=np.inf, l2=1.0, bound=100.0, theorem="test")

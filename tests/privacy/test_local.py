@@ -12,13 +12,8 @@ import numpy as np
 import pytest
 
 from skdp.exceptions import BudgetError
-from skdp.privacy import (
-    GaussianMechanism,
-    LocalMechanism,
-    Sampling,
-    Sensitivity,
-)
-from skdp.privacy._ledger import Ledger
+from skdp.privacy import GaussianMechanism, LocalMechanism, Sampling, Sensitivity
+from skdp.privacy.kernel.ledger import Ledger
 from tests.privacy.test_curator import Total, curator_of
 
 ROWS = np.arange(1.0, 11.0)

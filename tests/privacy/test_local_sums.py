@@ -17,8 +17,8 @@ from skdp.privacy import (
     Sampling,
     Sensitivity,
 )
-from skdp.privacy._composition import most_participations
-from skdp.privacy._local import report_epsilon
+from skdp.privacy.kernel.composition import most_participations
+from skdp.privacy.laws.local_reports import report_epsilon
 from tests.privacy.test_curator import DELTA, Total, curator_of
 from tests.privacy.test_local import Admitted, Said, curator
 

@@ -15,7 +15,7 @@ import pytest
 from scipy.special import expit
 
 from skdp.privacy import Influence, ObjectivePerturbation
-from skdp.privacy._objective import objective_delta
+from skdp.privacy.laws.objective import objective_delta
 
 GRID = np.linspace(-60, 60, 60_001)
 

@@ -14,8 +14,8 @@ from skdp.privacy import (
     ObjectivePerturbation,
     Sensitivity,
 )
-from skdp.privacy._curator import Prepaid
-from skdp.privacy._zcdp import zcdp_rho
+from skdp.privacy.kernel.accounting import zcdp_rho
+from skdp.privacy.kernel.curator import Prepaid
 from tests.privacy.test_curator import DELTA, EPSILON, Door, curator_of
 from tests.privacy.test_curator_rows import Draw, Perturbed
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skdp import PrivacyBudget
-from skdp.privacy._accounting import pure_epsilon, pure_mu
+from skdp.privacy.kernel.accounting import pure_epsilon, pure_mu
 
 mp = mpmath.mp.clone()
 mp.dps = 60

@@ -13,8 +13,8 @@ import pytest
 from scipy import stats
 
 from skdp.privacy import Repetitions
-from skdp.privacy._bits import SeededBits, SystemBits
-from skdp.privacy._repetitions import LAWS
+from skdp.privacy.kernel.bits import SeededBits, SystemBits
+from skdp.privacy.laws.selection import LAWS
 from tests.privacy._laws import derivative
 from tests.privacy.test_samplers import Words
 

@@ -13,11 +13,11 @@ from skdp.privacy import (
     SampledGaussianMechanism,
     Sampling,
     Sensitivity,
-    _sampled_gaussian,
     gdp_mu,
     sampled_mu,
 )
-from skdp.privacy._composition import SampledCost, compose_epsilon
+from skdp.privacy.kernel.composition import SampledCost, compose_epsilon
+from skdp.privacy.laws import batches as _sampled_gaussian
 
 EPSILON, DELTA = 1.0, 1e-5
 KINDS = ("poisson", "without-replacement", "with-replacement")

@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 from scipy.special import ndtri
 
-from skdp.privacy import _samplers as samplers
-from skdp.privacy._bits import SeededBits, SystemBits
+from skdp.privacy.kernel import samplers
+from skdp.privacy.kernel.bits import SeededBits, SystemBits
 
 mp = mpmath.mp.clone()
 mp.dps = 60

@@ -10,8 +10,8 @@ import pytest
 from scipy import integrate, signal, stats
 
 from skdp.privacy import Sampling
-from skdp.privacy import _composition as accounting
-from skdp.privacy._composition import SampledCost, compose_epsilon
+from skdp.privacy.kernel import composition as accounting
+from skdp.privacy.kernel.composition import SampledCost, compose_epsilon
 
 KINDS = ("poisson", "without-replacement", "with-replacement")
 CASES = [(10, 1), (100, 10), (1000, 1), (50, 25), (7, 6)]

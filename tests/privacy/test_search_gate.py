@@ -19,14 +19,8 @@ from sklearn.base import BaseEstimator
 
 from skdp._sklearn import fit_context
 from skdp.exceptions import BudgetError, SeededNoiseWarning
-from skdp.privacy import (
-    LaplaceMechanism,
-    PrivacyBudget,
-    Search,
-    Sensitivity,
-    plan_selection,
-)
-from skdp.privacy._selection import STRATEGIES
+from skdp.privacy import LaplaceMechanism, PrivacyBudget, Search, Sensitivity, plan_selection
+from skdp.privacy.laws.selection import STRATEGIES
 
 every_strategy = pytest.mark.parametrize("strategy", STRATEGIES)
 
@@ -416,7 +410,7 @@ def test_equal_streams_are_noticed(monkeypatch):
         return curator
 
     def copy_of_bits():
-        from skdp.privacy._bits import SeededBits
+        from skdp.privacy.kernel.bits import SeededBits
 
         return SeededBits(0)
 

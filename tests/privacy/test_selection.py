@@ -19,11 +19,15 @@ from skdp.privacy import (
     gdp_mu,
     plan_selection,
 )
-from skdp.privacy import _shares as shares
-from skdp.privacy._composition import compose_epsilon, total_mu
-from skdp.privacy._repetitions import LAWS
-from skdp.privacy._selection import STRATEGIES
-from skdp.privacy._winner import RunCost, winner_epsilon, winner_epsilon_renyi
+from skdp.privacy.kernel.composition import compose_epsilon, total_mu
+from skdp.privacy.laws import selection as shares
+from skdp.privacy.laws.selection import (
+    LAWS,
+    STRATEGIES,
+    RunCost,
+    winner_epsilon,
+    winner_epsilon_renyi,
+)
 from tests.privacy.test_winner import published
 
 BUDGETS = [(0.3, 1e-6), (1.0, 1e-5), (4.0, 1e-6), (30.0, 1e-3)]

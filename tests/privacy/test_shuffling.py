@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdp.local import shuffled_epsilon
-from skdp.privacy import _shuffling
-from skdp.privacy._shuffling import _hidden_delta, shuffled_curve
+from skdp.privacy.laws import local_reports as _shuffling
+from skdp.privacy.laws.local_reports import _hidden_delta, shuffled_curve
 
 mp = mpmath.mp.clone()
 mp.dps = 40

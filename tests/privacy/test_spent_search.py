@@ -20,13 +20,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from skdp import (
-    DPGridSearchCV,
-    DPHingeSVM,
-    LocalDPMean,
-    NormClipper,
-    privacy_spent,
-)
+from skdp import DPGridSearchCV, DPHingeSVM, LocalDPMean, NormClipper, privacy_spent
 from tests.privacy._spies import (
     FOLDS,
     Collector,

@@ -12,8 +12,8 @@ import pytest
 from scipy.special import ndtri
 
 from skdp.privacy import gdp_delta, gdp_mu
-from skdp.privacy._mechanisms import FLOAT_SLACK
-from skdp.privacy._stability import SparseSensitivity, StabilityHistogram, _distance, _stray
+from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
+from skdp.privacy.laws.histogram import SparseSensitivity, StabilityHistogram, _distance, _stray
 from tests import _histograms
 
 BUDGETS = [(0.1, 1e-6), (1.0, 1e-9), (8.0, 1e-5), (0.5, 0.05)]

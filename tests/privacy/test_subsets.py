@@ -12,10 +12,10 @@ import pytest
 from scipy import stats
 
 from skdp.privacy import Sampling
-from skdp.privacy import _samplers as samplers
-from skdp.privacy._bits import SeededBits
-from skdp.privacy._samplers import geometric
-from skdp.privacy._subsets import fixed_subset, poisson_subset, repeated_subset
+from skdp.privacy.kernel import samplers
+from skdp.privacy.kernel.batches import fixed_subset, poisson_subset, repeated_subset
+from skdp.privacy.kernel.bits import SeededBits
+from skdp.privacy.kernel.samplers import geometric
 from tests.privacy.test_samplers import Words
 
 mp = mpmath.mp.clone()

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skdp.privacy import Repetitions, gdp_delta, gdp_epsilon, gdp_mu
-from skdp.privacy import _winner as winner
-from skdp.privacy._repetitions import LAWS
-from skdp.privacy._winner import RunCost, winner_epsilon, winner_epsilon_renyi
+from skdp.privacy.laws import selection as winner
+from skdp.privacy.laws.selection import LAWS, RunCost, winner_epsilon, winner_epsilon_renyi
 
 every_law = pytest.mark.parametrize("law", LAWS)
 

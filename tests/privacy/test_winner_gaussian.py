@@ -9,8 +9,8 @@ import pytest
 from scipy import special
 
 from skdp.privacy import Repetitions, gdp_delta, gdp_mu
-from skdp.privacy import _winner as winner
-from skdp.privacy._winner import RunCost, winner_epsilon, winner_epsilon_renyi
+from skdp.privacy.laws import selection as winner
+from skdp.privacy.laws.selection import RunCost, winner_epsilon, winner_epsilon_renyi
 from tests.privacy._laws import derivative
 from tests.privacy.test_winner import every_law, hockey_stick
 

@@ -23,8 +23,8 @@ from skdp.privacy import (
     Sensitivity,
     gdp_epsilon,
 )
-from skdp.privacy._composition import compose_epsilon, total_mu, total_rho
-from skdp.privacy._zcdp import zcdp_epsilon, zcdp_rho
+from skdp.privacy.kernel.accounting import zcdp_epsilon, zcdp_rho
+from skdp.privacy.kernel.composition import compose_epsilon, total_mu, total_rho
 from tests.privacy.test_ledger import entry, ledger_of
 
 DELTA = 1e-6

@@ -9,9 +9,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from skdp._randomisers import cap_cosine, log_cap, log_cap_mean
-from skdp._randomisers._beta import log_beta_half
-from skdp._randomisers._cap import CAP_ACCURACY
+from skdp.local.randomisers.caps import (
+    CAP_ACCURACY,
+    cap_cosine,
+    log_beta_half,
+    log_cap,
+    log_cap_mean,
+)
 from tests.randomisers import _reference
 from tests.randomisers._reference import error
 

@@ -8,8 +8,9 @@ import mpmath as mp
 import pytest
 from numpy.testing import assert_allclose
 
-from skdp._randomisers import PrivUnitG, optimal_privunit, optimal_privunit_gaussian
-from skdp._randomisers._cap import CAP_ACCURACY
+from skdp.local.randomisers.caps import CAP_ACCURACY
+from skdp.local.randomisers.privunit import optimal_privunit
+from skdp.local.randomisers.privunit_gaussian import PrivUnitG, optimal_privunit_gaussian
 from tests.randomisers import _reference
 from tests.randomisers._reference import error
 

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from skdp._randomisers import PrivUnitCube, optimal_privunit, optimal_privunit_cube
-from skdp._randomisers._binomial import heads_tail, log_heads, log_heads_tail
-from skdp._randomisers._cap import CAP_ACCURACY
-from skdp._randomisers._hypercube import log_scale
+from skdp.local.randomisers.caps import CAP_ACCURACY, heads_tail, log_heads, log_heads_tail
+from skdp.local.randomisers.cube import PrivUnitCube, log_scale, optimal_privunit_cube
+from skdp.local.randomisers.privunit import optimal_privunit
 from tests.randomisers import _reference
 from tests.randomisers._reference import error
 

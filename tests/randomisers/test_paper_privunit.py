@@ -7,7 +7,8 @@ import math
 import pytest
 from numpy.testing import assert_allclose
 
-from skdp._randomisers import PrivUnit, cap_cosine, optimal_privunit, paper_privunit
+from skdp.local.randomisers.caps import cap_cosine
+from skdp.local.randomisers.privunit import PrivUnit, optimal_privunit, paper_privunit
 from tests.randomisers import _reference
 
 BUDGETS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)

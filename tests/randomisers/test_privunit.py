@@ -8,7 +8,8 @@ import mpmath as mp
 import pytest
 from numpy.testing import assert_allclose
 
-from skdp._randomisers import PrivUnit, log_cap, optimal_privunit, with_cosine
+from skdp.local.randomisers.caps import log_cap
+from skdp.local.randomisers.privunit import PrivUnit, optimal_privunit, with_cosine
 from tests.randomisers import _reference
 
 DIMS = [1, 2, 3, 4, 10, 101, 1000, 10**5, 10**7]

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from skdp._randomisers import optimal_privunit, projection_factor, projunit, smallest_projunit
+from skdp.local.randomisers.privunit import optimal_privunit
+from skdp.local.randomisers.projunit import projection_factor, projunit, smallest_projunit
 
 
 def test_the_factor():

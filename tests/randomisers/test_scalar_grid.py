@@ -8,16 +8,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from skdp._randomisers import (
+from skdp.local.randomisers.grid import (
     ScalarGrid,
     best_relative_cells,
     best_uniform_cells,
+    cells_to_try,
     relative_levels,
     scalar_grid,
     uniform_levels,
-)
-from skdp._randomisers._grid_choice import (
-    cells_to_try,
     uniform_variance,
     worst_uniform_variance,
 )

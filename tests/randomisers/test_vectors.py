@@ -8,19 +8,17 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from skdp._randomisers import (
+from skdp.local.randomisers.ball import (
     Lift,
     Product,
-    ScalarGrid,
     best_ball_randomiser,
     best_product,
     flip,
     lift,
-    optimal_privunit,
-    paper_privunit,
     product,
-    uniform_levels,
 )
+from skdp.local.randomisers.grid import ScalarGrid, uniform_levels
+from skdp.local.randomisers.privunit import optimal_privunit, paper_privunit
 
 NORMS = (1.0, 0.5, 0.2, 0.05)
 # errors of the best product over those of the lift in dimension 1000, for these norms

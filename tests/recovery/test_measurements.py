@@ -11,8 +11,16 @@ from scipy import sparse
 from scipy.linalg import hadamard
 from scipy.special import chdtri
 
-from skdp._recovery import MEASUREMENTS, _hadamard, _matrices, _measurements, measurement_matrix
-from skdp._recovery._hadamard import walsh_hadamard
+from skdp._recovery import (
+    measurements as _hadamard,
+)
+from skdp._recovery import (
+    measurements as _matrices,
+)
+from skdp._recovery import (
+    measurements as _measurements,
+)
+from skdp._recovery.measurements import MEASUREMENTS, measurement_matrix, walsh_hadamard
 
 every_kind = pytest.mark.parametrize("kind", MEASUREMENTS)
 SHAPES = [(1, 1), (1, 5), (3, 7), (16, 16), (8, 100), (100, 129)]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skdp._recovery import ksupport_norm, project_ksupport, project_l1, project_l1l2
+from skdp._recovery.shrinkage import ksupport_norm, project_ksupport, project_l1, project_l1l2
 from tests.recovery._vectors import RADII, SCALES, SHAPES, length, vector
 
 every_shape = pytest.mark.parametrize("shape", SHAPES)

@@ -10,16 +10,16 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from skdp._recovery import (
+from skdp._recovery import measurements as _first_order
+from skdp._recovery import measurements as _recover
+from skdp._recovery.measurements import (
     MEASUREMENTS,
     RECOVERIES,
-    _first_order,
-    _recover,
+    Measurement,
     measurement_matrix,
-    project_l1,
     recover,
 )
-from skdp._recovery._measurements import Measurement
+from skdp._recovery.shrinkage import project_l1
 
 every_kind = pytest.mark.parametrize("kind", MEASUREMENTS)
 every_form = pytest.mark.parametrize("form", RECOVERIES)

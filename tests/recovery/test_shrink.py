@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skdp._recovery import project_linf, soft_threshold
-from skdp._recovery._shrink import into_ball
+from skdp._recovery.shrinkage import into_ball, project_linf, soft_threshold
 from tests.recovery._vectors import RADII, SCALES, SHAPES, length, vector
 
 ORDERS = {"l1": 1, "l2": 2}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from skdp._recovery import soft_threshold, sure_threshold, universal_threshold
+from skdp._recovery.shrinkage import soft_threshold, sure_threshold, universal_threshold
 from tests.recovery._vectors import SCALES, SHAPES, vector
 
 LAWS = ("gaussian", "laplace")

@@ -4,8 +4,8 @@
 
 import numpy as np
 
-from skdp._reports import report
-from skdp.privacy._bits import Bits, SeededBits
+from skdp.local.randomisers.report import report
+from skdp.privacy.kernel.bits import Bits, SeededBits
 
 
 class GivenBits(Bits):

@@ -5,14 +5,11 @@
 import numpy as np
 import pytest
 
-from skdp._randomisers import (
-    lift,
-    optimal_privunit,
-    optimal_privunit_cube,
-    optimal_privunit_gaussian,
-    paper_privunit,
-)
-from skdp._randomisers._cap import log_cap
+from skdp.local.randomisers.ball import lift
+from skdp.local.randomisers.caps import log_cap
+from skdp.local.randomisers.cube import optimal_privunit_cube
+from skdp.local.randomisers.privunit import optimal_privunit, paper_privunit
+from skdp.local.randomisers.privunit_gaussian import optimal_privunit_gaussian
 from tests.reports._samples import reports_of, vector_of
 
 

@@ -5,11 +5,11 @@
 import numpy as np
 import pytest
 
-from skdp._randomisers import PrivUnit, flip, lift, optimal_privunit_gaussian, product
-from skdp._randomisers._vectors import Flip, Lift
-from skdp._reports import report, report_bound, report_size
-from skdp._reports._ball import lifted
-from skdp.privacy._bits import SeededBits
+from skdp.local.randomisers.ball import Flip, Lift, flip, lift, lifted, product
+from skdp.local.randomisers.privunit import PrivUnit
+from skdp.local.randomisers.privunit_gaussian import optimal_privunit_gaussian
+from skdp.local.randomisers.report import report, report_bound, report_size
+from skdp.privacy.kernel.bits import SeededBits
 from tests.reports._samples import reports_of, rotated_to, vector_of, worst_bias
 
 N = 60_000

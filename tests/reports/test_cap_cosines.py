@@ -8,10 +8,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdp._randomisers import PrivUnit, optimal_privunit
-from skdp._randomisers._cap import log_tail
-from skdp._reports._cap_cosines import cap_cosines, cosines_beyond, cosines_in_cap
-from skdp.privacy._bits import SeededBits
+from skdp.local.randomisers.caps import log_tail
+from skdp.local.randomisers.privunit import (
+    PrivUnit,
+    cap_cosines,
+    cosines_beyond,
+    cosines_in_cap,
+    optimal_privunit,
+)
+from skdp.privacy.kernel.bits import SeededBits
 
 BUDGETS = [1e-3, 0.5, 4.0, 16.0, 500.0, 1e4]
 DIMS = [2, 3, 5, 10, 1000, 10**6]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdp._reports._coins import coins, positions_below
-from skdp.privacy._bits import SeededBits
+from skdp.local.randomisers.base import coins, positions_below
+from skdp.privacy.kernel.bits import SeededBits
 from tests.reports._samples import GivenBits
 
 

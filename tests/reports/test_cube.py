@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdp._randomisers import PrivUnitCube, optimal_privunit_cube
-from skdp._reports import _chunks, report, report_bound
-from skdp._reports._cube import uniform_subsets
-from skdp.privacy._bits import SeededBits
+from skdp.local.randomisers import base as _chunks
+from skdp.local.randomisers.cube import PrivUnitCube, optimal_privunit_cube, uniform_subsets
+from skdp.local.randomisers.report import report, report_bound
+from skdp.privacy.kernel.bits import SeededBits
 from tests.reports._samples import GivenBits, reports_of, worst_bias
 
 

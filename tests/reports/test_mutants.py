@@ -11,16 +11,26 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdp._randomisers import (
-    flip,
-    lift,
-    optimal_privunit,
-    optimal_privunit_cube,
-    paper_privunit,
-    product,
+from skdp.local.randomisers import (
+    ball as _ball,
 )
-from skdp._reports import _around, _ball, _cap_cosines, _cube, _unit, report, report_bound
-from skdp.privacy._bits import SeededBits
+from skdp.local.randomisers import (
+    base as _around,
+)
+from skdp.local.randomisers import (
+    cube as _cube,
+)
+from skdp.local.randomisers import (
+    privunit as _cap_cosines,
+)
+from skdp.local.randomisers import (
+    privunit as _unit,
+)
+from skdp.local.randomisers.ball import flip, lift, product
+from skdp.local.randomisers.cube import optimal_privunit_cube
+from skdp.local.randomisers.privunit import optimal_privunit, paper_privunit
+from skdp.local.randomisers.report import report, report_bound
+from skdp.privacy.kernel.bits import SeededBits
 from tests.reports._samples import reports_of, vector_of, worst_bias
 from tests.reports.test_audit import measured_epsilon
 from tests.reports.test_cube import corner_counts, corner_law
@@ -77,14 +87,14 @@ def direction_is_fixed(randomiser):
 @pytest.mark.parametrize("ball", [flip(4.0, 3), product(8.0, 3, 3.0, 4)])
 def test_a_fixed_direction_of_zero_is_caught(ball, monkeypatch):
     assert not direction_is_fixed(ball)
-    real = _around.unit_rows
+    real = _around.directions_of
 
     def fixed(rows):
         directions, lost = real(rows)
         directions[lost] = np.eye(rows.shape[1])[0]
         return directions, np.zeros_like(lost)
 
-    monkeypatch.setattr(_around, "unit_rows", fixed)
+    monkeypatch.setattr(_around, "directions_of", fixed)
     assert direction_is_fixed(ball)
 
 
@@ -128,7 +138,7 @@ def test_a_trusted_norm_is_caught(monkeypatch):
     lengths = np.linalg.norm(report(unit, rows, SeededBits(0)), axis=1) * unit.scale
     np.testing.assert_allclose(lengths, 1.0)
     trusting = lambda rows: (rows.copy(), np.zeros(len(rows), bool))  # noqa: E731
-    monkeypatch.setattr(_around, "unit_rows", trusting)
+    monkeypatch.setattr(_around, "directions_of", trusting)
     with np.errstate(all="ignore"):
         lengths = np.linalg.norm(report(unit, rows, SeededBits(0)), axis=1) * unit.scale
     assert np.ptp(lengths) > 0.1

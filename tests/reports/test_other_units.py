@@ -7,17 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from skdp._randomisers import (
-    EntrywiseGrid,
-    Flip,
-    Lift,
-    optimal_privunit_gaussian,
-    projunit,
-    scalar_grid,
-    uniform_levels,
-)
-from skdp._reports import is_exact, message_bits, report, report_bound, report_size
-from skdp.privacy._bits import SeededBits
+from skdp.local.randomisers.ball import Flip, Lift
+from skdp.local.randomisers.grid import EntrywiseGrid, scalar_grid, uniform_levels
+from skdp.local.randomisers.privunit_gaussian import optimal_privunit_gaussian
+from skdp.local.randomisers.projunit import projunit
+from skdp.local.randomisers.report import is_exact, message_bits, report, report_bound, report_size
+from skdp.privacy.kernel.bits import SeededBits
 
 W = np.array([0.0, 0.6, 0.0])
 UNITS = {

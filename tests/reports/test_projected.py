@@ -5,11 +5,17 @@
 import numpy as np
 import pytest
 
-from skdp._randomisers import optimal_privunit, projection_factor, projunit, smallest_projunit
-from skdp._randomisers._projection import ProjUnit
-from skdp._reports import message_bits, report, report_bound
-from skdp._reports._projected import hadamard, make_rotation
-from skdp.privacy._bits import SeededBits
+from skdp.local.randomisers.privunit import optimal_privunit
+from skdp.local.randomisers.projunit import (
+    ProjUnit,
+    hadamard,
+    make_rotation,
+    projection_factor,
+    projunit,
+    smallest_projunit,
+)
+from skdp.local.randomisers.report import message_bits, report, report_bound
+from skdp.privacy.kernel.bits import SeededBits
 from tests.reports._samples import rotated_to, vector_of, worst_bias
 
 HAAR = [projunit(4.0, 1, 1), projunit(4.0, 6, 6), projunit(4.0, 6, 2), projunit(4.0, 12, 5)]

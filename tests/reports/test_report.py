@@ -8,20 +8,16 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from skdp._randomisers import (
-    flip,
-    lift,
-    optimal_privunit,
-    optimal_privunit_cube,
-    optimal_privunit_gaussian,
-    product,
-    projunit,
-    scalar_grid,
-    uniform_levels,
-)
-from skdp._reports import _report, is_exact, message_bits, report, report_bound, report_size
-from skdp.privacy._bits import SeededBits, SystemBits
-from skdp.privacy._variates import Variates
+from skdp.local.randomisers import report as _report
+from skdp.local.randomisers.ball import flip, lift, product
+from skdp.local.randomisers.cube import optimal_privunit_cube
+from skdp.local.randomisers.grid import scalar_grid, uniform_levels
+from skdp.local.randomisers.privunit import optimal_privunit
+from skdp.local.randomisers.privunit_gaussian import optimal_privunit_gaussian
+from skdp.local.randomisers.projunit import projunit
+from skdp.local.randomisers.report import is_exact, message_bits, report, report_bound, report_size
+from skdp.privacy.kernel.bits import SeededBits, SystemBits
+from skdp.privacy.laws.exponential import Variates
 
 ALL = {
     "unit": optimal_privunit(3.0, 5), "gaussian": optimal_privunit_gaussian(3.0),

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdp._randomisers import (
+from skdp.local.randomisers.grid import (
     EntrywiseGrid,
     ScalarGrid,
     relative_levels,
     scalar_grid,
     uniform_levels,
 )
-from skdp._reports import is_exact, message_bits, report, report_bound, report_size
-from skdp.privacy._bits import SeededBits
+from skdp.local.randomisers.report import is_exact, message_bits, report, report_bound, report_size
+from skdp.privacy.kernel.bits import SeededBits
 from tests.reports._samples import reports_of, worst_bias
 
 GRIDS = [

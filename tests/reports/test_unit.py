@@ -9,11 +9,16 @@ import pytest
 from scipy import stats
 from scipy.special import log_ndtr, ndtr
 
-from skdp._randomisers import PrivUnit, PrivUnitG, optimal_privunit, optimal_privunit_gaussian
-from skdp._reports import _chunks, report, report_bound
-from skdp._reports._around import around
-from skdp._reports._gaussian import shares_along
-from skdp.privacy._bits import SeededBits
+from skdp.local.randomisers import base as _chunks
+from skdp.local.randomisers.base import around
+from skdp.local.randomisers.privunit import PrivUnit, optimal_privunit
+from skdp.local.randomisers.privunit_gaussian import (
+    PrivUnitG,
+    optimal_privunit_gaussian,
+    shares_along,
+)
+from skdp.local.randomisers.report import report, report_bound
+from skdp.privacy.kernel.bits import SeededBits
 from tests.reports._samples import (
     GivenBits,
     reports_of,

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdp._reports._rows import row_lengths, unit_rows
-from skdp._reports._words import normals, uniforms
-from skdp.privacy._bits import SeededBits
+from skdp.local.randomisers.base import directions_of as unit_rows
+from skdp.local.randomisers.base import normals, row_lengths, uniforms
+from skdp.privacy.kernel.bits import SeededBits
 
 ENDS = np.array([0, 1, 2**63 - 1, 2**63, 2**64 - 1], dtype=np.uint64)
 

@@ -5,8 +5,8 @@
 import numpy as np
 from scipy import stats
 
-from skdp.privacy._bits import SeededBits
-from skdp.privacy._variates import Variates
+from skdp.privacy.kernel.bits import SeededBits
+from skdp.privacy.laws.exponential import Variates
 
 #: chance that a check of a correct sampler fails, had the seed been random
 FALSE_ALARM = 1e-6

@@ -7,12 +7,8 @@ import pytest
 from scipy import stats
 from scipy.special import gammainc, ive
 
-from skdp._sampling import (
-    _ball,
-    sample_linear_on_ball,
-    sample_quadratic_on_ball,
-    uniform_on_ball,
-)
+from skdp import _log_concave as _ball
+from skdp._log_concave import sample_linear_on_ball, sample_quadratic_on_ball, uniform_on_ball
 from tests.sampling._laws import quadrature_cdf, same_law, source
 
 N = 1_000

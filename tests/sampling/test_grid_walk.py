@@ -7,7 +7,7 @@ import math
 import mpmath
 import pytest
 
-from skdp._sampling import grid_walk_steps
+from skdp.papers.grid_walk import grid_walk_steps
 
 COUNTS = {(100, 1): (4.8e11, 3.4e13), (1000, 2): (4.5e15, 3e18), (10**4, 10): (1.2e21, 8e24)}
 

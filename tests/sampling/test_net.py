@@ -7,8 +7,9 @@ import pytest
 from scipy import sparse
 
 from skdp import DPLogisticRegression
-from skdp._queries import _loss_draw
-from skdp._sampling import _net, ball_candidates, ball_grid, choose_by_loss
+from skdp import _log_concave as _net
+from skdp._log_concave import ball_candidates, ball_grid, choose_by_loss
+from skdp.solvers import exponential as _loss_draw
 from tests.sampling._laws import same_counts, source
 
 

@@ -5,7 +5,7 @@
 import numpy as np
 import pytest
 
-from skdp._sampling import sample_piecewise_exponential, truncated_exponential
+from skdp._log_concave import sample_piecewise_exponential, truncated_exponential
 from tests.sampling._laws import quadrature_cdf, same_counts, same_law, source
 
 N = 2_500

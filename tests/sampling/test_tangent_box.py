@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdp._sampling import (
-    _tangent_box,
+from skdp import _log_concave as _tangent_box
+from skdp._log_concave import (
     ball_grid,
     choose_by_loss,
     sample_linear_on_ball,

@@ -14,7 +14,7 @@ from skdp import (
     DPQuantile,
     DPSparseMeanEstimator,
 )
-from skdp._queries import _sums
+from skdp._rows import sums as _sums
 
 N, D, STEP = 130, 3, 7
 PUBLIC = {"epsilon": 40.0, "random_state": 0}

@@ -14,8 +14,8 @@ from skdp import (
     DPStandardScaler,
     NormClipper,
 )
-from skdp._queries import _sums
-from skdp._streams import RowStream
+from skdp._rows import sums as _sums
+from skdp._rows.streams import RowStream
 
 N, D, STEP = 130, 3, 7
 PUBLIC = {"epsilon": 40.0, "random_state": 0}

@@ -14,8 +14,8 @@ import pytest
 from distributed import Client, LocalCluster
 
 from skdp import DPLogisticRegression, PrivacyBudget
-from skdp._queries import _sums
-from skdp._streams import _cluster
+from skdp._rows import dask as _cluster
+from skdp._rows import sums as _sums
 from skdp.privacy import Curator
 
 pytestmark = [

@@ -11,8 +11,8 @@ import pytest
 from scipy import sparse
 
 from skdp import DPHingeSVM, DPLogisticRegression, DPLpRegressor
-from skdp._queries import _sums
-from skdp._streams import _cluster
+from skdp._rows import dask as _cluster
+from skdp._rows import sums as _sums
 
 N_ROWS, N_FEATURES = 3000, 5
 RNG = np.random.default_rng(0)

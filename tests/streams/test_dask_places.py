@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skdp._streams._places import cuts_for, jobs_for, layout_of, located
+from skdp._rows.dask import cuts_for, jobs_for, layout_of, located
 
 lengths = st.lists(st.integers(1, 9), min_size=1, max_size=8)
 

@@ -6,9 +6,10 @@ import cloudpickle
 import numpy as np
 import pytest
 
-from skdp._domains import L2Ball
-from skdp._losses import HingeLoss, LogisticLoss
-from skdp._queries import LinearRows, _objective
+from skdp._losses.classification import HingeLoss, LogisticLoss
+from skdp._minimize import objective as _objective
+from skdp._rows.domains import L2Ball
+from skdp._rows.linear import LinearRows
 
 SECRET = np.array([0.123456789, -2.718281828, 3.141592653])
 ROWS = np.random.default_rng(0).normal(size=(50, 3))

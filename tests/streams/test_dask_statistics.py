@@ -19,8 +19,8 @@ from skdp import (
     DPSparseMeanEstimator,
     DPStandardScaler,
 )
-from skdp._queries import _sums
-from skdp._streams import _cluster
+from skdp._rows import dask as _cluster
+from skdp._rows import sums as _sums
 from tests.streams._ways import assert_same_fit
 
 N_ROWS = 2000

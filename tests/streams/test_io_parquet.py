@@ -215,7 +215,7 @@ def test_without_pyarrow_it_says_what_to_install(monkeypatch):
 
 def test_few_batches_are_held(tmp_path, monkeypatch):
     """Arrow's memory stays far below the size of the file, which is read twice."""
-    monkeypatch.setattr("skdp.io._stream_parquet.BATCH_ROWS", 5000)
+    monkeypatch.setattr("skdp.io._streams.BATCH_ROWS", 5000)
     path = tmp_path / "a.parquet"
     n_rows, wide = 250_000, RNG.random((250_000, 60), dtype=np.float32)
     table = pa.table({f"x{j}": column for j, column in enumerate(wide.T)})

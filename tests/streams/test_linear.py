@@ -10,10 +10,10 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
-import skdp._streams._arrays
+import skdp._rows.streams
 from skdp import DPHingeSVM, DPLogisticRegression, DPLpRegressor, PrivacyBudget
 from skdp.io import stream_arrays, stream_chunks
-from skdp.linear_model._mechanisms.choice import SOLVERS
+from skdp.solvers.choice import SOLVERS
 from tests.streams._ways import OnDisk, assert_same_fit, chunked
 
 RNG = np.random.default_rng(1)
@@ -163,11 +163,11 @@ def test_memory_maps_are_streamed_unasked(tmp_path, monkeypatch, kind, order, mo
     model = logistic(data_norm=40.0, max_iter=3, solver="gd")
     streams = stream_arrays(mapped, mapped_y)
     assert_same_fit(model, memory, (mapped, mapped_y), streams)
-    monkeypatch.setattr(skdp._streams._arrays, "LARGE", 0)
+    monkeypatch.setattr(skdp._rows.streams, "LARGE", 0)
     read = []
-    real = skdp._streams._arrays.ArrayTable._read
+    real = skdp._rows.streams.ArrayTable._read
     monkeypatch.setattr(
-        skdp._streams._arrays.ArrayTable,
+        skdp._rows.streams.ArrayTable,
         "_read",
         lambda self, *range_: (read.append(range_), real(self, *range_))[1],
     )

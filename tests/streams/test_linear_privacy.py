@@ -12,11 +12,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import skdp._queries._linear_rows as linear_rows
+import skdp._rows.linear as linear_rows
 from skdp import DPLogisticRegression
-from skdp._queries._sums import CHUNKS_PER_BLOCK
-from skdp._streams import LazyChunks
-from skdp._streams._stream import rows_of
+from skdp._rows.streams import rows_of
+from skdp._rows.sums import CHUNKS_PER_BLOCK, LazyChunks
 from skdp.privacy import gdp_mu
 from tests import _audit
 from tests._neighbours import worst_pairs

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 
-from skdp._streams import _arrays
+from skdp._rows import streams as _arrays
 from skdp.io import stream_arrays
 from tests.streams._location import (
     MODELS,

@@ -7,12 +7,11 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 
-from skdp import (
-    DPMedian,
-    PrivacyBudget,
-)
-from skdp._queries import _quantile_rank
-from skdp._streams import RowStream, Table, _arrays
+from skdp import DPMedian, PrivacyBudget
+from skdp import _quantiles as _quantile_rank
+from skdp._rows import streams as _arrays
+from skdp._rows.streams import RowStream
+from skdp._rows.tables import Table
 from skdp.io import stream_chunks
 from skdp.privacy import gdp_mu
 from tests import _audit

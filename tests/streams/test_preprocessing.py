@@ -19,7 +19,7 @@ from skdp import (
     NormClipper,
     privacy_spent,
 )
-from skdp._streams import _arrays
+from skdp._rows import streams as _arrays
 from tests.streams._preprocessing import (
     BOTH,
     MODELS,

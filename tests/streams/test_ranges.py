@@ -13,11 +13,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import skdp._queries._sums as sums
+import skdp._rows.sums as sums
 from skdp import DPLogisticRegression, DPStandardScaler
-from skdp._queries import RankRows
-from skdp._streams import LazyChunks, RowStream, facts_of, opened
-from skdp._streams._stream import rows_of
+from skdp._quantiles import RankRows
+from skdp._rows.dask import opened
+from skdp._rows.streams import RowStream, facts_of, rows_of
+from skdp._rows.sums import LazyChunks
 from skdp.io import stream_arrays, stream_chunks
 from tests.streams._ways import OnDisk, chunked
 

@@ -1,0 +1,342 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Minimisers of regularised losses, as statistics that can be released with noise."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
+from skdp._losses.clipped import ClippedLoss
+from skdp._minimize.nonsmooth import minimize_nonsmooth
+from skdp._minimize.objective import RowObjective, objective_bounds
+from skdp._minimize.smooth import SMOOTH_SOLVERS, check_tolerance, minimize_smooth
+from skdp.privacy.kernel.mechanisms import Sensitivity
+from skdp.privacy.laws.objective import Influence
+
+# What queries that minimise a regularised loss share.
+
+
+#: losses that cvxpy is told about
+_MARGIN_LOSSES = (LogisticLoss, SoftmaxLoss, HingeLoss)
+
+
+def title(loss):
+    """Return what a loss is called."""
+    return getattr(loss, "name", type(loss).__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class Regularised:
+    """Loss, penalty and tolerance of a minimiser; parameters are those of `Minimizer`."""
+
+    loss: Any
+    ridge: float
+    n_coefs: int
+    row_norm: float
+    tolerance: float
+    solver: str = "newton"
+    center: Any = None
+    row_l1: float = math.inf
+    row_terms: int | None = None
+
+    def __post_init__(self):
+        if self.center is not None:
+            center = np.array(self.center, dtype=np.float64).ravel()
+            center.flags.writeable = False
+            object.__setattr__(self, "center", center)
+            if center.shape != (self.size,) or not np.isfinite(center).all():
+                raise ValueError(f"center must be {self.size} finite numbers.")
+        for name in ("ridge", "row_norm", "tolerance"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be finite and greater than 0.")
+        if not math.isfinite(self.loss.lipschitz):
+            raise ValueError(
+                f"loss must have a Lipschitz constant; got {type(self.loss).__name__}, which has "
+                "none: clip it, by ClippedLoss."
+            )
+        if isinstance(self.loss, ClippedLoss) and self.loss.row_norm != self.row_norm:
+            raise ValueError(
+                f"row_norm must be that of the clipped loss, {self.loss.row_norm!r}; "
+                f"got {self.row_norm!r}."
+            )
+        if not self.row_l1 > 0:
+            raise ValueError("row_l1 must be greater than 0.")
+        if self.solver not in SMOOTH_SOLVERS:
+            raise ValueError(f"solver must be one of {list(SMOOTH_SOLVERS)}; got {self.solver!r}.")
+        if self.solver == "cvxpy" and not isinstance(self.loss, _MARGIN_LOSSES):
+            raise ValueError(
+                f"solver must be 'newton' or 'lbfgs' for {title(self.loss)}; got 'cvxpy'."
+            )
+
+    @property
+    def size(self):
+        """Number of coordinates."""
+        return self.loss.n_outputs * self.n_coefs
+
+    def bounds(self, n_rows, linear=None):
+        """Return the public constants of the objective."""
+        return objective_bounds(
+            self.loss,
+            n_rows=n_rows,
+            n_coefs=self.n_coefs,
+            row_norm=self.row_norm,
+            ridge=self.ridge,
+            row_terms=self.row_terms,
+            center=self.center,
+            linear=linear,
+        )
+
+    def minimise_rows(self, rows, linear=None):
+        """Return the minimiser for private rows, within the tolerance."""
+        objective = RowObjective(
+            rows,
+            self.loss,
+            ridge=self.ridge,
+            n_coefs=self.n_coefs,
+            row_norm=self.row_norm,
+            row_terms=self.row_terms,
+            center=self.center,
+            linear=linear,
+        )
+        smooth = math.isfinite(self.loss.smoothness)
+        return (minimize_smooth if smooth else minimize_nonsmooth)(
+            objective, self.tolerance, self.solver
+        )
+
+
+# How far one sparse row can move a minimiser in the l1 norm.
+
+
+def l1_shift(loss, *, ridge, n_rows, n_coefs, row_norm, row_l1, moved):
+    """Return a bound on the l1 distance of the exact minimisers of neighbours.
+
+    Parameters
+    ----------
+    loss : object
+        Loss of `skdp._losses`, of Lipschitz constant L.
+    ridge : float
+        Strength r of the penalty, which is on all coefficients.
+    n_rows, n_coefs : int
+        Numbers n of rows, and of coefficients per output.
+    row_norm, row_l1 : float
+        Bounds X and R on the l2 and the l1 norm of a row, the intercept included; R may be
+        infinite.
+    moved : {1, 2}
+        Rows in which neighbours differ: 1 (zero-out) or 2 (replace-one).
+
+    Returns
+    -------
+    shift : float
+        The smaller one of the two bounds below.
+
+    Notes
+    -----
+    (i) At p coefficients, sqrt(p) times the l2 distance, which is at most S / r for S =
+    moved L X.
+
+    (ii) For a smooth loss. Let w and w' be the minimisers and u = w - w'. Between them the
+    gradient of a row that both data sets have changes by ``B (U x) x'``, U being u as a
+    matrix and B a mean of the loss's Hessians in the predictions. With v the gradient at
+    w' of the row that is only there, minus that at w of the row that is only here, and A
+    the sum of all ``B (x) x x'``, stationarity reads ``(r + A) u = v``. So
+    ``r |u|_1 <= |v|_1 + |A u|_1``, and ``|v|_1 <= moved R G`` with G the largest l1 norm of
+    a residual. For signs s, ``(s' B p)^2 <= (s' B s) (p' B p)``, hence with h the largest
+    ``s' B s`` and by Cauchy's inequality over the n - 1 rows
+    ``|A u|_1 <= R sum_i sqrt(h (U x_i)' B_i (U x_i)) <= R sqrt((n - 1) h u' A u)``. And
+    ``u' A u = v' (r + A)^-1 A (r + A)^-1 v`` is at most ``|v|^2`` times the largest value
+    of ``t / (r + t)^2`` at eigenvalues t of A, which are at most k r for
+    ``k = (n - 1) H X^2 / r``: ``1 / (4 r)``, or ``k / (1 + k)^2 / r`` if k < 1. Together
+
+        |u|_1 <= (moved R G + R S sqrt((n - 1) h / r) min(sqrt(k), 1) / (1 + min(k, 1))) / r.
+
+    Both parts grow with R, that is, with the square root of a row's number of non-zeros;
+    Ghazi et al. (2024, Theorem 7.1) have ``1 + 2 n H X^2 / r`` in place of the root.
+
+    A clipped loss may have larger residuals and curvatures at short rows, which can be as long
+    as others in the l1 norm: G and h are those of the loss within. Where they are infinite
+    there is bound (i) alone. Part (ii) needs no second derivative: a residual that is
+    Lipschitz in the prediction changes by a mean curvature B times the change of it.
+    """
+    reach = moved * loss.lipschitz * row_norm
+    dense = math.sqrt(loss.n_outputs * n_coefs) * reach / ridge
+    known = loss.smoothness, loss.smoothness_l1, loss.lipschitz_l1, row_l1
+    if not all(map(math.isfinite, known)):
+        return dense
+    others = max(n_rows - 1, 0)
+    k = min(others * loss.smoothness * row_norm**2 / ridge, 1.0)
+    own = moved * loss.lipschitz_l1
+    through = reach * math.sqrt(others * loss.smoothness_l1 / ridge) * math.sqrt(k) / (1 + k)
+    return min(dense, row_l1 * (own + through) / ridge)
+
+
+class Minimizer(Regularised):
+    """Minimiser of sum of losses + ridge/2 |w - center|^2, within a public distance.
+
+    Parameters
+    ----------
+    loss : object
+        Loss of `skdp._losses` with a Lipschitz constant: one for classes, HuberLoss,
+        PinballLoss, or a ClippedLoss for the same `row_norm`.
+    ridge : float
+        Weight of the penalty, which is on the intercept too.
+    n_coefs : int
+        Coefficients per output, the intercept included.
+    row_norm : float
+        Bound on the norm of a row, the intercept included: the rows must keep it.
+    tolerance : float
+        Bound on the distance of what is computed from the minimiser; at least
+        `reachable_tolerance`. Changes the noise, not the result.
+    solver : {"newton", "lbfgs", "cvxpy"}, default="newton"
+        What is tried first. For a hinge loss "lbfgs" is "newton".
+    center : array-like of shape (size,), default=None
+        Centre of the penalty, public; None for zeros. Copied.
+    row_l1, row_terms : float and int, default=inf and None
+        Bounds on the l1 norm and on the non-zeros of a row, the intercept included, if
+        there are any: the rows must keep them.
+    """
+
+    @property
+    def name(self):
+        """What the statistic is."""
+        return f"minimiser of {title(self.loss)} with ridge {self.ridge:.6g}"
+
+    def sensitivity(self, adjacency, n_rows):
+        """State the l2 sensitivity, S / ridge + 2 tolerance, and the l1 sensitivity.
+
+        S is L X (zero-out) or 2 L X (replace-one): L the loss's Lipschitz constant, X the
+        bound on the norm of a row. For a clipped loss L X is at most `clip`.
+
+        Raises
+        ------
+        ValueError
+            If the tolerance is out of reach for that number of rows.
+
+        Notes
+        -----
+        Proof. Let w and w' minimise J and J', which differ in one row, and let h = J - J'
+        be that row's loss, or the difference of two. Zero is a subgradient of J at w and
+        of J' at w'. Hence some subgradient of J at w' is a difference of subgradients of
+        the losses in h at w', each of norm at most L X: a row's is the outer product of
+        its residual and the row. It has norm at most S. J is ridge-strongly convex, so
+        its subgradients are strongly monotone: ``ridge |w - w'|^2 <= S |w - w'|``. What is
+        computed is within the tolerance of w on J and of w' on J', hence twice that. Both
+        parts of the proof need the penalty on all coordinates. Replace-one is attained
+        for one output by a row that changes its label, as long as both residuals are +-1.
+
+        A clipped loss is convex in the coefficients and its subgradients in them have norm at
+        most min(L X, clip), L being that of the loss within; there need be no L, and no bound
+        on the targets. Replace-one is attained by a row whose target changes from far above
+        to far below its predictions.
+
+        The l1 sensitivity is that of the exact minimisers, proved in `l1_shift`, plus
+        2 sqrt(size) tolerance, by Cauchy's inequality for the two errors.
+        """
+        bounds = self.bounds(n_rows)
+        check_tolerance(self.tolerance, bounds)
+        moved = 1 if adjacency == "zero-out" else 2
+        reach = moved * self.loss.lipschitz * self.row_norm
+        shift = l1_shift(
+            self.loss,
+            ridge=self.ridge,
+            n_rows=n_rows,
+            n_coefs=self.n_coefs,
+            row_norm=self.row_norm,
+            row_l1=self.row_l1,
+            moved=moved,
+        )
+        in_l1 = "; in l1 by stationarity" if self.row_l1 < math.inf else ""
+        return Sensitivity(
+            l1=shift + 2 * math.sqrt(self.size) * self.tolerance,
+            l2=reach / self.ridge + 2 * self.tolerance,
+            bound=bounds.center_norm + bounds.reach + self.tolerance,
+            theorem=f"{'' if adjacency == 'zero-out' else '2 '}{self._gradient_bound} / ridge "
+            f"by strong convexity{in_l1}, + 2 tolerance",
+        )
+
+    @property
+    def _gradient_bound(self):
+        clipped = isinstance(self.loss, ClippedLoss)
+        return "clip" if clipped and self.loss.lipschitz < self.loss.loss.lipschitz else "L X"
+
+    def evaluate(self, rows):
+        """Return the minimiser within the tolerance, an array of shape (size,)."""
+        return self.minimise_rows(rows)
+
+
+class PerturbedMinimizer(Regularised):
+    """Minimiser of sum of losses + ridge/2 |w - center|^2 + <linear, w>.
+
+    The statistic of objective perturbation, `linear` being noise. Its privacy is not that
+    of a sensitivity; what is proved here is the distance of what is computed from the
+    exact minimiser. Parameters are those of `Minimizer`; the loss must be smooth.
+    """
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not math.isfinite(self.loss.smoothness):
+            raise ValueError("objective perturbation needs a smooth loss; smooth the hinge first.")
+        if not isinstance(self.loss, (LogisticLoss, SoftmaxLoss)):
+            raise ValueError(
+                "loss must have two continuous derivatives for objective perturbation, that is, be "
+                f"LogisticLoss or SoftmaxLoss; got {title(self.loss)}. Use Minimizer for it."
+            )
+
+    @property
+    def name(self):
+        """What the statistic is."""
+        return f"perturbed minimiser of {type(self.loss).__name__} with ridge {self.ridge:.6g}"
+
+    def sensitivity(self, adjacency, n_rows):
+        """State how a row acts on the objective: what `ObjectivePerturbation` needs.
+
+        Notes
+        -----
+        Proof. The gradient of a row is the outer product of its residual and the row. The
+        residual is a convex combination of 0 and `loss.corners` fixed vectors of norm at
+        most L, hence the gradient one of 0 and vectors of norm at most L X. The Hessian of
+        a row is A x x', A being that of the loss in the predictions, of rank at most
+        `loss.corners` and trace at most t: its eigenvalues a_i, relative to a Hessian of at
+        least ``ridge``, add at most ``sum log(1 + a_i X^2 / ridge)`` to the
+        log-determinant, which is largest where the a_i are equal. With one output A =
+        a (1 - a) / temperature at a residual of size a: the two are tied.
+        """
+        square = self.row_norm**2 / self.ridge
+        corners = self.loss.corners
+        bounds = self.bounds(n_rows)
+        return Influence(
+            rows=1 if adjacency == "zero-out" else 2,
+            reach=self.loss.lipschitz * self.row_norm,
+            corners=corners,
+            log_det=corners * math.log1p(self.loss.trace * square / corners),
+            slope=square / self.loss.temperature if self.loss.tied else math.inf,
+            ridge=self.ridge,
+            distance=self.tolerance,
+            bound=bounds.center_norm + bounds.reach + self.tolerance,
+            theorem="a row's gradient has norm <= L X; density of the exact minimiser",
+        )
+
+    def minimise(self, rows, linear):
+        """Return the minimiser within the tolerance.
+
+        Parameters
+        ----------
+        rows : LinearRows
+            Private rows.
+        linear : ndarray of shape (size,)
+            Coefficients of the linear term; never changed.
+
+        Returns
+        -------
+        w : ndarray of shape (size,)
+            Within the tolerance of the exact minimiser.
+
+        Raises
+        ------
+        ValueError
+            If rounding errors do not allow the tolerance for a `linear` that long. Whether
+            it is raised does not depend on the rows.
+        """
+        return self.minimise_rows(rows, linear)

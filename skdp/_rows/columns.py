@@ -1,0 +1,338 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Private rows as they are, for statistics that treat every feature on its own."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from skdp._rows.domains import L2Ball, row_norms, tame, without_duplicates
+from skdp._rows.linear import LinearChunk, chunks_of, usable_norms
+from skdp._rows.sums import chunk_rows
+
+#: all columns, in their order
+EVERY = slice(None)
+
+
+class DenseChunk:
+    """Consecutive rows that are not null."""
+
+    __slots__ = ("X",)
+
+    def __init__(self, X):
+        self.X = X
+
+    def sums(self, contributions):
+        """Return the sums over rows of every contribution, one after another.
+
+        Parameters
+        ----------
+        contributions : callable
+            Maps values, and the columns they stand in, to a list of arrays of their shape.
+            Columns are what an array with an entry per feature is to be indexed with.
+
+        Returns
+        -------
+        sums : ndarray of shape (n_contributions * n_features,), float64
+        """
+        parts = contributions(self.X.astype(np.float64, copy=False), EVERY)
+        return np.concatenate([part.sum(axis=0) for part in parts]).astype(np.float64)
+
+
+class SparseChunk:
+    """Consecutive rows that are not null, CSR: an entry that is not stored is 0."""
+
+    __slots__ = ("X", "missing")
+
+    def __init__(self, X):
+        self.X = X
+        # how many zeros every column has that are not stored
+        self.missing = X.shape[0] - np.bincount(X.indices, minlength=X.shape[1])
+
+    def sums(self, contributions):
+        """Return what `DenseChunk.sums` does, without the zeros ever being written down."""
+        columns, n_features = self.X.indices, self.X.shape[1]
+        stored = contributions(self.X.data.astype(np.float64, copy=False), columns)
+        others = contributions(np.zeros(n_features), EVERY)
+        return np.concatenate(
+            [
+                np.bincount(columns, part, n_features) + self.missing * other
+                for part, other in zip(stored, others, strict=True)
+            ]
+        )
+
+
+def feature_chunk(block):
+    """Return the chunk of a block (rows,), or (rows, null flags)."""
+    X, *null = block
+    is_sparse = sparse.issparse(X)
+    # of these rows alone: what a matrix remembers of itself may be out of date, and a value
+    # that is stored twice would count twice
+    if is_sparse:
+        X = without_duplicates(X)
+    # cut before null rows are dropped: the chunks of neighbours have the same rows
+    if null and null[0].any():
+        X = X[~null[0]]
+    return SparseChunk(X) if is_sparse else DenseChunk(X)
+
+
+class FeatureRows:
+    """Rows as they are, in chunks.
+
+    What becomes of a value, NaN included, is for the query to say; it may depend on
+    nothing but that value and public constants.
+
+    Parameters
+    ----------
+    X : ndarray, CSR matrix or RowStream of shape (n_rows, n_features)
+        Never changed, and not copied but for chunks with null rows and those of CSR matrices
+        with duplicate entries, which are added up. A stream is read chunk by chunk whenever
+        a chunk is needed.
+    null : ndarray or RowStream of shape (n_rows,), dtype bool, default=None
+        Rows that contribute nothing; None for no row.
+    n_threads : int, default=1
+        Threads for the sums.
+    """
+
+    def __init__(self, X, null=None, n_threads=1):
+        self.n_threads = n_threads
+        self.n_entries, _ = chunk_rows(X)
+        self.chunks = chunks_of(feature_chunk, *((X,) if null is None else (X, null)))
+
+
+# Private rows as points of the unit ball, for statistics of distances.
+
+
+class BallChunk:
+    """Consecutive rows f_i x_i, f_i bringing x_i into the unit ball; `null` lists null rows."""
+
+    __slots__ = ("X", "factor", "null")
+
+    def __init__(self, X, ball):
+        # a row that is not finite has become zeros, and its index is all that is left of it
+        self.X, broken = tame(X)
+        self.factor = ball.factors(row_norms(self.X))[:, None]
+        self.null = np.flatnonzero(broken)
+
+    def points(self):
+        """Return the points as a fresh float64 array; a null row has zeros."""
+        return np.multiply(self.X, self.factor, dtype=np.float64)
+
+
+class BoxedChunk:
+    """Consecutive rows of a box, mapped into the unit ball; `null` lists null rows."""
+
+    __slots__ = ("X", "box", "null", "radius")
+
+    def __init__(self, X, box, radius):
+        self.X, self.box, self.radius = X, box, radius
+        self.null = np.flatnonzero(np.isnan(X).any(axis=1))
+
+    def points(self):
+        """Return the points as a fresh float64 array; a null row has zeros."""
+        X = self.X.astype(np.float64, copy=False)
+        points = np.clip(X, self.box.lower, self.box.upper)
+        points -= self.box.center
+        points /= self.radius
+        points[self.null] = 0.0
+        return points
+
+
+@dataclass(frozen=True)
+class PointAdmission:
+    """How rows become a chunk of `PointRows`; parameters are those of `PointRows`."""
+
+    domain: Any
+    radius: float
+
+    def __call__(self, block):
+        """Return the chunk of a block (rows,)."""
+        (X,) = block
+        if isinstance(self.domain, L2Ball):
+            return BallChunk(X, self.domain)
+        return BoxedChunk(X, self.domain, self.radius)
+
+
+class PointRows:
+    """Rows admitted into a ball or a box, as points of the unit ball.
+
+    Parameters
+    ----------
+    X : ndarray or RowStream of shape (n_rows, n_features)
+        Never changed and, unless it holds floats that break arithmetic, never copied. A
+        stream is read chunk by chunk whenever a chunk is needed.
+    domain : L2Ball or Box
+        Longer rows are scaled into the ball, rows outside clipped into the box. A row
+        with a NaN, in a ball also with an infinity, is a null row: it contributes nothing.
+    radius : float
+        Radius of the ball, or of a ball around the box: the unit of the points.
+    n_threads : int, default=1
+        Threads for the sums.
+    """
+
+    def __init__(self, X, domain, radius, n_threads=1):
+        self.n_threads = n_threads
+        self.n_entries, _ = chunk_rows(X)
+        self.chunks = chunks_of(PointAdmission(domain, radius), X)
+
+    def columns(self):
+        """Return the points that are not null, one row for each coordinate, all in memory."""
+        parts = [np.delete(chunk.points(), chunk.null, axis=0).T for chunk in self.chunks]
+        return np.concatenate(parts, axis=1)
+
+
+# Rows of the unit ball, whose floats depend on nothing but the row itself.
+#
+# A count may jump when a distance moves by one unit in the last place, and a sum of rows
+# clipped to a tiny radius feels the last place of every row. `LinearChunk.factor` is not
+# strict enough for them: how a norm is rounded depends on the memory layout, and one row
+# with a denormal changes the layout of its whole chunk. Here every operation is
+# elementwise, with one row in each column, and so the same for a row whatever the others.
+
+
+# Rows this close to the sphere count as long ones. Far more than the rounding of a norm.
+_EDGE = 1 - 1e-9
+# Norms of chunks are held above this one, for a division: it may stand for zero.
+_FLOOR = 1e-100
+
+
+def unit_columns(chunk):
+    """Return the rows of a dense chunk, one in each column, and their norms.
+
+    Parameters
+    ----------
+    chunk : LinearChunk
+        Dense rows without an intercept.
+
+    Returns
+    -------
+    columns : ndarray of shape (n_features, n_rows)
+        Fresh, in float64. Those of null rows mean nothing.
+    norm : ndarray of shape (n_rows,)
+        At most 1.
+
+    Notes
+    -----
+    A row clearly inside the ball has the factor one over its radius, a constant. Every
+    other row is divided by its own norm, computed anew.
+    """
+    columns = np.array(chunk.X.T, dtype=np.float64, order="C")
+    with np.errstate(under="ignore"):
+        norm = np.sqrt((columns * columns).sum(axis=0))
+        scaled = norm * chunk.factor
+        inside = scaled < _EDGE
+        # a row of zeros is inside
+        columns *= np.where(inside, chunk.factor, 1.0 / np.maximum(norm, 1e-150))
+    return columns, np.where(inside, scaled, 1.0)
+
+
+def gaps_from(center, chunk):
+    """Return the rows of a dense chunk minus a centre, and their distances from it.
+
+    Parameters
+    ----------
+    center : ndarray of shape (n_features,)
+        Point of the unit ball.
+    chunk : LinearChunk
+        Dense rows without an intercept.
+
+    Returns
+    -------
+    gaps : ndarray of shape (n_features, n_rows)
+        Fresh, one row in each column.
+    distance : ndarray of shape (n_rows,)
+        Their Euclidean norms.
+    """
+    gaps, _ = unit_columns(chunk)
+    # differences first: distances from products would lose the digits of near rows
+    with np.errstate(under="ignore"):
+        gaps -= center[:, None]
+        return gaps, np.sqrt((gaps * gaps).sum(axis=0))
+
+
+def distances_from(center, chunk):
+    """Return the distances of a chunk's rows from a centre.
+
+    Parameters
+    ----------
+    center : ndarray of shape (n_features,) or None
+        Point of the unit ball; None is the origin.
+    chunk : LinearChunk
+        Rows without an intercept; sparse only without a centre.
+
+    Returns
+    -------
+    distances : ndarray of shape (n_rows,)
+        In float64. Those of null rows mean nothing.
+    """
+    if center is not None:
+        return gaps_from(center, chunk)[1]
+    if sparse.issparse(chunk.X):
+        # summed in the stored order of each row
+        return np.where(chunk.norm > _FLOOR, chunk.norm, 0.0)
+    return unit_columns(chunk)[1]
+
+
+# Rows of a linear model around a public centre, within a public radius.
+
+
+def centred_rows(rows, center, intercept, radius=1.0, shorten=False):
+    """Return rows moved so that a public point is their origin.
+
+    Parameters
+    ----------
+    rows : LinearRows
+        Dense rows f x in the unit ball, without an intercept.
+    center : ndarray of shape (n_features,)
+        Public point, in units of the ball.
+    intercept : float
+        Constant feature of the new rows.
+    radius : float, default=1.0
+        Public radius tau: the new rows are ``((f x - center) / tau, intercept)``.
+    shorten : bool, default=False
+        Whether the whole of a row is shortened to norm ``sqrt(1 + intercept^2)`` where it is
+        longer.
+
+    Returns
+    -------
+    moved : LinearRows
+        In float64, a copy: moving the rows anew at every step would take longer than the
+        step. Rows that are read chunk by chunk are moved anew all the same.
+
+    Notes
+    -----
+    A unit in the last place of x may be long in units of a small radius. So a new row is a
+    function of the old one alone, whatever the memory layout that other rows bring about.
+    """
+    move = partial(_centred, center=center, intercept=intercept, radius=radius, shorten=shorten)
+    if rows.is_streamed:
+        return rows.mapped(move)
+    X, chunks, start = np.empty((rows.n_rows, len(center))), [], 0
+    for chunk in rows.chunks:
+        body = X[start : start + len(chunk.norm)]
+        start += len(chunk.norm)
+        chunks.append(move(chunk, body=body))
+    return rows.with_chunks(chunks, X)
+
+
+def _centred(chunk, center, intercept, radius, shorten, body=None):
+    """Return one chunk of moved rows; `body` is where they are to be stored."""
+    columns, _ = unit_columns(chunk)
+    with np.errstate(under="ignore"):
+        columns -= center[:, None]
+        columns /= radius
+        norm = np.hypot(np.sqrt((columns * columns).sum(axis=0)), intercept)
+    lift = None
+    if shorten:
+        longest = np.hypot(1.0, intercept)
+        lift = longest / np.maximum(norm, longest)
+        columns *= lift
+        np.minimum(norm, longest, out=norm)
+    if body is None:
+        body = np.empty(columns.shape[::-1])
+    body[:] = columns.T
+    norm = usable_norms(norm, np.isinf(chunk.norm))
+    return LinearChunk(body, np.ones(len(norm)), norm, chunk.target, intercept, lift)

@@ -1,0 +1,488 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Private rows of a linear model, in the unit ball, without a copy of the data."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from skdp._rows.domains import row_norms, tame
+from skdp._rows.streams import RowStream, no_flags, over_rows, together
+from skdp._rows.sums import LazyChunks, chunk_rows
+
+# Consecutive rows of a linear model, and products with them.
+
+
+class LinearChunk:
+    """Rows (f_i x_i, intercept), f_i bringing x_i into the unit ball.
+
+    Without an intercept the last coordinate is absent; with a `lift`, one number per row,
+    it is ``lift_i intercept``.
+    """
+
+    __slots__ = ("X", "factor", "intercept", "lift", "norm", "peak", "rotated", "target")
+
+    def __init__(self, X, factor, norm, target, intercept, lift=None):
+        self.X, self.factor, self.norm, self.target = X, factor, norm, target
+        self.intercept, self.lift = intercept, lift
+        # kept by queries that ask for them again and again
+        self.rotated = self.peak = None
+
+    def widened(self):
+        """Return the chunk in float64, for several products; itself if it is."""
+        # chunk by chunk, and never a sum in float32: that would break the sensitivity
+        if self.X.dtype == np.float64:
+            return self
+        X = self.X.astype(np.float64)
+        return LinearChunk(X, self.factor, self.norm, self.target, self.intercept, self.lift)
+
+    def largest_entries(self):
+        """Return the largest magnitude in every row, at least 1e-100; infinite for null rows."""
+        if self.peak is None:
+            X = self.X
+            if sparse.issparse(X):
+                peak, filled = np.zeros(X.shape[0]), np.diff(X.indptr) > 0
+                peak[filled] = np.maximum.reduceat(np.abs(X.data), X.indptr[:-1][filled])
+            else:
+                peak = np.maximum(X.max(axis=1), -X.min(axis=1)).astype(np.float64)
+            lift = 1.0 if self.lift is None else np.abs(self.lift)
+            peak = np.maximum(peak * self.factor, abs(self.intercept) * lift)
+            self.peak = np.where(np.isinf(self.norm), np.inf, np.maximum(peak, 1e-100))
+        return self.peak
+
+    def predict(self, coef):
+        """Return rows @ coef.T for coef of shape (size,) or (n_outputs, size)."""
+        body = coef[..., :-1] if self.intercept else coef
+        # X.dot, not the operator: it costs less before it computes, once a chunk
+        z = self.X.dot(body.T)
+        z *= self.factor if z.ndim == 1 else self.factor[:, None]
+        if self.intercept and self.lift is None:
+            z += self.intercept * coef[..., -1]
+        elif self.intercept:
+            z += np.multiply.outer(self.intercept * self.lift, coef[..., -1])
+        return z
+
+    def combine(self, residual):
+        """Return residual.T @ rows, flattened; overwrites the residual."""
+        last = residual.sum(axis=0) if self.lift is None else self.lift @ residual
+        last = self.intercept * last
+        residual *= self.factor if residual.ndim == 1 else self.factor[:, None]
+        X = self.X
+        body = X.T.dot(residual).T if sparse.issparse(X) else residual.T.dot(X)
+        if not self.intercept:
+            return body.ravel()
+        combined = np.empty((*body.shape[:-1], body.shape[-1] + 1))
+        combined[..., :-1], combined[..., -1] = body, last
+        return combined.ravel()
+
+    def explicit(self):
+        """Return the rows themselves, a fresh (n_rows, size) ndarray or CSR array, float64."""
+        if sparse.issparse(self.X):
+            body = sparse.csr_array(self.X).multiply(self.factor[:, None]).tocsr()
+            if not self.intercept:
+                return body
+            column = np.full((body.shape[0], 1), float(self.intercept))
+            column *= 1.0 if self.lift is None else self.lift[:, None]
+            return sparse.hstack([body, sparse.csr_array(column)], format="csr")
+        rows = np.empty((self.X.shape[0], self.X.shape[1] + bool(self.intercept)))
+        np.multiply(self.X, self.factor[:, None], out=rows[:, : self.X.shape[1]])
+        if self.intercept:
+            rows[:, -1] = self.intercept if self.lift is None else self.intercept * self.lift
+        return rows
+
+    def taken(self, index):
+        """Return the chunk of the rows of an integer index, or of a slice."""
+        return LinearChunk(
+            self.X[index],
+            self.factor[index],
+            self.norm[index],
+            self.target[index],
+            self.intercept,
+            None if self.lift is None else self.lift[index],
+        )
+
+    def weighted_gram(self, weights):
+        """Return the sum of weights_i v_i v_i' over the rows v_i, of shape (size, size).
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_rows,)
+            Not negative. Rows of weight zero cost nothing.
+
+        Returns
+        -------
+        gram : ndarray of shape (size, size)
+            In float64, symmetric.
+        """
+        used = np.flatnonzero(weights)
+        if 2 * len(used) < len(weights):
+            return self.taken(used).weighted_gram(weights[used])
+        # the root on both sides: half the work, and symmetric to the last bit
+        root = np.sqrt(weights)
+        rows = self.explicit()
+        if sparse.issparse(rows):
+            rows.data *= np.repeat(root, np.diff(rows.indptr))
+            return (rows.T @ rows).toarray()
+        rows *= root[:, None]
+        return rows.T @ rows
+
+
+@dataclass(frozen=True)
+class LinearAdmission:
+    """How rows become a chunk of `LinearRows`.
+
+    Parameters
+    ----------
+    ball, intercept : L2Ball, float
+        As those of `LinearRows`.
+    wide : bool, default=False
+        Whether chunks are in float64 at once: those that are made for one use only.
+    """
+
+    ball: Any
+    intercept: float
+    wide: bool = False
+
+    def __call__(self, block):
+        """Return the chunk of a block (rows, targets, null flags)."""
+        # chunk by chunk: what one row needs leaves the other chunks as they were
+        X, target, null = block
+        part, broken = tame(X)
+        if self.wide or sparse.issparse(part):
+            part = part.astype(np.float64, copy=False)
+        if not sparse.issparse(part) and part.flags.f_contiguous:
+            # few rows of a data frame: products round as they do with other layouts
+            part = np.ascontiguousarray(part)
+        norm = row_norms(part)
+        factor = self.ball.factors(norm)
+        norm *= factor
+        np.hypot(norm, self.intercept, out=norm)
+        norm = usable_norms(norm, null | broken)
+        return LinearChunk(part, factor, norm, target, self.intercept)
+
+
+class LinearRows:
+    """Rows of a linear model, admitted into the unit ball.
+
+    Parameters
+    ----------
+    X : ndarray, CSR matrix or RowStream of shape (n_rows, n_features)
+        Never changed and, unless it holds floats that break arithmetic, never copied. A
+        stream is read chunk by chunk whenever a chunk is needed, and admitted anew.
+    target : ndarray or RowStream of shape (n_rows,)
+        Coded as the loss says.
+    null : ndarray or RowStream of shape (n_rows,), dtype bool
+        Rows that contribute nothing.
+    ball : L2Ball
+        Rows are clipped into it and divided by its radius.
+    intercept : float
+        Constant appended to every row; 0 appends nothing.
+    n_threads : int, default=1
+        Threads for the sums.
+    """
+
+    #: sorted positions of the rows of a batch; None for all rows
+    positions = None
+
+    def __init__(self, X, target, null, ball, intercept, n_threads=1):
+        self.n_threads = n_threads
+        self._X, self._whole = X, None
+        admission = LinearAdmission(ball, intercept, isinstance(X, RowStream))
+        self.n_entries, step = chunk_rows(X)
+        if isinstance(X, RowStream):
+            self.chunks = LazyChunks.cut(X.table, step, (together(X, target, null), admission))
+            return
+        self.chunks = []
+        for start in range(0, X.shape[0], step):
+            rows = slice(start, min(start + step, X.shape[0]))
+            self.chunks.append(admission((rows_view(X, rows), target[rows], null[rows])))
+
+    @property
+    def is_streamed(self):
+        """Whether chunks are read when they are needed."""
+        return isinstance(self.chunks, LazyChunks)
+
+    @property
+    def n_rows(self):
+        """Number of rows."""
+        if self.is_streamed:
+            return self.chunks.n_rows
+        return sum(len(chunk.norm) for chunk in self.chunks)
+
+    def with_chunks(self, chunks, X=None):
+        """Return rows made of other chunks; X is the array that all of them are parts of."""
+        made = object.__new__(LinearRows)
+        made.n_threads, made.n_entries = self.n_threads, self.n_entries
+        made._X, made._whole, made.chunks = X, None, chunks
+        return made
+
+    def mapped(self, function):
+        """Return rows of which every chunk is a function of one of these chunks."""
+        if self.is_streamed:
+            return self.with_chunks(self.chunks.then(function), self._X)
+        return self.with_chunks([function(chunk) for chunk in self.chunks], self._X)
+
+    def part(self, start, stop):
+        """Return the rows of a range of positions, as rows that share memory with these."""
+        if self.is_streamed:
+            return self.with_chunks(self.chunks.between(start, stop), self._X)
+        chunks, first = [], 0
+        for chunk in self.chunks:
+            n_rows = len(chunk.norm)
+            low, high = max(start - first, 0), min(stop - first, n_rows)
+            if low < high:
+                chunks.append(chunk.taken(slice(low, high)))
+            first += n_rows
+        return self.with_chunks(chunks)
+
+    def batch(self, positions, rate):
+        """Return the rows at sorted positions, drawn with a public probability each.
+
+        Where chunks begin depends on the positions and the rate alone, so that a row more
+        in the batch leaves the other chunks as they are.
+        """
+        if self.is_streamed:
+            n_rows, n_features = self.n_rows, self._X.shape[1]
+            parts = batch_parts(positions, rate, n_rows, chunk_rows(self._X)[1])
+            chosen = self.with_chunks(self.chunks.at(parts), self._X)
+        else:
+            if self._whole is None:
+                self._whole = whole_chunk(self._X, self.chunks)
+            n_rows, n_features = self._whole.X.shape
+            parts = batch_parts(positions, rate, n_rows, chunk_rows(self._whole.X)[1])
+            chosen = self.with_chunks([self._whole.taken(part) for part in parts])
+        chosen.n_entries, chosen.positions = len(positions) * n_features, positions
+        return chosen
+
+    def batches(self, size):
+        """Yield chunks of at most `size` consecutive rows, in float64."""
+        for chunk in self.chunks:
+            for start in range(0, len(chunk.norm), size):
+                yield chunk.taken(slice(start, start + size)).widened()
+
+
+def ball_rows(X, ball, n_threads=1):
+    """Return the rows of X as `LinearRows` without targets and intercept, none of them null."""
+    nobody = over_rows(no_flags, X)
+    return LinearRows(X, nobody, nobody, ball, 0.0, n_threads)
+
+
+def usable_norms(norm, null):
+    """Return norms that a residual's limit, clip / norm, can be made of; overwrites them.
+
+    No limit on a row of zeros, whose gradient is zero, and nothing left of a null row.
+    """
+    np.maximum(norm, 1e-100, out=norm)
+    norm[null] = np.inf
+    return norm
+
+
+def whole_chunk(X, chunks):
+    """Return one chunk of all rows: X itself, unless some chunk had to be tamed."""
+    parts = [chunk.X for chunk in chunks]
+    if sparse.issparse(X):
+        shared = all(np.may_share_memory(part.data, X.data) or not part.nnz for part in parts)
+        # the layout that cuts out rows quickly
+        X = sparse.csr_array(X) if shared else sparse.vstack(parts, format="csr")
+    elif not all(np.may_share_memory(part, X) or not part.size for part in parts):
+        X = np.concatenate(parts)
+    joined = [
+        np.concatenate([getattr(chunk, name) for chunk in chunks])
+        for name in ("factor", "norm", "target")
+    ]
+    lift = None if chunks[0].lift is None else np.concatenate([chunk.lift for chunk in chunks])
+    return LinearChunk(X, *joined, chunks[0].intercept, lift)
+
+
+def batch_parts(positions, rate, n_rows, step):
+    """Return sorted positions of a batch, cut where its chunks begin.
+
+    Parameters
+    ----------
+    positions : ndarray of int64
+        Sorted positions of the rows.
+    rate : float
+        The public probability of a row to be drawn.
+    n_rows, step : int, int
+        Number of all rows, and of those of a full chunk.
+
+    Returns
+    -------
+    parts : list of ndarray
+        The positions of every chunk.
+    """
+    # half of a full chunk: a batch has more than expected at times
+    width = max(1, int(step / 2 / rate))
+    return np.split(positions, np.searchsorted(positions, np.arange(width, n_rows, width)))
+
+
+def rows_view(X, rows):
+    """Return rows of X that share its memory."""
+    if not sparse.issparse(X):
+        return X[rows]
+    start, stop = X.indptr[rows.start], X.indptr[rows.stop]
+    parts = (
+        X.data[start:stop],
+        X.indices[start:stop],
+        X.indptr[rows.start : rows.stop + 1] - start,
+    )
+    return sparse.csr_array(parts, shape=(rows.stop - rows.start, X.shape[1]), copy=False)
+
+
+# Private rows cut into chunks: all at once for arrays, one at a time for streams.
+
+
+def chunks_of(admit, X, *others):
+    """Return the chunks that consecutive rows become.
+
+    Parameters
+    ----------
+    admit : callable
+        Maps a block, a tuple of arrays of consecutive rows, to their chunk. For streams it
+        may be sent to other processes, and holds public constants only.
+    X : ndarray, CSR matrix or RowStream of shape (n_rows, n_features)
+        Rows; never changed. A stream was gone through.
+    *others : ndarray or RowStream of shape (n_rows,)
+        What belongs to the rows: further parts of a block.
+
+    Returns
+    -------
+    chunks : list or LazyChunks
+        Boundaries depend on the shape and the format of X alone. The rows of arrays are
+        views; those of a stream are read, and admitted anew, whenever a chunk is asked for.
+    """
+    _, step = chunk_rows(X)
+    if isinstance(X, RowStream):
+        return LazyChunks.cut(X.table, step, (together(X, *others), admit))
+    chunks = []
+    for start in range(0, X.shape[0], step):
+        rows = slice(start, min(start + step, X.shape[0]))
+        chunks.append(admit((rows_view(X, rows), *(other[rows] for other in others))))
+    return chunks
+
+
+# Rows cut down to a public number of non-zeros.
+
+
+def top_entries(X, sparsity):
+    """Return rows that keep their largest entries, at most `sparsity` of them each.
+
+    Parameters
+    ----------
+    X : ndarray, CSR matrix or RowStream of shape (n_rows, n_features)
+        Never changed. Duplicates are added up, explicit zeros do not count.
+    sparsity : int or None
+        Public number of entries that a row may have; None for any.
+
+    Returns
+    -------
+    X : ndarray or CSR array of shape (n_rows, n_features)
+        Each row by itself: the entries of largest magnitude, of equal ones those of the
+        lowest columns. X itself, if `sparsity` is None or at least n_features, or no sparse
+        row has to lose anything. A row that is not finite stays so, for whoever admits it.
+    """
+    n_rows, n_features = X.shape
+    if sparsity is None or sparsity >= n_features:
+        return X
+    if isinstance(X, RowStream):
+        return X.map(partial(top_entries, sparsity=sparsity))
+    is_sparse = sparse.issparse(X)
+    step = chunk_rows(X)[1]
+    starts = range(0, n_rows, step)
+    cut = _cut_sparse if is_sparse else _cut_dense
+    parts = [cut(X, i, min(i + step, n_rows), sparsity) for i in starts]
+    if not is_sparse:
+        return np.concatenate(parts)
+    if all(np.may_share_memory(part.data, X.data) or not part.nnz for part in parts):
+        return X
+    return sparse.vstack(parts, format="csr") if len(parts) > 1 else parts[0]
+
+
+def _cut_dense(X, start, stop, sparsity):
+    part, broken = tame(X[start:stop])
+    # stable: of equal entries the first ones come first
+    order = np.argsort(-np.abs(part), axis=1, kind="stable")[:, :sparsity]
+    kept = np.zeros_like(part)
+    np.put_along_axis(kept, order, np.take_along_axis(part, order, axis=1), axis=1)
+    kept[broken, 0] = np.nan
+    return kept
+
+
+def _cut_sparse(X, start, stop, sparsity):
+    low, high = X.indptr[start], X.indptr[stop]
+    pieces = (X.data[low:high], X.indices[low:high], X.indptr[start : stop + 1] - low)
+    part, broken = tame(sparse.csr_array(pieces, shape=(stop - start, X.shape[1])))
+    lengths = np.diff(part.indptr)
+    if not broken.any() and (lengths <= sparsity).all():
+        return part
+    row = np.repeat(np.arange(stop - start), lengths)
+    # a row that is not finite holds nothing but zeros by now, and keeps one to show it
+    kept = np.flatnonzero(_is_kept(part, row, sparsity) & ((part.data != 0) | broken[row]))
+    data, columns, of = part.data[kept], part.indices[kept], row[kept]
+    data = np.where(broken[of], np.nan, data)
+    ends = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=stop - start))])
+    return sparse.csr_array((data, columns, ends), shape=part.shape)
+
+
+def _is_kept(X, row, sparsity):
+    """Return which entries of canonical rows are among the largest of their row."""
+    magnitude = np.abs(X.data)
+    level = _row_levels(magnitude, X.indptr, sparsity)[row]
+    kept = magnitude > level
+    # what is left of the number goes to entries on the level, in the order of the columns
+    tied = np.flatnonzero(magnitude == level)
+    of = row[tied]
+    n_above = np.bincount(row[kept], minlength=X.shape[0])
+    n_tied = np.bincount(of, minlength=X.shape[0])
+    rank = np.arange(len(tied)) - np.repeat(np.cumsum(n_tied) - n_tied, n_tied)
+    kept[tied] = rank < (sparsity - n_above)[of]
+    return kept
+
+
+def _row_levels(magnitude, starts, sparsity):
+    """Return of every row the magnitude of rank `sparsity`; -1 if it has no more entries.
+
+    Nothing is sorted: rows of about the same length are padded to one, and the level of each
+    is selected. It depends on nothing but the row.
+    """
+    lengths = np.diff(starts)
+    levels = np.full(len(lengths), -1.0)
+    longer = np.flatnonzero(lengths > sparsity)
+    doubled = np.ceil(np.log2(lengths[longer]))
+    for power in np.unique(doubled):
+        chosen, width = longer[doubled == power], 1 << int(power)
+        offset = np.arange(width)
+        found = magnitude[np.minimum(starts[chosen, None] + offset, len(magnitude) - 1)]
+        found[offset >= lengths[chosen, None]] = -1.0
+        levels[chosen] = np.partition(found, width - sparsity, axis=1)[:, width - sparsity]
+    return levels
+
+
+def raw_norms(chunk):
+    """Return the norm of every row of a chunk whose factors are 1, to the last bit its own.
+
+    Parameters
+    ----------
+    chunk : LinearChunk
+        Rows in the units of the data, without an intercept.
+
+    Returns
+    -------
+    norms : ndarray of shape (n_rows,)
+        In float64. Those of null rows mean nothing.
+
+    Notes
+    -----
+    How a sum along a row is rounded depends on the memory layout, which one awkward row may
+    change for its whole chunk. Here every operation is elementwise, one row in each column.
+    """
+    if sparse.issparse(chunk.X):
+        # summed in the stored order of each row; not `chunk.norm`, which is held above a floor
+        return row_norms(chunk.X)
+    columns = np.array(chunk.X.T, dtype=np.float64, order="C")
+    with np.errstate(under="ignore"):
+        columns *= columns
+        return np.sqrt(columns.sum(axis=0))

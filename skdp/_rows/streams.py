@@ -1,0 +1,552 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Arrays that are computed range by range from the rows of a table."""
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.validation import validate_data
+
+from skdp._rows.tables import READ_ROWS, Table, as_block, joined, names_of, taken, through
+
+# Rows of a memory map, or of another array on disk that is read by slices.
+
+
+#: bytes of a memory map from which on it is read range by range
+LARGE = 1 << 28
+
+
+class ArrayTable(Table):
+    """Rows of arrays that need not be in memory.
+
+    Parameters
+    ----------
+    X : array of shape (n_rows, n_features)
+        Anything with a `shape` that slices of rows can be taken of: memory maps, HDF5 and Zarr
+        arrays.
+    y : array of shape (n_rows,), default=None
+        Targets, likewise.
+    """
+
+    _blank: ClassVar[dict[str, Any]] = {"_last": None, "_kept": None}
+
+    def __init__(self, X, y=None):
+        self.n_rows = int(X.shape[0])
+        if y is not None and y.shape[0] != self.n_rows:
+            raise ValueError(
+                f"X and y must have the same number of rows; got {self.n_rows} and {y.shape[0]}."
+            )
+        # memory maps as the arrays that they are: a slice of one costs much more
+        self.X, self.y = (np.asarray(a) if isinstance(a, np.ndarray) else a for a in (X, y))
+        self.n_features = int(X.shape[1]) if len(X.shape) == 2 else None
+        self._kept = None
+
+    def _read(self, start, stop):
+        if self.is_mapped:
+            return self._at(slice(start, stop))
+        # what is stored in compressed chunks is unpacked once a pass, not once a range
+        width, pieces = self.width, []
+        for first in range(start // width * width, max(stop, start + 1), width):
+            if self._kept is None or self._kept[0] != first:
+                self._kept = None
+                self._kept = first, self._at(slice(first, min(first + width, self.n_rows)))
+            rows = slice(max(start - first, 0), max(stop - first, 0))
+            pieces.append(taken(self._kept[1], rows))
+        return joined(pieces)
+
+    def _at(self, rows):
+        X = np.asarray(self.X[rows])
+        return as_block(X, None if self.y is None else np.asarray(self.y[rows]))
+
+    def take(self, positions):
+        """Return the rows at sorted positions; of arrays of numpy these alone are read."""
+        return self._at(positions) if self.is_mapped else super().take(positions)
+
+    @property
+    def width(self):
+        """Number of rows that are read at a time: whole chunks, if the rows are stored in some."""
+        width, stored = super().width, getattr(self.X, "chunks", None)
+        if not (isinstance(stored, tuple) and stored and isinstance(stored[0], int)):
+            return width
+        return max(width // stored[0], 1) * max(stored[0], 1)
+
+    @property
+    def is_mapped(self):
+        """Whether the rows are an array of numpy, of which any part can be taken."""
+        return all(isinstance(part, np.ndarray | None) for part in (self.X, self.y))
+
+
+def is_large_memmap(X):
+    """Whether X is a memory map that is large enough to be read range by range."""
+    mapped = isinstance(X, np.memmap) and X.filename is not None
+    return mapped and X.ndim == 2 and X.nbytes >= LARGE
+
+
+def rows_of(block):
+    """Return the rows of a block, one after another in memory.
+
+    Sums round differently column by column, and whether columns are still in one piece depends
+    on where the user's chunks end.
+    """
+    X = block[0]
+    return X if sparse.issparse(X) else np.ascontiguousarray(X)
+
+
+def targets_of(block):
+    """Return the targets of a block."""
+    return block[1]
+
+
+def no_flags(X):
+    """Return a flag that is not set for every row of X."""
+    return np.zeros(X.shape[0], dtype=bool)
+
+
+class RowStream:
+    """Rows, or one number for each, that are read range by range.
+
+    Made by the functions of `skdp.io`, and passed to `fit` in place of an array. It holds
+    no rows but those of the range that was read last, until the next `fit` is over.
+
+    Parameters
+    ----------
+    table : Table
+        Where rows are read.
+    steps : tuple of callables
+        What turns a block of the table into a range of this array, one function after another.
+        Each maps every row on its own.
+    ndim : int, default=2
+        2 for rows, 1 for one number each.
+    """
+
+    def __init__(
+        self, table: Any, steps: tuple[Callable[[Any], Any], ...] = (rows_of,), ndim: int = 2
+    ) -> None:
+        self.table, self.steps, self.ndim = table, steps, ndim
+        #: what a pass over the rows has found
+        self.facts = None
+        self._n_features: Any = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of rows and, for rows, of features; rows are counted if need be."""
+        if self.ndim == 1:
+            return (self.table.count(),)
+        if self._n_features is None and len(self.steps) == 1:
+            self._n_features = self.table.n_features
+        if self._n_features is None:
+            first = next(iter(self.table.blocks()), None)
+            # without a row nobody knows
+            self._n_features = 0 if first is None else self.of(first).shape[1]
+        return self.table.count(), self._n_features
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self):
+        return f"<RowStream of {'rows' if self.ndim == 2 else 'targets'}>"
+
+    def __array__(self, dtype=None, copy=None):
+        """Refuse: rows are not to be brought into memory unasked."""
+        raise TypeError(
+            "a stream of rows is not an array, and this method needs one. Go through it with "
+            "`for block in stream.blocks():`, or load the data if they fit into memory."
+        )
+
+    def inspected(self, facts: Any) -> None:
+        """Note what a pass over the rows has found; nobody needs to read a row for it again."""
+        self.facts, self._n_features = facts, facts.n_features
+
+    def view(self) -> "RowStream":
+        """Return another stream of the same array, of which nothing is known yet."""
+        return RowStream(self.table, self.steps, self.ndim)
+
+    def map(self, function: Callable[[Any], Any], ndim: int | None = None) -> "RowStream":
+        """Return the stream of a function of this one's ranges.
+
+        Parameters
+        ----------
+        function : callable
+            Maps an array of rows to one of as many, every row on its own.
+        ndim : int, default=None
+            Dimensions of what it returns; None for those of this stream.
+
+        Returns
+        -------
+        stream : RowStream
+            Nothing is computed before it is read.
+        """
+        made = RowStream(self.table, (*self.steps, function), self.ndim if ndim is None else ndim)
+        made.facts = self.facts
+        return made
+
+    def of(self, block: Any) -> Any:
+        """Return the range of this array that belongs to a block of the table."""
+        return through(self.steps, block)
+
+    def read(self, start: int, stop: int) -> Any:
+        """Return a range of this array."""
+        return self.of(self.table.read(start, stop))
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether the whole is an array of numpy already: a memory map, unchanged."""
+        return isinstance(self.table, ArrayTable) and self.table.is_mapped
+
+    def whole(self) -> NDArray[Any]:
+        """Return the whole array at once; only of memory maps."""
+        if not self.is_mapped:
+            raise TypeError("only a memory map can be used as a whole.")
+        return self.read(0, self.table.count())
+
+    def blocks(self, n_rows: int = READ_ROWS) -> Iterator[Any]:
+        """Yield the array in pieces of at most `n_rows` rows, in order.
+
+        Parameters
+        ----------
+        n_rows : int, default=65536
+            Rows of a piece.
+
+        Yields
+        ------
+        part : ndarray or CSR array
+            The rows of one piece, or one number for each.
+        """
+        total = self.table.count()
+        for start in range(0, total, n_rows):
+            yield self.read(start, min(start + n_rows, total))
+
+
+@contextmanager
+def kept_meanwhile(*given):
+    """Forget the rows that streams have kept for the next call, and close files, at the end."""
+    try:
+        yield
+    finally:
+        for part in given:
+            if isinstance(part, RowStream):
+                part.table.close()
+
+
+def over_rows(function, X):
+    """Return a function of rows, computed now for an array and range by range for a stream."""
+    return X.map(function) if isinstance(X, RowStream) else function(X)
+
+
+@dataclass(frozen=True)
+class Together:
+    """Ranges of several streams of one table; parameters are their steps."""
+
+    streams: tuple
+
+    def __call__(self, block):
+        """Return the ranges that belong to a block of the table."""
+        # what streams share is computed once: labels are looked up for codes and for flags
+        made, known = [], {}
+        for steps in self.streams:
+            part, path = block, ()
+            for step in steps:
+                path += (id(step),)
+                if path not in known:
+                    known[path] = step(part)
+                part = known[path]
+            made.append(part)
+        return tuple(made)
+
+
+def together(*streams):
+    """Return what maps a block of the table of streams to the ranges of all of them."""
+    if any(stream.table is not streams[0].table for stream in streams):
+        raise ValueError("streams of different tables cannot be read together.")
+    return Together(tuple(stream.steps for stream in streams))
+
+
+# Rows that come in chunks of any length, from the first to the last.
+
+
+class ChunkTable(Table):
+    """Rows that are iterated over, as often as they are needed.
+
+    Parameters
+    ----------
+    make : callable
+        Returns a fresh iterator over the chunks, pairs (X, y), where y may be None; the same
+        rows every time.
+    n_rows : int, default=None
+        Number of rows, if it is known; otherwise they are counted when they are inspected.
+
+    Notes
+    -----
+    Where chunks end is of no consequence: rows are put together anew, into ranges that depend
+    on their number alone. Otherwise a row could shift the boundaries of sums, and rounding
+    would depend on it.
+    """
+
+    _blank: ClassVar[dict[str, Any]] = {"_last": None, "_source": None, "_rest": None, "_passed": 0}
+
+    def __init__(self, make, n_rows=None):
+        self._make, self.n_rows = make, n_rows
+        self._columns = None
+        vars(self).update(self._blank)
+
+    def blocks(self):
+        """Yield chunks as they come; those without rows are left out."""
+        chunks = self._make()
+        try:
+            for X, y in chunks:
+                block = self._checked(X, y)
+                if block[0].shape[0]:
+                    yield block
+        finally:
+            # files that an iterator has opened are not left to the garbage collector
+            if hasattr(chunks, "close"):
+                chunks.close()
+
+    def _checked(self, X, y):
+        names = names_of(X)
+        X, y = as_block(X, y)
+        columns = names, X.shape[1]
+        if X.shape[0] and self._columns is None:
+            self._columns, self.names, self.n_features = columns, names, X.shape[1]
+        if X.shape[0] and columns != self._columns:
+            raise ValueError(
+                "the chunks must have the same features: one has "
+                f"{_described_chunk(*self._columns)}, another {_described_chunk(*columns)}."
+            )
+        return X, y
+
+    def _read(self, start, stop):
+        try:
+            return self._next_range(start, stop)
+        except BaseException:
+            # an iterator that has raised has ended: the next one begins anew
+            self._stop()
+            raise
+
+    def _next_range(self, start, stop):
+        if self._source is None or start < self._passed:
+            self.close()
+            self._source = self.blocks()
+        pieces = []
+        while not pieces or self._passed < stop:
+            block = self._rest or self._next()
+            n_rows = block[0].shape[0]
+            low, high = (min(max(at - self._passed, 0), n_rows) for at in (start, stop))
+            pieces.append(taken(block, slice(low, high)))
+            self._passed += high
+            self._rest = taken(block, slice(high, None)) if high < n_rows else None
+        if stop == self.n_rows:
+            self._end()
+        return joined(pieces)
+
+    def _next(self):
+        block = next(self._source, None)
+        if block is None:
+            raise ValueError(
+                "the chunks ended early: they must give the same rows every time that they are "
+                "iterated over."
+            )
+        return block
+
+    def _end(self):
+        """Raise if there are more rows than there should be, and close the iterator."""
+        more = self._rest is not None or next(self._source, None) is not None
+        self._stop()
+        if more:
+            raise ValueError(
+                "there are more rows in the chunks than before: they must give the same rows "
+                "every time that they are iterated over."
+            )
+
+    def _stop(self):
+        if self._source is not None:
+            self._source.close()
+        self._source, self._rest, self._passed = None, None, 0
+
+    def close(self):
+        """Forget the iterator and the rows that were kept."""
+        # another fit may be reading
+        with self._turn:
+            self._stop()
+            super().close()
+
+
+def _described_chunk(names, n_features):
+    return f"{n_features} features" + ("" if names is None else f" named {list(names)}")
+
+
+# One pass over rows before a fit: whether they are usable, how many, with which labels.
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a pass over the rows has found.
+
+    Parameters
+    ----------
+    n_rows, n_features, n_entries : int
+        Numbers of rows, of features, and of entries that are stored.
+    is_sparse : bool
+        Whether rows are CSR.
+    labels : ndarray or None
+        The distinct targets, sorted; None if nobody asked for them.
+    """
+
+    n_rows: int = 0
+    n_features: int = 0
+    n_entries: int = 0
+    is_sparse: bool = False
+    labels: Any = None
+
+    @classmethod
+    def of(cls, X, y, with_labels):
+        """Return the facts of one checked block."""
+        labels = np.unique(y) if with_labels and y is not None else None
+        is_sparse = sparse.issparse(X)
+        entries = int(X.nnz if is_sparse else X.size)
+        return cls(X.shape[0], X.shape[1], entries, is_sparse, labels)
+
+    def plus(self, other):
+        """Return the facts of these blocks and of those of `other`, which come after."""
+        if not self.n_rows:
+            return other
+        if not other.n_rows:
+            return self
+        if self.is_sparse != other.is_sparse:
+            raise ValueError("the chunks must all be sparse, or all be dense.")
+        labels = self.labels
+        if labels is not None:
+            if _kind(labels) != _kind(other.labels):
+                raise ValueError("the chunks of y must be labels of one type.")
+            labels = np.unique(np.concatenate([labels, other.labels]))
+        return Facts(
+            self.n_rows + other.n_rows,
+            self.n_features,
+            self.n_entries + other.n_entries,
+            self.is_sparse,
+            labels,
+        )
+
+
+def _kind(labels):
+    return "text" if labels.dtype.kind in "USO" else "number"
+
+
+def facts_of(X, y, check, with_labels):
+    """Go through streams once.
+
+    Parameters
+    ----------
+    X, y : RowStream, RowStream or None
+        Of one table.
+    check : callable
+        Raises if a block (X, y) is unusable, and returns it otherwise.
+    with_labels : bool
+        Whether the distinct targets are asked for.
+
+    Returns
+    -------
+    facts : Facts
+        About all rows; the table knows their number from then on.
+    """
+    table, look = X.table, Look(X.steps, None if y is None else y.steps, check, with_labels)
+    per_block = getattr(table, "of_blocks", None)
+    found = map(look, table.blocks()) if per_block is None else per_block(look)
+    facts = Facts()
+    for part in found:
+        facts = facts.plus(part)
+    if table.n_rows is not None and table.n_rows != facts.n_rows:
+        raise ValueError(f"the chunks have {facts.n_rows} rows; n_rows is {table.n_rows}.")
+    table.n_rows = facts.n_rows
+    return facts
+
+
+@dataclass(frozen=True)
+class Look:
+    """The facts of one block, wherever it is; parameters are those of `facts_of`."""
+
+    rows: Any
+    targets: Any
+    check: Any
+    with_labels: bool
+
+    def __call__(self, block):
+        """Return the facts of a block of the table."""
+        y = through(self.targets, block) if self.targets else None
+        X, y = self.check(through(self.rows, block), y)
+        return Facts.of(X, y, self.with_labels)
+
+
+# The features of a stream: their number and names, and whether an estimator knows them.
+
+
+def first_rows(X):
+    """Return the first rows of a stream, or none if there are none."""
+    block = next(iter(X.table.blocks()), None)
+    return np.empty((0, 1)) if block is None else X.of(block)
+
+
+def stream_names_of(X):
+    """Return the names of the features of a stream that was read, or None."""
+    # what was computed from a data frame has no names, as an array has none
+    return X.table.names if len(X.steps) == 1 else None
+
+
+def check_columns(estimator, names, n_features, *, reset):
+    """Do for a stream what scikit-learn does with the columns of arrays and data frames.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Gets `n_features_in_` and `feature_names_in_`, or has them.
+    names : sequence of str or None
+        Names of the features.
+    n_features : int
+        Number of features.
+    reset : bool
+        Whether they are set; compared otherwise.
+
+    Raises
+    ------
+    ValueError
+        If they are not those that were set.
+    """
+    fitted = getattr(estimator, "feature_names_in_", None)
+    if names is not None and not reset:
+        if fitted is None:
+            warnings.warn(
+                f"X has feature names, but {type(estimator).__name__} was fitted without "
+                "feature names",
+                UserWarning,
+                stacklevel=4,
+            )
+        elif list(fitted) != list(names):
+            raise ValueError(
+                "The feature names should match those that were passed during fit, in the "
+                f"same order: {_difference(fitted, names)}."
+            )
+        else:
+            return
+    validate_data(estimator, Nameless(n_features), skip_check_array=True, reset=reset)
+    if names is not None and reset:
+        estimator.feature_names_in_ = np.asarray(names, dtype=object)
+
+
+def _difference(fitted, names):
+    if len(fitted) != len(names):
+        return f"there were {len(fitted)} features, and now there are {len(names)}"
+    place = next(i for i, pair in enumerate(zip(fitted, names, strict=True)) if len({*pair}) > 1)
+    return f"feature {place} was {fitted[place]!r}, and now it is {names[place]!r}"
+
+
+class Nameless:
+    """Rows of which scikit-learn is to see nothing but how many features they have."""
+
+    def __init__(self, n_features):
+        self.shape = (1, n_features)

@@ -1,0 +1,846 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""From the parameters of a federated classifier to a plan; no data are read."""
+
+import copy
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from skdp._classification import penalty_of
+from skdp._rows.linear import LinearRows, whole_chunk
+from skdp._rows.sums import CompensatedSum, sum_over
+from skdp.local._choice import ball_randomiser
+from skdp.local.randomisers.report import LocalReports, report_bound
+from skdp.privacy.kernel.accounting import HAIR, gdp_mu
+from skdp.privacy.kernel.batches import SMALLEST_RATE, Sampling
+from skdp.privacy.kernel.composition import SampledCost, compose_epsilon
+from skdp.privacy.kernel.mechanisms import Sensitivity
+from skdp.privacy.laws.batches import SampledGaussianMechanism, sampled_mu
+from skdp.privacy.laws.local_reports import LocalMechanism, report_epsilon
+from skdp.solvers.gradient import (
+    DEFAULT_INTERCEPT,
+    MOST_STEPS,
+    GradientPlan,
+    StepSize,
+    SuffixAverage,
+    plan_gradient,
+)
+
+# The plan of federated rounds, made from public quantities before any data.
+
+
+# Times that a client takes part, on average, and clients of a round, at least: as for sgd.
+_PASSES, _SMALLEST_BATCH = 30, 256
+# norms of reports are rounded, and so are their entries, to a grid
+_ROUNDING = 1.0 + 2.0**-19
+_MARGIN = 1.0 + 1e-9
+
+
+@dataclass(frozen=True)
+class FederatedBudget:
+    """What may be spent on clients.
+
+    Parameters
+    ----------
+    epsilon : float or None
+        Of all that is released; None if nothing but reports is protected.
+    delta, adjacency : float, {"replace-one", "zero-out"}
+        Of what is released.
+    randomiser : Lift, Flip, Product or None
+        What makes the report of a client; None if clients send exact updates.
+    population, population_batch : float or None
+        Clients of a deployment that this simulates, and of one of its rounds.
+    """
+
+    epsilon: float | None
+    delta: float
+    adjacency: str
+    randomiser: Any = None
+    population: float | None = None
+    population_batch: float | None = None
+
+
+@dataclass(frozen=True)
+class FederatedPlan(GradientPlan):
+    """What federated learning will do: fixed before the data are touched.
+
+    Parameters
+    ----------
+    sampling : Sampling
+        How the clients of a round are drawn.
+    mu_round : float or None
+        Sensitivity over noise of the sum of one round; None for no noise.
+    randomiser, limit : object or None, float
+        What makes reports, and the norm to which they are projected.
+    momentum, average : bool
+        Whether the server accelerates its steps, and whether it averages its points.
+    spent, hypothetical : float, float or None
+        Epsilon of this fit, rounded up, and of the deployment that it simulates.
+
+    Notes
+    -----
+    `clip` bounds the update of a client, `noise` is that of one coordinate of a mean update.
+    """
+
+    sampling: Sampling | None = None
+    mu_round: float | None = None
+    randomiser: Any = None
+    limit: float = math.inf
+    momentum: bool = True
+    average: bool = True
+    spent: float = 0.0
+    hypothetical: float | None = None
+
+    @property
+    def total_mu(self):
+        """Gaussian-DP parameter of the whole fit; None with random batches, or reports alone."""
+        if self.mu_round is None or not self.sampling.reads_all:
+            return None
+        return self.mu_round * math.sqrt(self.n_steps) * HAIR
+
+
+def plan_federated(
+    problem,
+    *,
+    budget,
+    batch_size=None,
+    report_norm=None,
+    momentum=True,
+    average=True,
+):
+    """Choose rounds, steps, clients of a round, clipping and noise from public quantities.
+
+    Parameters
+    ----------
+    problem : dict
+        The arguments of `plan_gradient` but `mu` and `adjacency`; `n_rows` is the number of
+        clients.
+    budget : FederatedBudget
+        What may be spent.
+    batch_size : float, default=None
+        Expected clients of a round. None chooses it.
+    report_norm : float, default=None
+        Norm to which reports are projected. None for one that no report exceeds.
+    momentum, average : bool, default=True
+        As in `FederatedPlan`.
+
+    Returns
+    -------
+    plan : FederatedPlan
+        The plan.
+
+    Raises
+    ------
+    ValueError
+        If a round would have more clients than there are, or the budget is too small.
+    """
+    n_clients, randomiser = problem["n_rows"], budget.randomiser
+    longest = 1.0 if randomiser is None else report_bound(randomiser) * _ROUNDING
+    doubt = 0.0
+    if budget.epsilon is not None:
+        mu = gdp_mu(budget.epsilon, budget.delta)
+        moved = 2 if budget.adjacency == "replace-one" else 1
+        doubt = moved * longest / (mu * (budget.population or n_clients))
+    if randomiser is not None:
+        across = randomiser.variances(1.0)[1]
+        # one report of every client, unless that was left to the user
+        n_reports = n_clients
+        if batch_size is not None and problem["n_steps"] is not None:
+            n_reports = batch_size * problem["n_steps"]
+        doubt = math.hypot(doubt, math.sqrt(across / n_reports))
+    # the same plan as with full batches of rows whose noise is as large
+    steps = plan_gradient(
+        **{**problem, "mu": 1.0 / (doubt * n_clients), "adjacency": "zero-out"},
+        most_steps=MOST_STEPS,
+    )
+    n_rounds = steps.n_steps
+    if batch_size is None:
+        wanted = math.ceil(_PASSES * n_clients / n_rounds)
+        batch_size = min(n_clients, max(_SMALLEST_BATCH, wanted))
+        if randomiser is not None:
+            batch_size = max(1, math.ceil(n_clients / n_rounds))
+    sampling = _sampling(n_clients, batch_size, "batch_size", "number of clients")
+    limit = steps.clip * longest if report_norm is None else report_norm
+    limit = steps.clip if randomiser is None else limit
+    mu_round, spent, hypothetical = _prices(budget, sampling, n_rounds)
+    spread = [steps.clip / math.sqrt(batch_size)] * (not sampling.reads_all)
+    if mu_round is not None:
+        spread.append(_reach_of_clients(sampling, budget.adjacency) * limit / mu_round / batch_size)
+    if randomiser is not None:
+        spread.append(steps.clip * math.sqrt(across / batch_size))
+    return FederatedPlan(
+        **{**vars(steps), "noise": math.hypot(*spread)},
+        sampling=sampling,
+        mu_round=mu_round,
+        randomiser=randomiser,
+        limit=limit,
+        momentum=momentum,
+        average=average,
+        spent=spent,
+        hypothetical=hypothetical,
+    )
+
+
+def _sampling(n_clients, batch_size, name, limit):
+    if not 0 < batch_size <= n_clients:
+        raise ValueError(
+            f"{name} must be greater than 0 and at most the {limit}, {n_clients!r}; got "
+            f"{batch_size!r}."
+        )
+    if batch_size < SMALLEST_RATE * n_clients:
+        raise ValueError(
+            f"{name} must be at least {SMALLEST_RATE:.0e} times the {limit}, {n_clients!r}; got "
+            f"{batch_size!r}."
+        )
+    return Sampling("poisson", n_clients, batch_size)
+
+
+def _reach_of_clients(sampling, adjacency):
+    """Return how many projected vectors the stated sensitivity is."""
+    return 1 if sampling.adjacency(adjacency) == "zero-out" else 2
+
+
+def _prices(budget, sampling, n_rounds):
+    """Return mu of a round, the epsilon of the fit, and that of what it simulates."""
+    if budget.epsilon is None:
+        price, rate = budget.randomiser.epsilon, sampling.rate
+        if sampling.reads_all:
+            return None, report_epsilon([(price, 0.0, n_rounds)], [], 0.0), None
+        return None, report_epsilon([], [(price, n_rounds, rate)], budget.delta), None
+    if budget.population is None:
+        return _mu_of(budget, sampling, n_rounds), budget.epsilon, None
+    rate = sampling.batch_size / sampling.n_rows
+    wanted = budget.population_batch
+    size = int(budget.population)
+    wanted = rate * size if wanted is None else wanted
+    deployed = _sampling(size, wanted, "population_batch_size", "population_size")
+    mu = _mu_of(budget, deployed, n_rounds)
+    hypothetical = _epsilon_of(mu, deployed, budget, n_rounds)
+    # the same noise on the mean: Proposition 70
+    reach = _reach_of_clients(sampling, budget.adjacency) / _reach_of_clients(
+        deployed, budget.adjacency
+    )
+    mu *= reach * deployed.batch_size / sampling.batch_size
+    # the ledger composes in another rounding
+    return mu, _epsilon_of(mu, sampling, budget, n_rounds) * _MARGIN, hypothetical
+
+
+def _mu_of(budget, sampling, n_rounds):
+    if sampling.reads_all:
+        return gdp_mu(budget.epsilon, budget.delta) / math.sqrt(n_rounds) * (1 - 1e-12)
+    return sampled_mu(
+        budget.epsilon,
+        budget.delta,
+        sampling=sampling,
+        n_releases=n_rounds,
+        adjacency=budget.adjacency,
+    )
+
+
+def _epsilon_of(mu, sampling, budget, n_rounds):
+    if sampling.reads_all:
+        return compose_epsilon(mu * math.sqrt(n_rounds) * _MARGIN, (), budget.delta)
+    cost = SampledCost(sampling, mu, budget.adjacency, n_rounds)
+    return compose_epsilon(0.0, (), budget.delta, (cost,))
+
+
+# How far clients move a model with their own rows.
+
+
+@dataclass(frozen=True, eq=False)
+class ClientUpdates:
+    """Sum over clients of what their own rows move a linear model by, clipped client by client.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (n_coefs,) or (n_outputs, n_coefs)
+        Where all clients start; the intercept, if there is one, comes last.
+    loss : LogisticLoss or SoftmaxLoss
+        Pointwise loss.
+    clip : float
+        Bound on the Euclidean norm of the update of one client.
+    n_steps, step_size : int, float
+        Gradient steps of a client along the mean loss of its rows, and their length.
+    pull : float, default=0.0
+        Strength of the penalty ``pull/2 |w - coef|^2`` of a client's objective; at most
+        ``1 / step_size``.
+
+    Notes
+    -----
+    The update of a client that gets to ``w`` is ``(w - coef) / (m step_size)``, m being the sum
+    of ``(1 - pull step_size)^k`` over ``k < n_steps``: a weighted mean of the directions of
+    descent along its path, no longer than the longest of them. It is ``-X' A`` for the client's
+    rows X and sums A of residuals, so that steps are taken in A and one update is formed at the
+    end.
+    """
+
+    coef: Any
+    loss: Any
+    clip: float
+    n_steps: int = 1
+    step_size: float = 1.0
+    pull: float = 0.0
+
+    @property
+    def name(self):
+        """What the statistic is."""
+        kind = f"{self.n_steps} steps" if self.n_steps > 1 else "1 step"
+        pulled = f", pull {self.pull:.6g}" if self.pull else ""
+        return (
+            f"updates of clients by {kind} on {type(self.loss).__name__}{pulled}, clipped to "
+            f"{self.clip:.6g}"
+        )
+
+    @property
+    def size(self):
+        """Number of coordinates."""
+        return self.coef.size
+
+    def sensitivity(self, adjacency, n_rows):
+        """State the l2 sensitivity: clip (zero-out) or 2 clip (replace-one).
+
+        Proof. Proposition 69 (i). A client's update is a function of its own rows and has norm
+        at most clip, however many rows there are. Zero-out takes one away; replace-one takes
+        one away and adds another. `n_rows` is the number of clients.
+        """
+        if adjacency == "zero-out":
+            reach, theorem = self.clip, "the clipped update of a client has norm <= clip"
+        else:
+            reach, theorem = 2 * self.clip, "clipped updates of two clients differ by <= 2 clip"
+        return Sensitivity(l1=math.inf, l2=reach, bound=n_rows * self.clip, theorem=theorem)
+
+    def partial(self, chunk):
+        """Return the clipped updates of a chunk of clients, summed."""
+        coef = np.atleast_2d(self.coef)
+        total = np.zeros(coef.shape)
+        for stack in chunk.stacks():
+            weights = self._residuals(stack, coef)
+            if stack.rows.shape[1] == 1:
+                # the norm of an outer product: no update is formed
+                norm = _norms(weights) * _norms(stack.rows)
+                weights[:, 0] *= self._factors(norm)[:, None]
+                summed = weights[:, 0].T @ stack.rows[:, 0]
+            else:
+                made = np.matmul(weights.transpose(0, 2, 1), stack.rows)
+                summed = np.einsum("g,gkp->kp", self._factors(_norms(made)), made)
+            total[:, _all(stack.columns)] -= summed
+        return total.ravel()
+
+    def evaluate(self, rows):
+        """Return the sum over all clients, an array of shape (size,)."""
+        return sum_over(rows, self.partial, self.size)
+
+    def vectors(self, chunk):
+        """Return a row for every client that is there: its clipped update, divided by clip."""
+        coef = np.atleast_2d(self.coef)
+        vectors = np.zeros((chunk.n_clients, *coef.shape))
+        for stack in chunk.stacks():
+            weights = self._residuals(stack, coef)
+            made = np.matmul(weights.transpose(0, 2, 1), stack.rows)
+            made *= (self._factors(_norms(made)) / -self.clip)[:, None, None]
+            if stack.columns is None:
+                vectors[stack.place] = made
+            else:
+                vectors[np.ix_(stack.place, np.arange(len(coef)), stack.columns)] = made
+        return vectors.reshape(chunk.n_clients, self.size)
+
+    def _residuals(self, stack, coef):
+        """Return A of every client, of shape (n_clients, n_rows, n_outputs), over the steps."""
+        rows, shape = stack.rows, (*stack.target.shape, len(coef))
+        start = np.matmul(rows, coef[:, _all(stack.columns)].T)
+        target = stack.target.ravel()
+        gram = None
+        if self.n_steps > 1 and rows.shape[1] <= rows.shape[2]:
+            gram = stack.products()
+        total, kept = np.zeros(shape), 1.0 - self.pull * self.step_size
+        for step in range(self.n_steps):
+            score = start.copy()
+            if step and gram is not None:
+                score -= self.step_size * np.matmul(gram, total)
+            elif step:
+                moved = np.matmul(rows.transpose(0, 2, 1), total)
+                score -= self.step_size * np.matmul(rows, moved)
+            flat = score.reshape(-1) if self.loss.n_outputs == 1 else score.reshape(-1, shape[2])
+            residual = self.loss.residual(flat, target).reshape(shape)
+            residual *= stack.weight[:, :, None]
+            total *= kept
+            total += residual
+        total /= math.fsum(kept**k for k in range(self.n_steps))
+        return total
+
+    def _factors(self, norm):
+        return self.clip / np.maximum(norm, self.clip)
+
+
+def _all(columns):
+    return slice(None) if columns is None else columns
+
+
+def _norms(stack):
+    """Return the Euclidean norm of every part of a stack, tiny ones included."""
+    flat = np.ascontiguousarray(stack).reshape(len(stack), -1)
+    return np.sqrt(np.einsum("ij,ij->i", flat, flat))
+
+
+#: constant feature where reports are the noise
+_REPORTING_INTERCEPT = 0.3
+#: steps of a client that solves a problem of its own
+_PROXIMAL_STEPS = 10
+
+
+@dataclass(frozen=True)
+class FederatedProblem:
+    """What is public about a federated fit.
+
+    Parameters
+    ----------
+    loss, intercept, shape : object, float, tuple of int
+        Pointwise loss, constant feature of every row (0 for none), shape of the coefficients.
+    local : dict
+        What clients do: n_steps, step_size, pull.
+    rounds : FederatedPlan
+        What the server does.
+    """
+
+    loss: Any
+    intercept: float
+    shape: tuple[int, ...]
+    local: dict[str, Any]
+    rounds: Any
+
+    def query(self, coef):
+        """Return the query of a round, from the server's point."""
+        return ClientUpdates(coef, self.loss, self.rounds.clip, **self.local)
+
+
+def plan_problem(model, n_clients, n_features, loss):
+    """Return the `FederatedProblem` of an estimator's parameters, or raise a ValueError."""
+    intercept = 0.0
+    if model.fit_intercept and model.intercept_scaling is not None:
+        intercept = float(model.intercept_scaling)
+    elif model.fit_intercept:
+        reporting = model.local_epsilon is not None
+        intercept = _REPORTING_INTERCEPT if reporting else DEFAULT_INTERCEPT
+    n_coefs = n_features + bool(intercept)
+    shape = (n_coefs,) if loss.n_outputs == 1 else (loss.n_outputs, n_coefs)
+    randomiser = None
+    if model.local_epsilon is not None:
+        randomiser = ball_randomiser(
+            float(model.local_epsilon),
+            math.prod(shape),
+            model.magnitude,
+            model.expected_norm,
+            model.magnitude_epsilon,
+            model.parameters,
+        )
+    penalty = penalty_of(model.C, model.data_norm) / n_clients
+    rounds = plan_federated(
+        {
+            "n_rows": n_clients,
+            "n_features": n_features,
+            "loss": loss,
+            "intercept": intercept,
+            "l2": penalty,
+            "radius": None,
+            "n_steps": model.max_iter,
+            "step_size": model.step_size,
+            "clip": model.clipping_norm,
+        },
+        budget=FederatedBudget(
+            model.epsilon,
+            model.delta,
+            model.adjacency,
+            randomiser,
+            model.population_size,
+            model.population_batch_size,
+        ),
+        batch_size=model.batch_size,
+        report_norm=model.report_norm,
+        momentum=model.momentum,
+        average=model.average,
+    )
+    return FederatedProblem(
+        loss, intercept, shape, _client_randomiser(model, loss, intercept), rounds
+    )
+
+
+def _client_randomiser(model, loss, intercept):
+    """Return the steps of a client: their number, their length, and the pull of its start."""
+    curvature = loss.smoothness * (1.0 + intercept**2)
+    proximal = model.local_update == "proximal"
+    n_steps, length = model.local_steps, model.local_step_size
+    pull = 0.0
+    if proximal:
+        pull = curvature if model.proximal_strength is None else model.proximal_strength
+    if n_steps is None:
+        n_steps = _PROXIMAL_STEPS if proximal else 1
+    if length is None:
+        # such steps bring no two points further apart
+        length = 1.0 / (curvature + pull)
+    if pull * length > 1.0:
+        raise ValueError(
+            "local_step_size must be at most 1 / proximal_strength, or steps jump over the point "
+            f"that they approach; got {length!r} with proximal_strength={pull!r}."
+        )
+    return {"n_steps": n_steps, "step_size": float(length), "pull": float(pull)}
+
+
+def check_budget(model):
+    """Raise a ValueError if parameters of the budget do not go together."""
+    if model.epsilon is None and model.local_epsilon is None:
+        raise ValueError(
+            "epsilon and local_epsilon are both None: there would be no privacy. Set epsilon for "
+            "noise on what is released, local_epsilon for reports of clients, or both."
+        )
+    if model.local_epsilon is None:
+        for name in ("report_norm", "expected_norm", "magnitude_epsilon"):
+            if getattr(model, name) is not None:
+                raise ValueError(
+                    f"{name} is for reports: it must be None where local_epsilon is None; got "
+                    f"{getattr(model, name)!r}."
+                )
+    if model.local_update == "gradient" and model.proximal_strength is not None:
+        raise ValueError(
+            "proximal_strength is for local_update='proximal': it must be None with 'gradient'; "
+            f"got {model.proximal_strength!r}."
+        )
+    if model.population_size is None and model.population_batch_size is not None:
+        raise ValueError(
+            "population_batch_size needs a population_size; got "
+            f"{model.population_batch_size!r} with population_size=None."
+        )
+    if model.population_size is not None and model.epsilon is None:
+        raise ValueError(
+            "population_size is for noise on what is released: epsilon must be a number with it; "
+            "got None."
+        )
+
+
+def flat(coef, problem, n_features, data_norm):
+    """Return coefficients and intercepts for rows in the units of the data."""
+    coef = np.atleast_2d(coef)
+    intercept = np.zeros(len(coef))
+    if problem.intercept:
+        intercept = problem.intercept * coef[:, -1]
+    return coef[:, :n_features] / data_norm, intercept
+
+
+# The sum of local reports, none of which counts for more than a bound.
+
+
+# sums that are made next to each other
+_STEP = 64
+
+
+@dataclass(frozen=True)
+class ReportSum:
+    """Sum of reports times `unit`, each projected to the ball of radius `limit`.
+
+    Parameters
+    ----------
+    size : int
+        Number of entries of a report.
+    unit : float
+        Length of what the reports take as 1.
+    limit : float
+        Bound on the norm of what one report counts for. Where reports are longer, their mean
+        is no longer what was reported: the projection biases.
+    """
+
+    size: int
+    unit: float
+    limit: float
+    #: what the statistic is
+    name = "sum of projected reports"
+
+    def sensitivity(self, adjacency, n_rows):
+        """State the l2 sensitivity: limit (zero-out) or 2 limit (replace-one).
+
+        Proof. Proposition 69 (ii). Given all reports, what one of them counts for has norm at
+        most limit. Under zero-out a client that is not there makes no report; under
+        replace-one there is another report in its place.
+        """
+        if adjacency == "zero-out":
+            reach, theorem = self.limit, "a projected report has norm <= limit"
+        else:
+            reach, theorem = 2 * self.limit, "two projected reports differ by <= 2 limit"
+        return Sensitivity(l1=math.inf, l2=reach, bound=n_rows * self.limit, theorem=theorem)
+
+    def total(self, reports):
+        """Return the sum of projected reports, an array of shape (size,).
+
+        Where a client is not there, all others move to other places, and every rounding is
+        another one: so all of them are carried along, and together stay under 2 u n limit for n
+        reports, u = 2^-53, whoever comes in which place.
+        """
+        total, beside = CompensatedSum(self.size), CompensatedSum((_STEP, self.size))
+        for start in range(0, len(reports), _STEP):
+            part = reports[start : start + _STEP]
+            counted = np.zeros((_STEP, self.size))
+            np.multiply(part, (self._factors(part) * self.unit)[:, None], counted[: len(part)])
+            beside.add(counted)
+        for one in beside.value[: len(reports)]:
+            total.add(one)
+        return total.value
+
+    def n_projected(self, reports):
+        """Return how many reports are longer than the limit."""
+        return int(np.count_nonzero(self._factors(reports) < 1.0))
+
+    def _factors(self, reports):
+        norm = self.unit * np.sqrt(np.einsum("ij,ij->i", reports, reports))
+        return self.limit / np.maximum(norm, self.limit)
+
+
+# Federated learning: rounds in which clients move a model, and a server averages.
+#
+# Nothing here knows the model or the loss: a function makes the query of a round from the
+# server's point. Whatever is done with what a curator releases costs nothing.
+
+
+class Rounds:
+    """Federated rounds, all of them paid for before the first.
+
+    Parameters
+    ----------
+    curator : Curator
+        Holds the clients.
+    make_query : callable
+        Maps a point to the query of a round: the sum of clipped updates of clients that start
+        there (with `vectors`, where they report).
+    start : ndarray
+        The first point.
+    plan : FederatedPlan
+        Rounds, clients of a round, noise, reports.
+
+    Notes
+    -----
+    A mean is the sum divided by the EXPECTED number of clients of a round. The realised number
+    says how many clients were drawn, and a sum divided by it has another sensitivity.
+    """
+
+    def __init__(self, curator, make_query, start, plan):
+        self._curator, self._make_query, self._plan = curator, make_query, plan
+        self._n_reports = self._n_projected = 0
+        first = make_query(start)
+        if plan.mu_round is not None:
+            noise = SampledGaussianMechanism(plan.mu_round, plan.sampling)
+        if plan.randomiser is None:
+            self._paid = curator.prepay(first, noise, plan.n_steps)
+            return
+        self._total = ReportSum(first.size, plan.clip, plan.limit)
+        local = LocalMechanism(plan.randomiser.epsilon, plan.sampling)
+        reports = LocalReports(first, plan.randomiser)
+        if plan.mu_round is None:
+            self._paid = curator.prepay(reports, local, plan.n_steps)
+        else:
+            self._paid = curator.prepay(self._total, noise, plan.n_steps, behind=(reports, local))
+
+    def mean_update(self, point):
+        """Return the released mean update of the clients of one round, at a point."""
+        query, plan = self._make_query(point), self._plan
+        if plan.randomiser is None:
+            total = self._curator.release(query, self._paid)
+        else:
+            reports = LocalReports(query, plan.randomiser)
+            if plan.mu_round is None:
+                made = self._curator.release(reports, self._paid)
+                self._n_reports += len(made)
+                self._n_projected += self._total.n_projected(made)
+                total = self._total.total(made)
+            else:
+                total = self._curator.release(self._total, self._paid, reports=reports)
+        return total.reshape(point.shape) / plan.sampling.batch_size
+
+    @property
+    def projected_share(self):
+        """Share of reports that were projected; None where only their sums were released."""
+        if self._plan.randomiser is None or self._plan.mu_round is not None:
+            return None
+        return self._n_projected / max(self._n_reports, 1)
+
+
+def federated_descent(mean_update, shape, plan):
+    """Take a server's steps along released mean updates.
+
+    Parameters
+    ----------
+    mean_update : callable
+        Maps a point of the given shape to a released mean update.
+    shape : tuple of int
+        Shape of the model.
+    plan : FederatedPlan
+        Steps, step length, penalty, momentum, averaging.
+
+    Returns
+    -------
+    coef : ndarray of shape `shape`
+        Average of the points but the first ones, or the last point.
+
+    Notes
+    -----
+    An update is taken for a descent direction of the mean objective. With one local step it is
+    one (Bhowmick et al. 2018, Section 3.1).
+    """
+    previous = coef = np.zeros(shape)
+    average, step_size = SuffixAverage(shape, plan.n_steps), StepSize(plan)
+    for t in range(plan.n_steps):
+        ahead = coef + (t / (t + 3)) * (coef - previous) if plan.momentum else coef
+        gradient = -mean_update(ahead)
+        previous, coef = coef, plan.step(ahead, gradient, step_size.at(ahead, gradient))
+        average.add(coef)
+    return average.value if plan.average else coef
+
+
+# Private rows that belong to clients, who own any number of them each.
+
+
+# numbers of one stack of clients, at most, unless one client alone has more
+_STACK_ENTRIES = 1 << 16
+# clients of one chunk; where chunks begin depends on public numbers alone
+_FEWEST, _MOST = 32, 512
+
+
+@dataclass(frozen=True)
+class ClientStack:
+    """Clients of one size, each with as many rows.
+
+    Parameters
+    ----------
+    place : ndarray of shape (n_clients,)
+        Places of these clients among those of the chunk that are there.
+    rows : ndarray of shape (n_clients, n_rows, size)
+        Rows in the unit ball, the constant feature included.
+    target, weight : ndarray of shape (n_clients, n_rows)
+        Targets, and one over the client's number of rows that count; 0 for null rows.
+    columns : ndarray of shape (size,) or None
+        Which columns the rows have; None for all.
+    kept, key : dict, int or None
+        Where products are kept for the next rounds, and under which name; None keeps nothing.
+    """
+
+    place: Any
+    rows: Any
+    target: Any
+    weight: Any
+    columns: Any
+    kept: Any
+    key: Any
+
+    def products(self):
+        """Return the inner products of the rows of every client with each other."""
+        if self.key in self.kept:
+            return self.kept[self.key]
+        made = np.matmul(self.rows, self.rows.transpose(0, 2, 1))
+        if self.key is not None:
+            self.kept[self.key] = made
+        return made
+
+
+class ClientChunk:
+    """Some clients, in order."""
+
+    def __init__(self, owner, positions):
+        self._owner = owner
+        # a client without any row is not there
+        self._positions = positions[owner.sizes(positions) > 0]
+
+    @property
+    def n_clients(self):
+        """Number of clients that are there."""
+        return len(self._positions)
+
+    def stacks(self):
+        """Yield every client once, in a `ClientStack`."""
+        sizes = self._owner.sizes(self._positions)
+        for size in np.unique(sizes):
+            places = np.flatnonzero(sizes == size)
+            width = self._owner.stack_width(size)
+            for start in range(0, len(places), width):
+                place = places[start : start + width]
+                yield self._owner.stack(place, self._positions[place], size)
+
+
+class ClientRows:
+    """Rows of a linear model, sorted by the client that owns them.
+
+    Parameters
+    ----------
+    X, target, null : ndarray or CSR matrix, ndarray, ndarray
+        As for `LinearRows`.
+    clients : ndarray of shape (n_rows,), dtype int64
+        Position of the client that owns the row. Private, but for how many clients there are.
+    n_clients : int
+        Public. A client may have no row.
+    ball, intercept, n_threads : L2Ball, float, int
+        As for `LinearRows`.
+
+    Notes
+    -----
+    What is computed for one client is the same to the last bit whatever rows others have:
+    products are made for every client of a stack on its own.
+    """
+
+    def __init__(self, X, target, null, clients, n_clients, ball, intercept, n_threads=1):
+        if (clients[1:] < clients[:-1]).any():
+            order = np.argsort(clients, kind="stable")
+            X, target, null, clients = X[order], target[order], null[order], clients[order]
+        rows = LinearRows(X, target, null, ball, intercept)
+        self._whole = whole_chunk(X, rows.chunks)
+        self._starts = np.searchsorted(clients, np.arange(n_clients + 1))
+        self._n_clients, self.n_threads = n_clients, n_threads
+        self._sparse, self._kept = sparse.issparse(X), {}
+        self._step = int(np.clip(n_clients // 32, _FEWEST, _MOST))
+        self._chunked(np.arange(n_clients), 1.0)
+
+    def _chunked(self, positions, rate):
+        width = max(1, int(self._step / 2 / rate)) if rate < 1 else self._step
+        cuts = np.searchsorted(positions, np.arange(width, self._n_clients, width))
+        self.chunks = [ClientChunk(self, part) for part in np.split(positions, cuts)]
+        self.n_rows = len(positions)
+        self.n_entries = int(self.sizes(positions).sum()) * self._whole.X.shape[1]
+
+    def batch(self, positions, rate):
+        """Return the clients at sorted positions, drawn with a public probability each."""
+        chosen = copy.copy(self)
+        chosen._chunked(positions, rate)
+        return chosen
+
+    def part(self, start, stop):
+        """Return the clients of a range of positions."""
+        chosen = copy.copy(self)
+        chosen._chunked(np.arange(start, stop), 1.0)
+        return chosen
+
+    def sizes(self, positions):
+        """Return how many rows the clients at some positions own."""
+        return self._starts[positions + 1] - self._starts[positions]
+
+    def stack_width(self, size):
+        """Return how many clients of a size are stacked."""
+        # sparse ones alone: each has columns of its own
+        entries = int(size) * (self._whole.X.shape[1] + 1)
+        return 1 if self._sparse else max(1, _STACK_ENTRIES // entries)
+
+    def stack(self, place, positions, size):
+        """Return clients of one size as a `ClientStack`."""
+        if len(positions) == 1:
+            start = int(self._starts[positions[0]])
+            index, key = slice(start, start + int(size)), start
+        else:
+            index, key = (self._starts[positions][:, None] + np.arange(size)).ravel(), None
+        part = self._whole.taken(index)
+        rows, columns = part.explicit(), None
+        if sparse.issparse(rows):
+            columns, inverse = np.unique(rows.indices, return_inverse=True)
+            shape = (rows.shape[0], len(columns))
+            rows = sparse.csr_array((rows.data, inverse, rows.indptr), shape=shape).toarray()
+        counts = np.isfinite(part.norm).reshape(len(positions), size)
+        weight = counts / np.maximum(counts.sum(axis=1), 1)[:, None]
+        stacked = rows.reshape(len(positions), size, rows.shape[1])
+        target = part.target.reshape(weight.shape)
+        return ClientStack(place, stacked, target, weight, columns, self._kept, key)

@@ -1,0 +1,144 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sums of reports, added up a few at a time, and the moments of rows that they estimate."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+
+from skdp.privacy.laws.local_reports import LocalMechanism
+
+# numbers of reports that are in memory at a time
+_AT_ONCE = 1 << 20
+
+
+class MeanSums:
+    """Mean and variance of the entries of reports.
+
+    Parameters
+    ----------
+    size : int
+        Number of entries of a report.
+    """
+
+    def __init__(self, size):
+        self.n_reports, self.mean, self._squares = 0, np.zeros(size), np.zeros(size)
+
+    def add(self, reports):
+        """Add an ndarray of shape (n_reports, size)."""
+        n_new, mean = len(reports), reports.mean(axis=0)
+        n_all = self.n_reports + n_new
+        shift = mean - self.mean
+        # deviations from the own mean: what is common to all does not cancel
+        self._squares += ((reports - mean) ** 2).sum(axis=0)
+        self._squares += shift**2 * (self.n_reports * n_new / n_all)
+        self.mean += shift * (n_new / n_all)
+        self.n_reports = n_all
+
+    @property
+    def variance(self):
+        """Unbiased variance of the entries; infinite for a single report."""
+        if self.n_reports < 2:
+            return np.full(len(self.mean), np.inf)
+        return self._squares / (self.n_reports - 1)
+
+
+class MomentSums:
+    """Sum of reports, and of their products with themselves.
+
+    Parameters
+    ----------
+    size : int
+        Number of entries of a report.
+    """
+
+    def __init__(self, size):
+        self.n_reports, self.total, self.gram = 0, np.zeros(size), np.zeros((size, size))
+
+    def add(self, reports):
+        """Add an ndarray of shape (n_reports, size)."""
+        self.n_reports += len(reports)
+        self.total += reports.sum(axis=0)
+        self.gram += reports.T @ reports
+
+    def second_moment(self, unit):
+        """Return the unbiased mean of ``w w'`` over the vectors w that reported by lift.
+
+        Parameters
+        ----------
+        unit : PrivUnit
+            Parameters of the lift; a report has the second moment ``s I + (c/m) w w'``.
+        """
+        moment = self.gram / self.n_reports
+        moment[np.diag_indices_from(moment)] -= unit.noise_variance
+        return moment / (unit.cosine / unit.scale)
+
+    def covariance(self, unit):
+        """Return the unbiased mean of ``(w - v) (w - v)'``, v being the mean of all w.
+
+        Parameters
+        ----------
+        unit : PrivUnit
+            As for `second_moment`.
+
+        Notes
+        -----
+        The mean of reports is v and noise, whose covariance is the mean of those of the
+        reports over their number: ``s I + (c/m - 1) w w'`` each.
+        """
+        mean, moment = self.total / self.n_reports, self.second_moment(unit)
+        noise = (unit.cosine / unit.scale - 1.0) * moment
+        noise[np.diag_indices_from(noise)] += unit.noise_variance
+        return moment - np.outer(mean, mean) + noise / self.n_reports
+
+
+def add_reports(curator, query, epsilon, accounts):
+    """Let every row report once, and add up the reports.
+
+    Parameters
+    ----------
+    curator : Curator
+        Holds the rows.
+    query : LocalReports
+        What they report, and how.
+    epsilon : float
+        Budget of one report.
+    accounts : sequence of ((int, int), object)
+        Consecutive parts of the rows that are all of them together, and what their reports are
+        added to.
+
+    Notes
+    -----
+    No more than about a million numbers of reports are in memory at a time.
+    """
+    prepaid = curator.prepay(query, LocalMechanism(epsilon), 1)
+    step = max(1, _AT_ONCE // query.size)
+    first, last = accounts[0][0][0], accounts[-1][0][1]
+    for start, stop in pairwise([*range(first, last, step), last]):
+        reports = curator.release(query, prepaid, rows=(start, stop))
+        for (low, high), sums in accounts:
+            own = reports[max(low - start, 0) : max(high - start, 0)]
+            if len(own):
+                sums.add(own)
+
+
+def noise_level(unit, size, n_reports):
+    """Return the largest eigenvalue that noise alone has in a second moment of reports.
+
+    Parameters
+    ----------
+    unit : PrivUnit
+        Parameters of the lift.
+    size, n_reports : int
+        Number of entries of a report, and of reports.
+
+    Returns
+    -------
+    level : float
+        Where the spectrum of a sample covariance of isotropic noise ends (Marchenko and
+        Pastur 1967), less the variance of the noise: ``s (2 sqrt(p/n) + p/n)``.
+    """
+    ratio = size / n_reports
+    spread = 2.0 * math.sqrt(ratio) + ratio
+    return unit.noise_variance * spread / (unit.cosine / unit.scale)

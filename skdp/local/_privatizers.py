@@ -1,0 +1,568 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""A transformer that randomises rows by PrivUnit."""
+
+import math
+import threading
+from numbers import Integral, Real
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._rows.domains import check_bounds, check_radius
+from skdp._sklearn import (
+    SHARED_CONSTRAINTS,
+    Interval,
+    StrOptions,
+    blas_on_one_thread,
+    fit_context,
+    validate_private_data,
+)
+from skdp._typing import Bounds, Budget, MatrixLike, Seed
+from skdp.local._choice import MECHANISMS, PARAMETERS, levels_of, unit_randomiser
+from skdp.local._row_domains import BallDomain, BoxDomain
+from skdp.local.randomisers.base import check_local_epsilon
+from skdp.local.randomisers.grid import EntrywiseGrid, ScalarGrid, scalar_grid
+from skdp.local.randomisers.report import LocalReports, message_bits
+from skdp.privacy.kernel.curator import Curator
+from skdp.privacy.kernel.ledger import Ledger
+from skdp.privacy.laws.local_reports import LocalMechanism
+
+# What a transformer has spent so far: one object that grows, whatever else stays as it is.
+
+
+class RunningLedger:
+    """A ledger to which several threads may add.
+
+    `transform` must not change the attributes of an estimator, but each of its calls spends:
+    so the estimator keeps one of these from `fit` on, and what changes is inside of it.
+    """
+
+    def __init__(self):
+        self.ledger, self._lock = Ledger(), threading.Lock()
+
+    def add(self, ledger):
+        """Add what was released to what has been."""
+        with self._lock:
+            self.ledger = self.ledger + ledger
+
+    def __getstate__(self):
+        # a lock belongs to its process
+        return {"ledger": self.ledger}
+
+    def __setstate__(self, state):
+        self.ledger, self._lock = state["ledger"], threading.Lock()
+
+
+# What the transformers that randomise rows share.
+
+
+NEW_ROWS = ("auto", "keep", "randomise")
+
+
+class ReportingTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """A transformer that gives every row a report of its own.
+
+    Subclasses implement ``_domain_of(n_features)``, which returns the public domain of rows
+    for a number of features and may raise, and ``_randomiser_of(n_features)``. A domain has
+    ``admit(X)``, ``vectors``, ``original(reports)``, ``kept(X)`` and ``variance(randomiser)``.
+    """
+
+    _parameter_constraints = {
+        "epsilon": SHARED_CONSTRAINTS["epsilon"],
+        "new_rows": [StrOptions(set(NEW_ROWS))],
+        "budget": SHARED_CONSTRAINTS["budget"],
+        "random_state": SHARED_CONSTRAINTS["random_state"],
+    }
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: MatrixLike, y: object = None) -> Self:
+        """Check parameters and remember the number and names of the features.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Only its shape is used. Nothing is spent, and a new ledger begins.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+            The transformer. From now on `transform` randomises, unless ``new_rows="keep"``.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter or the data are unusable.
+        """
+        X = validate_private_data(self, X, accept_sparse=self._sparse_format())
+        n_features = X.shape[1]
+        domain, randomiser = self._domain_of(n_features), self._randomiser_of(n_features)
+        self._domain, self._budget = domain, float(self.epsilon)
+        self.randomiser_ = randomiser
+        self.noise_variance_ = domain.variance(randomiser)
+        self.message_bits_ = message_bits(randomiser)
+        self._account = RunningLedger()
+        self._trained = False
+        return self
+
+    def fit_transform(self, X: MatrixLike, y: object = None) -> Any:
+        """Fit, and return a report of every row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Private rows.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        X_reported : ndarray of shape (n_samples, n_features)
+            In float64. From now on `transform` returns rows in the clear, unless
+            ``new_rows="randomise"``.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter or the data are unusable; nothing has been spent then.
+        """
+        reported = self.fit(X)._report(X)
+        self._trained = True
+        return reported
+
+    def transform(self, X: MatrixLike) -> Any:
+        """Return a report of every row, or the rows themselves; see the notes of the class.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; never changed.
+
+        Returns
+        -------
+        X_transformed : {ndarray, sparse matrix} of shape (n_samples, n_features)
+            In float64; sparse only if X is and its rows are kept.
+        """
+        check_is_fitted(self)
+        if self.new_rows == "keep" or (self.new_rows == "auto" and self._trained):
+            return self._domain.kept(self._checked(X))
+        return self._report(X)
+
+    @property
+    def ledger_(self) -> Ledger:
+        """What was reported since `fit`, at what price."""
+        check_is_fitted(self)
+        return self._account.ledger
+
+    @property
+    def privacy_spent_(self) -> tuple[float, float]:
+        """The (epsilon, delta) of all calls since `fit`, as if all had the same rows."""
+        return self.ledger_.epsilon(0.0), 0.0
+
+    def _checked(self, X):
+        return validate_private_data(self, X, accept_sparse=self._sparse_format(), reset=False)
+
+    def _report(self, X):
+        X, domain = self._checked(X), self._domain
+        curator = Curator(
+            lambda: domain.admit(X),
+            n_rows=X.shape[0],
+            epsilon=self._budget,
+            delta=0.0,
+            adjacency="local",
+            budget=self.budget,
+            random_state=self.random_state,
+            # with one seed, reports at two budgets do not share their noise either
+            purpose=f"{type(self).__name__} {self._budget!r}",
+        )
+        # a seeded report depends on the seed and the row, whatever rows come with it
+        query = LocalReports(domain.vectors, self.randomiser_, by_content=True)
+        try:
+            with blas_on_one_thread():
+                reports = curator.release(query, LocalMechanism(self._budget))
+        finally:
+            # what fails midway has been paid for
+            self._account.add(curator.ledger)
+        return domain.original(reports)
+
+    def _sparse_format(self):
+        return "csr" if self._accepts_sparse() else False
+
+    def _accepts_sparse(self):
+        return False
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "_account")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._accepts_sparse()
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return tags
+
+
+class PrivUnitPrivatizer(ReportingTransformer):
+    """Replace every row by a report of its own: unbiased, and epsilon-locally private.
+
+    Whoever sees the reports, all of them and everything made of them, learns about a row at
+    most what its own report tells. No trust in those who collect them is needed.
+
+    Parameters
+    ----------
+    epsilon : float, default=8.0
+        Budget of ONE report of a row in nats, from 1e-6 to 1e6.
+    mechanism : {"privunit", "privunit-gaussian", "projunit", "cube"}, default="privunit"
+        "privunit" reports directions with the least error that is known. "privunit-gaussian"
+        is its limit in many dimensions. "projunit" rotates rows at random and reports
+        `n_components` entries: shorter messages. "cube" is for rows in a box (`bounds`); its
+        reports take one bit an entry and are drawn exactly, with integers.
+    magnitude : {"lift", "flip", "product", "unit", "auto"}, default="lift"
+        What is done about lengths below `data_norm`. "lift" adds an entry with which all rows
+        have that length; the noise is then the same in all directions and for all rows. "flip"
+        turns a row round with a probability that gives the right mean. "product" reports the
+        length on its own. "unit" takes all rows to be that long: only their directions are
+        reported, and a zero row reports a random one. "auto" is the one of "lift", "flip" and
+        "product" with the least error at `expected_norm`. With "cube" it is ignored; with
+        "privunit-gaussian" and "projunit" there is no "product".
+    data_norm : float, default=1.0
+        Public radius: longer rows are scaled down to this Euclidean norm. Ignored with "cube".
+    bounds : tuple (lower, upper), default=None
+        Public bounds per coordinate, numbers or arrays of shape (n_features,). For "cube", and
+        for that only. Coordinates outside are clipped.
+    expected_norm : float, default=None
+        A public guess of the norms of rows, relative to `data_norm`, in (0, 1]; None for 1.
+        "product" and "auto" are tuned to it. It must not come from the rows themselves.
+    magnitude_epsilon : float, default=None
+        "product": the part of `epsilon` that is for the length. None for the best part at
+        `expected_norm`.
+    n_levels : int, default=None
+        "product": how many lengths are told apart, at least 2, and at most so many for
+        "relative" levels. None for the best number.
+    levels : {"uniform", "relative"}, default="uniform"
+        "product": lengths in equal distances, or as fine as they are short, from half of
+        `expected_norm` on (a tenth of `data_norm` without it).
+    n_components : int, default=None
+        "projunit": number of entries that are kept, at most the number of features. None for
+        the fewest whose error is within 1 % of that of "privunit". Others ignore it.
+    parameters : {"optimal", "paper", "paper-simulation", "half"}, default="optimal"
+        "privunit": the best ones, or for comparison those of [1]_, by its condition (16). They
+        give 99 % of the direction's budget to the cap and 1 % to the coin ("paper"), 13/16 of
+        all to the cap, 1/16 to the coin and 2/16 to the length ("paper-simulation", only for
+        "product"), or take a fair coin ("half").
+    new_rows : {"auto", "randomise", "keep"}, default="auto"
+        What `transform` does. "randomise": it always reports. "keep": it never does, only
+        `fit_transform`. "auto": it reports after `fit`, and returns rows IN THE CLEAR after
+        `fit_transform`. See the notes.
+    budget : PrivacyBudget, default=None
+        A budget that several calls share: each call that reports is charged epsilon before it
+        reads a row, and refused if that is more than what is left.
+    random_state : int, RandomState instance or None, default=None
+        None draws from the operating system. An int makes a report a function of the seed, the
+        parameters and the row, whatever rows come with it: equal calls give equal reports. It
+        voids the guarantee, warns, and is slow.
+
+    Attributes
+    ----------
+    randomiser_ : object
+        The public parameters: those of PrivUnit, and what is made of them for lengths.
+    noise_variance_ : float or ndarray of shape (n_features,)
+        Variance of a report along each direction that is orthogonal to its row; with
+        "product" of a row of the expected norm, otherwise of every row. With the default
+        parameters it is the variance of every entry. With "cube" an array: the largest
+        variance of each entry, that at the middle of its bounds.
+    message_bits_ : int
+        Bits of a report that is sent: 32 a number, or 1 an entry for "cube".
+    ledger_ : Ledger
+        What was reported since `fit`, at what price. It grows with every call that reports.
+    privacy_spent_ : tuple of (float, float)
+        The (epsilon, delta) of these calls together, as if all had the same rows. Delta is 0.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of features, if X had string names.
+
+    See Also
+    --------
+    ScalarPrivatizer : Every feature reports on its own.
+    LocalDPMean : Mean of reports, with its standard error.
+    privacy_spent : Add up several estimators.
+    skdp.inspection.reconstruction_risk : What a report tells an attacker.
+
+    Notes
+    -----
+    Privacy. Under any two values of a row the laws of its report differ by a factor of at most
+    exp(epsilon), everywhere. The number of rows, the number and names of features and all
+    parameters are public. With "cube" that is exact; other reports are made of floats, which
+    only come close to real numbers, and are rounded to a grid ("idealised" on the ledger).
+    Timing and exceptions on malformed input are not covered.
+
+    What is covered is X, and nothing else. LABELS ARE NOT PROTECTED by it. Neither is what
+    other steps of a pipeline learn from rows before this one.
+
+    Which call reports. On the side of clients: `fit` once, on anything of the right shape, and
+    `transform` every row once. Each further call on the same rows spends `epsilon` again, and
+    `ledger_` says so. In a pipeline: training calls `fit_transform`, which reports; from then
+    on rows that are predicted on pass as they are, only scaled or clipped into the domain, for
+    noise would spoil predictions and protect nobody who is trained on. THE DANGER: after
+    `fit_transform`, `transform` returns its rows in the clear, those of the training set too.
+    Never publish what it returns; ``new_rows="randomise"`` rules that out. A cross-validation
+    refits, and every fit spends: with k folds a row reports k - 1 times, or more often in a
+    search, each time on the ledger of another clone. Add them up, or report once and
+    cross-validate on the reports. A privatizer that is pickled into another process counts there
+    what is reported there.
+
+    Sparse rows are accepted, except with "cube". Reports are dense: so many numbers must fit
+    into memory.
+
+    "projunit" draws one rotation for all rows of a call. Given that, all reports of equal rows
+    are off by the same vector, about 1.2 / `n_components` of their length, which no number of
+    rows averages out; another call is off by another one. In more than 512 dimensions the
+    rotation is a fast one, with which reports of rows that have few entries are longer by
+    about one part in 4 `n_components`.
+
+    References
+    ----------
+    .. [1] A. Bhowmick, J. Duchi, J. Freudiger, G. Kapoor and R. Rogers, "Protection against
+       reconstruction and its applications in private federated learning", arXiv:1812.00984,
+       2018: Algorithm 1 and Theorem 1 (directions), Algorithm 2 (the cube), Algorithms 3 and
+       4 (lengths).
+    .. [2] H. Asi, V. Feldman and K. Talwar, "Optimal algorithms for mean estimation under
+       local differential privacy", ICML 2022.
+    .. [3] H. Asi, V. Feldman, J. Nelson, H. Nguyen and K. Talwar, "Fast optimal locally
+       private mean estimation via random projections", NeurIPS 2023.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import PrivUnitPrivatizer
+    >>> rows = np.tile([0.6, 0.0, -0.3], (20_000, 1))
+    >>> privatizer = PrivUnitPrivatizer(epsilon=2.0)
+    >>> reports = privatizer.fit_transform(rows)
+    >>> bool(np.abs(reports.mean(axis=0) - rows[0]).max() < 0.1)
+    True
+    >>> privatizer.privacy_spent_[0] <= 2.0
+    True
+    >>> bool(abs(reports.var() / privatizer.noise_variance_ - 1) < 0.5)
+    True
+    """
+
+    _parameter_constraints = {
+        **ReportingTransformer._parameter_constraints,
+        "mechanism": [StrOptions(set(MECHANISMS))],
+        "magnitude": [StrOptions({"lift", "flip", "product", "unit", "auto"})],
+        "data_norm": SHARED_CONSTRAINTS["data_norm"],
+        "bounds": [tuple, list, np.ndarray, None],
+        "expected_norm": [Interval(Real, 0, 1, closed="right"), None],
+        "magnitude_epsilon": [Interval(Real, 0, None, closed="neither"), None],
+        "n_levels": [Interval(Integral, 2, None, closed="left"), None],
+        "levels": [StrOptions({"uniform", "relative"})],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "parameters": [StrOptions(set(PARAMETERS))],
+    }
+
+    def __init__(
+        self,
+        epsilon: float = 8.0,
+        *,
+        mechanism: Literal["privunit", "privunit-gaussian", "projunit", "cube"] = "privunit",
+        magnitude: Literal["lift", "flip", "product", "unit", "auto"] = "lift",
+        data_norm: float = 1.0,
+        bounds: Bounds | None = None,
+        expected_norm: float | None = None,
+        magnitude_epsilon: float | None = None,
+        n_levels: int | None = None,
+        levels: Literal["uniform", "relative"] = "uniform",
+        n_components: int | None = None,
+        parameters: Literal["optimal", "paper", "paper-simulation", "half"] = "optimal",
+        new_rows: Literal["auto", "randomise", "keep"] = "auto",
+        budget: Budget = None,
+        random_state: Seed = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.mechanism = mechanism
+        self.magnitude = magnitude
+        self.data_norm = data_norm
+        self.bounds = bounds
+        self.expected_norm = expected_norm
+        self.magnitude_epsilon = magnitude_epsilon
+        self.n_levels = n_levels
+        self.levels = levels
+        self.n_components = n_components
+        self.parameters = parameters
+        self.new_rows = new_rows
+        self.budget = budget
+        self.random_state = random_state
+
+    def _domain_of(self, n_features):
+        if self.mechanism == "cube" and self.bounds is not None:
+            return BoxDomain.between(*check_bounds(self.bounds, n_features))
+        norm = 1.0 if self.expected_norm is None else float(self.expected_norm)
+        return BallDomain(check_radius(self.data_norm), None if self.magnitude == "unit" else norm)
+
+    def _randomiser_of(self, n_features):
+        return unit_randomiser(self, n_features)
+
+    def _accepts_sparse(self):
+        return self.mechanism != "cube"
+
+
+# A transformer that randomises every feature of a row on its own.
+
+
+#: the least budget of one feature
+_LEAST = 1e-6
+
+
+class ScalarPrivatizer(ReportingTransformer):
+    """Replace every entry by a report of its own: unbiased, and locally private.
+
+    An entry is rounded at random to one of some levels between public bounds, and the level
+    then kept or replaced by another one. The features of a row share its budget evenly, so
+    this is for one feature, or few; for many, take `PrivUnitPrivatizer`.
+
+    Parameters
+    ----------
+    epsilon : float, default=8.0
+        Budget of ONE report of a row in nats, at most 1e6. Every feature gets
+        ``epsilon / n_features``, which must be at least 1e-6.
+    bounds : tuple (lower, upper), default=(0, 1)
+        Public bounds per coordinate, numbers or arrays of shape (n_features,). Coordinates
+        outside are clipped.
+    levels : {"uniform", "relative"}, default="uniform"
+        Levels in equal distances, with the least largest error; or as fine as entries are
+        close to their lower bound, with the least relative error.
+    n_levels : int, default=None
+        How many levels, at least 2, and at most so many with "relative". None for the best
+        number.
+    floor : float, default=None
+        "relative": where levels begin to be in equal distances, as a part of the distance
+        of the bounds, from 1e-6 to 1. None for a tenth.
+    new_rows : {"auto", "randomise", "keep"}, default="auto"
+        What `transform` does. "randomise": it always reports. "keep": it never does, only
+        `fit_transform`. "auto": it reports after `fit`, and returns rows IN THE CLEAR after
+        `fit_transform`. See the notes.
+    budget : PrivacyBudget, default=None
+        A budget that several calls share: each call that reports is charged epsilon before it
+        reads a row, and refused if that is more than what is left.
+    random_state : int, RandomState instance or None, default=None
+        None draws from the operating system. An int makes a report a function of the seed and
+        the row, whatever rows come with it. It voids the guarantee towards whoever knows it,
+        warns, and is slow.
+
+    Attributes
+    ----------
+    randomiser_ : object
+        The public parameters: a grid on [-1, 1], and the number of features.
+    noise_variance_ : ndarray of shape (n_features,)
+        The largest variance of every entry of a report, over all values within the bounds.
+    message_bits_ : int
+        Bits of a report that is sent: the numbers of its levels.
+    ledger_ : Ledger
+        What was reported since `fit`, at what price. It grows with every call that reports.
+    privacy_spent_ : tuple of (float, float)
+        The (epsilon, delta) of these calls together, as if all had the same rows. Delta is 0.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of features, if X had string names.
+
+    See Also
+    --------
+    PrivUnitPrivatizer : All features of a row in one report.
+    privacy_spent : Add up several estimators.
+
+    Notes
+    -----
+    Privacy. Under any two values of a row the probabilities of its report differ by a factor
+    of at most exp(epsilon). All draws are exact. The number of rows, the number and names of
+    features and all parameters are public. Timing and exceptions on malformed input are not
+    covered. LABELS ARE NOT PROTECTED by it.
+
+    Which call reports is as for `PrivUnitPrivatizer`: after `fit` every call of `transform`,
+    each spending again; after `fit_transform`, which is what a pipeline trains with,
+    `transform` returns rows IN THE CLEAR, only clipped to the bounds. Never publish these;
+    ``new_rows="randomise"`` rules that out. A cross-validation refits, and every fit spends.
+
+    Reports lie a little, for small budgets far, outside of the bounds: that is what makes them
+    unbiased. "uniform" is ScalarDP of [1]_. "relative" takes the place of its ScalarRelDP,
+    whose grid has no level between 0 and the floor: Lemma B.1 is false there.
+
+    References
+    ----------
+    .. [1] A. Bhowmick, J. Duchi, J. Freudiger, G. Kapoor and R. Rogers, "Protection against
+       reconstruction and its applications in private federated learning", arXiv:1812.00984,
+       2018: Algorithms 3 and 4, Lemmas 4.3 and B.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import ScalarPrivatizer
+    >>> ages = np.full((5000, 1), 37.0)
+    >>> privatizer = ScalarPrivatizer(epsilon=2.0, bounds=(0, 100))
+    >>> reports = privatizer.fit_transform(ages)
+    >>> bool(abs(reports.mean() - 37) < 6)
+    True
+    >>> len(np.unique(reports)), privatizer.message_bits_
+    (3, 2)
+    """
+
+    _parameter_constraints = {
+        **ReportingTransformer._parameter_constraints,
+        "bounds": [tuple, list, np.ndarray],
+        "levels": [StrOptions({"uniform", "relative"})],
+        "n_levels": [Interval(Integral, 2, None, closed="left"), None],
+        "floor": [Interval(Real, 1e-6, 1, closed="left"), None],
+    }
+
+    def __init__(
+        self,
+        epsilon: float = 8.0,
+        *,
+        bounds: Bounds = (0, 1),
+        levels: Literal["uniform", "relative"] = "uniform",
+        n_levels: int | None = None,
+        floor: float | None = None,
+        new_rows: Literal["auto", "randomise", "keep"] = "auto",
+        budget: Budget = None,
+        random_state: Seed = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.bounds = bounds
+        self.levels = levels
+        self.n_levels = n_levels
+        self.floor = floor
+        self.new_rows = new_rows
+        self.budget = budget
+        self.random_state = random_state
+
+    def _domain_of(self, n_features):
+        return BoxDomain.between(*check_bounds(self.bounds, n_features))
+
+    def _randomiser_of(self, n_features):
+        if self.floor is not None and self.levels != "relative":
+            raise ValueError(f'floor is for levels="relative" only; got {self.floor!r}.')
+        epsilon = check_local_epsilon(self.epsilon)
+        # sums of budgets are rounded up
+        part = epsilon / n_features * (1.0 - 2.0**-50)
+        if part < _LEAST:
+            raise ValueError(
+                f"epsilon must be at least {_LEAST * 1.01 * n_features:.3g} for {n_features} "
+                f"features that report on their own; got {self.epsilon!r}."
+            )
+        floor = 0.1 if self.floor is None else float(self.floor)
+        levels = levels_of(self.levels, part, self.n_levels, floor)
+        # the box is [-1, 1]
+        grid = scalar_grid(2.0 * levels - 1.0, part)
+        return _within(EntrywiseGrid(grid, n_features), epsilon)
+
+
+def _within(entrywise, epsilon):
+    """Return the parameters with the chance lowered until the budget holds."""
+    while entrywise.epsilon > epsilon:
+        grid = ScalarGrid(entrywise.grid.levels, math.nextafter(entrywise.grid.p, 0.0))
+        entrywise = EntrywiseGrid(grid, entrywise.n_dims)
+    return entrywise

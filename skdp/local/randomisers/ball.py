@@ -1,0 +1,363 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Local randomisers of vectors in the unit ball, made from one of unit vectors."""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from skdp.local.randomisers.base import check_local_epsilon, directions_of, row_lengths, uniforms
+from skdp.local.randomisers.caps import check_dims
+from skdp.local.randomisers.grid import (
+    ScalarGrid,
+    cells_to_try,
+    report_scalar,
+    scalar_grid,
+    uniform_levels,
+    uniform_variance,
+)
+from skdp.local.randomisers.privunit import PrivUnit, optimal_privunit, report_unit
+from skdp.local.randomisers.privunit_gaussian import PrivUnitG, report_gaussian
+from skdp.local.randomisers.projunit import report_projected
+
+
+def check_norm(norm, name="norm"):
+    """Return a norm as a float, or raise if it is not in [0, 1]."""
+    norm = float(norm)
+    if not 0.0 <= norm <= 1.0:
+        raise ValueError(f"{name} must be in [0, 1], got {norm!r}.")
+    return norm
+
+
+class BallRandomiser:
+    """What the three randomisers have in common: reports are w plus noise of mean 0.
+
+    Their `n_dims` is the dimension d of w, and `variances` says what the noise is.
+    """
+
+    def variances(self, norm):
+        """Return the variances of a report along w and along a direction across."""
+        raise NotImplementedError
+
+    def mean_squared_error(self, norm):
+        """Return the mean of the squared distance of a report from a vector of that norm."""
+        along, across = self.variances(norm)
+        return along + (self.n_dims - 1) * across
+
+
+@dataclass(frozen=True)
+class Lift(BallRandomiser):
+    """The vector gets one more entry, with which its length is 1.
+
+    Parameters
+    ----------
+    unit : PrivUnit, PrivUnitG or ProjUnit
+        Parameters in dimension d + 1.
+
+    Notes
+    -----
+    The report is the first d entries of that of ``(w, sqrt(1 - |w|^2))``; leaving an entry out
+    costs nothing. Covariance ``s I + (c/m - 1) w w'``, which does not depend on w at the best
+    parameters.
+    """
+
+    unit: PrivUnit
+
+    def __post_init__(self):
+        check_dims(self.unit.n_dims, 2)
+
+    @property
+    def n_dims(self):
+        """Dimension of the vectors."""
+        return self.unit.n_dims - 1
+
+    @property
+    def epsilon(self):
+        """The budget of one report."""
+        return self.unit.epsilon
+
+    def variances(self, norm):
+        """Return the variances of a report along w and along a direction across."""
+        across = self.unit.noise_variance
+        return across + (self.unit.stretch - 1.0) * check_norm(norm) ** 2, across
+
+
+@dataclass(frozen=True)
+class Flip(BallRandomiser):
+    """The direction, turned round with a probability that gives the right mean.
+
+    Parameters
+    ----------
+    unit : PrivUnit, PrivUnitG or ProjUnit
+        Parameters in dimension d.
+
+    Notes
+    -----
+    The report is that of ``w/|w|`` with probability ``(1 + |w|) / 2`` and of its opposite
+    otherwise (Duchi, Jordan and Wainwright 2018); of a zero vector it is that of a random
+    direction. Its length is 1/m, and the second moment ``s I + (c/m) u u'``.
+    """
+
+    unit: PrivUnit
+
+    @property
+    def n_dims(self):
+        """Dimension of the vectors."""
+        return self.unit.n_dims
+
+    @property
+    def epsilon(self):
+        """The budget of one report."""
+        return self.unit.epsilon
+
+    def variances(self, norm):
+        """Return the variances of a report along w and along a direction across."""
+        across = self.unit.noise_variance
+        return across + self.unit.stretch - check_norm(norm) ** 2, across
+
+
+@dataclass(frozen=True)
+class Product(BallRandomiser):
+    """The report of the direction times an independent report of the length.
+
+    Parameters
+    ----------
+    unit : PrivUnit
+        Parameters of the direction, in dimension d.
+    grid : ScalarGrid
+        Parameters of the length, with levels from 0 to 1.
+
+    Notes
+    -----
+    Section 4 of Bhowmick et al. (2018). The two budgets add up. With V the variance of the length
+    the second moment is ``(|w|^2 + V) (s I + (c/m) u u')``. Negative lengths occur and must
+    stay, or the mean would change. A zero vector takes a random direction.
+    """
+
+    unit: PrivUnit
+    grid: ScalarGrid
+
+    def __post_init__(self):
+        if self.grid.levels[0] != 0.0 or self.grid.levels[-1] != 1.0:
+            raise ValueError("grid must have levels from 0 to 1.")
+
+    @property
+    def n_dims(self):
+        """Dimension of the vectors."""
+        return self.unit.n_dims
+
+    @property
+    def epsilon(self):
+        """The budget of one report, rounded up."""
+        return math.nextafter(self.unit.epsilon + self.grid.epsilon, math.inf)
+
+    def variances(self, norm):
+        """Return the variances of a report along w and along a direction across."""
+        norm = check_norm(norm)
+        square = norm**2 + float(self.grid.variance(norm))
+        across = square * self.unit.noise_variance
+        return across + square * self.unit.cosine / self.unit.scale - norm**2, across
+
+
+def lift(epsilon, n_dims):
+    """Return the `Lift` of least error for a budget in dimension `n_dims`."""
+    return Lift(optimal_privunit(epsilon, check_dims(n_dims) + 1))
+
+
+def flip(epsilon, n_dims):
+    """Return the `Flip` of least error for a budget in dimension `n_dims`."""
+    return Flip(optimal_privunit(epsilon, n_dims))
+
+
+def product(epsilon, n_dims, epsilon_norm, n_cells):
+    """Return the `Product` of a split of a budget.
+
+    Parameters
+    ----------
+    epsilon : float
+        Budget of one report.
+    n_dims : int
+        Dimension of the vectors.
+    epsilon_norm : float
+        The part of it that is for the length.
+    n_cells : int
+        Number of equal cells of the grid of lengths.
+
+    Returns
+    -------
+    parameters : Product
+        Its `epsilon` is at most what was asked for.
+    """
+    epsilon = check_local_epsilon(epsilon)
+    if not 0.0 < epsilon_norm < epsilon:
+        raise ValueError(
+            f"epsilon_norm must be greater than 0 and less than epsilon={epsilon!r}, "
+            f"got {epsilon_norm!r}."
+        )
+    # the sum of the two is rounded up
+    rest = epsilon - epsilon_norm - 4.0 * math.ulp(epsilon)
+    return Product(
+        optimal_privunit(rest, n_dims), scalar_grid(uniform_levels(n_cells), epsilon_norm)
+    )
+
+
+# The best split of a budget between direction and length, and the best randomiser of a ball.
+
+
+#: the smallest budget of which all parts that are tried are budgets
+LEAST_SPLIT = 1e-4
+
+
+@lru_cache(maxsize=256, typed=True)
+def best_product(epsilon: float, n_dims: int, norm: float, spread: float = 0.0) -> Product:
+    """Return the `Product` of least error for vectors of a norm.
+
+    Parameters
+    ----------
+    epsilon : float
+        Budget of one report in nats, from 10^-4 to 10^6.
+    n_dims : int
+        Dimension of the vectors.
+    norm : float
+        In [0, 1]: a public guess of the ratio of the norms to the largest norm.
+    spread : float, default=0.0
+        In [0, 1]. The mean error over norms from ``norm (1 - spread)`` to ``norm (1 + spread)``,
+        and at most 1, is minimised. With 0 the best grid often has a level at that very norm,
+        and is less good for others.
+
+    Returns
+    -------
+    parameters : Product
+        The split is tried on a grid of fractions and then refined; for each, the best number
+        of cells is found among all that can be best.
+
+    Examples
+    --------
+    Rows of a fifth of the largest norm, at a budget where it pays to report lengths:
+
+    >>> from skdp.local import best_product
+    >>> best = best_product(16.0, 1000, 0.2)
+    >>> round(best.grid.epsilon, 1), round(best.mean_squared_error(0.2), 1)
+    (5.3, 3.9)
+    """
+    epsilon, norm = check_local_epsilon(epsilon), check_norm(norm)
+    ends = norm * (1.0 - check_norm(spread, "spread")), min(1.0, norm * (1.0 + spread))
+    norms = np.linspace(*ends, 9 if spread else 1)[:, None]
+    if epsilon < LEAST_SPLIT:
+        raise ValueError(f"epsilon must be at least {LEAST_SPLIT} to be split, got {epsilon!r}.")
+
+    def error(log_part):
+        part = math.exp(log_part)
+        cells = cells_to_try(part)
+        variances = uniform_variance(norms, cells, part).mean(axis=0)
+        best = int(np.argmin(variances))
+        square = float(np.mean(norms**2) + variances[best])
+        unit = optimal_privunit(epsilon - part, n_dims)
+        return math.log(square) - 2.0 * math.log(unit.scale), int(cells[best])
+
+    # beyond this the length has more levels than are tried
+    most = min(0.98 * epsilon, 40.0)
+    tries = np.geomspace(min(0.05 * epsilon, 0.2), most, 45)
+    place = int(np.argmin([error(t)[0] for t in np.log(tries)]))
+    ends = math.log(tries[max(place - 1, 0)]), math.log(tries[min(place + 1, 44)])
+    found = minimize_scalar(
+        lambda t: error(t)[0], bounds=ends, method="bounded", options={"xatol": 1e-4}
+    ).x
+    found = min((float(found), math.log(tries[place])), key=lambda t: error(t)[0])
+    return product(epsilon, n_dims, math.exp(found), error(found)[1])
+
+
+def best_ball_randomiser(
+    epsilon: float, n_dims: int, norm: float, spread: float = 0.0
+) -> Lift | Flip | Product:
+    """Return the one of `Lift`, `Flip` and `Product` of least error for vectors of a norm.
+
+    Parameters
+    ----------
+    epsilon, n_dims, norm, spread : float, int, float, float
+        As for `best_product`.
+
+    Returns
+    -------
+    parameters : Lift, Flip or Product
+        The errors at that norm are compared. Budgets too small to be split are not.
+
+    Examples
+    --------
+    >>> from skdp.local import best_ball_randomiser
+    >>> [type(best_ball_randomiser(e, 100, 0.2)).__name__ for e in (1.0, 16.0)]
+    ['Lift', 'Product']
+    """
+    made = [lift(epsilon, n_dims), flip(epsilon, n_dims)]
+    if epsilon >= LEAST_SPLIT:
+        made.append(best_product(epsilon, n_dims, norm, spread))
+    return min(made, key=lambda parameters: parameters.mean_squared_error(norm))
+
+
+# Reports of vectors in the unit ball, made from one of a unit vector.
+
+
+def report_lift(lift, vectors, bits, n_threads=1, *, out=None):
+    """Return the unbiased report of every row by `Lift`.
+
+    Parameters
+    ----------
+    lift : Lift
+        Parameters.
+    vectors : ndarray of shape (n, d)
+        Rows of length at most 1. Longer ones are scaled down, and those that are not finite
+        count as zero. It is the same for the two functions below.
+    bits, n_threads : Bits, int
+        As for `in_chunks`.
+    out : ndarray of shape (n, d), default=None
+        Takes the reports.
+
+    Returns
+    -------
+    reports : ndarray of shape (n, d)
+    """
+    out = np.empty(vectors.shape) if out is None else out
+    if isinstance(lift.unit, PrivUnit):
+        return report_unit(lift.unit, vectors, bits, n_threads, out=out, prepare=lifted)
+    out[:] = _direction(lift.unit)(lift.unit, lifted(vectors), bits, n_threads)[:, :-1]
+    return out
+
+
+def lifted(rows):
+    """Return rows with one more entry, with which their length is 1."""
+    lengths = row_lengths(rows)
+    made = np.empty((len(rows), rows.shape[1] + 1))
+    made[:, :-1] = rows
+    # rows that are not finite have length 0
+    made[lengths == 0.0, :-1] = 0.0
+    long = lengths > 1.0
+    made[long, :-1] = directions_of(rows[long])[0]
+    short = np.minimum(lengths, 1.0)
+    made[:, -1] = np.sqrt((1.0 - short) * (1.0 + short))
+    return made
+
+
+def report_flip(flip, vectors, bits, n_threads=1, *, out=None):
+    """Return the unbiased report of every row by `Flip`; see `report_lift`."""
+    lengths = np.minimum(row_lengths(vectors), 1.0)
+    keep = 2.0 * uniforms(bits.words(len(vectors))) < 1.0 + lengths
+    signs = np.where(keep, 1.0, -1.0)
+    if isinstance(flip.unit, PrivUnit):
+        return report_unit(flip.unit, vectors, bits, n_threads, out=out, factors=signs)
+    made = _direction(flip.unit)(flip.unit, vectors, bits, n_threads, out=out)
+    made *= signs[:, None]
+    return made
+
+
+def _direction(unit):
+    """Return the sampler of reports of unit vectors."""
+    return report_gaussian if isinstance(unit, PrivUnitG) else report_projected
+
+
+def report_product(product, vectors, bits, n_threads=1, *, out=None):
+    """Return the unbiased report of every row by `Product`; see `report_lift`."""
+    lengths = report_scalar(product.grid, row_lengths(vectors), bits)
+    return report_unit(product.unit, vectors, bits, n_threads, out=out, factors=lengths)

@@ -1,0 +1,357 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""ProjUnit: PrivUnit of a part of a vector that was rotated at random."""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from numbers import Integral
+from typing import Literal
+
+import numpy as np
+
+from skdp.local.randomisers.base import CHUNK, coins, directions_of, in_chunks, normals
+from skdp.local.randomisers.caps import check_dims, log_beta_half
+from skdp.local.randomisers.cube import uniform_subsets
+from skdp.local.randomisers.privunit import PrivUnit, optimal_privunit, report_unit
+
+
+def projection_factor(n_dims, n_kept):
+    """Return the mean length of the part of a random unit vector, times what restores it.
+
+    Parameters
+    ----------
+    n_dims, n_kept : int
+        Dimension d of the vector and number k of its entries that are kept.
+
+    Returns
+    -------
+    factor : float
+        ``sqrt(d/k) E|P u|``, at most 1.
+
+    Notes
+    -----
+    ``|P u|^2`` has a beta law with parameters k/2 and (d-k)/2, whose moment of order 1/2 is
+    ``Gamma((k+1)/2) Gamma(d/2) / (Gamma(k/2) Gamma((d+1)/2))``.
+    """
+    n_dims = check_dims(n_dims)
+    n_kept = _check_kept(n_kept, n_dims)
+    log_factor = 0.5 * math.log(n_dims / n_kept)
+    log_factor += log_beta_half(0.5 * n_dims) - log_beta_half(0.5 * n_kept)
+    return min(1.0, math.exp(log_factor))
+
+
+def _check_kept(n_kept, n_dims):
+    if not isinstance(n_kept, Integral) or not 1 <= n_kept <= n_dims:
+        raise ValueError(f"n_kept must be an integer from 1 to {n_dims}, got {n_kept!r}.")
+    return int(n_kept)
+
+
+def _check_rotation(rotation):
+    if rotation not in ("haar", "hadamard"):
+        raise ValueError(f'rotation must be "haar" or "hadamard", got {rotation!r}.')
+    return rotation
+
+
+@dataclass(frozen=True)
+class ProjUnit:
+    """Parameters of ProjUnit, and what follows from them.
+
+    Parameters
+    ----------
+    n_dims : int
+        Dimension d of the unit vectors.
+    unit : PrivUnit
+        Parameters for the k entries that are kept.
+    rotation : {"haar", "hadamard"}, default="haar"
+        A uniformly random rotation, or random signs followed by Hadamard's matrix. The second
+        is fast. Vectors are then filled up with zeros to a power of two, which takes the place
+        of d in what follows, and only the first d entries of a report count.
+
+    Notes
+    -----
+    The sender draws a rotation, keeps k entries of the rotated vector, makes their length 1 and
+    reports them by PrivUnit; the seed of the rotation is public and independent of the data, so
+    the budget is that of `unit`. The receiver rotates back. With W the kept rows times
+    ``sqrt(d/k)`` the mean of ``W' W u / |W u|`` is C u, C being `projection_factor`, so that
+    ``Z = W' V / (m C)`` is unbiased; printed versions leave C out (Asi et al. 2023).
+
+    ``|W' v|^2 = (d/k) |v|^2``, so Z has the constant length ``sqrt(d/k) / (m C)``. Let the second
+    moment of V/m be ``s I + t x x'``. That of Z is s times ``E[W' W] = I``, plus t times the one
+    of ``W' x = sqrt(d/k) P u / |P u|``, with ``|P u|^2`` of mean k/d: it is 1 along u and
+    ``(d/k - 1) / (d - 1)`` along each direction across; all over ``C^2``.
+
+    All that holds for "haar". With "hadamard" it is an average over directions: for one
+    vector the true factor lies between C, if its rotated entries look normal, and 1, if they
+    all have the same size, as those of a single entry. Reports are divided by C, so their mean
+    may be too long by up to ``1/C - 1``, about ``1/(4k)``.
+    """
+
+    n_dims: int
+    unit: PrivUnit
+    rotation: str = "haar"
+
+    def __post_init__(self):
+        _check_kept(self.unit.n_dims, check_dims(self.n_dims))
+        _check_rotation(self.rotation)
+
+    @property
+    def n_rotated(self):
+        """Number of entries of a vector when it is rotated."""
+        return self.n_dims if self.rotation == "haar" else 1 << (self.n_dims - 1).bit_length()
+
+    @property
+    def n_kept(self):
+        """Number of entries that are kept."""
+        return self.unit.n_dims
+
+    @property
+    def epsilon(self):
+        """The budget of one report, rounded up by the accuracy of the arithmetic."""
+        return self.unit.epsilon
+
+    @property
+    def scale(self):
+        """The number by which reports are divided, after ``W'``."""
+        return self.unit.scale * projection_factor(self.n_rotated, self.n_kept)
+
+    @property
+    def mean_squared_error(self):
+        """Mean of the squared distance of a report from its vector, for every vector."""
+        if self.n_rotated == self.n_dims:
+            return self.n_dims / self.n_kept / self.scale**2 - 1.0
+        return self.noise_variance_along + (self.n_dims - 1) * self.noise_variance
+
+    @property
+    def noise_variance(self):
+        """Variance of a report along each direction that is orthogonal to its vector."""
+        if self.n_rotated == 1:
+            return self.mean_squared_error
+        factor = projection_factor(self.n_rotated, self.n_kept)
+        aside = (self.n_rotated / self.n_kept - 1.0) / (self.n_rotated - 1.0)
+        stretch = self.unit.cosine / self.unit.scale
+        return (self.unit.noise_variance + stretch * aside) / factor**2
+
+    @property
+    def noise_variance_along(self):
+        """Variance of a report along its vector."""
+        factor = projection_factor(self.n_rotated, self.n_kept)
+        stretch = self.unit.cosine / self.unit.scale
+        return (self.unit.noise_variance + stretch) / factor**2 - 1.0
+
+    @property
+    def stretch(self):
+        """How much larger the second moment of a report is along its vector than across."""
+        return self.noise_variance_along + 1.0 - self.noise_variance
+
+    def message_bits(self, number_bits=32, seed_bits=128):
+        """Return the length of a report.
+
+        Parameters
+        ----------
+        number_bits : int, default=32
+            Bits of each number that is sent.
+        seed_bits : int, default=128
+            Bits of the seed of the rotation; 0 if all senders use one that is known.
+
+        Returns
+        -------
+        bits : int
+        """
+        return self.n_kept * number_bits + seed_bits
+
+
+def projunit(
+    epsilon: float, n_dims: int, n_kept: int, rotation: Literal["haar", "hadamard"] = "haar"
+) -> ProjUnit:
+    """Return the best `ProjUnit` for a budget and a number of entries that are kept.
+
+    Parameters
+    ----------
+    epsilon : float
+        Budget of one report in nats, from 10^-6 to 10^6.
+    n_dims, n_kept : int, int
+        Dimension of the unit vectors, and number of entries that are kept.
+    rotation : {"haar", "hadamard"}, default="haar"
+        As for `ProjUnit`.
+
+    Returns
+    -------
+    parameters : ProjUnit
+        Its `epsilon` is at most what was asked for.
+
+    Examples
+    --------
+    >>> from skdp.local import optimal_privunit, projunit
+    >>> short, best = projunit(8.0, 10_000, 100), optimal_privunit(8.0, 10_000)
+    >>> round(short.mean_squared_error / best.mean_squared_error, 3)
+    1.038
+    """
+    unit = optimal_privunit(epsilon, _check_kept(n_kept, n_dims))
+    return ProjUnit(check_dims(n_dims), unit, rotation)
+
+
+@lru_cache(maxsize=1024, typed=True)
+def smallest_projunit(
+    epsilon: float, n_dims: int, loss: float = 0.01, rotation: Literal["haar", "hadamard"] = "haar"
+) -> ProjUnit:
+    """Return the `ProjUnit` of the shortest reports that are nearly as good as PrivUnit's.
+
+    Parameters
+    ----------
+    epsilon : float
+        Budget of one report in nats, from 10^-6 to 10^6.
+    n_dims : int
+        Dimension of the unit vectors.
+    loss : float, default=0.01
+        By what fraction the mean squared error may be above that of PrivUnit.
+    rotation : {"haar", "hadamard"}, default="haar"
+        As for `ProjUnit`.
+
+    Returns
+    -------
+    parameters : ProjUnit
+        The error falls with the number of entries that are kept, so bisection finds the
+        smallest number.
+
+    Examples
+    --------
+    >>> from skdp.local import smallest_projunit
+    >>> smallest_projunit(8.0, 10_000).n_kept < 500
+    True
+    """
+    if not loss >= 0.0:
+        raise ValueError(f"loss must be at least 0, got {loss!r}.")
+    n_dims = check_dims(n_dims)
+    allowed = (1.0 + loss) * optimal_privunit(epsilon, n_dims).mean_squared_error
+    low, high = 1, n_dims
+    while low < high:
+        middle = (low + high) // 2
+        if projunit(epsilon, n_dims, middle, rotation).mean_squared_error <= allowed:
+            high = middle
+        else:
+            low = middle + 1
+    return projunit(epsilon, n_dims, low, rotation)
+
+
+# Reports of unit vectors by ProjUnit: rotated, cut, reported and rotated back.
+
+
+#: the largest dimension in which a uniformly random rotation is made
+MOST_DENSE = 4096
+
+
+def report_projected(projected, vectors, bits, n_threads=1, rotation=None, *, out=None):
+    """Return the report of the direction of every row, in all its entries.
+
+    Parameters
+    ----------
+    projected : ProjUnit
+        Parameters.
+    vectors : ndarray of shape (n, d)
+        Rows of which the directions are reported. A row without one takes a direction that is
+        uniform among those that are kept.
+    bits, n_threads : Bits, int
+        As for `in_chunks`.
+    rotation : callable, default=None
+        What `make_rotation` returned; None to make a fresh one.
+    out : ndarray of shape (n, d), default=None
+        Takes the reports.
+
+    Returns
+    -------
+    reports : ndarray of shape (n, d)
+
+    Notes
+    -----
+    All rows of a call share a rotation, and each draws the entries that it keeps. Both are
+    public: they could be seeds that are sent along. Any entries of a uniform rotation are as
+    good as any others, so every report has the law of `ProjUnit`, and its mean is the
+    direction. Given the rotation, the mean is off by a length of about ``1.2/k``, by which
+    the reports of one call have to do with each other. (If the entries were shared too, it
+    would be off by ``sqrt(d/k - 1)``.) Another call takes another rotation.
+    """
+    rotate = make_rotation(projected, bits) if rotation is None else rotation
+    n_rows, n_dims = vectors.shape
+    wide, k = projected.n_rotated, projected.n_kept
+    factor = projected.unit.scale / projected.scale * math.sqrt(wide / k)
+    out = np.empty((n_rows, n_dims)) if out is None else out
+    step = max(1, CHUNK // wide)
+    for start in range(0, n_rows, step):
+        rows = slice(start, min(start + step, n_rows))
+        padded = np.zeros((rows.stop - start, wide))
+        padded[:, :n_dims] = directions_of(vectors[rows])[0]
+        kept = _kept_entries(len(padded), wide, k, bits)
+        parts = np.take_along_axis(rotate(padded, False), kept, axis=1)
+        parts = report_unit(projected.unit, parts, bits, n_threads)
+        padded[:] = 0.0
+        np.put_along_axis(padded, kept, parts * factor, axis=1)
+        out[rows] = rotate(padded, True)[:, :n_dims]
+    return out
+
+
+def _kept_entries(n_rows, wide, k, bits):
+    """Return positions of k entries for every row, uniform among all subsets."""
+    chosen = np.ones((n_rows, wide), dtype=bool)
+    if k < wide:
+
+        def work(rows, words):
+            chosen[rows], tied = uniform_subsets(words, np.full(len(words), k))
+            return np.flatnonzero(tied)
+
+        in_chunks(work, n_rows, wide, bits)
+    return np.nonzero(chosen)[1].reshape(n_rows, k)
+
+
+def make_rotation(projected, bits):
+    """Return a random rotation of rows.
+
+    Parameters
+    ----------
+    projected : ProjUnit
+        Parameters; `rotation` says which kind.
+    bits : Bits
+        Source of random words.
+
+    Returns
+    -------
+    rotate : callable
+        ``rotate(rows, back)`` returns the rotated rows, or those rotated back.
+
+    Raises
+    ------
+    ValueError
+        If a uniform rotation would be a matrix of more than 4096 rows.
+
+    Notes
+    -----
+    "haar": the orthogonal factor of a matrix of normals, uniform if the other factor has a
+    positive diagonal. "hadamard": random signs, then Hadamard's matrix, in ``d log d`` steps.
+    """
+    wide = projected.n_rotated
+    if projected.rotation == "hadamard":
+        signs = np.where(coins(0.5, wide, bits), 1.0, -1.0)
+
+        def rotate(rows, back):
+            return hadamard(rows) * signs if back else hadamard(rows * signs)
+
+        return rotate
+    if wide > MOST_DENSE:
+        raise ValueError(
+            f'rotation="haar" is for at most {MOST_DENSE} dimensions, got {wide}; '
+            'rotation="hadamard" is for more.'
+        )
+    matrix, upper = np.linalg.qr(normals(bits.words(wide * wide)).reshape(wide, wide))
+    matrix *= np.where(np.diagonal(upper) < 0.0, -1.0, 1.0)
+    return lambda rows, back: rows @ (matrix if back else matrix.T)
+
+
+def hadamard(rows):
+    """Return rows times Hadamard's matrix, made orthogonal; their length is a power of two."""
+    n_rows, wide = rows.shape
+    made, half = rows / math.sqrt(wide), 1
+    while half < wide:
+        pairs = made.reshape(n_rows, -1, 2, half)
+        made = np.stack([pairs[:, :, 0] + pairs[:, :, 1], pairs[:, :, 0] - pairs[:, :, 1]], axis=2)
+        half *= 2
+    return made.reshape(n_rows, wide)

@@ -1,0 +1,816 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""What both searches share: parameters, the way through the gate, attributes."""
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, Literal, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.model_selection import ParameterGrid, ParameterSampler
+from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import MetadataRouter
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from skdp._classification import resolve_classes
+from skdp._sklearn import (
+    SHARED_CONSTRAINTS,
+    BaseSearchCV,
+    HasMethods,
+    Interval,
+    StrOptions,
+    columns_of_params,
+    fit_context,
+)
+from skdp._typing import Budget, Estimator, MatrixLike, Seed, VectorLike
+from skdp.model_selection._candidates import check_grid, lacks_classes
+from skdp.model_selection._row_scorer import RowScorer, check_methods, resolve_scoring
+from skdp.model_selection._runs import all_configured, plan_runs, run_search, stamp
+from skdp.privacy.laws.search import Search
+from skdp.privacy.laws.selection import STRATEGIES
+
+# The table of results: parameters, and the scores that were released.
+
+
+def released_score(outcome, bounds, exact):
+    """Return the score of the winner in its own units, within its bounds.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        What the search released.
+    bounds : tuple of (float, float)
+        Public.
+    exact : bool
+        Whether public rows gave the score; it is in its own units then.
+
+    Returns
+    -------
+    score : float
+        nan if there was no run.
+    """
+    low, high = bounds
+    if exact or np.isnan(outcome.score):
+        return outcome.score
+    share = min(max(outcome.score + 0.5, 0.0), 1.0)
+    return low * (1 - share) + high * share
+
+
+def results_of(listed, best, score, scores):
+    """Return the table of results.
+
+    Parameters
+    ----------
+    listed : list of dict
+        Parameters of the candidates.
+    best : int
+        The winner.
+    score : float
+        Its released score.
+    scores : ndarray or None
+        Scores of all runs on public rows; several for one candidate stand in a row.
+
+    Returns
+    -------
+    results : dict
+        With ``params``, a masked array ``param_...`` for every parameter, ``mean_test_score``
+        (the best repeat; nan where nothing was released) and ``rank_test_score``.
+    """
+    if scores is None:
+        mean, rank = np.full(len(listed), np.nan), np.full(len(listed), 2, dtype=np.int32)
+        mean[best], rank[best] = score, 1
+    else:
+        mean = np.reshape(scores, (len(listed), -1)).max(axis=1)
+        rank = (1 + (mean[:, None] < mean).sum(axis=1)).astype(np.int32)
+    results = columns_of_params(listed)
+    return {**results, "params": listed, "mean_test_score": mean, "rank_test_score": rank}
+
+
+# The public form of a data set, and null rows of that form.
+
+
+def as_table(X):
+    """Return X itself if it knows its shape, or an array; CSR for sparse matrices."""
+    if sparse.issparse(X):
+        return X.tocsr()
+    if hasattr(X, "shape") and (hasattr(X, "dtype") or hasattr(X, "columns")):
+        return X
+    return np.asarray(X)
+
+
+def as_targets(y):
+    """Return y as an array, a single column flattened with a warning; None stays None."""
+    if y is None:
+        return None
+    y = np.asarray(y)
+    return column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 else y
+
+
+@dataclass(frozen=True)
+class Form:
+    """What is public about rows and targets: how many, and of which kind.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of X.
+    kind : {"array", "text", "sparse", "frame"}
+        What holds the rows.
+    columns : object
+        An empty data frame with the columns of X, or an empty sparse matrix; None otherwise.
+    target_shape : tuple of int or None
+        Of y; None if there is none.
+    """
+
+    shape: tuple[int, ...]
+    kind: str
+    columns: Any
+    target_shape: tuple[int, ...] | None
+
+    def null_rows(self, n_rows):
+        """Return rows of zeros: of empty text, in columns that hold no numbers.
+
+        Parameters
+        ----------
+        n_rows : int
+            How many.
+
+        Returns
+        -------
+        X : ndarray, CSR matrix or data frame
+            A function of the form alone.
+        """
+        shape = (n_rows, *self.shape[1:])
+        if self.kind == "sparse":
+            return type(self.columns)(shape, dtype=self.columns.dtype)
+        if self.kind == "frame":
+            return _null_frame(self.columns, n_rows)
+        return np.broadcast_to("" if self.kind == "text" else 0.0, shape)
+
+    def null_targets(self, n_rows, labels):
+        """Return labels in turn, or zeros where there are no labels.
+
+        Parameters
+        ----------
+        n_rows : int
+            How many.
+        labels : ndarray or None
+            The public label set.
+
+        Returns
+        -------
+        y : ndarray or None
+            None if there are no targets.
+        """
+        if self.target_shape is None:
+            return None
+        if labels is not None:
+            column = labels[np.arange(n_rows) % len(labels)]
+            # of a wrong shape, too, so that it is refused before anything is charged
+            further = self.target_shape[1:]
+            return np.broadcast_to(column.reshape(-1, *[1] * len(further)), (n_rows, *further))
+        return np.zeros((n_rows, *self.target_shape[1:]))
+
+
+def public_form(X, y):
+    """Return the form of a data set.
+
+    Parameters
+    ----------
+    X, y : array-like
+        What `as_table` and `as_targets` returned.
+
+    Returns
+    -------
+    form : Form
+        Nothing in it depends on a value.
+
+    Raises
+    ------
+    ValueError
+        If X and y have different lengths.
+    """
+    shape = tuple(int(side) for side in X.shape)
+    kind, columns = "array", None
+    if sparse.issparse(X):
+        kind, columns = "sparse", type(X)((0, shape[1]), dtype=X.dtype)
+    elif hasattr(X, "columns"):
+        kind, columns = "frame", X[:0]
+    elif X.dtype.kind in "US":
+        kind = "text"
+    target_shape = None
+    if y is not None:
+        target_shape = tuple(y.shape)
+        if len(target_shape) == 0 or not shape or target_shape[0] != shape[0]:
+            raise ValueError(
+                "X and y must have the same number of rows; got shapes "
+                f"{shape} and {target_shape}. Found input variables with inconsistent numbers "
+                "of samples."
+            )
+    return Form(shape, kind, columns, target_shape)
+
+
+def _null_frame(columns, n_rows):
+    """Return a data frame of null rows, pandas or polars."""
+    numeric = [_is_numeric(columns.dtypes, place) for place in range(columns.shape[1])]
+    if hasattr(columns, "iloc"):
+        import pandas as pd
+
+        parts = []
+        for place, number in enumerate(numeric):
+            column = columns.iloc[:, place]
+            zero = 0 if number else _first_category(column.dtype)
+            parts.append(pd.Series([zero] * n_rows, dtype=column.dtype))
+        made = pd.concat(parts, axis=1) if parts else pd.DataFrame(index=range(n_rows))
+        made.columns = columns.columns
+        return made
+    values = {
+        name: np.zeros(n_rows) if number else [""] * n_rows
+        for name, number in zip(columns.columns, numeric, strict=True)
+    }
+    return type(columns)(values, schema=columns.schema)
+
+
+def _first_category(dtype):
+    known = getattr(dtype, "categories", None)
+    return "" if known is None or not len(known) else known[0]
+
+
+def _is_numeric(dtypes, place):
+    dtype = dtypes.iloc[place] if hasattr(dtypes, "iloc") else dtypes[place]
+    text = str(dtype).lower()
+    return text.startswith(("int", "uint", "float", "bool", "decimal"))
+
+
+class DPSearchCV(BaseSearchCV):
+    """Base of the private searches; a subclass states its candidates."""
+
+    _parameter_constraints = {
+        **{name: SHARED_CONSTRAINTS[name] for name in ("epsilon", "delta", "budget")},
+        "estimator": [HasMethods(["fit", "get_params", "set_params"])],
+        "strategy": [StrOptions({"auto", *STRATEGIES})],
+        "expected_runs": [Interval(Real, 1, None, closed="left"), None],
+        "n_repeats": [Interval(Integral, 1, None, closed="left")],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        # what they cannot be is said by `resolve_scoring`
+        "scoring": [str, RowScorer, callable, list, tuple, set, dict, None],
+        "refit": ["boolean"],
+        "refit_share": [Interval(Real, 0, 1, closed="left")],
+        "n_jobs": [Integral, None],
+        "random_state": SHARED_CONSTRAINTS["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def _params_of_candidates(self):
+        """Return the list of parameters of all candidates; public."""
+        raise NotImplementedError
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(
+        self,
+        X: MatrixLike,
+        y: VectorLike | None = None,
+        *,
+        X_val: MatrixLike | None = None,
+        y_val: VectorLike | None = None,
+        **params: object,
+    ) -> Self:
+        """Run the search within the budget.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Private rows.
+        y : array-like of shape (n_samples,), default=None
+            Private targets.
+        X_val, y_val : array-like, default=None
+            PUBLIC rows and targets. Given, they score the runs, which costs nothing, and no
+            private row is held out.
+        **params : dict
+            Must be empty: what else is passed to a fit would not be paid for.
+
+        Returns
+        -------
+        self : object
+            Fitted search.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or a candidate is unusable: the data were not looked at, and nothing
+            was charged. If a run fails: all of it was charged.
+        """
+        refuse_fit_params(params)
+        self._check_parameters()
+        scorer = resolve_scoring(self.scoring, self.estimator)
+        listed = self._params_of_candidates()
+        models = all_configured(self.estimator, listed)
+        check_methods(scorer, models, listed)
+        X, y = as_table(X), as_targets(y)
+        form = public_form(X, y)
+        check_public_rows(form, X_val, y_val)
+        if form.target_shape is None and self._needs_targets(scorer):
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        labels, assumptions = None, ()
+        if any(map(lacks_classes, models)):
+            labels, _, _, assumptions = resolve_classes(y, None)
+        plan, adjacency, candidates, held_out = plan_runs(
+            self, models, listed, labels, form, X_val is not None
+        )
+        if self.verbose:
+            print(f"[{type(self).__name__}] {plan.describe()}")
+        gate = Search(
+            plan,
+            n_rows=form.shape[0],
+            held_out=held_out,
+            adjacency=adjacency,
+            random_state=self.random_state,
+            purpose=type(self).__name__,
+            budget=self.budget,
+            assumptions=assumptions,
+        )
+        public = None if X_val is None else (as_table(X_val), as_targets(y_val))
+        outcome = run_search(gate, candidates, scorer, (X, y), public, form, self.n_jobs)
+        self.scorer_, self.n_splits_, self.plan_ = scorer, 1, plan
+        self.ledger_, self.privacy_spent_ = gate.ledger, plan.spent
+        self.best_index_ = outcome.run // self.n_repeats
+        self.best_params_ = listed[self.best_index_]
+        self.best_score_ = released_score(outcome, scorer.bounds, plan.public_scores)
+        self.cv_results_ = results_of(listed, self.best_index_, self.best_score_, outcome.scores)
+        for name in ("best_estimator_", "feature_names_in_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
+        if self.refit:
+            stamp(outcome.model, gate.ledger, plan.spent)
+            self.best_estimator_ = outcome.model
+            if hasattr(outcome.model, "feature_names_in_"):
+                self.feature_names_in_ = outcome.model.feature_names_in_
+        return self
+
+    def _check_parameters(self):
+        """Raise a ValueError if parameters do not go together."""
+        if self.n_jobs == 0:
+            # joblib would say so when all has been charged
+            raise ValueError("n_jobs must be None or an int other than 0; got 0.")
+        if self.n_repeats > 1 and self.strategy not in ("auto", "all"):
+            raise ValueError(
+                f"n_repeats must be 1 for strategy={self.strategy!r}, whose number of runs is "
+                f"random; got {self.n_repeats!r}."
+            )
+        if self.refit_share and not self.refit:
+            raise ValueError(
+                "refit_share must be 0 with refit=False, for no model is kept then; got "
+                f"{self.refit_share!r}."
+            )
+
+    def _needs_targets(self, scorer):
+        named = scorer is not self.scoring
+        return named or get_tags(self.estimator).target_tags.required
+
+    def score(self, X: MatrixLike, y: VectorLike | None = None) -> float:
+        """Return the mean score of rows, by the scorer of the search.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows. If they are private, so is the score: it is not covered.
+        y : array-like of shape (n_samples,), default=None
+            Targets.
+
+        Returns
+        -------
+        score : float
+            Within the bounds of the scorer.
+        """
+        if not self.refit:
+            raise AttributeError("score is available only with refit=True.")
+        check_is_fitted(self)
+        return self.scorer_(self.best_estimator_, as_table(X), as_targets(y))
+
+    def set_callbacks(self, *callbacks: object) -> Self:
+        """Refuse callbacks: they would be told when a run ends, and count the runs.
+
+        Parameters
+        ----------
+        *callbacks : callback instances
+            None are taken.
+
+        Returns
+        -------
+        self : object
+            If there are none.
+        """
+        if callbacks:
+            raise TypeError("a private search takes no callbacks, which would count its runs.")
+        return self
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return that nothing is routed: no metadata is paid for.
+
+        Returns
+        -------
+        routing : MetadataRouter
+            Without consumers.
+        """
+        return MetadataRouter(owner=self)
+
+
+def refuse_fit_params(params):
+    """Raise a ValueError if something else than rows and targets is passed to a fit."""
+    if params:
+        raise ValueError(
+            f"a private search fits rows and targets only; got {sorted(params)}. What groups, "
+            "sample_weight and the like do to a fit would not be paid for."
+        )
+
+
+def check_public_rows(form, X_val, y_val):
+    """Raise a ValueError unless public rows look like the private ones."""
+    if X_val is None:
+        if y_val is not None:
+            raise ValueError("y_val was given without X_val.")
+        return
+    public = public_form(as_table(X_val), as_targets(y_val))
+    if public.shape[1:] != form.shape[1:] or public.shape[0] < 1:
+        raise ValueError(
+            f"X_val must have the features of X, and at least one row; got shapes {public.shape} "
+            f"and {form.shape}."
+        )
+    if (public.target_shape is None) != (form.target_shape is None):
+        raise ValueError("y_val must be given with X_val if y is given, and only then.")
+
+
+# Private search over all combinations of parameter values.
+
+
+class DPGridSearchCV(DPSearchCV):
+    """Search over a grid of parameter values that pays for itself.
+
+    The budget belongs to the whole search: all fits, the choice between them and the released
+    score. The search sets epsilon and delta of every private step accordingly.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A private estimator, or a pipeline of private steps and steps that learn nothing.
+    param_grid : dict or list of dict
+        Names of parameters, and the values to be tried; not epsilon, delta or budget.
+    epsilon, delta : float, default=1.0, 1e-6
+        Budget of the whole search: in nats, greater than 0, and in [0, 1). At delta 0 all of
+        it is purely private.
+    strategy : {"auto", "all", "logarithmic", "geometric", "poisson"}, default="auto"
+        "all": every candidate is fitted once, and the runs share the budget. The others: a
+        secret random number of runs, each of a candidate drawn at random; only the best run is
+        released, and every run may spend a part of the budget that hardly depends on how many
+        are expected. "poisson" may have no run at all. "auto" is "all" for up to six
+        candidates, and "geometric" for more.
+    expected_runs : float, default=None
+        Mean of the random number of runs, at least 1; None is twice the number of candidates.
+    n_repeats : int, default=1
+        How often "all" runs every candidate. With one candidate this is the boosting of a
+        private algorithm: the best of several outputs.
+    validation_fraction : float, default=0.2
+        Part of the rows, in (0, 1), that trains nothing and scores the runs.
+    scoring : {"accuracy", "neg_log_loss"}, RowScorer or None, default=None
+        A mean over rows of a bounded number. None is "accuracy" for classifiers; others must
+        say. "neg_log_loss" counts probabilities below 0.001 as 0.001. Scorers of scikit-learn
+        are refused: nobody knows how far one row moves them.
+    refit : bool, default=True
+        Whether to keep the model of the best run as `best_estimator_`.
+    refit_share : float, default=0.0
+        Part of the budget, in [0, 1), for fitting the winner again on all rows.
+    n_jobs : int, default=None
+        Number of processes for the fits.
+    budget : PrivacyBudget, default=None
+        A budget that several fits share: the search is charged (epsilon, delta) before it
+        reads a row, and refused if that is more than what is left.
+    random_state : int, RandomState instance or None, default=None
+        None draws the split, the runs and the noise from the operating system. A
+        seed makes them reproducible, voids the guarantee towards whoever knows it, and warns.
+        Private steps with a seed get a fresh one in every run of a seeded search, and noise
+        from the operating system otherwise.
+    verbose : int, default=0
+        If not 0, the plan is printed: what is spent on what, and nothing of the runs.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        The winner. Its private steps have `ledger_` and `privacy_spent_` of the search: that is
+        what it costs. Absent with ``refit=False``.
+    best_params_ : dict
+        Parameters of the winner.
+    best_index_ : int
+        Its position among the candidates.
+    best_score_ : float
+        Its mean score as released, with noise, within the bounds; before the second fit if
+        there is one. nan if "poisson" had no run: the winner was fitted to rows of zeros then.
+    cv_results_ : dict of ndarrays
+        ``params``, ``param_...``, ``mean_test_score`` and ``rank_test_score``. All scores but
+        that of the winner are nan, and all other ranks 2: they are not released. Public
+        validation rows and strategy "all" give all scores.
+    scorer_ : RowScorer
+        What scored the runs.
+    plan_ : SelectionPlan
+        What was spent on what; public.
+    ledger_ : Ledger
+        The whole search, as one release.
+    privacy_spent_ : tuple of (float, float)
+        The (epsilon, delta) spent, never more than the budget.
+    n_splits_ : int
+        1: rows are split once.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of features, if X had string names.
+    classes_ : ndarray of shape (n_classes,)
+        Label set of the winner, if it is a classifier.
+
+    See Also
+    --------
+    DPRandomizedSearchCV : Candidates drawn from distributions.
+    RowScorer : Scores that a search can release.
+    privacy_spent : What estimators have spent together.
+
+    Notes
+    -----
+    Privacy. One row is protected: the adjacency is that of the candidates. Public are all
+    parameters, the number of rows, features and their names, and the label set if the
+    candidates are not given `classes`. The number of runs of a random strategy is secret, and
+    so are their order and scores; do not publish how long a search took. The epsilon and delta
+    of private steps only say in which ratio the steps of a pipeline share a run. That "all"
+    repeats every candidate `n_repeats` times is the boosting of [1]_, Appendix D, where
+    candidates must be scored on rows of their own, with what they cost added up; random
+    numbers of runs are those of [2]_ and [3]_. Every part that is fitted must keep a ledger, or
+    learn nothing from rows. Timing, memory, exceptions from malformed input and `score` on
+    private data are not covered.
+
+    References
+    ----------
+    .. [1] R. Bassily, A. Smith and A. Thakurta, "Private empirical risk minimization:
+       efficient algorithms and tight error bounds", FOCS 2014.
+    .. [2] J. Liu and K. Talwar, "Private selection from private candidates", STOC 2019.
+    .. [3] N. Papernot and T. Steinke, "Hyperparameter tuning with Renyi differential
+       privacy", ICLR 2022.
+    .. [4] A. Koskela, R. Redberg and Y.-X. Wang, "Privacy profiles for private selection",
+       ICML 2024.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import minmax_scale
+    >>> from skdp import DPGridSearchCV, DPLogisticRegression
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = DPLogisticRegression(data_norm=3.0, classes=[0, 1])
+    >>> grid = {"C": [0.01, 1.0], "data_norm": [3.0]}
+    >>> search = DPGridSearchCV(model, grid, epsilon=4.0, random_state=0).fit(minmax_scale(X), y)
+    >>> search.privacy_spent_[0] <= 4.0
+    True
+    >>> search.best_params_["data_norm"]
+    3.0
+    >>> search.best_estimator_.ledger_ is search.ledger_
+    True
+    """
+
+    _parameter_constraints = {
+        **DPSearchCV._parameter_constraints,
+        "param_grid": [dict, list],
+    }
+
+    def __init__(
+        self,
+        estimator: Estimator,
+        param_grid: dict[str, Any] | list[dict[str, Any]],
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        strategy: Literal["auto", "all", "logarithmic", "geometric", "poisson"] = "auto",
+        expected_runs: float | None = None,
+        n_repeats: int = 1,
+        validation_fraction: float = 0.2,
+        scoring: Literal["accuracy", "neg_log_loss"] | RowScorer | None = None,
+        refit: bool = True,
+        refit_share: float = 0.0,
+        n_jobs: int | None = None,
+        budget: Budget = None,
+        random_state: Seed = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.epsilon = epsilon
+        self.delta = delta
+        self.strategy = strategy
+        self.expected_runs = expected_runs
+        self.n_repeats = n_repeats
+        self.validation_fraction = validation_fraction
+        self.scoring = scoring
+        self.refit = refit
+        self.refit_share = refit_share
+        self.n_jobs = n_jobs
+        self.budget = budget
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _params_of_candidates(self):
+        check_grid(self.param_grid)
+        if not self.param_grid and self.n_repeats == 1:
+            raise ValueError(
+                f"param_grid is empty, there is nothing to choose; got {self.param_grid!r}."
+            )
+        return list(ParameterGrid(self.param_grid))
+
+
+# Private search over parameter values that are drawn from distributions.
+
+
+class DPRandomizedSearchCV(DPSearchCV):
+    """Search over drawn parameter values that pays for itself.
+
+    The candidates are drawn first, without a look at the data. The budget belongs to the whole
+    search: all fits, the choice between them and the released score. The search sets epsilon
+    and delta of every private step accordingly.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A private estimator, or a pipeline of private steps and steps that learn nothing.
+    param_distributions : dict or list of dict
+        Names of parameters, and distributions (with a method ``rvs``) or lists of values; not
+        epsilon, delta or budget.
+    n_iter : int, default=10
+        Number of candidates.
+    epsilon, delta : float, default=1.0, 1e-6
+        Budget of the whole search: in nats, greater than 0, and in [0, 1). At delta 0 all of
+        it is purely private.
+    strategy : {"auto", "all", "logarithmic", "geometric", "poisson"}, default="auto"
+        "all": every candidate is fitted once, and the runs share the budget. The others: a
+        secret random number of runs, each of a candidate drawn at random; only the best run is
+        released, and every run may spend a part of the budget that hardly depends on how many
+        are expected. "poisson" may have no run at all. "auto" is "all" for up to six
+        candidates, and "geometric" for more.
+    expected_runs : float, default=None
+        Mean of the random number of runs, at least 1; None is twice the number of candidates.
+    n_repeats : int, default=1
+        How often "all" runs every candidate. With one candidate this is the boosting of a
+        private algorithm: the best of several outputs.
+    validation_fraction : float, default=0.2
+        Part of the rows, in (0, 1), that trains nothing and scores the runs.
+    scoring : {"accuracy", "neg_log_loss"}, RowScorer or None, default=None
+        A mean over rows of a bounded number. None is "accuracy" for classifiers; others must
+        say. "neg_log_loss" counts probabilities below 0.001 as 0.001. Scorers of scikit-learn
+        are refused: nobody knows how far one row moves them.
+    refit : bool, default=True
+        Whether to keep the model of the best run as `best_estimator_`.
+    refit_share : float, default=0.0
+        Part of the budget, in [0, 1), for fitting the winner again on all rows.
+    n_jobs : int, default=None
+        Number of processes for the fits.
+    budget : PrivacyBudget, default=None
+        A budget that several fits share: the search is charged (epsilon, delta) before it
+        reads a row, and refused if that is more than what is left.
+    random_state : int, RandomState instance or None, default=None
+        None draws the split, the runs and the noise from the operating system, and candidates as
+        scikit-learn does. A
+        seed makes them reproducible, voids the guarantee towards whoever knows it, and warns.
+        Private steps with a seed get a fresh one in every run of a seeded search, and noise
+        from the operating system otherwise.
+    verbose : int, default=0
+        If not 0, the plan is printed: what is spent on what, and nothing of the runs.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        The winner. Its private steps have `ledger_` and `privacy_spent_` of the search: that is
+        what it costs. Absent with ``refit=False``.
+    best_params_ : dict
+        Parameters of the winner.
+    best_index_ : int
+        Its position among the candidates.
+    best_score_ : float
+        Its mean score as released, with noise, within the bounds; before the second fit if
+        there is one. nan if "poisson" had no run: the winner was fitted to rows of zeros then.
+    cv_results_ : dict of ndarrays
+        ``params``, ``param_...``, ``mean_test_score`` and ``rank_test_score``. All scores but
+        that of the winner are nan, and all other ranks 2: they are not released. Public
+        validation rows and strategy "all" give all scores.
+    scorer_ : RowScorer
+        What scored the runs.
+    plan_ : SelectionPlan
+        What was spent on what; public.
+    ledger_ : Ledger
+        The whole search, as one release.
+    privacy_spent_ : tuple of (float, float)
+        The (epsilon, delta) spent, never more than the budget.
+    n_splits_ : int
+        1: rows are split once.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of features, if X had string names.
+    classes_ : ndarray of shape (n_classes,)
+        Label set of the winner, if it is a classifier.
+
+    See Also
+    --------
+    DPGridSearchCV : All combinations of given values.
+    RowScorer : Scores that a search can release.
+    privacy_spent : What estimators have spent together.
+
+    Notes
+    -----
+    Privacy. One row is protected: the adjacency is that of the candidates. Public are all
+    parameters, the number of rows, features and their names, and the label set if the
+    candidates are not given `classes`. The number of runs of a random strategy is secret, and
+    so are their order and scores; do not publish how long a search took. The epsilon and delta
+    of private steps only say in which ratio the steps of a pipeline share a run. That "all"
+    repeats every candidate `n_repeats` times is the boosting of [1]_, Appendix D, where
+    candidates must be scored on rows of their own, with what they cost added up; random
+    numbers of runs are those of [2]_ and [3]_. Every part that is fitted must keep a ledger, or
+    learn nothing from rows. Timing, memory, exceptions from malformed input and `score` on
+    private data are not covered.
+
+    References
+    ----------
+    .. [1] R. Bassily, A. Smith and A. Thakurta, "Private empirical risk minimization:
+       efficient algorithms and tight error bounds", FOCS 2014.
+    .. [2] J. Liu and K. Talwar, "Private selection from private candidates", STOC 2019.
+    .. [3] N. Papernot and T. Steinke, "Hyperparameter tuning with Renyi differential
+       privacy", ICLR 2022.
+    .. [4] A. Koskela, R. Redberg and Y.-X. Wang, "Privacy profiles for private selection",
+       ICML 2024.
+
+    Examples
+    --------
+    >>> from scipy.stats import loguniform
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import minmax_scale
+    >>> from skdp import DPLogisticRegression, DPRandomizedSearchCV
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> search = DPRandomizedSearchCV(
+    ...     DPLogisticRegression(data_norm=3.0, classes=[0, 1]),
+    ...     {"C": loguniform(1e-2, 1e2)},
+    ...     n_iter=8,
+    ...     epsilon=4.0,
+    ...     random_state=0,
+    ... ).fit(minmax_scale(X), y)
+    >>> search.plan_.strategy
+    'geometric'
+    >>> bool(1e-2 <= search.best_params_["C"] <= 1e2)
+    True
+    """
+
+    _parameter_constraints = {
+        **DPSearchCV._parameter_constraints,
+        "param_distributions": [dict, list],
+        "n_iter": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        estimator: Estimator,
+        param_distributions: dict[str, Any] | list[dict[str, Any]],
+        n_iter: int = 10,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        strategy: Literal["auto", "all", "logarithmic", "geometric", "poisson"] = "auto",
+        expected_runs: float | None = None,
+        n_repeats: int = 1,
+        validation_fraction: float = 0.2,
+        scoring: Literal["accuracy", "neg_log_loss"] | RowScorer | None = None,
+        refit: bool = True,
+        refit_share: float = 0.0,
+        n_jobs: int | None = None,
+        budget: Budget = None,
+        random_state: Seed = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.param_distributions = param_distributions
+        self.n_iter = n_iter
+        self.epsilon = epsilon
+        self.delta = delta
+        self.strategy = strategy
+        self.expected_runs = expected_runs
+        self.n_repeats = n_repeats
+        self.validation_fraction = validation_fraction
+        self.scoring = scoring
+        self.refit = refit
+        self.refit_share = refit_share
+        self.n_jobs = n_jobs
+        self.budget = budget
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _params_of_candidates(self):
+        check_grid(self.param_distributions)
+        if not self.param_distributions:
+            raise ValueError(
+                "param_distributions is empty, there is nothing to choose; got "
+                f"{self.param_distributions!r}."
+            )
+        return list(
+            ParameterSampler(self.param_distributions, self.n_iter, random_state=self.random_state)
+        )

@@ -1,0 +1,370 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Accelerated noisy gradients, each of rows that no other step reads.
+
+Algorithm 6 of Xu et al. (2025) without shuffling: what reads disjoint rows has the whole
+budget in every step, exactly and for any epsilon, where shuffling asks for ten times the noise
+(Proposition 54). `growth` restarts it in shrinking balls (their Algorithm 7),
+`failure_probability` runs it several times on disjoint rows and keeps a point in the middle
+(Proposition 56).
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from skdp._rows.domains import two_balls_constraint
+from skdp.privacy.kernel.mechanisms import GaussianMechanism
+from skdp.solvers.base import LARGEST_L2, Fit
+from skdp.solvers.disjoint import even_parts, least_median_distance, public_order, restarts, splits
+from skdp.solvers.gradient import ClippedGradient, GradientPlan, StepSize
+
+# Accelerated stochastic approximation: averaged steps that grow, whatever the noise.
+#
+# AC-SA of Ghadimi and Lan (2012), with gradients that are noisy and clipped (Xu et al. 2025,
+# Algorithm 6). Its steps are planned for the noise, as those of Nesterov's method are not: with
+# T steps, noise of standard deviation S and a solution at distance D the error is of order
+# ``beta D^2 / T^2 + D S / sqrt(T)``, beta being the curvature of the mean loss. Proposition 54
+# of the user guide has the constants.
+
+
+#: steps, at least and at most, unless another number is asked for; with few rows one for each
+FEWEST_STEPS, MOST_STEPS = 5, 200
+# part of the longest gradient that rows are clipped to; chosen on data
+_CLIP_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class ApproximationPlan(GradientPlan):
+    """What accelerated stochastic approximation will do: fixed before the data are touched.
+
+    Parameters
+    ----------
+    error_bound : float
+        Bound on the expected excess of the mean loss, if the solution is as near and the
+        curvature as small as the plan takes them to be.
+
+    Notes
+    -----
+    Every step reads rows of its own and has the whole of `mu`. `step_size` is the inverse of
+    eta in Proposition 54, `noise` the standard deviation of a coordinate, batches included.
+    """
+
+    error_bound: float = math.inf
+
+    @property
+    def mu_step(self):
+        """The price of one step: no two of them read the same row."""
+        return self.mu
+
+
+def plan_approximation(
+    *,
+    n_rows,
+    n_coefs,
+    mu,
+    reach,
+    longest,
+    smoothness,
+    distance,
+    clip=None,
+    moments=None,
+    l2=0.0,
+    radius=None,
+    intercept=False,
+    n_steps=None,
+    step_size=None,
+    most_steps=MOST_STEPS,
+):
+    """Choose steps, step size and clipping: those with the least proved error.
+
+    Parameters
+    ----------
+    n_rows, n_coefs : int
+        Rows that are divided among the steps, and number of coefficients.
+    mu, reach : float, int
+        Gaussian-DP price of every step, and the number of row gradients in which neighbours
+        differ: 1 (zero-out) or 2 (replace-one).
+    longest : float
+        Bound on the norm of a row's gradient.
+    smoothness, distance : float
+        What the curvature of the mean loss, and the distance of the solution from the start,
+        are taken to be.
+    clip : float, default=None
+        Clipping norm that is asked for; None is half of `longest`, or comes from moments.
+    moments : tuple of (float, float), default=None
+        Order k > 1 and bound r_k: the k-th moment of a gradient's norm is at most r_k^k.
+    l2, radius, intercept : float, float or None, bool
+        As in `GradientPlan`.
+    n_steps, step_size : int, float
+        Given by the user, or None to be chosen here. No step has less than one row.
+    most_steps : int, default=MOST_STEPS
+        The number chosen here is at most this.
+
+    Returns
+    -------
+    plan : ApproximationPlan
+        The plan.
+    """
+    if n_steps is None:
+        fewest = min(FEWEST_STEPS, n_rows)
+        steps = np.arange(fewest, max(fewest, min(most_steps, n_rows)) + 1.0)
+    else:
+        steps = np.array([float(min(n_steps, n_rows))])
+    # of the smallest part
+    rows = np.floor(n_rows / steps)
+    # the noise of T averaged gradients counts like that of one, times this
+    share = np.sqrt((2 * steps + 1) / (3 * steps * (steps + 1)))
+    noise = reach / (rows * mu)
+    # whoever asks for absurd moments or distances gets few steps, and no warning
+    with np.errstate(over="ignore", under="ignore"):
+        price = 2 * share * math.sqrt(n_coefs) * noise
+        clips, spread, bias = _clips(price, longest, clip, moments)
+        noise = noise * clips
+        spread = spread / np.sqrt(rows)
+        both = np.hypot(math.sqrt(n_coefs) * noise, spread)
+        errors = 4 * smoothness * np.square(distance) / (steps * (steps + 1))
+        errors += 2 * distance * (share * both + bias)
+    best = int(np.argmin(errors))
+    T, adaptive = steps[best], step_size is None
+    if adaptive:
+        eta = both[best] * math.sqrt(T * (T + 1) * (2 * T + 1) / 12) / distance
+        step_size = 1 / max(2 * smoothness, eta)
+    return ApproximationPlan(
+        n_steps=int(T),
+        mu=mu,
+        clip=float(clips[best]),
+        step_size=float(step_size),
+        adaptive=adaptive,
+        noise=math.hypot(noise[best], spread[best]),
+        l2=l2,
+        radius=radius,
+        intercept=bool(intercept),
+        error_bound=float(errors[best]) if adaptive else math.inf,
+    )
+
+
+def _clips(price, longest, clip, moments):
+    """Return the clipping norm, and what it does to gradients, for every number of steps.
+
+    Parameters
+    ----------
+    price : ndarray
+        What the noise costs, per unit of the clipping norm and of the distance.
+    longest, clip, moments
+        As in `plan_approximation`.
+
+    Returns
+    -------
+    clips, spread, bias : ndarray, ndarray, ndarray
+        The clipping norm, a bound on the root mean square of a clipped gradient, and one on
+        what clipping takes off the expected gradient (0 where no moment is known).
+    """
+    if moments is None:
+        norm = _CLIP_SHARE * longest if clip is None else min(clip, longest)
+        clips = np.full(len(price), float(norm))
+        return clips, clips, np.zeros(len(price))
+    order, bound = moments
+    part = (order - 1) / order
+    if clip is None:
+        # where the price and twice the bias are least
+        clips = np.minimum(part * bound * (2 / price) ** (1 / order), longest)
+    else:
+        clips = np.full(len(price), float(min(clip, longest)))
+    spread = np.minimum(clips, bound if order >= 2 else clips * (bound / clips) ** (order / 2))
+    return clips, spread, bound / order * (part * bound / clips) ** (order - 1)
+
+
+def stochastic_approximation(gradient, shape, plan, start=None, reach=None):
+    """Descend along released gradients, in steps that grow and are averaged.
+
+    Parameters
+    ----------
+    gradient : callable
+        Maps coefficients of the given shape to a released gradient of the mean loss; called
+        once a step.
+    shape : tuple of int
+        Shape of the coefficients.
+    plan : ApproximationPlan or GradientPlan
+        Steps, step size, penalty, constraint.
+    start : ndarray of shape `shape`, default=None
+        Released point in the ball of the plan; None for the origin.
+    reach : float, default=None
+        The coefficients stay within this distance of the start; None for any.
+
+    Returns
+    -------
+    coef : ndarray of shape `shape`
+        Average of the points that were reached, with weights proportional to their number.
+
+    Notes
+    -----
+    Step t takes the gradient at ``(1 - a) average + a coef``, a = 2 / (t + 1), and moves
+    `coef` by t/2 times the step size. The first weight a is 1, as the theorem needs it and
+    the print, which has 2 / (t + 2), does not: so nothing is left of the start. Where the
+    released gradients show a curvature beyond the planned one, the steps are shortened.
+    """
+    start = np.zeros(shape) if start is None else start
+    coef = average = start
+    step_size, free = StepSize(plan), replace(plan, radius=None)
+    for t in range(1, plan.n_steps + 1):
+        weight = 2 / (t + 1)
+        ahead = (1 - weight) * average + weight * coef
+        released = gradient(ahead)
+        length = t / 2 * step_size.at(ahead, released)
+        if reach is None:
+            coef = plan.step(coef, released, length)
+        else:
+            moved = free.step(coef, released, length).ravel()
+            coef = two_balls_constraint(moved, plan.radius, start.ravel(), reach).reshape(shape)
+        average = (1 - weight) * average + weight * coef
+    return average
+
+
+# curvature of the mean loss, as a part of the largest that a row may have: rows are spread
+# over many directions. Chosen on data; where it is more, the steps are shortened in flight.
+_CURVATURE = 1 / 16
+# Where the loss has no curvature at its minimum, noise that has come in stays: fewer steps, as for
+# a solution that is not further away than this, are better on data.
+_FLAT_DISTANCE = 4.0
+
+
+@dataclass(frozen=True)
+class Restart:
+    """One descent: its rows, and what is done with them.
+
+    Parameters
+    ----------
+    start, stop : int
+        First row, and the one after the last.
+    reach : float or None
+        Radius of the ball around the starting point that it stays in; None for no such ball.
+    steps : ApproximationPlan
+        Steps.
+    """
+
+    start: int
+    stop: int
+    reach: float | None
+    steps: ApproximationPlan
+
+    @property
+    def parts(self):
+        """Rows of every step: disjoint, of nearly equal size, and all there are."""
+        return even_parts(self.start, self.stop, self.steps.n_steps)
+
+
+@dataclass(frozen=True)
+class AcceleratedOnePassFit(Fit):
+    """Descents on disjoint rows.
+
+    Parameters
+    ----------
+    problem : Problem
+        Public facts.
+    runs : tuple of tuple of Restart
+        For every run the descents, each from the result of the one before.
+    """
+
+    runs: tuple
+    full_batches = True
+    streams = False
+
+    @property
+    def n_iter(self):
+        """Number of steps of all runs."""
+        return sum(restart.steps.n_steps for run in self.runs for restart in run)
+
+    def order(self):
+        """Return the order in which rows are read: fixed, and far from sorted."""
+        return public_order(self.problem.n_rows)
+
+    def rescaled(self, radius):
+        """Return the plan for rows in units of a radius that was released: the penalty moves."""
+
+        def moved(restart):
+            l2 = min(restart.steps.l2 / radius / radius, LARGEST_L2)
+            return replace(restart, steps=replace(restart.steps, l2=l2))
+
+        return replace(self, runs=tuple(tuple(moved(one) for one in run) for run in self.runs))
+
+    def run(self, curator):
+        """Release one gradient a step and descend along it; choose among the runs."""
+        points = [self._one_run(curator, run).ravel() for run in self.runs]
+        return least_median_distance(points).reshape(self.problem.shape)
+
+    def _one_run(self, curator, run):
+        coef = np.zeros(self.problem.shape)
+        for restart in run:
+            gradient = self._gradients(curator, restart)
+            coef = stochastic_approximation(
+                gradient, self.problem.shape, restart.steps, coef, restart.reach
+            )
+        return coef
+
+    def _gradients(self, curator, restart):
+        """Return a function that releases the mean gradient of the rows whose turn it is."""
+        parts, mechanism = iter(restart.parts), GaussianMechanism(restart.steps.mu_step)
+
+        def gradient(coef):
+            start, stop = next(parts)
+            query = ClippedGradient(coef, self.problem.pointwise, restart.steps.clip)
+            released = curator.release(query, mechanism, rows=(start, stop))
+            return released.reshape(coef.shape) / (stop - start)
+
+        return gradient
+
+
+def plan(problem):
+    """Plan the steps from public facts.
+
+    Parameters
+    ----------
+    problem : Problem
+        Public facts.
+
+    Returns
+    -------
+    plan : AcceleratedOnePassFit
+        The plan.
+
+    Raises
+    ------
+    ValueError
+        If there are too few rows for the runs.
+    """
+    loss, distance = problem.loss, problem.radius or problem.expected_radius
+    if problem.radius is None and problem.flat:
+        distance = min(distance, _FLAT_DISTANCE)
+    # most rows are in the unit ball, but for the constant feature
+    smoothness = _CURVATURE * min(loss.smoothness, 1.0) * (1.0 + problem.intercept**2)
+    # a loss that is clipped says at what norm
+    clip = problem.clip if problem.pointwise is loss else problem.longest_gradient
+    parts = splits(problem.n_rows, problem.failure_probability)
+    runs = [restarts(*part, problem.growth, problem.growth_order) for part in parts]
+    most_steps = MOST_STEPS // sum(len(run) for run in runs)
+
+    def planned(start, stop, factor):
+        steps = plan_approximation(
+            n_rows=stop - start,
+            n_coefs=problem.size,
+            mu=problem.mu,
+            reach=problem.moved_rows,
+            longest=problem.longest_gradient,
+            smoothness=smoothness,
+            distance=distance * factor,
+            clip=clip if problem.moments is None else problem.clipping_norm,
+            moments=problem.moments,
+            l2=problem.penalty / problem.n_rows,
+            radius=problem.radius,
+            intercept=problem.intercept,
+            n_steps=problem.max_iter,
+            step_size=problem.step_size,
+            most_steps=most_steps,
+        )
+        reach = None if problem.growth is None else distance * factor
+        return Restart(start, stop, reach, steps)
+
+    runs = tuple(tuple(planned(*restart) for restart in run) for run in runs)
+    return AcceleratedOnePassFit(problem, runs)

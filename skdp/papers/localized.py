@@ -1,0 +1,302 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Localisation on disjoint batches: one noisy minimiser a batch, each held near the last.
+
+The repaired LNC-GM of Xu et al. (2025), Algorithm 3: every phase minimises the loss of its
+own rows, gradients clipped, plus a pull towards the point released before, and adds Gaussian
+noise. No row is in two phases, so that each phase has the whole budget (Proposition 52).
+`growth` restarts it in shrinking balls (their Algorithms 4 and 5), `failure_probability`
+runs it several times on disjoint rows and keeps a point in the middle (Proposition 56).
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from skdp._losses.clipped import ClippedLoss
+from skdp._minimize.queries import Minimizer
+from skdp._rows.domains import ball_constraint, two_balls_constraint
+from skdp.privacy.kernel.mechanisms import GaussianMechanism
+from skdp.solvers.base import LARGEST_COEF, NEWTON_LIMIT, Fit
+from skdp.solvers.disjoint import least_median_distance, public_order, restarts, splits
+
+# The schedule of localisation on disjoint batches: rows, pull and clip of every phase.
+#
+# Phase i minimises the mean loss of its own rows plus ``pull_i/2 |w - w_(i-1)|^2`` and
+# releases the result with Gaussian noise. The rows halve and the pull grows sixfold from phase
+# to phase, so that the noise, of length about ``clip sqrt(size) / (pull rows signal)``, shrinks
+# threefold (Feldman, Koren and Talwar 2020; Xu et al. 2025, Algorithm 3, whose first pull is so
+# weak that its noise drowns everything; what is done here is Proposition 52).
+
+
+#: phases pull at least so much, next to the mean loss: noise must leave floats with digits
+WEAKEST_PULL = 1e-50
+#: what noise weighs in the first pull, next to chance and bias: the bound of Proposition 52 has
+#: sqrt(18) for it and sqrt(6) for chance, which data see less of
+NOISE_WEIGHT = 5.0
+
+
+@dataclass(frozen=True)
+class Phase:
+    """What one phase reads, and how.
+
+    Parameters
+    ----------
+    start, stop : int
+        First row, and the one after the last.
+    pull : float
+        Strength of ``pull/2 |w - center|^2`` next to the MEAN loss of these rows.
+    clip : float
+        Bound on the norm of a row's gradient.
+    """
+
+    start: int
+    stop: int
+    pull: float
+    clip: float
+
+    @property
+    def n_rows(self):
+        """Number of rows."""
+        return self.stop - self.start
+
+
+def plan_phases(
+    start, stop, *, size, mu, reach, radius, clip, spread, bias=None, convexity=0.0,
+    growth=6.0, least=20,
+):  # fmt: skip
+    """Plan the phases of one run.
+
+    Parameters
+    ----------
+    start, stop : int
+        First row, and the one after the last; there is at least one.
+    size : int
+        Number of coefficients.
+    mu, reach : float, int
+        Gaussian-DP parameter of every phase, and the number of row gradients in which
+        neighbours differ: 1 (zero-out) or 2 (replace-one).
+    radius : float
+        Bound on the distance of the solution from the starting point.
+    clip : float or callable
+        Bound on the norm of a row's gradient, or a function of a phase's number of rows.
+    spread : float
+        Root of a bound on the expected square of that norm.
+    bias : callable, default=None
+        Function of a clip: a bound on the norm of what clipping takes off the expected
+        gradient. None for nothing.
+    convexity : float, default=0.0
+        The mean loss has a penalty ``convexity/2 |w|^2`` of its own, which pulls as well: the
+        pulls are what it does not do. If it is the larger one, they grow from it.
+    growth : float, default=6.0
+        Factor between the pulls of two phases, greater than 4.
+    least : int, default=20
+        No phase has fewer rows, unless it is the only one.
+
+    Returns
+    -------
+    phases : tuple of Phase
+        Together they read all rows, each once. Each has about half of the rows of the one
+        before; what halving leaves over is in the first.
+    """
+    sizes = halved(stop - start, least)
+    clips = [float(clip(rows) if callable(clip) else clip) for rows in sizes]
+    first = first_pull(sizes[0], size, mu / reach, radius, clips[0], spread, bias)
+    # a penalty that pulls harder at the start takes the place of the first pull
+    first = max(first, convexity)
+    pulls = [max(first * growth**i - convexity, WEAKEST_PULL) for i in range(len(sizes))]
+    phases = []
+    for rows, pull, bound in zip(sizes, pulls, clips, strict=True):
+        phases.append(Phase(start, start + rows, pull, bound))
+        start += rows
+    return tuple(phases)
+
+
+def halved(n_rows, least):
+    """Return numbers of rows that halve, of the sum `n_rows` and none below `least`."""
+    n_phases = max(1, int(math.log2(max(1, n_rows // least))))
+    sizes = [n_rows >> i for i in range(1, n_phases + 1)]
+    sizes[0] += n_rows - sum(sizes)
+    return sizes
+
+
+def first_pull(n_rows, size, signal, radius, clip, spread, bias):
+    """Return the pull of the first phase: where what it costs balances what it saves.
+
+    With the solution at distance D a pull p costs p D^2 / 2; clipping, noise and chance
+    cost multiples of the squares of the three numbers below over p.
+    """
+    chance = spread / math.sqrt(n_rows)
+    noise = clip * math.sqrt(size) / n_rows / signal
+    return math.hypot(chance, NOISE_WEIGHT * noise, bias(clip) if bias else 0.0) / radius
+
+
+def moment_clip(order, bound, size, signal):
+    """Return the clip for a bound on a moment of the gradient, and what it takes off.
+
+    Parameters
+    ----------
+    order, bound : float
+        ``E |gradient|^order <= bound^order``; the order is greater than 1.
+    size, signal : int, float
+        Number of coefficients, and mu over the number of gradients that may differ.
+
+    Returns
+    -------
+    clip, bias : callable
+        As `plan_phases` wants them. The clip makes bias and noise equal but for a factor
+        that depends on the order alone.
+
+    Notes
+    -----
+    With k = order, ``max(t - C, 0) <= t^k (k - 1)^(k - 1) / (k^k C^(k - 1))``, with equality
+    at t = k C / (k - 1): so much of a gradient of length t is cut off.
+    """
+    share = math.exp((order - 1) * math.log(order - 1) - order * math.log(order))
+
+    def clip(n_rows):
+        return bound * (n_rows * signal / math.sqrt(size)) ** (1 / order)
+
+    def bias(clip):
+        return bound * share * (bound / clip) ** (order - 1)
+
+    return clip, bias
+
+
+# of the longest gradient, for smooth losses of two classes: less noise is worth the bias
+_DEFAULT_CLIP = 0.5
+
+
+@dataclass(frozen=True)
+class LocalizedFit(Fit):
+    """Noisy minimisers of disjoint rows.
+
+    Parameters
+    ----------
+    problem : Problem
+        Public facts.
+    mu : float
+        Price of a phase, and of all.
+    runs : tuple
+        For every run its restarts: pairs of the radius of the ball around the starting point
+        that the run stays in, None for no such ball, and the phases.
+    solver : {"newton", "lbfgs"}
+        Method for the minimisers.
+    """
+
+    mu: float
+    runs: tuple
+    solver: str = "newton"
+    full_batches = True
+    streams = False
+
+    @property
+    def n_iter(self):
+        """Number of phases of all runs."""
+        return sum(len(phases) for run in self.runs for _, phases in run)
+
+    def order(self):
+        """Return the order in which rows are read: fixed, and far from sorted."""
+        return public_order(self.problem.n_rows)
+
+    def run(self, curator):
+        """Release one minimiser a phase, and choose among the runs."""
+        points = [self._one_run(curator, parts) for parts in self.runs]
+        return least_median_distance(points).reshape(self.problem.shape)
+
+    def _one_run(self, curator, parts):
+        coef = np.zeros(self.problem.size)
+        for radius, phases in parts:
+            middle = coef
+            for phase in phases:
+                query, rows = self._query(phase, coef), (phase.start, phase.stop)
+                coef = curator.release(query, GaussianMechanism(self.mu), rows=rows)
+                # as for all phases: the square of a norm is finite
+                coef = np.clip(coef, -LARGEST_COEF, LARGEST_COEF)
+                if radius is None:
+                    coef = ball_constraint(coef, self.problem.radius)
+                else:
+                    coef = two_balls_constraint(coef, self.problem.radius, middle, radius)
+        return coef
+
+    def _query(self, phase, coef):
+        """Return the minimiser of one phase, held near `coef`."""
+        problem = replace(self.problem, n_rows=phase.n_rows)
+        # next to the sum of the losses of these rows, not of all
+        penalty = problem.penalty * (phase.n_rows / self.problem.n_rows)
+        pull = phase.pull * phase.n_rows
+        ridge = pull + penalty
+        center = coef * (pull / ridge)
+        problem = replace(problem, loss=clipped(problem, phase.clip))
+        return Minimizer(
+            problem.loss, ridge, problem.n_coefs, problem.row_norm,
+            problem.tolerance(ridge, center), self.solver, center, row_terms=problem.row_terms,
+        )  # fmt: skip
+
+
+def clipped(problem, clip):
+    """Return the loss of a problem with gradients of rows clipped, if they can be longer."""
+    loss = problem.loss
+    if clip >= loss.lipschitz * problem.row_norm:
+        return loss
+    return ClippedLoss(problem.pointwise, clip, problem.row_norm)
+
+
+def chosen_clip(problem):
+    """Return the clip that was asked for, or one that is better than none on data."""
+    smooth = math.isfinite(problem.loss.smoothness) and problem.loss.n_outputs == 1
+    known = isinstance(problem.loss, ClippedLoss) or problem.clipping_norm is not None
+    return problem.longest_gradient * (_DEFAULT_CLIP if smooth and not known else 1.0)
+
+
+def plan(problem):
+    """Plan the phases from public facts.
+
+    Parameters
+    ----------
+    problem : Problem
+        Public facts.
+
+    Returns
+    -------
+    plan : LocalizedFit
+        The plan.
+
+    Raises
+    ------
+    ValueError
+        If the loss cannot be clipped, or there are too few rows for the runs.
+    """
+    # a hair less, so that the price of a row is no more than the budget in floats
+    mu, longest = problem.mu * (1 - 1e-12), chosen_clip(problem)
+    clip, spread, bias = longest, longest, None
+    if problem.moments is not None:
+        order, bound = problem.moments
+        clip_of, bias_of = moment_clip(order, bound, problem.size, mu / problem.moved_rows)
+        unclipped = problem.pointwise.lipschitz * problem.row_norm
+        spread = min(bound, longest)
+
+        def bias(clip):
+            # nothing is cut off gradients that are never longer
+            return min(bias_of(clip), max(unclipped - clip, 0.0))
+
+        def clip(n_rows):
+            return min(clip_of(n_rows), longest)
+
+    clipped(problem, longest)
+    radius = problem.distance
+    runs = []
+    for part in splits(problem.n_rows, problem.failure_probability):
+        run = []
+        for start, stop, factor in restarts(*part, problem.growth, problem.growth_order):
+            phases = plan_phases(
+                start, stop, size=problem.size, mu=mu, reach=problem.moved_rows,
+                radius=radius * factor, clip=clip, spread=spread, bias=bias,
+                convexity=problem.penalty / problem.n_rows,
+            )  # fmt: skip
+            run.append((None if problem.growth is None else radius * factor, phases))
+        runs.append(tuple(run))
+    return LocalizedFit(
+        problem, mu, tuple(runs), "newton" if problem.size <= NEWTON_LIMIT else "lbfgs"
+    )

@@ -1,0 +1,309 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""A privacy budget that several fits share."""
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import asdict, fields
+from fractions import Fraction
+from typing import Any
+
+from skdp.exceptions import BudgetError
+from skdp.privacy.books.store import (
+    NOTHING,
+    BudgetTerms,
+    Charge,
+    FileStore,
+    MemoryStore,
+    Pair,
+    full_path,
+    total,
+    within,
+)
+from skdp.privacy.books.texts import tags
+from skdp.privacy.kernel.accounting import check_delta, check_epsilon, check_mu
+
+# How a shared budget prints, and its charges as tables.
+
+
+_COLUMNS = [field.name for field in fields(Charge)]
+#: not worth showing
+_DEFAULTS = ("sum", "replace-one", "row", None)
+
+
+def budget_text(terms: BudgetTerms, path: str | None, state: Iterable[str]) -> str:
+    """Return a budget on one line: what it allows, and what has become of it."""
+    facts = {**terms._asdict(), "path": path}
+    shown = [f"{k}={v!r}" for k, v in facts.items() if v not in _DEFAULTS]
+    return f"PrivacyBudget({', '.join([*shown, *state])})"
+
+
+def budget_html(text: str, charges: Iterable[Charge]) -> str:
+    """Return a line and a table of charges for Jupyter."""
+    rows: list[Any] = [_COLUMNS, *(asdict(charge).values() for charge in charges)]
+    table = "".join(f"<tr>{tags('td', row)}</tr>" for row in rows)
+    return f"{tags('p', [text])}<table>{table}</table>"
+
+
+def as_frame(charges: Iterable[Charge]) -> Any:
+    """Return a pandas DataFrame, a row for each charge."""
+    import pandas as pd
+
+    return pd.DataFrame([asdict(charge) for charge in charges], columns=_COLUMNS)
+
+
+class PrivacyBudget:
+    """A privacy budget that several fits share: a fit that would exceed it reads no row.
+
+    Give the same object to the `budget` of any number of estimators. Each fit is charged its
+    whole price at once, before it reads a row, and nothing is ever given back.
+
+    Parameters
+    ----------
+    epsilon : float
+        What all fits may spend together: in nats, greater than 0.
+    delta : float, default=0.0
+        The same as a probability, in [0, 1); greater than 0 for ``composition="gaussian"``.
+    composition : {"sum", "gaussian"}, default="sum"
+        How prices add up. "sum": the sums of epsilon and of delta stay within the totals.
+        "gaussian": half of `delta` is set aside, with which `epsilon` is a Gaussian-DP
+        parameter mu; squares of the parameters of fits stay within its square, and the other
+        half of `delta` is for fits on random batches or with thresholds. Better for many fits.
+    adjacency : {"replace-one", "zero-out"}, default="replace-one"
+        Which data sets are neighbours. Fits with another adjacency are refused; local reports
+        count under either.
+    unit : {"row", "client"}, default="row"
+        What is protected: one row, or all rows of one client.
+    path : str or path-like, default=None
+        A file, to share the budget between processes, and with later sessions; it is made if
+        it is not there. None keeps the budget in memory, for the threads of this process.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+    BudgetError
+        If the file holds a budget with other numbers, or is unusable.
+
+    See Also
+    --------
+    privacy_spent : What fitted estimators have spent, composed as tightly as it gets.
+
+    Notes
+    -----
+    `copy`, `deepcopy` and scikit-learn's `clone` return the object itself, so that every copy
+    of an estimator shares it. With `path` it can be pickled: only the path and the identity of
+    the file travel. Without, pickling raises.
+
+    *Privacy.* What all fits release together is (epsilon, delta)-differentially private, also
+    where each fit, and its price, is chosen after looking at the results of those before:
+    Proposition 74 of the :ref:`proofs <proofs_selection>` for both rules. Prices count as the
+    decimals that Python prints for them.
+
+    References
+    ----------
+    Rogers, Roth, Ullman and Vadhan (2016), "Privacy Odometers and Filters".
+    Smith and Thakurta (2022), "Fully Adaptive Composition for Gaussian Differential Privacy".
+    Koskela, Tobaben and Honkela (2023), "Individual Privacy Accounting with Gaussian
+    Differential Privacy".
+    Whitehouse, Ramdas, Rogers and Wu (2023), "Fully-Adaptive Composition in Differential
+    Privacy".
+
+    Examples
+    --------
+    >>> from skdp import DPMean, DPQuantile, PrivacyBudget
+    >>> X = [[0.1], [0.2], [0.3], [0.4]]
+    >>> budget = PrivacyBudget(epsilon=1.0, delta=1e-6)
+    >>> mean = DPMean(epsilon=0.7, delta=1e-6, budget=budget).fit(X)
+    >>> median = DPQuantile(epsilon=0.3, budget=budget).fit(X)
+    >>> budget
+    PrivacyBudget(epsilon=1.0, delta=1e-06, spent=(1.0, 1e-06), charges: 2)
+    >>> median.fit(X)
+    Traceback (most recent call last):
+    ...
+    skdp.exceptions.BudgetError: the shared budget of epsilon=1.0, delta=1e-06 has (0.0, 0.0)...
+    """
+
+    _store: MemoryStore | FileStore
+
+    def __init__(
+        self,
+        epsilon: float,
+        delta: float = 0.0,
+        *,
+        composition: str = "sum",
+        adjacency: str = "replace-one",
+        unit: str = "row",
+        path: str | os.PathLike[str] | None = None,
+    ) -> None:
+        terms = BudgetTerms.checked(epsilon, delta, composition, adjacency, unit)
+        self._set(MemoryStore(), terms)
+        if path is not None:
+            self._store = FileStore.holding(full_path(path), terms)
+
+    def _set(self, store: MemoryStore | FileStore, terms: BudgetTerms) -> "PrivacyBudget":
+        self._store, self._terms, self._limits = store, terms, terms.limits
+        self.epsilon, self.delta, self.composition, self.adjacency, self.unit = terms
+        return self
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> "PrivacyBudget":
+        """Return the budget of a file that exists; none is ever made.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+
+        Returns
+        -------
+        budget : PrivacyBudget
+            With the numbers that are in the file.
+        """
+        file = FileStore(full_path(path))
+        return cls.__new__(cls)._set(file, file.recognise())
+
+    def charge(
+        self,
+        epsilon: float,
+        delta: float = 0.0,
+        *,
+        mu: float | None = None,
+        adjacency: str,
+        unit: str = "row",
+        label: str = "",
+    ) -> Charge:
+        """Take a price from the budget, or raise and take nothing.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            The price of a whole fit.
+        mu : float, default=None
+            A Gaussian-DP parameter that the fit has as well; None if it has none.
+        adjacency, unit : str
+            What the price is relative to.
+        label : str, default=""
+            Who is charged.
+
+        Returns
+        -------
+        charge : Charge
+            What has been recorded; in a file it is on the disk by now.
+
+        Raises
+        ------
+        ValueError
+            If a number is out of range.
+        BudgetError
+            If less is left, if adjacency or unit differ, or if the file is unusable.
+        """
+        epsilon, delta = check_epsilon(epsilon), check_delta(delta)
+        mu = None if mu is None else check_mu(mu)
+        asked, ours = label or "a fit", self._terms
+        if adjacency not in (ours.adjacency, "local") or unit != ours.unit:
+            raise BudgetError(
+                f"the shared budget is for adjacency={ours.adjacency!r} and unit={ours.unit!r}, "
+                f"{asked} has {adjacency!r} and {unit!r}: such prices do not add up. {NOTHING}"
+            )
+        charge = Charge.now(label, epsilon, delta, mu, adjacency, unit)
+        before = self._store.add(charge, ours.cost(epsilon, delta, mu), self._limits)
+        if before is not None:
+            raise self._refusal(before, f"{asked} asks for epsilon={epsilon!r}, delta={delta!r}")
+        return charge
+
+    def check(self, epsilon: float | None = None, delta: float = 0.0) -> None:
+        """Raise if a charge is certain to be refused; nothing is recorded, or set aside.
+
+        Parameters
+        ----------
+        epsilon : float, default=None
+            The epsilon of the charge; None if it is not known yet.
+        delta : float, default=0.0
+            The least that its delta can be.
+
+        Raises
+        ------
+        BudgetError
+            With ``composition="sum"`` if more is asked for than is left, or nothing is left.
+            With "gaussian" a charge may have any `mu`, however small: only if nothing is left.
+        """
+        epsilon = None if epsilon is None else check_epsilon(epsilon)
+        delta, least = check_delta(delta), (Fraction(0), Fraction(0))
+        if self._terms.composition == "sum":
+            least = self._terms.cost(epsilon or 0.0, delta)
+        spent, _ = self._store.read()
+        if spent[0] >= self._limits[0] or not within(total(spent, least), self._limits):
+            price = "more" if epsilon is None else f"epsilon={epsilon!r}"
+            raise self._refusal(spent, f"a fit asks for {price}")
+
+    def _refusal(self, spent: Pair, asked: str) -> BudgetError:
+        ours = self._terms
+        return BudgetError(
+            f"the shared budget of epsilon={ours.epsilon!r}, delta={ours.delta!r} has "
+            f"{ours.left(spent)!r} left; {asked}. {NOTHING}"
+        )
+
+    @property
+    def spent(self) -> tuple[float, float]:
+        """The (epsilon, delta) of all that was charged so far, together."""
+        return self._terms.spent(self._store.read()[0])
+
+    @property
+    def remaining(self) -> tuple[float, float]:
+        """The largest (epsilon, delta) that one more fit without a `mu` can be charged."""
+        return self._terms.left(self._store.read()[0])
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """All charges, in order."""
+        return self._store.charges()
+
+    @property
+    def path(self) -> str | None:
+        """The full path of the file; None for a budget in memory."""
+        return getattr(self._store, "path", None)
+
+    def to_frame(self) -> Any:
+        """Return the charges as a pandas DataFrame, a row each."""
+        return as_frame(self.charges)
+
+    def __repr__(self) -> str:
+        try:
+            spent, n_charges = self._store.read()
+            state = [f"spent={self._terms.spent(spent)!r}", f"charges: {n_charges}"]
+        except BudgetError as error:
+            state = [str(error)]
+        return budget_text(self._terms, self.path, state)
+
+    def _repr_html_(self) -> str:
+        charges: tuple[Charge, ...] = ()
+        with suppress(BudgetError):
+            charges = self.charges
+        return budget_html(repr(self), charges)
+
+    def __copy__(self) -> "PrivacyBudget":
+        return self
+
+    def __deepcopy__(self, memo: Any) -> "PrivacyBudget":
+        return self
+
+    def __sklearn_clone__(self) -> "PrivacyBudget":
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        store = self._store
+        if isinstance(store, MemoryStore):
+            raise BudgetError(
+                "a budget in memory cannot be pickled, or sent to another process: give path= to "
+                "share it between processes (joblib, GridSearchCV with n_jobs=2), or set "
+                "budget=None before a fitted estimator is saved."
+            )
+        return _reconnect, (store.path, store.identity, store.n_known, self._terms)
+
+
+def _reconnect(path: str, identity: str, n_known: int, terms: BudgetTerms) -> PrivacyBudget:
+    # the file is not looked at: a model can be loaded where its budget is not
+    budget = PrivacyBudget.__new__(PrivacyBudget)
+    return budget._set(FileStore(path, identity, n_known), terms)

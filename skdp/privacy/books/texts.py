@@ -1,0 +1,82 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""The ledger in words."""
+
+import html
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from skdp.privacy.kernel.mechanisms import Noise
+
+
+def rows_read(release: Any) -> str:
+    """Say which rows a release read."""
+    sampling = release.noise.sampling
+    if sampling is not None and release.noise.by_chance:
+        return f"a batch of {sampling.batch_size:.6g}, {sampling.kind}, rate {sampling.rate:.4g}"
+    return "all" if release.rows is None else "{} to {}".format(*release.rows)
+
+
+def what_is_kept(noise: Noise) -> str:
+    """Say which noisy values were released, if not all; begins with a comma."""
+    side = "beyond" if noise.two_sided else "above"
+    return "" if noise.threshold is None else f", only {side} {noise.threshold:.6g}"
+
+
+def what_is_drawn(noise: Noise, digits: int = 6) -> str:
+    """Say which law the noise has."""
+    if noise.law == "local":
+        return "drawn by every row on its own"
+    if noise.law == "fits":
+        return "as these fits chose it, of which no ledger was kept"
+    if noise.law == "search":
+        return "within every run, and in the choice"
+    return f"{noise.law}, scale {noise.scale:.{digits}g}"
+
+
+def which_grid(noise: Noise) -> str:
+    """Say which grid the release lies on, if the line is about one; begins with a comma."""
+    return f", grid 2^{int(math.log2(noise.grid))}" if noise.scale else ""
+
+
+def _cells(release: Any) -> dict[str, Any]:
+    noise = release.noise
+    price = f"mu={noise.mu:.4g}" if noise.mu else f"epsilon={noise.epsilon:.4g}"
+    price += f", delta={noise.delta:.4g}" if noise.delta else ""
+    if noise.by_chance:
+        price += " if all rows were read," if noise.mu else " for those who take part,"
+    return {
+        "query": release.query,
+        "count": release.count,
+        "size": release.size,
+        "sensitivity": f"{noise.sensitivity:.6g}",
+        "noise": what_is_drawn(noise) + which_grid(noise) + what_is_kept(noise),
+        "price": price + " each",
+        "rows": rows_read(release),
+        "adjacency": release.adjacency + (f", per {release.unit}" if release.unit != "row" else ""),
+        "seen by": "those who add the reports up" if release.hidden else "everybody",
+        "theorem": release.theorem,
+        "numerics": release.numerics,
+    }
+
+
+def ledger_text(releases: Sequence[Any], notes: list[str]) -> str:
+    """Return the releases as text, a paragraph each."""
+    lines = [f"Ledger, releases: {sum(release.count for release in releases)}"]
+    for release in releases:
+        lines += [f"  {name:<12}{value}" for name, value in _cells(release).items()] + [""]
+    return "\n".join(lines + [f"  {note}" for note in notes]).rstrip()
+
+
+def ledger_html(releases: Sequence[Any], notes: list[str]) -> str:
+    """Return the releases as an HTML table, a row each."""
+    rows = [_cells(release) for release in releases]
+    head = f"<tr>{tags('th', rows[0])}</tr>" if rows else ""
+    body = "".join(f"<tr>{tags('td', row.values())}</tr>" for row in rows)
+    return f"<table>{head}{body}</table><ul>{tags('li', notes)}</ul>"
+
+
+def tags(name: str, texts: Iterable[Any]) -> str:
+    """Return texts between the tags of an HTML element."""
+    return "".join(f"<{name}>{html.escape(str(text))}</{name}>" for text in texts)

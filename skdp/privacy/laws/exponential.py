@@ -1,0 +1,144 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""A random index with exact exponential weights: the exponential mechanism on a list.
+
+The index is the inverse of the cumulative weights at ``u * total``, u a uniform real
+number whose bits are drawn as they are needed. The first 64 bits and floating point
+decide, unless a boundary is nearer than a bound on all errors; then decimal arithmetic
+decides the same question, with more bits and digits until no boundary is too near.
+"""
+
+import math
+from bisect import bisect_right
+from decimal import Context, Decimal, localcontext
+from functools import cache
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from skdp.privacy.kernel.bits import Bits
+
+# Relative error of a float weight, in units of 2^-52: rate * step <= 745 (else exp
+# underflows) is rounded twice, exp and the product are a few units off. A weight that
+# underflows is below 2^52 * 2^-1074, nothing against a total of at least 1.
+_PER_WEIGHT = 1024
+_UNIT = 2.0**-52
+
+
+def _choose_exactly(
+    counts: NDArray[Any], steps: NDArray[Any], rate: float, word: int, bits: Bits
+) -> int:
+    """Return the index where u falls; `word` is its first 64 bits, the least step is 0."""
+    width, digits, slope = 64, 60, Decimal(float(rate))
+    while True:
+        for extra in bits.words(digits // 15).tolist():
+            word, width = (word << 64) | extra, width + 64
+        with localcontext(Context(prec=digits, Emin=-(10**8), Emax=10**8)):
+            decays, decay, last = {}, Decimal(1), 0
+            factor = cache(lambda gap: (-slope * gap).exp())
+            for step in np.unique(steps).tolist():
+                # steps beyond have a decay below 10^(-4 digits), and count as nothing
+                if slope * step > 10 * digits:
+                    break
+                decay *= factor(step - last)
+                decays[step], last = decay, step
+            pairs = zip(counts.tolist(), steps.tolist(), strict=True)
+            ends = list(accumulate(Decimal(c) * decays.get(s, 0) for c, s in pairs))
+            # far above all roundings: 4 per index, and 10 * digits in the exponents
+            error = ends[-1] * Decimal(10) ** (20 - digits)
+            low, high = (ends[-1] * (word + i) * Decimal(2) ** -width for i in (0, 1))
+            index = bisect_right(ends, low - error)
+            if index < len(ends) and high + error < ends[index]:
+                return index
+        digits *= 2
+
+
+def weighted_choice(counts: NDArray[Any], steps: NDArray[Any], rate: float, bits: Bits) -> int:
+    """Draw an index j with probability exactly proportional to counts[j] exp(-rate steps[j]).
+
+    Parameters
+    ----------
+    counts, steps : ndarray of shape (n,)
+        Whole numbers: floats or integers in [0, 2^52], and non-negative int64.
+    rate, bits : float, Bits
+        Non-negative, meant as the real number it is; source of random bits. ValueError is
+        raised if an argument is out of range, or every count is 0.
+    """
+    if not (len(counts) == len(steps) > 0 and counts.min() >= 0 and 0 < counts.max() <= 2**52):
+        raise ValueError("counts must be numbers in [0, 2**52], one at least positive.")
+    if not (0 <= rate < math.inf and steps.min() >= 0):
+        raise ValueError(f"rate and steps must be non-negative and finite; got rate={rate!r}.")
+    # in place from here on: there may be millions
+    steps = steps - steps[counts > 0].min()
+    np.maximum(steps, 0, out=steps)
+    # sums of sums, whose rounding errors grow with the square root of n only
+    columns = math.isqrt(len(steps) - 1) + 1
+    table = np.zeros((-(-len(steps) // columns), columns))
+    with np.errstate(over="ignore", under="ignore"):
+        weights = np.multiply(steps, -rate)
+        np.multiply(np.exp(weights, out=weights), counts, out=weights)
+    table.reshape(-1)[: len(steps)] = weights
+    rows = np.append(0.0, np.cumsum(table.sum(axis=1)))
+    word = int(bits.words(1)[0])
+    target = (word + 0.5) * 2.0**-64 * rows[-1]
+    row = min(int(np.searchsorted(rows, target, "right")), len(table)) - 1
+    ends = np.cumsum(np.append(rows[row], table[row]))
+    column = int(np.searchsorted(ends, target, "right")) - 1
+    # for the errors of a boundary and of the total, which is in the target
+    margin = 2 * (_PER_WEIGHT + len(table) + columns) * _UNIT * rows[-1]
+    if 0 <= column < columns and ends[column] + margin < target < ends[column + 1] - margin:
+        return row * columns + column
+    return _choose_exactly(counts, steps, rate, word, bits)
+
+
+# Floating-point random variates for samplers that have no exact discrete form.
+#
+# Releases that rest on these say "idealised" on the ledger: their privacy proof is
+# about real numbers, and floats only come close. Additive noise never uses them.
+
+
+Floats = NDArray[np.float64]
+
+
+class Variates:
+    """Independent floats of standard laws, each made from one 64-bit word.
+
+    Parameters
+    ----------
+    bits : Bits
+        Source of random words.
+    """
+
+    def __init__(self, bits: Bits) -> None:
+        self._bits = bits
+
+    @property
+    def bits(self) -> Bits:
+        """The source of random words."""
+        return self._bits
+
+    def uniform(self, size: int) -> Floats:
+        """Return floats in the open interval (0, 1), uniform to 2^-64."""
+        words = self._bits.words(size)
+        # the largest words round to 1.0, which is outside
+        u = (words.astype(np.float64) + 0.5) * 2.0**-64
+        return np.minimum(u, 1 - 2.0**-53)
+
+    def exponential(self, size: int) -> Floats:
+        """Return standard exponential floats, all positive."""
+        return np.maximum(-np.log(self.uniform(size)), 2.0**-64)
+
+    def gumbel(self, size: int) -> Floats:
+        """Return standard Gumbel floats; the largest of w_i + g_i has index i w.p. ~ exp(w_i)."""
+        return -np.log(self.exponential(size))
+
+    def normal(self, size: int) -> Floats:
+        """Return standard normal floats."""
+        words = self._bits.words(size)
+        u = ((words >> np.uint64(1)).astype(np.float64) + 0.5) * 2.0**-64
+        sign = 1.0 - 2.0 * (words & np.uint64(1)).astype(np.float64)
+        draws: Floats = sign * -ndtri(u)
+        return draws

@@ -1,0 +1,154 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sums of noisy vectors in which most coordinates get their noise late.
+
+A step of a noisy descent adds noise to all coordinates, while the rows of a batch have
+entries in few of them. Which ones is private, so the noise of the others cannot be left out;
+but nobody looks at it before it matters. A coordinate that was left alone for k steps gets
+the noise of all of them at once, in two draws: one for where it is by now, and one for
+the sum of where it has been, which is what an average is made of.
+
+Let a be the decay, and ``v_0 = 0, v_i = a (v_{i-1} + N_i)`` with independent standard normal
+N_i. With ``A_m = a^0 + ... + a^m``, ``(v_k, v_1 + ... + v_k)`` is normal with mean zero and
+
+    variances  a^2 sum a^(2m)  and  a^2 sum A_m^2,  covariance  a^2 sum a^m A_m,  0 <= m < k.
+
+Without decay these are k, k (k + 1) (2k + 1) / 6 and k (k + 1) / 2. The proof that the law of
+all coordinates is that of adding noise in every step is in
+docs/user_guide/proofs_sparse_erm.rst. It is about real numbers: the noise of one step is
+exact on the grid, that of several is a float made of exact draws ("idealised").
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.privacy.kernel.bits import Bits
+from skdp.privacy.kernel.mechanisms import Noise
+from skdp.privacy.kernel.samplers import rounded_gaussian
+
+Floats = NDArray[np.float64]
+Columns = NDArray[np.intp]
+
+# columns that are brought up to date in one go, when all are
+_BLOCK = 1 << 15
+# the average's grid over that of one step: still far below the deviation of any average
+_COARSER_BITS = 10
+
+
+class LazySums:
+    """Columns of ``u_t = a (u_{t-1} + x_t + N_t)``, u_0 = 0, and their average over steps.
+
+    This is private intermediate state: it stays inside the curator until `average`.
+
+    Parameters
+    ----------
+    shape : tuple of (int, int)
+        Numbers of columns and of coordinates of a column.
+    n_free, decay : int, float
+        The last `n_free` columns do not decay; the others do, by a in (0, 1].
+    n_steps, n_skipped : int, int
+        Number of steps, and of those among the first that the average leaves out; fewer.
+    noise : Noise
+        Of one step: Gaussian, scale and grid.
+    bits : Bits
+        Source of random words.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        n_free: int,
+        decay: float,
+        n_steps: int,
+        n_skipped: int,
+        noise: Noise,
+        bits: Bits,
+    ) -> None:
+        if not (0 < decay <= 1 and noise.law == "gaussian" and noise.threshold is None):
+            raise ValueError("noise comes late for Gaussian noise and decays in (0, 1] only.")
+        self._steps, self._skipped, self._noise, self._bits = n_steps, n_skipped, noise, bits
+        self._n_decaying = shape[0] - n_free
+        # one table for each kind of column, side by side
+        self._tables = np.hstack([_moments(a, n_steps) for a in (decay, 1.0)])
+        # a power of two below every deviation, and coarse against the lattice of a column that
+        # is touched in every step: how often one is touched must not show in the last digits
+        self._grid = noise.grid * 2.0 ** (math.floor(math.log2(decay)) + _COARSER_BITS)
+        self._values, self._since = np.zeros(shape), np.zeros(shape[0], dtype=np.int32)
+        self._total: Any = None
+
+    def at(self, columns: Columns, step: int) -> Floats:
+        """Return the columns as they are after a number of steps; each column once."""
+        if step == self._skipped and self._total is None:
+            self._catch_up(step)
+            self._total = np.zeros(self._values.shape)
+        self._advance(columns, step)
+        return self._values[columns]
+
+    def add(self, columns: Columns, statistic: Floats) -> None:
+        """Take the exact statistic of the next step into account; its noise comes later."""
+        self._values[columns] += statistic
+
+    def average(self) -> Floats:
+        """Return the average over the steps, on a public grid, all columns up to date."""
+        self._catch_up(self._steps)
+        mean = self._total
+        mean /= self._steps - self._skipped
+        # the last digits of floats say nothing on the grid
+        mean /= self._grid
+        # halves go up, not to even numbers: only lattices have halves
+        mean += 0.5
+        np.floor(mean, out=mean)
+        mean *= self._grid
+        return np.asarray(mean)
+
+    def _catch_up(self, step: int) -> None:
+        for start in range(0, len(self._since), _BLOCK):
+            stop = min(start + _BLOCK, len(self._since))
+            self._advance(np.arange(start, stop), step)
+
+    def _advance(self, columns: Columns, step: int) -> None:
+        behind = step - self._since.take(columns)
+        late = behind > 0
+        columns, behind = columns[late], behind[late]
+        kind = behind + (self._steps + 1) * (columns >= self._n_decaying)
+        power, reach, spread, slope, rest = (row.take(kind)[:, None] for row in self._tables)
+        with np.errstate(under="ignore"):
+            before = self._values.take(columns, axis=0)
+            noise = spread * self._draws(len(columns))
+            self._values[columns] = power * before + noise
+            if self._total is not None:
+                visited = reach * before + slope * noise
+                # after one step there is nothing left to draw
+                more = np.flatnonzero(behind > 1)
+                visited[more] += rest[more] * self._draws(len(more))
+                self._total[columns] += visited
+        self._since[columns] = step
+
+    def _draws(self, n_columns: int) -> Floats:
+        """Return Gaussian noise of one step, on the grid of one step."""
+        scale, shape = self._noise.scale / self._noise.grid, (n_columns, self._values.shape[1])
+        drawn = rounded_gaussian(scale, n_columns * shape[1], self._bits)
+        return np.multiply(drawn, self._noise.grid, dtype=np.float64).reshape(shape)
+
+
+def _moments(decay: float, n_steps: int) -> Floats:
+    """Return what k steps do, for k = 0, ..., n_steps: an array of shape (5, n_steps + 1).
+
+    The rows, with the above law in units of the noise of one step: what is left of the
+    value; what it adds to the sum of values; the deviation of the value; the slope of the
+    sum's conditional mean in the value's noise, and its conditional deviation.
+    """
+    with np.errstate(under="ignore"):
+        powers = decay ** np.arange(n_steps, dtype=np.float64)
+        sums = np.cumsum(powers)
+        variance, covariance = np.cumsum(powers * powers), np.cumsum(powers * sums)
+        slope = covariance / variance
+        rest = np.cumsum(sums * sums) - slope * covariance
+        # nothing is left of one step, and rounding must not make it negative
+        rest = np.sqrt(np.maximum(rest, 0.0))
+        rest[0] = 0.0
+        table = [decay * powers, decay * sums, decay * np.sqrt(variance), slope, decay * rest]
+    return np.pad(np.array(table), ((0, 0), (1, 0)))

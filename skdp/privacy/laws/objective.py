@@ -1,0 +1,209 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Objective perturbation: the minimiser of a private sum plus a secret random linear term.
+
+With J(w) = sum of row losses + ridge/2 |w|^2, smooth and convex, and noise b, the
+exact minimiser w of J(w) + <b, w> is a bijection of b with b = -grad J(w), so that
+its density is f(b) det(Hess J(w)). Let two data sets differ in a row whose gradient
+is u (and u' after the change), v = u - u'. The privacy loss at w is
+
+    log f(b) - log f(b + v) + log det Hess J - log det Hess J'.
+
+*Gradient.* u is a convex combination of 0 and `corners` fixed vectors of norm at most
+`reach`. For Gaussian b with s = reach / sigma, the first difference is convex in u and
+in u', so at most the largest of its values G at corners, where G ~ N(m^2/2, m^2) and
+m <= s (one corner) or 2 s (two). For K-norm noise it is at most |v| / scale.
+
+*Hessian.* Taking the row away only lowers the determinant; putting it in raises its
+logarithm by at most `log_det`. Since P[loss > epsilon] enters delta as the mean of
+(1 - exp(epsilon - loss))_+, and the positive part of a largest value is at most the
+sum, delta is at most the sum over corners of `gdp_delta(m, epsilon - log_det)`.
+
+*Tied* (one output): there u = -a t x, a in [0, 1], and the second derivative of the
+loss is a (1 - a) times a constant, so the determinant grows by at most
+log(1 + a (1 - a) slope). Over a, a G + log(1 + a (1 - a) slope) is concave, with
+derivative G - slope at a = 1: it is at most max(G, slope). Where slope <= epsilon the
+losses beyond epsilon are those of the noisy gradient alone, and the determinant is free.
+
+The result extends the (epsilon, delta) analysis of Kifer, Smith and Thakurta (2012)
+and the tight one of Redberg, Koskela and Wang (2023). The constants printed in Bassily,
+Smith and Thakurta (2014), Appendix E, are not private: noise alone spends epsilon there.
+
+*Approximate minimiser.* The computed point lies within `distance` of the exact one.
+Given the exact one (which determines b), the error is a function of the data, and two
+errors differ by at most 2 `distance`: additive noise of that sensitivity covers them,
+and what is released is a function of the exact minimiser and the covered error.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+from skdp.privacy.kernel.accounting import (
+    MARGIN,
+    check_delta,
+    check_epsilon,
+    first,
+    gdp_delta,
+    gdp_mu,
+)
+from skdp.privacy.kernel.mechanisms import (
+    FLOAT_SLACK,
+    GaussianMechanism,
+    KNormMechanism,
+    Noise,
+    Sensitivity,
+    plain_floats,
+)
+
+# Part of the budget that covers the error of the computed minimiser
+_COVER = 2.0**-8
+
+
+@dataclass(frozen=True)
+class Influence:
+    """How one row acts on a strongly convex objective, stated by the query.
+
+    Parameters
+    ----------
+    rows : {1, 2}
+        Gradients that differ between neighbours: 1 (zero-out) or 2 (replace-one).
+    reach : float
+        Bound on the norm of a row's gradient.
+    corners : int
+        Number of fixed vectors that, with 0, span the gradients of a row.
+    log_det : float
+        Bound on what a row adds to the log-determinant of the Hessian.
+    slope : float
+        Largest curvature of a row over the ridge, if gradient and curvature are tied;
+        infinite if not.
+    ridge : float
+        Strong convexity of the objective, from the penalty alone.
+    distance : float
+        Bound on the distance of the computed minimiser to the exact one.
+    bound : float
+        Bound on the magnitude of every coordinate of the minimiser without noise.
+    theorem : str
+        Why.
+    """
+
+    rows: int
+    reach: float
+    corners: int
+    log_det: float
+    slope: float
+    ridge: float
+    distance: float
+    bound: float
+    theorem: str
+
+    def __post_init__(self) -> None:
+        plain_floats(self, "reach", "log_det", "slope", "ridge", "distance", "bound")
+
+
+@dataclass(frozen=True)
+class ObjectiveNoise:
+    """The secret linear term, and what covers the error of the minimiser."""
+
+    linear: Noise
+    cover: Noise
+    error: tuple[Noise, float, str]  # the cover, the sensitivity that it is for, and why
+
+
+def objective_delta(epsilon: float, sigma: float, influence: Influence) -> float:
+    """Return the delta of the exact minimiser with Gaussian noise: see the module's proof."""
+    s = influence.reach / sigma
+    tied = general = 1.0
+    two = influence.rows == 2
+    if epsilon >= influence.log_det:
+        inner = epsilon - influence.log_det
+        general = influence.corners * gdp_delta(s, inner)
+        if two:
+            general = influence.corners**2 * gdp_delta(2 * s, inner) + 2 * general
+    if epsilon >= influence.slope:
+        tied = gdp_delta(s, epsilon)
+        if two:
+            tied += gdp_delta(2 * s, epsilon) + gdp_delta(s, epsilon - influence.slope)
+    return min(1.0, tied, general)
+
+
+@dataclass(frozen=True)
+class ObjectivePerturbation:
+    """Noise such that one release of a perturbed minimiser is (epsilon, delta)-DP.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Price, in nats and as a probability; delta = 0 makes it pure, with K-norm noise.
+    """
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+        object.__setattr__(self, "delta", check_delta(self.delta))
+
+    def longest_term(self, influence: Influence, size: int) -> float:
+        """Return what the length of the linear term exceeds with probability below e^-70."""
+        return _longest(self._linear(influence, size), size)
+
+    def _linear(self, influence: Influence, size: int) -> Noise:
+        epsilon, delta = self.epsilon * (1 - _COVER), self.delta * (1 - _COVER)
+        reach = influence.reach * (1 + FLOAT_SLACK)
+        influence = replace(influence, reach=reach)
+        # at the price of 1, the additive mechanisms choose the grid for a given scale
+        unit = Sensitivity(math.inf, self._scale(epsilon, delta, influence), 1.0, "")
+        additive = GaussianMechanism(1.0) if delta else KNormMechanism(1.0)
+        return replace(
+            additive.calibrate(unit, size),
+            sensitivity=influence.rows * reach, mu=0.0, epsilon=epsilon, delta=delta,
+        )  # fmt: skip
+
+    def calibrate(self, influence: Influence, size: int) -> ObjectiveNoise:
+        """Return the noise; raise ValueError if the ridge is too weak for the price."""
+        linear = self._linear(influence, size)
+        rounding = linear.grid * math.sqrt(size) / 2 / influence.ridge
+        error = Sensitivity(
+            l1=math.inf,
+            l2=2 * (influence.distance + rounding),
+            bound=influence.bound + _longest(linear, size) / influence.ridge,
+            theorem="two computed minimisers are within twice the certified distance",
+        )
+        cover = self._cover().calibrate(error, size)
+        return ObjectiveNoise(linear, cover, (cover, error.l2, error.theorem))
+
+    def _cover(self) -> GaussianMechanism | KNormMechanism:
+        # this difference is exact in floats (Sterbenz): the two parts add up to the whole
+        epsilon, delta = self.epsilon - self.epsilon * (1 - _COVER), self.delta * _COVER
+        # the ledger adds up delta in floats
+        return (
+            GaussianMechanism(gdp_mu(epsilon, delta * 0.999)) if delta else KNormMechanism(epsilon)
+        )
+
+    @staticmethod
+    def _scale(epsilon: float, delta: float, influence: Influence) -> float:
+        """Return the smallest scale of the linear term that keeps the price."""
+        if delta == 0:
+            tied = influence.rows * influence.reach / epsilon
+            if influence.slope > influence.reach / tied:
+                tied = math.inf
+            left = epsilon - influence.log_det
+            general = influence.rows * influence.reach / left if left > 0 else math.inf
+            scale = min(tied, general)
+        elif objective_delta(epsilon, math.inf, influence) > delta:
+            scale = math.inf
+        else:
+            too_loud = first(
+                lambda s: objective_delta(epsilon, influence.reach / s, influence) > delta, 1e-10
+            )
+            scale = influence.reach / (too_loud * (1 - MARGIN))
+        if not scale < math.inf:
+            raise ValueError("the penalty is too weak for objective perturbation at this epsilon.")
+        return scale
+
+
+def _longest(noise: Noise, size: int) -> float:
+    root = math.sqrt(size)
+    gaussian = noise.law == "gaussian"
+    # tails of the chi and of the Gamma distribution
+    return noise.scale * (root + 12.0 if gaussian else size + 12.0 * root + 70.0)

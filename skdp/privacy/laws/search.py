@@ -1,0 +1,245 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""The gate of a search: what is secret in it, and its line on the ledger."""
+
+import math
+import operator
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.exceptions import BudgetError, SeededNoiseWarning
+from skdp.privacy.kernel.accounting import check_choice, gdp_epsilon
+from skdp.privacy.kernel.batches import fixed_subset
+from skdp.privacy.kernel.bits import Bits, make_bits
+from skdp.privacy.kernel.composition import _sum_up
+from skdp.privacy.kernel.curator import Curator
+from skdp.privacy.kernel.ledger import Ledger, Release, Winner
+from skdp.privacy.kernel.mechanisms import Noise
+from skdp.privacy.kernel.samplers import uniform_below
+from skdp.privacy.laws.selection import SelectionPlan
+
+Positions = NDArray[np.int64]
+# any delta will do for a curator that is bound by a Gaussian-DP parameter
+_DELTA = 1e-6
+
+
+class Search:
+    """Charge for a search, keep its secrets, and guard the rows that score its runs.
+
+    Parameters
+    ----------
+    plan : SelectionPlan
+        What the search costs.
+    n_rows, held_out : int
+        Number of rows, and of those that score the runs and train nothing; both public. 0 are
+        held out for public scores, at least 1 and not all of them otherwise.
+    adjacency : {"replace-one", "zero-out"}
+        That of every fit.
+    random_state, purpose : None, int, RandomState or Generator, and str
+        As for a `Curator`.
+    budget : object, default=None
+        What several searches and curators share; its `charge` takes all of the plan, or raises.
+    assumptions : tuple of str, default=()
+        What was read from the data beforehand and is assumed public.
+
+    Raises
+    ------
+    ValueError
+        If an argument is unusable.
+    BudgetError
+        If the shared budget has less left.
+    """
+
+    def __init__(
+        self,
+        plan: SelectionPlan,
+        *,
+        n_rows: int,
+        held_out: int,
+        adjacency: str,
+        random_state: Any,
+        purpose: str,
+        budget: Any = None,
+        assumptions: tuple[str, ...] = (),
+    ) -> None:
+        check_choice("adjacency", adjacency, ("replace-one", "zero-out"))
+        n_rows, held_out = operator.index(n_rows), operator.index(held_out)
+        if not (held_out == 0 < n_rows if plan.public_scores else 0 < held_out < n_rows):
+            needed = "0, for scores are public" if plan.public_scores else "in [1, n_rows)"
+            raise ValueError(f"held_out must be {needed}; got {held_out} of {n_rows} rows.")
+        self.plan, self._purpose = plan, purpose
+        self._n_rows, self._held_out, self._adjacency = n_rows, held_out, adjacency
+        self._bits = make_bits(random_state, f"{purpose}, search")
+        release = _line(plan, adjacency, self._bits)
+        if budget is not None:
+            # all at once, before a row is admitted; what fails from here on has been paid for
+            epsilon, delta = plan.spent
+            budget.charge(epsilon, delta, mu=None, adjacency=adjacency, unit="row", label=purpose)
+        self._ledger = Ledger(assumptions=assumptions).append(release)
+        # one key for all streams that hang on the run, not on the order of calls
+        self._key = int.from_bytes(self._bits.words(2).tobytes(), "little")
+        self._seeds, self._given = dict[int, Bits](), set[int]()
+        self._scored = dict[int | None, object]()
+        self._split, self._runs = self._draw_split(), self._draw_runs()
+        if self._bits.seeded:
+            warnings.warn(
+                "random_state is set, so the search and its noise can be reproduced by whoever "
+                "knows it, the secret number of runs included. Use random_state=None for a real "
+                "release.",
+                SeededNoiseWarning,
+                stacklevel=5,  # the line that called fit
+            )
+
+    @property
+    def ledger(self) -> Ledger:
+        """One release: the whole search."""
+        return self._ledger
+
+    def _draw_split(self) -> tuple[Positions, Positions]:
+        held_out = fixed_subset(self._n_rows, self._held_out, self._bits)
+        trains = np.ones(self._n_rows, dtype=bool)
+        trains[held_out] = False
+        return np.flatnonzero(trains), held_out
+
+    def _draw_runs(self) -> tuple[int, ...]:
+        n, law = self.plan.n_candidates, self.plan.repetitions
+        if law is None:
+            return tuple(range(n))
+        return tuple(uniform_below(n, self._bits) for _ in range(law.number(self._bits)))
+
+    def split(self) -> tuple[Positions, Positions]:
+        """Return which rows train and which are held out; every call returns the same.
+
+        Returns
+        -------
+        train, held_out : ndarray of int
+            Sorted positions. The subset is uniform among those of its size, and drawn without
+            a look at the data. For public scores all rows train.
+        """
+        return self._split
+
+    def runs(self) -> Sequence[int]:
+        """Return the candidates to be run, in order; every call returns the same.
+
+        Returns
+        -------
+        candidates : sequence of int
+            For "all" every candidate once. Otherwise independent uniform candidates, as many as
+            the law of the plan says; none, by chance, for "poisson". Neither they nor their
+            number may be told, but for "all".
+        """
+        return self._runs
+
+    def seed(self, run: int) -> int:
+        """Return a fresh seed below 2^32 for a seeded estimator inside of a run.
+
+        Parameters
+        ----------
+        run : int
+            Position in `runs()`, or the number of runs for the fit of the winner.
+
+        Returns
+        -------
+        seed : int
+            Another one at every call, whatever the run.
+        """
+        run = operator.index(run)
+        if run not in self._seeds:
+            self._seeds[run] = make_bits(self._key, f"{self._purpose}, seeds of run {run}")
+        while True:
+            seed = int(self._seeds[run].words(1)[0]) >> 32
+            if seed not in self._given:
+                self._given.add(seed)
+                return seed
+
+    def score_curator(
+        self, admit: Callable[[], Any], n_held_out: int, run: int | None = None
+    ) -> Curator:
+        """Return the curator of the held-out rows, with the budget for scoring one run.
+
+        Parameters
+        ----------
+        admit : callable
+            Returns the held-out rows, forced into their public domain.
+        n_held_out : int
+            How many; the number that `split` holds out.
+        run : int or None
+            Position in `runs()`. None for "all": the budget then is that of the choice and of
+            the winner's score.
+
+        Returns
+        -------
+        curator : Curator
+            With exactly the budget of ``plan.score_mechanism``, for "all" with that of
+            ``plan.choice_mechanism`` besides.
+
+        Raises
+        ------
+        ValueError
+            If there is no such run, or not so many rows are held out.
+        BudgetError
+            If scores are public, or the score of this run was asked for before.
+        """
+        plan, mu = self.plan, None
+        if plan.public_scores:
+            raise BudgetError("scores are public, no private score is paid for.")
+        if n_held_out != self._held_out:
+            raise ValueError(f"{self._held_out} rows are held out; got n_held_out={n_held_out!r}.")
+        run = None if run is None else operator.index(run)
+        if run not in ([None] if plan.repetitions is None else range(len(self._runs))):
+            raise ValueError("run must be the position of a run, or None for strategy 'all'.")
+        # in one step, whatever other threads do
+        if self._scored.setdefault(run, token := object()) is not token:
+            raise BudgetError("the score of this run was asked for before.")
+        if plan.epsilon_score is not None:
+            price = (_sum_up([(plan.epsilon_choice or 0.0, 1), (plan.epsilon_score, 1)]), 0.0)
+        elif plan.mu_run is not None:
+            mu = plan.mu_run
+            price = (max(gdp_epsilon(mu, _DELTA), 1e-300), _DELTA)
+        else:
+            assert plan.epsilon_run is not None
+            price = (plan.epsilon_run, 0.0)
+        with warnings.catch_warnings():
+            # said once, for the whole search
+            warnings.simplefilter("ignore", SeededNoiseWarning)
+            return Curator(
+                admit,
+                n_rows=n_held_out,
+                epsilon=price[0],
+                delta=price[1],
+                adjacency=self._adjacency,
+                random_state=self._key if self._bits.seeded else None,
+                purpose=f"{self._purpose}, score of run {run}",
+                mu=mu,
+            )
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a search holds secrets and cannot be pickled or copied.")
+
+
+def _line(plan: SelectionPlan, adjacency: str, bits: Bits) -> Release:
+    """Return the search as one release."""
+    runs = f"{plan.expected_runs:g} runs"
+    if plan.repetitions is not None:
+        runs = f"a secret number of runs ({plan.strategy}, {plan.expected_runs:g} expected)"
+    scores = "public rows" if plan.public_scores else "held-out rows"
+    again = ", and its second fit on all rows" if plan.refit_share else ""
+    theorem = "every row trains or scores (Proposition 72)"
+    if plan.repetitions is not None:
+        theorem = "the winner of secretly many runs (Proposition 71)"
+    epsilon, delta = plan.spent
+    return Release(
+        query=f"best of {plan.n_candidates} candidates by {scores}, {runs}{again}",
+        size=1,
+        adjacency=adjacency,
+        stated_sensitivity=math.inf,
+        theorem=theorem,
+        noise=Noise("search", 0.0, 1.0, math.inf, math.inf, 0.0, epsilon, delta),
+        numerics=f"exact choice of runs, {bits.origin}",
+        seeded=bits.seeded,
+        winner=Winner(plan.repetitions, plan.mu_run, plan.mu_refit),
+    )

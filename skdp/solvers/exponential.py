@@ -1,0 +1,298 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""The exponential mechanism: coefficients drawn with probability exp(-loss/temperature)."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import gammainccinv
+
+from skdp._log_concave import ball_candidates, choose_by_loss, sample_tangent_box
+from skdp._minimize.queries import Minimizer
+from skdp._rows.domains import ball_constraint
+from skdp._rows.sums import sum_over
+from skdp.privacy.kernel.mechanisms import ExponentialMechanism, KNormMechanism, Sensitivity
+from skdp.solvers.base import Fit
+
+# The loss at many coefficients in one pass over the rows.
+
+
+# values of all chunk rows at all points, kept small enough for the cache
+_VALUES_PER_BATCH = 1 << 19
+
+
+def loss_values(rows, coefs, loss):
+    """Return the sum over rows of the loss at every one of several coefficients.
+
+    Parameters
+    ----------
+    rows : LinearRows
+        Private rows; null rows contribute nothing.
+    coefs : ndarray of shape (n_points, n_outputs * n_coefs)
+        Points.
+    loss : object
+        Loss of `skdp._losses`.
+
+    Returns
+    -------
+    values : ndarray of shape (n_points,)
+        Sums.
+    """
+    points = coefs.reshape(len(coefs), loss.n_outputs, -1)
+
+    def partial(chunk):
+        chunk = chunk.widened()
+        active = np.isfinite(chunk.norm)
+        sums = np.empty(len(points))
+        step = max(1, _VALUES_PER_BATCH // (len(chunk.norm) * loss.n_outputs))
+        for start in range(0, len(points), step):
+            batch = points[start : start + step]
+            z = chunk.predict(batch.reshape(-1, batch.shape[-1]))
+            sums[start : start + step] = active @ _values(z, batch.shape, chunk.target, loss)
+        return sums
+
+    return sum_over(rows, partial, len(points))
+
+
+def _values(z, shape, target, loss):
+    """Return losses of shape (n_rows, n_points) from raw predictions of all outputs."""
+    if loss.n_outputs == 1:
+        return loss.value(z, target[:, None])
+    flat = loss.value(z.reshape(-1, loss.n_outputs), np.repeat(target, shape[0]))
+    return flat.reshape(-1, shape[0])
+
+
+def loss_gradients(rows, coefs, loss):
+    """Return the values and (sub)gradients of the summed loss at several coefficients.
+
+    Parameters
+    ----------
+    rows, coefs, loss : LinearRows, ndarray of shape (n_points, size), object
+        As in `loss_values`.
+
+    Returns
+    -------
+    values, gradients : ndarray of shape (n_points,) and (n_points, size)
+        Sums over rows.
+    """
+    n_points, size = coefs.shape
+    points = coefs.reshape(n_points * loss.n_outputs, -1)
+    shape = (n_points, loss.n_outputs)
+
+    def partial(chunk):
+        chunk = chunk.widened()
+        active = np.isfinite(chunk.norm)
+        z = chunk.predict(points)
+        values = active @ _values(z, shape, chunk.target, loss)
+        if loss.n_outputs == 1:
+            residual = loss.residual(z, chunk.target[:, None])
+        else:
+            target = np.repeat(chunk.target, n_points)
+            residual = loss.residual(z.reshape(-1, loss.n_outputs), target).reshape(z.shape)
+        residual *= active[:, None]
+        return np.append(values, chunk.combine(residual))
+
+    total = sum_over(rows, partial, n_points * (1 + size))
+    return total[:n_points], total[n_points:].reshape(n_points, size)
+
+
+# Coefficients drawn by the exponential mechanism, with the loss as the score.
+
+
+#: net: candidates, and the multiplications that evaluating them may take
+_CANDIDATES, _WORK = 4096, 2e10
+
+
+@dataclass(frozen=True, eq=False)
+class LossDraw:
+    """Coefficients of density proportional to exp(-(loss + penalty) / temperature).
+
+    Parameters
+    ----------
+    loss : object
+        Loss of `skdp._losses`.
+    n_coefs : int
+        Coefficients of one output, the intercept included.
+    row_norm : float
+        Bound on the norm of a row.
+    penalty : float
+        Strength of ``penalty/2 |coef|^2`` in the score.
+    radius : float
+        The coefficients lie in the ball of this radius around 0.
+    near : tuple of (ndarray, float) or None
+        Centre and radius of a second ball that they lie in, both public.
+    exact : bool
+        Whether to draw from the density itself, or from a fixed net of candidates.
+
+    Notes
+    -----
+    Rows in the unit ball, coefficients in the ball of radius R: a raw prediction of one
+    output moves within [-a, a], a = R row_norm, and the losses here decrease in t z.
+    The penalty is the same for all data and does not enter the spread.
+    """
+
+    loss: Any
+    n_coefs: int
+    row_norm: float
+    penalty: float
+    radius: float
+    near: Any = None
+    exact: bool = True
+
+    idealised = True
+
+    @property
+    def name(self):
+        """What the statistic is."""
+        where = "near a released point" if self.near is not None else "in a ball"
+        how = "a density" if self.exact else "a net"
+        return f"coefficients {where}, drawn from {how} by {type(self.loss).__name__}"
+
+    @property
+    def size(self):
+        """Number of coordinates."""
+        return self.loss.n_outputs * self.n_coefs
+
+    def sensitivity(self, adjacency, n_rows):
+        """State the spread: how unevenly a row's loss changes over the coefficients.
+
+        Proof. Zero-out changes the score by -loss(row): its spread is the loss's range,
+        at most its Lipschitz constant times the diameter of the set, and for one output
+        the difference of its two extreme values. Replace-one changes it by a difference
+        of two losses, whose spread is at most the sum of theirs.
+        """
+        radius = self.radius if self.near is None else self.near[1]
+        reach = radius * self.row_norm
+        spread = self.loss.lipschitz * 2 * reach
+        if self.near is None and self.loss.n_outputs == 1:
+            # predictions are within [-reach, reach] in the ball around 0 only
+            worst, best = self.loss.value(np.array([-reach, reach]), np.ones(2))
+            # a difference of nearly equal floats may be too small: that is added back
+            spread = min(spread, float(worst - best + 1e-14 * worst))
+        theorem = "range of a row's loss over the set"
+        if adjacency != "zero-out":
+            spread, theorem = 2 * spread, "ranges of two rows' losses over the set"
+        return Sensitivity(math.inf, math.inf, self.radius, theorem, spread=spread)
+
+    def draw(self, rows, noise, source):
+        """Return one draw at the temperature ``noise.scale``."""
+        inverse = 1.0 / noise.scale
+        balls = [(np.zeros(self.size), self.radius)]
+        if self.near is not None:
+            balls.append(self.near)
+        if self.exact:
+
+            def score(points):
+                values, gradients = loss_gradients(rows, points, self.loss)
+                values += self.penalty / 2 * np.einsum("ij,ij->i", points, points)
+                return values, gradients + self.penalty * points
+
+            return sample_tangent_box(score, self.size, inverse, balls, source)
+        # as many as public numbers allow: entries of sparse rows are no public number
+        n_entries = self.size * rows.n_rows
+        count = int(min(_CANDIDATES, max(64, _WORK / n_entries)))
+        center, radius = balls[-1]
+        points = center + ball_candidates(self.size, radius, count)
+        scores = loss_values(rows, points, self.loss)
+        scores += self.penalty / 2 * np.einsum("ij,ij->i", points, points)
+        return points[choose_by_loss(scores, inverse, source)]
+
+
+#: exact sampling covers the coefficients with boxes, 2^size at a time
+EXACT_LIMIT = 5
+
+
+@dataclass(frozen=True)
+class ExponentialFit(Fit):
+    """One draw, or a coarse minimiser and a draw near it.
+
+    Parameters
+    ----------
+    problem, solver : Problem, {"exact", "net"}
+        Public facts, and where to draw from.
+    reach : float or None
+        Radius around the coarse minimiser; None for one draw from the whole ball.
+    """
+
+    solver: str
+    reach: float | None
+    n_iter: int = 1
+    #: purely private
+    delta: ClassVar[float] = 0.0
+
+    def run(self, curator):
+        """Release the draw."""
+        problem = self.problem
+        epsilon, near = problem.epsilon, None
+        if self.reach is not None:
+            # Bassily, Smith and Thakurta (2014), Algorithms 3 and 4, half the budget each
+            epsilon = problem.epsilon / 2
+            query = Minimizer(
+                problem.loss, problem.penalty, problem.n_coefs, problem.row_norm,
+                problem.tolerance(problem.penalty), row_terms=problem.row_terms,
+            )  # fmt: skip
+            coarse = curator.release(query, KNormMechanism(epsilon))
+            near = (ball_constraint(coarse, problem.radius), self.reach)
+        query = LossDraw(
+            problem.loss, problem.n_coefs, problem.row_norm, problem.penalty, problem.radius,
+            near=near, exact=self.solver == "exact",
+        )  # fmt: skip
+        drawn = curator.release(query, ExponentialMechanism(epsilon))
+        return ball_constraint(drawn, problem.radius).reshape(problem.shape)
+
+
+def plan(problem, solver):
+    """Plan the exponential mechanism.
+
+    Parameters
+    ----------
+    problem, solver : Problem, {"exact", "net"}
+        Public facts, and where to draw from.
+
+    Returns
+    -------
+    plan : ExponentialFit
+        The plan.
+
+    Raises
+    ------
+    ValueError
+        If the set is not bounded, if there are too many coefficients to draw exactly, or
+        if the loss is to be localised without a penalty.
+    """
+    if problem.radius is None:
+        raise ValueError(
+            "coef_bound must be a number for mechanism='exponential', which draws from a bounded "
+            "set; got None."
+        )
+    if solver == "exact" and problem.size > EXACT_LIMIT:
+        raise ValueError(
+            f"solver='exact' draws at most {EXACT_LIMIT} coefficients, intercepts included; this "
+            f"problem has {problem.size}. Use mechanism='objective' or 'output' with delta=0 for "
+            "pure privacy, or mechanism='gradient' with delta > 0; solver='net' draws from a "
+            "fixed set of candidates, which serves as a cross-check."
+        )
+    if not problem.localize:
+        return ExponentialFit(problem, solver, None)
+    if problem.penalty == 0:
+        raise ValueError(
+            "C must be finite for localize=True, which rests on the strong convexity that the "
+            "penalty gives; got C=inf."
+        )
+    problem.check_weak_penalty()
+    reach = localized_radius(problem)
+    # where the smaller ball is not small, all of the budget goes to the draw
+    return ExponentialFit(problem, solver, reach if 2 * reach < problem.radius else None)
+
+
+def localized_radius(problem):
+    """Return a radius that the first stage misses with probability at most 1/n^2.
+
+    The noise of the first stage has Gamma distributed length; its quantile replaces the
+    printed factor 3 ln(n), which is several times larger.
+    """
+    failure = 1.0 / max(problem.n_rows, 2) ** 2
+    scale = problem.gradient_sensitivity / problem.penalty / (problem.epsilon / 2)
+    return scale * float(gammainccinv(problem.size, failure)) * (1 + 1e-6)

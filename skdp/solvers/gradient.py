@@ -1,0 +1,537 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Gradient perturbation: noisy clipped gradients, step after step."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from skdp._losses.clipped import ClippedLoss
+from skdp._rows.domains import ball_constraint
+from skdp._rows.sums import sum_over
+from skdp.privacy.kernel.mechanisms import GaussianMechanism, Sensitivity
+from skdp.solvers.base import Fit
+from skdp.solvers.subgradient import SubgradientPlan, plan_subgradient, subgradient_descent
+
+# The plan of a noisy gradient method, made from public quantities before any data.
+#
+# Two numbers say how hard a problem is. With n rows, p coefficients, a budget of mu and
+# a sensitivity of a clipping norms (1 for zero-out, 2 for replace-one),
+#
+# * ``M = n mu / a`` is the signal-to-noise ratio along one direction, and
+# * ``N = M / sqrt(p)`` is that ratio against the whole noise vector.
+#
+# The constants below were chosen on data (benchmarks/accuracy.py measures the outcome,
+# the user guide shows the table); nothing in them is a theorem, and nothing in them
+# bears on privacy.
+
+
+# Coefficients beyond this say nothing that smaller ones do not, and keep every product
+# with a row finite.
+_LARGEST_COEF = 1e100
+
+#: more steps bring no accuracy that could be measured
+MOST_STEPS = 500
+
+# With more features than rows: steps, clipping norm (share of the longest gradient), and
+# noise of a prediction.
+_WIDE_STEPS, _WIDE_SHARE, _WIDE_NOISE = 64.0, 0.15, 0.4
+
+#: constant feature for the intercept, in units of the longest row
+DEFAULT_INTERCEPT = 0.1
+
+
+@dataclass(frozen=True)
+class GradientPlan:
+    """What a gradient solver will do: fixed before the data are touched.
+
+    Parameters
+    ----------
+    n_steps : int
+        Number of releases.
+    mu : float
+        Gaussian-DP price of all of them.
+    clip : float
+        Clipping norm of a row's gradient.
+    step_size : float
+        Step along the released gradient of the mean loss.
+    adaptive : bool
+        Whether released gradients may shorten the step.
+    noise : float
+        Standard deviation of every coordinate of a released gradient of the mean loss.
+    l2 : float
+        Strength of the penalty ``l2/2 |coef|^2`` added to the mean loss; the
+        intercept is not penalised.
+    radius : float or None
+        The coefficients, intercept included, stay in the ball of this radius.
+    intercept : bool
+        Whether the last coefficient is an intercept.
+    """
+
+    n_steps: int
+    mu: float
+    clip: float
+    step_size: float
+    adaptive: bool
+    noise: float
+    l2: float
+    radius: float | None
+    intercept: bool
+
+    @property
+    def mu_step(self):
+        """The price of one step: n_steps equal prices compose to mu."""
+        return self.mu / math.sqrt(self.n_steps)
+
+    def step(self, coef, gradient, length):
+        """Return the proximal, projected gradient step of a given length from `coef`."""
+        coef = np.clip(coef - length * gradient, -_LARGEST_COEF, _LARGEST_COEF)
+        body = coef[..., :-1] if self.intercept else coef
+        # the penalty's proximal map: stable for any strength, and it needs no data
+        body /= 1.0 + length * self.l2
+        return ball_constraint(coef, self.radius)
+
+
+def plan_gradient(
+    *,
+    n_rows,
+    n_features,
+    loss,
+    mu,
+    adjacency,
+    intercept,
+    l2,
+    radius,
+    n_steps,
+    step_size,
+    clip,
+    most_steps=None,
+):
+    """Choose steps, step size and clipping from public quantities.
+
+    Parameters
+    ----------
+    n_rows, n_features : int
+        Shape of the data.
+    loss : LogisticLoss or SoftmaxLoss
+        States its Lipschitz constant.
+    mu : float
+        Gaussian-DP budget.
+    adjacency : {"replace-one", "zero-out"}
+        Adjacency.
+    intercept : float
+        Constant feature, 0 for none.
+    l2, radius : float, float or None
+        As in `GradientPlan`.
+    n_steps, step_size, clip : int, float, float or None
+        Given by the user, or None to be chosen here.
+    most_steps : int, default=None
+        The number chosen here is at most this; None limits the time that full batches take.
+
+    Returns
+    -------
+    plan : GradientPlan
+        The plan.
+    """
+    row_norm = math.hypot(1.0, intercept)
+    n_coefs = loss.n_outputs * (n_features + bool(intercept))
+    along = n_rows * mu / (2 if adjacency == "replace-one" else 1)
+    ratio = along / math.sqrt(n_coefs)
+    # more steps pay as long as signal is left; past 2e9 multiplications they cost more
+    # time than they bring accuracy
+    wanted = max(16.0, 4.5 * math.sqrt(ratio), ratio / 3)
+    wide = n_features > n_rows
+    if wide:
+        wanted = max(wanted, _WIDE_STEPS)
+    if n_steps is None:
+        if most_steps is None:
+            most_steps = np.clip(2e9 / (n_rows * n_coefs), 100, MOST_STEPS)
+        n_steps = math.ceil(min(wanted, most_steps))
+    if clip is None:
+        # clipping harder lowers the noise in proportion and biases the direction a
+        # little: worth it while noise dominates
+        share = min(1.0, max(_WIDE_SHARE if wide else 0.25, 0.025 * math.sqrt(ratio)))
+        clip = share * loss.lipschitz * row_norm
+    adaptive = step_size is None
+    if adaptive:
+        # bold while little signal is there to be had; where the number of steps is
+        # capped, longer ones make up for it
+        capped = min(4.0, max(1.0, (wanted / n_steps) ** 2))
+        step_size = min(32.0 * capped, 4 * ratio * min(1.0, (along / 10) ** 2))
+        if wide:
+            # what noise does to the prediction of one row does not depend on the number of
+            # coefficients: after all steps it shall be some tenths
+            step_size = _WIDE_NOISE * along / (n_steps * clip)
+    return GradientPlan(
+        n_steps=n_steps,
+        mu=mu,
+        clip=clip,
+        step_size=step_size,
+        adaptive=adaptive,
+        noise=clip * math.sqrt(n_steps) / along,
+        l2=l2,
+        radius=radius,
+        intercept=bool(intercept),
+    )
+
+
+# Steps for losses of regression, in units in which rows and targets are of about length 1.
+#
+# What noise does to the prediction of a row, after all steps, is what has to be bounded: the
+# second derivative of a square never falls, and nothing else holds the coefficients. The
+# constants were chosen on data; nothing in them bears on privacy.
+
+
+# fewer steps do not get far enough along directions of small curvature
+_FEWEST = 32
+# deviation of a prediction, in units of the target, that the noise of all steps may cause, times
+# a constant of accelerated steps; and that where nothing but the number of steps limits it: the
+# curvature of a fourth power vanishes where it is fitted
+_NOISE, _FLAT_NOISE = 1.2, 4.0
+_LONGEST = 32.0
+
+
+def regression_steps(plan, *, along, n_steps=None, flat=False):
+    """Return the plan of a gradient method with steps that noise does not carry away.
+
+    Parameters
+    ----------
+    plan : GradientPlan
+        As for a classifier, of step sizes that released gradients may shorten.
+    along : float
+        Signal-to-noise ratio along one direction: rows times mu over moved rows.
+    n_steps : int, default=None
+        Number of steps that was asked for.
+    flat : bool, default=False
+        Whether the loss has no curvature at its minimum.
+
+    Returns
+    -------
+    plan : GradientPlan
+        The same price, another number of steps and another length.
+    """
+    steps = n_steps or max(plan.n_steps, _FEWEST)
+    noise = plan.clip * math.sqrt(steps) / along
+    return calm_steps(replace(plan, n_steps=steps, noise=noise), flat)
+
+
+def calm_steps(plan, flat=False):
+    """Return a plan with its number of steps, of lengths as in `regression_steps`."""
+    noise = _FLAT_NOISE / math.sqrt(plan.n_steps) if flat else _NOISE
+    return replace(plan, step_size=min(noise / (plan.noise * plan.n_steps), _LONGEST))
+
+
+# The clipped gradient of a linear model's loss.
+
+
+@dataclass(frozen=True, eq=False)
+class ClippedGradient:
+    """Sum over rows of the loss gradient, each row's clipped to norm `clip`.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (n_coefs,) or (n_outputs, n_coefs)
+        Where the gradient is taken; the intercept, if there is one, comes last.
+    loss : LogisticLoss or SoftmaxLoss
+        Pointwise loss.
+    clip : float
+        Bound on the Euclidean (for several outputs, Frobenius) norm of one row's
+        gradient, intercept included.
+
+    Notes
+    -----
+    The gradient of a row is the outer product of its residual r and the augmented row
+    v, of norm ``|r| |v|``: clipping the residual to norm ``clip / |v|`` clips the
+    gradient, and no gradient of a single row is ever formed. Several outputs are
+    clipped jointly: one row moves all of them, and one budget pays for all.
+    """
+
+    coef: Any
+    loss: Any
+    clip: float
+
+    @property
+    def name(self):
+        """What the statistic is."""
+        return f"gradient of {type(self.loss).__name__}, clipped to {self.clip:.6g}"
+
+    @property
+    def size(self):
+        """Number of coordinates."""
+        return self.coef.size
+
+    def sensitivity(self, adjacency, n_rows):
+        """State the l2 sensitivity: clip (zero-out) or 2 clip (replace-one).
+
+        Proof. Every row contributes a vector of norm at most clip. Zero-out removes
+        one; replace-one removes one and adds another (triangle inequality). Both are
+        attained, by a row at the clipping norm and by two opposite ones.
+        """
+        if adjacency == "zero-out":
+            reach, theorem = self.clip, "a row's clipped gradient has norm <= clip"
+        else:
+            reach, theorem = 2 * self.clip, "two clipped gradients differ by <= 2 clip"
+        return Sensitivity(l1=math.inf, l2=reach, bound=n_rows * self.clip, theorem=theorem)
+
+    def partial(self, chunk):
+        """Return the clipped gradients of a chunk, summed."""
+        chunk = chunk.widened()
+        residual = self.loss.residual(chunk.predict(self.coef), chunk.target)
+        limit = self.clip / chunk.norm
+        if residual.ndim == 1:
+            np.minimum(residual, limit, out=residual)
+            np.maximum(residual, np.negative(limit, out=limit), out=residual)
+        else:
+            length = np.sqrt(np.einsum("ij,ij->i", residual, residual))
+            residual *= (limit / np.maximum(length, limit + 1e-300))[:, None]
+        return chunk.combine(residual)
+
+    def evaluate(self, rows):
+        """Return the sum over all rows, an array of shape (size,)."""
+        return sum_over(rows, self.partial, self.size)
+
+
+@dataclass(frozen=True)
+class GradientFit(Fit):
+    """Noisy gradient descent, plain or accelerated."""
+
+    solver: str
+    steps: GradientPlan
+    full_batches = True
+
+    @property
+    def n_iter(self):
+        """Number of steps."""
+        return self.steps.n_steps
+
+    def run(self, curator):
+        """Release one gradient a step and descend along it."""
+        loss, clip, n_rows = self.problem.pointwise, self.steps.clip, self.problem.n_rows
+        paid = prepaid_gradients(curator, self.problem, clip, self.steps)
+
+        def gradient(coef):
+            released = curator.release(ClippedGradient(coef, loss, clip), paid)
+            return released.reshape(coef.shape) / n_rows
+
+        return DESCENTS[self.solver](gradient, self.problem.shape, self.steps)
+
+
+@dataclass(frozen=True)
+class SubgradientFit(Fit):
+    """Noisy projected subgradient descent, for losses with kinks."""
+
+    steps: SubgradientPlan
+    full_batches = True
+
+    @property
+    def n_iter(self):
+        """Number of steps."""
+        return self.steps.n_steps
+
+    def run(self, curator):
+        """Release one subgradient a step and descend along it."""
+        loss, clip = self.problem.pointwise, self.problem.longest_gradient
+        paid = prepaid_gradients(curator, self.problem, clip, self.steps)
+
+        def gradient(coef):
+            released = curator.release(ClippedGradient(coef, loss, clip), paid)
+            return released.reshape(coef.shape)
+
+        return subgradient_descent(gradient, self.problem.shape, self.steps)
+
+
+def prepaid_gradients(curator, problem, clip, steps):
+    """Charge for the gradients of all steps, before the first one is taken."""
+    first = ClippedGradient(np.zeros(problem.shape), problem.pointwise, clip)
+    return curator.prepay(first, GaussianMechanism(steps.mu_step), steps.n_steps)
+
+
+def plan(problem, solver):
+    """Plan gradient perturbation.
+
+    Parameters
+    ----------
+    problem, solver : Problem, {"accelerated", "gd"}
+        Public facts, and the method.
+
+    Returns
+    -------
+    plan : Fit
+        The plan. The step rule of "gd" for a loss with kinks comes with a proved bound.
+    """
+    if solver == "gd" and math.isinf(problem.loss.smoothness) and problem.step_size is None:
+        steps = plan_subgradient(
+            n_rows=problem.n_rows,
+            n_coefs=problem.size,
+            row_gradient_bound=problem.longest_gradient,
+            radius=problem.radius or problem.expected_radius,
+            mu=problem.mu,
+            adjacency=problem.adjacency,
+            l2=problem.penalty,
+            n_steps=problem.max_iter,
+            # on data the accuracy of four times as many steps is no better
+            most_steps=1000,
+        )
+        return SubgradientFit(problem, steps)
+    steps = plan_gradient(
+        n_rows=problem.n_rows,
+        n_features=problem.n_features,
+        loss=problem.loss,
+        mu=problem.mu,
+        adjacency=problem.adjacency,
+        intercept=problem.intercept,
+        l2=problem.penalty / problem.n_rows,
+        radius=problem.radius,
+        n_steps=problem.max_iter,
+        step_size=problem.step_size,
+        clip=problem.clip,
+    )
+    if steps.adaptive and isinstance(problem.loss, ClippedLoss):
+        along = problem.n_rows * problem.mu / problem.moved_rows
+        steps = regression_steps(steps, along=along, n_steps=problem.max_iter, flat=problem.flat)
+    return GradientFit(problem, solver, steps)
+
+
+# A step size that released gradients may shorten.
+
+
+class StepSize:
+    """The planned step size, cut to 1/curvature where the released gradients show any.
+
+    Between two points at distance s the gradient of a convex loss changes by at most
+    curvature times s. Gradients are released with noise of known size; a curvature is
+    believed as far as it exceeds two standard deviations of that noise. Few rows and
+    small budgets hide it, and the planned step stays; many rows show it, and then a
+    step beyond its inverse would make the iterates oscillate. All this is arithmetic
+    on released numbers, and so it costs nothing.
+
+    Parameters
+    ----------
+    plan : GradientPlan
+        Planned step size, noise of a released gradient, and whether to adapt.
+    """
+
+    def __init__(self, plan):
+        self._length = plan.step_size
+        self._doubt = 2 * math.sqrt(2) * plan.noise
+        self._adaptive = plan.adaptive
+        self._point = self._gradient = None
+
+    def at(self, point, gradient):
+        """Return the step size at a point with a released gradient."""
+        if self._adaptive and self._point is not None:
+            moved = np.linalg.norm(point - self._point)
+            change = np.vdot(point - self._point, gradient - self._gradient)
+            sure = change - self._doubt * moved
+            if sure > 0:
+                self._length = min(self._length, moved**2 / sure)
+        self._point, self._gradient = point, gradient
+        return self._length
+
+
+# The average that a noisy method returns.
+
+
+def skipped_steps(n_steps):
+    """Return how many first iterates are left out: a third, eight at least, half at most."""
+    return min(n_steps // 2, max(8, n_steps // 3))
+
+
+class SuffixAverage:
+    """Average of the iterates after the first third: eight at least, half at most."""
+
+    def __init__(self, shape, n_steps):
+        self._skip = skipped_steps(n_steps)
+        self._count, self._sum = 0, np.zeros(shape)
+
+    def add(self, coef):
+        """Take the next iterate into account."""
+        if self._skip > 0:
+            self._skip -= 1
+        else:
+            self._sum += coef
+            self._count += 1
+
+    @property
+    def value(self):
+        """The average so far."""
+        return self._sum / self._count
+
+
+# Noisy projected gradient descent, its later iterates averaged.
+
+
+def gradient_descent(gradient, shape, plan):
+    """Descend along released gradients.
+
+    Parameters
+    ----------
+    gradient : callable
+        Maps coefficients of the given shape to a released gradient of the mean loss.
+    shape : tuple of int
+        Shape of the coefficients.
+    plan : GradientPlan
+        Steps, step size, penalty, constraint.
+
+    Returns
+    -------
+    coef : ndarray of shape `shape`
+        Average of the iterates but the first: the later ones are nearer to the optimum,
+        and averaging them averages the noise.
+
+    Notes
+    -----
+    Bassily, Smith and Thakurta (2014), Algorithm 1, on full batches; any function of
+    the released gradients is as private as they are.
+    """
+    coef = np.zeros(shape)
+    average = SuffixAverage(shape, plan.n_steps)
+    step_size = StepSize(plan)
+    for _ in range(plan.n_steps):
+        released = gradient(coef)
+        coef = plan.step(coef, released, step_size.at(coef, released))
+        average.add(coef)
+    return average.value
+
+
+# Noisy accelerated gradient descent, its later iterates averaged.
+
+
+def accelerated_gradient(gradient, shape, plan):
+    """Descend along released gradients with Nesterov's extrapolation.
+
+    Parameters
+    ----------
+    gradient : callable
+        Maps coefficients of the given shape to a released gradient of the mean loss.
+    shape : tuple of int
+        Shape of the coefficients.
+    plan : GradientPlan
+        Steps, step size, penalty, constraint.
+
+    Returns
+    -------
+    coef : ndarray of shape `shape`
+        Average of the iterates but the first.
+
+    Notes
+    -----
+    Step t goes from ``w_t + t/(t+3) (w_t - w_{t-1})`` along the released gradient
+    there (Nesterov 1983, in the form of Beck and Teboulle 2009 with the constant of
+    Chambolle and Dossal 2015). Under noise, few long steps that build up speed
+    reach directions of small curvature which as many plain steps do not.
+    """
+    previous = coef = np.zeros(shape)
+    average = SuffixAverage(shape, plan.n_steps)
+    step_size = StepSize(plan)
+    for t in range(plan.n_steps):
+        ahead = coef + (t / (t + 3)) * (coef - previous)
+        released = gradient(ahead)
+        previous, coef = coef, plan.step(ahead, released, step_size.at(ahead, released))
+        average.add(coef)
+    return average.value
+
+
+DESCENTS = {"accelerated": accelerated_gradient, "gd": gradient_descent}

@@ -1,0 +1,255 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Gradient perturbation on random batches."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from skdp._losses.clipped import ClippedLoss
+from skdp._rows.domains import ball_constraint
+from skdp.privacy.kernel.batches import Sampling
+from skdp.privacy.laws.batches import SampledGaussianMechanism, sampled_mu
+from skdp.solvers.base import Fit
+from skdp.solvers.gradient import (
+    MOST_STEPS,
+    ClippedGradient,
+    GradientPlan,
+    accelerated_gradient,
+    calm_steps,
+    gradient_descent,
+    plan_gradient,
+)
+
+# Noisy stochastic gradient descent: a random batch a step.
+
+
+# Passes over the data that the default makes; more bring little, and cost in proportion.
+_PASSES = 30
+# Rows of a batch, at least: smaller ones spend their time outside of products.
+_SMALLEST_BATCH = 256
+
+
+@dataclass(frozen=True)
+class SgdPlan(GradientPlan):
+    """What stochastic gradient descent will do: fixed before the data are touched.
+
+    Parameters
+    ----------
+    sampling : Sampling
+        How batches are drawn.
+    mu_batch : float
+        Sensitivity over noise of one release.
+    momentum : bool
+        Whether steps are accelerated.
+    printed : float or None
+        Diameter D over G: step t has length ``printed / sqrt(t)``, and the last iterate is
+        returned. None takes steps of `step_size`, and averages.
+
+    Notes
+    -----
+    `mu` is what as many full batches would cost; `noise` that of one released mean
+    gradient, sampling included.
+    """
+
+    sampling: Sampling | None = None
+    mu_batch: float = 0.0
+    momentum: bool = True
+    printed: float | None = None
+
+
+def plan_sgd(
+    problem,
+    *,
+    budget,
+    sampling="poisson",
+    batch_size=None,
+    momentum=True,
+    radius=None,
+    longest_gradient=None,
+):
+    """Choose steps, batches and noise from public quantities.
+
+    Parameters
+    ----------
+    problem : dict
+        The arguments of `plan_gradient`; `mu` is what full batches would have.
+    budget : tuple (epsilon, delta, mu, priced)
+        Of everything, and what else is released: a Gaussian-DP parameter, and a tuple of
+        (epsilon, delta, count).
+    sampling : {"poisson", "without-replacement", "with-replacement"}
+        How batches are drawn; "with-replacement" also takes the printed step lengths.
+    batch_size : float, default=None
+        Expected rows of a batch. None chooses it.
+    momentum : bool, default=True
+        Whether steps are accelerated.
+    radius : float, default=None
+        "with-replacement": radius that the printed step lengths are made for.
+    longest_gradient : float, default=None
+        "with-replacement": bound on the norm of a row's gradient; also the clipping norm.
+
+    Returns
+    -------
+    plan : SgdPlan
+        The plan.
+
+    Raises
+    ------
+    ValueError
+        If the batch is larger than the data, or the budget too small for the steps.
+    """
+    epsilon, delta, mu, priced = budget
+    n_rows, adjacency = problem["n_rows"], problem["adjacency"]
+    printed = sampling == "with-replacement"
+    if printed:
+        problem = {**problem, "clip": longest_gradient}
+    steps = plan_gradient(**problem, most_steps=MOST_STEPS)
+    if batch_size is None:
+        batch_size = math.ceil(_PASSES * n_rows / steps.n_steps)
+        batch_size = min(n_rows, max(_SMALLEST_BATCH, batch_size))
+    batches = Sampling(sampling, n_rows, batch_size)
+    if batches.reads_all:
+        mu_batch = steps.mu_step
+    else:
+        mu_batch = sampled_mu(
+            epsilon,
+            delta,
+            sampling=batches,
+            n_releases=steps.n_steps,
+            adjacency=adjacency,
+            mu=mu,
+            priced=priced,
+        )
+    moved = 1 if batches.adjacency(adjacency) == "zero-out" else 2
+    noise = moved * steps.clip / mu_batch / batch_size
+    # a batch's mean gradient differs from that of all rows, in all coordinates together
+    spread = 0.0 if batches.reads_all else steps.clip / math.sqrt(batch_size)
+    n_coefs = problem["loss"].n_outputs * (problem["n_features"] + bool(problem["intercept"]))
+    length = None
+    if printed:
+        length = 2 * radius / math.hypot(steps.clip, math.sqrt(n_coefs) * noise)
+    return SgdPlan(
+        **{**vars(steps), "noise": math.hypot(noise, spread)},
+        sampling=batches,
+        mu_batch=mu_batch,
+        momentum=momentum,
+        printed=length,
+    )
+
+
+def stochastic_gradient(gradient, shape, plan):
+    """Descend along released gradients of random batches.
+
+    Parameters
+    ----------
+    gradient : callable
+        Maps coefficients of the given shape to a released sum over a batch, divided by
+        the expected size of a batch.
+    shape : tuple of int
+        Shape of the coefficients.
+    plan : SgdPlan
+        Steps, step lengths, penalty, constraint.
+
+    Returns
+    -------
+    coef : ndarray of shape `shape`
+        Average of the iterates but the first; the last one for the printed step lengths.
+
+    Notes
+    -----
+    Steps are those of the accelerated method (Nesterov), or plain without momentum. With
+    batches of a few hundred rows the noise is what matters, and it is the same as for full
+    batches.
+
+    With printed step lengths this is Algorithm 1 of Bassily, Smith and Thakurta (2014):
+    ``eta(t) = D / sqrt(t (n^2 L^2 + p sigma^2))`` for gradients of the sum of losses, a
+    projection, and the last iterate. Only the noise is smaller than printed.
+    """
+    if plan.printed is None:
+        descend = accelerated_gradient if plan.momentum else gradient_descent
+        return descend(gradient, shape, plan)
+    coef = np.zeros(shape)
+    for t in range(1, plan.n_steps + 1):
+        released = gradient(coef)
+        length = plan.printed / math.sqrt(t)
+        penalty = plan.l2 * (coef * _penalised(coef, plan.intercept))
+        coef = ball_constraint(coef - length * (released + penalty), plan.radius)
+    return coef
+
+
+def _penalised(coef, intercept):
+    """Return 1 for the coefficients that the penalty holds, and 0 for the intercept."""
+    held = np.ones(coef.shape[-1])
+    held[-1] = 0.0 if intercept else 1.0
+    return held
+
+
+@dataclass(frozen=True)
+class SgdFit(Fit):
+    """Noisy gradients of random batches, all of them charged before the first."""
+
+    steps: SgdPlan
+
+    @property
+    def n_iter(self):
+        """Number of steps."""
+        return self.steps.n_steps
+
+    def run(self, curator):
+        """Release one gradient a step and descend along it."""
+        steps, loss, shape = self.steps, self.problem.pointwise, self.problem.shape
+        mechanism = SampledGaussianMechanism(steps.mu_batch, steps.sampling)
+        first = ClippedGradient(np.zeros(shape), loss, steps.clip)
+        paid = curator.prepay(first, mechanism, steps.n_steps)
+        # the expected size, never the realised one, which says how many rows there are
+        size = steps.sampling.batch_size
+
+        def gradient(coef):
+            released = curator.release(ClippedGradient(coef, loss, steps.clip), paid)
+            return released.reshape(coef.shape) / size
+
+        return stochastic_gradient(gradient, shape, steps)
+
+
+def plan(problem):
+    """Plan stochastic gradient descent.
+
+    Parameters
+    ----------
+    problem : Problem
+        Public facts.
+
+    Returns
+    -------
+    plan : SgdFit
+        The plan.
+    """
+    printed = problem.sampling == "with-replacement"
+    radius = problem.radius
+    if printed and radius is None:
+        radius = problem.expected_radius
+    steps = plan_sgd(
+        {
+            "n_rows": problem.n_rows,
+            "n_features": problem.n_features,
+            "loss": problem.loss,
+            "mu": problem.mu,
+            "adjacency": problem.adjacency,
+            "intercept": problem.intercept,
+            "l2": problem.penalty / problem.n_rows,
+            "radius": radius,
+            "n_steps": problem.max_iter,
+            "step_size": problem.step_size,
+            "clip": problem.clip,
+        },
+        budget=(problem.epsilon, problem.delta, problem.mu_spent, problem.priced),
+        sampling=problem.sampling,
+        batch_size=problem.batch_size,
+        momentum=problem.momentum,
+        radius=radius,
+        longest_gradient=problem.longest_gradient,
+    )
+    if steps.adaptive and isinstance(problem.loss, ClippedLoss):
+        steps = calm_steps(steps, flat=problem.flat)
+    return SgdFit(problem, steps)
