@@ -7,7 +7,7 @@ import ast
 #: what returns released or public things only: audited itself, or shape alone goes in
 PUBLIC = {"public_form", "run_search", "_choose"}
 #: guards of private rows, and the one function that fits a clone of a private estimator
-GUARDS, FITS_A_CLONE = {"Curator", "score_curator"}, "fit_candidate"
+GUARDS, FITS_A_CLONE = {"Curator", "open_gate", "score_curator"}, "fit_candidate"
 #: arguments of fits that are public by name
 PUBLIC_ROWS = {"X_val", "y_val"}
 MESSAGES = {"print", "warn", "warn_explicit", "write", "info", "debug", "warning"}

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from skdp._classification import SoftmaxClassifierMixin, resolve_classes
+from skdp._gate import open_gate
 from skdp._losses.classification import LogisticLoss, SoftmaxLoss
 from skdp._rows.domains import L2Ball, check_radius
 from skdp._sklearn import (
@@ -21,7 +22,6 @@ from skdp._sklearn import (
     LinearClassifierMixin,
     SparseCoefMixin,
     StrOptions,
-    blas_on_one_thread,
     effective_n_threads,
     fit_context,
     validate_private_data,
@@ -36,10 +36,8 @@ from skdp.federated._rounds import (
     flat,
     plan_problem,
 )
-from skdp.linear_model._problem import Progress
 from skdp.local._choice import MAGNITUDES, PARAMETERS
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
-from skdp.privacy.kernel.curator import Curator
 
 # Which rows belong to which client.
 
@@ -197,8 +195,8 @@ class FederatedClassifier(
                 SimulationWarning,
                 stacklevel=4,
             )
-        progress = Progress(self, rounds.n_steps)
-        curator = Curator(
+        with open_gate(
+            self,
             lambda: ClientRows(
                 X,
                 problem.loss.encode(codes),
@@ -214,23 +212,17 @@ class FederatedClassifier(
             delta=self.delta,
             adjacency="local" if rounds.mu_round is None else self.adjacency,
             mu=rounds.total_mu,
-            budget=self.budget,
-            random_state=self.random_state,
-            purpose=type(self).__name__,
             assumptions=assumptions,
-            progress=progress,
+            n_releases=rounds.n_steps,
             unit="client",
-        )
-        with blas_on_one_thread():
+        ) as curator:
             released = Rounds(curator, problem.query, np.zeros(problem.shape), rounds)
             coef = federated_descent(released.mean_update, problem.shape, rounds)
-        progress.close()
         self.classes_ = classes
         self.coef_, self.intercept_ = flat(coef, problem, n_features, self.data_norm)
         self.n_clients_, self.n_iter_ = n_clients, rounds.n_steps
         self.projected_share_ = released.projected_share
-        self.ledger_ = ledger = curator.ledger
-        self.privacy_spent_ = (ledger.epsilon(self.delta), float(self.delta))
+        ledger = self.ledger_
         self.local_epsilon_per_round_ = (
             np.inf if rounds.randomiser is None else rounds.randomiser.epsilon
         )

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from skdp._classification import penalty_of, resolve_classes
+from skdp._gate import open_gate
 from skdp._quantiles import plan_threshold
 from skdp._rows.columns import centred_rows
 from skdp._rows.domains import L2Ball, check_radius
@@ -24,19 +25,17 @@ from skdp._sklearn import (
     LinearClassifierMixin,
     SparseCoefMixin,
     StrOptions,
-    blas_on_one_thread,
     effective_n_threads,
     fit_context,
     refuse_sparse,
     validate_private_data,
 )
 from skdp._typing import MatrixLike, VectorLike
-from skdp.linear_model._problem import Problem, Progress, as_read, check_reading
+from skdp.linear_model._problem import Problem, as_read, check_reading
 from skdp.location._clipped_mean import plan_mean
 from skdp.privacy.books.shares import mu_beside
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.kernel.batches import KINDS
-from skdp.privacy.kernel.curator import Curator
 from skdp.solvers.choice import SOLVERS, choose, make_plan
 from skdp.solvers.gradient import DEFAULT_INTERCEPT
 
@@ -265,8 +264,8 @@ class PrivateLinearClassifier(
         loss, centring = problem.loss, problem.centring
         # centred rows get their constant feature later
         intercept = 0.0 if centring else problem.intercept
-        progress = Progress(self, plan.n_iter + (centring.n_releases if centring else 0))
-        curator = Curator(
+        with open_gate(
+            self,
             lambda: LinearRows(
                 *as_read(
                     plan, top_entries(X, self.sparsity), over_rows(loss.encode, codes), outside
@@ -276,23 +275,16 @@ class PrivateLinearClassifier(
                 effective_n_threads(),
             ),
             n_rows=n_rows,
-            epsilon=self.epsilon,
             delta=plan.delta,
-            adjacency=self.adjacency,
-            budget=self.budget,
             mu=plan.total_mu,
-            random_state=self.random_state,
-            purpose=type(self).__name__,
             assumptions=assumptions,
-            progress=progress,
-        )
-        with blas_on_one_thread():
+            n_releases=plan.n_iter + (centring.n_releases if centring else 0),
+        ) as curator:
             center, radius = np.zeros(n_features), 1.0
             if centring:
                 center, radius = centring.run(curator)
                 plan = plan.rescaled(radius)
             coef = np.atleast_2d(plan.run(curator))
-        progress.close()
         self.classes_ = classes
         self.coef_, self.intercept_ = original_coef(
             coef[:, :n_features],
@@ -302,8 +294,6 @@ class PrivateLinearClassifier(
             self.data_norm,
         )
         self.n_iter_ = plan.n_iter
-        self.ledger_ = curator.ledger
-        self.privacy_spent_ = (curator.ledger.epsilon(plan.delta), float(plan.delta))
         return self
 
     def _problem(self, n_rows, n_features, n_classes):

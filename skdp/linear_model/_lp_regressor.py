@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._gate import open_gate
 from skdp._losses.clipped import ClippedLoss
 from skdp._losses.regression import HuberLoss, PinballLoss, QuarticLoss, SquaredLoss
 from skdp._quantiles import (
@@ -29,16 +30,14 @@ from skdp._sklearn import (
     CallbackSupportMixin,
     Interval,
     StrOptions,
-    blas_on_one_thread,
     effective_n_threads,
     fit_context,
     real_targets,
     validate_private_data,
 )
 from skdp._typing import Adjacency, Budget, MatrixLike, RegressorSolver, Seed, VectorLike
-from skdp.linear_model._problem import Problem, Progress, as_read, check_reading
+from skdp.linear_model._problem import Problem, as_read, check_reading
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
-from skdp.privacy.kernel.curator import Curator
 from skdp.privacy.kernel.mechanisms import ExponentialMechanism
 from skdp.solvers.choice import choose, make_plan
 
@@ -536,32 +535,22 @@ class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator
         check_reading(plan, pair[1], X)
         if self.verbose:
             print(f"[{type(self).__name__}] {scales}, {clipping}, {plan}")
-        n_draws = len(scales.prices) + len(clipping.prices)
-        progress = Progress(self, plan.n_iter + n_draws)
-        curator = Curator(
+        with open_gate(
+            self,
             lambda: regression_rows(*as_read(plan, X, y), effective_n_threads()),
             n_rows=n_rows,
-            epsilon=self.epsilon,
             delta=plan.delta,
-            adjacency=self.adjacency,
-            budget=self.budget,
             mu=plan.total_mu,
-            random_state=self.random_state,
-            purpose=type(self).__name__,
-            progress=progress,
-        )
-        with blas_on_one_thread():
+            n_releases=plan.n_iter + len(scales.prices) + len(clipping.prices),
+        ) as curator:
             units = self._units(*scales.run(curator, *self._units().given))
             curator.map_rows(units.rows)
             clip = clipping.run(curator, problem.pointwise, None)
             plan = self._planned(problem, pair, units, clip)
             coef = plan.run(curator)
-        progress.close()
         self.coef_, self.intercept_ = units.original(coef)
         self.data_norm_, self.target_center_, self.target_scale_ = units.given
         self.n_iter_ = plan.n_iter
-        self.ledger_ = curator.ledger
-        self.privacy_spent_ = (curator.ledger.epsilon(plan.delta), float(plan.delta))
         return self
 
     def predict(self, X: MatrixLike) -> NDArray[Any]:

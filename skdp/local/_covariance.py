@@ -11,13 +11,13 @@ from scipy.linalg import eigh
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from skdp._gate import open_gate
 from skdp._rows.domains import L2Ball, check_radius
 from skdp._rows.linear import ball_rows
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
     Interval,
     StrOptions,
-    blas_on_one_thread,
     effective_n_threads,
     fit_context,
     validate_private_data,
@@ -26,7 +26,6 @@ from skdp._typing import Budget, MatrixLike, Seed
 from skdp.local._moments import MomentSums, add_reports, noise_level
 from skdp.local.randomisers.ball import lift
 from skdp.local.randomisers.report import LocalReports, RowVectors
-from skdp.privacy.kernel.curator import Curator
 
 
 class LocalDPCovariance(BaseEstimator):
@@ -163,18 +162,14 @@ class LocalDPCovariance(BaseEstimator):
         n_rows, n_features = X.shape
         radius = check_radius(self.data_norm)
         randomiser = lift(float(self.epsilon), n_features)
-        curator = Curator(
+        sums = MomentSums(n_features)
+        with open_gate(
+            self,
             lambda: ball_rows(X, L2Ball(radius), effective_n_threads()),
             n_rows=n_rows,
-            epsilon=self.epsilon,
             delta=0.0,
             adjacency="local",
-            budget=self.budget,
-            random_state=self.random_state,
-            purpose=type(self).__name__,
-        )
-        sums = MomentSums(n_features)
-        with blas_on_one_thread():
+        ) as curator:
             query = LocalReports(RowVectors(), randomiser)
             add_reports(curator, query, self.epsilon, [((0, n_rows), sums)])
             estimate = row_moments(sums, randomiser.unit, radius, self.assume_centered)
@@ -182,8 +177,7 @@ class LocalDPCovariance(BaseEstimator):
             self.covariance_ = self.unprojected_covariance_.copy()
             if self.positive:
                 self.covariance_ = nearest_positive(self.covariance_)
-        self.randomiser_, self.ledger_ = randomiser, curator.ledger
-        self.privacy_spent_ = (curator.ledger.epsilon(), 0.0)
+        self.randomiser_ = randomiser
         return self
 
     def error_norm(
@@ -396,18 +390,14 @@ class LocalDPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             )
         radius = check_radius(self.data_norm)
         randomiser = lift(float(self.epsilon), n_features)
-        curator = Curator(
+        sums = MomentSums(n_features)
+        with open_gate(
+            self,
             lambda: ball_rows(X, L2Ball(radius), effective_n_threads()),
             n_rows=n_rows,
-            epsilon=self.epsilon,
             delta=0.0,
             adjacency="local",
-            budget=self.budget,
-            random_state=self.random_state,
-            purpose=type(self).__name__,
-        )
-        sums = MomentSums(n_features)
-        with blas_on_one_thread():
+        ) as curator:
             query = LocalReports(RowVectors(), randomiser)
             add_reports(curator, query, self.epsilon, [((0, n_rows), sums)])
             mean, covariance, level = row_moments(sums, randomiser.unit, radius, False)
@@ -418,8 +408,7 @@ class LocalDPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.components_ = (components * np.where(largest < 0, -1.0, 1.0))[:n_components]
         self.explained_variance_ = variance[:n_components]
         self.explained_variance_ratio_ = self.explained_variance_ / max(variance.sum(), 1e-300)
-        self.randomiser_, self.ledger_ = randomiser, curator.ledger
-        self.privacy_spent_ = (curator.ledger.epsilon(), 0.0)
+        self.randomiser_ = randomiser
         return self
 
     def transform(self, X: MatrixLike) -> Any:

@@ -15,12 +15,12 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._gate import open_gate
 from skdp._rows.regression import regression_rows
 from skdp._sklearn import (
     SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
     Interval,
-    blas_on_one_thread,
     effective_n_threads,
     fit_context,
     real_targets,
@@ -32,7 +32,6 @@ from skdp.local._moments import MomentSums, add_reports, noise_level
 from skdp.local._row_domains import JointVectors
 from skdp.local.randomisers.ball import lift
 from skdp.local.randomisers.report import LocalReports
-from skdp.privacy.kernel.curator import Curator
 from skdp.solvers.disjoint import even_parts
 
 # Least squares from the moments of reports, and what its errors are.
@@ -357,26 +356,21 @@ class LocalDPLinearRegression(ReportedRegressor):
         radius, scale, constant = self._units(n_features)
         size = n_features + bool(constant) + 1
         randomiser = lift(float(self.epsilon), size)
-        curator = Curator(
-            lambda: regression_rows(X, y, effective_n_threads()),
-            n_rows=n_rows,
-            epsilon=self.epsilon,
-            delta=0.0,
-            adjacency="local",
-            budget=self.budget,
-            random_state=self.random_state,
-            purpose=type(self).__name__,
-        )
         query = LocalReports(JointVectors(radius, scale, constant), randomiser)
         longest = radius * math.hypot(1.0, constant)
         penalty = joint_penalty(self.l2, n_rows, longest, n_features, bool(constant))
-        with blas_on_one_thread():
+        with open_gate(
+            self,
+            lambda: regression_rows(X, y, effective_n_threads()),
+            n_rows=n_rows,
+            delta=0.0,
+            adjacency="local",
+        ) as curator:
             groups = groups_of(n_rows, size)
             add_reports(curator, query, self.epsilon, groups)
             solved = least_squares([sums for _, sums in groups], randomiser.unit, penalty)
         self._solved(solved, radius, scale, constant)
-        self.randomiser_, self.ledger_ = randomiser, curator.ledger
-        self.privacy_spent_ = (curator.ledger.epsilon(), 0.0)
+        self.randomiser_ = randomiser
         if self.noise_level_ > self.smallest_eigenvalue_ / 3:
             warnings.warn(
                 f"the noise of {n_rows} reports makes eigenvalues of up to "

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._classification import SoftmaxClassifierMixin, penalty_of, resolve_classes
+from skdp._gate import open_gate
 from skdp._losses.classification import LogisticLoss, SoftmaxLoss
 from skdp._rows.domains import L2Ball, check_radius
 from skdp._rows.linear import LinearRows
@@ -26,7 +27,6 @@ from skdp._sklearn import (
     LinearClassifierMixin,
     SparseCoefMixin,
     StrOptions,
-    blas_on_one_thread,
     effective_n_threads,
     fit_context,
     validate_private_data,
@@ -36,7 +36,6 @@ from skdp.local._choice import MAGNITUDES, PARAMETERS, ball_randomiser
 from skdp.local.randomisers.ball import lift
 from skdp.local.randomisers.base import check_local_epsilon
 from skdp.local.randomisers.report import LocalReports
-from skdp.privacy.kernel.curator import Curator
 from skdp.privacy.laws.local_reports import LocalMechanism
 from skdp.solvers.disjoint import even_parts, public_order
 
@@ -594,7 +593,8 @@ class LogisticFromReports(
         n_rows, n_features = X.shape
         plan = self._plan(n_rows, n_features, len(classes))
         intercept, order = self._intercept, public_order(n_rows)
-        curator = Curator(
+        with open_gate(
+            self,
             lambda: LinearRows(
                 X[order],
                 plan.loss.encode(codes)[order],
@@ -604,15 +604,10 @@ class LogisticFromReports(
                 effective_n_threads(),
             ),
             n_rows=n_rows,
-            epsilon=self.epsilon,
             delta=0.0,
             adjacency="local",
-            budget=self.budget,
-            random_state=self.random_state,
-            purpose=type(self).__name__,
             assumptions=assumptions,
-        )
-        with blas_on_one_thread():
+        ) as curator:
             reports = GradientReports(
                 curator,
                 plan.loss,
@@ -638,8 +633,6 @@ class LogisticFromReports(
         self.intercept_ = intercept * coef[:, -1] if intercept else np.zeros(len(coef))
         self.n_iter_ = plan.sgd.n_steps
         self.randomiser_ = plan.randomiser
-        self.ledger_ = curator.ledger
-        self.privacy_spent_ = (curator.ledger.epsilon(), 0.0)
         return self
 
     def confidence_interval(

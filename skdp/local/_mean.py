@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._gate import open_gate
 from skdp._rows.domains import check_bounds, check_radius
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
     Interval,
     StrOptions,
-    blas_on_one_thread,
     fit_context,
     refuse_sparse,
     validate_private_data,
@@ -28,7 +28,6 @@ from skdp.local._row_domains import BallDomain, BoxDomain
 from skdp.local.randomisers.cube import optimal_privunit_cube
 from skdp.local.randomisers.report import LocalReports, report_bound
 from skdp.location._base import MeanEstimator
-from skdp.privacy.kernel.curator import Curator
 from skdp.privacy.kernel.ledger import Ledger
 
 # How rows report for a mean: their public domain, the randomiser, and the units of reports.
@@ -345,22 +344,12 @@ class LocalDPMean(ReportedMean):
         X = validate_private_data(self, X, accept_sparse="csr")
         n_rows, n_features = X.shape
         plan = self._plan(n_features)
-        curator = Curator(
-            lambda: plan.domain.admit(X),
-            n_rows=n_rows,
-            epsilon=self.epsilon,
-            delta=0.0,
-            adjacency="local",
-            budget=self.budget,
-            random_state=self.random_state,
-            purpose=type(self).__name__,
-        )
         sums = MeanSums(n_features)
-        with blas_on_one_thread():
+        with open_gate(
+            self, lambda: plan.domain.admit(X), n_rows=n_rows, delta=0.0, adjacency="local"
+        ) as curator:
             add_reports(curator, plan.query, self.epsilon, [((0, n_rows), sums)])
         self._summed_up(sums, plan)
-        self.ledger_ = curator.ledger
-        self.privacy_spent_ = (curator.ledger.epsilon(), 0.0)
         return self
 
     @fit_context(prefer_skip_nested_validation=True)

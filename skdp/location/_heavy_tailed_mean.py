@@ -11,6 +11,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import gammainccinv
 
+from skdp._gate import open_gate
 from skdp._quantiles import ThresholdPlan, plan_threshold
 from skdp._rows.domains import RADIUS_RANGE, L2Ball, ball_constraint, check_radius
 from skdp._rows.linear import ball_rows
@@ -18,7 +19,6 @@ from skdp._sklearn import (
     SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
     Interval,
-    blas_on_one_thread,
     effective_n_threads,
     fit_context,
     validate_private_data,
@@ -28,7 +28,6 @@ from skdp.location._base import MeanEstimator
 from skdp.location._clipped_mean import ClippedRowSum
 from skdp.privacy.books.shares import mu_beside, mu_of_all
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon, gdp_mu
-from skdp.privacy.kernel.curator import Curator
 from skdp.privacy.kernel.mechanisms import GaussianMechanism, KNormMechanism
 
 # The clipping radius that a bound on a moment suggests, and the error that it proves.
@@ -596,22 +595,16 @@ class DPHeavyTailedMean(MeanEstimator):
             failure=self.failure_probability,
         )
         # 2. the gate
-        curator = Curator(
+        with open_gate(
+            self,
             lambda: ball_rows(X, L2Ball(plan.ball), effective_n_threads()),
             n_rows=n_rows,
             epsilon=epsilon,
             delta=delta,
-            adjacency=self.adjacency,
-            budget=self.budget,
             mu=mu_of_all(epsilon, delta, plan.priced) if delta else None,
-            random_state=self.random_state,
-            purpose=type(self).__name__,
-        )
-        with blas_on_one_thread():
+        ) as curator:
             self.location_, self.threshold_ = plan.run(curator)
-        self.error_bound_ = plan.error_bound(curator.ledger.releases[-1].noise)
-        self.ledger_ = curator.ledger
-        self.privacy_spent_ = (curator.ledger.epsilon(delta), float(delta))
+        self.error_bound_ = plan.error_bound(self.ledger_.releases[-1].noise)
         return self
 
     def __sklearn_tags__(self):

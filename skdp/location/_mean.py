@@ -6,12 +6,12 @@ from typing import Literal, Self
 
 import numpy as np
 
+from skdp._gate import open_gate
 from skdp._rows.domains import Box, L2Ball, check_bounds, check_radius
 from skdp._rows.linear import ball_rows
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
     StrOptions,
-    blas_on_one_thread,
     effective_n_threads,
     fit_context,
     is_sparse,
@@ -22,7 +22,6 @@ from skdp.location._base import MeanEstimator
 from skdp.location._clipped_mean import MEANS, BoxRows, RowSum, plan_mean
 from skdp.privacy.books.shares import mu_of_all
 from skdp.privacy.kernel.accounting import gdp_mu
-from skdp.privacy.kernel.curator import Curator
 from skdp.privacy.kernel.mechanisms import GaussianMechanism, LaplaceMechanism
 
 # Which parameters and rows the mechanisms of the mean go with.
@@ -247,18 +246,13 @@ class DPMean(MeanEstimator):
             domain = box = Box(tuple(lower), tuple(upper))
             center, unit = box.center, box.half_width
         # 3. the gate
-        curator = Curator(
+        with open_gate(
+            self,
             lambda: self._admit(X, domain),
             n_rows=n_rows,
-            epsilon=self.epsilon,
             delta=delta,
-            adjacency=self.adjacency,
-            budget=self.budget,
             mu=mu_of_all(self.epsilon, delta) if delta else None,
-            random_state=self.random_state,
-            purpose=type(self).__name__,
-        )
-        with blas_on_one_thread():
+        ) as curator:
             if self.mechanism in ONE_RELEASE:
                 law = LaplaceMechanism if self.mechanism == "laplace" else GaussianMechanism
                 mean = curator.release(RowSum(domain, n_features), law(price)) / n_rows
@@ -275,8 +269,6 @@ class DPMean(MeanEstimator):
                 self.mechanism_ = plan.mechanism
         # 4. post-processing of what was released
         self.location_ = center + unit * mean
-        self.ledger_ = curator.ledger
-        self.privacy_spent_ = (curator.ledger.epsilon(delta), float(delta))
         return self
 
     @staticmethod

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from skdp._gate import open_gate
 from skdp._log_concave import sample_piecewise_exponential, sample_tangent_box
 from skdp._quantiles import RankRows
 from skdp._rows.columns import PointRows
@@ -29,7 +30,6 @@ from skdp.location._base import LocationEstimator
 from skdp.location._quantile import check_quantile, release_quantiles
 from skdp.privacy.books.shares import mu_of_all
 from skdp.privacy.kernel.accounting import check_delta, gdp_mu
-from skdp.privacy.kernel.curator import Curator
 from skdp.privacy.kernel.mechanisms import ExponentialMechanism, GaussianMechanism, Sensitivity
 from skdp.solvers.subgradient import plan_subgradient, subgradient_descent
 
@@ -506,33 +506,28 @@ class DPMedian(LocationEstimator):
         if mechanism != "rank":
             check_radius(place.unit, "half the diagonal of the box between bounds")
         # 3. the gate
-        curator = Curator(
+        with open_gate(
+            self,
             lambda: place.admit(rows, mechanism),
             n_rows=n_rows,
-            epsilon=self.epsilon,
             delta=delta,
-            adjacency=self.adjacency,
-            budget=self.budget,
             mu=mu_of_all(self.epsilon, delta) if delta else None,
-            random_state=self.random_state,
-            purpose=type(self).__name__,
-        )
-        if mechanism == "rank":
-            tau, n_iter = check_quantile(0.5), n_features
-            location, bound = release_quantiles(
-                curator, tau, place.lower, place.upper, pure.epsilon, n_rows
-            )
-        elif mechanism == "exponential":
-            n_iter, (location, bound) = 1, draw_median(curator, pure, place, n_rows)
-        else:
-            mu = gdp_mu(self.epsilon, delta)
-            location, bound, n_iter = descend_to_median(
-                curator, mu, place, n_rows, self.adjacency, self.max_iter
-            )
+        ) as curator:
+            if mechanism == "rank":
+                tau, n_iter = check_quantile(0.5), n_features
+                location, bound = release_quantiles(
+                    curator, tau, place.lower, place.upper, pure.epsilon, n_rows
+                )
+            elif mechanism == "exponential":
+                n_iter, (location, bound) = 1, draw_median(curator, pure, place, n_rows)
+            else:
+                mu = gdp_mu(self.epsilon, delta)
+                location, bound, n_iter = descend_to_median(
+                    curator, mu, place, n_rows, self.adjacency, self.max_iter
+                )
         # 4. what was released, and what is public
         self.location_, self.error_bound_, self.n_iter_ = location, bound, n_iter
-        self.mechanism_, self.ledger_ = mechanism, curator.ledger
-        self.privacy_spent_ = (curator.ledger.epsilon(delta), float(delta))
+        self.mechanism_ = mechanism
         return self
 
     def _choose(self, n_features):

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from skdp._gate import open_gate
 from skdp._quantiles import plan_threshold
 from skdp._rows.domains import L2Ball, check_radius
 from skdp._rows.linear import ball_rows
@@ -21,7 +22,6 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed
-from skdp.privacy.kernel.curator import Curator
 from skdp.privacy.kernel.mechanisms import ExponentialMechanism
 
 
@@ -189,21 +189,16 @@ class DPNormQuantile(BaseEstimator):
             resolution=self.resolution,
             failure=self.failure,
         )
-        curator = Curator(
+        with open_gate(
+            self,
             lambda: ball_rows(X, domain, effective_n_threads()),
             n_rows=n_rows,
             epsilon=price,
             delta=0.0,
-            adjacency=self.adjacency,
-            budget=self.budget,
-            random_state=self.random_state,
-            purpose=type(self).__name__,
-        )
-        unit = plan.run(curator, center)
+        ) as curator:
+            unit = plan.run(curator, center)
         self.threshold_ = unit * domain.radius
         self.tail_ = plan.tail
-        self.ledger_ = curator.ledger
-        self.privacy_spent_ = (curator.ledger.epsilon(), 0.0)
         return self
 
     def __sklearn_tags__(self):

@@ -9,12 +9,12 @@ from typing import Self
 
 import numpy as np
 
+from skdp._gate import open_gate
 from skdp._quantiles import GRID_CELLS, QuantileRank, RankRows
 from skdp._rows.domains import check_bounds
 from skdp._sklearn import SHARED_CONSTRAINTS, Interval, fit_context, validate_private_data
 from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed
 from skdp.location._base import LocationEstimator
-from skdp.privacy.kernel.curator import Curator
 from skdp.privacy.kernel.mechanisms import ExponentialMechanism
 
 # Quantiles by rank, one coordinate after another.
@@ -227,20 +227,11 @@ class DPQuantile(LocationEstimator):
         X = validate_private_data(self, X, streams=True)
         n_rows, n_features = X.shape
         lower, upper = check_bounds(self.bounds, n_features)
-        curator = Curator(
-            lambda: RankRows(X, lower, upper),
-            n_rows=n_rows,
-            epsilon=self.epsilon,
-            delta=0.0,
-            adjacency=self.adjacency,
-            budget=self.budget,
-            random_state=self.random_state,
-            purpose=type(self).__name__,
-        )
-        released = release_quantiles(curator, tau, lower, upper, price, n_rows)
+        with open_gate(
+            self, lambda: RankRows(X, lower, upper), n_rows=n_rows, delta=0.0
+        ) as curator:
+            released = release_quantiles(curator, tau, lower, upper, price, n_rows)
         self.location_, self.error_bound_ = released
-        self.ledger_ = curator.ledger
-        self.privacy_spent_ = (curator.ledger.epsilon(), 0.0)
         return self
 
     def score(self, X: MatrixLike, y: object = None) -> float:

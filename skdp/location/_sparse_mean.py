@@ -8,12 +8,12 @@ from typing import Any, Literal, Self
 import numpy as np
 from scipy import sparse
 
+from skdp._gate import open_gate
 from skdp._rows.domains import L2Ball, check_radius
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
     Interval,
     StrOptions,
-    blas_on_one_thread,
     effective_n_threads,
     fit_context,
     validate_private_data,
@@ -31,7 +31,6 @@ from skdp.location._sparse_noisy import (
     sparse_rows,
 )
 from skdp.privacy.books.shares import mu_of_all
-from skdp.privacy.kernel.curator import Curator
 
 # Which mechanism a private mean of sparse rows is released by.
 
@@ -134,28 +133,21 @@ class SparseMeanFit(MeanEstimator):
         problem = self._problem(n_rows, n_features)
         plan = plan_sparse_mean(self.mechanism, problem)
         # 2. the gate
-        curator = Curator(
+        with open_gate(
+            self,
             lambda: sparse_rows(
                 X, ball, problem.sparsity, problem.nonnegative, effective_n_threads()
             ),
             n_rows=n_rows,
-            epsilon=self.epsilon,
             delta=plan.delta,
-            adjacency=self.adjacency,
-            budget=self.budget,
             mu=mu_of_all(self.epsilon, plan.delta) if plan.gaussian else None,
-            random_state=self.random_state,
-            purpose=type(self).__name__,
-        )
-        with blas_on_one_thread():
+        ) as curator:
             estimate = plan.run(curator)
         # 3. post-processing of what was released
         self.location_ = self._location(estimate.values, n_features)
         self.mechanism_ = plan.mechanism
         self.error_estimate_ = self._in_data_units(estimate.error)
         self.threshold_ = self._in_data_units(estimate.threshold)
-        self.ledger_ = curator.ledger
-        self.privacy_spent_ = (curator.ledger.epsilon(plan.delta), float(plan.delta))
         return self
 
     def _problem(self, n_rows, n_features):

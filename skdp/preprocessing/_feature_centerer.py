@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from skdp._gate import open_gate
 from skdp._quantiles import plan_threshold
 from skdp._rows.domains import RADIUS_RANGE, L2Ball, check_radius
 from skdp._rows.linear import ball_rows
@@ -15,7 +16,6 @@ from skdp._sklearn import (
     SHARED_CONSTRAINTS,
     Interval,
     StrOptions,
-    blas_on_one_thread,
     effective_n_threads,
     fit_context,
     refuse_sparse,
@@ -26,7 +26,6 @@ from skdp.location._clipped_mean import plan_mean
 from skdp.preprocessing._base import ShiftAndScale
 from skdp.privacy.books.shares import mu_beside, mu_of_all
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
-from skdp.privacy.kernel.curator import Curator
 
 # What a private centring releases and what each part may cost, from public numbers.
 
@@ -319,23 +318,18 @@ class DPFeatureCenterer(ShiftAndScale):
             n_rows=n_rows,
             n_features=n_features,
         )
-        curator = Curator(
+        with open_gate(
+            self,
             lambda: ball_rows(X, domain, effective_n_threads()),
             n_rows=n_rows,
             epsilon=epsilon,
             delta=plan.delta,
-            adjacency=self.adjacency,
-            budget=self.budget if self._releases else None,
             mu=mu_of_all(epsilon, delta, plan.priced) if plan.delta else None,
-            random_state=self.random_state,
-            purpose=type(self).__name__,
-        )
-        with blas_on_one_thread():
+            shared=self._releases,
+        ) as curator:
             center, threshold = plan.run(curator, domain.radius)
         self.center_ = np.zeros(n_features) if center is None else center
         self.threshold_ = threshold
-        self.ledger_ = curator.ledger
-        self.privacy_spent_ = (curator.ledger.epsilon(plan.delta), float(plan.delta))
         return self
 
     @property

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._gate import open_gate
 from skdp._rows.domains import L2Ball
 from skdp._rows.streams import RowStream, first_rows
 from skdp._rows.sums import sum_over
@@ -31,7 +32,6 @@ from skdp.location._sparse_noisy import entries, sparse_rows
 from skdp.preprocessing._base import map_rows
 from skdp.privacy.books.shares import mu_of_all
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon, gdp_mu
-from skdp.privacy.kernel.curator import Curator
 from skdp.privacy.kernel.mechanisms import GaussianMechanism, LaplaceMechanism, Sensitivity
 
 # Keep the chosen features of rows, and put zeros where the others were.
@@ -330,26 +330,21 @@ class DPFrequentFeatures(FeatureSelector):
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
         n_rows, n_features = X.shape
         most = self._most(n_features)
-        curator = Curator(
+        with open_gate(
+            self,
             lambda: sparse_rows(X, L2Ball(1.0), sparsity, n_threads=effective_n_threads()),
             n_rows=n_rows,
             epsilon=epsilon,
             delta=delta,
-            adjacency=self.adjacency,
-            budget=self.budget,
             mu=mu_of_all(epsilon, delta) if delta else None,
-            random_state=self.random_state,
-            purpose=type(self).__name__,
-        )
-        counts = curator.release(PresenceCount(n_features, sparsity), price)
+        ) as curator:
+            counts = curator.release(PresenceCount(n_features, sparsity), price)
         # post-processing of what was released
         support = np.zeros(n_features, dtype=bool)
         support[np.argsort(-counts, kind="stable")[:most]] = True
         if self.threshold is not None:
             support &= counts > self.threshold
         self.counts_, self.support_ = counts, support
-        self.ledger_ = curator.ledger
-        self.privacy_spent_ = (curator.ledger.epsilon(delta), float(delta))
         return self
 
     def _most(self, n_features):

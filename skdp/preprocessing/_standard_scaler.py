@@ -12,12 +12,12 @@ from scipy.special import log_ndtr, ndtri
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._gate import open_gate
 from skdp._rows.columns import FeatureRows
 from skdp._rows.domains import Box, check_bounds
 from skdp._rows.sums import sum_over
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
-    blas_on_one_thread,
     effective_n_threads,
     fit_context,
     refuse_sparse,
@@ -27,7 +27,6 @@ from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed
 from skdp.preprocessing._base import map_shiftable_rows, restored, standardised
 from skdp.privacy.books.shares import mu_of_all
 from skdp.privacy.kernel.accounting import gdp_mu
-from skdp.privacy.kernel.curator import Curator
 from skdp.privacy.kernel.mechanisms import GaussianMechanism, Sensitivity
 
 # First and second moments of all features, in one release.
@@ -732,22 +731,16 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if self.bounds is not None:
             lower, upper = check_bounds(self.bounds, n_features)
             box = Box(tuple(lower), tuple(upper))
-        curator = Curator(
+        with open_gate(
+            self,
             lambda: FeatureRows(X, n_threads=effective_n_threads()),
             n_rows=n_rows,
-            epsilon=self.epsilon,
             delta=self.delta,
-            adjacency=self.adjacency,
-            budget=self.budget if self._releases else None,
             mu=mu_of_all(self.epsilon, self.delta),
-            random_state=self.random_state,
-            purpose=type(self).__name__,
-        )
-        self._release(curator, box, mu, shape)
+            shared=self._releases,
+        ) as curator:
+            self._release(curator, box, mu, shape)
         self.n_samples_seen_ = n_rows
-        self.ledger_ = curator.ledger
-        delta = self.delta if curator.ledger.releases else 0.0
-        self.privacy_spent_ = (curator.ledger.epsilon(delta), float(delta))
         return self
 
     @property
@@ -759,11 +752,10 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.mean_ = self.var_ = self.scale_ = None
         if not self._releases:
             return
-        with blas_on_one_thread():
-            if box is None:
-                mean, scale = unbounded_moments(curator, mu, self.adjacency, shape)
-            else:
-                mean, scale = bounded_moments(curator, box, mu, shape[0])
+        if box is None:
+            mean, scale = unbounded_moments(curator, mu, self.adjacency, shape)
+        else:
+            mean, scale = bounded_moments(curator, box, mu, shape[0])
         self.mean_ = mean
         if self.with_std:
             # a variance may leave the range of floats where a scale does not

@@ -3,6 +3,7 @@
 """The curator: holds the private rows, and is the only way out for a number."""
 
 import operator
+import sys
 import threading
 import warnings
 from collections.abc import Callable
@@ -295,6 +296,15 @@ class Charging:
 _AT_ONCE = 1 << 18
 
 
+def _level_of_caller() -> int:
+    """Return the stack level of the first line outside of the library and what calls it."""
+    level, frame = 1, sys._getframe(1)
+    between = {"skdp", "sklearn", "contextlib"}
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in between:
+        level, frame = level + 1, frame.f_back
+    return level
+
+
 class Curator(Charging):
     """Guard private rows and release statistics of them, within a budget.
 
@@ -364,7 +374,7 @@ class Curator(Charging):
                 "random_state is set, so the noise can be reproduced by whoever knows it, and "
                 "equal seeds on two data sets cancel. Use random_state=None for a real release.",
                 SeededNoiseWarning,
-                stacklevel=5,  # the line that called fit
+                stacklevel=_level_of_caller(),
             )
 
     def map_rows(self, function: Callable[[Any], Any]) -> None:

@@ -1,0 +1,141 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""The way of a fit through the gate: one order for all estimators.
+
+Every ``fit`` reads in this order:
+
+1. price: is the budget usable? (before any row is looked at)
+2. validate: `validate_private_data`, shapes and labels;
+3. plan: queries, noise and steps from public facts alone;
+4. the gate: ``with open_gate(self, admit, ...) as curator``;
+5. run: the plan releases through the curator;
+6. attributes: post-processing of what was released.
+
+`open_gate` makes the curator, which charges a shared budget before `admit` is called, holds
+BLAS to one thread while releases are computed, and leaves `ledger_` and `privacy_spent_` on
+the estimator. The curator and the rows in it are dropped with the block.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from skdp._sklearn import blas_on_one_thread
+from skdp.privacy.kernel.curator import Curator
+
+# more than this many notes say nothing to anybody
+_MOST_TICKS = 100
+_LINES = 10
+
+
+class Progress:
+    """Notes on how far a fit has come. They hold public numbers only.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Whose fit it is. Callbacks that were set on it get a task for every hundredth of the
+        releases: neither rows nor labels nor an unfinished model, since those may be
+        private. A wish to stop early is not heard: the number of steps is public.
+    n_releases : int
+        How many releases there will be, more or less.
+    """
+
+    def __init__(self, estimator, n_releases):
+        self._estimator, self._total = estimator, max(1, n_releases)
+        self._ticks, self._shown = min(self._total, _MOST_TICKS), 0
+        self._context = None
+        if getattr(estimator, "_skl_callbacks", None):
+            self._context = estimator._init_callback_context(max_subtasks=self._ticks)
+            self._context.call_on_fit_task_begin(estimator=estimator)
+
+    def __call__(self, done):
+        """Take note that so many releases were made."""
+        reached = min(self._ticks, done * self._ticks // self._total)
+        while self._shown < reached:
+            self._shown += 1
+            if self._context is not None:
+                task = self._context.subcontext(task_name="releases")
+                task.call_on_fit_task_begin(estimator=self._estimator)
+                task.call_on_fit_task_end(estimator=self._estimator)
+            if self._estimator.verbose and self._shown * _LINES // self._ticks != (
+                (self._shown - 1) * _LINES // self._ticks
+            ):
+                share = round(100 * self._shown / self._ticks)
+                print(f"[{type(self._estimator).__name__}] {share} % of {self._total} releases")
+
+    def close(self):
+        """Take note that the fit is over."""
+        self(self._total)
+        if self._context is not None:
+            self._context.call_on_fit_task_end(estimator=self._estimator)
+
+
+@contextmanager
+def open_gate(
+    estimator: Any,
+    admit: Callable[[], Any],
+    *,
+    n_rows: int,
+    delta: float,
+    epsilon: float | None = None,
+    mu: float | None = None,
+    adjacency: str | None = None,
+    unit: str = "row",
+    assumptions: tuple[str, ...] = (),
+    n_releases: int | None = None,
+    shared: bool = True,
+) -> Iterator[Curator]:
+    """Open the gate of a fit; write the ledger and the total when it closes.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Whose fit it is. Its `epsilon`, `adjacency`, `budget` and `random_state` are read;
+        its `ledger_` and `privacy_spent_` are written.
+    admit : callable
+        Returns the private rows; called at the first release, after the charge.
+    n_rows, delta : int, float
+        Number of rows (or clients), and the delta that the plan may spend; both public.
+    epsilon, adjacency : float and str, default=None
+        Where they are not the estimator's own.
+    mu : float, default=None
+        Gaussian-DP parameter of the whole fit, if all of it is Gaussian.
+    unit : {"row", "client"}, default="row"
+        What is protected.
+    assumptions : tuple of str, default=()
+        What was read from the data beforehand and is assumed public.
+    n_releases : int, default=None
+        Number of releases, more or less, if progress is to be shown.
+    shared : bool, default=True
+        Whether a shared budget is charged; False for a fit that releases nothing.
+
+    Yields
+    ------
+    curator : Curator
+        The only way out for a private number.
+    """
+    progress = None if n_releases is None else Progress(estimator, n_releases)
+    curator = Curator(
+        admit,
+        n_rows=n_rows,
+        epsilon=estimator.epsilon if epsilon is None else epsilon,
+        delta=delta,
+        adjacency=estimator.adjacency if adjacency is None else adjacency,
+        budget=estimator.budget if shared else None,
+        mu=mu,
+        random_state=estimator.random_state,
+        purpose=type(estimator).__name__,
+        assumptions=assumptions,
+        progress=progress,
+        unit=unit,
+    )
+    with blas_on_one_thread():
+        yield curator
+    if progress is not None:
+        progress.close()
+    ledger = curator.ledger
+    # a fit that released nothing has spent no delta either
+    spent = float(delta) if ledger.releases else 0.0
+    estimator.ledger_ = ledger
+    estimator.privacy_spent_ = (ledger.epsilon(spent), spent)
