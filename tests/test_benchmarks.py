@@ -8,7 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from tests.sampling._laws import quadrature_cdf, same_law, source
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 ONE_EPSILON = 1.0
@@ -152,3 +155,19 @@ def test_a_library_measures_what_a_file_of_tasks_asks_for(tmp_path, monkeypatch,
     found = benchmark_module("_accuracy_store").Store(tmp_path / "out.jsonl")
     assert found.get("breast_cancer", "setting", "searched", ONE_EPSILON)["setting"]["C"] == 100.0
     assert found.get("breast_cancer", "pure", "searched", ONE_EPSILON, 100)["accuracy"] > 90.0
+
+
+@pytest.mark.parametrize("kappa", [0.0, 6.0, 300.0])
+@pytest.mark.parametrize("n_dims", [1, 2, 10])
+def test_the_draw_of_the_linear_loss_has_its_law(n_dims, kappa, benchmark_module):
+    sampler = benchmark_module("_rates_queries").sample_linear_on_ball
+    axis = np.ones(n_dims) / np.sqrt(n_dims)
+    variates = source(f"{n_dims} {kappa}")
+    draws = np.array([sampler(kappa * axis, variates) for _ in range(600)])
+    assert (np.linalg.norm(draws, axis=1) <= 1 + 1e-15).all()
+    for tilt in (kappa, 2 * kappa + 3):
+        law = quadrature_cdf(
+            lambda t, tilt=tilt: tilt * t + (n_dims - 1) / 2 * np.log(1 - t * t), -1, 1
+        )
+        # another tilt is another law
+        assert same_law(draws @ axis, law) == (tilt == kappa)

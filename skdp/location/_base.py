@@ -103,14 +103,3 @@ def _cross(X, location):
     np.minimum(where, location.nnz - 1, out=where)
     found = location.indices[where] == X.col
     return X.data[found] @ location.data[where[found]]
-
-
-def _inner(X, columns, values):
-    """Return the sum over the rows of their products with a vector of few, sorted, non-zeros."""
-    if not sparse.issparse(X):
-        return np.sum(X[:, columns] @ values)
-    X = X.tocsr()
-    # by looking columns up: scipy's product would make a vector as long as a row
-    place = np.searchsorted(columns, X.indices)
-    found = np.append(columns, -1)[place] == X.indices
-    return X.data[found] @ values[place[found]]

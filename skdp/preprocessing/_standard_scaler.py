@@ -228,37 +228,6 @@ _SURE, _FAR = 60.0, 8.0
 
 
 @dataclass(frozen=True)
-class LinearKey:
-    """Equally spaced thresholds between public bounds; positions are 0, ..., 2^bits.
-
-    Parameters
-    ----------
-    lower, upper : ndarray of shape (n_features,)
-        Public bounds, lower below upper, their difference finite.
-    bits : int, default=30
-        Resolution.
-    """
-
-    lower: Any
-    upper: Any
-    bits: int = 30
-
-    @property
-    def end(self):
-        """Last position."""
-        return 2**self.bits
-
-    def prior(self):
-        """Return where intervals start, and their weights."""
-        return np.zeros(1), np.ones(1)
-
-    def value(self, positions):
-        """Return the thresholds at whole positions, one per feature."""
-        share = positions / self.end
-        return self.lower * (1 - share) + self.upper * share
-
-
-@dataclass(frozen=True)
 class FloatKey:
     """All finite floats of few digits, in order: no bounds are needed.
 
@@ -317,7 +286,7 @@ class Belief:
 
     Parameters
     ----------
-    key : LinearKey or FloatKey
+    key : FloatKey
         Thresholds.
     starts, logs : ndarray of shape (n_features, n_intervals)
         Positions where intervals start, and their log-weights.
@@ -347,7 +316,7 @@ def bisect_quantile(sides, key, tau, *, n_rows, n_features, steps, scale):
     ----------
     sides : callable
         Releases the `SideSum` of given thresholds; called `steps` times.
-    key : LinearKey or FloatKey
+    key : FloatKey
         Public thresholds.
     tau : float
         Which quantile, strictly between 0 and 1.

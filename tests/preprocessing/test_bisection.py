@@ -8,7 +8,6 @@ import pytest
 from skdp._rows.columns import FeatureRows
 from skdp.preprocessing._standard_scaler import (
     FloatKey,
-    LinearKey,
     SideSum,
     bisect_quantile,
     shortest,
@@ -49,8 +48,6 @@ def test_without_noise_it_is_the_quantile_on_any_scale(tau):
     np.testing.assert_allclose(middle, expected, rtol=1e-8)
     assert (low < expected).all()
     assert (expected <= high).all()
-    linear = search(X[:, :1], tau, LinearKey(np.array([-9.0]), np.array([9.0]))).middle
-    np.testing.assert_allclose(linear, expected[:1], atol=1e-7)
 
 
 @pytest.mark.parametrize("value", [0.0, -0.0, 0.1, -7.0, 1e6, 123456789.0, 1e-300, 1.7e308, 0.001])
@@ -110,7 +107,7 @@ def test_if_nothing_can_be_learned_the_prior_remains():
 
 @pytest.mark.parametrize("released", [np.inf, -np.inf, 1e308, -1e308, 0.0])
 def test_whatever_is_released_the_answer_is_finite(released):
-    for key in (FloatKey(), FloatKey(3, signed=False), LinearKey(np.zeros(2), np.ones(2))):
+    for key in (FloatKey(), FloatKey(3, signed=False)):
         belief = bisect_quantile(
             lambda thresholds: np.full(2, released),
             key, 0.5, n_rows=10, n_features=2, steps=90, scale=1.0,
