@@ -575,35 +575,37 @@ class DPHeavyTailedMean(MeanEstimator):
         ValueError
             If a parameter or the data are unusable; nothing has been released then.
         """
-        # 1. the price and the moments, before any data
+        # 1. price, before any data
         epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
         if delta:
             gdp_mu(epsilon, delta)
-        largest = check_radius(self.data_norm)
         check_moments(self.moment_order, self.moment_bound, self.failure_probability)
+        # 2. validate
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
         n_rows, n_features = X.shape
+        # 3. plan, from public facts
         plan = plan_heavy_tailed_mean(
             epsilon,
             delta,
             n_rows=n_rows,
             n_features=n_features,
             adjacency=self.adjacency,
-            data_norm=largest,
+            data_norm=check_radius(self.data_norm),
             moment_order=self.moment_order,
             moment_bound=self.moment_bound,
             failure=self.failure_probability,
         )
-        # 2. the gate
+        # 4. gate, 5. run
         with open_gate(
             self,
             lambda: ball_rows(X, L2Ball(plan.ball), effective_n_threads()),
             n_rows=n_rows,
-            epsilon=epsilon,
             delta=delta,
             mu=mu_of_all(epsilon, delta, plan.priced) if delta else None,
         ) as curator:
-            self.location_, self.threshold_ = plan.run(curator)
+            location, threshold = plan.run(curator)
+        # 6. attributes: what was released, and what is public
+        self.location_, self.threshold_ = location, threshold
         self.error_bound_ = plan.error_bound(self.ledger_.releases[-1].noise)
         return self
 

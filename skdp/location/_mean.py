@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Differentially private means."""
 
-from typing import Literal, Self
+from dataclasses import dataclass
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -21,11 +22,8 @@ from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed
 from skdp.location._base import MeanEstimator
 from skdp.location._clipped_mean import MEANS, BoxRows, RowSum, plan_mean
 from skdp.privacy.books.shares import mu_of_all
-from skdp.privacy.kernel.accounting import gdp_mu
+from skdp.privacy.kernel.accounting import check_delta, check_epsilon, gdp_mu
 from skdp.privacy.kernel.mechanisms import GaussianMechanism, LaplaceMechanism
-
-# Which parameters and rows the mechanisms of the mean go with.
-
 
 #: one release, in a ball or a box
 ONE_RELEASE = ("gaussian", "laplace")
@@ -70,6 +68,35 @@ def check_mean(X, mechanism, bounds):
             f"Sparse rows need bounds=None and a mechanism among {_SPARSE}; got "
             f"mechanism={mechanism!r}. Use X.toarray() if the rows fit in memory."
         )
+
+
+@dataclass(frozen=True)
+class NoisySum:
+    """Plan of one release: the sum of the rows, in a ball or a box.
+
+    Parameters
+    ----------
+    mechanism : {"gaussian", "laplace"}
+        Law of the noise.
+    domain : L2Ball or Box
+        What the rows are admitted into.
+    n_rows, n_features : int
+        Shape of the data; public.
+    price : float
+        Gaussian-DP price, or epsilon of Laplace noise.
+    """
+
+    mechanism: str
+    domain: L2Ball | Box
+    n_rows: int
+    n_features: int
+    price: float
+
+    def run(self, curator):
+        """Release the mean, an array of shape (n_features,) in units of the domain."""
+        law = LaplaceMechanism if self.mechanism == "laplace" else GaussianMechanism
+        total = curator.release(RowSum(self.domain, self.n_features), law(self.price))
+        return total / self.n_rows
 
 
 class DPMean(MeanEstimator):
@@ -228,16 +255,18 @@ class DPMean(MeanEstimator):
         ValueError, TypeError
             If a parameter or the data are unusable; nothing has been released then.
         """
-        # 1. the price, before any data
+        # 1. price, before any data
+        epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
         if self.mechanism == "laplace":
-            price, delta = self.epsilon, 0.0
+            price, delta = epsilon, 0.0
         else:
-            price, delta = gdp_mu(self.epsilon, self.delta), self.delta
+            price = gdp_mu(epsilon, delta)
+        # 2. validate
         check_mean(X, self.mechanism, self.bounds)
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
         check_mean(X, self.mechanism, self.bounds)
         n_rows, n_features = X.shape
-        # 2. the public domain, and where its unit lies in the data's units
+        # 3. plan, from public facts
         domain: L2Ball | Box
         if self.bounds is None:
             domain, center, unit = L2Ball(check_radius(self.data_norm)), 0.0, self.data_norm
@@ -245,30 +274,29 @@ class DPMean(MeanEstimator):
             lower, upper = check_bounds(self.bounds, n_features)
             domain = box = Box(tuple(lower), tuple(upper))
             center, unit = box.center, box.half_width
-        # 3. the gate
+        plan: Any
+        if self.mechanism in ONE_RELEASE:
+            plan = NoisySum(self.mechanism, domain, n_rows, n_features, price)
+        else:
+            plan = plan_mean(
+                self.mechanism,
+                n_rows=n_rows,
+                n_features=n_features,
+                mu=price,
+                adjacency=self.adjacency,
+            )
+        # 4. gate, 5. run
         with open_gate(
             self,
             lambda: self._admit(X, domain),
             n_rows=n_rows,
             delta=delta,
-            mu=mu_of_all(self.epsilon, delta) if delta else None,
+            mu=mu_of_all(epsilon, delta) if delta else None,
         ) as curator:
-            if self.mechanism in ONE_RELEASE:
-                law = LaplaceMechanism if self.mechanism == "laplace" else GaussianMechanism
-                mean = curator.release(RowSum(domain, n_features), law(price)) / n_rows
-                self.mechanism_ = self.mechanism
-            else:
-                plan = plan_mean(
-                    self.mechanism,
-                    n_rows=n_rows,
-                    n_features=n_features,
-                    mu=price,
-                    adjacency=self.adjacency,
-                )
-                mean = plan.run(curator)
-                self.mechanism_ = plan.mechanism
-        # 4. post-processing of what was released
+            mean = plan.run(curator)
+        # 6. attributes: what was released, and what is public
         self.location_ = center + unit * mean
+        self.mechanism_ = plan.mechanism
         return self
 
     @staticmethod

@@ -29,7 +29,7 @@ from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed
 from skdp.location._base import LocationEstimator
 from skdp.location._quantile import check_quantile, release_quantiles
 from skdp.privacy.books.shares import mu_of_all
-from skdp.privacy.kernel.accounting import check_delta, gdp_mu
+from skdp.privacy.kernel.accounting import check_delta, check_epsilon, gdp_mu
 from skdp.privacy.kernel.mechanisms import ExponentialMechanism, GaussianMechanism, Sensitivity
 from skdp.solvers.subgradient import plan_subgradient, subgradient_descent
 
@@ -120,8 +120,8 @@ def distances_and_subgradients(points, columns):
         gaps = points.T[:, :, None] - columns[:, None, start : start + step]
         distance = np.sqrt(np.einsum("kij,kij->ij", gaps, gaps))
         value += distance.sum(axis=1)
-        # smaller distances are not exact: the bound makes their directions short, not long
-        weight = 1.0 / np.maximum(distance, 1e-140)
+        # the bound makes the directions of nearer rows short, not long
+        weight = 1.0 / np.maximum(distance, _TINY)
         slope += np.einsum("ij,kij->ik", weight, gaps)
     return value, slope
 
@@ -491,43 +491,45 @@ class DPMedian(LocationEstimator):
             If a parameter or the data are unusable, or the mechanism cannot serve the
             number of features, ``delta=0`` or a stream; nothing has been released then.
         """
-        # 1. the price, before any data
-        pure = ExponentialMechanism(self.epsilon)
-        check_delta(self.delta)
+        # 1. price, before any data
+        epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
         if self.mechanism == "gradient":
-            gdp_mu(self.epsilon, self.delta)
+            gdp_mu(epsilon, delta)
+        # 2. validate
         X = validate_private_data(self, X, streams=True, order="C")
         n_rows, n_features = X.shape
+        # 3. plan, from public facts
         mechanism = self._choose(n_features)
         rows = held(X) if mechanism == "exponential" else X
-        delta = self.delta if mechanism == "gradient" else 0.0
-        # 2. the public domain
+        if mechanism != "gradient":
+            delta = 0.0
         place = Place.described(self.bounds, self.data_norm, n_features)
         if mechanism != "rank":
             check_radius(place.unit, "half the diagonal of the box between bounds")
-        # 3. the gate
+        # 4. gate, 5. run
         with open_gate(
             self,
             lambda: place.admit(rows, mechanism),
             n_rows=n_rows,
             delta=delta,
-            mu=mu_of_all(self.epsilon, delta) if delta else None,
+            mu=mu_of_all(epsilon, delta) if delta else None,
         ) as curator:
             if mechanism == "rank":
                 tau, n_iter = check_quantile(0.5), n_features
                 location, bound = release_quantiles(
-                    curator, tau, place.lower, place.upper, pure.epsilon, n_rows
+                    curator, tau, place.lower, place.upper, epsilon, n_rows
                 )
             elif mechanism == "exponential":
-                n_iter, (location, bound) = 1, draw_median(curator, pure, place, n_rows)
+                price, n_iter = ExponentialMechanism(epsilon), 1
+                location, bound = draw_median(curator, price, place, n_rows)
             else:
-                mu = gdp_mu(self.epsilon, delta)
+                mu = gdp_mu(epsilon, delta)
                 location, bound, n_iter = descend_to_median(
                     curator, mu, place, n_rows, self.adjacency, self.max_iter
                 )
-        # 4. what was released, and what is public
-        self.location_, self.error_bound_, self.n_iter_ = location, bound, n_iter
-        self.mechanism_ = mechanism
+        # 6. attributes: what was released, and what is public
+        self.location_, self.error_bound_ = location, bound
+        self.mechanism_, self.n_iter_ = mechanism, n_iter
         return self
 
     def _choose(self, n_features):

@@ -22,7 +22,7 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed
-from skdp.privacy.kernel.mechanisms import ExponentialMechanism
+from skdp.privacy.kernel.accounting import check_epsilon
 
 
 class DPNormQuantile(BaseEstimator):
@@ -169,9 +169,9 @@ class DPNormQuantile(BaseEstimator):
         ValueError
             If a parameter or the data are unusable; nothing has been released then.
         """
-        # the price and the plan, before any data
-        price = ExponentialMechanism(self.epsilon).epsilon
-        domain = L2Ball(check_radius(self.data_norm))
+        # 1. price, before any data
+        epsilon = check_epsilon(self.epsilon)
+        # 2. validate
         shifts = "center", "center=None"
         if self.center is not None:
             refuse_sparse(X, *shifts)
@@ -180,24 +180,27 @@ class DPNormQuantile(BaseEstimator):
             # the format of a stream is known by now
             refuse_sparse(X, *shifts)
         n_rows, n_features = X.shape
+        # 3. plan, from public facts
+        domain = L2Ball(check_radius(self.data_norm))
         center = check_center(self.center, n_features, domain.radius)
         plan = plan_threshold(
-            price,
+            epsilon,
             n_rows=n_rows,
             centered=center is not None,
             tail=self.tail,
             resolution=self.resolution,
             failure=self.failure,
         )
+        # 4. gate, 5. run
         with open_gate(
             self,
             lambda: ball_rows(X, domain, effective_n_threads()),
             n_rows=n_rows,
-            epsilon=price,
             delta=0.0,
         ) as curator:
-            unit = plan.run(curator, center)
-        self.threshold_ = unit * domain.radius
+            threshold = plan.run(curator, center)
+        # 6. attributes: what was released, and what is public
+        self.threshold_ = threshold * domain.radius
         self.tail_ = plan.tail
         return self
 

@@ -15,10 +15,8 @@ from skdp._rows.domains import check_bounds
 from skdp._sklearn import SHARED_CONSTRAINTS, Interval, fit_context, validate_private_data
 from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed
 from skdp.location._base import LocationEstimator
+from skdp.privacy.kernel.accounting import check_epsilon
 from skdp.privacy.kernel.mechanisms import ExponentialMechanism
-
-# Quantiles by rank, one coordinate after another.
-
 
 # Quantiles are fractions with denominators up to this, so that scores are integers.
 _FINEST = 10**6
@@ -221,17 +219,24 @@ class DPQuantile(LocationEstimator):
         ValueError
             If a parameter or the data are unusable; nothing has been released then.
         """
-        # the price, before any data
-        price = ExponentialMechanism(self.epsilon).epsilon
+        # 1. price, before any data
+        epsilon = check_epsilon(self.epsilon)
         tau = check_quantile(self.quantile)
+        # 2. validate
         X = validate_private_data(self, X, streams=True)
         n_rows, n_features = X.shape
+        # 3. plan, from public facts
         lower, upper = check_bounds(self.bounds, n_features)
+        # 4. gate, 5. run
         with open_gate(
-            self, lambda: RankRows(X, lower, upper), n_rows=n_rows, delta=0.0
+            self,
+            lambda: RankRows(X, lower, upper),
+            n_rows=n_rows,
+            delta=0.0,
         ) as curator:
-            released = release_quantiles(curator, tau, lower, upper, price, n_rows)
-        self.location_, self.error_bound_ = released
+            location, bound = release_quantiles(curator, tau, lower, upper, epsilon, n_rows)
+        # 6. attributes: what was released, and what is public
+        self.location_, self.error_bound_ = location, bound
         return self
 
     def score(self, X: MatrixLike, y: object = None) -> float:

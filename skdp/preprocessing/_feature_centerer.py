@@ -296,9 +296,9 @@ class DPFeatureCenterer(ShiftAndScale):
         ValueError
             If a parameter or the data are unusable; nothing has been released then.
         """
-        # the budget, before any data
+        # 1. price, before any data
         epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
-        domain = L2Ball(check_radius(self.data_norm))
+        # 2. validate
         shifts = "with_mean=True", "with_mean=False"
         if self.with_mean:
             refuse_sparse(X, *shifts)
@@ -307,6 +307,8 @@ class DPFeatureCenterer(ShiftAndScale):
             # the format of a stream is known by now
             refuse_sparse(X, *shifts)
         n_rows, n_features = X.shape
+        # 3. plan, from public facts
+        domain = L2Ball(check_radius(self.data_norm))
         plan = plan_centering(
             epsilon,
             delta,
@@ -318,16 +320,17 @@ class DPFeatureCenterer(ShiftAndScale):
             n_rows=n_rows,
             n_features=n_features,
         )
+        # 4. gate, 5. run
         with open_gate(
             self,
             lambda: ball_rows(X, domain, effective_n_threads()),
             n_rows=n_rows,
-            epsilon=epsilon,
             delta=plan.delta,
             mu=mu_of_all(epsilon, delta, plan.priced) if plan.delta else None,
             shared=self._releases,
         ) as curator:
             center, threshold = plan.run(curator, domain.radius)
+        # 6. attributes: what was released, and what is public
         self.center_ = np.zeros(n_features) if center is None else center
         self.threshold_ = threshold
         return self

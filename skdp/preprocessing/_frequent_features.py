@@ -37,64 +37,6 @@ from skdp.privacy.kernel.mechanisms import GaussianMechanism, LaplaceMechanism, 
 # Keep the chosen features of rows, and put zeros where the others were.
 
 
-class FeatureSelector(SelectorMixin, BaseEstimator):
-    """Base of transformers that keep some features, those of `support_`."""
-
-    def transform(self, X: MatrixLike) -> Any:
-        """Keep the chosen features.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} or RowStream of shape (n_samples, n_features)
-            Rows; never changed.
-
-        Returns
-        -------
-        X_transformed : {ndarray, CSR or CSC matrix} or RowStream of shape (n_samples, n_selected)
-            In the format and floating-point type of X. Without any chosen feature it has no
-            column, and scikit-learn warns; that follows from the released counts.
-        """
-        check_is_fitted(self)
-        if not isinstance(X, RowStream):
-            return map_rows(self, X, self._transform)
-        kept = np.flatnonzero(self.support_)
-        if not len(kept):
-            # as scikit-learn does for an array
-            warnings.warn("No features were selected.", UserWarning, stacklevel=2)
-        return map_rows(self, X, partial(selected_columns, columns=kept))
-
-    def inverse_transform(self, X: MatrixLike) -> Any:
-        """Put zeros where features were not kept.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} or RowStream of shape (n_samples, n_selected)
-            Transformed rows; never changed.
-
-        Returns
-        -------
-        X_original : {ndarray, CSC matrix} or RowStream of shape (n_samples, n_features)
-            Rows with all features. Sparse rows of a stream remain CSR.
-        """
-        check_is_fitted(self)
-        if not isinstance(X, RowStream):
-            return super().inverse_transform(X)
-        kept = np.flatnonzero(self.support_)
-        if first_rows(X).shape[1] != len(kept):
-            raise ValueError("X has a different shape than during fitting.")
-        return X.map(partial(spread, columns=kept, n_features=len(self.support_)))
-
-    def _get_support_mask(self):
-        check_is_fitted(self)
-        return self.support_
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-
 def selected_columns(X, columns):
     """Return some columns of rows, in the format of X."""
     return X[:, columns]
@@ -177,7 +119,7 @@ class PresenceCount:
 _MOST_FEATURES = 2**31
 
 
-class DPFrequentFeatures(FeatureSelector):
+class DPFrequentFeatures(SelectorMixin, BaseEstimator):
     """Keep the features that are not zero in most rows, by differentially private counts.
 
     For text, one-hot tables and clicks, of whose many features most are rare. In how many
@@ -323,23 +265,25 @@ class DPFrequentFeatures(FeatureSelector):
         ValueError
             If a parameter or the data are unusable; nothing has been released then.
         """
-        # the price, before any data
+        # 1. price, before any data
         epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
         price = GaussianMechanism(gdp_mu(epsilon, delta)) if delta else LaplaceMechanism(epsilon)
         sparsity = _at_least_one("sparsity", self.sparsity)
+        # 2. validate
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
         n_rows, n_features = X.shape
+        # 3. plan, from public facts
         most = self._most(n_features)
+        # 4. gate, 5. run
         with open_gate(
             self,
             lambda: sparse_rows(X, L2Ball(1.0), sparsity, n_threads=effective_n_threads()),
             n_rows=n_rows,
-            epsilon=epsilon,
             delta=delta,
             mu=mu_of_all(epsilon, delta) if delta else None,
         ) as curator:
             counts = curator.release(PresenceCount(n_features, sparsity), price)
-        # post-processing of what was released
+        # 6. attributes: what was released, and what is public
         support = np.zeros(n_features, dtype=bool)
         support[np.argsort(-counts, kind="stable")[:most]] = True
         if self.threshold is not None:
@@ -360,6 +304,60 @@ class DPFrequentFeatures(FeatureSelector):
         if self.n_features_to_select is not None:
             return _at_least_one("n_features_to_select", self.n_features_to_select)
         return n_features if self.threshold is not None else max(1, n_features // 2)
+
+    def transform(self, X: MatrixLike) -> Any:
+        """Keep the chosen features.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} or RowStream of shape (n_samples, n_features)
+            Rows; never changed.
+
+        Returns
+        -------
+        X_transformed : {ndarray, CSR or CSC matrix} or RowStream of shape (n_samples, n_selected)
+            In the format and floating-point type of X. Without any chosen feature it has no
+            column, and scikit-learn warns; that follows from the released counts.
+        """
+        check_is_fitted(self)
+        if not isinstance(X, RowStream):
+            return map_rows(self, X, self._transform)
+        kept = np.flatnonzero(self.support_)
+        if not len(kept):
+            # as scikit-learn does for an array
+            warnings.warn("No features were selected.", UserWarning, stacklevel=2)
+        return map_rows(self, X, partial(selected_columns, columns=kept))
+
+    def inverse_transform(self, X: MatrixLike) -> Any:
+        """Put zeros where features were not kept.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} or RowStream of shape (n_samples, n_selected)
+            Transformed rows; never changed.
+
+        Returns
+        -------
+        X_original : {ndarray, CSC matrix} or RowStream of shape (n_samples, n_features)
+            Rows with all features. Sparse rows of a stream remain CSR.
+        """
+        check_is_fitted(self)
+        if not isinstance(X, RowStream):
+            return super().inverse_transform(X)
+        kept = np.flatnonzero(self.support_)
+        if first_rows(X).shape[1] != len(kept):
+            raise ValueError("X has a different shape than during fitting.")
+        return X.map(partial(spread, columns=kept, n_features=len(self.support_)))
+
+    def _get_support_mask(self):
+        check_is_fitted(self)
+        return self.support_
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
 
 
 def _at_least_one(name, value):

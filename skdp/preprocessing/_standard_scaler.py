@@ -26,7 +26,7 @@ from skdp._sklearn import (
 from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed
 from skdp.preprocessing._base import map_shiftable_rows, restored, standardised
 from skdp.privacy.books.shares import mu_of_all
-from skdp.privacy.kernel.accounting import gdp_mu
+from skdp.privacy.kernel.accounting import check_delta, check_epsilon, gdp_mu
 from skdp.privacy.kernel.mechanisms import GaussianMechanism, Sensitivity
 
 # First and second moments of all features, in one release.
@@ -685,8 +685,10 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ValueError
             If a parameter or the data are unusable; nothing has been released then.
         """
-        # the price, before any data
-        mu = gdp_mu(self.epsilon, self.delta)
+        # 1. price, before any data
+        epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
+        mu = gdp_mu(epsilon, delta)
+        # 2. validate
         shifts = "with_mean=True", "with_mean=False"
         if self.with_mean:
             refuse_sparse(X, *shifts)
@@ -694,21 +696,34 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if self.with_mean:
             # the format of a stream is known by now
             refuse_sparse(X, *shifts)
-        shape = X.shape
         n_rows, n_features = X.shape
+        # 3. plan, from public facts
         box = None
         if self.bounds is not None:
             lower, upper = check_bounds(self.bounds, n_features)
             box = Box(tuple(lower), tuple(upper))
+        mean: Any = None
+        scale: Any = None
+        # 4. gate, 5. run
         with open_gate(
             self,
             lambda: FeatureRows(X, n_threads=effective_n_threads()),
             n_rows=n_rows,
-            delta=self.delta,
-            mu=mu_of_all(self.epsilon, self.delta),
+            delta=delta,
+            mu=mu_of_all(epsilon, delta),
             shared=self._releases,
         ) as curator:
-            self._release(curator, box, mu, shape)
+            if self._releases and box is None:
+                mean, scale = unbounded_moments(curator, mu, self.adjacency, (n_rows, n_features))
+            elif self._releases:
+                mean, scale = bounded_moments(curator, box, mu, n_rows)
+        # 6. attributes: what was released, and what is public
+        self.mean_, self.var_, self.scale_ = mean, None, None
+        if self.with_std:
+            # a variance may leave the range of floats where a scale does not
+            with np.errstate(over="ignore", under="ignore"):
+                self.var_ = scale * scale
+            self.scale_ = np.where(scale == 0, 1.0, scale)
         self.n_samples_seen_ = n_rows
         return self
 
@@ -716,21 +731,6 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _releases(self):
         """Whether a fit releases anything; if not, it costs nothing."""
         return self.with_mean or self.with_std
-
-    def _release(self, curator, box, mu, shape):
-        self.mean_ = self.var_ = self.scale_ = None
-        if not self._releases:
-            return
-        if box is None:
-            mean, scale = unbounded_moments(curator, mu, self.adjacency, shape)
-        else:
-            mean, scale = bounded_moments(curator, box, mu, shape[0])
-        self.mean_ = mean
-        if self.with_std:
-            # a variance may leave the range of floats where a scale does not
-            with np.errstate(over="ignore", under="ignore"):
-                self.var_ = scale * scale
-            self.scale_ = np.where(scale == 0, 1.0, scale)
 
     def transform(self, X: MatrixLike) -> Any:
         """Standardise rows with what was released.
