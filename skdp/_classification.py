@@ -1,6 +1,9 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""The label set of a classifier: public when given, assumed public when inferred."""
+"""Parts of every classifier: the label set, the penalty, probabilities.
+
+A label set is public when it is given, and assumed public when it is read from the labels.
+"""
 
 import warnings
 from collections.abc import Callable
@@ -16,9 +19,10 @@ from sklearn.utils.validation import column_or_1d
 from skdp._rows.streams import RowStream, over_rows
 from skdp._typing import MatrixLike
 
+# The label set.
+
 #: up to here it is quicker to compare with each than to search
 FEW_CLASSES = 4
-
 INFERRED = "the set of class labels, which was read from y (pass classes= to make it public)"
 
 
@@ -116,7 +120,6 @@ def _has_missing(labels):
 
 # The penalty of a linear classifier, in the units that its rows are admitted in.
 
-
 #: in units of one row's loss: no data could move a coefficient
 LARGEST_PENALTY = 1e100
 
@@ -133,7 +136,7 @@ def penalty_of(C, data_norm):
     return penalty
 
 
-# Prediction of a fitted logistic or softmax model: released numbers and the caller's rows.
+# Probabilities of a fitted logistic or softmax model: released numbers and the caller's rows.
 
 
 class SoftmaxClassifierMixin:

@@ -1,14 +1,23 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exact draws from exp(-c f), f convex, on a ball or on a meeting of balls.
+"""Exact draws from densities exp(-c f), f convex: on an interval, on balls, among candidates.
 
-Rejection sampling without a Markov chain. The set is covered by boxes. In each box f
-lies above its tangent plane at the centre, so exp(-c f) lies below an exponential of
-an affine function, whose mass is a product over the coordinates and which is easy to
-draw from. A proposal from the whole envelope is accepted with probability
-exp(-c (f - tangent)); boxes whose proposals fail are split, which tightens the
-envelope where it matters. Whatever the sequence of splits, a proposal that is
-accepted has exactly the target law, so every refinement path gives an exact draw.
+On an interval f is piecewise linear: the absolute, quantile and hinge losses of one parameter.
+exp(-c f) is then a truncated exponential density between two knots. Choosing the interval by
+its mass and then inverting one distribution function is exact, in time linear in the knots
+(`sample_piecewise_exponential`).
+
+On a ball, or where several meet, `sample_tangent_box` makes rejection draws without a Markov
+chain. The set is covered by boxes. In each box f lies above its tangent plane at the center, so
+exp(-c f) lies below an exponential of an affine function, whose mass is a product over the
+coordinates and which is easy to draw from. A proposal from the whole envelope is accepted with
+probability exp(-c (f - tangent)); boxes whose proposals fail are split, which tightens the
+envelope where it matters. Whatever the sequence of splits, a proposal that is accepted has
+exactly the target law, so every refinement path gives an exact draw.
+
+Among finitely many candidates (`choose_by_loss`) the set of possible outputs is fixed before
+the data are seen, so that no output can carry digits of the data: what floats do to the
+probabilities is all they can do.
 """
 
 import itertools
@@ -18,45 +27,9 @@ import numpy as np
 from scipy.special import ndtri
 
 # Exponential densities on an interval, and chains of them.
-#
-# The exponential mechanism on the line: the absolute, quantile and hinge losses of a
-# scalar parameter are piecewise linear, so that exp(-c f) is a truncated exponential
-# density on each interval between two knots. Choosing the interval by its mass and
-# then inverting one distribution function is exact, in time linear in the knots.
-
 
 # Below this slope * width the density is flat to more digits than a float has.
 _FLAT = 1e-30
-
-
-def truncated_exponential(slope, low, high, variates):
-    """Draw x in [low, high] with density proportional to exp(-slope x).
-
-    Parameters
-    ----------
-    slope : ndarray
-        Slopes of any sign, zeros and infinities included.
-    low, high : ndarray
-        Ends of the intervals, of the shape of `slope` (or broadcast to it); low <= high.
-    variates : Variates
-        Source of randomness.
-
-    Returns
-    -------
-    x : ndarray
-        Independent draws, of the shape of `slope`.
-    """
-    slope = np.asarray(slope, dtype=np.float64)
-    width = np.subtract(high, low)
-    u = variates.uniform(slope.size).reshape(slope.shape)
-    with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
-        rate = np.abs(slope)
-        z = np.where(width > 0, np.maximum(rate * width, _FLAT), _FLAT)
-        # The distance from the heavy end. The second form resolves far tails by the small u.
-        gentle = width * (-np.log1p(u * np.expm1(-z)) / z)
-        steep = -np.log(np.exp(-z) - u * np.expm1(-z)) / rate
-        distance = np.where(z > 1, steep, gentle)
-    return np.clip(np.where(slope >= 0, low + distance, high - distance), low, high)
 
 
 def sample_piecewise_exponential(knots, slopes, c, variates):
@@ -120,6 +93,38 @@ def sample_piecewise_exponential(knots, slopes, c, variates):
     return float(truncated_exponential(slope, knots[k], knots[k + 1], variates))
 
 
+def truncated_exponential(slope, low, high, variates):
+    """Draw x in [low, high] with density proportional to exp(-slope x).
+
+    Parameters
+    ----------
+    slope : ndarray
+        Slopes of any sign, zeros and infinities included.
+    low, high : ndarray
+        Ends of the intervals, of the shape of `slope` (or broadcast to it); low <= high.
+    variates : Variates
+        Source of randomness.
+
+    Returns
+    -------
+    x : ndarray
+        Independent draws, of the shape of `slope`.
+    """
+    slope = np.asarray(slope, dtype=np.float64)
+    width = np.subtract(high, low)
+    u = variates.uniform(slope.size).reshape(slope.shape)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
+        rate = np.abs(slope)
+        z = np.where(width > 0, np.maximum(rate * width, _FLAT), _FLAT)
+        # The distance from the heavy end. The second form resolves far tails by the small u.
+        gentle = width * (-np.log1p(u * np.expm1(-z)) / z)
+        steep = -np.log(np.exp(-z) - u * np.expm1(-z)) / rate
+        distance = np.where(z > 1, steep, gentle)
+    return np.clip(np.where(slope >= 0, low + distance, high - distance), low, high)
+
+
+# Log-concave densities on balls, under an envelope of tangent planes.
+
 # Boxes that miss a ball by less than rounding errors are kept.
 _TOUCHING = 1 + 1e-12
 _POINTS_PER_CALL = 512
@@ -129,42 +134,75 @@ _BISECTIONS = 60
 _APART = "balls must meet in a set with an interior, also within the cover; these do not."
 
 
-def _langevin(z):
-    """Return coth(z) - 1/z, the derivative of log(sinh(z)/z)."""
-    big = np.where(np.abs(z) > 1e-3, z, 1.0)
-    return np.where(np.abs(z) > 1e-3, 1 / np.tanh(big) - 1 / big, z / 3)
+def sample_tangent_box(value_and_subgradient, n_dims, c, balls, variates, *, cover=None):
+    """Draw from a meeting of balls with density proportional to exp(-c f).
 
+    Parameters
+    ----------
+    value_and_subgradient : callable
+        Maps points of shape (m, n_dims) to the values of f, of shape (m,), and to
+        subgradients, of shape (m, n_dims). m is at most 512. f is convex and finite on
+        the boxes, which reach beyond the balls; sums of losses of a linear predictor
+        are so everywhere.
+    n_dims : int
+        Number of dimensions. Made for 1 to 5; slow beyond, because boxes then fit badly.
+    c : float
+        Inverse temperature, not negative.
+    balls : sequence of (array of shape (n_dims,), float)
+        Centres and radii; the set is where all balls meet.
+    variates : Variates
+        Source of randomness.
+    cover : (array of shape (n_dims,), array of shape (n_dims,)), default=None
+        Lower and upper ends of a box that the set is further restricted to.
 
-def _tilts(slope, offset, half, radius):
-    """Return by how much to tilt the tangent plane of each box towards a ball's inside.
+    Returns
+    -------
+    theta : ndarray of shape (n_dims,)
+        An exact draw, in ideal arithmetic.
 
-    In the ball, c f is at least c f + t (|x|^2 - radius^2)/2 for any t >= 0, x being the
-    position from the ball's centre. The tangent plane of the right-hand side is as good
-    a lower bound, and it keeps the envelope from growing outside the ball. The envelope's
-    log-mass is convex in t; bisection of its derivative comes near the best t. Any t is
-    valid, so precision does not matter here.
+    Raises
+    ------
+    ValueError
+        If the set has no interior. The balls and the cover are public, and so is this.
+
+    Notes
+    -----
+    There is no limit on the number of rounds: giving up with a probability that depends
+    on the data would cost delta. The time depends on the data; it is not part of the
+    release, and whoever may observe it learns more than the privacy claim says.
+
+    The logarithm of the acceptance probability is at most 0 for a convex f. Rounding
+    errors, of the order of 1e-16 c |f|, may lift it above; that counts as acceptance,
+    so nothing is ever raised because of data.
+
+    Proposals come in rounds, and the first accepted one of a round is returned, as if
+    they had been drawn one by one. The boxes of a round that fails are all split, so the
+    envelope is refined in proportion to its mass; to refine it before the first proposal
+    takes more evaluations, not fewer (measured with logistic losses).
     """
-    inward = (radius * radius - (offset * offset).sum(axis=1)) / 2
-
-    def derivative(t):
-        z = (slope + t[:, None] * offset) * half
-        return inward + (offset * half * _langevin(z)).sum(axis=1)
-
-    # there the plane leans inwards in every coordinate, and steeply for its box
-    steep = np.abs(slope).max(axis=1) + 4 / half.min(axis=1)
-    high = 4 * steep / np.maximum(np.abs(offset).max(axis=1), 1e-6 * radius)
-    low = np.zeros(len(slope))
-    useful = derivative(low) < 0
-    if not useful.any():
-        return low
-    reach = (np.abs(offset) * half).max(axis=1)
-    for _ in range(_BISECTIONS):
-        if ((high - low) * reach).max() < 1:
-            break  # the log-mass hardly changes any more
-        middle = (low + high) / 2
-        down = derivative(middle) < 0
-        low, high = np.where(down, middle, low), np.where(down, high, middle)
-    return np.where(useful, low, 0.0)
+    balls = [(np.asarray(centre, dtype=np.float64), float(radius)) for centre, radius in balls]
+    low = np.max([centre - radius for centre, radius in balls], axis=0)
+    high = np.min([centre + radius for centre, radius in balls], axis=0)
+    if cover is not None:
+        low, high = np.maximum(low, cover[0]), np.minimum(high, cover[1])
+    apart = any(
+        np.linalg.norm(a - b) >= r + s for (a, r), (b, s) in itertools.combinations(balls, 2)
+    )
+    if apart or not (low < high).all():
+        raise ValueError(_APART)
+    boxes = _Cover(value_and_subgradient, c, balls, low, high)
+    n_proposals = min(_PROPOSALS, 4 * 2**n_dims)
+    while len(boxes):
+        box, points, tangent = boxes.propose(n_proposals, variates)
+        log_u = -variates.exponential(n_proposals)
+        inside = np.flatnonzero(boxes.inside(points))
+        if len(inside):
+            value, _ = value_and_subgradient(points[inside])
+            accepted = log_u[inside] <= tangent[inside] - c * value
+            if accepted.any():
+                return points[inside[np.argmax(accepted)]]
+        boxes.split(np.unique(box))
+    raise ValueError(_APART)
 
 
 class _Cover:
@@ -250,82 +288,45 @@ class _Cover:
         return box, self.centre[box] + offset, tangent
 
 
-def sample_tangent_box(value_and_subgradient, n_dims, c, balls, variates, *, cover=None):
-    """Draw from a meeting of balls with density proportional to exp(-c f).
+def _tilts(slope, offset, half, radius):
+    """Return by how much to tilt the tangent plane of each box towards a ball's inside.
 
-    Parameters
-    ----------
-    value_and_subgradient : callable
-        Maps points of shape (m, n_dims) to the values of f, of shape (m,), and to
-        subgradients, of shape (m, n_dims). m is at most 512. f is convex and finite on
-        the boxes, which reach beyond the balls; sums of losses of a linear predictor
-        are so everywhere.
-    n_dims : int
-        Number of dimensions. Made for 1 to 5; slow beyond, because boxes then fit badly.
-    c : float
-        Inverse temperature, not negative.
-    balls : sequence of (array of shape (n_dims,), float)
-        Centres and radii; the set is where all balls meet.
-    variates : Variates
-        Source of randomness.
-    cover : (array of shape (n_dims,), array of shape (n_dims,)), default=None
-        Lower and upper ends of a box that the set is further restricted to.
-
-    Returns
-    -------
-    theta : ndarray of shape (n_dims,)
-        An exact draw, in ideal arithmetic.
-
-    Raises
-    ------
-    ValueError
-        If the set has no interior. The balls and the cover are public, and so is this.
-
-    Notes
-    -----
-    There is no limit on the number of rounds: giving up with a probability that depends
-    on the data would cost delta. The time depends on the data; it is not part of the
-    release, and whoever may observe it learns more than the privacy claim says.
-
-    The logarithm of the acceptance probability is at most 0 for a convex f. Rounding
-    errors, of the order of 1e-16 c |f|, may lift it above; that counts as acceptance,
-    so nothing is ever raised because of data.
-
-    Proposals come in rounds, and the first accepted one of a round is returned, as if
-    they had been drawn one by one. The boxes of a round that fails are all split, so the
-    envelope is refined in proportion to its mass; to refine it before the first proposal
-    takes more evaluations, not fewer (measured with logistic losses).
+    In the ball, c f is at least c f + t (|x|^2 - radius^2)/2 for any t >= 0, x being the
+    position from the ball's centre. The tangent plane of the right-hand side is as good
+    a lower bound, and it keeps the envelope from growing outside the ball. The envelope's
+    log-mass is convex in t; bisection of its derivative comes near the best t. Any t is
+    valid, so precision does not matter here.
     """
-    balls = [(np.asarray(centre, dtype=np.float64), float(radius)) for centre, radius in balls]
-    low = np.max([centre - radius for centre, radius in balls], axis=0)
-    high = np.min([centre + radius for centre, radius in balls], axis=0)
-    if cover is not None:
-        low, high = np.maximum(low, cover[0]), np.minimum(high, cover[1])
-    apart = any(
-        np.linalg.norm(a - b) >= r + s for (a, r), (b, s) in itertools.combinations(balls, 2)
-    )
-    if apart or not (low < high).all():
-        raise ValueError(_APART)
-    boxes = _Cover(value_and_subgradient, c, balls, low, high)
-    n_proposals = min(_PROPOSALS, 4 * 2**n_dims)
-    while len(boxes):
-        box, points, tangent = boxes.propose(n_proposals, variates)
-        log_u = -variates.exponential(n_proposals)
-        inside = np.flatnonzero(boxes.inside(points))
-        if len(inside):
-            value, _ = value_and_subgradient(points[inside])
-            accepted = log_u[inside] <= tangent[inside] - c * value
-            if accepted.any():
-                return points[inside[np.argmax(accepted)]]
-        boxes.split(np.unique(box))
-    raise ValueError(_APART)
+    inward = (radius * radius - (offset * offset).sum(axis=1)) / 2
+
+    def derivative(t):
+        z = (slope + t[:, None] * offset) * half
+        return inward + (offset * half * _langevin(z)).sum(axis=1)
+
+    # there the plane leans inwards in every coordinate, and steeply for its box
+    steep = np.abs(slope).max(axis=1) + 4 / half.min(axis=1)
+    high = 4 * steep / np.maximum(np.abs(offset).max(axis=1), 1e-6 * radius)
+    low = np.zeros(len(slope))
+    useful = derivative(low) < 0
+    if not useful.any():
+        return low
+    reach = (np.abs(offset) * half).max(axis=1)
+    for _ in range(_BISECTIONS):
+        if ((high - low) * reach).max() < 1:
+            break  # the log-mass hardly changes any more
+        middle = (low + high) / 2
+        down = derivative(middle) < 0
+        low, high = np.where(down, middle, low), np.where(down, high, middle)
+    return np.where(useful, low, 0.0)
 
 
-# The exponential mechanism over finitely many candidates.
-#
-# The set of possible outputs is fixed before the data are seen, so that no output can
-# carry digits of the data: what floats do to the probabilities is all they can do.
+def _langevin(z):
+    """Return coth(z) - 1/z, the derivative of log(sinh(z)/z)."""
+    big = np.where(np.abs(z) > 1e-3, z, 1.0)
+    return np.where(np.abs(z) > 1e-3, 1 / np.tanh(big) - 1 / big, z / 3)
 
+
+# Finitely many candidates.
 
 #: largest number of lattice points that are looked at for a grid
 MAX_GRID = 10_000_000
@@ -352,6 +353,34 @@ def choose_by_loss(losses, c, variates):
     with np.errstate(over="ignore", under="ignore"):
         score = c * (losses.min() - losses)
     return int(np.argmax(score + variates.gumbel(len(score))))
+
+
+def ball_candidates(n_dims, radius, count):
+    """Return about `count` points spread over a ball around 0: the same whatever the data.
+
+    Parameters
+    ----------
+    n_dims, radius, count : int, float, int
+        Number of dimensions, radius, and number of points wanted.
+
+    Returns
+    -------
+    points : ndarray of shape (n_points, n_dims)
+        In up to 3 dimensions a lattice; in more, where lattices are too coarse, 0 and a
+        sequence of evenly spread directions and lengths, about which nothing is proved.
+    """
+    if n_dims <= 3:
+        volume = (2.0, math.pi, 4 * math.pi / 3)[n_dims - 1]
+        return ball_grid(n_dims, radius, radius * (volume / count) ** (1 / n_dims))
+    steps = np.arange(1, count)[:, None]
+    # multiples of irrational numbers fill the unit cube evenly (Kronecker)
+    cube = (steps * np.sqrt(_primes(n_dims))) % 1.0
+    gaussian = ndtri(np.clip(cube, 1e-9, 1 - 1e-9))
+    length = np.sqrt(np.einsum("ij,ij->i", gaussian, gaussian))
+    # a cube root, since square roots of primes are taken
+    wanted = radius * ((steps[:, 0] * 2 ** (1 / 3)) % 1.0)
+    points = gaussian * (wanted / np.maximum(length, 1e-300))[:, None]
+    return np.vstack([np.zeros((1, n_dims)), points])
 
 
 def ball_grid(n_dims, radius, spacing):
@@ -399,34 +428,6 @@ def ball_grid(n_dims, radius, spacing):
     cube = np.meshgrid(*[axis.astype(np.float64)] * n_dims, indexing="ij")
     points = np.stack(cube, axis=-1).reshape(-1, n_dims)
     return spacing * points[(points * points).sum(axis=1) <= steps * steps]
-
-
-def ball_candidates(n_dims, radius, count):
-    """Return about `count` points spread over a ball around 0: the same whatever the data.
-
-    Parameters
-    ----------
-    n_dims, radius, count : int, float, int
-        Number of dimensions, radius, and number of points wanted.
-
-    Returns
-    -------
-    points : ndarray of shape (n_points, n_dims)
-        In up to 3 dimensions a lattice; in more, where lattices are too coarse, 0 and a
-        sequence of evenly spread directions and lengths, about which nothing is proved.
-    """
-    if n_dims <= 3:
-        volume = (2.0, math.pi, 4 * math.pi / 3)[n_dims - 1]
-        return ball_grid(n_dims, radius, radius * (volume / count) ** (1 / n_dims))
-    steps = np.arange(1, count)[:, None]
-    # multiples of irrational numbers fill the unit cube evenly (Kronecker)
-    cube = (steps * np.sqrt(_primes(n_dims))) % 1.0
-    gaussian = ndtri(np.clip(cube, 1e-9, 1 - 1e-9))
-    length = np.sqrt(np.einsum("ij,ij->i", gaussian, gaussian))
-    # a cube root, since square roots of primes are taken
-    wanted = radius * ((steps[:, 0] * 2 ** (1 / 3)) % 1.0)
-    points = gaussian * (wanted / np.maximum(length, 1e-300))[:, None]
-    return np.vstack([np.zeros((1, n_dims)), points])
 
 
 def _primes(count):

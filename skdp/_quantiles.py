@@ -1,6 +1,22 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""A quantile, drawn by its rank on a public grid."""
+"""Quantiles, drawn by rank on public grids.
+
+The exponential mechanism draws a point of a public grid by how far its rank is from the rank
+that is wanted. Scores are integers and the draws exact, so that nothing here is a matter of
+rounding. Two kinds of statistic:
+
+- a quantile of a feature (`QuantileRank`, of `RankRows`) or of the targets (`TargetMedian`), on
+  equally spaced points;
+- a radius that few rows exceed, on a geometric grid: of distances in the unit ball
+  (`NormThreshold`, planned by `plan_threshold`), or of any magnitude of a row in the units of
+  the data (`MagnitudeThreshold`).
+
+References: F. McSherry and K. Talwar, "Mechanism design via differential privacy", FOCS 2007;
+A. Smith, "Privacy-preserving statistical estimation with optimal convergence rates", STOC 2011;
+for radii Z. Sun, A. T. Suresh and A. K. Menon, "The importance of feature preprocessing for
+differentially private linear optimization", ICLR 2024 (Lemma 4).
+"""
 
 import math
 from dataclasses import dataclass
@@ -17,110 +33,15 @@ from skdp.privacy.kernel.mechanisms import ExponentialMechanism, Sensitivity
 from skdp.privacy.kernel.samplers import uniform_below
 from skdp.privacy.laws.exponential import weighted_choice
 
+# Quantiles on equally spaced points.
+
 #: cells of the public grid: positions 0, ..., GRID_CELLS, equally spaced between the bounds
 GRID_CELLS = 2**30
 # bytes of positions that are kept of a stream, to go through it once for several columns
 _KEPT = 1 << 28
 # stands for a NaN: no position is negative
 _MISSING = -1
-
-
-class RankRows:
-    """Rows whose coordinates lie on a public grid between public bounds.
-
-    Parameters
-    ----------
-    X : ndarray or RowStream of shape (n_rows, n_features)
-        Never changed. A NaN is a null row, as far as its coordinate goes. A stream is gone
-        through once for as many columns as 256 MiB hold the positions of, but for one at least.
-    lower, upper : ndarray of shape (n_features,)
-        Public bounds. Values outside are clipped.
-    cells : int, default=GRID_CELLS
-        Cells of the grid, at most 2**30.
-    """
-
-    def __init__(self, X, lower, upper, cells=GRID_CELLS):
-        self._X, self._lower, self._upper, self._cells = X, lower, upper, cells
-        # first of the columns that are kept, and their positions
-        self._first, self._kept = 0, ()
-
-    def positions(self, column):
-        """Return the sorted positions of a column's values, without the NaN."""
-        if isinstance(self._X, RowStream):
-            positions = self._read(column)
-        else:
-            positions = self._on_grid(self._X[:, column], column)
-        positions = positions[positions != _MISSING]
-        positions.sort()
-        return positions
-
-    def _on_grid(self, values, columns):
-        """Return the positions of values of one column, or of rows of several columns."""
-        lower, upper = self._lower[columns], self._upper[columns]
-        values = values.astype(np.float64)
-        np.clip(values, lower, upper, out=values)
-        values -= lower
-        values /= upper - lower
-        values *= self._cells
-        values[np.isnan(values)] = _MISSING
-        return np.rint(values, out=values).astype(np.int32)
-
-    def _read(self, column):
-        """Return the positions of a column of a stream."""
-        if not 0 <= column - self._first < len(self._kept):
-            # the old ones first: they are not to be held together
-            self._kept = ()
-            n_rows, n_features = self._X.shape
-            stop = min(column + max(1, _KEPT // (4 * n_rows)), n_features)
-            kept = np.empty((stop - column, n_rows), dtype=np.int32)
-            start = 0
-            for rows in self._X.blocks(chunk_rows(self._X)[1]):
-                columns = slice(column, stop)
-                kept[:, start : start + len(rows)] = self._on_grid(rows[:, columns], columns).T
-                start += len(rows)
-            self._first, self._kept = column, kept
-        return self._kept[column - self._first]
-
-
-def candidates(positions, tau, cells):
-    """Group the grid's positions into runs of equal score.
-
-    Parameters
-    ----------
-    positions : ndarray of int32
-        Sorted positions of the rows that are not null.
-    tau : Fraction
-        Which quantile.
-    cells : int
-        Cells of the grid.
-
-    Returns
-    -------
-    starts, counts, steps : ndarray of int64
-        First position of every run, how many there are, and the score times the
-        denominator of tau. A run may be empty.
-
-    Notes
-    -----
-    Between two neighbouring values the score depends on the rows below. A value that
-    ranks below the quantile has the score of the positions up to the next value, one
-    that ranks above it that of the positions down to the value before.
-    """
-    if not len(positions):
-        return np.zeros(1, np.int64), np.full(1, cells + 1), np.zeros(1, np.int64)
-    new = np.empty(len(positions), dtype=bool)
-    new[0] = True
-    np.not_equal(positions[1:], positions[:-1], out=new[1:])
-    first = np.flatnonzero(new)
-    values = positions[first].astype(np.int64)
-    # rank minus target, at the positions before the first value, ..., after the last
-    excess = np.append(first, len(positions)) * tau.denominator
-    excess -= tau.numerator * len(positions)
-    # excess[0] < 0 < excess[-1]
-    low, high = np.searchsorted(excess, 0, "left"), np.searchsorted(excess, 0, "right")
-    starts = np.concatenate([[0], values[:low], values[high - 1 :] + 1])
-    steps = np.concatenate([-excess[:low], [0], excess[high:]])
-    return starts, np.diff(starts, append=cells + 1), steps
+_HALF = Fraction(1, 2)
 
 
 @dataclass(frozen=True)
@@ -187,267 +108,61 @@ class QuantileRank:
         return np.array([starts[group] + offset], dtype=np.float64)
 
 
-def rate(denominator, temperature):
-    """Return 1 / (denominator temperature), rounded down."""
-    if math.isinf(temperature):
-        return 0.0
-    # far below what overflows, far above what matters
-    exact = min(1 / (denominator * Fraction(temperature)), Fraction(10**250))
-    rounded = float(exact)
-    return math.nextafter(rounded, 0.0) if rounded > exact else rounded
-
-
-# How well every point of a grid leaves a given number of rows beyond it.
-
-
-def tail_scores(rows, grid, magnitudes, tail):
-    """Return the score of every point of an increasing grid.
+class RankRows:
+    """Rows whose coordinates lie on a public grid between public bounds.
 
     Parameters
     ----------
-    rows : LinearRows
-        Private rows; null rows count as absent.
-    grid : ndarray of shape (points,)
-        Increasing. A row beyond the last point counts as being at it.
-    magnitudes : callable
-        Maps a chunk to one number per row, each a function of its own row alone, to the last
-        bit: another row must not move it across a point of the grid.
-    tail : int
-        How many rows should lie beyond a point.
-
-    Returns
-    -------
-    scores : ndarray of int64 of shape (points,)
-        With N_k rows beyond the k-th point, the distance of `tail` to the interval from N_k
-        to N_(k-1); there is no upper end for the first point.
-    """
-    points = len(grid)
-
-    def shells(chunk):
-        # how many points a row exceeds; the last one cannot be exceeded
-        shell = np.minimum(np.searchsorted(grid, magnitudes(chunk)), points - 1)
-        shell = shell[np.isfinite(chunk.norm)]
-        return np.bincount(shell, minlength=points).astype(np.float64)
-
-    counts = sum_over(rows, shells, points).astype(np.int64)
-    beyond = counts.sum() - np.cumsum(counts)
-    scores = np.maximum(beyond - tail, 0)
-    np.maximum(scores[1:], tail - beyond[:-1], out=scores[1:])
-    return scores
-
-
-# A magnitude that a given number of rows exceed, drawn on a public grid of a huge range.
-
-
-@dataclass(frozen=True)
-class RowNorm:
-    """Euclidean norm of a row's features, in the units of the data."""
-
-    @property
-    def name(self):
-        """What it is."""
-        return "norm of a row"
-
-    def __call__(self, chunk):
-        """Return the norm of every row."""
-        return raw_norms(chunk)
-
-
-@dataclass(frozen=True)
-class TargetDistance:
-    """Distance of a row's target from a public number.
-
-    Parameters
-    ----------
-    center : float
-        Public number.
+    X : ndarray or RowStream of shape (n_rows, n_features)
+        Never changed. A NaN is a null row, as far as its coordinate goes. A stream is gone
+        through once for as many columns as 256 MiB hold the positions of, but for one at least.
+    lower, upper : ndarray of shape (n_features,)
+        Public bounds. Values outside are clipped.
+    cells : int, default=GRID_CELLS
+        Cells of the grid, at most 2**30.
     """
 
-    center: float = 0.0
+    def __init__(self, X, lower, upper, cells=GRID_CELLS):
+        self._X, self._lower, self._upper, self._cells = X, lower, upper, cells
+        # first of the columns that are kept, and their positions
+        self._first, self._kept = 0, ()
 
-    @property
-    def name(self):
-        """What it is."""
-        return "magnitude of a target" if self.center == 0 else "distance of a target"
+    def positions(self, column):
+        """Return the sorted positions of a column's values, without the NaN."""
+        if isinstance(self._X, RowStream):
+            positions = self._read(column)
+        else:
+            positions = self._on_grid(self._X[:, column], column)
+        positions = positions[positions != _MISSING]
+        positions.sort()
+        return positions
 
-    def __call__(self, chunk):
-        """Return the distance of every target."""
-        return np.abs(chunk.target - self.center)
+    def _on_grid(self, values, columns):
+        """Return the positions of values of one column, or of rows of several columns."""
+        lower, upper = self._lower[columns], self._upper[columns]
+        values = values.astype(np.float64)
+        np.clip(values, lower, upper, out=values)
+        values -= lower
+        values /= upper - lower
+        values *= self._cells
+        values[np.isnan(values)] = _MISSING
+        return np.rint(values, out=values).astype(np.int32)
 
-
-@dataclass(frozen=True)
-class GradientNorm:
-    """Norm of the gradient of a row's loss at zero coefficients.
-
-    Parameters
-    ----------
-    loss : object
-        Loss of one output, of `skdp._losses`, not clipped.
-    """
-
-    loss: Any
-
-    @property
-    def name(self):
-        """What it is."""
-        return f"norm of a gradient of {type(self.loss).__name__}"
-
-    def __call__(self, chunk):
-        """Return the norm of every row's gradient; the rows are those of `unit_rows`."""
-        residual = self.loss.residual(np.zeros(len(chunk.norm)), chunk.target)
-        # a null row has an infinite norm, and is not counted
-        norm = np.where(np.isfinite(chunk.norm), chunk.norm, 0.0)
-        with np.errstate(under="ignore", over="ignore"):
-            return np.abs(residual) * norm
-
-
-@dataclass(frozen=True, eq=False)
-class MagnitudeThreshold:
-    """Index of a point of a geometric grid, drawn by how many rows have a magnitude beyond it.
-
-    Parameters
-    ----------
-    magnitude : RowNorm, TargetDistance or GradientNorm
-        Maps a chunk to one number per row, each a function of its own row alone, to the last
-        bit.
-    smallest, ratio, points : float, float, int
-        The grid: ``smallest, smallest * ratio, ..., smallest * ratio**(points - 1)``.
-    tail : int
-        How many rows should lie beyond the point; at least 0.
-
-    Notes
-    -----
-    With N_k rows beyond the k-th point, the score of k is the distance of `tail` to the
-    interval from N_k to N_(k-1). A row beyond the last point counts as being at it, and nothing
-    is below the first one. Scores are integers, and the draw is exact.
-    """
-
-    magnitude: Any
-    smallest: float
-    ratio: float
-    points: int
-    tail: int
-
-    #: nothing that is drawn from is a float
-    idealised = False
-
-    @property
-    def name(self):
-        """What the statistic is."""
-        return f"{self.magnitude.name} that about {self.tail} rows exceed, drawn by its rank"
-
-    @property
-    def size(self):
-        """Number of coordinates."""
-        return 1
-
-    def grid(self):
-        """Return the grid, an increasing array of shape (points,)."""
-        return self.smallest * self.ratio ** np.arange(float(self.points))
-
-    def sensitivity(self, adjacency, n_rows):
-        """State the spread of the score's change: 2.
-
-        Proof. Magnitudes are functions of one row each. So between neighbours all N change by
-        0 or 1, or all by 0 or -1: one magnitude moves up, moves down, or vanishes. The score is
-        the largest of ``N_k - tail``, ``tail - N_(k-1)`` and 0, and changes by no more than these
-        two do: its change lies in [-1, 1]. Both ends are attained by one pair: at a point with
-        more than `tail` rows beyond it, and at one whose predecessor has fewer.
-        """
-        theorem = "one row moves every count by <= 1, all of them in the same sense"
-        return Sensitivity(math.inf, math.inf, float(max(self.points - 1, 1)), theorem, spread=2.0)
-
-    def scores(self, rows):
-        """Return the score of every point, int64 of shape (points,)."""
-        return tail_scores(rows, self.grid(), self.magnitude, self.tail)
-
-    def draw(self, rows, noise, source):
-        """Return an index with probability proportional to exp(-score / noise.scale)."""
-        inverse = rate(1, noise.scale)
-        chosen = weighted_choice(np.ones(self.points), self.scores(rows), inverse, source)
-        return np.array([chosen], dtype=np.float64)
-
-
-# A radius that leaves a given number of rows outside, drawn on a public grid.
-
-
-@dataclass(frozen=True, eq=False)
-class NormThreshold:
-    """Index of a radius of a geometric grid, drawn by how many rows lie beyond it.
-
-    Parameters
-    ----------
-    center : ndarray of shape (n_features,) or None
-        Public point of the unit ball; None is the origin.
-    largest, ratio, points : float, float, int
-        The grid: ``largest / ratio**(points - 1), ..., largest / ratio, largest``. No row of
-        the unit ball is further from the centre than `largest`, up to rounding.
-    tail : int
-        How many rows should lie beyond the radius; at least 0.
-
-    Notes
-    -----
-    With N_k rows further away than the k-th radius, the score of k is the distance of `tail`
-    to the interval from N_k to N_(k-1); nothing is below the first radius, so that it is
-    never too large. Scores are integers, and the draw is exact. A distance is a function of
-    its own row alone, to the last bit: another row must not move it across a radius.
-    """
-
-    center: Any
-    largest: float
-    ratio: float
-    points: int
-    tail: int
-
-    #: nothing that is drawn from is a float
-    idealised = False
-
-    @property
-    def name(self):
-        """What the statistic is."""
-        where = "norm" if self.center is None else "distance from a centre"
-        return f"{where} that about {self.tail} rows exceed, drawn by its rank"
-
-    @property
-    def size(self):
-        """Number of coordinates."""
-        return 1
-
-    def radii(self):
-        """Return the grid, an increasing array of shape (points,)."""
-        return self.largest * self.ratio ** np.arange(1.0 - self.points, 1.0)
-
-    def sensitivity(self, adjacency, n_rows):
-        """State the spread of the score's change: 2.
-
-        Proof. The score is the largest of ``a = N_k - tail``, ``b = tail - N_(k-1)`` and 0
-        (the first one has no b); it changes by no more than a and b do. If a row becomes
-        null, every N falls by 1 or not at all: a changes by -1 or 0, b by 0 or 1. If a row
-        takes another value, it moves either outwards or inwards, so that all N change by 0
-        or 1, or all by 0 or -1; a and b change in opposite senses. Either way the change
-        lies in [-1, 1], and both ends are attained by one pair: at a radius with more than
-        `tail` rows beyond it, and at one whose predecessor has fewer.
-        """
-        theorem = "one row moves every count by <= 1, all of them in the same sense"
-        return Sensitivity(math.inf, math.inf, float(max(self.points - 1, 1)), theorem, spread=2.0)
-
-    def scores(self, rows):
-        """Return the score of every radius, int64 of shape (points,)."""
-        return tail_scores(
-            rows, self.radii(), lambda chunk: distances_from(self.center, chunk), self.tail
-        )
-
-    def draw(self, rows, noise, source):
-        """Return an index with probability proportional to exp(-score / noise.scale)."""
-        steps = self.scores(rows)
-        chosen = weighted_choice(np.ones(self.points), steps, rate(1, noise.scale), source)
-        return np.array([chosen], dtype=np.float64)
-
-
-# The median of the targets, drawn by its rank on a public grid.
-
-
-_HALF = Fraction(1, 2)
+    def _read(self, column):
+        """Return the positions of a column of a stream."""
+        if not 0 <= column - self._first < len(self._kept):
+            # the old ones first: they are not to be held together
+            self._kept = ()
+            n_rows, n_features = self._X.shape
+            stop = min(column + max(1, _KEPT // (4 * n_rows)), n_features)
+            kept = np.empty((stop - column, n_rows), dtype=np.int32)
+            start = 0
+            for rows in self._X.blocks(chunk_rows(self._X)[1]):
+                columns = slice(column, stop)
+                kept[:, start : start + len(rows)] = self._on_grid(rows[:, columns], columns).T
+                start += len(rows)
+            self._first, self._kept = column, kept
+        return self._kept[column - self._first]
 
 
 @dataclass(frozen=True)
@@ -528,13 +243,127 @@ class TargetMedian:
         return np.array([starts[group] + offset], dtype=np.float64)
 
 
-# A private radius that few rows exceed: the plan, made of public numbers, and the draw.
+def candidates(positions, tau, cells):
+    """Group the grid's positions into runs of equal score.
 
+    Parameters
+    ----------
+    positions : ndarray of int32
+        Sorted positions of the rows that are not null.
+    tau : Fraction
+        Which quantile.
+    cells : int
+        Cells of the grid.
+
+    Returns
+    -------
+    starts, counts, steps : ndarray of int64
+        First position of every run, how many there are, and the score times the
+        denominator of tau. A run may be empty.
+
+    Notes
+    -----
+    Between two neighbouring values the score depends on the rows below. A value that
+    ranks below the quantile has the score of the positions up to the next value, one
+    that ranks above it that of the positions down to the value before.
+    """
+    if not len(positions):
+        return np.zeros(1, np.int64), np.full(1, cells + 1), np.zeros(1, np.int64)
+    new = np.empty(len(positions), dtype=bool)
+    new[0] = True
+    np.not_equal(positions[1:], positions[:-1], out=new[1:])
+    first = np.flatnonzero(new)
+    values = positions[first].astype(np.int64)
+    # rank minus target, at the positions before the first value, ..., after the last
+    excess = np.append(first, len(positions)) * tau.denominator
+    excess -= tau.numerator * len(positions)
+    # excess[0] < 0 < excess[-1]
+    low, high = np.searchsorted(excess, 0, "left"), np.searchsorted(excess, 0, "right")
+    starts = np.concatenate([[0], values[:low], values[high - 1 :] + 1])
+    steps = np.concatenate([-excess[:low], [0], excess[high:]])
+    return starts, np.diff(starts, append=cells + 1), steps
+
+
+def rate(denominator, temperature):
+    """Return 1 / (denominator temperature), rounded down."""
+    if math.isinf(temperature):
+        return 0.0
+    # far below what overflows, far above what matters
+    exact = min(1 / (denominator * Fraction(temperature)), Fraction(10**250))
+    rounded = float(exact)
+    return math.nextafter(rounded, 0.0) if rounded > exact else rounded
+
+
+# A radius that few rows exceed: the plan, made of public numbers, and the draw.
 
 # neighbouring radii differ by this factor: finer ones would cost more than they gain
 RATIO = 1.05
 # spread of the score (2), with the slack that the temperature is charged
 _PAID_SPREAD = 2 * (1 + 1e-5)
+
+
+def plan_threshold(
+    epsilon, *, n_rows, centered, tail=None, resolution=1e-9, ratio=RATIO, failure=1e-3
+):
+    """Plan the draw of a radius that few rows exceed.
+
+    Parameters
+    ----------
+    epsilon : float
+        Price of the draw, purely epsilon-DP; at 0 none is made.
+    n_rows : int
+        Number of rows; public.
+    centered : bool
+        Whether distances are taken from a public point of the unit ball, not the origin.
+    tail : int, default=None
+        How many rows should lie beyond the radius; None takes the margin, one more than
+        the error of the draw.
+    resolution : float, default=1e-9
+        The smallest radius is this one or less, in the unit ball; less than 1.
+    ratio : float, default=1.05
+        Factor between neighbouring radii, greater than 1.
+    failure : float, default=1e-3
+        Probability b in (0, 1) with which the statement below may fail.
+
+    Returns
+    -------
+    plan : ThresholdPlan
+        Made of public numbers only.
+
+    Raises
+    ------
+    ValueError
+        If `tail`, `resolution` or `failure` is out of range.
+
+    Notes
+    -----
+    Some radius has score 0: the first with at most `tail` rows beyond it. So a score above
+    ``L = (2 / epsilon) log(points / b)`` has probability at most b. With the margin
+    ``tail = floor(L) + 1``, a radius that scores at most L has at most ``2 tail`` rows beyond
+    it, and its predecessor has at least one: the radius is less than `ratio` times the
+    largest distance, or the smallest of all. With n_rows <= tail the first radius would
+    always score 0, and mean nothing: nothing is drawn then.
+    """
+    check_threshold(tail, resolution, failure)
+    largest = 2.0 if centered else 1.0
+    points = 1 + math.ceil(math.log(largest / resolution) / math.log(ratio))
+    # a share of a tiny budget may have been rounded to nothing
+    error = (_PAID_SPREAD / epsilon) * math.log(points / failure) if epsilon else math.inf
+    slack = math.floor(error) if error < 2.0**62 else 2**62
+    tail = slack + 1 if tail is None else int(tail)
+    released = n_rows > tail
+    return ThresholdPlan(float(epsilon), largest, ratio, points, tail, slack, released)
+
+
+def check_threshold(tail, resolution, failure):
+    """Raise a ValueError that names the parameter that is out of range."""
+    whole = isinstance(tail, int | np.integer) and not isinstance(tail, bool)
+    if not (tail is None or (whole and tail >= 1)):
+        raise ValueError(f"tail must be None or a whole number, at least 1; got {tail!r}.")
+    for name, value, least in (("resolution", resolution, 1e-100), ("failure", failure, 1e-300)):
+        number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        if not (number and least <= value < 1):
+            raise ValueError(f"{name} must be a number in [{least:g}, 1); got {value!r}.")
 
 
 @dataclass(frozen=True)
@@ -594,65 +423,242 @@ class ThresholdPlan:
         return float(query.radii()[int(index)])
 
 
-def check_threshold(tail, resolution, failure):
-    """Raise a ValueError that names the parameter that is out of range."""
-    whole = isinstance(tail, int | np.integer) and not isinstance(tail, bool)
-    if not (tail is None or (whole and tail >= 1)):
-        raise ValueError(f"tail must be None or a whole number, at least 1; got {tail!r}.")
-    for name, value, least in (("resolution", resolution, 1e-100), ("failure", failure, 1e-300)):
-        number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-        if not (number and least <= value < 1):
-            raise ValueError(f"{name} must be a number in [{least:g}, 1); got {value!r}.")
-
-
-def plan_threshold(
-    epsilon, *, n_rows, centered, tail=None, resolution=1e-9, ratio=RATIO, failure=1e-3
-):
-    """Plan the draw of a radius that few rows exceed.
+@dataclass(frozen=True, eq=False)
+class NormThreshold:
+    """Index of a radius of a geometric grid, drawn by how many rows lie beyond it.
 
     Parameters
     ----------
-    epsilon : float
-        Price of the draw, purely epsilon-DP; at 0 none is made.
-    n_rows : int
-        Number of rows; public.
-    centered : bool
-        Whether distances are taken from a public point of the unit ball, not the origin.
-    tail : int, default=None
-        How many rows should lie beyond the radius; None takes the margin, one more than
-        the error of the draw.
-    resolution : float, default=1e-9
-        The smallest radius is this one or less, in the unit ball; less than 1.
-    ratio : float, default=1.05
-        Factor between neighbouring radii, greater than 1.
-    failure : float, default=1e-3
-        Probability b in (0, 1) with which the statement below may fail.
-
-    Returns
-    -------
-    plan : ThresholdPlan
-        Made of public numbers only.
-
-    Raises
-    ------
-    ValueError
-        If `tail`, `resolution` or `failure` is out of range.
+    center : ndarray of shape (n_features,) or None
+        Public point of the unit ball; None is the origin.
+    largest, ratio, points : float, float, int
+        The grid: ``largest / ratio**(points - 1), ..., largest / ratio, largest``. No row of
+        the unit ball is further from the centre than `largest`, up to rounding.
+    tail : int
+        How many rows should lie beyond the radius; at least 0.
 
     Notes
     -----
-    Some radius has score 0: the first with at most `tail` rows beyond it. So a score above
-    ``L = (2 / epsilon) log(points / b)`` has probability at most b. With the margin
-    ``tail = floor(L) + 1``, a radius that scores at most L has at most ``2 tail`` rows beyond
-    it, and its predecessor has at least one: the radius is less than `ratio` times the
-    largest distance, or the smallest of all. With n_rows <= tail the first radius would
-    always score 0, and mean nothing: nothing is drawn then.
+    With N_k rows further away than the k-th radius, the score of k is the distance of `tail`
+    to the interval from N_k to N_(k-1); nothing is below the first radius, so that it is
+    never too large. Scores are integers, and the draw is exact. A distance is a function of
+    its own row alone, to the last bit: another row must not move it across a radius.
     """
-    check_threshold(tail, resolution, failure)
-    largest = 2.0 if centered else 1.0
-    points = 1 + math.ceil(math.log(largest / resolution) / math.log(ratio))
-    # a share of a tiny budget may have been rounded to nothing
-    error = (_PAID_SPREAD / epsilon) * math.log(points / failure) if epsilon else math.inf
-    slack = math.floor(error) if error < 2.0**62 else 2**62
-    tail = slack + 1 if tail is None else int(tail)
-    released = n_rows > tail
-    return ThresholdPlan(float(epsilon), largest, ratio, points, tail, slack, released)
+
+    center: Any
+    largest: float
+    ratio: float
+    points: int
+    tail: int
+
+    #: nothing that is drawn from is a float
+    idealised = False
+
+    @property
+    def name(self):
+        """What the statistic is."""
+        where = "norm" if self.center is None else "distance from a centre"
+        return f"{where} that about {self.tail} rows exceed, drawn by its rank"
+
+    @property
+    def size(self):
+        """Number of coordinates."""
+        return 1
+
+    def radii(self):
+        """Return the grid, an increasing array of shape (points,)."""
+        return self.largest * self.ratio ** np.arange(1.0 - self.points, 1.0)
+
+    def sensitivity(self, adjacency, n_rows):
+        """State the spread of the score's change: 2.
+
+        Proof. The score is the largest of ``a = N_k - tail``, ``b = tail - N_(k-1)`` and 0
+        (the first one has no b); it changes by no more than a and b do. If a row becomes
+        null, every N falls by 1 or not at all: a changes by -1 or 0, b by 0 or 1. If a row
+        takes another value, it moves either outwards or inwards, so that all N change by 0
+        or 1, or all by 0 or -1; a and b change in opposite senses. Either way the change
+        lies in [-1, 1], and both ends are attained by one pair: at a radius with more than
+        `tail` rows beyond it, and at one whose predecessor has fewer.
+        """
+        theorem = "one row moves every count by <= 1, all of them in the same sense"
+        return Sensitivity(math.inf, math.inf, float(max(self.points - 1, 1)), theorem, spread=2.0)
+
+    def scores(self, rows):
+        """Return the score of every radius, int64 of shape (points,)."""
+        return tail_scores(
+            rows, self.radii(), lambda chunk: distances_from(self.center, chunk), self.tail
+        )
+
+    def draw(self, rows, noise, source):
+        """Return an index with probability proportional to exp(-score / noise.scale)."""
+        steps = self.scores(rows)
+        chosen = weighted_choice(np.ones(self.points), steps, rate(1, noise.scale), source)
+        return np.array([chosen], dtype=np.float64)
+
+
+# Other magnitudes that few rows exceed.
+
+
+@dataclass(frozen=True, eq=False)
+class MagnitudeThreshold:
+    """Index of a point of a geometric grid, drawn by how many rows have a magnitude beyond it.
+
+    Parameters
+    ----------
+    magnitude : RowNorm, TargetDistance or GradientNorm
+        Maps a chunk to one number per row, each a function of its own row alone, to the last
+        bit.
+    smallest, ratio, points : float, float, int
+        The grid: ``smallest, smallest * ratio, ..., smallest * ratio**(points - 1)``.
+    tail : int
+        How many rows should lie beyond the point; at least 0.
+
+    Notes
+    -----
+    With N_k rows beyond the k-th point, the score of k is the distance of `tail` to the
+    interval from N_k to N_(k-1). A row beyond the last point counts as being at it, and nothing
+    is below the first one. Scores are integers, and the draw is exact.
+    """
+
+    magnitude: Any
+    smallest: float
+    ratio: float
+    points: int
+    tail: int
+
+    #: nothing that is drawn from is a float
+    idealised = False
+
+    @property
+    def name(self):
+        """What the statistic is."""
+        return f"{self.magnitude.name} that about {self.tail} rows exceed, drawn by its rank"
+
+    @property
+    def size(self):
+        """Number of coordinates."""
+        return 1
+
+    def grid(self):
+        """Return the grid, an increasing array of shape (points,)."""
+        return self.smallest * self.ratio ** np.arange(float(self.points))
+
+    def sensitivity(self, adjacency, n_rows):
+        """State the spread of the score's change: 2.
+
+        Proof. Magnitudes are functions of one row each. So between neighbours all N change by
+        0 or 1, or all by 0 or -1: one magnitude moves up, moves down, or vanishes. The score is
+        the largest of ``N_k - tail``, ``tail - N_(k-1)`` and 0, and changes by no more than these
+        two do: its change lies in [-1, 1]. Both ends are attained by one pair: at a point with
+        more than `tail` rows beyond it, and at one whose predecessor has fewer.
+        """
+        theorem = "one row moves every count by <= 1, all of them in the same sense"
+        return Sensitivity(math.inf, math.inf, float(max(self.points - 1, 1)), theorem, spread=2.0)
+
+    def scores(self, rows):
+        """Return the score of every point, int64 of shape (points,)."""
+        return tail_scores(rows, self.grid(), self.magnitude, self.tail)
+
+    def draw(self, rows, noise, source):
+        """Return an index with probability proportional to exp(-score / noise.scale)."""
+        inverse = rate(1, noise.scale)
+        chosen = weighted_choice(np.ones(self.points), self.scores(rows), inverse, source)
+        return np.array([chosen], dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class RowNorm:
+    """Euclidean norm of a row's features, in the units of the data."""
+
+    @property
+    def name(self):
+        """What it is."""
+        return "norm of a row"
+
+    def __call__(self, chunk):
+        """Return the norm of every row."""
+        return raw_norms(chunk)
+
+
+@dataclass(frozen=True)
+class TargetDistance:
+    """Distance of a row's target from a public number.
+
+    Parameters
+    ----------
+    center : float
+        Public number.
+    """
+
+    center: float = 0.0
+
+    @property
+    def name(self):
+        """What it is."""
+        return "magnitude of a target" if self.center == 0 else "distance of a target"
+
+    def __call__(self, chunk):
+        """Return the distance of every target."""
+        return np.abs(chunk.target - self.center)
+
+
+@dataclass(frozen=True)
+class GradientNorm:
+    """Norm of the gradient of a row's loss at zero coefficients.
+
+    Parameters
+    ----------
+    loss : object
+        Loss of one output, of `skdp._losses`, not clipped.
+    """
+
+    loss: Any
+
+    @property
+    def name(self):
+        """What it is."""
+        return f"norm of a gradient of {type(self.loss).__name__}"
+
+    def __call__(self, chunk):
+        """Return the norm of every row's gradient; the rows are those of `unit_rows`."""
+        residual = self.loss.residual(np.zeros(len(chunk.norm)), chunk.target)
+        # a null row has an infinite norm, and is not counted
+        norm = np.where(np.isfinite(chunk.norm), chunk.norm, 0.0)
+        with np.errstate(under="ignore", over="ignore"):
+            return np.abs(residual) * norm
+
+
+def tail_scores(rows, grid, magnitudes, tail):
+    """Return the score of every point of an increasing grid.
+
+    Parameters
+    ----------
+    rows : LinearRows
+        Private rows; null rows count as absent.
+    grid : ndarray of shape (points,)
+        Increasing. A row beyond the last point counts as being at it.
+    magnitudes : callable
+        Maps a chunk to one number per row, each a function of its own row alone, to the last
+        bit: another row must not move it across a point of the grid.
+    tail : int
+        How many rows should lie beyond a point.
+
+    Returns
+    -------
+    scores : ndarray of int64 of shape (points,)
+        With N_k rows beyond the k-th point, the distance of `tail` to the interval from N_k
+        to N_(k-1); there is no upper end for the first point.
+    """
+    points = len(grid)
+
+    def shells(chunk):
+        # how many points a row exceeds; the last one cannot be exceeded
+        shell = np.minimum(np.searchsorted(grid, magnitudes(chunk)), points - 1)
+        shell = shell[np.isfinite(chunk.norm)]
+        return np.bincount(shell, minlength=points).astype(np.float64)
+
+    counts = sum_over(rows, shells, points).astype(np.int64)
+    beyond = counts.sum() - np.cumsum(counts)
+    scores = np.maximum(beyond - tail, 0)
+    np.maximum(scores[1:], tail - beyond[:-1], out=scores[1:])
+    return scores

@@ -1,6 +1,14 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sparse recovery from few noisy measurements: which form, which solver, and what if it fails."""
+"""Sparse recovery from few noisy measurements: public matrices, and the programs that invert them.
+
+A measurement matrix is a function of its kind and shape, the same for everybody and for every
+fit. It is not a secret: what it measures is private for every matrix, because each row's
+measurements are clipped (`SketchSum`). `recover` finds a vector of small l1 norm that explains
+released measurements, by cvxpy or by first-order methods that take products with the matrix
+alone. What comes in was released, so when to stop is nobody's secret: both methods stop when a
+step is short, and after a fixed number of steps at the latest.
+"""
 
 import warnings
 from functools import cached_property, lru_cache
@@ -13,256 +21,37 @@ from scipy.special import ndtri
 from skdp._recovery.shrinkage import soft_threshold
 from skdp.privacy.kernel.bits import SeededBits
 
-# Sparse recovery from few noisy measurements, by products with the matrix alone.
-#
-# What comes in was released, so when to stop is nobody's secret: both methods stop when a step
-# is short, and after a fixed number of steps at the latest.
-
-
-# steps relative to the point at which a method stops, and the most of them
-_TOLERANCE = 1e-5
-_MOST_STEPS = 3000
-# how often the slower method looks whether it is done
-_EVERY = 10
-
-
-def recover_constrained(matrix, b, radius, nonnegative=False):
-    """Return a minimiser of ``|A z - b|_2`` over the l1 ball, by accelerated projected descent.
-
-    Parameters
-    ----------
-    matrix : Measurement
-        A.
-    b : ndarray of shape (n_measurements,)
-        Released measurements, of norm 1.
-    radius : float
-        Radius of the ball, at least 0.
-    nonnegative : bool, default=False
-        Whether no entry of z is negative.
-
-    Returns
-    -------
-    z : ndarray of shape (n_features,)
-        In the ball.
-
-    Notes
-    -----
-    Nesterov's momentum, begun anew whenever it points uphill (O'Donoghue and Candes, 2015).
-    """
-    z = np.zeros(matrix.shape[1])
-    with np.errstate(under="ignore"):
-        step, ahead, t, level = 1.0 / matrix.norm**2, z, 1.0, 0.0
-        for _ in range(_MOST_STEPS):
-            new = ahead - step * matrix.backward(matrix.forward(ahead) - b)
-            if nonnegative:
-                np.maximum(new, 0.0, out=new)
-            level = _l1_level(np.abs(new), radius, level)
-            new = soft_threshold(new, level)
-            move = new - z
-            if (ahead - new) @ move > 0:
-                t, ahead = 1.0, new
-            else:
-                grown = (1 + np.sqrt(1 + 4 * t * t)) / 2
-                t, ahead = grown, new + ((t - 1) / grown) * move
-            close, z = _close(new, z), new
-            if close:
-                break
-    return z
-
-
-def _close(new, old):
-    """Return whether a step from old to new is short."""
-    return np.linalg.norm(new - old) <= _TOLERANCE * np.linalg.norm(new)
-
-
-def _l1_level(magnitudes, radius, level):
-    """Return the threshold that brings a vector into the l1 ball, by Newton's method.
-
-    From the threshold of the step before, this takes few looks at the magnitudes, and no
-    sort. The l1 norm is convex in the threshold: after one step, whatever the start, all
-    steps go up to the solution, and each leaves fewer entries.
-    """
-    if magnitudes.sum() <= radius:
-        return 0.0
-    for _ in range(len(magnitudes) + 2):
-        above = magnitudes[magnitudes > level]
-        new = max((above.sum() - radius) / above.size, 0.0) if above.size else 0.0
-        if 0 <= new - level <= 1e-12 * new:
-            break
-        level = new
-    return new
-
-
-def recover_shortest(matrix, b, slack, nonnegative=False):
-    """Return a z of least l1 norm with ``|A z - b|_2 <= slack``, by a primal-dual method.
-
-    Parameters
-    ----------
-    matrix : Measurement
-        A.
-    b : ndarray of shape (n_measurements,)
-        Released measurements, of norm 1.
-    slack : float
-        In [0, 1); with 0 the measurements are met exactly.
-    nonnegative : bool, default=False
-        Whether no entry of z is negative; then measurements may be out of reach, and what
-        comes out is as near as the steps got.
-
-    Returns
-    -------
-    z : ndarray of shape (n_features,)
-        Up to the tolerance.
-
-    Notes
-    -----
-    The method of Chambolle and Pock (2011). Its two step sizes are in the ratio of what is
-    expected of the solutions: a primal one of about the length of b, and a dual one with
-    about sqrt(m) entries of order 1.
-    """
-    z = np.zeros(matrix.shape[1])
-    with np.errstate(under="ignore"):
-        ratio = 1.0 / np.sqrt(len(b))
-        step, dual_step = ratio / matrix.norm, 1.0 / (ratio * matrix.norm)
-        u, reached = np.zeros(len(b)), np.zeros(len(b))
-        for i in range(_MOST_STEPS):
-            new = z - step * matrix.backward(u)
-            new = np.maximum(new - step, 0.0) if nonnegative else soft_threshold(new, step)
-            fitted = matrix.forward(new)
-            v = u + dual_step * (2 * fitted - reached - b)
-            size = np.linalg.norm(v)
-            # what is left of the dual step beyond the ball of feasible residuals
-            u_new = v * max(0.0, 1.0 - dual_step * slack / size) if size else v
-            if i % _EVERY == 0:
-                missed = np.linalg.norm(fitted - b) - slack
-                if missed <= _TOLERANCE and _close(new, z) and _close(u_new, u):
-                    z = new
-                    break
-            z, u, reached = new, u_new, fitted
-    return z
-
-
-# Sparse recovery handed to cvxpy.
-
-
-def recover_with_cvxpy(matrix, b, *, radius=None, slack=0.0, nonnegative=False):
-    """Return what cvxpy and Clarabel recover.
-
-    Parameters
-    ----------
-    matrix : Measurement
-        A; it is made explicit.
-    b : ndarray of shape (n_measurements,)
-        Released measurements, of norm 1: solvers stop at absolute tolerances.
-    radius : float, default=None
-        Given, ``|A z - b|_2`` is least over the l1 ball of this radius; None is the shortest
-        z in the l1 norm with ``|A z - b|_2 <= slack``.
-    slack : float, default=0.0
-        In [0, 1); with 0 the measurements are met exactly.
-    nonnegative : bool, default=False
-        Whether no entry of z is negative.
-
-    Returns
-    -------
-    z : ndarray of shape (n_features,), or None
-        None if the solver did not report an optimum.
-    """
-    import cvxpy
-
-    z = cvxpy.Variable(matrix.shape[1], nonneg=nonnegative)
-    residual = matrix.explicit() @ z - b
-    length = cvxpy.sum(z) if nonnegative else cvxpy.norm1(z)
-    if radius is not None:
-        problem = cvxpy.Problem(cvxpy.Minimize(cvxpy.norm2(residual)), [length <= radius])
-    else:
-        met = residual == 0 if slack == 0 else cvxpy.norm2(residual) <= slack
-        problem = cvxpy.Problem(cvxpy.Minimize(length), [met])
-    problem.solve(solver="CLARABEL")
-    return np.asarray(z.value, dtype=np.float64) if problem.status == "optimal" else None
-
-
-RECOVERIES = ("constrained", "denoising", "equality")
-SOLVERS = ("cvxpy", "first-order")
-# Entries of the matrix up to which an interior-point method meets measurements exactly in
-# less time than first-order steps. With noise allowed for, these are faster at any size.
-_EXACT_LIMIT = 100_000
-
-
-def recover(matrix, b, form, *, radius=None, slack=0.0, nonnegative=False, solver="auto"):
-    """Return a vector of small l1 norm that explains noisy measurements.
-
-    Parameters
-    ----------
-    matrix : Measurement
-        A; public.
-    b : ndarray of shape (n_measurements,)
-        Released measurements, finite.
-    form : {"constrained", "denoising", "equality"}
-        The least ``|A z - b|_2`` over the l1 ball of a radius; the least l1 norm with
-        ``|A z - b|_2 <= slack``; the least l1 norm with ``A z = b``, which fits the noise.
-    radius : float, default=None
-        For "constrained".
-    slack : float, default=0.0
-        For "denoising".
-    nonnegative : bool, default=False
-        Whether no entry of z is negative.
-    solver : {"auto", "cvxpy", "first-order"}, default="auto"
-        "auto" is "cvxpy" for "equality" and a small matrix, and "first-order" for the rest.
-
-    Returns
-    -------
-    z : ndarray of shape (n_features,)
-        Finite. If cvxpy fails or finds no optimum, what first-order steps find.
-    """
-    z, largest = np.zeros(matrix.shape[1]), np.abs(b).max()
-    if largest == 0:
-        return z
-    with np.errstate(over="ignore", under="ignore"):
-        unit = largest * np.linalg.norm(b / largest)
-        b = b / unit
-        radius = radius / unit if form == "constrained" else None
-        slack = slack / unit if form == "denoising" else 0.0
-        if slack < 1:
-            z = _solved(matrix, b, form, radius, slack, nonnegative, solver) * unit
-    return z
-
-
-def _solved(matrix, b, form, radius, slack, nonnegative, solver):
-    """Return the solution for measurements of norm 1."""
-    small = form == "equality" and matrix.shape[0] * matrix.shape[1] <= _EXACT_LIMIT
-    if solver == "cvxpy" or (solver == "auto" and small):
-        found = _guarded(matrix, b, radius, slack, nonnegative)
-        if found is not None:
-            return found
-    if radius is not None:
-        return recover_constrained(matrix, b, radius, nonnegative)
-    return recover_shortest(matrix, b, slack, nonnegative)
-
-
-def _guarded(matrix, b, radius, slack, nonnegative):
-    """Return what cvxpy finds, or None; whatever happens there, nobody hears of it."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        try:
-            z = recover_with_cvxpy(matrix, b, radius=radius, slack=slack, nonnegative=nonnegative)
-            usable = z is not None and z.shape == matrix.shape[1:] and np.isfinite(z).all()
-        except Exception:
-            # solvers raise what they like; the first-order steps take over
-            return None
-    return z if usable else None
-
-
-# Public measurement matrices: few numbers of which a sparse vector can be recovered.
-#
-# A matrix is a function of its kind and shape, the same for everybody and for every fit. It is
-# not a secret: what it measures is private for every matrix, because each row's measurements
-# are clipped (`SketchSum`).
-
+# Public measurement matrices.
 
 #: non-zeros in a column of a sparse matrix of signs
 NONZEROS = 8
 # numbers drawn at once
 _BLOCK = 1 << 20
 _POWER_STEPS = 25
+# The largest dense matrix, in numbers. Beyond it, products with it take longer than all the
+# rest; signs at a few places serve as well and take a hundredth of the time.
+_DENSE_LIMIT = 1_000_000
+
+
+def measurement_matrix(kind, n_measurements, n_features):
+    """Return the public measurement matrix of a kind and a shape.
+
+    Parameters
+    ----------
+    kind : {"auto", "gaussian", "sparse-sign", "hadamard"}
+        "auto" is "gaussian" for up to a million entries, and "sparse-sign" beyond.
+    n_measurements, n_features : int
+        Shape; at most as many measurements as features.
+
+    Returns
+    -------
+    matrix : Measurement
+        The same for everybody.
+    """
+    if kind == "auto":
+        small = n_measurements * n_features <= _DENSE_LIMIT
+        kind = "gaussian" if small else "sparse-sign"
+    return _KINDS[kind](n_measurements, n_features)
 
 
 def public_words(kind, shape):
@@ -368,41 +157,12 @@ class SparseSignMeasurement(Measurement):
         return sparse.csr_array(parts, shape=(d, m))
 
 
-# Measurements by a part of a randomised Walsh-Hadamard transform.
-
+# Measurement by a part of a randomised Walsh-Hadamard transform.
 
 # bits of the index that one product with a small Hadamard matrix transforms
 _BITS = 6
 # numbers of explicit columns at once, and of a row that is transformed as a whole
 _AT_ONCE = 1 << 22
-
-
-def walsh_hadamard(x):
-    """Return the Walsh-Hadamard transform, without a factor, of a vector of length 2^k.
-
-    Parameters
-    ----------
-    x : ndarray of shape (2^k,)
-        Never changed.
-
-    Returns
-    -------
-    transformed : ndarray of shape (2^k,)
-        In time ``2^k k``. Twice the transform is ``2^k x``.
-    """
-    left = x.size.bit_length() - 1
-    while left > 0:
-        bits = min(left, _BITS)
-        # the lowest bits are transformed and become the highest: after all bits of the
-        # index had their turn, its order is what it was
-        x = (x.reshape(-1, 1 << bits) @ _small(bits)).T.ravel()
-        left -= bits
-    return x
-
-
-@lru_cache(maxsize=_BITS)
-def _small(bits):
-    return hadamard(1 << bits, dtype=np.float64)
 
 
 class HadamardMeasurement(Measurement):
@@ -478,7 +238,32 @@ class HadamardMeasurement(Measurement):
         return np.ascontiguousarray(self._columns(np.arange(self.shape[1])).T)
 
 
-# Which measurement matrix there is for a shape.
+def walsh_hadamard(x):
+    """Return the Walsh-Hadamard transform, without a factor, of a vector of length 2^k.
+
+    Parameters
+    ----------
+    x : ndarray of shape (2^k,)
+        Never changed.
+
+    Returns
+    -------
+    transformed : ndarray of shape (2^k,)
+        In time ``2^k k``. Twice the transform is ``2^k x``.
+    """
+    left = x.size.bit_length() - 1
+    while left > 0:
+        bits = min(left, _BITS)
+        # the lowest bits are transformed and become the highest: after all bits of the
+        # index had their turn, its order is what it was
+        x = (x.reshape(-1, 1 << bits) @ _small(bits)).T.ravel()
+        left -= bits
+    return x
+
+
+@lru_cache(maxsize=_BITS)
+def _small(bits):
+    return hadamard(1 << bits, dtype=np.float64)
 
 
 _KINDS = {
@@ -487,27 +272,236 @@ _KINDS = {
     "hadamard": HadamardMeasurement,
 }
 MEASUREMENTS = tuple(_KINDS)
-# The largest dense matrix, in numbers. Beyond it, products with it take longer than all the
-# rest; signs at a few places serve as well and take a hundredth of the time.
-_DENSE_LIMIT = 1_000_000
 
 
-def measurement_matrix(kind, n_measurements, n_features):
-    """Return the public measurement matrix of a kind and a shape.
+# Recovery: three programs, two ways to solve them.
+
+RECOVERIES = ("constrained", "denoising", "equality")
+SOLVERS = ("cvxpy", "first-order")
+# Entries of the matrix up to which an interior-point method meets measurements exactly in
+# less time than first-order steps. With noise allowed for, these are faster at any size.
+_EXACT_LIMIT = 100_000
+
+
+def recover(matrix, b, form, *, radius=None, slack=0.0, nonnegative=False, solver="auto"):
+    """Return a vector of small l1 norm that explains noisy measurements.
 
     Parameters
     ----------
-    kind : {"auto", "gaussian", "sparse-sign", "hadamard"}
-        "auto" is "gaussian" for up to a million entries, and "sparse-sign" beyond.
-    n_measurements, n_features : int
-        Shape; at most as many measurements as features.
+    matrix : Measurement
+        A; public.
+    b : ndarray of shape (n_measurements,)
+        Released measurements, finite.
+    form : {"constrained", "denoising", "equality"}
+        The least ``|A z - b|_2`` over the l1 ball of a radius; the least l1 norm with
+        ``|A z - b|_2 <= slack``; the least l1 norm with ``A z = b``, which fits the noise.
+    radius : float, default=None
+        For "constrained".
+    slack : float, default=0.0
+        For "denoising".
+    nonnegative : bool, default=False
+        Whether no entry of z is negative.
+    solver : {"auto", "cvxpy", "first-order"}, default="auto"
+        "auto" is "cvxpy" for "equality" and a small matrix, and "first-order" for the rest.
 
     Returns
     -------
-    matrix : Measurement
-        The same for everybody.
+    z : ndarray of shape (n_features,)
+        Finite. If cvxpy fails or finds no optimum, what first-order steps find.
     """
-    if kind == "auto":
-        small = n_measurements * n_features <= _DENSE_LIMIT
-        kind = "gaussian" if small else "sparse-sign"
-    return _KINDS[kind](n_measurements, n_features)
+    z, largest = np.zeros(matrix.shape[1]), np.abs(b).max()
+    if largest == 0:
+        return z
+    with np.errstate(over="ignore", under="ignore"):
+        unit = largest * np.linalg.norm(b / largest)
+        b = b / unit
+        radius = radius / unit if form == "constrained" else None
+        slack = slack / unit if form == "denoising" else 0.0
+        if slack < 1:
+            z = _solved(matrix, b, form, radius, slack, nonnegative, solver) * unit
+    return z
+
+
+def _solved(matrix, b, form, radius, slack, nonnegative, solver):
+    """Return the solution for measurements of norm 1."""
+    small = form == "equality" and matrix.shape[0] * matrix.shape[1] <= _EXACT_LIMIT
+    if solver == "cvxpy" or (solver == "auto" and small):
+        found = _guarded(matrix, b, radius, slack, nonnegative)
+        if found is not None:
+            return found
+    if radius is not None:
+        return recover_constrained(matrix, b, radius, nonnegative)
+    return recover_shortest(matrix, b, slack, nonnegative)
+
+
+def _guarded(matrix, b, radius, slack, nonnegative):
+    """Return what cvxpy finds, or None; whatever happens there, nobody hears of it."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            z = recover_with_cvxpy(matrix, b, radius=radius, slack=slack, nonnegative=nonnegative)
+            usable = z is not None and z.shape == matrix.shape[1:] and np.isfinite(z).all()
+        except Exception:
+            # solvers raise what they like; the first-order steps take over
+            return None
+    return z if usable else None
+
+
+def recover_with_cvxpy(matrix, b, *, radius=None, slack=0.0, nonnegative=False):
+    """Return what cvxpy and Clarabel recover.
+
+    Parameters
+    ----------
+    matrix : Measurement
+        A; it is made explicit.
+    b : ndarray of shape (n_measurements,)
+        Released measurements, of norm 1: solvers stop at absolute tolerances.
+    radius : float, default=None
+        Given, ``|A z - b|_2`` is least over the l1 ball of this radius; None is the shortest
+        z in the l1 norm with ``|A z - b|_2 <= slack``.
+    slack : float, default=0.0
+        In [0, 1); with 0 the measurements are met exactly.
+    nonnegative : bool, default=False
+        Whether no entry of z is negative.
+
+    Returns
+    -------
+    z : ndarray of shape (n_features,), or None
+        None if the solver did not report an optimum.
+    """
+    import cvxpy
+
+    z = cvxpy.Variable(matrix.shape[1], nonneg=nonnegative)
+    residual = matrix.explicit() @ z - b
+    length = cvxpy.sum(z) if nonnegative else cvxpy.norm1(z)
+    if radius is not None:
+        problem = cvxpy.Problem(cvxpy.Minimize(cvxpy.norm2(residual)), [length <= radius])
+    else:
+        met = residual == 0 if slack == 0 else cvxpy.norm2(residual) <= slack
+        problem = cvxpy.Problem(cvxpy.Minimize(length), [met])
+    problem.solve(solver="CLARABEL")
+    return np.asarray(z.value, dtype=np.float64) if problem.status == "optimal" else None
+
+
+# First-order methods.
+
+# steps relative to the point at which a method stops, and the most of them
+_TOLERANCE = 1e-5
+_MOST_STEPS = 3000
+# how often the slower method looks whether it is done
+_EVERY = 10
+
+
+def recover_constrained(matrix, b, radius, nonnegative=False):
+    """Return a minimiser of ``|A z - b|_2`` over the l1 ball, by accelerated projected descent.
+
+    Parameters
+    ----------
+    matrix : Measurement
+        A.
+    b : ndarray of shape (n_measurements,)
+        Released measurements, of norm 1.
+    radius : float
+        Radius of the ball, at least 0.
+    nonnegative : bool, default=False
+        Whether no entry of z is negative.
+
+    Returns
+    -------
+    z : ndarray of shape (n_features,)
+        In the ball.
+
+    Notes
+    -----
+    Nesterov's momentum, begun anew whenever it points uphill (O'Donoghue and Candes, 2015).
+    """
+    z = np.zeros(matrix.shape[1])
+    with np.errstate(under="ignore"):
+        step, ahead, t, level = 1.0 / matrix.norm**2, z, 1.0, 0.0
+        for _ in range(_MOST_STEPS):
+            new = ahead - step * matrix.backward(matrix.forward(ahead) - b)
+            if nonnegative:
+                np.maximum(new, 0.0, out=new)
+            level = _l1_level(np.abs(new), radius, level)
+            new = soft_threshold(new, level)
+            move = new - z
+            if (ahead - new) @ move > 0:
+                t, ahead = 1.0, new
+            else:
+                grown = (1 + np.sqrt(1 + 4 * t * t)) / 2
+                t, ahead = grown, new + ((t - 1) / grown) * move
+            close, z = _close(new, z), new
+            if close:
+                break
+    return z
+
+
+def _l1_level(magnitudes, radius, level):
+    """Return the threshold that brings a vector into the l1 ball, by Newton's method.
+
+    From the threshold of the step before, this takes few looks at the magnitudes, and no
+    sort. The l1 norm is convex in the threshold: after one step, whatever the start, all
+    steps go up to the solution, and each leaves fewer entries.
+    """
+    if magnitudes.sum() <= radius:
+        return 0.0
+    for _ in range(len(magnitudes) + 2):
+        above = magnitudes[magnitudes > level]
+        new = max((above.sum() - radius) / above.size, 0.0) if above.size else 0.0
+        if 0 <= new - level <= 1e-12 * new:
+            break
+        level = new
+    return new
+
+
+def recover_shortest(matrix, b, slack, nonnegative=False):
+    """Return a z of least l1 norm with ``|A z - b|_2 <= slack``, by a primal-dual method.
+
+    Parameters
+    ----------
+    matrix : Measurement
+        A.
+    b : ndarray of shape (n_measurements,)
+        Released measurements, of norm 1.
+    slack : float
+        In [0, 1); with 0 the measurements are met exactly.
+    nonnegative : bool, default=False
+        Whether no entry of z is negative; then measurements may be out of reach, and what
+        comes out is as near as the steps got.
+
+    Returns
+    -------
+    z : ndarray of shape (n_features,)
+        Up to the tolerance.
+
+    Notes
+    -----
+    The method of Chambolle and Pock (2011). Its two step sizes are in the ratio of what is
+    expected of the solutions: a primal one of about the length of b, and a dual one with
+    about sqrt(m) entries of order 1.
+    """
+    z = np.zeros(matrix.shape[1])
+    with np.errstate(under="ignore"):
+        ratio = 1.0 / np.sqrt(len(b))
+        step, dual_step = ratio / matrix.norm, 1.0 / (ratio * matrix.norm)
+        u, reached = np.zeros(len(b)), np.zeros(len(b))
+        for i in range(_MOST_STEPS):
+            new = z - step * matrix.backward(u)
+            new = np.maximum(new - step, 0.0) if nonnegative else soft_threshold(new, step)
+            fitted = matrix.forward(new)
+            v = u + dual_step * (2 * fitted - reached - b)
+            size = np.linalg.norm(v)
+            # what is left of the dual step beyond the ball of feasible residuals
+            u_new = v * max(0.0, 1.0 - dual_step * slack / size) if size else v
+            if i % _EVERY == 0:
+                missed = np.linalg.norm(fitted - b) - slack
+                if missed <= _TOLERANCE and _close(new, z) and _close(u_new, u):
+                    z = new
+                    break
+            z, u, reached = new, u_new, fitted
+    return z
+
+
+def _close(new, old):
+    """Return whether a step from old to new is short."""
+    return np.linalg.norm(new - old) <= _TOLERANCE * np.linalg.norm(new)

@@ -1,6 +1,14 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Private means of sparse rows by compressed sensing: few noisy measurements, then recovery."""
+"""Private means of sparse rows by compressed sensing: few noisy measurements, then recovery.
+
+Algorithm 2 of [1]_. The sum of every row's measurements by a public matrix is released
+(`SketchSum`), and the sparsest mean that explains it is found by convex programs
+(`skdp._recovery.measurements`).
+
+.. [1] B. Ghazi, C. Guzmán, P. Kamath, R. Kumar and P. Manurangsi, "Differentially private
+   optimization with sparse gradients", NeurIPS 2024.
+"""
 
 import math
 from dataclasses import dataclass
@@ -22,84 +30,6 @@ from skdp.location._sparse_noisy import (
 from skdp.privacy.kernel.accounting import gdp_mu
 from skdp.privacy.kernel.mechanisms import GaussianMechanism, Sensitivity
 
-# The sum of a few public measurements of every row.
-
-
-# measurements that are held at once, about
-_AT_ONCE = 1 << 21
-
-
-@dataclass(frozen=True, eq=False)
-class SketchSum:
-    """Sum of the measurements of rows, each row's scaled down to a radius.
-
-    Parameters
-    ----------
-    measurement : Measurement
-        Public matrix A of shape (n_measurements, n_features), whatever it is.
-    radius : float
-        Largest norm of what a row contributes, greater than 0; public.
-
-    Notes
-    -----
-    Rows z are `LinearRows` of the unit ball without an intercept, sparse or dense. A row
-    contributes ``A z min(1, radius / |A z|)``, and a null row nothing.
-    """
-
-    measurement: Any
-    radius: float
-
-    @property
-    def name(self):
-        """What the statistic is."""
-        return "sum of clipped measurements of rows"
-
-    @property
-    def size(self):
-        """Number of measurements."""
-        return self.measurement.shape[0]
-
-    def sensitivity(self, adjacency, n_rows):
-        """State the l1 and l2 sensitivities: the radius, or twice that; in l1 sqrt(m) times.
-
-        Proof. What a row contributes has l2 norm at most `radius`, whatever the matrix makes
-        of it; a null row contributes zero. Zero-out removes one contribution, replace-one
-        exchanges one for another, which differ by at most 2 `radius`: attained by opposite
-        rows that are clipped. Of m numbers the l1 norm is at most sqrt(m) times the l2 norm
-        (Cauchy-Schwarz).
-        """
-        if adjacency == "zero-out":
-            reach, theorem = self.radius, "clipped measurements are no longer than the radius"
-        else:
-            reach, theorem = 2 * self.radius, "two clipped rows of measurements: <= 2 radii"
-        l1 = math.sqrt(self.size) * reach
-        return Sensitivity(l1=l1, l2=reach, bound=n_rows * self.radius, theorem=theorem)
-
-    def partial(self, chunk):
-        """Return the clipped measurements of a chunk's rows, summed."""
-        total, n_rows = np.zeros(self.size), len(chunk.norm)
-        entries = chunk.X.nnz if sparse.issparse(chunk.X) else chunk.X.size
-        width = min(self.size, self.measurement.spread * (1 + entries // n_rows))
-        step = max(1, _AT_ONCE // width)
-        for start in range(0, n_rows, step):
-            rows = slice(start, min(start + step, n_rows))
-            # dense rows too: products of sparse rows are made row by row, so that no row
-            # changes the rounding of another
-            X = sparse.csr_array(chunk.X[rows], dtype=np.float64)
-            with np.errstate(under="ignore"):
-                sketches = self.measurement.sketches(X)
-                factor = chunk.factor[rows]
-                length = row_norms(sketches) * factor
-                weight = factor * (self.radius / np.maximum(length, self.radius))
-                weight[np.isinf(chunk.norm[rows])] = 0.0
-                total += sketches.T @ weight
-        return total
-
-    def evaluate(self, rows):
-        """Return the sum over all rows, an array of shape (n_measurements,)."""
-        return sum_over(rows, self.partial, self.size)
-
-
 # share of the rows of norm 1 that are clipped although their measurements are typical
 _CLIPPED = 1e-3
 # chance that the noise is longer than the denoising form allows for
@@ -110,6 +40,61 @@ _FREEDOM = 0.05
 _FEWEST = 16
 # non-zeros of a row that are assumed, for the number of measurements only, if none are given
 _TYPICAL_SPARSITY = 32
+# measurements that are held at once, about
+_AT_ONCE = 1 << 21
+
+
+def plan_sketch(problem):
+    """Plan a mean from few noisy measurements.
+
+    Parameters
+    ----------
+    problem : SparseMeanProblem
+        Public facts.
+
+    Returns
+    -------
+    plan : SketchMean
+        With as many measurements as were asked for, or the order of magnitude at which
+        the noise outweighs what is lost by measuring less often.
+
+    Raises
+    ------
+    ValueError
+        If there is no delta, there are more measurements than features, or the ball of the
+        constrained form is not known.
+    """
+    if problem.is_pure:
+        raise ValueError(
+            "delta must be greater than 0 for mechanism='compressed-sensing': measurements "
+            "spread every entry of a row, so that Laplace noise would be calibrated to an l1 "
+            "norm of about sqrt(n_measurements); got 0. Use mechanism='projection' with a "
+            "sparsity, or raise delta."
+        )
+    if problem.recovery == "constrained" and problem.sparsity is None:
+        raise ValueError(
+            "sparsity must be given for recovery='constrained': the l1 ball has the radius "
+            "sqrt(sparsity); got None. Use recovery='denoising', which needs none."
+        )
+    mu = gdp_mu(problem.epsilon, problem.delta)
+    return SketchMean(problem, _n_measurements(problem, mu), mu)
+
+
+def _n_measurements(problem, mu):
+    """Return a valid number of measurements, from public numbers."""
+    d, asked = problem.n_features, problem.n_measurements
+    if asked is None:
+        s = min(problem.sparsity or _TYPICAL_SPARSITY, d)
+        # n eps sqrt(s log(d / s) / log(1 / delta)), with mu for eps / sqrt(2 log(1 / delta))
+        order = problem.n_rows * mu * math.sqrt(2 * s * max(1.0, math.log(d / s)))
+        return int(min(d, max(_FEWEST, order)))
+    if not 1 <= asked <= d:
+        raise ValueError(
+            f"n_measurements must be at least 1, and at most the number of features, {d}; got "
+            f"{asked!r}. With so many measurements use mechanism='soft-threshold', which "
+            "measures every feature once and loses nothing."
+        )
+    return int(asked)
 
 
 @dataclass(frozen=True)
@@ -253,54 +238,72 @@ def _observed_error(matrix, measured, values, scale):
     return math.sqrt(max(m * (blur - scale) * (blur + scale), math.sqrt(2 * m) * blur * blur))
 
 
-def plan_sketch(problem):
-    """Plan a mean from few noisy measurements.
+@dataclass(frozen=True, eq=False)
+class SketchSum:
+    """Sum of the measurements of rows, each row's scaled down to a radius.
 
     Parameters
     ----------
-    problem : SparseMeanProblem
-        Public facts.
+    measurement : Measurement
+        Public matrix A of shape (n_measurements, n_features), whatever it is.
+    radius : float
+        Largest norm of what a row contributes, greater than 0; public.
 
-    Returns
-    -------
-    plan : SketchMean
-        With as many measurements as were asked for, or the order of magnitude at which
-        the noise outweighs what is lost by measuring less often.
-
-    Raises
-    ------
-    ValueError
-        If there is no delta, there are more measurements than features, or the ball of the
-        constrained form is not known.
+    Notes
+    -----
+    Rows z are `LinearRows` of the unit ball without an intercept, sparse or dense. A row
+    contributes ``A z min(1, radius / |A z|)``, and a null row nothing.
     """
-    if problem.is_pure:
-        raise ValueError(
-            "delta must be greater than 0 for mechanism='compressed-sensing': measurements "
-            "spread every entry of a row, so that Laplace noise would be calibrated to an l1 "
-            "norm of about sqrt(n_measurements); got 0. Use mechanism='projection' with a "
-            "sparsity, or raise delta."
-        )
-    if problem.recovery == "constrained" and problem.sparsity is None:
-        raise ValueError(
-            "sparsity must be given for recovery='constrained': the l1 ball has the radius "
-            "sqrt(sparsity); got None. Use recovery='denoising', which needs none."
-        )
-    mu = gdp_mu(problem.epsilon, problem.delta)
-    return SketchMean(problem, _n_measurements(problem, mu), mu)
 
+    measurement: Any
+    radius: float
 
-def _n_measurements(problem, mu):
-    """Return a valid number of measurements, from public numbers."""
-    d, asked = problem.n_features, problem.n_measurements
-    if asked is None:
-        s = min(problem.sparsity or _TYPICAL_SPARSITY, d)
-        # n eps sqrt(s log(d / s) / log(1 / delta)), with mu for eps / sqrt(2 log(1 / delta))
-        order = problem.n_rows * mu * math.sqrt(2 * s * max(1.0, math.log(d / s)))
-        return int(min(d, max(_FEWEST, order)))
-    if not 1 <= asked <= d:
-        raise ValueError(
-            f"n_measurements must be at least 1, and at most the number of features, {d}; got "
-            f"{asked!r}. With so many measurements use mechanism='soft-threshold', which "
-            "measures every feature once and loses nothing."
-        )
-    return int(asked)
+    @property
+    def name(self):
+        """What the statistic is."""
+        return "sum of clipped measurements of rows"
+
+    @property
+    def size(self):
+        """Number of measurements."""
+        return self.measurement.shape[0]
+
+    def sensitivity(self, adjacency, n_rows):
+        """State the l1 and l2 sensitivities: the radius, or twice that; in l1 sqrt(m) times.
+
+        Proof. What a row contributes has l2 norm at most `radius`, whatever the matrix makes
+        of it; a null row contributes zero. Zero-out removes one contribution, replace-one
+        exchanges one for another, which differ by at most 2 `radius`: attained by opposite
+        rows that are clipped. Of m numbers the l1 norm is at most sqrt(m) times the l2 norm
+        (Cauchy-Schwarz).
+        """
+        if adjacency == "zero-out":
+            reach, theorem = self.radius, "clipped measurements are no longer than the radius"
+        else:
+            reach, theorem = 2 * self.radius, "two clipped rows of measurements: <= 2 radii"
+        l1 = math.sqrt(self.size) * reach
+        return Sensitivity(l1=l1, l2=reach, bound=n_rows * self.radius, theorem=theorem)
+
+    def partial(self, chunk):
+        """Return the clipped measurements of a chunk's rows, summed."""
+        total, n_rows = np.zeros(self.size), len(chunk.norm)
+        entries = chunk.X.nnz if sparse.issparse(chunk.X) else chunk.X.size
+        width = min(self.size, self.measurement.spread * (1 + entries // n_rows))
+        step = max(1, _AT_ONCE // width)
+        for start in range(0, n_rows, step):
+            rows = slice(start, min(start + step, n_rows))
+            # dense rows too: products of sparse rows are made row by row, so that no row
+            # changes the rounding of another
+            X = sparse.csr_array(chunk.X[rows], dtype=np.float64)
+            with np.errstate(under="ignore"):
+                sketches = self.measurement.sketches(X)
+                factor = chunk.factor[rows]
+                length = row_norms(sketches) * factor
+                weight = factor * (self.radius / np.maximum(length, self.radius))
+                weight[np.isinf(chunk.norm[rows])] = 0.0
+                total += sketches.T @ weight
+        return total
+
+    def evaluate(self, rows):
+        """Return the sum over all rows, an array of shape (n_measurements,)."""
+        return sum_over(rows, self.partial, self.size)

@@ -1,6 +1,17 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Differentially private means of heavy-tailed rows."""
+"""Private means of heavy-tailed rows: one clipping radius, and the error that it proves.
+
+Rows x are independent, of one law, with E|x|^k <= r^k for some k > 1. They are clipped to the
+radius C = x r, and their mean gets noise in proportion to C. `MomentRadius` balances bias and
+noise, in units of r; Proposition 57 proves what it says. The bias has the best constant there
+is, where Lemma 7 of [1]_ has 1 / (k - 1). Without a bound on a moment the radius is drawn from
+the data (`NormThreshold` in `skdp._quantiles`). Either way one sum of clipped rows is released,
+`ClippedRowSum` in `skdp.location._clipped_mean`.
+
+.. [1] D. Xu, M. Ding, Z. Xiang, J. Xu and D. Wang, "Beyond ordinary Lipschitz constraints:
+   differentially private stochastic optimization with Tsybakov noise condition", 2025.
+"""
 
 import math
 from dataclasses import dataclass
@@ -30,13 +41,7 @@ from skdp.privacy.books.shares import mu_beside, mu_of_all
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon, gdp_mu
 from skdp.privacy.kernel.mechanisms import GaussianMechanism, KNormMechanism
 
-# The clipping radius that a bound on a moment suggests, and the error that it proves.
-#
-# Rows x are independent, of one law, with E|x|^k <= r^k for some k > 1. They are clipped to the
-# radius C = x r, and their mean gets noise in proportion to C. Everything here is in units of r.
-# What is said is proved in Proposition 57; the bias has the best constant there is, where Lemma
-# 7 of Xu, Ding, Xiang, Xu and Wang (2025) has 1 / (k - 1).
-
+# The radius that a bound on a moment suggests, and the error that it proves.
 
 MOST_MOMENTS, _LEAST_FAILURE = 1000.0, 1e-300
 # Logarithms of radii that are searched, and how precisely.
@@ -97,36 +102,6 @@ class NoiseNorm:
         if self.law == "gaussian":
             return math.sqrt(2 * float(gammainccinv(self.size / 2, failure)))
         return float(gammainccinv(self.size, failure))
-
-
-def clipping_bias(order, radius):
-    """Return the largest bias of clipping, in units of r.
-
-    Parameters
-    ----------
-    order : float
-        k, greater than 1.
-    radius : float
-        Clipping radius, in units of r.
-
-    Returns
-    -------
-    bias : float
-        Largest expected part of a norm beyond the radius, over all laws with the moment.
-    """
-    if radius <= (order - 1) / order:
-        return 1 - radius
-    return math.exp(_log_constant(order) + (1 - order) * math.log(radius))
-
-
-def _log_constant(order):
-    """Return the logarithm of (k-1)^(k-1) / k^k, at most 0."""
-    return (order - 1) * math.log1p(-1 / order) - math.log(order)
-
-
-def _squares(order, radius):
-    """Return a bound on the expected square of a clipped row, in units of r^2."""
-    return min(radius * radius, radius ** max(2 - order, 0.0))
 
 
 @dataclass(frozen=True)
@@ -230,8 +205,37 @@ class MomentRadius:
         return np.logaddexp.reduce([self._log_bias(u), jump, root, noise])
 
 
-# A clipped mean whose radius balances bias and noise: the plan, from public numbers.
+def clipping_bias(order, radius):
+    """Return the largest bias of clipping, in units of r.
 
+    Parameters
+    ----------
+    order : float
+        k, greater than 1.
+    radius : float
+        Clipping radius, in units of r.
+
+    Returns
+    -------
+    bias : float
+        Largest expected part of a norm beyond the radius, over all laws with the moment.
+    """
+    if radius <= (order - 1) / order:
+        return 1 - radius
+    return math.exp(_log_constant(order) + (1 - order) * math.log(radius))
+
+
+def _log_constant(order):
+    """Return the logarithm of (k-1)^(k-1) / k^k, at most 0."""
+    return (order - 1) * math.log1p(-1 / order) - math.log(order)
+
+
+def _squares(order, radius):
+    """Return a bound on the expected square of a clipped row, in units of r^2."""
+    return min(radius * radius, radius ** max(2 - order, 0.0))
+
+
+# The plan: that radius or one that is drawn, and the mean of the rows clipped to it.
 
 # The smallest radius that can be drawn, as a part of the range: eighteen decades cost a
 # twentieth more rows beyond the radius than nine.

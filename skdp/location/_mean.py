@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Differentially private means."""
+"""Private means of bounded rows, by one noisy sum or by clipping."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, Self

@@ -1,6 +1,16 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Differentially private medians."""
+"""Private medians: of every feature by rank, or the geometric one by gradients or by a draw.
+
+The geometric median minimises the sum of distances to the rows. Subgradient steps [1]_ release
+the directions from the rows to a point (`DirectionSum`), again and again; the exponential
+mechanism [2]_ draws one point by its sum of distances (`DistanceSum`). Medians of features are
+quantiles, see `skdp.location._quantile`.
+
+.. [1] R. Bassily, A. Smith and A. Thakurta, "Private empirical risk minimization: efficient
+   algorithms and tight error bounds", FOCS 2014.
+.. [2] F. McSherry and K. Talwar, "Mechanism design via differential privacy", FOCS 2007.
+"""
 
 import math
 from dataclasses import dataclass
@@ -33,165 +43,13 @@ from skdp.privacy.kernel.accounting import check_delta, check_epsilon, gdp_mu
 from skdp.privacy.kernel.mechanisms import ExponentialMechanism, GaussianMechanism, Sensitivity
 from skdp.solvers.subgradient import plan_subgradient, subgradient_descent
 
-# The subgradient of the geometric median's loss: a sum of unit vectors.
-
-
+#: beyond this the exact sampler is too slow
+MOST_FEATURES = 5
 # Distances below this count as zero: their squares are not exact, and a quotient by
 # such a distance might be longer than 1.
 _TINY = 1e-140
-
-
-@dataclass(frozen=True, eq=False)
-class DirectionSum:
-    """Sum over rows d of the unit vector from d to `center`; zero for a row that is there.
-
-    Parameters
-    ----------
-    center : ndarray of shape (n_features,)
-        Point of the unit ball where the subgradient of the sum of distances is taken.
-    """
-
-    center: Any
-
-    @property
-    def name(self):
-        """What the statistic is."""
-        return "sum of the directions from the rows to a point"
-
-    @property
-    def size(self):
-        """Number of coordinates."""
-        return self.center.size
-
-    def sensitivity(self, adjacency, n_rows):
-        """State the l2 sensitivity: 1 (zero-out) or 2 (replace-one).
-
-        Proof. A row contributes a unit vector or zero, a null row zero. Zero-out removes
-        one such vector; replace-one exchanges two (triangle inequality). Both are
-        attained, the second by rows on opposite sides of the centre.
-        """
-        if adjacency == "zero-out":
-            reach, theorem = 1.0, "a direction has norm 1"
-        else:
-            reach, theorem = 2.0, "two directions differ by <= 2"
-        return Sensitivity(l1=math.inf, l2=reach, bound=float(n_rows), theorem=theorem)
-
-    def partial(self, chunk):
-        """Return the directions from a chunk's rows, summed."""
-        gaps = chunk.points()
-        # differences first: distances from products would lose the digits of near rows
-        np.subtract(self.center, gaps, out=gaps)
-        gaps[chunk.null] = 0.0
-        distance = np.sqrt(np.einsum("ij,ij->i", gaps, gaps))
-        return (1.0 / np.maximum(distance, _TINY)) @ gaps
-
-    def evaluate(self, rows):
-        """Return the sum over all rows, an array of shape (size,)."""
-        return sum_over(rows, self.partial, self.size)
-
-
-# The sum of distances to the rows, as the score of the exponential mechanism.
-
-
 # points times rows that are looked at together: the arrays stay in cache
 _PAIRS = 1 << 15
-
-
-def distances_and_subgradients(points, columns):
-    """Return the sum of distances from points to rows, and a subgradient of it at each point.
-
-    Parameters
-    ----------
-    points : ndarray of shape (m, n_features)
-        Where.
-    columns : ndarray of shape (n_features, n_rows)
-        Rows, transposed.
-
-    Returns
-    -------
-    value : ndarray of shape (m,)
-        Sums of Euclidean distances.
-    slope : ndarray of shape (m, n_features)
-        Subgradients; a row at the point itself contributes zero.
-    """
-    value, slope = np.zeros(len(points)), np.zeros(points.shape)
-    step = max(1, _PAIRS // len(points))
-    for start in range(0, columns.shape[1], step):
-        gaps = points.T[:, :, None] - columns[:, None, start : start + step]
-        distance = np.sqrt(np.einsum("kij,kij->ij", gaps, gaps))
-        value += distance.sum(axis=1)
-        # the bound makes the directions of nearer rows short, not long
-        weight = 1.0 / np.maximum(distance, _TINY)
-        slope += np.einsum("ij,kij->ik", weight, gaps)
-    return value, slope
-
-
-@dataclass(frozen=True, eq=False)
-class DistanceSum:
-    """Point of the unit ball, drawn by its sum of distances to the rows.
-
-    Parameters
-    ----------
-    n_features : int
-        Dimension.
-    cover : tuple of (ndarray, ndarray), default=None
-        Public box, lower and upper ends, that the point is also restricted to.
-    """
-
-    n_features: int
-    cover: Any = None
-
-    #: the law is exact for real numbers, and floats only come close
-    idealised = True
-
-    @property
-    def name(self):
-        """What the statistic is."""
-        return "point drawn by its sum of distances to the rows"
-
-    @property
-    def size(self):
-        """Number of coordinates."""
-        return self.n_features
-
-    def sensitivity(self, adjacency, n_rows):
-        """State the spread of the score's change: 2 (zero-out) or 4 (replace-one).
-
-        Proof. The score at t is the sum of ``|t - d|``. Zero-out removes one term, which
-        lies in [0, 2] for t and d in the unit ball. Replace-one changes the score by
-        ``|t - d'| - |t - d|``, within ``|d - d'| <= 2`` of zero: an interval of length 4.
-        Both are attained by rows on the sphere: at t = d and t = -d, and d' = -d.
-        """
-        if adjacency == "zero-out":
-            spread, theorem = 2.0, "a distance in the unit ball is in [0, 2]"
-        else:
-            spread, theorem = 4.0, "two distances from a point differ by <= 2 either way"
-        return Sensitivity(math.inf, math.inf, bound=1.0, theorem=theorem, spread=spread)
-
-    def draw(self, rows, noise, source):
-        """Return a point with density proportional to exp(-score / noise.scale)."""
-        columns = rows.columns()
-        if self.n_features == 1:
-            return np.array([self._draw_number(columns[0], noise, source)])
-        return sample_tangent_box(
-            lambda points: distances_and_subgradients(points, columns),
-            self.n_features,
-            1.0 / noise.scale,
-            [(np.zeros(self.n_features), 1.0)],
-            source,
-            cover=self.cover,
-        )
-
-    def _draw_number(self, values, noise, source):
-        """Return a draw in one dimension, where the score is piecewise linear."""
-        low, high = (-1.0, 1.0) if self.cover is None else (float(end[0]) for end in self.cover)
-        knots = np.concatenate([[low], np.sort(np.clip(values, low, high)), [high]])
-        # k rows below pull one way, the others the other way
-        slopes = 2.0 * np.arange(len(values) + 1) - len(values)
-        return sample_piecewise_exponential(knots, slopes, 1.0 / noise.scale, source)
-
-
-# Two ways to the geometric median, and the public set that it is sought in.
 
 
 @dataclass(frozen=True)
@@ -260,44 +118,7 @@ def held(X):
     )
 
 
-def draw_median(curator, mechanism, place, n_rows):
-    """Release a point by the exponential mechanism.
-
-    Parameters
-    ----------
-    curator : Curator
-        Holds `PointRows`.
-    mechanism : ExponentialMechanism
-        The price.
-    place : Place
-        Where the rows are.
-    n_rows : int
-        Number of rows.
-
-    Returns
-    -------
-    location : ndarray of shape (n_features,)
-        The geometric median.
-    error_bound : float
-        On the expected excess of the mean distance.
-
-    Notes
-    -----
-    Bound. For a convex score on a convex set of dimension p the expected excess of the
-    draw is at most p times the temperature: with Z(c) the integral of exp(-c excess),
-    ``c^p Z(c)`` does not decrease in c, because shrinking the set towards the minimum
-    keeps a convex excess below its chord; the logarithmic derivative of Z is minus the
-    expected excess.
-    """
-    n_features = len(place.center)
-    cover = None
-    if isinstance(place.domain, Box):
-        corner = place.domain.half_width / place.unit
-        cover = -corner, corner
-    point = curator.release(DistanceSum(n_features, cover), mechanism)
-    temperature = curator.ledger.releases[-1].noise.scale
-    excess = min(n_features * temperature / n_rows, 2.0)
-    return place.locate(point), place.unit * excess
+# The geometric median by subgradient steps.
 
 
 def descend_to_median(curator, mu, place, n_rows, adjacency, n_steps):
@@ -340,8 +161,190 @@ def descend_to_median(curator, mu, place, n_rows, adjacency, n_steps):
     return place.locate(point), place.unit * plan.error_bound / n_rows, plan.n_steps
 
 
-#: beyond this the exact sampler is too slow
-MOST_FEATURES = 5
+@dataclass(frozen=True, eq=False)
+class DirectionSum:
+    """Sum over rows d of the unit vector from d to `center`; zero for a row that is there.
+
+    Parameters
+    ----------
+    center : ndarray of shape (n_features,)
+        Point of the unit ball where the subgradient of the sum of distances is taken.
+    """
+
+    center: Any
+
+    @property
+    def name(self):
+        """What the statistic is."""
+        return "sum of the directions from the rows to a point"
+
+    @property
+    def size(self):
+        """Number of coordinates."""
+        return self.center.size
+
+    def sensitivity(self, adjacency, n_rows):
+        """State the l2 sensitivity: 1 (zero-out) or 2 (replace-one).
+
+        Proof. A row contributes a unit vector or zero, a null row zero. Zero-out removes
+        one such vector; replace-one exchanges two (triangle inequality). Both are
+        attained, the second by rows on opposite sides of the centre.
+        """
+        if adjacency == "zero-out":
+            reach, theorem = 1.0, "a direction has norm 1"
+        else:
+            reach, theorem = 2.0, "two directions differ by <= 2"
+        return Sensitivity(l1=math.inf, l2=reach, bound=float(n_rows), theorem=theorem)
+
+    def partial(self, chunk):
+        """Return the directions from a chunk's rows, summed."""
+        gaps = chunk.points()
+        # differences first: distances from products would lose the digits of near rows
+        np.subtract(self.center, gaps, out=gaps)
+        gaps[chunk.null] = 0.0
+        distance = np.sqrt(np.einsum("ij,ij->i", gaps, gaps))
+        return (1.0 / np.maximum(distance, _TINY)) @ gaps
+
+    def evaluate(self, rows):
+        """Return the sum over all rows, an array of shape (size,)."""
+        return sum_over(rows, self.partial, self.size)
+
+
+# The geometric median by the exponential mechanism.
+
+
+def draw_median(curator, mechanism, place, n_rows):
+    """Release a point by the exponential mechanism.
+
+    Parameters
+    ----------
+    curator : Curator
+        Holds `PointRows`.
+    mechanism : ExponentialMechanism
+        The price.
+    place : Place
+        Where the rows are.
+    n_rows : int
+        Number of rows.
+
+    Returns
+    -------
+    location : ndarray of shape (n_features,)
+        The geometric median.
+    error_bound : float
+        On the expected excess of the mean distance.
+
+    Notes
+    -----
+    Bound. For a convex score on a convex set of dimension p the expected excess of the
+    draw is at most p times the temperature: with Z(c) the integral of exp(-c excess),
+    ``c^p Z(c)`` does not decrease in c, because shrinking the set towards the minimum
+    keeps a convex excess below its chord; the logarithmic derivative of Z is minus the
+    expected excess.
+    """
+    n_features = len(place.center)
+    cover = None
+    if isinstance(place.domain, Box):
+        corner = place.domain.half_width / place.unit
+        cover = -corner, corner
+    point = curator.release(DistanceSum(n_features, cover), mechanism)
+    temperature = curator.ledger.releases[-1].noise.scale
+    excess = min(n_features * temperature / n_rows, 2.0)
+    return place.locate(point), place.unit * excess
+
+
+@dataclass(frozen=True, eq=False)
+class DistanceSum:
+    """Point of the unit ball, drawn by its sum of distances to the rows.
+
+    Parameters
+    ----------
+    n_features : int
+        Dimension.
+    cover : tuple of (ndarray, ndarray), default=None
+        Public box, lower and upper ends, that the point is also restricted to.
+    """
+
+    n_features: int
+    cover: Any = None
+
+    #: the law is exact for real numbers, and floats only come close
+    idealised = True
+
+    @property
+    def name(self):
+        """What the statistic is."""
+        return "point drawn by its sum of distances to the rows"
+
+    @property
+    def size(self):
+        """Number of coordinates."""
+        return self.n_features
+
+    def sensitivity(self, adjacency, n_rows):
+        """State the spread of the score's change: 2 (zero-out) or 4 (replace-one).
+
+        Proof. The score at t is the sum of ``|t - d|``. Zero-out removes one term, which
+        lies in [0, 2] for t and d in the unit ball. Replace-one changes the score by
+        ``|t - d'| - |t - d|``, within ``|d - d'| <= 2`` of zero: an interval of length 4.
+        Both are attained by rows on the sphere: at t = d and t = -d, and d' = -d.
+        """
+        if adjacency == "zero-out":
+            spread, theorem = 2.0, "a distance in the unit ball is in [0, 2]"
+        else:
+            spread, theorem = 4.0, "two distances from a point differ by <= 2 either way"
+        return Sensitivity(math.inf, math.inf, bound=1.0, theorem=theorem, spread=spread)
+
+    def draw(self, rows, noise, source):
+        """Return a point with density proportional to exp(-score / noise.scale)."""
+        columns = rows.columns()
+        if self.n_features == 1:
+            return np.array([self._draw_number(columns[0], noise, source)])
+        return sample_tangent_box(
+            lambda points: distances_and_subgradients(points, columns),
+            self.n_features,
+            1.0 / noise.scale,
+            [(np.zeros(self.n_features), 1.0)],
+            source,
+            cover=self.cover,
+        )
+
+    def _draw_number(self, values, noise, source):
+        """Return a draw in one dimension, where the score is piecewise linear."""
+        low, high = (-1.0, 1.0) if self.cover is None else (float(end[0]) for end in self.cover)
+        knots = np.concatenate([[low], np.sort(np.clip(values, low, high)), [high]])
+        # k rows below pull one way, the others the other way
+        slopes = 2.0 * np.arange(len(values) + 1) - len(values)
+        return sample_piecewise_exponential(knots, slopes, 1.0 / noise.scale, source)
+
+
+def distances_and_subgradients(points, columns):
+    """Return the sum of distances from points to rows, and a subgradient of it at each point.
+
+    Parameters
+    ----------
+    points : ndarray of shape (m, n_features)
+        Where.
+    columns : ndarray of shape (n_features, n_rows)
+        Rows, transposed.
+
+    Returns
+    -------
+    value : ndarray of shape (m,)
+        Sums of Euclidean distances.
+    slope : ndarray of shape (m, n_features)
+        Subgradients; a row at the point itself contributes zero.
+    """
+    value, slope = np.zeros(len(points)), np.zeros(points.shape)
+    step = max(1, _PAIRS // len(points))
+    for start in range(0, columns.shape[1], step):
+        gaps = points.T[:, :, None] - columns[:, None, start : start + step]
+        distance = np.sqrt(np.einsum("kij,kij->ij", gaps, gaps))
+        value += distance.sum(axis=1)
+        # the bound makes the directions of nearer rows short, not long
+        weight = 1.0 / np.maximum(distance, _TINY)
+        slope += np.einsum("ij,kij->ik", weight, gaps)
+    return value, slope
 
 
 class DPMedian(LocationEstimator):

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""A differentially private radius that few rows exceed."""
+"""Private radius that few rows exceed."""
 
 from numbers import Integral, Real
 from typing import Self

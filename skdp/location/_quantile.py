@@ -1,6 +1,10 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Differentially private quantiles of every feature."""
+"""Private quantiles of every feature, drawn by rank on a public grid.
+
+One feature after another gets an equal share of epsilon. The query, `QuantileRank`, is in
+`skdp._quantiles`.
+"""
 
 import math
 from fractions import Fraction
@@ -74,6 +78,12 @@ def release_quantiles(curator, tau, lower, upper, epsilon, n_rows):
     return np.clip(location, lower, upper), min(unlikely * temperature / n_rows, worst)
 
 
+def _share(epsilon, n_parts):
+    """Return the largest float of which n_parts are no more than epsilon."""
+    part = epsilon / n_parts
+    return math.nextafter(part, 0.0) if n_parts * Fraction(part) > Fraction(epsilon) else part
+
+
 def _shortest(values, cell):
     """Return, within half a cell of every value, the decimal with the fewest digits.
 
@@ -88,12 +98,6 @@ def _shortest(values, cell):
             near = np.round(values, digits)
             found = np.where(np.abs(near - values) <= cell / 2, near + 0.0, found)
     return found
-
-
-def _share(epsilon, n_parts):
-    """Return the largest float of which n_parts are no more than epsilon."""
-    part = epsilon / n_parts
-    return math.nextafter(part, 0.0) if n_parts * Fraction(part) > Fraction(epsilon) else part
 
 
 class DPQuantile(LocationEstimator):

@@ -1,6 +1,11 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Differentially private means of sparse rows."""
+"""Private means of sparse rows: one estimator for four mechanisms.
+
+`plan_sparse_mean` takes the public facts of a fit and returns the plan of a mechanism: a noisy
+sum or a histogram of touched columns (`skdp.location._sparse_noisy`), or few noisy measurements
+(`skdp.location._compressed_sensing`).
+"""
 
 from numbers import Integral
 from typing import Any, Literal, Self
@@ -33,9 +38,6 @@ from skdp.location._sparse_noisy import (
 from skdp.privacy.books.shares import mu_of_all
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 
-# Which mechanism a private mean of sparse rows is released by.
-
-
 PLANS = {
     "soft-threshold": plan_soft_threshold,
     "projection": plan_projection,
@@ -45,7 +47,6 @@ PLANS = {
 SPARSE_MEANS = tuple(PLANS)
 #: vectors with an entry for every feature are not made for more features
 MOST_FEATURES = 2**31
-
 _SKETCH = ("compressed-sensing",)
 #: parameters that not every mechanism understands: which do, and what they are by default
 _FOREIGN = {
@@ -98,9 +99,6 @@ def plan_sparse_mean(mechanism, problem):
                 f"{name}={given!r} with mechanism={mechanism!r}."
             )
     return plan(problem)
-
-
-# How a private mean of sparse rows is fitted and used.
 
 
 class DPSparseMeanEstimator(MeanEstimator):

@@ -1,6 +1,18 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Private means of sparse rows: a noisy sum, and what can be made of it for free."""
+"""Private means of sparse rows by a noisy sum, of all columns or of those that rows touch.
+
+Rows in the unit ball with at most s non-zeros have means in a small convex set. A noisy sum
+(`SparseRowSum`) is brought back into it, or shrunk by a soft threshold, at no further cost: the
+projection mechanism [1]_ and soft-thresholding [2]_. Where a vector with an entry for every
+column does not fit in memory, noise goes to the columns that some row touches
+(`TouchedColumnSum`), and what stays below a threshold is not released.
+
+.. [1] B. Ghazi, C. Guzmán, P. Kamath, R. Kumar and P. Manurangsi, "Differentially private
+   optimization with sparse gradients", NeurIPS 2024 (Algorithm 1).
+.. [2] D. L. Donoho and I. M. Johnstone, "Adapting to unknown smoothness via wavelet shrinkage",
+   JASA, 1995.
+"""
 
 import math
 from dataclasses import dataclass, replace
@@ -26,8 +38,7 @@ from skdp.privacy.kernel.accounting import gdp_mu
 from skdp.privacy.kernel.mechanisms import GaussianMechanism, LaplaceMechanism, Sensitivity
 from skdp.privacy.laws.histogram import SparseSensitivity, StabilityHistogram
 
-# What the private means of sparse rows share: the public facts, and what a plan returns.
-
+# Public facts, admitted rows, and the result of a plan: shared by all mechanisms.
 
 #: what the parameters that are a choice may be, the default first
 CHOICES = {
@@ -118,9 +129,6 @@ class SparseEstimate:
     threshold: float | None = None
 
 
-# The sum of rows of the unit ball that have few non-zeros, or no negative entry.
-
-
 def sparse_rows(X, ball, sparsity=None, nonnegative=False, n_threads=1):
     """Return rows that are forced into the domain of `SparseRowSum`.
 
@@ -165,70 +173,99 @@ def _dropped(values):
     return kept
 
 
-@dataclass(frozen=True)
-class SparseRowSum:
-    """Sum of rows in the unit ball, of which public facts lower the sensitivity.
-
-    Parameters
-    ----------
-    n_features : int
-        Dimension d.
-    sparsity : int or None, default=None
-        No row has more non-zero entries; None for any number.
-    nonnegative : bool, default=False
-        Whether no row has a negative entry.
-    """
-
-    n_features: int
-    sparsity: int | None = None
-    nonnegative: bool = False
-
-    @property
-    def name(self):
-        """What the statistic is."""
-        signs = "non-negative " if self.nonnegative else ""
-        limit = "" if self.sparsity is None else f" with at most {self.n_nonzeros} non-zeros"
-        return f"sum of {signs}rows in the unit ball{limit}"
-
-    @property
-    def size(self):
-        """Number of coordinates."""
-        return self.n_features
-
-    @property
-    def n_nonzeros(self):
-        """Most non-zero entries of a row."""
-        return self.n_features if self.sparsity is None else min(self.sparsity, self.n_features)
-
-    def sensitivity(self, adjacency, n_rows):
-        """State the l1 and l2 sensitivities.
-
-        Proof. A row z has ``|z|_2 <= 1`` and at most s non-zeros, so ``|z|_1 <= sqrt(s)``
-        (Cauchy-Schwarz). Zero-out removes one row. Under replace-one,
-        ``|z - z'|_2^2 <= 2 - 2 <z, z'>``, which is at most 4, and at most 2 if no entry is
-        negative, for then ``<z, z'> >= 0``. ``|z - z'|_1`` is at most ``2 sqrt(s)`` and,
-        there being d coordinates, at most sqrt(d) times the l2 norm.
-        """
-        bound, root = float(n_rows), math.sqrt(self.n_nonzeros)
-        if adjacency == "zero-out":
-            return Sensitivity(l1=root, l2=1.0, bound=bound, theorem="norm of the longest row")
-        l2 = math.sqrt(2.0) if self.nonnegative else 2.0
-        l1 = min(2.0 * root, math.sqrt(self.n_features) * l2)
-        theorem = "rows at a right angle" if self.nonnegative else "opposite rows"
-        return Sensitivity(l1=l1, l2=l2, bound=bound, theorem=theorem)
-
-    def partial(self, chunk):
-        """Return the sum of a chunk's rows."""
-        return chunk.combine(np.isfinite(chunk.norm).astype(np.float64))
-
-    def evaluate(self, rows):
-        """Return the sum over all rows, an array of shape (n_features,)."""
-        return sum_over(rows, self.partial, self.size)
-
+# One noisy sum of all columns, then a threshold or a projection.
 
 # Where Laplace noise is predicted to err by this much less than Gaussian noise, it does on bags
 # of words; they differ from the worst rows, for which errors are predicted.
 _CLEARLY = 0.8
+
+
+def plan_soft_threshold(problem):
+    """Plan a noisy mean with the soft threshold of least estimated risk.
+
+    Parameters
+    ----------
+    problem : SparseMeanProblem
+        Public facts.
+
+    Returns
+    -------
+    plan : NoisyMean
+        With Gaussian noise or, without a delta, Laplace noise.
+
+    Raises
+    ------
+    ValueError
+        If there is neither a delta nor a sparsity.
+    """
+    return _plan("soft-threshold", problem)
+
+
+def plan_projection(problem):
+    """Plan a noisy mean that is projected on the means of sparse rows.
+
+    Parameters
+    ----------
+    problem : SparseMeanProblem
+        Public facts.
+
+    Returns
+    -------
+    plan : NoisyMean
+        With Gaussian noise or, without a delta, Laplace noise.
+
+    Raises
+    ------
+    ValueError
+        If the sparsity is not known: it is what the projection rests on.
+    """
+    if problem.sparsity is None:
+        raise ValueError(
+            "sparsity must be given for mechanism='projection', the largest number of non-zero "
+            "entries of a row that count; got None. Pass sparsity, or use "
+            "mechanism='soft-threshold', which needs none (but a delta greater than 0)."
+        )
+    return _plan("projection", problem)
+
+
+def plan_auto(problem):
+    """Plan a soft threshold, with the noise that is predicted to do less harm.
+
+    Parameters
+    ----------
+    problem : SparseMeanProblem
+        Public facts.
+
+    Returns
+    -------
+    plan : NoisyMean
+        With Laplace noise, and no delta spent, where rows have few non-zeros or delta is tiny.
+
+    Raises
+    ------
+    ValueError
+        As `plan_soft_threshold`.
+    """
+    plan = _plan("soft-threshold", problem)
+    if problem.is_pure or problem.sparsity is None:
+        return plan
+    pure = _plan("soft-threshold", replace(problem, delta=0.0))
+    return pure if pure.error < _CLEARLY * plan.error else plan
+
+
+def _plan(mechanism, problem):
+    """Return a plan with Gaussian noise, or Laplace noise if there is no delta."""
+    if not problem.is_pure:
+        price = GaussianMechanism(gdp_mu(problem.epsilon, problem.delta))
+    elif problem.sparsity is None:
+        raise ValueError(
+            "sparsity must be given at delta=0, the largest number of non-zero entries of a row "
+            "that count: Laplace noise is in proportion to its root; got None. Pass sparsity, "
+            "or a delta greater than 0."
+        )
+    else:
+        price = LaplaceMechanism(problem.epsilon)
+    return NoisyMean(problem, mechanism, price)
 
 
 @dataclass(frozen=True)
@@ -323,6 +360,67 @@ class NoisyMean:
         return SparseEstimate(into_convex_set(noisy, problem), error, threshold)
 
 
+@dataclass(frozen=True)
+class SparseRowSum:
+    """Sum of rows in the unit ball, of which public facts lower the sensitivity.
+
+    Parameters
+    ----------
+    n_features : int
+        Dimension d.
+    sparsity : int or None, default=None
+        No row has more non-zero entries; None for any number.
+    nonnegative : bool, default=False
+        Whether no row has a negative entry.
+    """
+
+    n_features: int
+    sparsity: int | None = None
+    nonnegative: bool = False
+
+    @property
+    def name(self):
+        """What the statistic is."""
+        signs = "non-negative " if self.nonnegative else ""
+        limit = "" if self.sparsity is None else f" with at most {self.n_nonzeros} non-zeros"
+        return f"sum of {signs}rows in the unit ball{limit}"
+
+    @property
+    def size(self):
+        """Number of coordinates."""
+        return self.n_features
+
+    @property
+    def n_nonzeros(self):
+        """Most non-zero entries of a row."""
+        return self.n_features if self.sparsity is None else min(self.sparsity, self.n_features)
+
+    def sensitivity(self, adjacency, n_rows):
+        """State the l1 and l2 sensitivities.
+
+        Proof. A row z has ``|z|_2 <= 1`` and at most s non-zeros, so ``|z|_1 <= sqrt(s)``
+        (Cauchy-Schwarz). Zero-out removes one row. Under replace-one,
+        ``|z - z'|_2^2 <= 2 - 2 <z, z'>``, which is at most 4, and at most 2 if no entry is
+        negative, for then ``<z, z'> >= 0``. ``|z - z'|_1`` is at most ``2 sqrt(s)`` and,
+        there being d coordinates, at most sqrt(d) times the l2 norm.
+        """
+        bound, root = float(n_rows), math.sqrt(self.n_nonzeros)
+        if adjacency == "zero-out":
+            return Sensitivity(l1=root, l2=1.0, bound=bound, theorem="norm of the longest row")
+        l2 = math.sqrt(2.0) if self.nonnegative else 2.0
+        l1 = min(2.0 * root, math.sqrt(self.n_features) * l2)
+        theorem = "rows at a right angle" if self.nonnegative else "opposite rows"
+        return Sensitivity(l1=l1, l2=l2, bound=bound, theorem=theorem)
+
+    def partial(self, chunk):
+        """Return the sum of a chunk's rows."""
+        return chunk.combine(np.isfinite(chunk.norm).astype(np.float64))
+
+    def evaluate(self, rows):
+        """Return the sum over all rows, an array of shape (n_features,)."""
+        return sum_over(rows, self.partial, self.size)
+
+
 def into_convex_set(values, problem):
     """Return released values projected onto a set that has every mean of the rows.
 
@@ -379,197 +477,42 @@ def predicted_error(law, scale, n_features, n_nonzeros):
     return min(1.0, spread * math.sqrt(n_features), math.sqrt(radius * level))
 
 
-def plan_soft_threshold(problem):
-    """Plan a noisy mean with the soft threshold of least estimated risk.
-
-    Parameters
-    ----------
-    problem : SparseMeanProblem
-        Public facts.
-
-    Returns
-    -------
-    plan : NoisyMean
-        With Gaussian noise or, without a delta, Laplace noise.
-
-    Raises
-    ------
-    ValueError
-        If there is neither a delta nor a sparsity.
-    """
-    return _plan("soft-threshold", problem)
-
-
-def plan_projection(problem):
-    """Plan a noisy mean that is projected on the means of sparse rows.
-
-    Parameters
-    ----------
-    problem : SparseMeanProblem
-        Public facts.
-
-    Returns
-    -------
-    plan : NoisyMean
-        With Gaussian noise or, without a delta, Laplace noise.
-
-    Raises
-    ------
-    ValueError
-        If the sparsity is not known: it is what the projection rests on.
-    """
-    if problem.sparsity is None:
-        raise ValueError(
-            "sparsity must be given for mechanism='projection', the largest number of non-zero "
-            "entries of a row that count; got None. Pass sparsity, or use "
-            "mechanism='soft-threshold', which needs none (but a delta greater than 0)."
-        )
-    return _plan("projection", problem)
-
-
-def plan_auto(problem):
-    """Plan a soft threshold, with the noise that is predicted to do less harm.
-
-    Parameters
-    ----------
-    problem : SparseMeanProblem
-        Public facts.
-
-    Returns
-    -------
-    plan : NoisyMean
-        With Laplace noise, and no delta spent, where rows have few non-zeros or delta is tiny.
-
-    Raises
-    ------
-    ValueError
-        As `plan_soft_threshold`.
-    """
-    plan = _plan("soft-threshold", problem)
-    if problem.is_pure or problem.sparsity is None:
-        return plan
-    pure = _plan("soft-threshold", replace(problem, delta=0.0))
-    return pure if pure.error < _CLEARLY * plan.error else plan
-
-
-def _plan(mechanism, problem):
-    """Return a plan with Gaussian noise, or Laplace noise if there is no delta."""
-    if not problem.is_pure:
-        price = GaussianMechanism(gdp_mu(problem.epsilon, problem.delta))
-    elif problem.sparsity is None:
-        raise ValueError(
-            "sparsity must be given at delta=0, the largest number of non-zero entries of a row "
-            "that count: Laplace noise is in proportion to its root; got None. Pass sparsity, "
-            "or a delta greater than 0."
-        )
-    else:
-        price = LaplaceMechanism(problem.epsilon)
-    return NoisyMean(problem, mechanism, price)
-
-
-# Sums over the columns that rows touch, of dictionaries that are not known beforehand.
-
+# Sums over the columns that rows touch, for dictionaries that are not known beforehand.
 
 # columns of chunks that are held before they are put together
 _WAITING = 1 << 20
 
 
-def entries(chunk):
-    """Return the columns and values of a chunk's non-zero entries, row by row.
+def plan_histogram(problem):
+    """Plan a mean of the columns that rows touch.
 
     Parameters
     ----------
-    chunk : LinearChunk
-        Rows without an intercept. Null rows have no entries.
+    problem : SparseMeanProblem
+        Public facts.
 
     Returns
     -------
-    columns, values : ndarray of int64, ndarray of float64
-        Whether an entry is one depends on its row alone: not on sums, in which entries may
-        cancel, and not on what a format stores.
+    plan : HistogramMean
+        What will be released.
+
+    Raises
+    ------
+    ValueError
+        If there is no sparsity, or the budget does not allow for Gaussian noise.
     """
-    X = chunk.X
-    if sparse.issparse(X):
-        row, columns, values = (
-            np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)),
-            X.indices,
-            X.data,
+    if problem.sparsity is None:
+        raise ValueError(
+            "sparsity must be given for mechanism='histogram': the threshold follows from the "
+            "number of columns that a row may touch; got None."
         )
-    else:
-        row, columns = np.nonzero(X)
-        values = X[row, columns]
-    values = values.astype(np.float64, copy=False) * chunk.factor[row]
-    kept = (values != 0) & np.isfinite(chunk.norm)[row]
-    return columns[kept].astype(np.int64, copy=False), values[kept]
-
-
-def _distinct(columns):
-    """Return the distinct columns, sorted; by a sort, which beats a hash of so many."""
-    columns = np.sort(columns)
-    return columns[np.diff(columns, prepend=-1) > 0]
-
-
-def _touched(chunks):
-    """Return the distinct columns of the entries of all chunks, sorted."""
-    columns, waiting, n_waiting = np.empty(0, dtype=np.int64), [], 0
-    for chunk in chunks:
-        waiting.append(_distinct(entries(chunk)[0]))
-        n_waiting += len(waiting[-1])
-        # often enough for memory, seldom enough for time
-        if n_waiting > max(len(columns), _WAITING):
-            columns, waiting, n_waiting = _distinct(np.concatenate([columns, *waiting])), [], 0
-    return _distinct(np.concatenate([columns, *waiting]))
-
-
-@dataclass(frozen=True)
-class TouchedColumnSum(SparseRowSum):
-    """Sum of rows in the unit ball, over the columns in which some row is not zero.
-
-    Parameters
-    ----------
-    n_features : int
-        Dimension d; may be far more than memory holds.
-    sparsity : int
-        No row has more non-zero entries.
-    nonnegative : bool, default=False
-        Whether no row has a negative entry.
-    """
-
-    @property
-    def name(self):
-        """What the statistic is."""
-        return super().name + ", over the columns that are touched"
-
-    def sensitivity(self, adjacency, n_rows):
-        """State what a row can do to the sums, and how many columns it can touch.
-
-        Proof. Norms are those of `SparseRowSum`. A row touches a column if it has a non-zero
-        there, so at most `n_nonzeros` columns. A sum over a column that neither of two
-        neighbours' rows touches is a sum of the same floats in the same order: equal to
-        the last bit, so that rounding to the grid cannot part them.
-        """
-        facts = super().sensitivity(adjacency, n_rows)
-        return SparseSensitivity(
-            **{**vars(facts), "theorem": f"{facts.theorem}; a row touches few columns"},
-            rows=1 if adjacency == "zero-out" else 2,
-            columns=self.n_nonzeros,
-            nonnegative=self.nonnegative,
+    if problem.delta == 0:
+        raise ValueError(
+            "delta must be greater than 0 for mechanism='histogram', which may release a column "
+            "that one row alone touches; got 0. Purely private is mechanism='projection'."
         )
-
-    def evaluate(self, rows):
-        """Return the touched columns, sorted, and the sums over them."""
-        columns = _touched(rows.chunks)
-
-        def partial(chunk):
-            where, values = entries(chunk)
-            place = np.searchsorted(columns, where)
-            # of no entries numpy returns integers, to which no later chunk could be added
-            return np.bincount(place, values, len(columns)).astype(np.float64, copy=False)
-
-        return columns, sum_over(rows, partial, len(columns))
-
-
-# Private means of sparse rows over an open dictionary.
+    StabilityHistogram(problem.epsilon, problem.delta)
+    return HistogramMean(problem)
 
 
 @dataclass(frozen=True)
@@ -626,33 +569,96 @@ class HistogramMean:
         )
 
 
-def plan_histogram(problem):
-    """Plan a mean of the columns that rows touch.
+@dataclass(frozen=True)
+class TouchedColumnSum(SparseRowSum):
+    """Sum of rows in the unit ball, over the columns in which some row is not zero.
 
     Parameters
     ----------
-    problem : SparseMeanProblem
-        Public facts.
+    n_features : int
+        Dimension d; may be far more than memory holds.
+    sparsity : int
+        No row has more non-zero entries.
+    nonnegative : bool, default=False
+        Whether no row has a negative entry.
+    """
+
+    @property
+    def name(self):
+        """What the statistic is."""
+        return super().name + ", over the columns that are touched"
+
+    def sensitivity(self, adjacency, n_rows):
+        """State what a row can do to the sums, and how many columns it can touch.
+
+        Proof. Norms are those of `SparseRowSum`. A row touches a column if it has a non-zero
+        there, so at most `n_nonzeros` columns. A sum over a column that neither of two
+        neighbours' rows touches is a sum of the same floats in the same order: equal to
+        the last bit, so that rounding to the grid cannot part them.
+        """
+        facts = super().sensitivity(adjacency, n_rows)
+        return SparseSensitivity(
+            **{**vars(facts), "theorem": f"{facts.theorem}; a row touches few columns"},
+            rows=1 if adjacency == "zero-out" else 2,
+            columns=self.n_nonzeros,
+            nonnegative=self.nonnegative,
+        )
+
+    def evaluate(self, rows):
+        """Return the touched columns, sorted, and the sums over them."""
+        columns = _touched(rows.chunks)
+
+        def partial(chunk):
+            where, values = entries(chunk)
+            place = np.searchsorted(columns, where)
+            # of no entries numpy returns integers, to which no later chunk could be added
+            return np.bincount(place, values, len(columns)).astype(np.float64, copy=False)
+
+        return columns, sum_over(rows, partial, len(columns))
+
+
+def entries(chunk):
+    """Return the columns and values of a chunk's non-zero entries, row by row.
+
+    Parameters
+    ----------
+    chunk : LinearChunk
+        Rows without an intercept. Null rows have no entries.
 
     Returns
     -------
-    plan : HistogramMean
-        What will be released.
-
-    Raises
-    ------
-    ValueError
-        If there is no sparsity, or the budget does not allow for Gaussian noise.
+    columns, values : ndarray of int64, ndarray of float64
+        Whether an entry is one depends on its row alone: not on sums, in which entries may
+        cancel, and not on what a format stores.
     """
-    if problem.sparsity is None:
-        raise ValueError(
-            "sparsity must be given for mechanism='histogram': the threshold follows from the "
-            "number of columns that a row may touch; got None."
+    X = chunk.X
+    if sparse.issparse(X):
+        row, columns, values = (
+            np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)),
+            X.indices,
+            X.data,
         )
-    if problem.delta == 0:
-        raise ValueError(
-            "delta must be greater than 0 for mechanism='histogram', which may release a column "
-            "that one row alone touches; got 0. Purely private is mechanism='projection'."
-        )
-    StabilityHistogram(problem.epsilon, problem.delta)
-    return HistogramMean(problem)
+    else:
+        row, columns = np.nonzero(X)
+        values = X[row, columns]
+    values = values.astype(np.float64, copy=False) * chunk.factor[row]
+    kept = (values != 0) & np.isfinite(chunk.norm)[row]
+    return columns[kept].astype(np.int64, copy=False), values[kept]
+
+
+def _touched(chunks):
+    """Return the distinct columns of the entries of all chunks, sorted."""
+    columns, waiting, n_waiting = np.empty(0, dtype=np.int64), [], 0
+    for chunk in chunks:
+        waiting.append(_distinct(entries(chunk)[0]))
+        n_waiting += len(waiting[-1])
+        # often enough for memory, seldom enough for time
+        if n_waiting > max(len(columns), _WAITING):
+            columns, waiting, n_waiting = _distinct(np.concatenate([columns, *waiting])), [], 0
+    return _distinct(np.concatenate([columns, *waiting]))
+
+
+def _distinct(columns):
+    """Return the distinct columns, sorted; by a sort, which beats a hash of so many."""
+    columns = np.sort(columns)
+    return columns[np.diff(columns, prepend=-1) > 0]

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows that transformers map, in memory or read range by range."""
+"""Maps of rows by constants, in memory or range by range of a stream."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -105,7 +105,7 @@ class RowCheck:
         return self.check(X)[0]
 
 
-# Shift and scale every column by its own constants.
+# Shift and scale of every column by its own constants.
 
 
 def standardised(X, shift, scale):
@@ -152,7 +152,7 @@ def _in_type(function, values, shift, scale):
         return np.clip(mapped, -largest, largest).astype(values.dtype, copy=False)
 
 
-# Shift and scale rows by released constants, and map coefficients back.
+# Shift and scale of rows by released constants, and coefficients mapped back.
 
 
 class ShiftAndScale(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):

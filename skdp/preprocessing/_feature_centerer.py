@@ -1,6 +1,10 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Shift rows by a private centre, and scale them by a private radius."""
+"""Shift by a private center, scale by a private radius.
+
+The center is a private mean (`skdp.location._clipped_mean`), the radius one that few rows exceed
+(`skdp._quantiles`). Both queries are there; the plan that splits the budget between them is here.
+"""
 
 from dataclasses import dataclass
 from numbers import Real
@@ -26,59 +30,6 @@ from skdp.location._clipped_mean import plan_mean
 from skdp.preprocessing._base import ShiftAndScale
 from skdp.privacy.books.shares import mu_beside, mu_of_all
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
-
-# What a private centring releases and what each part may cost, from public numbers.
-
-
-@dataclass(frozen=True)
-class CenteringPlan:
-    """A centre, a radius around it, or both.
-
-    Parameters
-    ----------
-    mean : object or None
-        Plan of the centre; None for no shift.
-    radius : ThresholdPlan, float or None
-        Plan of the radius, or a public one in the units of the data, or None for no scaling.
-    delta : float
-        What may be spent of delta.
-    """
-
-    mean: Any
-    radius: Any
-    delta: float
-
-    @property
-    def priced(self):
-        """Epsilons of the releases without Gaussian noise."""
-        return (self.radius.epsilon,) if getattr(self.radius, "released", False) else ()
-
-    def run(self, curator, data_norm):
-        """Release what is planned.
-
-        Parameters
-        ----------
-        curator : Curator
-            Holds `LinearRows` without an intercept.
-        data_norm : float
-            Radius of the ball that the rows were admitted into.
-
-        Returns
-        -------
-        center : ndarray of shape (n_features,) or None
-            In the units of the data.
-        threshold : float
-            In the units of the data; 1.0 for no scaling.
-        """
-        center = None if self.mean is None else self.mean.run(curator)
-        if self.radius is None:
-            threshold = 1.0
-        elif isinstance(self.radius, float):
-            threshold = self.radius
-        else:
-            unit = self.radius.run(curator, center)
-            threshold = unit * data_norm
-        return None if center is None else center * data_norm, threshold
 
 
 def plan_centering(
@@ -142,6 +93,57 @@ def plan_centering(
         adjacency=adjacency,
     )
     return CenteringPlan(mean, radius, delta)
+
+
+@dataclass(frozen=True)
+class CenteringPlan:
+    """A centre, a radius around it, or both.
+
+    Parameters
+    ----------
+    mean : object or None
+        Plan of the centre; None for no shift.
+    radius : ThresholdPlan, float or None
+        Plan of the radius, or a public one in the units of the data, or None for no scaling.
+    delta : float
+        What may be spent of delta.
+    """
+
+    mean: Any
+    radius: Any
+    delta: float
+
+    @property
+    def priced(self):
+        """Epsilons of the releases without Gaussian noise."""
+        return (self.radius.epsilon,) if getattr(self.radius, "released", False) else ()
+
+    def run(self, curator, data_norm):
+        """Release what is planned.
+
+        Parameters
+        ----------
+        curator : Curator
+            Holds `LinearRows` without an intercept.
+        data_norm : float
+            Radius of the ball that the rows were admitted into.
+
+        Returns
+        -------
+        center : ndarray of shape (n_features,) or None
+            In the units of the data.
+        threshold : float
+            In the units of the data; 1.0 for no scaling.
+        """
+        center = None if self.mean is None else self.mean.run(curator)
+        if self.radius is None:
+            threshold = 1.0
+        elif isinstance(self.radius, float):
+            threshold = self.radius
+        else:
+            unit = self.radius.run(curator, center)
+            threshold = unit * data_norm
+        return None if center is None else center * data_norm, threshold
 
 
 class DPFeatureCenterer(ShiftAndScale):

@@ -1,6 +1,10 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Keep the features that occur in most rows, by private counts."""
+"""Selection of the features that occur in most rows, by private counts.
+
+The number of rows in which every feature is not zero is released with noise (`PresenceCount`),
+as in the selection of DP-FEST (Ghazi et al., NeurIPS 2023); what is kept follows from it.
+"""
 
 import math
 import operator
@@ -34,39 +38,8 @@ from skdp.privacy.books.shares import mu_of_all
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon, gdp_mu
 from skdp.privacy.kernel.mechanisms import GaussianMechanism, LaplaceMechanism, Sensitivity
 
-# Keep the chosen features of rows, and put zeros where the others were.
-
-
-def selected_columns(X, columns):
-    """Return some columns of rows, in the format of X."""
-    return X[:, columns]
-
-
-def spread(X, columns, n_features):
-    """Return rows of which X has some columns, with zeros in the others.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_rows, n_columns)
-        Never changed.
-    columns : ndarray of int64, sorted
-        Where its columns belong.
-    n_features : int
-        Number of all columns.
-
-    Returns
-    -------
-    rows : ndarray or CSR array of shape (n_rows, n_features)
-    """
-    shape = X.shape[0], n_features
-    if sparse.issparse(X):
-        return sparse.csr_array((X.data, columns[X.indices], X.indptr), shape=shape)
-    rows = np.zeros(shape, dtype=X.dtype)
-    rows[:, columns] = X
-    return rows
-
-
-# In how many rows a feature is not zero.
+# a count for every feature has to fit in memory
+_MOST_FEATURES = 2**31
 
 
 @dataclass(frozen=True)
@@ -113,10 +86,6 @@ class PresenceCount:
     def evaluate(self, rows):
         """Return the counts over all rows, an array of shape (n_features,)."""
         return sum_over(rows, self.partial, self.size)
-
-
-# a count for every feature has to fit in memory
-_MOST_FEATURES = 2**31
 
 
 class DPFrequentFeatures(SelectorMixin, BaseEstimator):
@@ -368,3 +337,32 @@ def _at_least_one(name, value):
     if number < 1:
         raise ValueError(f"{name} must be an integer of at least 1; got {value!r}.")
     return number
+
+
+def selected_columns(X, columns):
+    """Return some columns of rows, in the format of X."""
+    return X[:, columns]
+
+
+def spread(X, columns, n_features):
+    """Return rows of which X has some columns, with zeros in the others.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_rows, n_columns)
+        Never changed.
+    columns : ndarray of int64, sorted
+        Where its columns belong.
+    n_features : int
+        Number of all columns.
+
+    Returns
+    -------
+    rows : ndarray or CSR array of shape (n_rows, n_features)
+    """
+    shape = X.shape[0], n_features
+    if sparse.issparse(X):
+        return sparse.csr_array((X.data, columns[X.indices], X.indptr), shape=shape)
+    rows = np.zeros(shape, dtype=X.dtype)
+    rows[:, columns] = X
+    return rows

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the transformers with public parameters share."""
+"""Transformers with public parameters, which learn nothing and cost nothing."""
 
 from copy import copy
 from typing import Any, Self
@@ -79,9 +79,6 @@ class RowwiseTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags.requires_fit = False
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-# Scale features by public bounds.
 
 
 class BoundedScaler(RowwiseTransformer):
@@ -168,9 +165,6 @@ class BoundedScaler(RowwiseTransformer):
         # convex combination of the ends: exact at both, and it cannot overflow
         share = (np.clip(X, lower, upper) - lower) / (upper - lower)
         return (low * (1 - share) + high * share).astype(X.dtype, copy=False)
-
-
-# Clip rows to a public Euclidean norm.
 
 
 class NormClipper(RowwiseTransformer):

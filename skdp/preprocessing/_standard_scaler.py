@@ -1,6 +1,13 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Standardise features by differentially private means and variances."""
+"""Standardization of features by private means and standard deviations.
+
+With public bounds, one release: first and second moments of all features in the box between the
+bounds (`MomentSum`). Without, a box is found first: a median of every feature, then a quantile of
+the distances to it, both by noisy bisection of counts of sides (`SideSum`). Each step of it
+releases one vector of counts, at one threshold per feature. How many steps there are and what
+they cost is public; all the rest is arithmetic on released numbers.
+"""
 
 import math
 from dataclasses import dataclass
@@ -29,390 +36,10 @@ from skdp.privacy.books.shares import mu_of_all
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon, gdp_mu
 from skdp.privacy.kernel.mechanisms import GaussianMechanism, Sensitivity
 
-# First and second moments of all features, in one release.
-
-
-#: weight of the squares: the largest at which they are free under replace-one
-WEIGHT = math.sqrt((11 + 5 * math.sqrt(5)) / 8)
-#: what is subtracted from a square, so that a square of 0 is as long as one of 1
-OFFSET = (1 + 1 / WEIGHT**2) / 2
-
-
-@dataclass(frozen=True)
-class MomentSum:
-    """Sums over rows of ``u_j`` and of ``w (u_j^2 - b)``, for every feature j.
-
-    u is the row, clipped into a public box and mapped to [-1, 1] per feature; w is `WEIGHT`,
-    b is `OFFSET`.
-
-    Parameters
-    ----------
-    box : Box
-        Public bounds.
-
-    Notes
-    -----
-    The rows are `FeatureRows`. A NaN contributes 0 to both sums.
-    """
-
-    box: Box
-
-    name = "sums of features in the box [-1, 1]^d and of their squares"
-
-    @property
-    def size(self):
-        """Number of coordinates: d sums, then d sums of squares."""
-        return 2 * len(self.box.lower)
-
-    def sensitivity(self, adjacency, n_rows):
-        """State the l2 sensitivity: w b sqrt(d), about 1.133 sqrt(d), or 2 sqrt(d).
-
-        Proof, for one feature; d of them are sqrt(d) times as long.
-
-        Zero-out removes (u, w (u^2 - b)). With s = u^2 its squared length is
-        ``s + w^2 (s - b)^2``, convex in s, so largest at s = 0 or s = 1; b makes both
-        ``(w b)^2``, and w b = (w + 1/w) / 2.
-
-        Replace-one changes (u, w u^2) to (v, w v^2). With p = |u - v| and
-        q = |u + v| <= 2 - p the squared distance is at most ``p^2 (1 + w^2 (2 - p)^2)``.
-        This is at most 4 for ``w^2 <= (2 + p) / (p^2 (2 - p))``, whose minimum, at
-        p = sqrt(5) - 1, is (11 + 5 sqrt(5)) / 8: that is w^2. It is 4 at p = 2. A row
-        that becomes null counts as removed, and w b < 2.
-        """
-        root = math.sqrt(self.size // 2)
-        reach = WEIGHT * OFFSET
-        if adjacency == "zero-out":
-            l2, theorem = reach * root, "a feature and its square: at most w b"
-        else:
-            l2, theorem = 2 * root, "a feature and its square: diameter 2, as the feature alone"
-        return Sensitivity(l1=math.inf, l2=l2, bound=reach * n_rows, theorem=theorem)
-
-    def partial(self, chunk):
-        """Return the sums over a chunk's rows."""
-        return chunk.sums(self._moments)
-
-    def _moments(self, values, columns):
-        lower, upper = np.asarray(self.box.lower), np.asarray(self.box.upper)
-        unit = np.clip(values, lower[columns], upper[columns])
-        unit -= self.box.center[columns]
-        # a box of the smallest floats: the quotient is clipped
-        with np.errstate(over="ignore", under="ignore"):
-            unit /= self.box.half_width[columns]
-            np.clip(unit, -1.0, 1.0, out=unit)
-            square = WEIGHT * (unit * unit - OFFSET)
-        missing = np.isnan(unit)
-        unit[missing] = square[missing] = 0.0
-        return [unit, square]
-
-    def evaluate(self, rows):
-        """Return both sums over all rows, an array of shape (2 n_features,)."""
-        return sum_over(rows, self.partial, self.size)
-
-    def moments(self, total, n_rows, scale):
-        """Return means and variances in the units of the box, from released sums.
-
-        Parameters
-        ----------
-        total : ndarray of shape (2 * n_features,)
-            What was released.
-        n_rows : int
-            Number of rows.
-        scale : float
-            Standard deviation of the noise of a sum.
-
-        Returns
-        -------
-        mean, variance : ndarray of shape (n_features,)
-            For u in [-1, 1]. The variance is held above twice the standard deviation of its
-            noise (and below 1): of smaller ones nothing is known.
-        """
-        first, second = np.split(total / n_rows, 2)
-        noise = scale / n_rows
-        # the square of a noisy mean is too large by the noise's variance
-        variance = second / WEIGHT + OFFSET - first * first + noise * noise
-        floor = min(2 * noise / WEIGHT, 1.0)
-        return np.clip(first, -1.0, 1.0), np.clip(variance, floor, 1.0)
-
-
-# On which side of a threshold the rows lie, for all features at once.
-
-
-@dataclass(frozen=True)
-class SideSum:
-    """Sum over rows of 1/2 where a value lies above its threshold, and -1/2 elsewhere.
-
-    Parameters
-    ----------
-    thresholds : ndarray of shape (n_features,)
-        What values are compared with.
-    center : ndarray of shape (n_features,), default=None
-        If given, distances ``|x_j - center_j|`` are compared instead of values.
-
-    Notes
-    -----
-    The rows are `FeatureRows`, in no ball or box: a comparison bounds what a value can do.
-    A NaN contributes 0. With m values that are numbers, the sum is the number of values
-    above the threshold minus m/2.
-    """
-
-    thresholds: Any
-    center: Any = None
-
-    @property
-    def name(self):
-        """What the statistic is, the same for all thresholds."""
-        what = "features" if self.center is None else "distances of features to a centre"
-        return f"{what} above thresholds minus half of the rows"
-
-    @property
-    def size(self):
-        """Number of coordinates."""
-        return len(self.thresholds)
-
-    def sensitivity(self, adjacency, n_rows):
-        """State the l1 and l2 sensitivities: d/2 and sqrt(d)/2, or twice that.
-
-        Proof. A row contributes a vector with entries 1/2, -1/2 or 0, of l1 norm at most d/2
-        and l2 norm at most sqrt(d)/2. Zero-out removes one. Under replace-one the difference
-        of two is at most twice as long, attained if every value changes sides. Sums of
-        halves are exact in floating point.
-        """
-        l1, l2 = self.size / 2, math.sqrt(self.size) / 2
-        theorem = "a row adds 1/2 or -1/2 to each of d features"
-        if adjacency != "zero-out":
-            l1, l2, theorem = 2 * l1, 2 * l2, "a row moves each of d features by <= 1"
-        return Sensitivity(l1=l1, l2=l2, bound=n_rows / 2, theorem=theorem)
-
-    def partial(self, chunk):
-        """Return the sum over a chunk's rows."""
-        # a count of whole and half numbers: exact in whatever order
-        return chunk.sums(self._counted) - chunk.X.shape[0] / 2
-
-    def _counted(self, values, columns):
-        """Return 1 for a value above its threshold, 1/2 for a NaN and 0 otherwise."""
-        if self.center is not None:
-            with np.errstate(over="ignore", invalid="ignore"):
-                values = values - self.center[columns]
-                np.abs(values, out=values)
-        above, missing = values > self.thresholds[columns], np.isnan(values)
-        # one comparison and not two: this is asked for dozens of thresholds
-        return [above + 0.5 * missing if missing.any() else above]
-
-    def evaluate(self, rows):
-        """Return the sum over all rows, an array of shape (n_features,)."""
-        return sum_over(rows, self.partial, self.size)
-
-
-# Noisy bisection: a quantile of every feature at once, from noisy counts of sides.
-#
-# Each step releases one vector of counts, at one threshold per feature, and halves what is
-# believed about the quantile. How many steps there are and what they cost is public; all the
-# rest is arithmetic on released numbers. It keeps weights of intervals, asks at their median,
-# and multiplies the weights above a threshold by the likelihood ratio of the released count
-# (probabilistic bisection, Horstein 1963). With little noise that is ordinary bisection; with
-# much noise a wrong turn is taken back, and if nothing can be learned what remains is the
-# prior.
-
-
-_LARGEST = np.finfo(np.float64).max
-# bits of a float64 behind the sign
-_EXPONENT, _MANTISSA, _BIAS = 11, 52, 1023
-#: bits of the mantissa that are told apart: an offset may be a billion times the spread
-MANTISSA_BITS = 30
-# half of the prior is on magnitudes between 2^-8 and 2^8
-_TYPICAL = 8.0
-# prior of exactly zero
-_ZERO = 0.2
-# no count changes a log-weight by more, and none counts as further off in noise
-_SURE, _FAR = 60.0, 8.0
-
-
-@dataclass(frozen=True)
-class FloatKey:
-    """All finite floats of few digits, in order: no bounds are needed.
-
-    The bits of a float that is not negative, read as an integer, are in the order of the
-    floats; so equal distances of positions are equal relative distances of floats, all the
-    way from 1e-308 to 1e308.
-
-    Parameters
-    ----------
-    mantissa_bits : int, default=MANTISSA_BITS
-        Neighbouring thresholds differ by at most 2^-mantissa_bits relatively.
-    signed : bool, default=True
-        Whether negative floats are among them.
-    """
-
-    mantissa_bits: int = MANTISSA_BITS
-    signed: bool = True
-
-    @property
-    def _half(self):
-        return 2 ** (_EXPONENT + self.mantissa_bits)
-
-    @property
-    def end(self):
-        """Last position."""
-        return 2 * self._half if self.signed else self._half
-
-    def prior(self):
-        """Return where intervals start, and their weights: zero, or Cauchy in the exponent.
-
-        No scale is out of reach, and usual ones are reached sooner.
-        """
-        doubling = 2.0 ** np.arange(2, 10)
-        exponents = np.concatenate([[-_BIAS], -doubling[::-1], [0], doubling, [_BIAS + 2]])
-        starts = (exponents + _BIAS) * 2.0**self.mantissa_bits
-        weights = np.diff(np.arctan(exponents / _TYPICAL))
-        weights /= weights.sum()
-        weights *= 1 - _ZERO
-        if self.signed:
-            mirrored = np.concatenate([-starts[:0:-1], [-1.0], starts[:-1]]) + self._half
-            return mirrored, np.concatenate([weights[::-1] / 2, [_ZERO], weights / 2])
-        return np.insert(starts[:-1], 1, 1.0), np.insert(weights, 0, _ZERO)
-
-    def value(self, positions):
-        """Return the thresholds at whole positions; beyond the largest float, that."""
-        away = np.asarray(positions, dtype=np.int64) - self.signed * self._half
-        shift = _MANTISSA - self.mantissa_bits
-        # the last position is 2^63 and would overflow
-        magnitude = np.minimum(np.abs(away), np.array(_LARGEST).view(np.int64) >> shift) << shift
-        return np.copysign(magnitude.view(np.float64), away) + 0.0
-
-
-@dataclass(frozen=True)
-class Belief:
-    """What is believed about a quantile of every feature.
-
-    Parameters
-    ----------
-    key : FloatKey
-        Thresholds.
-    starts, logs : ndarray of shape (n_features, n_intervals)
-        Positions where intervals start, and their log-weights.
-    """
-
-    key: Any
-    starts: Any
-    logs: Any
-
-    @property
-    def middle(self):
-        """Thresholds that halve the weights."""
-        _, share, low, high = _quantile(self.starts, self.logs, self.key.end)
-        return self.key.value(np.clip(np.rint(low + share * (high - low)), low, high))
-
-    def interval(self, tail=0.05):
-        """Return thresholds (low, high] of whole intervals that leave out `tail` on each side."""
-        low = _quantile(self.starts, self.logs, self.key.end, tail)[2]
-        high = _quantile(self.starts, self.logs, self.key.end, 1 - tail)[3]
-        return self.key.value(low), self.key.value(high)
-
-
-def bisect_quantile(sides, key, tau, *, n_rows, n_features, steps, scale):
-    """Search a quantile of every feature.
-
-    Parameters
-    ----------
-    sides : callable
-        Releases the `SideSum` of given thresholds; called `steps` times.
-    key : FloatKey
-        Public thresholds.
-    tau : float
-        Which quantile, strictly between 0 and 1.
-    n_rows, n_features, steps : int
-        Public.
-    scale : float
-        Standard deviation of the noise of a released sum; public.
-
-    Returns
-    -------
-    belief : Belief
-        Where the quantiles are.
-    """
-    # (1 - tau) n rows above, less half of the rows
-    target = (0.5 - tau) * n_rows
-    starts, weights = (np.tile(part, (n_features, 1)) for part in key.prior())
-    logs = np.log(weights)
-    every = np.arange(n_features)
-    for _ in range(steps):
-        inside, share, low, high = _quantile(starts, logs, key.end)
-        at = np.clip(np.rint(low + share * (high - low)), low, high)
-        excess = sides(key.value(at)) - target
-        # an interval is cut where the question was; at its ends there is nothing to cut, and
-        # what is added has no weight
-        cut = (low < at) & (at < high)
-        part = np.where(cut, (at - low) / (high - low), 1.0)
-        with np.errstate(divide="ignore"):
-            upper = logs[every, inside] + np.log1p(-part)
-        logs[every, inside] += np.log(part)
-        starts = np.column_stack([starts, np.where(cut, at, key.end)])
-        logs = np.column_stack([logs, upper])
-        odds = _log_odds_of_sides(excess, (tau - 1) * n_rows, tau * n_rows, scale)
-        logs += np.where(starts >= at[:, None], odds[:, None], 0.0)
-        order = np.argsort(starts, axis=1, kind="stable")
-        starts = np.take_along_axis(starts, order, axis=1)
-        logs = np.take_along_axis(logs, order, axis=1)
-    return Belief(key, starts, logs)
-
-
-def _quantile(starts, logs, end, level=0.5):
-    """Return the intervals with a quantile of the weights: index, share below, both ends."""
-    every = np.arange(len(starts))
-    with np.errstate(under="ignore"):
-        weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-    below = weights.cumsum(axis=1)
-    wanted = level * below[:, -1]
-    inside = np.argmax(below >= wanted[:, None], axis=1)
-    share = 1 - (below[every, inside] - wanted) / weights[every, inside]
-    ends = np.column_stack([starts[:, 1:], np.full(len(starts), float(end))])
-    return inside, share, starts[every, inside], ends[every, inside]
-
-
-def _log_odds_of_sides(excess, lowest, highest, scale):
-    """Return the log-odds that a count is above its target, given its noisy excess.
-
-    Without noise the excess is uniform in (0, highest) or in (lowest, 0): that much of a
-    prior makes counts that are drowned by noise say nothing.
-    """
-    excess = np.clip(excess, lowest - _FAR * scale, highest + _FAR * scale)
-    above = _log_mass(-excess / scale, (highest - excess) / scale) - np.log(highest)
-    below = _log_mass((lowest - excess) / scale, -excess / scale) - np.log(-lowest)
-    return np.clip(above - below, -_SURE, _SURE)
-
-
-def _log_mass(low, high):
-    """Return the log of the standard Gaussian's mass between two points."""
-    # in the lower tail, where logarithms are accurate
-    low, high = np.where(low > 0, [-high, -low], [low, high])
-    top = log_ndtr(high)
-    return top + np.log(-np.expm1(np.minimum(log_ndtr(low) - top, -1e-300)))
-
-
-def shortest(belief):
-    """Return the decimals with the fewest digits that are as credible as the middle.
-
-    Data are short decimals more often than sums of powers of two: so the common value of
-    rows that are all equal is hit exactly.
-    """
-    (low, high), middle = belief.interval(), belief.middle
-    found = np.where(high == 0, 0.0, middle)
-    for i in np.flatnonzero(high):
-        for digits in range(1, 18):
-            decimal = float(f"{middle[i]:.{digits}g}")
-            if low[i] < decimal <= high[i]:
-                found[i] = decimal
-                break
-    return found
-
-
-# Means and standard deviations of all features, released within a budget.
-
+# The plan: which releases there are, and how the budget is shared.
 
 # parts of mu^2 for the medians, the spreads and the moments, and steps of the first two
 _SHARES, _STEPS = (0.25, 0.25, 0.5), (42, 20)
-#: a spread is needed to a few per cent
-_SPREAD_KEY = FloatKey(mantissa_bits=3, signed=False)
 # a spread that may be wrong by more than this factor is not used
 _UNKNOWN = 2.0**10
 # so large a second moment in the box means that it leaves out many rows
@@ -539,6 +166,386 @@ def _reach(mu, adjacency, shape):
     moved = unit.sensitivity(adjacency, n_rows).l2
     noise = moved / (mu * math.sqrt(_SHARES[2]) * n_rows)
     return min(max(math.sqrt(0.07 / noise), 3.5), 20.0)
+
+
+# First and second moments of all features, in one release.
+
+#: weight of the squares: the largest at which they are free under replace-one
+WEIGHT = math.sqrt((11 + 5 * math.sqrt(5)) / 8)
+#: what is subtracted from a square, so that a square of 0 is as long as one of 1
+OFFSET = (1 + 1 / WEIGHT**2) / 2
+
+
+@dataclass(frozen=True)
+class MomentSum:
+    """Sums over rows of ``u_j`` and of ``w (u_j^2 - b)``, for every feature j.
+
+    u is the row, clipped into a public box and mapped to [-1, 1] per feature; w is `WEIGHT`,
+    b is `OFFSET`.
+
+    Parameters
+    ----------
+    box : Box
+        Public bounds.
+
+    Notes
+    -----
+    The rows are `FeatureRows`. A NaN contributes 0 to both sums.
+    """
+
+    box: Box
+
+    name = "sums of features in the box [-1, 1]^d and of their squares"
+
+    @property
+    def size(self):
+        """Number of coordinates: d sums, then d sums of squares."""
+        return 2 * len(self.box.lower)
+
+    def sensitivity(self, adjacency, n_rows):
+        """State the l2 sensitivity: w b sqrt(d), about 1.133 sqrt(d), or 2 sqrt(d).
+
+        Proof, for one feature; d of them are sqrt(d) times as long.
+
+        Zero-out removes (u, w (u^2 - b)). With s = u^2 its squared length is
+        ``s + w^2 (s - b)^2``, convex in s, so largest at s = 0 or s = 1; b makes both
+        ``(w b)^2``, and w b = (w + 1/w) / 2.
+
+        Replace-one changes (u, w u^2) to (v, w v^2). With p = |u - v| and
+        q = |u + v| <= 2 - p the squared distance is at most ``p^2 (1 + w^2 (2 - p)^2)``.
+        This is at most 4 for ``w^2 <= (2 + p) / (p^2 (2 - p))``, whose minimum, at
+        p = sqrt(5) - 1, is (11 + 5 sqrt(5)) / 8: that is w^2. It is 4 at p = 2. A row
+        that becomes null counts as removed, and w b < 2.
+        """
+        root = math.sqrt(self.size // 2)
+        reach = WEIGHT * OFFSET
+        if adjacency == "zero-out":
+            l2, theorem = reach * root, "a feature and its square: at most w b"
+        else:
+            l2, theorem = 2 * root, "a feature and its square: diameter 2, as the feature alone"
+        return Sensitivity(l1=math.inf, l2=l2, bound=reach * n_rows, theorem=theorem)
+
+    def partial(self, chunk):
+        """Return the sums over a chunk's rows."""
+        return chunk.sums(self._moments)
+
+    def _moments(self, values, columns):
+        lower, upper = np.asarray(self.box.lower), np.asarray(self.box.upper)
+        unit = np.clip(values, lower[columns], upper[columns])
+        unit -= self.box.center[columns]
+        # a box of the smallest floats: the quotient is clipped
+        with np.errstate(over="ignore", under="ignore"):
+            unit /= self.box.half_width[columns]
+            np.clip(unit, -1.0, 1.0, out=unit)
+            square = WEIGHT * (unit * unit - OFFSET)
+        missing = np.isnan(unit)
+        unit[missing] = square[missing] = 0.0
+        return [unit, square]
+
+    def evaluate(self, rows):
+        """Return both sums over all rows, an array of shape (2 n_features,)."""
+        return sum_over(rows, self.partial, self.size)
+
+    def moments(self, total, n_rows, scale):
+        """Return means and variances in the units of the box, from released sums.
+
+        Parameters
+        ----------
+        total : ndarray of shape (2 * n_features,)
+            What was released.
+        n_rows : int
+            Number of rows.
+        scale : float
+            Standard deviation of the noise of a sum.
+
+        Returns
+        -------
+        mean, variance : ndarray of shape (n_features,)
+            For u in [-1, 1]. The variance is held above twice the standard deviation of its
+            noise (and below 1): of smaller ones nothing is known.
+        """
+        first, second = np.split(total / n_rows, 2)
+        noise = scale / n_rows
+        # the square of a noisy mean is too large by the noise's variance
+        variance = second / WEIGHT + OFFSET - first * first + noise * noise
+        floor = min(2 * noise / WEIGHT, 1.0)
+        return np.clip(first, -1.0, 1.0), np.clip(variance, floor, 1.0)
+
+
+# Counts of the rows on either side of a threshold, for all features at once.
+
+
+@dataclass(frozen=True)
+class SideSum:
+    """Sum over rows of 1/2 where a value lies above its threshold, and -1/2 elsewhere.
+
+    Parameters
+    ----------
+    thresholds : ndarray of shape (n_features,)
+        What values are compared with.
+    center : ndarray of shape (n_features,), default=None
+        If given, distances ``|x_j - center_j|`` are compared instead of values.
+
+    Notes
+    -----
+    The rows are `FeatureRows`, in no ball or box: a comparison bounds what a value can do.
+    A NaN contributes 0. With m values that are numbers, the sum is the number of values
+    above the threshold minus m/2.
+    """
+
+    thresholds: Any
+    center: Any = None
+
+    @property
+    def name(self):
+        """What the statistic is, the same for all thresholds."""
+        what = "features" if self.center is None else "distances of features to a centre"
+        return f"{what} above thresholds minus half of the rows"
+
+    @property
+    def size(self):
+        """Number of coordinates."""
+        return len(self.thresholds)
+
+    def sensitivity(self, adjacency, n_rows):
+        """State the l1 and l2 sensitivities: d/2 and sqrt(d)/2, or twice that.
+
+        Proof. A row contributes a vector with entries 1/2, -1/2 or 0, of l1 norm at most d/2
+        and l2 norm at most sqrt(d)/2. Zero-out removes one. Under replace-one the difference
+        of two is at most twice as long, attained if every value changes sides. Sums of
+        halves are exact in floating point.
+        """
+        l1, l2 = self.size / 2, math.sqrt(self.size) / 2
+        theorem = "a row adds 1/2 or -1/2 to each of d features"
+        if adjacency != "zero-out":
+            l1, l2, theorem = 2 * l1, 2 * l2, "a row moves each of d features by <= 1"
+        return Sensitivity(l1=l1, l2=l2, bound=n_rows / 2, theorem=theorem)
+
+    def partial(self, chunk):
+        """Return the sum over a chunk's rows."""
+        # a count of whole and half numbers: exact in whatever order
+        return chunk.sums(self._counted) - chunk.X.shape[0] / 2
+
+    def _counted(self, values, columns):
+        """Return 1 for a value above its threshold, 1/2 for a NaN and 0 otherwise."""
+        if self.center is not None:
+            with np.errstate(over="ignore", invalid="ignore"):
+                values = values - self.center[columns]
+                np.abs(values, out=values)
+        above, missing = values > self.thresholds[columns], np.isnan(values)
+        # one comparison and not two: this is asked for dozens of thresholds
+        return [above + 0.5 * missing if missing.any() else above]
+
+    def evaluate(self, rows):
+        """Return the sum over all rows, an array of shape (n_features,)."""
+        return sum_over(rows, self.partial, self.size)
+
+
+# Noisy bisection: a quantile of every feature at once, from noisy counts of sides.
+#
+# It keeps weights of intervals, asks at their median, and multiplies the weights above a
+# threshold by the likelihood ratio of the released count (probabilistic bisection, Horstein
+# 1963). With little noise that is ordinary bisection; with much noise a wrong turn is taken
+# back, and if nothing can be learned what remains is the prior.
+
+# no count changes a log-weight by more, and none counts as further off in noise
+_SURE, _FAR = 60.0, 8.0
+
+
+def bisect_quantile(sides, key, tau, *, n_rows, n_features, steps, scale):
+    """Search a quantile of every feature.
+
+    Parameters
+    ----------
+    sides : callable
+        Releases the `SideSum` of given thresholds; called `steps` times.
+    key : FloatKey
+        Public thresholds.
+    tau : float
+        Which quantile, strictly between 0 and 1.
+    n_rows, n_features, steps : int
+        Public.
+    scale : float
+        Standard deviation of the noise of a released sum; public.
+
+    Returns
+    -------
+    belief : Belief
+        Where the quantiles are.
+    """
+    # (1 - tau) n rows above, less half of the rows
+    target = (0.5 - tau) * n_rows
+    starts, weights = (np.tile(part, (n_features, 1)) for part in key.prior())
+    logs = np.log(weights)
+    every = np.arange(n_features)
+    for _ in range(steps):
+        inside, share, low, high = _quantile(starts, logs, key.end)
+        at = np.clip(np.rint(low + share * (high - low)), low, high)
+        excess = sides(key.value(at)) - target
+        # an interval is cut where the question was; at its ends there is nothing to cut, and
+        # what is added has no weight
+        cut = (low < at) & (at < high)
+        part = np.where(cut, (at - low) / (high - low), 1.0)
+        with np.errstate(divide="ignore"):
+            upper = logs[every, inside] + np.log1p(-part)
+        logs[every, inside] += np.log(part)
+        starts = np.column_stack([starts, np.where(cut, at, key.end)])
+        logs = np.column_stack([logs, upper])
+        odds = _log_odds_of_sides(excess, (tau - 1) * n_rows, tau * n_rows, scale)
+        logs += np.where(starts >= at[:, None], odds[:, None], 0.0)
+        order = np.argsort(starts, axis=1, kind="stable")
+        starts = np.take_along_axis(starts, order, axis=1)
+        logs = np.take_along_axis(logs, order, axis=1)
+    return Belief(key, starts, logs)
+
+
+@dataclass(frozen=True)
+class Belief:
+    """What is believed about a quantile of every feature.
+
+    Parameters
+    ----------
+    key : FloatKey
+        Thresholds.
+    starts, logs : ndarray of shape (n_features, n_intervals)
+        Positions where intervals start, and their log-weights.
+    """
+
+    key: Any
+    starts: Any
+    logs: Any
+
+    @property
+    def middle(self):
+        """Thresholds that halve the weights."""
+        _, share, low, high = _quantile(self.starts, self.logs, self.key.end)
+        return self.key.value(np.clip(np.rint(low + share * (high - low)), low, high))
+
+    def interval(self, tail=0.05):
+        """Return thresholds (low, high] of whole intervals that leave out `tail` on each side."""
+        low = _quantile(self.starts, self.logs, self.key.end, tail)[2]
+        high = _quantile(self.starts, self.logs, self.key.end, 1 - tail)[3]
+        return self.key.value(low), self.key.value(high)
+
+
+def _quantile(starts, logs, end, level=0.5):
+    """Return the intervals with a quantile of the weights: index, share below, both ends."""
+    every = np.arange(len(starts))
+    with np.errstate(under="ignore"):
+        weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+    below = weights.cumsum(axis=1)
+    wanted = level * below[:, -1]
+    inside = np.argmax(below >= wanted[:, None], axis=1)
+    share = 1 - (below[every, inside] - wanted) / weights[every, inside]
+    ends = np.column_stack([starts[:, 1:], np.full(len(starts), float(end))])
+    return inside, share, starts[every, inside], ends[every, inside]
+
+
+def _log_odds_of_sides(excess, lowest, highest, scale):
+    """Return the log-odds that a count is above its target, given its noisy excess.
+
+    Without noise the excess is uniform in (0, highest) or in (lowest, 0): that much of a
+    prior makes counts that are drowned by noise say nothing.
+    """
+    excess = np.clip(excess, lowest - _FAR * scale, highest + _FAR * scale)
+    above = _log_mass(-excess / scale, (highest - excess) / scale) - np.log(highest)
+    below = _log_mass((lowest - excess) / scale, -excess / scale) - np.log(-lowest)
+    return np.clip(above - below, -_SURE, _SURE)
+
+
+def _log_mass(low, high):
+    """Return the log of the standard Gaussian's mass between two points."""
+    # in the lower tail, where logarithms are accurate
+    low, high = np.where(low > 0, [-high, -low], [low, high])
+    top = log_ndtr(high)
+    return top + np.log(-np.expm1(np.minimum(log_ndtr(low) - top, -1e-300)))
+
+
+def shortest(belief):
+    """Return the decimals with the fewest digits that are as credible as the middle.
+
+    Data are short decimals more often than sums of powers of two: so the common value of
+    rows that are all equal is hit exactly.
+    """
+    (low, high), middle = belief.interval(), belief.middle
+    found = np.where(high == 0, 0.0, middle)
+    for i in np.flatnonzero(high):
+        for digits in range(1, 18):
+            decimal = float(f"{middle[i]:.{digits}g}")
+            if low[i] < decimal <= high[i]:
+                found[i] = decimal
+                break
+    return found
+
+
+# Thresholds: all finite floats of few digits, in order.
+
+_LARGEST = np.finfo(np.float64).max
+# bits of a float64 behind the sign
+_EXPONENT, _MANTISSA, _BIAS = 11, 52, 1023
+#: bits of the mantissa that are told apart: an offset may be a billion times the spread
+MANTISSA_BITS = 30
+# half of the prior is on magnitudes between 2^-8 and 2^8
+_TYPICAL = 8.0
+# prior of exactly zero
+_ZERO = 0.2
+
+
+@dataclass(frozen=True)
+class FloatKey:
+    """All finite floats of few digits, in order: no bounds are needed.
+
+    The bits of a float that is not negative, read as an integer, are in the order of the
+    floats; so equal distances of positions are equal relative distances of floats, all the
+    way from 1e-308 to 1e308.
+
+    Parameters
+    ----------
+    mantissa_bits : int, default=MANTISSA_BITS
+        Neighbouring thresholds differ by at most 2^-mantissa_bits relatively.
+    signed : bool, default=True
+        Whether negative floats are among them.
+    """
+
+    mantissa_bits: int = MANTISSA_BITS
+    signed: bool = True
+
+    @property
+    def _half(self):
+        return 2 ** (_EXPONENT + self.mantissa_bits)
+
+    @property
+    def end(self):
+        """Last position."""
+        return 2 * self._half if self.signed else self._half
+
+    def prior(self):
+        """Return where intervals start, and their weights: zero, or Cauchy in the exponent.
+
+        No scale is out of reach, and usual ones are reached sooner.
+        """
+        doubling = 2.0 ** np.arange(2, 10)
+        exponents = np.concatenate([[-_BIAS], -doubling[::-1], [0], doubling, [_BIAS + 2]])
+        starts = (exponents + _BIAS) * 2.0**self.mantissa_bits
+        weights = np.diff(np.arctan(exponents / _TYPICAL))
+        weights /= weights.sum()
+        weights *= 1 - _ZERO
+        if self.signed:
+            mirrored = np.concatenate([-starts[:0:-1], [-1.0], starts[:-1]]) + self._half
+            return mirrored, np.concatenate([weights[::-1] / 2, [_ZERO], weights / 2])
+        return np.insert(starts[:-1], 1, 1.0), np.insert(weights, 0, _ZERO)
+
+    def value(self, positions):
+        """Return the thresholds at whole positions; beyond the largest float, that."""
+        away = np.asarray(positions, dtype=np.int64) - self.signed * self._half
+        shift = _MANTISSA - self.mantissa_bits
+        # the last position is 2^63 and would overflow
+        magnitude = np.minimum(np.abs(away), np.array(_LARGEST).view(np.int64) >> shift) << shift
+        return np.copysign(magnitude.view(np.float64), away) + 0.0
+
+
+#: a spread is needed to a few per cent
+_SPREAD_KEY = FloatKey(mantissa_bits=3, signed=False)
 
 
 class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
