@@ -149,7 +149,7 @@ def sample_tangent_box(value_and_subgradient, n_dims, c, balls, variates, *, cov
     c : float
         Inverse temperature, not negative.
     balls : sequence of (array of shape (n_dims,), float)
-        Centres and radii; the set is where all balls meet.
+        Centers and radii; the set is where all balls meet.
     variates : Variates
         Source of randomness.
     cover : (array of shape (n_dims,), array of shape (n_dims,)), default=None
@@ -180,9 +180,9 @@ def sample_tangent_box(value_and_subgradient, n_dims, c, balls, variates, *, cov
     envelope is refined in proportion to its mass; to refine it before the first proposal
     takes more evaluations, not fewer (measured with logistic losses).
     """
-    balls = [(np.asarray(centre, dtype=np.float64), float(radius)) for centre, radius in balls]
-    low = np.max([centre - radius for centre, radius in balls], axis=0)
-    high = np.min([centre + radius for centre, radius in balls], axis=0)
+    balls = [(np.asarray(center, dtype=np.float64), float(radius)) for center, radius in balls]
+    low = np.max([center - radius for center, radius in balls], axis=0)
+    high = np.min([center + radius for center, radius in balls], axis=0)
     if cover is not None:
         low, high = np.maximum(low, cover[0]), np.minimum(high, cover[1])
     apart = any(
@@ -215,7 +215,7 @@ class _Cover:
     c : float
         Inverse temperature.
     balls : list of (ndarray, float)
-        Centres and radii.
+        Centers and radii.
     low, high : ndarray
         The first box.
     """
@@ -224,29 +224,29 @@ class _Cover:
         self._evaluate, self._c, self._balls = evaluate, c, balls
         self._signs = np.array(list(itertools.product((-0.5, 0.5), repeat=len(low))))
         n = len(low)
-        self.centre, self.half, self.slope = np.empty((3, 0, n))
+        self.center, self.half, self.slope = np.empty((3, 0, n))
         self.value, self.log_mass = np.empty((2, 0))
         self._add(((low + high) / 2)[None], ((high - low) / 2)[None])
 
     def __len__(self):
-        return len(self.centre)
+        return len(self.center)
 
     def inside(self, points, margin=0.0):
         """Tell which points, or boxes around them, are in all balls, or touch them."""
         slack = _TOUCHING if np.ndim(margin) else 1.0
         kept = np.ones(len(points), dtype=bool)
-        for centre, radius in self._balls:
-            gap = np.maximum(np.abs(points - centre) - margin, 0.0)
+        for center, radius in self._balls:
+            gap = np.maximum(np.abs(points - center) - margin, 0.0)
             kept &= (gap * gap).sum(axis=1) <= (slack * radius) ** 2
         return kept
 
-    def _add(self, centre, half):
+    def _add(self, center, half):
         """Evaluate new boxes and append those that touch all balls."""
-        kept = self.inside(centre, half)
-        centre, half = centre[kept], half[kept]
+        kept = self.inside(center, half)
+        center, half = center[kept], half[kept]
         parts = [
-            self._evaluate(centre[i : i + _POINTS_PER_CALL])
-            for i in range(0, len(centre), _POINTS_PER_CALL)
+            self._evaluate(center[i : i + _POINTS_PER_CALL])
+            for i in range(0, len(center), _POINTS_PER_CALL)
         ]
         if not parts:
             return
@@ -254,7 +254,7 @@ class _Cover:
         value, slope = (self._c * np.concatenate(part) for part in zip(*parts, strict=True))
         for ball, radius in self._balls:
             # boxes that a ball's boundary may cross
-            offset = centre - ball
+            offset = center - ball
             out = ((np.abs(offset) + half) ** 2).sum(axis=1) > radius * radius
             offset = offset[out]
             with np.errstate(over="ignore", under="ignore"):
@@ -266,18 +266,18 @@ class _Cover:
             z = np.maximum(np.abs(slope * half), 1e-9)
             factor = z + np.log(half * (-np.expm1(-2 * z) / z))
             log_mass = factor.sum(axis=1) - value
-        new = {"centre": centre, "half": half, "value": value, "slope": slope, "log_mass": log_mass}
+        new = {"center": center, "half": half, "value": value, "slope": slope, "log_mass": log_mass}
         for name, rows in new.items():
             setattr(self, name, np.concatenate([getattr(self, name), rows]))
 
     def split(self, chosen):
         """Split the chosen boxes in half along every coordinate."""
-        n = self.centre.shape[1]
+        n = self.center.shape[1]
         half = self.half[chosen] / 2
-        centre = self.centre[chosen][:, None, :] + 2 * half[:, None, :] * self._signs
-        for name in ("centre", "half", "value", "slope", "log_mass"):
+        center = self.center[chosen][:, None, :] + 2 * half[:, None, :] * self._signs
+        for name in ("center", "half", "value", "slope", "log_mass"):
             setattr(self, name, np.delete(getattr(self, name), chosen, axis=0))
-        self._add(centre.reshape(-1, n), np.repeat(half, len(self._signs), axis=0))
+        self._add(center.reshape(-1, n), np.repeat(half, len(self._signs), axis=0))
 
     def propose(self, size, variates):
         """Draw from the envelope; return the boxes, the points, and tangents at them."""
@@ -285,14 +285,14 @@ class _Cover:
         box = (self.log_mass + noise).argmax(axis=1)
         offset = truncated_exponential(self.slope[box], -self.half[box], self.half[box], variates)
         tangent = self.value[box] + (self.slope[box] * offset).sum(axis=1)
-        return box, self.centre[box] + offset, tangent
+        return box, self.center[box] + offset, tangent
 
 
 def _tilts(slope, offset, half, radius):
     """Return by how much to tilt the tangent plane of each box towards a ball's inside.
 
     In the ball, c f is at least c f + t (|x|^2 - radius^2)/2 for any t >= 0, x being the
-    position from the ball's centre. The tangent plane of the right-hand side is as good
+    position from the ball's center. The tangent plane of the right-hand side is as good
     a lower bound, and it keeps the envelope from growing outside the ball. The envelope's
     log-mass is convex in t; bisection of its derivative comes near the best t. Any t is
     valid, so precision does not matter here.

@@ -433,7 +433,7 @@ class NormThreshold:
         Public point of the unit ball; None is the origin.
     largest, ratio, points : float, float, int
         The grid: ``largest / ratio**(points - 1), ..., largest / ratio, largest``. No row of
-        the unit ball is further from the centre than `largest`, up to rounding.
+        the unit ball is further from the center than `largest`, up to rounding.
     tail : int
         How many rows should lie beyond the radius; at least 0.
 
@@ -457,7 +457,7 @@ class NormThreshold:
     @property
     def name(self):
         """What the statistic is."""
-        where = "norm" if self.center is None else "distance from a centre"
+        where = "norm" if self.center is None else "distance from a center"
         return f"{where} that about {self.tail} rows exceed, drawn by its rank"
 
     @property

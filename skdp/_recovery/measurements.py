@@ -335,7 +335,7 @@ def _solved(matrix, b, form, radius, slack, nonnegative, solver):
 
 
 def _guarded(matrix, b, radius, slack, nonnegative):
-    """Return what cvxpy finds, or None; whatever happens there, nobody hears of it."""
+    """Return what cvxpy finds, or None; its warnings and exceptions are suppressed."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:

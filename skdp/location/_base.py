@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the estimators of location share, whoever holds the rows."""
+"""Bases of estimators of location: `predict`, and the score of a mean."""
 
 from typing import Any
 
@@ -23,8 +23,8 @@ class LocationEstimator(BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows; only their number matters. Sparse rows are refused: the answer is
-            dense and would be far larger than they are; use `location_`.
+            Rows; only their number matters. Sparse rows are refused, because the result
+            is dense and could be far larger; use `location_` instead.
 
         Returns
         -------

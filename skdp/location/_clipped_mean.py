@@ -46,7 +46,7 @@ def plan_mean(mechanism, *, n_rows, n_features, mu, adjacency):
     ----------
     mechanism : {"gaussian", "clipped", "coinpress", "shifted-clipped"}
         One noisy sum; the mean of rows clipped around the origin to a released radius; the
-        same around centres that are released one after another; the same around private
+        same around centers that are released one after another; the same around private
         medians of rotated coordinates.
     n_rows, n_features : int
         Shape of the data; public.
@@ -58,7 +58,7 @@ def plan_mean(mechanism, *, n_rows, n_features, mu, adjacency):
     Returns
     -------
     plan : GaussianMean, ClippedMean or ShiftedClippedMean
-        A frozen plan with `run(curator)`, which returns the centre as an array of shape
+        A frozen plan with `run(curator)`, which returns the center as an array of shape
         (n_features,) in the unit ball, `n_releases`, and `mechanism`, which is another one
         than was asked for where that needs more rows: "shifted-clipped" falls back to
         "coinpress", that to "clipped", and that to "gaussian". Rows may be sparse for
@@ -175,7 +175,7 @@ class RowSum:
 
 
 class BoxRows:
-    """Rows admitted into a box; a coordinate that is not a number counts as its centre.
+    """Rows admitted into a box; a coordinate that is not a number counts as its center.
 
     Parameters
     ----------
@@ -224,11 +224,11 @@ class BoxChunk:
 
 # Clipped means: a radius that leaves out few rows, then the rows clipped to it.
 
-# Shares of mu^2, relative to that of the last sum: the radius and the centre of a stage,
+# Shares of mu^2, relative to that of the last sum: the radius and the center of a stage,
 # and the last radius, whose margin should be no more rows than the target. Chosen on data.
 _STAGE_RADIUS, _STAGE_CENTER = 1 / 8, 1 / 16
 _LAST_RADIUS = (1 / 32, 1 / 2)
-# A stage divides the distance of the centre from the rows by 1 / contraction; together
+# A stage divides the distance of the center from the rows by 1 / contraction; together
 # they shall divide it by a million, and never are there more than four of them.
 _RANGE, _MOST_STAGES = 1e6, 4
 
@@ -256,8 +256,8 @@ def plan_coinpress(n_rows, n_features, mu, adjacency):
 class ClippedMean:
     """A radius that leaves out few rows, and the mean of the rows clipped to it.
 
-    Before that come stages that move the centre: each releases a radius around the
-    centre, and the mean of the rows clipped to it, which is the new centre.
+    Before that come stages that move the center: each releases a radius around the
+    center, and the mean of the rows clipped to it, which is the new center.
 
     Parameters
     ----------
@@ -290,7 +290,7 @@ class ClippedMean:
 
     @property
     def shares(self):
-        """Prices of a stage's radius and centre, and of the last radius and sum."""
+        """Prices of a stage's radius and center, and of the last radius and sum."""
         last = float(np.clip(16 / self.n_features, *_LAST_RADIUS))
         weights = np.array([_STAGE_RADIUS, _STAGE_CENTER, last, 1.0])
         total = self.n_stages * weights[:2].sum() + weights[2:].sum()
@@ -303,7 +303,7 @@ class ClippedMean:
 
     @property
     def contraction(self):
-        """Norm of the noise in a stage's centre, in radii."""
+        """Norm of the noise in a stage's center, in radii."""
         return self._noise(self.shares[1]) / self.n_rows
 
     @property
@@ -323,7 +323,7 @@ class ClippedMean:
 
     @property
     def is_sound(self):
-        """Whether there are rows enough: noise would decide the radii or centres otherwise."""
+        """Whether there are rows enough: noise would decide the radii or centers otherwise."""
         stage, last = self.searches
         moves = stage.margin <= self.n_rows / 2 and self.contraction <= 0.5
         return last.margin <= self.n_rows / 2 and (moves or not self.n_stages)
@@ -335,7 +335,7 @@ class ClippedMean:
         ----------
         curator : Curator
             Holds `LinearRows` of the unit ball without an intercept; sparse rows only if
-            there is neither a centre nor a stage.
+            there is neither a center nor a stage.
         center : ndarray of shape (n_features,), default=None
             Where to start, a released or public point of the unit ball; None is the origin.
 
@@ -350,7 +350,7 @@ class ClippedMean:
         return self._moved(curator, center, last.run(curator, center), self.shares[3])
 
     def _moved(self, curator, center, radius, mu):
-        """Release the mean of the rows clipped to a radius around a centre."""
+        """Release the mean of the rows clipped to a radius around a center."""
         query = ClippedRowSum(self.n_features, radius, center)
         shift = curator.release(query, GaussianMechanism(mu)) / self.n_rows
         return ball_constraint(shift if center is None else center + shift, 1.0)
@@ -358,7 +358,7 @@ class ClippedMean:
 
 @dataclass(frozen=True, eq=False)
 class ClippedRowSum:
-    """Sum of the rows minus a centre, each of them scaled down to a radius.
+    """Sum of the rows minus a center, each of them scaled down to a radius.
 
     Parameters
     ----------
@@ -372,7 +372,7 @@ class ClippedRowSum:
     Notes
     -----
     Rows are `LinearRows` of the unit ball without an intercept. A null row contributes
-    nothing: it counts as a row at the centre.
+    nothing: it counts as a row at the center.
     """
 
     n_features: int
@@ -382,7 +382,7 @@ class ClippedRowSum:
     @property
     def name(self):
         """What the statistic is."""
-        around = "the origin" if self.center is None else "a released centre"
+        around = "the origin" if self.center is None else "a released center"
         return f"sum of rows clipped around {around}"
 
     @property
@@ -396,7 +396,7 @@ class ClippedRowSum:
         Proof. What a row contributes has l2 norm at most `radius` and, by Cauchy-Schwarz, l1
         norm at most sqrt(d) times that; a null row contributes zero. Zero-out removes one
         contribution. Under replace-one two differ by at most 2 `radius`, attained by rows
-        that are far away on opposite sides of the centre.
+        that are far away on opposite sides of the center.
         """
         if adjacency == "zero-out":
             reach, theorem = self.radius, "a clipped row is no longer than the radius"
@@ -473,7 +473,7 @@ class RadiusSearch:
         Returns
         -------
         radius : float
-            On the grid, at most 1 around the origin and 2 around a centre.
+            On the grid, at most 1 around the origin and 2 around a center.
 
         Notes
         -----
@@ -522,7 +522,7 @@ class FarCount:
     @property
     def name(self):
         """What the statistic is, the same for every radius."""
-        around = "the origin" if self.center is None else "a released centre"
+        around = "the origin" if self.center is None else "a released center"
         return f"rows beyond a radius around {around}"
 
     @property

@@ -417,12 +417,12 @@ def _plan_draw(epsilon, delta, n_rows, reach, law):
 
 
 class DPHeavyTailedMean(MeanEstimator):
-    """Differentially private mean of rows without a bound, of which a moment is finite.
+    """Differentially private mean of unbounded rows with a finite moment.
 
     Rows are clipped to a radius around the origin, and their mean is released with noise in
-    proportion to it. A large radius means much noise, a small one much bias: a bound on a
-    moment of the rows gives the radius that is best, and a proved bound on the error. Without
-    one the radius is drawn from the data, privately.
+    proportion to that radius. A large radius means much noise, a small one much bias. A bound
+    on a moment of the rows gives the best radius, and a proved bound on the error. Without
+    such a bound the radius is drawn from the data, privately.
 
     Parameters
     ----------
@@ -438,8 +438,8 @@ class DPHeavyTailedMean(MeanEstimator):
         Public r, in the units of the data and between 1e-50 and 1e50: the k-th moment of the
         Euclidean norm of a row is at most r to the power k. None draws the radius.
     failure_probability : float, default=None
-        Probability in (0, 1) with which the error may be larger than `error_bound_`; radius and
-        bound are then made for it. None bounds the expected error. Only with `moment_bound`.
+        Probability in (0, 1) with which the error may exceed `error_bound_`; the radius is then
+        chosen for this bound. None bounds the expected error. Only with `moment_bound`.
     adjacency : {"replace-one", "zero-out"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), or in one row that is
         replaced by a null row ("zero-out"). The number of rows is public in both.
@@ -460,10 +460,10 @@ class DPHeavyTailedMean(MeanEstimator):
     threshold_ : float
         The clipping radius, in the units of the data: computed from public numbers, or drawn.
     error_bound_ : float or None
-        With `moment_bound`, a bound on the Euclidean distance of `location_` from the mean of
-        the law, for independent rows of one law with that moment: on its expectation,
-        or on all but `failure_probability` of it. It follows from public numbers. None
-        without `moment_bound`.
+        A bound on the Euclidean distance between `location_` and the mean of the law, for
+        independent rows of one law with that moment. It bounds the expected distance or, if
+        `failure_probability` is given, is exceeded with at most that probability. It follows
+        from public numbers. None without `moment_bound`.
     ledger_ : Ledger
         What was released, at what price.
     privacy_spent_ : tuple of (float, float)
@@ -476,19 +476,20 @@ class DPHeavyTailedMean(MeanEstimator):
     See Also
     --------
     DPMean : With ``mechanism="clipped"`` it finds the radius by noisy counts instead of a draw:
-        worse for ten features or more, a little better for skewed rows of one. It takes no
-        moment and proves no error, but has mechanisms for rows far from the origin.
+        worse for ten features or more, a little better for one skewed feature. It takes no
+        moment and proves no bound on the error, but has mechanisms for rows far from the origin.
     DPNormQuantile : The drawn radius alone.
     DPMedian : Private medians.
 
     Notes
     -----
-    Privacy. One row is protected. The number of rows, the number and names of features
-    and all parameters are public. A sum of rows clipped to a radius changes by 1 radius under
-    zero-out, 2 under replace-one (l2). The drawn radius is purely epsilon-DP: the score is a
-    distance in ranks, whose change between neighbours stays in an interval of length 2. It gets
-    between 0.1 and 0.5 of epsilon. Timing, exceptions on malformed input and `score` on private
-    data are not covered. If `moment_bound` is wrong, the error bound is; privacy is not.
+    Privacy. One row is protected. The number of rows, the number and names of features and all
+    parameters are public. A sum of rows clipped to a radius changes by 1 radius under
+    zero-out, 2 under replace-one (l2). The draw of a radius is purely epsilon-DP: the score is
+    a distance in ranks, whose change between neighbours stays in an interval of length 2. The
+    draw gets between 0.1 and 0.5 of epsilon. Timing, exceptions on malformed input and `score`
+    on private data are not covered. If `moment_bound` is wrong, so is the error bound; the
+    privacy claim still holds.
 
     Accuracy. With noise of standard deviation ``a C / (n mu)`` in each of d coordinates, a being 1
     or 2, the radius ``C = r (1 - 1/k) (n mu / (a sqrt(d)))^(1/k)`` makes bias and noise together

@@ -28,7 +28,7 @@ from skdp.privacy.kernel.mechanisms import GaussianMechanism, LaplaceMechanism
 #: one release, in a ball or a box
 ONE_RELEASE = ("gaussian", "laplace")
 MECHANISMS = (*MEANS, "laplace")
-# A centre other than the origin would make sparse rows dense.
+# A center other than the origin would make sparse rows dense.
 _SPARSE = (*ONE_RELEASE, "clipped")
 
 
@@ -103,8 +103,8 @@ class DPMean(MeanEstimator):
     """Differentially private mean of bounded rows.
 
     The rows are forced into a public ball (`data_norm`) or box (`bounds`), and their sum is
-    released with Gaussian or Laplace noise. Three of the mechanisms release a clipping
-    radius before, and two also what it is centred at, so that `data_norm` is only a range.
+    released with Gaussian or Laplace noise. Three of the mechanisms first release a clipping
+    radius, and two of these a center as well; for them `data_norm` is only a generous range.
 
     Parameters
     ----------
@@ -115,10 +115,10 @@ class DPMean(MeanEstimator):
         purely epsilon-DP and spends no delta.
     mechanism : {"gaussian", "laplace", "clipped", "coinpress", "shifted-clipped"}, \
             default="gaussian"
-        One release with Gaussian noise, or with Laplace noise, which is calibrated to the
-        l1 sensitivity and suits few features. "clipped" clips the rows to a radius around
-        the origin that leaves out few of them: for heavy tails. "coinpress" does so around
-        centres that are released one after another, and "shifted-clipped" around private
+        "gaussian" and "laplace" make one release. Laplace noise is calibrated to the l1
+        sensitivity and suits few features. "clipped" clips the rows to a radius around the
+        origin that leaves out few of them: for heavy tails. "coinpress" clips them around
+        centers that are released one after another, and "shifted-clipped" around private
         medians of rotated coordinates: for rows that are close to each other and far from
         the origin. All but "laplace" have Gaussian noise.
     adjacency : {"replace-one", "zero-out"}, default="replace-one"
@@ -130,7 +130,7 @@ class DPMean(MeanEstimator):
         "shifted-clipped" it may be a generous range.
     bounds : tuple (lower, upper), default=None
         Public bounds per coordinate, numbers or arrays of shape (n_features,).
-        Coordinates outside are clipped. A null row counts as the centre of the box. Only
+        Coordinates outside are clipped. A null row counts as the center of the box. Only
         for "gaussian" and "laplace".
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
@@ -144,9 +144,9 @@ class DPMean(MeanEstimator):
     location_ : ndarray of shape (n_features,)
         The released mean.
     mechanism_ : str
-        The mechanism that ran. With too few rows, "shifted-clipped" becomes "coinpress",
-        that "clipped", and that "gaussian": the numbers of rows and features, the budget
-        and the adjacency decide.
+        The mechanism that ran. With too few rows "shifted-clipped" falls back to
+        "coinpress", "coinpress" to "clipped", and "clipped" to "gaussian". Only public
+        facts decide: the numbers of rows and features, the budget and the adjacency.
     ledger_ : Ledger
         What was released, at what price.
     privacy_spent_ : tuple of (float, float)
@@ -165,14 +165,14 @@ class DPMean(MeanEstimator):
 
     Notes
     -----
-    Privacy. One row is protected. The number of rows, the number and names of features
-    and all parameters are public. Sensitivity of the sum of rows in the unit ball: 1
-    under zero-out, 2 under replace-one (l2); sqrt(d) times that in l1. In the box
-    [-1, 1]^d: sqrt(d) and 2 sqrt(d) in l2, d and 2 d in l1. A sum of rows clipped to a
-    radius: 1 and 2 radii in l2. A count of rows beyond a radius, less half the rows: 1/2 and
-    1. Such counts on both sides of d medians: sqrt(d)/2 and sqrt(d). All releases of a fit
-    are composed as Gaussian ones, exactly. Timing, exceptions on malformed input and
-    `score` on private data are not covered.
+    Privacy. One row is protected. The number of rows, the number and names of features and all
+    parameters are public. Sensitivity of the sum of rows in the unit ball: 1 under zero-out, 2
+    under replace-one (l2); sqrt(d) times that in l1. In the box [-1, 1]^d: sqrt(d) and 2
+    sqrt(d) in l2, d and 2 d in l1. A sum of rows clipped to a radius: 1 and 2 radii in l2. The
+    number of rows beyond a radius minus half of all rows: 1/2 and 1. d such differences, one
+    for each median: sqrt(d)/2 and sqrt(d). All releases of a fit are composed as Gaussian
+    ones, exactly. Timing, exceptions on malformed input and `score` on private data are not
+    covered.
 
     References
     ----------

@@ -188,7 +188,7 @@ class DirectionSum:
 
         Proof. A row contributes a unit vector or zero, a null row zero. Zero-out removes
         one such vector; replace-one exchanges two (triangle inequality). Both are
-        attained, the second by rows on opposite sides of the centre.
+        attained, the second by rows on opposite sides of the center.
         """
         if adjacency == "zero-out":
             reach, theorem = 1.0, "a direction has norm 1"
@@ -395,7 +395,7 @@ class DPMedian(LocationEstimator):
         A proved bound that follows from public numbers. For "rank": with probability
         0.99 or more, the rank of every median is off by at most this fraction of the
         rows. Otherwise the expected mean distance to the clipped rows exceeds the
-        smallest possible by at most this much, in the units of the data; a worst case.
+        smallest possible by at most this much, in the units of the data, for any rows.
     ledger_ : Ledger
         What was released, at what price.
     privacy_spent_ : tuple of (float, float)
@@ -412,13 +412,13 @@ class DPMedian(LocationEstimator):
 
     Notes
     -----
-    Privacy. One row is protected. The number of rows, the number and names of features
-    and all parameters are public. Under zero-out, on the unit ball: the subgradient of the
-    sum of distances has l2 sensitivity 1 ("gradient"), and the change of that sum stays in
-    an interval of length 2 ("exponential"), that of a rank's distance to n/2 in one of
-    length 1 ("rank"). Under replace-one all three double. The law of "exponential" is exact
-    for real numbers and computed in floating point. Timing, exceptions on malformed input
-    and `score` on private data are not covered.
+    Privacy. One row is protected. The number of rows, the number and names of features and all
+    parameters are public. Under zero-out, on the unit ball: "gradient" releases subgradients
+    of the sum of distances, whose l2 sensitivity is 1; for "exponential" the change of that
+    sum stays in an interval of length 2; for "rank" the change of a rank's distance to n/2
+    stays in one of length 1. Under replace-one all three double. The law of "exponential" is
+    exact for real numbers and computed in floating point. Timing, exceptions on malformed
+    input and `score` on private data are not covered.
 
     References
     ----------
@@ -476,10 +476,9 @@ class DPMedian(LocationEstimator):
         Parameters
         ----------
         X : array-like or RowStream of shape (n_samples, n_features)
-            Private rows. Of a stream "rank" keeps the positions of a column on a grid, 4 bytes
-            a row: it is gone through once for as many columns as 256 MiB hold. A draw takes
-            up to 70 bytes a row for a moment, if no two values are equal.
-            "exponential" needs all rows in memory.
+            Private rows. "rank" reads a stream once for as many columns as fit in 256 MiB, with
+            4 bytes for every value: its position on a grid. A draw takes up to 70 bytes a row
+            for a moment, if no two values are equal. "exponential" needs all rows in memory.
         y : None
             Ignored.
 

@@ -29,7 +29,7 @@ class DPNormQuantile(BaseEstimator):
     """Differentially private radius that few rows exceed.
 
     The exponential mechanism draws a radius from a public geometric grid, by how many rows
-    are longer, or further from a public centre. It is purely epsilon-DP, exact, indifferent
+    are longer, or further from a public center. It is purely epsilon-DP, exact, indifferent
     to ties, and `data_norm` may be far too large at hardly any cost.
 
     Parameters
@@ -45,12 +45,13 @@ class DPNormQuantile(BaseEstimator):
     data_norm : float, default=1.0
         Public radius: longer rows are scaled down to this Euclidean norm.
     resolution : float, default=1e-9
-        The smallest radius, or a little more than it, as a part of `data_norm`.
+        Smallest radius of the grid, relative to `data_norm`; the grid may start a little
+        lower.
     center : array-like of shape (n_features,), default=None
         Public point, no longer than `data_norm`, from which distances are taken, in the
         units of the data. None is the origin.
     failure : float, default=1e-3
-        Probability with which the statement about the rows beyond the radius may fail.
+        Probability with which the statement below about the rows beyond the radius may fail.
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -75,17 +76,17 @@ class DPNormQuantile(BaseEstimator):
 
     See Also
     --------
-    DPFeatureCenterer : Shift rows by a private centre, scale them by such a radius.
+    DPFeatureCenterer : Shift rows by a private center, scale them by such a radius.
     DPQuantile : Quantiles of every feature.
     NormClipper : Clip rows to a public norm.
 
     Notes
     -----
-    Privacy. One row is protected. The number of rows, the number and names of features and
-    all parameters are public. The score of a radius is the distance of `tail` to the interval
-    from the number of rows beyond it to that beyond the radius before; between neighbours
-    its change stays in an interval of length 2. Timing and exceptions on malformed input are
-    not covered.
+    Privacy. One row is protected. The number of rows, the number and names of features and all
+    parameters are public. The score of a radius is the distance of `tail` to the interval from
+    the number of rows beyond it to the number beyond the next smaller radius; between
+    neighbours its change stays in an interval of length 2. Timing and exceptions on malformed
+    input are not covered.
 
     With `tail` left to its default and a probability of ``1 - failure`` or more, at most
     ``2 * tail_`` rows are beyond the radius, and the radius is less than 1.05 times the
@@ -93,7 +94,7 @@ class DPNormQuantile(BaseEstimator):
     than the grid's smallest radius, that one is found.
 
     With `tail_` rows or fewer nothing is released: the radius is then the largest possible,
-    `data_norm` or, around a centre, twice that; the ledger is empty.
+    `data_norm` or, around a center, twice that; the ledger is empty.
 
     References
     ----------

@@ -207,9 +207,9 @@ class DPQuantile(LocationEstimator):
         Parameters
         ----------
         X : array-like or RowStream of shape (n_samples, n_features)
-            Private rows. Of a stream the positions of a column on the grid are kept, 4 bytes
-            a row: it is gone through once for as many columns as 256 MiB hold. A draw takes
-            up to 70 bytes a row for a moment, if no two values are equal.
+            Private rows. A stream is read once for as many columns as fit in 256 MiB, with 4
+            bytes for every value: its position on the grid. A draw takes up to 70 bytes a row
+            for a moment, if no two values are equal.
         y : None
             Ignored.
 

@@ -126,7 +126,7 @@ class DPSparseMeanEstimator(MeanEstimator):
         dictionaries that are too large for a vector. "auto": "soft-threshold", with Laplace
         noise, and no delta spent, also where that is predicted to do less harm.
     solver : {"auto", "cvxpy", "first-order"}, default="auto"
-        "compressed-sensing": how the program of recovery is solved. "auto" is "cvxpy" for
+        "compressed-sensing": what solves the program of `recovery`. "auto" is "cvxpy" for
         `recovery` "equality" with few measurements and features, and "first-order" otherwise.
     adjacency : {"replace-one", "zero-out"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), or in one row that is
@@ -134,12 +134,12 @@ class DPSparseMeanEstimator(MeanEstimator):
     data_norm : float, default=1.0
         Public radius: longer rows are scaled down to this Euclidean norm.
     sparsity : int, default=None
-        Public number of non-zero features that a row may have: of longer rows the largest
-        entries count. More than there are features means all of them; None for any number.
-        "projection" and "histogram" rest on it, the others gain by it.
+        Public number of non-zero features that a row may have; of longer rows only the largest
+        entries count. More than there are features means all of them, None any number.
+        "projection" and "histogram" need it, the others gain by it.
     nonnegative : bool, default=False
-        Whether negative entries are dropped. It lowers the noise under "replace-one" by
-        the factor sqrt(2), and half of what is left of it.
+        Whether negative entries are dropped, of the rows and of what is released. Under
+        "replace-one" the noise is then lower by the factor sqrt(2), and half of it is dropped.
     projection : {"ksupport", "l1l2", "l1"}, default="ksupport"
         With `sparsity`: the set that is projected on. The hull of all sparse rows is
         the ball of the k-support norm; the others are larger.
@@ -149,8 +149,8 @@ class DPSparseMeanEstimator(MeanEstimator):
         is "gaussian" up to a million entries, and "sparse-sign" beyond.
     n_measurements : int, default=None
         "compressed-sensing": number of measurements, at most `n_features_in_`. None chooses
-        about ``n_samples * epsilon * sqrt(sparsity)``, from public quantities. Too few are
-        as private, and `error_estimate_` tells.
+        about ``n_samples * epsilon * sqrt(sparsity)``, from public quantities. Too few cost
+        accuracy, as `error_estimate_` tells, but no privacy.
     recovery : {"auto", "constrained", "denoising", "equality"}, default="auto"
         "compressed-sensing": the program of recovery. Least squares in an l1 ball (needs
         `sparsity`); least l1 norm up to the noise; least l1 norm, which fits the noise [1]_.

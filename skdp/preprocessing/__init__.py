@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Transformers: by public constants, which cost nothing, and by released ones."""
+"""Transformers with public constants, which cost nothing, and with released ones."""
 
 from skdp.preprocessing._feature_centerer import DPFeatureCenterer
 from skdp.preprocessing._frequent_features import DPFrequentFeatures

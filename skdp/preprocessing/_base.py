@@ -108,7 +108,7 @@ class RowCheck:
 # Shift and scale of every column by its own constants.
 
 
-def standardised(X, shift, scale):
+def standardized(X, shift, scale):
     """Return ``(X - shift) / scale`` in the format and type of X, clipped to its range.
 
     Parameters
@@ -126,7 +126,7 @@ def standardised(X, shift, scale):
 
 
 def restored(X, shift, scale):
-    """Return ``X * scale + shift``, as `standardised` does."""
+    """Return ``X * scale + shift``, as `standardized` does."""
     return _columnwise(X, shift, scale, lambda values, shift, scale: values * scale + shift)
 
 
@@ -158,7 +158,7 @@ def _in_type(function, values, shift, scale):
 class ShiftAndScale(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Base of transformers that map x to ``(x - center_) / threshold_``.
 
-    Subclasses have a parameter `with_mean`; without it the centre is zero, and rows may be
+    Subclasses have a parameter `with_mean`; without it the center is zero, and rows may be
     sparse.
     """
 
@@ -176,7 +176,7 @@ class ShiftAndScale(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             In the floating-point type of X. Rows beyond the radius are longer than 1. What
             would overflow is the largest number of that type.
         """
-        return self._mapped(X, standardised)
+        return self._mapped(X, standardized)
 
     def inverse_transform(self, X: MatrixLike) -> Any:
         """Undo `transform`.
@@ -210,7 +210,7 @@ class ShiftAndScale(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         coef : ndarray
             Coefficients for original rows, in the shape of `coef`.
         intercept : float or ndarray of shape (n_outputs,)
-            Intercept for original rows. If the centre is far off it is large, and scores lose
+            Intercept for original rows. If the center is far off it is large, and scores lose
             as many digits as the offset is longer than the radius.
         """
         check_is_fitted(self)

@@ -44,7 +44,7 @@ def plan_centering(
     n_rows,
     n_features,
 ):
-    """Split the budget between a centre and a radius.
+    """Split the budget between a center and a radius.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def plan_centering(
         return CenteringPlan(None, radius, 0.0)
     if delta == 0:
         raise ValueError(
-            "delta must be greater than 0 unless with_mean=False, for a private centre has "
+            "delta must be greater than 0 unless with_mean=False, for a private center has "
             "Gaussian noise; got 0. Choose a delta well below 1/n_samples."
         )
     number = isinstance(threshold_share, int | float | np.number)
@@ -97,12 +97,12 @@ def plan_centering(
 
 @dataclass(frozen=True)
 class CenteringPlan:
-    """A centre, a radius around it, or both.
+    """A center, a radius around it, or both.
 
     Parameters
     ----------
     mean : object or None
-        Plan of the centre; None for no shift.
+        Plan of the center; None for no shift.
     radius : ThresholdPlan, float or None
         Plan of the radius, or a public one in the units of the data, or None for no scaling.
     delta : float
@@ -147,16 +147,16 @@ class CenteringPlan:
 
 
 class DPFeatureCenterer(ShiftAndScale):
-    """Shift rows by a private centre, and scale them by a private radius around it.
+    """Shift rows by a private center, and scale them by a private radius around it.
 
-    Private estimators pay for the norm of the rows. Rows that lie close together but far
-    from the origin are short once they are centred, so that less noise does. The centre is a
-    private mean; the radius is one that few rows exceed, as in `DPNormQuantile`.
+    The noise of private estimators grows with the norm of the rows. Rows that lie close
+    together but far from the origin are short once they are centered, so that less noise is
+    enough. The center is a private mean; few rows exceed the radius, as in `DPNormQuantile`.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget in nats, greater than 0, of the centre and the radius together.
+        Privacy budget in nats, greater than 0, of the center and the radius together.
     delta : float, default=1e-6
         Privacy budget in [0, 1); greater than 0 unless ``with_mean=False``.
     mechanism : {"gaussian", "coinpress", "shifted-clipped"}, default="gaussian"
@@ -167,7 +167,7 @@ class DPFeatureCenterer(ShiftAndScale):
         Neighbouring data sets differ in one row ("replace-one"), or in one row that is
         replaced by a null row ("zero-out"). The number of rows is public in both.
     data_norm : float, default=1.0
-        Public radius: to learn centre and radius, longer rows are scaled down to this
+        Public radius: to learn center and radius, longer rows are scaled down to this
         Euclidean norm. `transform` scales no row down.
     with_mean : bool, default=True
         Whether to shift. If not, rows are only scaled, and may be sparse.
@@ -175,8 +175,8 @@ class DPFeatureCenterer(ShiftAndScale):
         What the shifted rows are divided by: a private radius, a public one in the units
         of the data, or 1.
     threshold_share : float, default=0.5
-        Share of `epsilon` that a private radius gets next to a centre, strictly between 0
-        and 1. Without a centre it gets all of it.
+        Share of `epsilon` that a private radius gets next to a center, strictly between 0
+        and 1. Without a center it gets all of it.
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -187,7 +187,7 @@ class DPFeatureCenterer(ShiftAndScale):
     Attributes
     ----------
     center_ : ndarray of shape (n_features,)
-        The released centre, in the units of the data; zeros if ``with_mean=False``.
+        The released center, in the units of the data; zeros if ``with_mean=False``.
     threshold_ : float
         The radius, in the units of the data; 1.0 if ``threshold=None``.
     ledger_ : Ledger
@@ -217,8 +217,8 @@ class DPFeatureCenterer(ShiftAndScale):
 
     The radius is drawn so that about ``26 / epsilon`` rows, its own share for epsilon, are
     longer. With fewer rows than that no radius is drawn: it is ``2 * data_norm``, or
-    `data_norm` without a centre, and the centre gets all of the budget. If all rows are
-    equal it is near the distance of the centre from them; without noise it is the smallest
+    `data_norm` without a center, and the center gets all of the budget. If all rows are
+    equal it is near the distance of the center from them; without noise it is the smallest
     radius of the grid, 1e-9 of `data_norm`.
 
     References
@@ -279,7 +279,7 @@ class DPFeatureCenterer(ShiftAndScale):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: object = None) -> Self:
-        """Release the centre and the radius.
+        """Release the center and the radius.
 
         Parameters
         ----------

@@ -89,12 +89,12 @@ class PresenceCount:
 
 
 class DPFrequentFeatures(SelectorMixin, BaseEstimator):
-    """Keep the features that are not zero in most rows, by differentially private counts.
+    """Keep the most frequent features, by differentially private counts.
 
-    For text, one-hot tables and clicks, of whose many features most are rare. In how many
-    rows every feature is not zero is released with noise, and what is kept follows from
-    that: a rare feature may be kept by chance, a frequent one is lost only if its count is
-    near that of the last one kept. Sparse rows stay sparse.
+    For text, one-hot tables and clicks, whose features are many and mostly rare. For every
+    feature the number of rows in which it is not zero is released with noise, and what is kept
+    follows from these counts: a rare feature may be kept by chance, a frequent one is lost only
+    if its count is near that of the last one kept. Sparse rows stay sparse.
 
     Parameters
     ----------
@@ -109,8 +109,8 @@ class DPFrequentFeatures(SelectorMixin, BaseEstimator):
     threshold : float, default=None
         Public number of rows: features whose noisy count does not exceed it are not kept.
     sparsity : int, default=64
-        Public number of features that one row may be counted for, at most: of longer rows
-        only the entries of largest magnitude count.
+        Public largest number of features that one row is counted for: of longer rows only
+        the entries of largest magnitude count.
     adjacency : {"replace-one", "zero-out"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), or in one row that is
         replaced by a null row, which has no features ("zero-out"). The number of rows is
@@ -285,8 +285,8 @@ class DPFrequentFeatures(SelectorMixin, BaseEstimator):
         Returns
         -------
         X_transformed : {ndarray, CSR or CSC matrix} or RowStream of shape (n_samples, n_selected)
-            In the format and floating-point type of X. Without any chosen feature it has no
-            column, and scikit-learn warns; that follows from the released counts.
+            In the format and floating-point type of X. If no feature was chosen it has no
+            columns, and scikit-learn warns; that follows from the released counts.
         """
         check_is_fitted(self)
         if not isinstance(X, RowStream):

@@ -84,9 +84,8 @@ class RowwiseTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 class BoundedScaler(RowwiseTransformer):
     """Clip features to public bounds and map the bounds to a range.
 
-    What ``MinMaxScaler`` does with bounds learned from the data, done with bounds that
-    are known beforehand: a codebook, a legal limit, a sensor's range. Nothing is
-    learned from the data, so it costs no privacy.
+    Like ``MinMaxScaler``, but with bounds that are known beforehand: from a codebook, a legal
+    limit, a sensor's range. Nothing is learned from the data, so it costs no privacy.
 
     Parameters
     ----------
@@ -170,8 +169,8 @@ class BoundedScaler(RowwiseTransformer):
 class NormClipper(RowwiseTransformer):
     """Scale rows that are longer than a public norm down to it.
 
-    Shorter rows are left alone. Nothing is learned from the data, so using it in a
-    pipeline costs no privacy.
+    Shorter rows are left as they are. Nothing is learned from the data, so it costs no
+    privacy.
 
     Parameters
     ----------

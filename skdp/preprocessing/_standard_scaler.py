@@ -31,7 +31,7 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed
-from skdp.preprocessing._base import map_shiftable_rows, restored, standardised
+from skdp.preprocessing._base import map_shiftable_rows, restored, standardized
 from skdp.privacy.books.shares import mu_of_all
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon, gdp_mu
 from skdp.privacy.kernel.mechanisms import GaussianMechanism, Sensitivity
@@ -299,7 +299,7 @@ class SideSum:
     @property
     def name(self):
         """What the statistic is, the same for all thresholds."""
-        what = "features" if self.center is None else "distances of features to a centre"
+        what = "features" if self.center is None else "distances of features to a center"
         return f"{what} above thresholds minus half of the rows"
 
     @property
@@ -552,8 +552,8 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Standardise features with differentially private means and standard deviations.
 
     A private stand-in for scikit-learn's ``StandardScaler``. With public `bounds` it is one
-    release of Gaussian noise. Without, it first searches a median and a spread of every
-    feature, on all scales that floats have.
+    release with Gaussian noise. Without bounds it first searches for a median and a spread of
+    every feature, on all scales that floats have.
 
     Parameters
     ----------
@@ -567,7 +567,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Whether `transform` divides by the standard deviations.
     bounds : tuple (lower, upper), default=None
         Public bounds per feature, numbers or arrays of shape (n_features,). Values outside
-        are clipped, for the moments only. None searches for a range.
+        are clipped in `fit`, not in `transform`. None searches for a range.
     adjacency : {"replace-one", "zero-out"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), or in one row that is
         replaced by a null row, which is not counted ("zero-out"). The number of rows is
@@ -617,7 +617,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Accuracy. The error grows with sqrt(d) / (n epsilon). Without bounds, n epsilon above
     200 sqrt(d) is needed to find the scales at all; below, features are left as they are,
     or come out on a wrong scale. The moments are those of rows clipped to a range around
-    the median, so that of heavy tails the outer part is missing. Give bounds where they
+    the median, so that the outer part of heavy tails is missing. Give bounds where they
     are known.
 
     References
@@ -755,7 +755,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         shift, scale = self._constants()
-        return map_shiftable_rows(self, X, partial(standardised, shift=shift, scale=scale))
+        return map_shiftable_rows(self, X, partial(standardized, shift=shift, scale=scale))
 
     def inverse_transform(self, X: MatrixLike) -> Any:
         """Undo `transform`.
