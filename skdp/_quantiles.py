@@ -420,11 +420,71 @@ class ThresholdPlan:
             return self.largest
         query = NormThreshold(center, self.largest, self.ratio, self.points, self.tail)
         (index,) = curator.release(query, ExponentialMechanism(self.epsilon))
-        return float(query.radii()[int(index)])
+        return float(query.grid()[int(index)])
+
+
+class ThresholdDraw:
+    """Base of queries that draw a point of a geometric grid by how many rows lie beyond it.
+
+    Subclasses have fields `points` and `tail`, the number of points and how many rows should
+    lie beyond the one that is drawn, and methods ``grid()`` and ``magnitudes(chunk)``: one
+    number per row, a function of its own row alone, to the last bit. Another row must not move
+    it across a point of the grid.
+
+    Notes
+    -----
+    With N_k rows beyond the k-th point, the score of k is the distance of `tail` to the
+    interval from N_k to N_(k-1). A row beyond the last point counts as being at it, and nothing
+    is below the first one. Scores are integers, and the draw is exact.
+    """
+
+    points: int
+    tail: int
+
+    #: nothing that is drawn from is a float
+    idealised = False
+    #: number of coordinates
+    size = 1
+
+    def sensitivity(self, adjacency, n_rows):
+        """State the spread of the score's change: 2.
+
+        Proof. Magnitudes are functions of one row each. So between neighbours all N change by
+        0 or 1, or all by 0 or -1: one magnitude moves up, moves down, or vanishes. The score is
+        the largest of ``N_k - tail``, ``tail - N_(k-1)`` (which the first point does not have)
+        and 0, and changes by no more than these two do: its change lies in [-1, 1]. Both ends
+        are attained by one pair: at a point with more than `tail` rows beyond it, and at one
+        whose predecessor has fewer.
+        """
+        theorem = "one row moves every count by <= 1, all of them in the same sense"
+        return Sensitivity(math.inf, math.inf, float(max(self.points - 1, 1)), theorem, spread=2.0)
+
+    def scores(self, rows):
+        """Return the score of every point, int64 of shape (points,)."""
+        grid, points = self.grid(), self.points
+
+        def shells(chunk):
+            # how many points a row exceeds; the last one cannot be exceeded
+            shell = np.minimum(np.searchsorted(grid, self.magnitudes(chunk)), points - 1)
+            # null rows count as absent
+            shell = shell[np.isfinite(chunk.norm)]
+            return np.bincount(shell, minlength=points).astype(np.float64)
+
+        counts = sum_over(rows, shells, points).astype(np.int64)
+        beyond = counts.sum() - np.cumsum(counts)
+        scores = np.maximum(beyond - self.tail, 0)
+        np.maximum(scores[1:], self.tail - beyond[:-1], out=scores[1:])
+        return scores
+
+    def draw(self, rows, noise, source):
+        """Return an index with probability proportional to exp(-score / noise.scale)."""
+        inverse = rate(1, noise.scale)
+        chosen = weighted_choice(np.ones(self.points), self.scores(rows), inverse, source)
+        return np.array([chosen], dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
-class NormThreshold:
+class NormThreshold(ThresholdDraw):
     """Index of a radius of a geometric grid, drawn by how many rows lie beyond it.
 
     Parameters
@@ -436,13 +496,6 @@ class NormThreshold:
         the unit ball is further from the center than `largest`, up to rounding.
     tail : int
         How many rows should lie beyond the radius; at least 0.
-
-    Notes
-    -----
-    With N_k rows further away than the k-th radius, the score of k is the distance of `tail`
-    to the interval from N_k to N_(k-1); nothing is below the first radius, so that it is
-    never too large. Scores are integers, and the draw is exact. A distance is a function of
-    its own row alone, to the last bit: another row must not move it across a radius.
     """
 
     center: Any
@@ -451,56 +504,26 @@ class NormThreshold:
     points: int
     tail: int
 
-    #: nothing that is drawn from is a float
-    idealised = False
-
     @property
     def name(self):
         """What the statistic is."""
         where = "norm" if self.center is None else "distance from a center"
         return f"{where} that about {self.tail} rows exceed, drawn by its rank"
 
-    @property
-    def size(self):
-        """Number of coordinates."""
-        return 1
-
-    def radii(self):
-        """Return the grid, an increasing array of shape (points,)."""
+    def grid(self):
+        """Return the radii, an increasing array of shape (points,)."""
         return self.largest * self.ratio ** np.arange(1.0 - self.points, 1.0)
 
-    def sensitivity(self, adjacency, n_rows):
-        """State the spread of the score's change: 2.
-
-        Proof. The score is the largest of ``a = N_k - tail``, ``b = tail - N_(k-1)`` and 0
-        (the first one has no b); it changes by no more than a and b do. If a row becomes
-        null, every N falls by 1 or not at all: a changes by -1 or 0, b by 0 or 1. If a row
-        takes another value, it moves either outwards or inwards, so that all N change by 0
-        or 1, or all by 0 or -1; a and b change in opposite senses. Either way the change
-        lies in [-1, 1], and both ends are attained by one pair: at a radius with more than
-        `tail` rows beyond it, and at one whose predecessor has fewer.
-        """
-        theorem = "one row moves every count by <= 1, all of them in the same sense"
-        return Sensitivity(math.inf, math.inf, float(max(self.points - 1, 1)), theorem, spread=2.0)
-
-    def scores(self, rows):
-        """Return the score of every radius, int64 of shape (points,)."""
-        return tail_scores(
-            rows, self.radii(), lambda chunk: distances_from(self.center, chunk), self.tail
-        )
-
-    def draw(self, rows, noise, source):
-        """Return an index with probability proportional to exp(-score / noise.scale)."""
-        steps = self.scores(rows)
-        chosen = weighted_choice(np.ones(self.points), steps, rate(1, noise.scale), source)
-        return np.array([chosen], dtype=np.float64)
+    def magnitudes(self, chunk):
+        """Return the distance of every row."""
+        return distances_from(self.center, chunk)
 
 
 # Other magnitudes that few rows exceed.
 
 
 @dataclass(frozen=True, eq=False)
-class MagnitudeThreshold:
+class MagnitudeThreshold(ThresholdDraw):
     """Index of a point of a geometric grid, drawn by how many rows have a magnitude beyond it.
 
     Parameters
@@ -512,12 +535,6 @@ class MagnitudeThreshold:
         The grid: ``smallest, smallest * ratio, ..., smallest * ratio**(points - 1)``.
     tail : int
         How many rows should lie beyond the point; at least 0.
-
-    Notes
-    -----
-    With N_k rows beyond the k-th point, the score of k is the distance of `tail` to the
-    interval from N_k to N_(k-1). A row beyond the last point counts as being at it, and nothing
-    is below the first one. Scores are integers, and the draw is exact.
     """
 
     magnitude: Any
@@ -526,44 +543,18 @@ class MagnitudeThreshold:
     points: int
     tail: int
 
-    #: nothing that is drawn from is a float
-    idealised = False
-
     @property
     def name(self):
         """What the statistic is."""
         return f"{self.magnitude.name} that about {self.tail} rows exceed, drawn by its rank"
 
-    @property
-    def size(self):
-        """Number of coordinates."""
-        return 1
-
     def grid(self):
         """Return the grid, an increasing array of shape (points,)."""
         return self.smallest * self.ratio ** np.arange(float(self.points))
 
-    def sensitivity(self, adjacency, n_rows):
-        """State the spread of the score's change: 2.
-
-        Proof. Magnitudes are functions of one row each. So between neighbours all N change by
-        0 or 1, or all by 0 or -1: one magnitude moves up, moves down, or vanishes. The score is
-        the largest of ``N_k - tail``, ``tail - N_(k-1)`` and 0, and changes by no more than these
-        two do: its change lies in [-1, 1]. Both ends are attained by one pair: at a point with
-        more than `tail` rows beyond it, and at one whose predecessor has fewer.
-        """
-        theorem = "one row moves every count by <= 1, all of them in the same sense"
-        return Sensitivity(math.inf, math.inf, float(max(self.points - 1, 1)), theorem, spread=2.0)
-
-    def scores(self, rows):
-        """Return the score of every point, int64 of shape (points,)."""
-        return tail_scores(rows, self.grid(), self.magnitude, self.tail)
-
-    def draw(self, rows, noise, source):
-        """Return an index with probability proportional to exp(-score / noise.scale)."""
-        inverse = rate(1, noise.scale)
-        chosen = weighted_choice(np.ones(self.points), self.scores(rows), inverse, source)
-        return np.array([chosen], dtype=np.float64)
+    def magnitudes(self, chunk):
+        """Return the magnitude of every row."""
+        return self.magnitude(chunk)
 
 
 @dataclass(frozen=True)
@@ -626,39 +617,3 @@ class GradientNorm:
         norm = np.where(np.isfinite(chunk.norm), chunk.norm, 0.0)
         with np.errstate(under="ignore", over="ignore"):
             return np.abs(residual) * norm
-
-
-def tail_scores(rows, grid, magnitudes, tail):
-    """Return the score of every point of an increasing grid.
-
-    Parameters
-    ----------
-    rows : LinearRows
-        Private rows; null rows count as absent.
-    grid : ndarray of shape (points,)
-        Increasing. A row beyond the last point counts as being at it.
-    magnitudes : callable
-        Maps a chunk to one number per row, each a function of its own row alone, to the last
-        bit: another row must not move it across a point of the grid.
-    tail : int
-        How many rows should lie beyond a point.
-
-    Returns
-    -------
-    scores : ndarray of int64 of shape (points,)
-        With N_k rows beyond the k-th point, the distance of `tail` to the interval from N_k
-        to N_(k-1); there is no upper end for the first point.
-    """
-    points = len(grid)
-
-    def shells(chunk):
-        # how many points a row exceeds; the last one cannot be exceeded
-        shell = np.minimum(np.searchsorted(grid, magnitudes(chunk)), points - 1)
-        shell = shell[np.isfinite(chunk.norm)]
-        return np.bincount(shell, minlength=points).astype(np.float64)
-
-    counts = sum_over(rows, shells, points).astype(np.int64)
-    beyond = counts.sum() - np.cumsum(counts)
-    scores = np.maximum(beyond - tail, 0)
-    np.maximum(scores[1:], tail - beyond[:-1], out=scores[1:])
-    return scores

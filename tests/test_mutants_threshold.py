@@ -155,7 +155,7 @@ def overshoot(X, model):
     """Return the exact probability of a radius beyond all rows."""
     query, log_law = fitted_law(model, X)
     largest = np.linalg.norm(X, axis=1).max() / model.data_norm
-    return np.exp(log_law)[query.radii() > 1.05 * largest * (1 + 1e-9)].sum()
+    return np.exp(log_law)[query.grid() > 1.05 * largest * (1 + 1e-9)].sum()
 
 
 def test_a_tail_without_its_margin_is_caught(monkeypatch):

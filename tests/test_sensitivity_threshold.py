@@ -47,7 +47,7 @@ def naive_distances(X, null, query, radius=1.0):
 def naive_scores(X, null, query):
     """Return the scores as the definition says, radius by radius."""
     distances, scores = naive_distances(X, null, query), []
-    beyond = [np.sum(distances > t) for t in query.radii()[:-1]] + [0]
+    beyond = [np.sum(distances > t) for t in query.grid()[:-1]] + [0]
     for k, count in enumerate(beyond):
         too_large = query.tail - beyond[k - 1] if k else 0
         scores.append(max(count - query.tail, too_large, 0))
@@ -93,7 +93,7 @@ def test_brute_force_over_all_small_neighbours(n_rows, adjacency):
 @every_adjacency
 def test_the_spread_is_attained_by_one_pair(adjacency):
     query = NormThreshold(None, 1.0, 1.05, 400, 3)
-    first, second = worst_pair(adjacency, 3, query.radii()[0])
+    first, second = worst_pair(adjacency, 3, query.grid()[0])
     change = query.scores(admit(second)) - query.scores(admit(first))
     assert np.ptp(change) == query.sensitivity(adjacency, len(first)).spread == 2
 
@@ -126,7 +126,7 @@ def test_scores_are_what_the_definition_says(data):
     query = NormThreshold(None, 1.0, math.sqrt(2.0) + 0.1, 9, 2)
     distances = naive_distances(rows.X, rows.null, query)
     # a distance that is a radius, up to rounding, may go either way
-    if not np.isclose(distances[:, None], query.radii()[:-1], rtol=1e-6).any():
+    if not np.isclose(distances[:, None], query.grid()[:-1], rtol=1e-6).any():
         expected = naive_scores(rows.X, rows.null, query)
         np.testing.assert_array_equal(query.scores(admit(rows.X, rows.null)), expected)
 
@@ -138,7 +138,7 @@ def moved_by_awkward_row(query, layout, radius=2.0):
     """
     rng = np.random.default_rng(0)
     first = rng.normal(size=(600, 7))
-    first *= query.radii()[query.points // 2] / np.linalg.norm(first, axis=1)[:, None]
+    first *= query.grid()[query.points // 2] / np.linalg.norm(first, axis=1)[:, None]
     first = radius * (first if query.center is None else first + query.center)
     second = first.copy()
     second[0] = 1e-310

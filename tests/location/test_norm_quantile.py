@@ -47,7 +47,7 @@ def test_the_statement_about_the_radius_fails_as_seldom_as_stated(name, centered
     # the exact law, so there is no luck in this
     clipped = rows * np.minimum(1, 100 / np.maximum(np.linalg.norm(rows, axis=1), 1e-9))[:, None]
     distances = np.linalg.norm(clipped - (3.0 if centered else 0.0), axis=1) / 100
-    radii = query.radii()
+    radii = query.grid()
     beyond = (distances[:, None] * (1 - 1e-12) > radii).sum(axis=0)
     holds = (beyond <= 2 * query.tail) & (
         radii < np.maximum(1.05 * distances.max() * (1 + 1e-12), radii[0] * (1 + 1e-12))
