@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdp._rows.domains import L2Ball, row_norms, tame, without_duplicates
+from skdp._rows.domains import L2Ball, row_major, row_norms, tame, without_duplicates
 from skdp._rows.linear import LinearChunk, chunks_of, usable_norms
 from skdp._rows.sums import chunk_rows
 
@@ -38,7 +38,7 @@ class DenseChunk:
         -------
         sums : ndarray of shape (n_contributions * n_features,), float64
         """
-        parts = contributions(self.X.astype(np.float64, copy=False), EVERY)
+        parts = contributions(row_major(self.X), EVERY)
         return np.concatenate([part.sum(axis=0) for part in parts]).astype(np.float64)
 
 
@@ -119,7 +119,7 @@ class BallChunk:
 
     def points(self):
         """Return the points as a fresh float64 array; a null row has zeros."""
-        return np.multiply(self.X, self.factor, dtype=np.float64)
+        return np.multiply(row_major(self.X), self.factor)
 
 
 class BoxedChunk:
@@ -133,8 +133,7 @@ class BoxedChunk:
 
     def points(self):
         """Return the points as a fresh float64 array; a null row has zeros."""
-        X = self.X.astype(np.float64, copy=False)
-        points = np.clip(X, self.box.lower, self.box.upper)
+        points = np.clip(row_major(self.X), self.box.lower, self.box.upper)
         points -= self.box.center
         points /= self.radius
         points[self.null] = 0.0

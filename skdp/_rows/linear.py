@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdp._rows.domains import row_norms, tame
-from skdp._rows.streams import RowStream, no_flags, over_rows, together
+from skdp._rows.domains import row_major, row_norms, tame
+from skdp._rows.streams import LARGE, RowStream, no_flags, over_rows, together
 from skdp._rows.sums import LazyChunks, chunk_rows
 
 # Consecutive rows of a linear model, and products with them.
@@ -23,21 +23,36 @@ class LinearChunk:
     it is ``lift_i intercept``.
     """
 
-    __slots__ = ("X", "factor", "intercept", "lift", "norm", "peak", "rotated", "target")
+    __slots__ = (
+        "X", "drawn", "factor", "intercept", "lift", "norm", "peak", "rotated", "target",
+    )  # fmt: skip
 
-    def __init__(self, X, factor, norm, target, intercept, lift=None):
+    def __init__(self, X, factor, norm, target, intercept, lift=None, drawn=False):
         self.X, self.factor, self.norm, self.target = X, factor, norm, target
-        self.intercept, self.lift = intercept, lift
+        self.intercept, self.lift, self.drawn = intercept, lift, drawn
         # kept by queries that ask for them again and again
         self.rotated = self.peak = None
 
     def widened(self):
-        """Return the chunk in float64, for several products; itself if it is."""
+        """Return the chunk in the layout of products, for several of them; itself if it is."""
         # chunk by chunk, and never a sum in float32: that would break the sensitivity
-        if self.X.dtype == np.float64:
-            return self
-        X = self.X.astype(np.float64)
-        return LinearChunk(X, self.factor, self.norm, self.target, self.intercept, self.lift)
+        X = self._rows()
+        return self if X is self.X else self._with(X)
+
+    def _rows(self):
+        if sparse.issparse(self.X):
+            return self.X.astype(np.float64, copy=False)
+        return row_major(self.X)
+
+    def _with(self, X):
+        kept = self.factor, self.norm, self.target, self.intercept, self.lift
+        return LinearChunk(X, *kept, self.drawn)
+
+    def as_drawn(self):
+        """Return the chunk as one of a batch, which may lack a row and have others move up."""
+        made = self._with(self.X)
+        made.drawn = True
+        return made
 
     def largest_entries(self):
         """Return the largest magnitude in every row, at least 1e-100; infinite for null rows."""
@@ -55,9 +70,13 @@ class LinearChunk:
 
     def predict(self, coef):
         """Return rows @ coef.T for coef of shape (size,) or (n_outputs, size)."""
-        body = coef[..., :-1] if self.intercept else coef
-        # X.dot, not the operator: it costs less before it computes, once a chunk
-        z = self.X.dot(body.T)
+        body, X = coef[..., :-1] if self.intercept else coef, self._rows()
+        if self.drawn and not sparse.issparse(X):
+            # row by row: the product of a matrix may round by the place of a row
+            z = np.vecdot(X if body.ndim == 1 else X[:, None], body)
+        else:
+            # X.dot, not the operator: it costs less before it computes, once a chunk
+            z = X.dot(body.T)
         z *= self.factor if z.ndim == 1 else self.factor[:, None]
         if self.intercept and self.lift is None:
             z += self.intercept * coef[..., -1]
@@ -70,7 +89,7 @@ class LinearChunk:
         last = residual.sum(axis=0) if self.lift is None else self.lift @ residual
         last = self.intercept * last
         residual *= self.factor if residual.ndim == 1 else self.factor[:, None]
-        X = self.X
+        X = self._rows()
         body = X.T.dot(residual).T if sparse.issparse(X) else residual.T.dot(X)
         if not self.intercept:
             return body.ravel()
@@ -102,6 +121,7 @@ class LinearChunk:
             self.target[index],
             self.intercept,
             None if self.lift is None else self.lift[index],
+            self.drawn,
         )
 
     def weighted_gram(self, weights):
@@ -151,11 +171,10 @@ class LinearAdmission:
         # chunk by chunk: what one row needs leaves the other chunks as they were
         X, target, null = block
         part, broken = tame(X)
-        if self.wide or sparse.issparse(part):
+        if sparse.issparse(part):
             part = part.astype(np.float64, copy=False)
-        if not sparse.issparse(part) and part.flags.f_contiguous:
-            # few rows of a data frame: products round as they do with other layouts
-            part = np.ascontiguousarray(part)
+        elif self.wide:
+            part = row_major(part)
         norm = row_norms(part)
         factor = self.ball.factors(norm)
         norm *= factor
@@ -170,8 +189,10 @@ class LinearRows:
     Parameters
     ----------
     X : ndarray, CSR matrix or RowStream of shape (n_rows, n_features)
-        Never changed and, unless it holds floats that break arithmetic, never copied. A
-        stream is read chunk by chunk whenever a chunk is needed, and admitted anew.
+        Never changed. Chunks with floats that break arithmetic are copied, and so are rows in
+        another layout than products need: up to 256 MiB of them once, chunk by chunk at every
+        pass otherwise. A stream is read chunk by chunk whenever a chunk is needed, and
+        admitted anew.
     target : ndarray or RowStream of shape (n_rows,)
         Coded as the loss says.
     null : ndarray or RowStream of shape (n_rows,), dtype bool
@@ -189,6 +210,9 @@ class LinearRows:
 
     def __init__(self, X, target, null, ball, intercept, n_threads=1):
         self.n_threads = n_threads
+        if isinstance(X, np.ndarray) and not X.flags.c_contiguous and X.nbytes < LARGE:
+            # a question of time alone: what products see is the same
+            X = np.ascontiguousarray(X)
         self._X, self._whole = X, None
         admission = LinearAdmission(ball, intercept, isinstance(X, RowStream))
         self.n_entries, step = chunk_rows(X)
@@ -247,13 +271,13 @@ class LinearRows:
         if self.is_streamed:
             n_rows, n_features = self.n_rows, self._X.shape[1]
             parts = batch_parts(positions, rate, n_rows, chunk_rows(self._X)[1])
-            chosen = self.with_chunks(self.chunks.at(parts), self._X)
+            chosen = self.with_chunks(self.chunks.at(parts).then(LinearChunk.as_drawn), self._X)
         else:
             if self._whole is None:
                 self._whole = whole_chunk(self._X, self.chunks)
             n_rows, n_features = self._whole.X.shape
             parts = batch_parts(positions, rate, n_rows, chunk_rows(self._whole.X)[1])
-            chosen = self.with_chunks([self._whole.taken(part) for part in parts])
+            chosen = self.with_chunks([self._whole.taken(part).as_drawn() for part in parts])
         chosen.n_entries, chosen.positions = len(positions) * n_features, positions
         return chosen
 
