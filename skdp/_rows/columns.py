@@ -278,7 +278,7 @@ def distances_from(center, chunk):
 # Rows of a linear model around a public centre, within a public radius.
 
 
-def centred_rows(rows, center, intercept, radius=1.0, shorten=False):
+def centered_rows(rows, center, intercept, radius=1.0, shorten=False):
     """Return rows moved so that a public point is their origin.
 
     Parameters
@@ -306,7 +306,7 @@ def centred_rows(rows, center, intercept, radius=1.0, shorten=False):
     A unit in the last place of x may be long in units of a small radius. So a new row is a
     function of the old one alone, whatever the memory layout that other rows bring about.
     """
-    move = partial(_centred, center=center, intercept=intercept, radius=radius, shorten=shorten)
+    move = partial(_centered, center=center, intercept=intercept, radius=radius, shorten=shorten)
     if rows.is_streamed:
         return rows.mapped(move)
     X, chunks, start = np.empty((rows.n_rows, len(center))), [], 0
@@ -317,7 +317,7 @@ def centred_rows(rows, center, intercept, radius=1.0, shorten=False):
     return rows.with_chunks(chunks, X)
 
 
-def _centred(chunk, center, intercept, radius, shorten, body=None):
+def _centered(chunk, center, intercept, radius, shorten, body=None):
     """Return one chunk of moved rows; `body` is where they are to be stored."""
     columns, _ = unit_columns(chunk)
     with np.errstate(under="ignore"):

@@ -1,6 +1,15 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Private rows of a linear model, in the unit ball, without a copy of the data."""
+"""Rows of a linear model, admitted into the unit ball in chunks.
+
+`LinearRows` cuts rows into chunks, and `LinearAdmission` makes a `LinearChunk` of each: rows
+``f x`` with a constant for the intercept, f a number for every row that brings it into the ball, so
+that the data need not be copied. A chunk predicts, and adds up residuals times rows: what a
+statistic of a linear model is made of. `top_entries` cuts rows down to few entries beforehand;
+`regression_rows` admits rows and targets of any length, which `unit_rows` brings to public units.
+
+The layout that products are made in is that of the contract in ``skdp/_rows/domains.py``.
+"""
 
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +22,7 @@ from skdp._rows.domains import row_major, row_norms, tame
 from skdp._rows.streams import LARGE, RowStream, no_flags, over_rows, together
 from skdp._rows.sums import LazyChunks, chunk_rows
 
-# Consecutive rows of a linear model, and products with them.
+# A chunk: consecutive rows, and products with them.
 
 
 class LinearChunk:
@@ -150,6 +159,9 @@ class LinearChunk:
         return rows.T @ rows
 
 
+# The rows: their admission, parts and batches.
+
+
 @dataclass(frozen=True)
 class LinearAdmission:
     """How rows become a chunk of `LinearRows`.
@@ -215,14 +227,8 @@ class LinearRows:
             X = np.ascontiguousarray(X)
         self._X, self._whole = X, None
         admission = LinearAdmission(ball, intercept, isinstance(X, RowStream))
-        self.n_entries, step = chunk_rows(X)
-        if isinstance(X, RowStream):
-            self.chunks = LazyChunks.cut(X.table, step, (together(X, target, null), admission))
-            return
-        self.chunks = []
-        for start in range(0, X.shape[0], step):
-            rows = slice(start, min(start + step, X.shape[0]))
-            self.chunks.append(admission((rows_view(X, rows), target[rows], null[rows])))
+        self.n_entries, _ = chunk_rows(X)
+        self.chunks = chunks_of(admission, X, target, null)
 
     @property
     def is_streamed(self):
@@ -343,20 +349,7 @@ def batch_parts(positions, rate, n_rows, step):
     return np.split(positions, np.searchsorted(positions, np.arange(width, n_rows, width)))
 
 
-def rows_view(X, rows):
-    """Return rows of X that share its memory."""
-    if not sparse.issparse(X):
-        return X[rows]
-    start, stop = X.indptr[rows.start], X.indptr[rows.stop]
-    parts = (
-        X.data[start:stop],
-        X.indices[start:stop],
-        X.indptr[rows.start : rows.stop + 1] - start,
-    )
-    return sparse.csr_array(parts, shape=(rows.stop - rows.start, X.shape[1]), copy=False)
-
-
-# Private rows cut into chunks: all at once for arrays, one at a time for streams.
+# Chunks of consecutive rows: all at once for arrays, one at a time for streams.
 
 
 def chunks_of(admit, X, *others):
@@ -386,6 +379,19 @@ def chunks_of(admit, X, *others):
         rows = slice(start, min(start + step, X.shape[0]))
         chunks.append(admit((rows_view(X, rows), *(other[rows] for other in others))))
     return chunks
+
+
+def rows_view(X, rows):
+    """Return rows of X that share its memory."""
+    if not sparse.issparse(X):
+        return X[rows]
+    start, stop = X.indptr[rows.start], X.indptr[rows.stop]
+    parts = (
+        X.data[start:stop],
+        X.indices[start:stop],
+        X.indptr[rows.start : rows.stop + 1] - start,
+    )
+    return sparse.csr_array(parts, shape=(rows.stop - rows.start, X.shape[1]), copy=False)
 
 
 # Rows cut down to a public number of non-zeros.
@@ -510,3 +516,102 @@ def raw_norms(chunk):
     with np.errstate(under="ignore"):
         columns *= columns
         return np.sqrt(columns.sum(axis=0))
+
+
+# Rows and targets of a regression, of any length at first, then in public units.
+
+#: targets are brought to at most that, in the units of the data, so that floats hold
+LARGEST_TARGET = 1e150
+# and to this in public units: their cubes are finite
+_LARGEST_UNIT = 1e100
+
+
+@dataclass(frozen=True)
+class EveryRow:
+    """The domain of rows of any length: none is scaled."""
+
+    def factors(self, norms):
+        """Return what rows of the given norms are multiplied by: 1."""
+        return np.ones(len(norms))
+
+
+def regression_rows(X, y, n_threads=1):
+    """Admit rows and targets in the units of the data, whatever their length.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_rows, n_features)
+        Finite; entries beyond 1e140 in magnitude scale their row down.
+    y : ndarray of shape (n_rows,)
+        Targets; NaN for null rows.
+    n_threads : int, default=1
+        Threads for the sums.
+
+    Returns
+    -------
+    rows : LinearRows
+        Without an intercept, with factors of 1.
+    """
+    target, null = over_rows(_bounded, y), over_rows(np.isnan, y)
+    return LinearRows(X, target, null, EveryRow(), 0.0, n_threads)
+
+
+def _bounded(y):
+    """Return targets that floats can work with; 0 for those of null rows."""
+    # whether a wider float overflows depends on the data: nobody is to be told
+    with np.errstate(over="ignore", under="ignore"):
+        target = np.clip(y.astype(np.float64), -LARGEST_TARGET, LARGEST_TARGET)
+    target[np.isnan(target)] = 0.0
+    return target
+
+
+def unit_rows(rows, radius, longest, intercept, center, scale):
+    """Return rows and targets in public units, long rows scaled down with their targets.
+
+    Parameters
+    ----------
+    rows : LinearRows
+        What `regression_rows` admitted.
+    radius, longest : float, float
+        Unit of length of the features, and the length, in this unit, to which rows are scaled
+        down.
+    intercept : float
+        Constant feature.
+    center, scale : float, float
+        Origin and unit of the targets.
+
+    Returns
+    -------
+    moved : LinearRows
+        Rows ``s (x / radius, intercept)`` with targets ``s (y - center) / scale``, where s is
+        ``min(1, longest radius / |x|)``. Memory of the features is shared.
+
+    Notes
+    -----
+    A row that is scaled down together with its target has the same residual of zero as before
+    at the coefficients that fit it: it counts less, and pulls in no wrong direction. Every new
+    number is a function of one old row, to the last bit.
+    """
+    return rows.mapped(
+        partial(
+            _in_units,
+            radius=radius,
+            longest=longest,
+            intercept=intercept,
+            center=center,
+            scale=scale,
+        )
+    )
+
+
+def _in_units(chunk, radius, longest, intercept, center, scale):
+    """Return one chunk in public units."""
+    with np.errstate(under="ignore", over="ignore"):
+        length = raw_norms(chunk) / radius
+        lift = longest / np.maximum(length, longest)
+        factor = lift / radius
+        norm = np.hypot(np.minimum(length, longest), intercept * lift)
+        target = lift * ((chunk.target - center) / scale)
+    norm = usable_norms(norm, np.isinf(chunk.norm))
+    target = np.clip(target, -_LARGEST_UNIT, _LARGEST_UNIT)
+    return LinearChunk(chunk.X, factor, norm, target, intercept, lift)

@@ -13,10 +13,16 @@ from scipy import sparse
 
 from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp._losses.regression import HuberLoss, PinballLoss, SquaredLoss
-from skdp._rows.columns import FeatureRows, PointRows, centred_rows, distances_from, gaps_from
+from skdp._rows.columns import FeatureRows, PointRows, centered_rows, distances_from, gaps_from
 from skdp._rows.domains import Box, L2Ball, row_major, row_norms, tame
-from skdp._rows.linear import LinearChunk, LinearRows, ball_rows, raw_norms
-from skdp._rows.regression import regression_rows, unit_rows
+from skdp._rows.linear import (
+    LinearChunk,
+    LinearRows,
+    ball_rows,
+    raw_norms,
+    regression_rows,
+    unit_rows,
+)
 from skdp.io import stream_chunks
 from skdp.location._clipped_mean import ClippedRowSum, RowSum
 from skdp.location._median import DirectionSum
@@ -189,7 +195,7 @@ def parts_of(kind, X):
         rows = LinearRows(X, ONES, nobody, ball, 0.5)
         return [(c.predict(np.append(W, 1.0)), c.norm, c.factor, c.explicit()) for c in rows.chunks]
     if kind == "centered":
-        rows = centred_rows(ball_rows(X, ball), center, 0.5, radius=1e-5, shorten=True)
+        rows = centered_rows(ball_rows(X, ball), center, 0.5, radius=1e-5, shorten=True)
         return [(c.predict(np.append(W, 1.0)), c.norm, c.factor, c.explicit()) for c in rows.chunks]
     if kind == "unit":
         chunks = ball_rows(X, ball).chunks
