@@ -1,6 +1,12 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Private rows as they are, for statistics that treat every feature on its own."""
+"""Rows for statistics of features and of distances: as they are, as points, or around a center.
+
+`FeatureRows` are rows as they are, for statistics that treat every feature on its own. `PointRows`
+are points of the unit ball, for directions and distances. `unit_columns` and what follows it give
+norms and distances whose floats come from elementwise operations alone. `centered_rows` are rows of
+a linear model around a public center, within a public radius.
+"""
 
 from dataclasses import dataclass
 from functools import partial
@@ -103,7 +109,7 @@ class FeatureRows:
         self.chunks = chunks_of(feature_chunk, *((X,) if null is None else (X, null)))
 
 
-# Private rows as points of the unit ball, for statistics of distances.
+# Rows as points of the unit ball, for statistics of distances.
 
 
 class BallChunk:
@@ -186,10 +192,9 @@ class PointRows:
 # Rows of the unit ball, whose floats depend on nothing but the row itself.
 #
 # A count may jump when a distance moves by one unit in the last place, and a sum of rows
-# clipped to a tiny radius feels the last place of every row. `LinearChunk.factor` is not
-# strict enough for them: how a norm is rounded depends on the memory layout, and one row
-# with a denormal changes the layout of its whole chunk. Here every operation is
-# elementwise, with one row in each column, and so the same for a row whatever the others.
+# clipped to a tiny radius feels the last place of every row. Here every operation is elementwise,
+# with one row in each column: that a row's floats do not depend on other rows needs no assumption
+# about how a library sums along a row.
 
 
 # Rows this close to the sphere count as long ones. Far more than the rounding of a norm.
@@ -303,8 +308,8 @@ def centered_rows(rows, center, intercept, radius=1.0, shorten=False):
 
     Notes
     -----
-    A unit in the last place of x may be long in units of a small radius. So a new row is a
-    function of the old one alone, whatever the memory layout that other rows bring about.
+    A unit in the last place of x may be long in units of a small radius. So a new row is made of
+    the old one by elementwise operations alone.
     """
     move = partial(_centered, center=center, intercept=intercept, radius=radius, shorten=shorten)
     if rows.is_streamed:

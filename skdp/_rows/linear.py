@@ -506,8 +506,8 @@ def raw_norms(chunk):
 
     Notes
     -----
-    How a sum along a row is rounded depends on the memory layout, which one awkward row may
-    change for its whole chunk. Here every operation is elementwise, one row in each column.
+    Every operation is elementwise, with one row in each column: nothing is left to how a library
+    sums along a row.
     """
     if sparse.issparse(chunk.X):
         # summed in the stored order of each row; not `chunk.norm`, which is held above a floor

@@ -29,11 +29,7 @@ from skdp._rows.tables import READ_ROWS, Table, as_block, joined, names_of, take
 
 
 def rows_of(block):
-    """Return the rows of a block, one after another in memory.
-
-    Sums round differently column by column, and whether columns are still in one piece depends
-    on where the user's chunks end.
-    """
+    """Return the rows of a block, one after another in memory: one layout, wherever chunks end."""
     X = block[0]
     return X if sparse.issparse(X) else np.ascontiguousarray(X)
 
