@@ -26,13 +26,13 @@ from sklearn.utils._param_validation import Interval as _Interval
 from sklearn.utils.parallel import _get_threadpool_controller
 from sklearn.utils.validation import validate_data
 
-from skdp._rows.dask import is_streamed, opened
 from skdp._rows.domains import RADIUS_RANGE
 from skdp._rows.streams import (
     RowStream,
     check_columns,
     facts_of,
     first_rows,
+    is_streamed,
     kept_meanwhile,
     stream_names_of,
 )
@@ -231,6 +231,8 @@ def validate_private_data(estimator, X, y="no_validation", *, streams=False, **o
 
 def _validate_streams(estimator, X, y, options):
     """Return streams of X and y that are usable; they have been gone through once."""
+    from skdp._rows.dask import opened
+
     given = y is not None and not isinstance(y, str)
     first = {"skip_check_array": True, "reset": options.pop("reset", True)}
     if y is None:

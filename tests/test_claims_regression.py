@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from skdp import DPLpRegressor
-from skdp._rows.regression import regression_rows, unit_rows
+from skdp._rows.linear import regression_rows, unit_rows
 from tests._neighbours import as_layout
 from tests.test_mutants_regression import NAN, SOLVERS, every_adjacency, ratio, regressor
 

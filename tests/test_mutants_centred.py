@@ -16,7 +16,7 @@ import pytest
 from sklearn.base import clone
 
 from skdp._quantiles import NormThreshold, ThresholdPlan
-from skdp._rows.columns import centred_rows
+from skdp._rows.columns import centered_rows
 from skdp.exceptions import BudgetError
 from skdp.linear_model import _classifier as _preprocess
 from skdp.location._clipped_mean import GaussianMean
@@ -129,12 +129,12 @@ def test_rows_that_are_not_shortened_after_centring_are_caught(monkeypatch):
     assert far_row_change() <= 1
 
     def long_rows(rows, center, intercept, radius, shorten):
-        moved = centred_rows(rows, center, intercept, radius)
+        moved = centered_rows(rows, center, intercept, radius)
         for chunk in moved.chunks:
             chunk.norm = np.minimum(chunk.norm, np.hypot(1.0, intercept))
         return moved
 
-    monkeypatch.setattr(_preprocess, "centred_rows", long_rows)
+    monkeypatch.setattr(_preprocess, "centered_rows", long_rows)
     assert far_row_change() > 1.5
 
 
@@ -151,10 +151,10 @@ def test_null_rows_that_come_back_with_the_centre_are_caught(monkeypatch):
     assert change() == 0
 
     def awake(*args):
-        moved = centred_rows(*args)
+        moved = centered_rows(*args)
         for chunk in moved.chunks:
             chunk.norm = np.where(np.isinf(chunk.norm), 1.0, chunk.norm)
         return moved
 
-    monkeypatch.setattr(_preprocess, "centred_rows", awake)
+    monkeypatch.setattr(_preprocess, "centered_rows", awake)
     assert change() > 0.5

@@ -21,7 +21,7 @@ from skdp._quantiles import (
     candidates,
     rate,
 )
-from skdp._rows.regression import regression_rows, unit_rows
+from skdp._rows.linear import regression_rows, unit_rows
 from skdp.privacy.kernel.bits import SeededBits
 from skdp.privacy.kernel.mechanisms import ExponentialMechanism
 from tests._neighbours import ADJACENCIES, LAYOUTS, as_dense, as_layout, make_row, neighbours

@@ -7,7 +7,7 @@ import pytest
 
 from skdp._losses.classification import LogisticLoss, SoftmaxLoss
 from skdp._rows import sums as _sums
-from skdp._rows.columns import centred_rows
+from skdp._rows.columns import centered_rows
 from skdp._rows.domains import L2Ball
 from skdp._rows.linear import LinearRows
 from skdp._rows.sums import SPARSE_CHUNK_ROWS, dense_chunk_rows
@@ -158,7 +158,7 @@ def test_gradients_of_centred_rows_are_those_of_the_definition(batch, radius, sh
     rows = Rows(as_layout(rows.X, layout), rows.codes, rows.null)
     rng = np.random.default_rng(2)
     center, coef = rng.normal(size=5) / 4, rng.normal(size=6)
-    private = centred_rows(admitted(rows, 0.0), center, 0.7, radius, shorten)
+    private = centered_rows(admitted(rows, 0.0), center, 0.7, radius, shorten)
     moved = explicit(rows, center, 0.7, radius, shorten)
     signs = 2 * rows.codes - 1
     kept = ~rows.null & np.isfinite(as_dense(rows.X)).all(axis=1)
@@ -179,7 +179,7 @@ def test_gradients_of_centred_rows_are_those_of_the_definition(batch, radius, sh
 def test_shortened_rows_have_their_norm(intercept):
     rows = mixed_rows()
     center = np.full(5, 0.3)
-    private = centred_rows(admitted(rows, 0.0), center, intercept, 0.2, True)
+    private = centered_rows(admitted(rows, 0.0), center, intercept, 0.2, True)
     (chunk,) = private.chunks
     true = np.hypot(np.linalg.norm(chunk.widened().X, axis=1), intercept * chunk.lift)
     assert (true <= np.hypot(1, intercept) * (1 + 1e-14)).all()
@@ -211,7 +211,7 @@ def test_a_null_row_stays_null_wherever_the_origin_goes():
     for shorten in (True, False):
         found = [
             gradient_at(np.ones(3), 0.5).evaluate(
-                centred_rows(admitted(r, 0.0), np.array([0.5, -0.5]), 1.0, 0.5, shorten)
+                centered_rows(admitted(r, 0.0), np.array([0.5, -0.5]), 1.0, 0.5, shorten)
             )
             for r in (rows, alone)
         ]

@@ -1,6 +1,12 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Smooth losses: logistic and softmax, with a margin and a temperature."""
+"""Losses of classification: logistic, softmax and hinge.
+
+A loss is a convex function of the predictions z of one row. It states what sensitivities and plans
+need (bounds on residuals and curvature) and computes value, residual, curvature and duality gap of
+many rows, each row's on its own. Logistic and softmax have a margin and a temperature, and so are
+the smoothed hinges of two and of more classes.
+"""
 
 import math
 from dataclasses import dataclass

@@ -1,6 +1,10 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Losses whose gradients are clipped, row by row, and that stay convex."""
+"""Losses whose gradients are clipped, row by row, and that stay convex.
+
+`ClippedLoss` wraps a loss of one prediction; it has one form for losses with a derivative, and one
+for those with two slopes.
+"""
 
 import math
 from dataclasses import dataclass, replace

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Losses of regression, functions of the error u = z - y of one prediction.
 
+Squares, fourth powers, Huber and pinball losses, the absolute error being the pinball of 1/2.
+
 Targets may be as large as floats are. The square and the fourth power have no Lipschitz
 constant: they are minimised privately in a clipped form (see ``ClippedLoss``).
 
@@ -372,7 +374,7 @@ class SmoothedKink:
             return np.where(near == u, bend, np.where(u < 0.0, a, b) * u)
 
 
-# The loss of quantiles, the absolute error among them.
+# The loss of quantiles.
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,10 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Regularised losses of private rows, as functions of the coefficients."""
+"""Regularised losses of private rows, as functions of the coefficients.
+
+A `RowObjective` gives values, gradients, Hessians and duality gaps to the minimisers, each a sum
+over chunks; `objective_bounds` gives what is public about it, from which rounding is bounded.
+"""
 
 import math
 from dataclasses import replace
@@ -12,7 +16,7 @@ from skdp._minimize.smooth import Bounds
 from skdp._rows.linear import LinearChunk
 from skdp._rows.sums import sum_over
 
-# What is public about a regularised loss of private rows.
+# The public constants of a regularised loss of private rows.
 
 
 def objective_bounds(

@@ -16,7 +16,7 @@ from skdp._minimize.smooth import SMOOTH_SOLVERS, check_tolerance, minimize_smoo
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.objective import Influence
 
-# What queries that minimise a regularised loss share.
+# The common part of queries that minimise a regularised loss.
 
 
 #: losses that cvxpy is told about
@@ -107,7 +107,7 @@ class Regularised:
         )
 
 
-# How far one sparse row can move a minimiser in the l1 norm.
+# The sensitivity of a minimiser of sparse rows in the l1 norm.
 
 
 def l1_shift(loss, *, ridge, n_rows, n_coefs, row_norm, row_l1, moved):

@@ -1,6 +1,12 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Private rows as they are, for statistics that treat every feature on its own."""
+"""Rows for statistics of features and of distances: as they are, as points, or around a center.
+
+`FeatureRows` are rows as they are, for statistics that treat every feature on its own. `PointRows`
+are points of the unit ball, for directions and distances. `unit_columns` and what follows it give
+norms and distances whose floats come from elementwise operations alone. `centered_rows` are rows of
+a linear model around a public center, within a public radius.
+"""
 
 from dataclasses import dataclass
 from functools import partial
@@ -9,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdp._rows.domains import L2Ball, row_norms, tame, without_duplicates
+from skdp._rows.domains import L2Ball, row_major, row_norms, tame, without_duplicates
 from skdp._rows.linear import LinearChunk, chunks_of, usable_norms
 from skdp._rows.sums import chunk_rows
 
@@ -38,7 +44,7 @@ class DenseChunk:
         -------
         sums : ndarray of shape (n_contributions * n_features,), float64
         """
-        parts = contributions(self.X.astype(np.float64, copy=False), EVERY)
+        parts = contributions(row_major(self.X), EVERY)
         return np.concatenate([part.sum(axis=0) for part in parts]).astype(np.float64)
 
 
@@ -103,7 +109,7 @@ class FeatureRows:
         self.chunks = chunks_of(feature_chunk, *((X,) if null is None else (X, null)))
 
 
-# Private rows as points of the unit ball, for statistics of distances.
+# Rows as points of the unit ball, for statistics of distances.
 
 
 class BallChunk:
@@ -119,7 +125,7 @@ class BallChunk:
 
     def points(self):
         """Return the points as a fresh float64 array; a null row has zeros."""
-        return np.multiply(self.X, self.factor, dtype=np.float64)
+        return np.multiply(row_major(self.X), self.factor)
 
 
 class BoxedChunk:
@@ -133,8 +139,7 @@ class BoxedChunk:
 
     def points(self):
         """Return the points as a fresh float64 array; a null row has zeros."""
-        X = self.X.astype(np.float64, copy=False)
-        points = np.clip(X, self.box.lower, self.box.upper)
+        points = np.clip(row_major(self.X), self.box.lower, self.box.upper)
         points -= self.box.center
         points /= self.radius
         points[self.null] = 0.0
@@ -187,10 +192,9 @@ class PointRows:
 # Rows of the unit ball, whose floats depend on nothing but the row itself.
 #
 # A count may jump when a distance moves by one unit in the last place, and a sum of rows
-# clipped to a tiny radius feels the last place of every row. `LinearChunk.factor` is not
-# strict enough for them: how a norm is rounded depends on the memory layout, and one row
-# with a denormal changes the layout of its whole chunk. Here every operation is
-# elementwise, with one row in each column, and so the same for a row whatever the others.
+# clipped to a tiny radius feels the last place of every row. Here every operation is elementwise,
+# with one row in each column: that a row's floats do not depend on other rows needs no assumption
+# about how a library sums along a row.
 
 
 # Rows this close to the sphere count as long ones. Far more than the rounding of a norm.
@@ -279,7 +283,7 @@ def distances_from(center, chunk):
 # Rows of a linear model around a public centre, within a public radius.
 
 
-def centred_rows(rows, center, intercept, radius=1.0, shorten=False):
+def centered_rows(rows, center, intercept, radius=1.0, shorten=False):
     """Return rows moved so that a public point is their origin.
 
     Parameters
@@ -304,10 +308,10 @@ def centred_rows(rows, center, intercept, radius=1.0, shorten=False):
 
     Notes
     -----
-    A unit in the last place of x may be long in units of a small radius. So a new row is a
-    function of the old one alone, whatever the memory layout that other rows bring about.
+    A unit in the last place of x may be long in units of a small radius. So a new row is made of
+    the old one by elementwise operations alone.
     """
-    move = partial(_centred, center=center, intercept=intercept, radius=radius, shorten=shorten)
+    move = partial(_centered, center=center, intercept=intercept, radius=radius, shorten=shorten)
     if rows.is_streamed:
         return rows.mapped(move)
     X, chunks, start = np.empty((rows.n_rows, len(center))), [], 0
@@ -318,7 +322,7 @@ def centred_rows(rows, center, intercept, radius=1.0, shorten=False):
     return rows.with_chunks(chunks, X)
 
 
-def _centred(chunk, center, intercept, radius, shorten, body=None):
+def _centered(chunk, center, intercept, radius, shorten, body=None):
     """Return one chunk of moved rows; `body` is where they are to be stored."""
     columns, _ = unit_columns(chunk)
     with np.errstate(under="ignore"):

@@ -1,6 +1,16 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows of a collection of dask, which are added up where they are."""
+"""Streams of whatever `fit` is given, collections of dask included, whose rows stay in place.
+
+`opened` makes the streams. Rows of a collection of dask are added up where they are: a task takes
+the partition that it is sent to, makes chunks of it, and returns sums over blocks of chunks; the
+process that called `fit` adds these up in the order of the rows. Where chunks and blocks begin
+depends on the shape of the data alone, wherever partitions end, so that the sums are those of rows
+in memory, to the last bit (Proposition 77 of the proofs).
+
+No task draws anything, and none adds noise: a task that is run twice, because a worker was lost,
+returns the same numbers. dask is imported when a collection is met.
+"""
 
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -9,7 +19,7 @@ from threading import Lock
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from skdp._rows.streams import ArrayTable, RowStream, is_large_memmap, targets_of
+from skdp._rows.streams import ArrayTable, PairTable, RowStream, is_dask, targets_of
 from skdp._rows.sums import added_up
 from skdp._rows.tables import (
     READ_ROWS,
@@ -21,419 +31,6 @@ from skdp._rows.tables import (
     taken,
     through,
 )
-
-# What tasks of dask do with partitions of the rows, wherever they run.
-#
-# No task draws anything, and none adds noise: a task that is run twice, because a worker was
-# lost, returns the same numbers.
-
-
-class Sealed:
-    """An argument of a task that dask hands over as it is, and writes into no log.
-
-    Parameters
-    ----------
-    content : object
-        What it is.
-    """
-
-    __slots__ = ("content",)
-
-    def __init__(self, content):
-        self.content = content
-
-    def __reduce__(self):
-        return Sealed, (self.content,)
-
-    def __repr__(self):
-        return "<sealed>"
-
-
-class OneThread:
-    """A context in which BLAS has one thread, for tasks of several threads of a process.
-
-    Products on several threads may round differently from one run to the next.
-    """
-
-    def __init__(self):
-        self._lock, self._inside, self._limit = Lock(), 0, None
-
-    def __enter__(self):
-        with self._lock:
-            if not self._inside:
-                self._limit = _libraries().limit(limits=1, user_api="blas")
-            self._inside += 1
-
-    def __exit__(self, *error):
-        # the last one out: whoever came first knows what was before
-        with self._lock:
-            self._inside -= 1
-            if not self._inside:
-                self._limit.restore_original_limits()
-
-
-@lru_cache(maxsize=1)
-def _libraries():
-    return ThreadpoolController()
-
-
-_ONE_THREAD = OneThread()
-
-
-def rows_alone(part, n_features):
-    """Return a partition of the rows as a block without targets."""
-    X, _ = as_block(part)
-    if X.shape[1] != n_features:
-        raise ValueError(f"a partition of X has {X.shape[1]} features; X has {n_features}.")
-    return X, None
-
-
-def length_of(block):
-    """Return the number of rows of a block, or of a partition of the targets."""
-    return len(block) if not isinstance(block, tuple) else block[0].shape[0]
-
-
-def with_targets(block, *parts):
-    """Return a block of rows with its targets, pairs of a partition of these and a slice."""
-    X, _ = block
-    pieces = [np.asarray(part[where.content]).ravel() for part, where in _pairs(parts)]
-    return as_block(X, np.concatenate(pieces) if len(pieces) > 1 else pieces[0])
-
-
-def put_together(*parts):
-    """Return a block that shares no memory with the blocks it is cut out of."""
-    X, y = joined([taken(block, where.content) for block, where in _pairs(parts)])
-    # a view would keep the whole of a large partition in memory
-    owner = getattr(X, "base", None) is None
-    return X if owner else X.copy(order="K"), y
-
-
-def looked_at(look, block):
-    """Return the facts of a block, or the error that it is not usable; None without rows."""
-    if not block[0].shape[0]:
-        return None
-    try:
-        return look.content(block)
-    except (TypeError, ValueError) as error:
-        # as a value: dask would log it, and might try again
-        return type(error)(*error.args)
-
-
-def fragments(block, places):
-    """Return the rows at every one of several places of a block."""
-    return [taken(block, where) for where in places.content]
-
-
-def sums_within(work, block, places):
-    """Return the sums of blocks of chunks whose rows are all in one partition.
-
-    Parameters
-    ----------
-    work : Sealed
-        A pair: functions that make a chunk of rows, one after another; and what maps it to a
-        vector.
-    block : tuple
-        The partition.
-    places : Sealed
-        For every block of chunks a list: where the rows of each chunk are.
-
-    Returns
-    -------
-    sums : ndarray of shape (n_blocks, size)
-        One for each.
-    """
-    work = opened_work(work)
-    with _ONE_THREAD:
-        return np.stack(
-            [_summed(work, (taken(block, where) for where in chunks)) for chunks in places.content]
-        )
-
-
-def sum_across(work, layout, *parts):
-    """Return the sum of a block of chunks whose rows are in several partitions.
-
-    Parameters
-    ----------
-    work : Sealed
-        As in `sums_within`.
-    layout : Sealed
-        For every chunk a list of pairs: number of a part, and of a fragment of it.
-    *parts : list
-        What `fragments` returned.
-
-    Returns
-    -------
-    sums : ndarray of shape (1, size)
-        The sum.
-    """
-    work = opened_work(work)
-    with _ONE_THREAD:
-        chunks = (joined([parts[i][j] for i, j in chunk]) for chunk in layout.content)
-        return _summed(work, chunks)[None, :]
-
-
-def opened_work(work):
-    """Return functions that were sent as bytes, or as they are."""
-    content = work.content
-    if isinstance(content, bytes):
-        import cloudpickle
-
-        content = cloudpickle.loads(content)
-    return content
-
-
-def unchanged(content):
-    """Return what is sent to every worker once."""
-    return content
-
-
-def _summed(work, blocks):
-    """Add vectors of chunks in order, as sums in memory do."""
-    make, partial = work
-    return added_up(partial, (through(make, block) for block in blocks))
-
-
-def _pairs(parts):
-    return zip(parts[::2], parts[1::2], strict=True)
-
-
-# The few things that are asked of dask; it is imported when they are.
-
-
-def current_client():
-    """Return the client of dask.distributed that dask would use now, or None."""
-    from dask.base import get_scheduler
-
-    owner = getattr(get_scheduler(), "__self__", None)
-    return owner if hasattr(owner, "persist") and hasattr(owner, "nthreads") else None
-
-
-def task(function, *args):
-    """Return a task; its arguments may be other tasks, and are not looked at otherwise."""
-    from dask import delayed
-
-    return delayed(function, pure=False, traverse=False)(*args)
-
-
-def kept_by_workers(made, client):
-    """Return tasks whose results workers keep in memory, if there are any workers."""
-    if client is None:
-        return made
-    return list(_asked(client.persist, made, client))
-
-
-def compute(asked, client):
-    """Return the results of tasks, in order.
-
-    Parameters
-    ----------
-    asked : list of Delayed
-        The tasks.
-    client : Client or None
-        Of the cluster; None for the scheduler of dask's choice.
-
-    Returns
-    -------
-    results : tuple
-        One for each.
-
-    Raises
-    ------
-    ConnectionError
-        If the cluster is gone. What workers compute anew after one of them was lost is not
-        seen here.
-    """
-    import dask
-
-    if client is None:
-        return dask.compute(*asked)
-    return _asked(lambda made: dask.compute(*made, scheduler=client), asked, client)
-
-
-def _asked(ask, made, client):
-    from concurrent.futures import CancelledError
-
-    import dask
-    from distributed.scheduler import KilledWorker
-
-    try:
-        # coefficients and positions are as long as they are: dask is not to warn of it
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
-            return ask(made)
-    except KilledWorker as error:
-        problem, cause = "workers were lost again and again, perhaps for want of memory", error
-    except Exception as error:
-        if client.status == "running" and not isinstance(error, CancelledError):
-            raise
-        problem, cause = "the cluster is gone, or has lost rows that it cannot compute anew", error
-    raise ConnectionError(
-        f"{problem}. The fit was given up; a shared budget has been charged for all of it."
-    ) from cause
-
-
-# Which rows of which partitions a chunk is made of.
-
-
-def located(piece, bounds):
-    """Return where the rows of a piece are.
-
-    Parameters
-    ----------
-    piece : tuple of (int, int), or ndarray
-        A range of positions, or sorted positions.
-    bounds : ndarray of shape (n_partitions + 1,)
-        First position of every partition, and the number of rows. No partition is empty.
-
-    Returns
-    -------
-    places : list of (int, slice or ndarray)
-        Partitions in order, and places inside. A piece without rows is a place without rows.
-    """
-    if isinstance(piece, tuple):
-        start, stop = piece
-        first, last = _home(bounds, start), _home(bounds, max(stop - 1, start))
-        return [
-            (i, slice(max(start - bounds[i], 0), min(stop, bounds[i + 1]) - bounds[i]))
-            for i in range(first, last + 1)
-        ]
-    if not len(piece):
-        return [(0, slice(0, 0))]
-    first, last = _home(bounds, piece[0]), _home(bounds, piece[-1])
-    ends = np.searchsorted(piece, bounds[first + 1 : last + 1])
-    parts = np.split(piece, ends)
-    return [(first + i, part - bounds[first + i]) for i, part in enumerate(parts) if len(part)]
-
-
-def _home(bounds, position):
-    """Return the partition that a position is in."""
-    return int(min(np.searchsorted(bounds, position, side="right"), len(bounds) - 1)) - 1
-
-
-@dataclass
-class Job:
-    """Blocks of chunks that one task adds up.
-
-    Parameters
-    ----------
-    partition : int or None
-        Where all their rows are; None if one block's rows are in several partitions.
-    blocks : list
-        For every block a list of chunks: places as of `located`, or for one partition, the
-        places inside.
-    """
-
-    partition: int | None
-    blocks: list = field(default_factory=list)
-
-
-def jobs_for(pieces, bounds, width, longest):
-    """Return what tasks are to do, in the order of the blocks.
-
-    Parameters
-    ----------
-    pieces : sequence
-        What the chunks are made of.
-    bounds : ndarray of shape (n_partitions + 1,)
-        Of the partitions.
-    width : int
-        Chunks of a block.
-    longest : int
-        Blocks of a job, at most.
-
-    Returns
-    -------
-    jobs : list of Job
-        Where partitions begin and end has no influence on what is added up, and in which
-        order; only on where.
-    """
-    jobs: list[Job] = []
-    for start in range(0, len(pieces), width):
-        chunks = [located(piece, bounds) for piece in pieces[start : start + width]]
-        homes = {i for places in chunks for i, _ in places}
-        if len(homes) > 1:
-            jobs.append(Job(None, [chunks]))
-            continue
-        home = homes.pop()
-        if not jobs or jobs[-1].partition != home or len(jobs[-1].blocks) >= longest:
-            jobs.append(Job(home))
-        jobs[-1].blocks.append([places[0][1] for places in chunks])
-    return jobs
-
-
-def layout_of(chunks):
-    """Return what partitions have to hand over for a block, and how it is put together.
-
-    Parameters
-    ----------
-    chunks : list
-        Places as of `located`, for every chunk.
-
-    Returns
-    -------
-    wanted : dict of int to list
-        For every partition, in order, the places inside.
-    layout : list of list of (int, int)
-        For every chunk, pairs: number of an item of `wanted`, and of a place there.
-    """
-    wanted: dict[int, list] = {}
-    number: dict[int, int] = {}
-    layout = []
-    for places in chunks:
-        chunk = []
-        for home, where in places:
-            found = wanted.setdefault(home, [])
-            chunk.append((number.setdefault(home, len(number)), len(found)))
-            found.append(where)
-        layout.append(chunk)
-    return wanted, layout
-
-
-def cuts_for(n_rows, bounds, unit, size):
-    """Return where rows are to be cut anew, and what every new partition is made of.
-
-    Parameters
-    ----------
-    n_rows : int
-        All rows.
-    bounds : ndarray of shape (n_partitions + 1,)
-        Of the partitions there are.
-    unit : int
-        Rows of a block of chunks: partitions begin at multiples.
-    size : int
-        Rows of a partition, about.
-
-    Returns
-    -------
-    bounds : ndarray of shape (n_new + 1,)
-        Of the new partitions.
-    places : list
-        As of `located`, one for each; None if the partitions may stay as they are.
-    """
-    length = max(1, size // unit) * unit
-    inner, sizes = bounds[1:-1], np.diff(bounds)
-    # neither tasks by the thousand nor partitions that fill a worker
-    if (
-        not np.any(inner % unit)
-        and len(sizes) <= 2 * -(-n_rows // length)
-        and sizes.max() <= 2 * length
-    ):
-        return bounds, None
-    new = np.append(np.arange(0, n_rows, length), n_rows)
-    pieces = zip(new[:-1].tolist(), new[1:].tolist(), strict=True)
-    return new, [located(piece, bounds) for piece in pieces]
-
-
-# The streams of whatever `fit` was given.
-
-
-def is_streamed(X):
-    """Whether rows are to be read range by range rather than held in memory."""
-    return isinstance(X, RowStream) or is_large_memmap(X) or is_dask(X)
-
-
-def is_dask(X):
-    """Whether X is a collection of dask; nothing is imported to find out."""
-    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr", "distributed")
 
 
 def opened(X, y=None):
@@ -465,162 +62,6 @@ def opened(X, y=None):
     return RowStream(table), None if y is None else RowStream(table, (targets_of,), 1)
 
 
-class PairTable(Table):
-    """Rows of one stream with the targets of another, or of an array.
-
-    Parameters
-    ----------
-    X : RowStream
-        Rows.
-    y : RowStream or ndarray of shape (n_rows,)
-        Targets.
-    """
-
-    def __init__(self, X, y):
-        self._X, self._y = X, y
-        (self.n_rows, self.n_features), self.names = X.shape, X.table.names
-        if y.shape[0] != self.n_rows:
-            raise ValueError(
-                f"X and y must have the same number of rows; got {self.n_rows} and {y.shape[0]}."
-            )
-
-    def _read(self, start, stop):
-        y = self._y
-        y = y.read(start, stop) if isinstance(y, RowStream) else y[start:stop]
-        return self._X.read(start, stop), y
-
-    def close(self):
-        """Forget rows that were kept for the next call."""
-        super().close()
-        for part in (self._X, self._y):
-            if isinstance(part, RowStream):
-                part.table.close()
-
-
-# The partitions of a collection of dask: rows with their targets, and how many there are.
-
-
-def partitions(X, y, client):
-    """Return the partitions of rows and targets.
-
-    Parameters
-    ----------
-    X, y : dask collection; dask collection, array-like or None
-        Rows and targets.
-    client : Client or None
-        Who computes them.
-
-    Returns
-    -------
-    parts : list of Delayed
-        Blocks (X, y).
-    lengths : list of int
-        Their numbers of rows; they are computed if dask does not know them.
-    names : tuple of str or None
-        Of the features.
-    """
-    parts, lengths, n_features = _rows_in_parts(X)
-    names = names_of(X)
-    parts = [task(rows_alone, part, n_features) for part in parts]
-    parts, lengths = _counted(parts, lengths, client)
-    if y is None:
-        return kept_by_workers(parts, client), lengths, names
-    n_rows, bounds = sum(lengths), np.cumsum([0, *lengths])
-    if not is_dask(y):
-        y = np.asarray(y)
-        targets, given = [y], list(y.shape[:1])
-        if y.ndim != 1 and y.shape[1:] != (1,):
-            raise ValueError(f"y must have one column; got an array of shape {y.shape}.")
-    else:
-        targets, given = _counted(*_targets_in_parts(y), client)
-    if sum(given) != n_rows:
-        raise ValueError(
-            f"X and y must have the same number of rows; got {n_rows} and {sum(given)}."
-        )
-    filled = [i for i, length in enumerate(given) if length]
-    ends = np.cumsum([0, *(given[i] for i in filled)])
-    made = []
-    for i, part in enumerate(parts):
-        if not lengths[i]:
-            continue
-        pairs = []
-        for j, where in located((int(bounds[i]), int(bounds[i + 1])), ends):
-            target = targets[filled[j]]
-            if isinstance(target, np.ndarray):
-                # every task gets its own rows alone
-                target, where = target[where], slice(None)
-            pairs += [target, Sealed(where)]
-        made.append(task(with_targets, part, *pairs))
-    return kept_by_workers(made, client), [length for length in lengths if length], names
-
-
-def _counted(parts, lengths, client):
-    """Return partitions and their lengths; if nobody knows these, each is computed once."""
-    if any(length is None for length in lengths):
-        parts = kept_by_workers(parts, client)
-        lengths = compute([task(length_of, part) for part in parts], client)
-    return parts, list(lengths)
-
-
-def _rows_in_parts(X):
-    """Return partitions of all columns, their lengths where these are known, and n_features."""
-    if not _is_collection(X) or X.ndim != 2:
-        raise TypeError(
-            "X must be a dask array with two dimensions, or a dask DataFrame; got "
-            f"{_described_part(X)}."
-        )
-    refuse_other_types(X)
-    if hasattr(X, "to_dask_array"):
-        parts = X.to_delayed()
-        return parts, [None] * len(parts), len(X.columns)
-    if np.isnan(X.shape[1]):
-        raise ValueError("the number of columns of X must be known; got a dask array without it.")
-    if len(X.chunks[1]) > 1:
-        X = X.rechunk({1: -1})
-    return X.to_delayed()[:, 0].tolist(), _known(X.chunks[0]), X.shape[1]
-
-
-def _targets_in_parts(y):
-    """Return partitions of one column, and their lengths where these are known."""
-    known = _is_collection(y)
-    if known and hasattr(y, "to_dask_array"):
-        if y.ndim == 2 and len(y.columns) != 1:
-            raise ValueError(f"y must have one column; got a dask DataFrame of {len(y.columns)}.")
-        parts = y.to_delayed()
-        return parts, [None] * len(parts)
-    if not known or y.ndim not in (1, 2) or y.shape[1:] not in ((), (1,)):
-        raise TypeError(
-            "y must be a dask array, Series or DataFrame with one column, or an array; got "
-            f"{_described_part(y)}."
-        )
-    return y.to_delayed().ravel().tolist(), _known(y.chunks[0])
-
-
-def _is_collection(part):
-    """Whether part is an array or a data frame of dask."""
-    from dask.delayed import Delayed
-
-    # a delayed object has attributes of any name
-    return not isinstance(part, Delayed) and hasattr(part, "to_delayed") and hasattr(part, "ndim")
-
-
-def _known(lengths):
-    return [None if np.isnan(length) else int(length) for length in lengths]
-
-
-def _described_part(part):
-    kind = type(part).__name__
-    return f"a {kind} with {part.ndim} dimensions" if _is_collection(part) else f"a {kind} of dask"
-
-
-#: bytes of a partition, about: its sum takes longer than the task that asks for it
-PARTITION_BYTES = 1 << 26
-#: bytes of sums that are on their way at a time
-WAVE_BYTES = 1 << 28
-#: bytes of functions and coefficients from which on a worker gets them once, not every task
-SENT_ONCE = 1 << 16
-
-
 def cluster_table(X, y=None):
     """Return the table of a collection of dask.
 
@@ -647,6 +88,17 @@ def cluster_table(X, y=None):
     client = current_client()
     parts, lengths, names = partitions(X, y, client)
     return ClusterTable(parts, lengths, names, client)
+
+
+# The table of a collection: rows in partitions.
+
+
+#: bytes of a partition, about: its sum takes longer than the task that asks for it
+PARTITION_BYTES = 1 << 26
+#: bytes of sums that are on their way at a time
+WAVE_BYTES = 1 << 28
+#: bytes of functions and coefficients from which on a worker gets them once, not every task
+SENT_ONCE = 1 << 16
 
 
 class ClusterTable(Table):
@@ -828,3 +280,517 @@ class ClusterTable(Table):
 
 def _is_range(piece):
     return isinstance(piece, tuple)
+
+
+# The partitions of a collection: rows with their targets, and how many there are.
+
+
+def partitions(X, y, client):
+    """Return the partitions of rows and targets.
+
+    Parameters
+    ----------
+    X, y : dask collection; dask collection, array-like or None
+        Rows and targets.
+    client : Client or None
+        Who computes them.
+
+    Returns
+    -------
+    parts : list of Delayed
+        Blocks (X, y).
+    lengths : list of int
+        Their numbers of rows; they are computed if dask does not know them.
+    names : tuple of str or None
+        Of the features.
+    """
+    parts, lengths, n_features = _rows_in_parts(X)
+    names = names_of(X)
+    parts = [task(rows_alone, part, n_features) for part in parts]
+    parts, lengths = _counted(parts, lengths, client)
+    if y is None:
+        return kept_by_workers(parts, client), lengths, names
+    n_rows, bounds = sum(lengths), np.cumsum([0, *lengths])
+    if not is_dask(y):
+        y = np.asarray(y)
+        targets, given = [y], list(y.shape[:1])
+        if y.ndim != 1 and y.shape[1:] != (1,):
+            raise ValueError(f"y must have one column; got an array of shape {y.shape}.")
+    else:
+        targets, given = _counted(*_targets_in_parts(y), client)
+    if sum(given) != n_rows:
+        raise ValueError(
+            f"X and y must have the same number of rows; got {n_rows} and {sum(given)}."
+        )
+    filled = [i for i, length in enumerate(given) if length]
+    ends = np.cumsum([0, *(given[i] for i in filled)])
+    made = []
+    for i, part in enumerate(parts):
+        if not lengths[i]:
+            continue
+        pairs = []
+        for j, where in located((int(bounds[i]), int(bounds[i + 1])), ends):
+            target = targets[filled[j]]
+            if isinstance(target, np.ndarray):
+                # every task gets its own rows alone
+                target, where = target[where], slice(None)
+            pairs += [target, Sealed(where)]
+        made.append(task(with_targets, part, *pairs))
+    return kept_by_workers(made, client), [length for length in lengths if length], names
+
+
+def _counted(parts, lengths, client):
+    """Return partitions and their lengths; if nobody knows these, each is computed once."""
+    if any(length is None for length in lengths):
+        parts = kept_by_workers(parts, client)
+        lengths = compute([task(length_of, part) for part in parts], client)
+    return parts, list(lengths)
+
+
+def _rows_in_parts(X):
+    """Return partitions of all columns, their lengths where these are known, and n_features."""
+    if not _is_collection(X) or X.ndim != 2:
+        raise TypeError(
+            "X must be a dask array with two dimensions, or a dask DataFrame; got "
+            f"{_described_part(X)}."
+        )
+    refuse_other_types(X)
+    if hasattr(X, "to_dask_array"):
+        parts = X.to_delayed()
+        return parts, [None] * len(parts), len(X.columns)
+    if np.isnan(X.shape[1]):
+        raise ValueError("the number of columns of X must be known; got a dask array without it.")
+    if len(X.chunks[1]) > 1:
+        X = X.rechunk({1: -1})
+    return X.to_delayed()[:, 0].tolist(), _known(X.chunks[0]), X.shape[1]
+
+
+def _targets_in_parts(y):
+    """Return partitions of one column, and their lengths where these are known."""
+    known = _is_collection(y)
+    if known and hasattr(y, "to_dask_array"):
+        if y.ndim == 2 and len(y.columns) != 1:
+            raise ValueError(f"y must have one column; got a dask DataFrame of {len(y.columns)}.")
+        parts = y.to_delayed()
+        return parts, [None] * len(parts)
+    if not known or y.ndim not in (1, 2) or y.shape[1:] not in ((), (1,)):
+        raise TypeError(
+            "y must be a dask array, Series or DataFrame with one column, or an array; got "
+            f"{_described_part(y)}."
+        )
+    return y.to_delayed().ravel().tolist(), _known(y.chunks[0])
+
+
+def _is_collection(part):
+    """Whether part is an array or a data frame of dask."""
+    from dask.delayed import Delayed
+
+    # a delayed object has attributes of any name
+    return not isinstance(part, Delayed) and hasattr(part, "to_delayed") and hasattr(part, "ndim")
+
+
+def _known(lengths):
+    return [None if np.isnan(length) else int(length) for length in lengths]
+
+
+def _described_part(part):
+    kind = type(part).__name__
+    return f"a {kind} with {part.ndim} dimensions" if _is_collection(part) else f"a {kind} of dask"
+
+
+# The partitions, and the rows of these, that a chunk is made of.
+
+
+def located(piece, bounds):
+    """Return where the rows of a piece are.
+
+    Parameters
+    ----------
+    piece : tuple of (int, int), or ndarray
+        A range of positions, or sorted positions.
+    bounds : ndarray of shape (n_partitions + 1,)
+        First position of every partition, and the number of rows. No partition is empty.
+
+    Returns
+    -------
+    places : list of (int, slice or ndarray)
+        Partitions in order, and places inside. A piece without rows is a place without rows.
+    """
+    if isinstance(piece, tuple):
+        start, stop = piece
+        first, last = _home(bounds, start), _home(bounds, max(stop - 1, start))
+        return [
+            (i, slice(max(start - bounds[i], 0), min(stop, bounds[i + 1]) - bounds[i]))
+            for i in range(first, last + 1)
+        ]
+    if not len(piece):
+        return [(0, slice(0, 0))]
+    first, last = _home(bounds, piece[0]), _home(bounds, piece[-1])
+    ends = np.searchsorted(piece, bounds[first + 1 : last + 1])
+    parts = np.split(piece, ends)
+    return [(first + i, part - bounds[first + i]) for i, part in enumerate(parts) if len(part)]
+
+
+def _home(bounds, position):
+    """Return the partition that a position is in."""
+    return int(min(np.searchsorted(bounds, position, side="right"), len(bounds) - 1)) - 1
+
+
+@dataclass
+class Job:
+    """Blocks of chunks that one task adds up.
+
+    Parameters
+    ----------
+    partition : int or None
+        Where all their rows are; None if one block's rows are in several partitions.
+    blocks : list
+        For every block a list of chunks: places as of `located`, or for one partition, the
+        places inside.
+    """
+
+    partition: int | None
+    blocks: list = field(default_factory=list)
+
+
+def jobs_for(pieces, bounds, width, longest):
+    """Return what tasks are to do, in the order of the blocks.
+
+    Parameters
+    ----------
+    pieces : sequence
+        What the chunks are made of.
+    bounds : ndarray of shape (n_partitions + 1,)
+        Of the partitions.
+    width : int
+        Chunks of a block.
+    longest : int
+        Blocks of a job, at most.
+
+    Returns
+    -------
+    jobs : list of Job
+        Where partitions begin and end has no influence on what is added up, and in which
+        order; only on where.
+    """
+    jobs: list[Job] = []
+    for start in range(0, len(pieces), width):
+        chunks = [located(piece, bounds) for piece in pieces[start : start + width]]
+        homes = {i for places in chunks for i, _ in places}
+        if len(homes) > 1:
+            jobs.append(Job(None, [chunks]))
+            continue
+        home = homes.pop()
+        if not jobs or jobs[-1].partition != home or len(jobs[-1].blocks) >= longest:
+            jobs.append(Job(home))
+        jobs[-1].blocks.append([places[0][1] for places in chunks])
+    return jobs
+
+
+def layout_of(chunks):
+    """Return what partitions have to hand over for a block, and how it is put together.
+
+    Parameters
+    ----------
+    chunks : list
+        Places as of `located`, for every chunk.
+
+    Returns
+    -------
+    wanted : dict of int to list
+        For every partition, in order, the places inside.
+    layout : list of list of (int, int)
+        For every chunk, pairs: number of an item of `wanted`, and of a place there.
+    """
+    wanted: dict[int, list] = {}
+    number: dict[int, int] = {}
+    layout = []
+    for places in chunks:
+        chunk = []
+        for home, where in places:
+            found = wanted.setdefault(home, [])
+            chunk.append((number.setdefault(home, len(number)), len(found)))
+            found.append(where)
+        layout.append(chunk)
+    return wanted, layout
+
+
+def cuts_for(n_rows, bounds, unit, size):
+    """Return where rows are to be cut anew, and what every new partition is made of.
+
+    Parameters
+    ----------
+    n_rows : int
+        All rows.
+    bounds : ndarray of shape (n_partitions + 1,)
+        Of the partitions there are.
+    unit : int
+        Rows of a block of chunks: partitions begin at multiples.
+    size : int
+        Rows of a partition, about.
+
+    Returns
+    -------
+    bounds : ndarray of shape (n_new + 1,)
+        Of the new partitions.
+    places : list
+        As of `located`, one for each; None if the partitions may stay as they are.
+    """
+    length = max(1, size // unit) * unit
+    inner, sizes = bounds[1:-1], np.diff(bounds)
+    # neither tasks by the thousand nor partitions that fill a worker
+    if (
+        not np.any(inner % unit)
+        and len(sizes) <= 2 * -(-n_rows // length)
+        and sizes.max() <= 2 * length
+    ):
+        return bounds, None
+    new = np.append(np.arange(0, n_rows, length), n_rows)
+    pieces = zip(new[:-1].tolist(), new[1:].tolist(), strict=True)
+    return new, [located(piece, bounds) for piece in pieces]
+
+
+# The tasks: what becomes of a partition, on whichever machine it is.
+
+
+class Sealed:
+    """An argument of a task that dask hands over as it is, and writes into no log.
+
+    Parameters
+    ----------
+    content : object
+        What it is.
+    """
+
+    __slots__ = ("content",)
+
+    def __init__(self, content):
+        self.content = content
+
+    def __reduce__(self):
+        return Sealed, (self.content,)
+
+    def __repr__(self):
+        return "<sealed>"
+
+
+class OneThread:
+    """A context in which BLAS has one thread, for tasks of several threads of a process.
+
+    Products on several threads may round differently from one run to the next.
+    """
+
+    def __init__(self):
+        self._lock, self._inside, self._limit = Lock(), 0, None
+
+    def __enter__(self):
+        with self._lock:
+            if not self._inside:
+                self._limit = _libraries().limit(limits=1, user_api="blas")
+            self._inside += 1
+
+    def __exit__(self, *error):
+        # the last one out: whoever came first knows what was before
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._limit.restore_original_limits()
+
+
+@lru_cache(maxsize=1)
+def _libraries():
+    return ThreadpoolController()
+
+
+_ONE_THREAD = OneThread()
+
+
+def rows_alone(part, n_features):
+    """Return a partition of the rows as a block without targets."""
+    X, _ = as_block(part)
+    if X.shape[1] != n_features:
+        raise ValueError(f"a partition of X has {X.shape[1]} features; X has {n_features}.")
+    return X, None
+
+
+def length_of(block):
+    """Return the number of rows of a block, or of a partition of the targets."""
+    return len(block) if not isinstance(block, tuple) else block[0].shape[0]
+
+
+def with_targets(block, *parts):
+    """Return a block of rows with its targets, pairs of a partition of these and a slice."""
+    X, _ = block
+    pieces = [np.asarray(part[where.content]).ravel() for part, where in _pairs(parts)]
+    return as_block(X, np.concatenate(pieces) if len(pieces) > 1 else pieces[0])
+
+
+def put_together(*parts):
+    """Return a block that shares no memory with the blocks it is cut out of."""
+    X, y = joined([taken(block, where.content) for block, where in _pairs(parts)])
+    # a view would keep the whole of a large partition in memory
+    owner = getattr(X, "base", None) is None
+    return X if owner else X.copy(order="K"), y
+
+
+def looked_at(look, block):
+    """Return the facts of a block, or the error that it is not usable; None without rows."""
+    if not block[0].shape[0]:
+        return None
+    try:
+        return look.content(block)
+    except (TypeError, ValueError) as error:
+        # as a value: dask would log it, and might try again
+        return type(error)(*error.args)
+
+
+def fragments(block, places):
+    """Return the rows at every one of several places of a block."""
+    return [taken(block, where) for where in places.content]
+
+
+def sums_within(work, block, places):
+    """Return the sums of blocks of chunks whose rows are all in one partition.
+
+    Parameters
+    ----------
+    work : Sealed
+        A pair: functions that make a chunk of rows, one after another; and what maps it to a
+        vector.
+    block : tuple
+        The partition.
+    places : Sealed
+        For every block of chunks a list: where the rows of each chunk are.
+
+    Returns
+    -------
+    sums : ndarray of shape (n_blocks, size)
+        One for each.
+    """
+    work = opened_work(work)
+    with _ONE_THREAD:
+        return np.stack(
+            [_summed(work, (taken(block, where) for where in chunks)) for chunks in places.content]
+        )
+
+
+def sum_across(work, layout, *parts):
+    """Return the sum of a block of chunks whose rows are in several partitions.
+
+    Parameters
+    ----------
+    work : Sealed
+        As in `sums_within`.
+    layout : Sealed
+        For every chunk a list of pairs: number of a part, and of a fragment of it.
+    *parts : list
+        What `fragments` returned.
+
+    Returns
+    -------
+    sums : ndarray of shape (1, size)
+        The sum.
+    """
+    work = opened_work(work)
+    with _ONE_THREAD:
+        chunks = (joined([parts[i][j] for i, j in chunk]) for chunk in layout.content)
+        return _summed(work, chunks)[None, :]
+
+
+def opened_work(work):
+    """Return functions that were sent as bytes, or as they are."""
+    content = work.content
+    if isinstance(content, bytes):
+        import cloudpickle
+
+        content = cloudpickle.loads(content)
+    return content
+
+
+def unchanged(content):
+    """Return what is sent to every worker once."""
+    return content
+
+
+def _summed(work, blocks):
+    """Add vectors of chunks in order, as sums in memory do."""
+    make, partial = work
+    return added_up(partial, (through(make, block) for block in blocks))
+
+
+def _pairs(parts):
+    return zip(parts[::2], parts[1::2], strict=True)
+
+
+# Requests to dask, which is imported by them.
+
+
+def current_client():
+    """Return the client of dask.distributed that dask would use now, or None."""
+    from dask.base import get_scheduler
+
+    owner = getattr(get_scheduler(), "__self__", None)
+    return owner if hasattr(owner, "persist") and hasattr(owner, "nthreads") else None
+
+
+def task(function, *args):
+    """Return a task; its arguments may be other tasks, and are not looked at otherwise."""
+    from dask import delayed
+
+    return delayed(function, pure=False, traverse=False)(*args)
+
+
+def kept_by_workers(made, client):
+    """Return tasks whose results workers keep in memory, if there are any workers."""
+    if client is None:
+        return made
+    return list(_asked(client.persist, made, client))
+
+
+def compute(asked, client):
+    """Return the results of tasks, in order.
+
+    Parameters
+    ----------
+    asked : list of Delayed
+        The tasks.
+    client : Client or None
+        Of the cluster; None for the scheduler of dask's choice.
+
+    Returns
+    -------
+    results : tuple
+        One for each.
+
+    Raises
+    ------
+    ConnectionError
+        If the cluster is gone. What workers compute anew after one of them was lost is not
+        seen here.
+    """
+    import dask
+
+    if client is None:
+        return dask.compute(*asked)
+    return _asked(lambda made: dask.compute(*made, scheduler=client), asked, client)
+
+
+def _asked(ask, made, client):
+    from concurrent.futures import CancelledError
+
+    import dask
+    from distributed.scheduler import KilledWorker
+
+    try:
+        # coefficients and positions are as long as they are: dask is not to warn of it
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
+            return ask(made)
+    except KilledWorker as error:
+        problem, cause = "workers were lost again and again, perhaps for want of memory", error
+    except Exception as error:
+        if client.status == "running" and not isinstance(error, CancelledError):
+            raise
+        problem, cause = "the cluster is gone, or has lost rows that it cannot compute anew", error
+    raise ConnectionError(
+        f"{problem}. The fit was given up; a shared budget has been charged for all of it."
+    ) from cause

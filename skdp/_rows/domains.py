@@ -1,12 +1,47 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Public sets that private rows are forced into.
+"""Rows in their domain: one layout, finite floats, and public sets that rows are forced into.
 
-Projections are total: whatever the floats of a row are, the result is a member of
-the set, and no norm overflows. A row that is not finite becomes a null row, which
-contributes nothing to any statistic.
+The contract of ``skdp._rows``: *what a row contributes to a statistic depends on no bit of
+another row.* A row that is not finite, too long, huge or denormal needs work, and its neighbour
+does not; the other rows must not notice. A sum over rows then changes by what one row
+contributes and by the rounding of the sum, whatever the loss: a residual that jumps where a
+prediction moves by one rounding, as that of a hinge does, is the same number on both data sets.
+
+What is done for it:
+
+* Before anything is multiplied, a chunk of dense rows is float64, row after row, aligned
+  (`row_major`). Rows that have this layout are used where they are; others are copied, chunk by
+  chunk. A copy that is made because of a value (`tame`) lies at the same address, modulo 64
+  bytes, as the rows that it stands for; every other copy lies at a multiple of 64. Sparse rows
+  are CSR in float64; duplicates are added up in an order that depends on the row alone.
+* Where chunks begin depends on the number of rows, of features, and of drawn positions, never
+  on a value. A row that counts as null keeps its place and its shape.
+* Norms, limits and residuals are computed row by row, or element by element. Where rows stay in
+  their places, predictions are products of a whole chunk. In a batch that was drawn, a row may
+  be missing, and others move up: there every prediction is a product of its own.
+
+What is relied on, and tested on the machine at hand:
+
+* A product of matrices, or of a matrix with a vector, treats a row by a sequence of operations
+  that is a function of the shapes, the types, the strides, the addresses modulo 64 bytes and the
+  row's place; what the numbers in other rows are, NaN, infinities and denormals included, has no
+  part in it. BLAS does not promise that rows in different places, or in other layouts, are
+  treated alike, and they are not.
+* A function of arrays (``np.tanh``, say) maps an element to the same float wherever it stands.
+  Products with one vector at a time, ``np.vecdot``, and sums along contiguous rows are the same
+  for a row wherever it stands.
+* scipy's products with CSR rows go through the entries of each row in the order in which they
+  are stored.
+
+The sum itself may be rounded in another order if a value changes: Proposition 7 of the proofs
+bounds that for any order.
+
+Projections are total: whatever the floats of a row are, the result is a member of the set, and
+no norm overflows. A row that is not finite becomes a null row, which contributes nothing.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,16 +83,55 @@ def check_bounds(bounds, n_features, name="bounds"):
     return lower, upper
 
 
+# bytes: no kernel of a product looks at more of an address
+_LINE = 64
+
+
+def _empty_rows(shape, place=0):
+    """Return an uninitialised float64 array at an address that is `place` modulo 64."""
+    size = math.prod(shape)
+    memory = np.empty(size + _LINE // 8)
+    skip = (place - _address(memory)) % _LINE // 8
+    return memory[skip : skip + size].reshape(shape)
+
+
+def _address(X):
+    return X.__array_interface__["data"][0]
+
+
+def _is_row_major(X):
+    return X.dtype == np.float64 and X.flags.c_contiguous and X.flags.aligned
+
+
+def row_major(X):
+    """Return dense rows in the one layout that products are made in.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features)
+        Never changed.
+
+    Returns
+    -------
+    X : ndarray of shape (n_rows, n_features)
+        In float64, row after row in memory and aligned; X itself if it is.
+    """
+    if _is_row_major(X):
+        return X
+    rows = _empty_rows(X.shape)
+    rows[:] = X
+    return rows
+
+
 def row_norms(X):
     """Return the Euclidean norm of every row of tame data, in float64."""
-    # squares of single precision overflow from 2e19 on
-    X = X.astype(np.float64, copy=False)
     if sparse.issparse(X):
+        # squares of single precision overflow from 2e19 on
+        X = X.astype(np.float64, copy=False)
         # as if all stood in one column: no vector as long as a row is made
         parts = (X.data * X.data, np.zeros_like(X.indices), X.indptr)
         return np.sqrt(sparse.csr_array(parts, shape=(X.shape[0], 1)) @ np.ones(1))
-    # one layout: a norm must not depend on how the rows around it are stored
-    X = np.require(X, requirements=["C", "ALIGNED"])
+    X = row_major(X)
     return np.sqrt(np.einsum("ij,ij->i", X, X))
 
 
@@ -113,7 +187,8 @@ def tame(X):
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n_rows, n_features)
-        Never changed; returned as it is when there is nothing to do.
+        Never changed; returned as it is when there is nothing to do. Dense rows with anything to
+        do are copied into the layout of `row_major`.
 
     Returns
     -------
@@ -128,8 +203,10 @@ def tame(X):
         if not _is_awkward(X):
             return X, np.zeros(n_rows, dtype=bool)
         row_of = np.repeat(np.arange(n_rows), X.shape[1])
-        values, broken = _tame_values(X.astype(np.float64, order="C").ravel(), row_of, n_rows)
-        return values.reshape(X.shape), broken
+        rows = _empty_rows(X.shape, _address(X) if _is_row_major(X) else 0)
+        rows[:] = X
+        _, broken = _tame_values(rows.reshape(-1), row_of, n_rows)
+        return rows, broken
     X = without_duplicates(X)
     if not _is_awkward(X.data):
         return X, np.zeros(n_rows, dtype=bool)

@@ -1,6 +1,15 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Private rows of a linear model, in the unit ball, without a copy of the data."""
+"""Rows of a linear model, admitted into the unit ball in chunks.
+
+`LinearRows` cuts rows into chunks, and `LinearAdmission` makes a `LinearChunk` of each: rows
+``f x`` with a constant for the intercept, f a number for every row that brings it into the ball, so
+that the data need not be copied. A chunk predicts, and adds up residuals times rows: what a
+statistic of a linear model is made of. `top_entries` cuts rows down to few entries beforehand;
+`regression_rows` admits rows and targets of any length, which `unit_rows` brings to public units.
+
+The layout that products are made in is that of the contract in ``skdp/_rows/domains.py``.
+"""
 
 from dataclasses import dataclass
 from functools import partial
@@ -9,11 +18,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdp._rows.domains import row_norms, tame
-from skdp._rows.streams import RowStream, no_flags, over_rows, together
+from skdp._rows.domains import row_major, row_norms, tame
+from skdp._rows.streams import LARGE, RowStream, no_flags, over_rows, together
 from skdp._rows.sums import LazyChunks, chunk_rows
 
-# Consecutive rows of a linear model, and products with them.
+# A chunk: consecutive rows, and products with them.
 
 
 class LinearChunk:
@@ -23,21 +32,36 @@ class LinearChunk:
     it is ``lift_i intercept``.
     """
 
-    __slots__ = ("X", "factor", "intercept", "lift", "norm", "peak", "rotated", "target")
+    __slots__ = (
+        "X", "drawn", "factor", "intercept", "lift", "norm", "peak", "rotated", "target",
+    )  # fmt: skip
 
-    def __init__(self, X, factor, norm, target, intercept, lift=None):
+    def __init__(self, X, factor, norm, target, intercept, lift=None, drawn=False):
         self.X, self.factor, self.norm, self.target = X, factor, norm, target
-        self.intercept, self.lift = intercept, lift
+        self.intercept, self.lift, self.drawn = intercept, lift, drawn
         # kept by queries that ask for them again and again
         self.rotated = self.peak = None
 
     def widened(self):
-        """Return the chunk in float64, for several products; itself if it is."""
+        """Return the chunk in the layout of products, for several of them; itself if it is."""
         # chunk by chunk, and never a sum in float32: that would break the sensitivity
-        if self.X.dtype == np.float64:
-            return self
-        X = self.X.astype(np.float64)
-        return LinearChunk(X, self.factor, self.norm, self.target, self.intercept, self.lift)
+        X = self._rows()
+        return self if X is self.X else self._with(X)
+
+    def _rows(self):
+        if sparse.issparse(self.X):
+            return self.X.astype(np.float64, copy=False)
+        return row_major(self.X)
+
+    def _with(self, X):
+        kept = self.factor, self.norm, self.target, self.intercept, self.lift
+        return LinearChunk(X, *kept, self.drawn)
+
+    def as_drawn(self):
+        """Return the chunk as one of a batch, which may lack a row and have others move up."""
+        made = self._with(self.X)
+        made.drawn = True
+        return made
 
     def largest_entries(self):
         """Return the largest magnitude in every row, at least 1e-100; infinite for null rows."""
@@ -55,9 +79,13 @@ class LinearChunk:
 
     def predict(self, coef):
         """Return rows @ coef.T for coef of shape (size,) or (n_outputs, size)."""
-        body = coef[..., :-1] if self.intercept else coef
-        # X.dot, not the operator: it costs less before it computes, once a chunk
-        z = self.X.dot(body.T)
+        body, X = coef[..., :-1] if self.intercept else coef, self._rows()
+        if self.drawn and not sparse.issparse(X):
+            # row by row: the product of a matrix may round by the place of a row
+            z = np.vecdot(X if body.ndim == 1 else X[:, None], body)
+        else:
+            # X.dot, not the operator: it costs less before it computes, once a chunk
+            z = X.dot(body.T)
         z *= self.factor if z.ndim == 1 else self.factor[:, None]
         if self.intercept and self.lift is None:
             z += self.intercept * coef[..., -1]
@@ -70,7 +98,7 @@ class LinearChunk:
         last = residual.sum(axis=0) if self.lift is None else self.lift @ residual
         last = self.intercept * last
         residual *= self.factor if residual.ndim == 1 else self.factor[:, None]
-        X = self.X
+        X = self._rows()
         body = X.T.dot(residual).T if sparse.issparse(X) else residual.T.dot(X)
         if not self.intercept:
             return body.ravel()
@@ -102,6 +130,7 @@ class LinearChunk:
             self.target[index],
             self.intercept,
             None if self.lift is None else self.lift[index],
+            self.drawn,
         )
 
     def weighted_gram(self, weights):
@@ -130,6 +159,9 @@ class LinearChunk:
         return rows.T @ rows
 
 
+# The rows: their admission, parts and batches.
+
+
 @dataclass(frozen=True)
 class LinearAdmission:
     """How rows become a chunk of `LinearRows`.
@@ -151,11 +183,10 @@ class LinearAdmission:
         # chunk by chunk: what one row needs leaves the other chunks as they were
         X, target, null = block
         part, broken = tame(X)
-        if self.wide or sparse.issparse(part):
+        if sparse.issparse(part):
             part = part.astype(np.float64, copy=False)
-        if not sparse.issparse(part) and part.flags.f_contiguous:
-            # few rows of a data frame: products round as they do with other layouts
-            part = np.ascontiguousarray(part)
+        elif self.wide:
+            part = row_major(part)
         norm = row_norms(part)
         factor = self.ball.factors(norm)
         norm *= factor
@@ -170,8 +201,10 @@ class LinearRows:
     Parameters
     ----------
     X : ndarray, CSR matrix or RowStream of shape (n_rows, n_features)
-        Never changed and, unless it holds floats that break arithmetic, never copied. A
-        stream is read chunk by chunk whenever a chunk is needed, and admitted anew.
+        Never changed. Chunks with floats that break arithmetic are copied, and so are rows in
+        another layout than products need: up to 256 MiB of them once, chunk by chunk at every
+        pass otherwise. A stream is read chunk by chunk whenever a chunk is needed, and
+        admitted anew.
     target : ndarray or RowStream of shape (n_rows,)
         Coded as the loss says.
     null : ndarray or RowStream of shape (n_rows,), dtype bool
@@ -189,16 +222,13 @@ class LinearRows:
 
     def __init__(self, X, target, null, ball, intercept, n_threads=1):
         self.n_threads = n_threads
+        if isinstance(X, np.ndarray) and not X.flags.c_contiguous and X.nbytes < LARGE:
+            # a question of time alone: what products see is the same
+            X = np.ascontiguousarray(X)
         self._X, self._whole = X, None
         admission = LinearAdmission(ball, intercept, isinstance(X, RowStream))
-        self.n_entries, step = chunk_rows(X)
-        if isinstance(X, RowStream):
-            self.chunks = LazyChunks.cut(X.table, step, (together(X, target, null), admission))
-            return
-        self.chunks = []
-        for start in range(0, X.shape[0], step):
-            rows = slice(start, min(start + step, X.shape[0]))
-            self.chunks.append(admission((rows_view(X, rows), target[rows], null[rows])))
+        self.n_entries, _ = chunk_rows(X)
+        self.chunks = chunks_of(admission, X, target, null)
 
     @property
     def is_streamed(self):
@@ -247,13 +277,13 @@ class LinearRows:
         if self.is_streamed:
             n_rows, n_features = self.n_rows, self._X.shape[1]
             parts = batch_parts(positions, rate, n_rows, chunk_rows(self._X)[1])
-            chosen = self.with_chunks(self.chunks.at(parts), self._X)
+            chosen = self.with_chunks(self.chunks.at(parts).then(LinearChunk.as_drawn), self._X)
         else:
             if self._whole is None:
                 self._whole = whole_chunk(self._X, self.chunks)
             n_rows, n_features = self._whole.X.shape
             parts = batch_parts(positions, rate, n_rows, chunk_rows(self._whole.X)[1])
-            chosen = self.with_chunks([self._whole.taken(part) for part in parts])
+            chosen = self.with_chunks([self._whole.taken(part).as_drawn() for part in parts])
         chosen.n_entries, chosen.positions = len(positions) * n_features, positions
         return chosen
 
@@ -319,20 +349,7 @@ def batch_parts(positions, rate, n_rows, step):
     return np.split(positions, np.searchsorted(positions, np.arange(width, n_rows, width)))
 
 
-def rows_view(X, rows):
-    """Return rows of X that share its memory."""
-    if not sparse.issparse(X):
-        return X[rows]
-    start, stop = X.indptr[rows.start], X.indptr[rows.stop]
-    parts = (
-        X.data[start:stop],
-        X.indices[start:stop],
-        X.indptr[rows.start : rows.stop + 1] - start,
-    )
-    return sparse.csr_array(parts, shape=(rows.stop - rows.start, X.shape[1]), copy=False)
-
-
-# Private rows cut into chunks: all at once for arrays, one at a time for streams.
+# Chunks of consecutive rows: all at once for arrays, one at a time for streams.
 
 
 def chunks_of(admit, X, *others):
@@ -362,6 +379,19 @@ def chunks_of(admit, X, *others):
         rows = slice(start, min(start + step, X.shape[0]))
         chunks.append(admit((rows_view(X, rows), *(other[rows] for other in others))))
     return chunks
+
+
+def rows_view(X, rows):
+    """Return rows of X that share its memory."""
+    if not sparse.issparse(X):
+        return X[rows]
+    start, stop = X.indptr[rows.start], X.indptr[rows.stop]
+    parts = (
+        X.data[start:stop],
+        X.indices[start:stop],
+        X.indptr[rows.start : rows.stop + 1] - start,
+    )
+    return sparse.csr_array(parts, shape=(rows.stop - rows.start, X.shape[1]), copy=False)
 
 
 # Rows cut down to a public number of non-zeros.
@@ -476,8 +506,8 @@ def raw_norms(chunk):
 
     Notes
     -----
-    How a sum along a row is rounded depends on the memory layout, which one awkward row may
-    change for its whole chunk. Here every operation is elementwise, one row in each column.
+    Every operation is elementwise, with one row in each column: nothing is left to how a library
+    sums along a row.
     """
     if sparse.issparse(chunk.X):
         # summed in the stored order of each row; not `chunk.norm`, which is held above a floor
@@ -486,3 +516,102 @@ def raw_norms(chunk):
     with np.errstate(under="ignore"):
         columns *= columns
         return np.sqrt(columns.sum(axis=0))
+
+
+# Rows and targets of a regression, of any length at first, then in public units.
+
+#: targets are brought to at most that, in the units of the data, so that floats hold
+LARGEST_TARGET = 1e150
+# and to this in public units: their cubes are finite
+_LARGEST_UNIT = 1e100
+
+
+@dataclass(frozen=True)
+class EveryRow:
+    """The domain of rows of any length: none is scaled."""
+
+    def factors(self, norms):
+        """Return what rows of the given norms are multiplied by: 1."""
+        return np.ones(len(norms))
+
+
+def regression_rows(X, y, n_threads=1):
+    """Admit rows and targets in the units of the data, whatever their length.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_rows, n_features)
+        Finite; entries beyond 1e140 in magnitude scale their row down.
+    y : ndarray of shape (n_rows,)
+        Targets; NaN for null rows.
+    n_threads : int, default=1
+        Threads for the sums.
+
+    Returns
+    -------
+    rows : LinearRows
+        Without an intercept, with factors of 1.
+    """
+    target, null = over_rows(_bounded, y), over_rows(np.isnan, y)
+    return LinearRows(X, target, null, EveryRow(), 0.0, n_threads)
+
+
+def _bounded(y):
+    """Return targets that floats can work with; 0 for those of null rows."""
+    # whether a wider float overflows depends on the data: nobody is to be told
+    with np.errstate(over="ignore", under="ignore"):
+        target = np.clip(y.astype(np.float64), -LARGEST_TARGET, LARGEST_TARGET)
+    target[np.isnan(target)] = 0.0
+    return target
+
+
+def unit_rows(rows, radius, longest, intercept, center, scale):
+    """Return rows and targets in public units, long rows scaled down with their targets.
+
+    Parameters
+    ----------
+    rows : LinearRows
+        What `regression_rows` admitted.
+    radius, longest : float, float
+        Unit of length of the features, and the length, in this unit, to which rows are scaled
+        down.
+    intercept : float
+        Constant feature.
+    center, scale : float, float
+        Origin and unit of the targets.
+
+    Returns
+    -------
+    moved : LinearRows
+        Rows ``s (x / radius, intercept)`` with targets ``s (y - center) / scale``, where s is
+        ``min(1, longest radius / |x|)``. Memory of the features is shared.
+
+    Notes
+    -----
+    A row that is scaled down together with its target has the same residual of zero as before
+    at the coefficients that fit it: it counts less, and pulls in no wrong direction. Every new
+    number is a function of one old row, to the last bit.
+    """
+    return rows.mapped(
+        partial(
+            _in_units,
+            radius=radius,
+            longest=longest,
+            intercept=intercept,
+            center=center,
+            scale=scale,
+        )
+    )
+
+
+def _in_units(chunk, radius, longest, intercept, center, scale):
+    """Return one chunk in public units."""
+    with np.errstate(under="ignore", over="ignore"):
+        length = raw_norms(chunk) / radius
+        lift = longest / np.maximum(length, longest)
+        factor = lift / radius
+        norm = np.hypot(np.minimum(length, longest), intercept * lift)
+        target = lift * ((chunk.target - center) / scale)
+    norm = usable_norms(norm, np.isinf(chunk.norm))
+    target = np.clip(target, -_LARGEST_UNIT, _LARGEST_UNIT)
+    return LinearChunk(chunk.X, factor, norm, target, intercept, lift)

@@ -1,6 +1,16 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arrays that are computed range by range from the rows of a table."""
+"""Streams: arrays that are computed range by range from the rows of a table.
+
+A `RowStream` stands for an array that is not in memory: the rows of a table, or a function of
+them, row by row. Its tables read arrays on disk by slices (`ArrayTable`), pair the rows of one
+stream with the targets of another (`PairTable`), or go through chunks of any length from the first
+to the last (`ChunkTable`); rows in the partitions of a cluster are in ``skdp/_rows/dask.py``.
+
+Ranges are cut by the number of rows and of features alone, and put together row after row in
+memory. So a fit to a stream computes what a fit to the same rows in memory does, to the last bit
+(Proposition 76 of the proofs).
+"""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -15,85 +25,11 @@ from sklearn.utils.validation import validate_data
 
 from skdp._rows.tables import READ_ROWS, Table, as_block, joined, names_of, taken, through
 
-# Rows of a memory map, or of another array on disk that is read by slices.
-
-
-#: bytes of a memory map from which on it is read range by range
-LARGE = 1 << 28
-
-
-class ArrayTable(Table):
-    """Rows of arrays that need not be in memory.
-
-    Parameters
-    ----------
-    X : array of shape (n_rows, n_features)
-        Anything with a `shape` that slices of rows can be taken of: memory maps, HDF5 and Zarr
-        arrays.
-    y : array of shape (n_rows,), default=None
-        Targets, likewise.
-    """
-
-    _blank: ClassVar[dict[str, Any]] = {"_last": None, "_kept": None}
-
-    def __init__(self, X, y=None):
-        self.n_rows = int(X.shape[0])
-        if y is not None and y.shape[0] != self.n_rows:
-            raise ValueError(
-                f"X and y must have the same number of rows; got {self.n_rows} and {y.shape[0]}."
-            )
-        # memory maps as the arrays that they are: a slice of one costs much more
-        self.X, self.y = (np.asarray(a) if isinstance(a, np.ndarray) else a for a in (X, y))
-        self.n_features = int(X.shape[1]) if len(X.shape) == 2 else None
-        self._kept = None
-
-    def _read(self, start, stop):
-        if self.is_mapped:
-            return self._at(slice(start, stop))
-        # what is stored in compressed chunks is unpacked once a pass, not once a range
-        width, pieces = self.width, []
-        for first in range(start // width * width, max(stop, start + 1), width):
-            if self._kept is None or self._kept[0] != first:
-                self._kept = None
-                self._kept = first, self._at(slice(first, min(first + width, self.n_rows)))
-            rows = slice(max(start - first, 0), max(stop - first, 0))
-            pieces.append(taken(self._kept[1], rows))
-        return joined(pieces)
-
-    def _at(self, rows):
-        X = np.asarray(self.X[rows])
-        return as_block(X, None if self.y is None else np.asarray(self.y[rows]))
-
-    def take(self, positions):
-        """Return the rows at sorted positions; of arrays of numpy these alone are read."""
-        return self._at(positions) if self.is_mapped else super().take(positions)
-
-    @property
-    def width(self):
-        """Number of rows that are read at a time: whole chunks, if the rows are stored in some."""
-        width, stored = super().width, getattr(self.X, "chunks", None)
-        if not (isinstance(stored, tuple) and stored and isinstance(stored[0], int)):
-            return width
-        return max(width // stored[0], 1) * max(stored[0], 1)
-
-    @property
-    def is_mapped(self):
-        """Whether the rows are an array of numpy, of which any part can be taken."""
-        return all(isinstance(part, np.ndarray | None) for part in (self.X, self.y))
-
-
-def is_large_memmap(X):
-    """Whether X is a memory map that is large enough to be read range by range."""
-    mapped = isinstance(X, np.memmap) and X.filename is not None
-    return mapped and X.ndim == 2 and X.nbytes >= LARGE
+# Streams of rows, and of numbers that belong to them.
 
 
 def rows_of(block):
-    """Return the rows of a block, one after another in memory.
-
-    Sums round differently column by column, and whether columns are still in one piece depends
-    on where the user's chunks end.
-    """
+    """Return the rows of a block, one after another in memory: one layout, wherever chunks end."""
     X = block[0]
     return X if sparse.issparse(X) else np.ascontiguousarray(X)
 
@@ -267,7 +203,128 @@ def together(*streams):
     return Together(tuple(stream.steps for stream in streams))
 
 
-# Rows that come in chunks of any length, from the first to the last.
+# Which arrays are read range by range.
+
+
+#: bytes from which on a memory map is read range by range, and no array is copied as a whole
+LARGE = 1 << 28
+
+
+def is_streamed(X):
+    """Whether rows are to be read range by range rather than held in memory."""
+    return isinstance(X, RowStream) or is_large_memmap(X) or is_dask(X)
+
+
+def is_dask(X):
+    """Whether X is a collection of dask; nothing is imported to find out."""
+    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr", "distributed")
+
+
+def is_large_memmap(X):
+    """Whether X is a memory map that is large enough to be read range by range."""
+    mapped = isinstance(X, np.memmap) and X.filename is not None
+    return mapped and X.ndim == 2 and X.nbytes >= LARGE
+
+
+# Tables: arrays that slices can be taken of.
+
+
+class ArrayTable(Table):
+    """Rows of arrays that need not be in memory.
+
+    Parameters
+    ----------
+    X : array of shape (n_rows, n_features)
+        Anything with a `shape` that slices of rows can be taken of: memory maps, HDF5 and Zarr
+        arrays.
+    y : array of shape (n_rows,), default=None
+        Targets, likewise.
+    """
+
+    _blank: ClassVar[dict[str, Any]] = {"_last": None, "_kept": None}
+
+    def __init__(self, X, y=None):
+        self.n_rows = int(X.shape[0])
+        if y is not None and y.shape[0] != self.n_rows:
+            raise ValueError(
+                f"X and y must have the same number of rows; got {self.n_rows} and {y.shape[0]}."
+            )
+        # memory maps as the arrays that they are: a slice of one costs much more
+        self.X, self.y = (np.asarray(a) if isinstance(a, np.ndarray) else a for a in (X, y))
+        self.n_features = int(X.shape[1]) if len(X.shape) == 2 else None
+        self._kept = None
+
+    def _read(self, start, stop):
+        if self.is_mapped:
+            return self._at(slice(start, stop))
+        # what is stored in compressed chunks is unpacked once a pass, not once a range
+        width, pieces = self.width, []
+        for first in range(start // width * width, max(stop, start + 1), width):
+            if self._kept is None or self._kept[0] != first:
+                self._kept = None
+                self._kept = first, self._at(slice(first, min(first + width, self.n_rows)))
+            rows = slice(max(start - first, 0), max(stop - first, 0))
+            pieces.append(taken(self._kept[1], rows))
+        return joined(pieces)
+
+    def _at(self, rows):
+        X = np.asarray(self.X[rows])
+        return as_block(X, None if self.y is None else np.asarray(self.y[rows]))
+
+    def take(self, positions):
+        """Return the rows at sorted positions; of arrays of numpy these alone are read."""
+        return self._at(positions) if self.is_mapped else super().take(positions)
+
+    @property
+    def width(self):
+        """Number of rows that are read at a time: whole chunks, if the rows are stored in some."""
+        width, stored = super().width, getattr(self.X, "chunks", None)
+        if not (isinstance(stored, tuple) and stored and isinstance(stored[0], int)):
+            return width
+        return max(width // stored[0], 1) * max(stored[0], 1)
+
+    @property
+    def is_mapped(self):
+        """Whether the rows are an array of numpy, of which any part can be taken."""
+        return all(isinstance(part, np.ndarray | None) for part in (self.X, self.y))
+
+
+# Tables: rows of one stream with the targets of another, or of an array.
+
+
+class PairTable(Table):
+    """Rows of one stream with the targets of another, or of an array.
+
+    Parameters
+    ----------
+    X : RowStream
+        Rows.
+    y : RowStream or ndarray of shape (n_rows,)
+        Targets.
+    """
+
+    def __init__(self, X, y):
+        self._X, self._y = X, y
+        (self.n_rows, self.n_features), self.names = X.shape, X.table.names
+        if y.shape[0] != self.n_rows:
+            raise ValueError(
+                f"X and y must have the same number of rows; got {self.n_rows} and {y.shape[0]}."
+            )
+
+    def _read(self, start, stop):
+        y = self._y
+        y = y.read(start, stop) if isinstance(y, RowStream) else y[start:stop]
+        return self._X.read(start, stop), y
+
+    def close(self):
+        """Forget rows that were kept for the next call."""
+        super().close()
+        for part in (self._X, self._y):
+            if isinstance(part, RowStream):
+                part.table.close()
+
+
+# Tables: rows that come in chunks of any length, from the first to the last.
 
 
 class ChunkTable(Table):

@@ -7,10 +7,12 @@ differ in one row that keeps its position. The float64 sums computed here satisf
 ``|sum(D) - sum(D')| <= S (1 + 1e-6)``, S >= C being the sensitivity in exact
 arithmetic, for up to 2^31 rows.
 
-Proof. u = 2^-53. Chunk boundaries depend on the shape of the data alone, so D and
-D' share every chunk partial but one. (i) A partial of B rows errs by at most
-B u * (sum of |contributions|) <= B^2 u C: 2 B^2 u <= 2.4e-7 for B <= 32768, twice
-for the two data sets. (ii) A block adds at most 8 partials one after another:
+Proof. u = 2^-53. By the contract of ``skdp/_rows/domains.py`` every row but one contributes
+the same floats on D and on D', whatever the loss: a residual that jumps, as that of a hinge
+does, jumps on both or on neither. Chunk boundaries depend on the shape of the data alone, so
+D and D' share every chunk partial but one. (i) A partial of B rows is rounded, in any order,
+by at most B u * (sum of |contributions|) <= B^2 u C; for the two data sets together by
+2 B^2 u C <= 2.4e-7 C, for B <= 32768. (ii) A block adds at most 8 partials one after another:
 2 * 8 * u * (8 B C) <= 4.7e-10 C. (iii) Blocks are added with compensation: the
 error is u |sum| plus terms of order u^2, at most 2 u n C <= 4.8e-7 C. (iv) Clipping
 one contribution in floating point errs by (d + 10) u C, under 1e-9 C for d up to 10^6.

@@ -1,6 +1,12 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""What rows outside memory are: something that reads a range of them."""
+"""Tables of rows outside memory, and blocks of rows as arrays.
+
+A `Table` reads any range of its rows, as often as it is asked to, and keeps the range that it read
+last. What it reads are blocks: pairs of rows, as float arrays or CSR, and targets. `as_block` makes
+one of whatever rows are stored as: arrays, data frames, sparse matrices, and tables and batches of
+Arrow, whose values keep their precision. No message quotes a value (`quietly`).
+"""
 
 import threading
 from typing import Any, ClassVar
@@ -141,7 +147,6 @@ def joined(pieces):
 
 # Tables and record batches of Arrow as arrays of numpy; pyarrow is imported when one is met.
 
-
 _OTHER_KINDS = "Encode it with public constants first, or leave it out (columns=)."
 
 
@@ -279,7 +284,6 @@ def arrow_targets(y):
 
 
 # Blocks of rows as arrays of the usual types, whatever they are stored as.
-
 
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 _REFUSED = ("datetime", "date", "time", "duration", "categor", "enum")

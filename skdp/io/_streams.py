@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Streams of rows from chunks, and from arrays on disk."""
+"""Streams of rows from chunks, from arrays on disk, and from Parquet files."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -16,6 +16,10 @@ ONCE = (
     "can be gone through only once, and a fit reads its rows again and again: pass a function that "
     "returns a fresh iterator, such as lambda: pandas.read_csv(path, chunksize=100_000)."
 )
+#: rows of a batch, at most
+BATCH_ROWS = 1 << 16
+#: entries of a batch, at most: 32 MiB of numbers
+BATCH_ENTRIES = 1 << 22
 
 
 def stream_chunks(
@@ -127,7 +131,7 @@ def stream_arrays(X: Any, y: Any = None) -> Any:
 
     Notes
     -----
-    `fit` does this with memory maps from 256 MiB on without being asked.
+    `fit` reads memory maps of 256 MiB and more in this way, without being asked.
 
     Examples
     --------
@@ -149,86 +153,6 @@ def stream_arrays(X: Any, y: Any = None) -> Any:
                 f"taken of; got {type(part).__name__}."
             )
     return streams_of(ArrayTable(X, y), y is not None)
-
-
-def streams_of(table, has_target):
-    """Return the streams of rows and, if there are any, of targets of a table."""
-    X = RowStream(table)
-    return (X, RowStream(table, (targets_of,), 1)) if has_target else X
-
-
-class Cut:
-    """The chunks as pairs (X, y).
-
-    Parameters
-    ----------
-    make, target : callable, str or None
-        As of `stream_chunks`.
-    paired : bool
-        Whether chunks are pairs already.
-    """
-
-    def __init__(self, make, target, paired):
-        self.make, self.target, self.paired = make, target, paired
-        self._looked_at = None
-
-    def __getstate__(self):
-        # iterators cannot be pickled
-        return {**self.__dict__, "_looked_at": None}
-
-    def first(self):
-        """Return the first chunk as it comes; None if there is none."""
-        chunks = self.make()
-        if isinstance(chunks, Iterator):
-            self._looked_at = chunks
-        with closing_iterator(chunks):
-            return next(iter(chunks), None)
-
-    def __call__(self):
-        """Yield the pairs."""
-        chunks = self.make()
-        if self._looked_at is not None and chunks is self._looked_at:
-            raise TypeError(f"chunks returns the same iterator every time: it {ONCE}")
-        with closing_iterator(chunks):
-            for chunk in chunks:
-                yield self.pair(chunk)
-
-    def pair(self, chunk):
-        """Return the rows and the targets, if there are any, of a chunk."""
-        if isinstance(chunk, tuple) != self.paired or (self.paired and len(chunk) != 2):
-            raise ValueError("chunks must all be rows, or all be tuples (X, y).")
-        if self.paired:
-            if chunk[1] is None:
-                raise ValueError("the targets of a chunk are missing: its y is None.")
-            return chunk
-        return (chunk, None) if self.target is None else self.split(chunk)
-
-    def split(self, chunk):
-        """Return a data frame without the column of targets, and that column."""
-        columns = columns_of(chunk)
-        if self.target not in columns:
-            raise ValueError(f"target must be a column of every chunk; got {self.target!r}.")
-        kept = [name for name in columns if name != self.target]
-        return chunk.select(kept) if is_table(chunk) else chunk[kept], chunk[self.target]
-
-
-@contextmanager
-def closing_iterator(chunks):
-    """Close what an iterator has opened, such as a file, when it is not needed any more."""
-    try:
-        yield
-    finally:
-        if isinstance(chunks, Iterator) and hasattr(chunks, "close"):
-            chunks.close()
-
-
-# Streams of rows from Parquet files, and from whatever else Arrow reads as a data set.
-
-
-#: rows of a batch, at most
-BATCH_ROWS = 1 << 16
-#: entries of a batch, at most: 32 MiB of numbers
-BATCH_ENTRIES = 1 << 22
 
 
 def stream_parquet(
@@ -308,6 +232,83 @@ def stream_parquet(
         check_target(dataset.schema.field(target))
     batches = Batches(dataset, features, target)
     return streams_of(ChunkTable(batches, dataset.count_rows()), target is not None)
+
+
+# Tables that streams are made of, and chunks of any kind.
+
+
+def streams_of(table, has_target):
+    """Return the streams of rows and, if there are any, of targets of a table."""
+    X = RowStream(table)
+    return (X, RowStream(table, (targets_of,), 1)) if has_target else X
+
+
+class Cut:
+    """Chunks of any kind as pairs (X, y).
+
+    Parameters
+    ----------
+    make, target : callable, str or None
+        As of `stream_chunks`.
+    paired : bool
+        Whether chunks are pairs already.
+    """
+
+    def __init__(self, make, target, paired):
+        self.make, self.target, self.paired = make, target, paired
+        self._looked_at = None
+
+    def __getstate__(self):
+        # iterators cannot be pickled
+        return {**self.__dict__, "_looked_at": None}
+
+    def first(self):
+        """Return the first chunk as it comes; None if there is none."""
+        chunks = self.make()
+        if isinstance(chunks, Iterator):
+            self._looked_at = chunks
+        with closing_iterator(chunks):
+            return next(iter(chunks), None)
+
+    def __call__(self):
+        """Yield the pairs."""
+        chunks = self.make()
+        if self._looked_at is not None and chunks is self._looked_at:
+            raise TypeError(f"chunks returns the same iterator every time: it {ONCE}")
+        with closing_iterator(chunks):
+            for chunk in chunks:
+                yield self.pair(chunk)
+
+    def pair(self, chunk):
+        """Return the rows and the targets, if there are any, of a chunk."""
+        if isinstance(chunk, tuple) != self.paired or (self.paired and len(chunk) != 2):
+            raise ValueError("chunks must all be rows, or all be tuples (X, y).")
+        if self.paired:
+            if chunk[1] is None:
+                raise ValueError("the targets of a chunk are missing: its y is None.")
+            return chunk
+        return (chunk, None) if self.target is None else self.split(chunk)
+
+    def split(self, chunk):
+        """Return a data frame without the column of targets, and that column."""
+        columns = columns_of(chunk)
+        if self.target not in columns:
+            raise ValueError(f"target must be a column of every chunk; got {self.target!r}.")
+        kept = [name for name in columns if name != self.target]
+        return chunk.select(kept) if is_table(chunk) else chunk[kept], chunk[self.target]
+
+
+@contextmanager
+def closing_iterator(chunks):
+    """Close what an iterator has opened, such as a file, when it is not needed any more."""
+    try:
+        yield
+    finally:
+        if isinstance(chunks, Iterator) and hasattr(chunks, "close"):
+            chunks.close()
+
+
+# Data sets of Arrow.
 
 
 def opened_dataset(path):

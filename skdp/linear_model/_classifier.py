@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from skdp._classification import penalty_of, resolve_classes
 from skdp._gate import open_gate
 from skdp._quantiles import plan_threshold
-from skdp._rows.columns import centred_rows
+from skdp._rows.columns import centered_rows
 from skdp._rows.domains import L2Ball, check_radius
 from skdp._rows.linear import LinearRows, top_entries
 from skdp._rows.streams import over_rows
@@ -100,7 +100,7 @@ class Centring:
         if self.threshold is not None:
             radius = self.threshold.run(curator, center)
         intercept, shorten = self.intercept, self.shorten
-        curator.map_rows(lambda rows: centred_rows(rows, center, intercept, radius, shorten))
+        curator.map_rows(lambda rows: centered_rows(rows, center, intercept, radius, shorten))
         return center, radius
 
 

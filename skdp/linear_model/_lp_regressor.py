@@ -23,7 +23,7 @@ from skdp._quantiles import (
     TargetDistance,
     TargetMedian,
 )
-from skdp._rows.regression import regression_rows, unit_rows
+from skdp._rows.linear import regression_rows, unit_rows
 from skdp._sklearn import (
     SCALE_OR_NONE,
     SHARED_CONSTRAINTS,

@@ -16,7 +16,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._gate import open_gate
-from skdp._rows.regression import regression_rows
+from skdp._rows.linear import regression_rows
 from skdp._sklearn import (
     SCALE_OR_NONE,
     SHARED_CONSTRAINTS,

@@ -378,7 +378,7 @@ class GradientVectors:
 
     def vectors(self, chunk):
         """Return the gradients of a chunk of `LinearRows`, zeros for null rows."""
-        chunk = _row_by_row(chunk)
+        chunk = chunk.widened()
         residual = self.loss.residual(chunk.predict(self.coef), chunk.target)
         residual[np.isinf(chunk.norm)] = 0.0
         residual /= self.longest
@@ -414,25 +414,11 @@ class CurvatureVectors:
 
     def vectors(self, chunk):
         """Return the vectors of a chunk of `LinearRows`, zeros for null rows."""
-        chunk = _row_by_row(chunk)
+        chunk = chunk.widened()
         root = np.sqrt(self.loss.curvature(chunk.predict(self.coef), chunk.target))
         root[np.isinf(chunk.norm)] = 0.0
         root /= self.longest
         return _outer(root, chunk)
-
-
-def _row_by_row(chunk):
-    """Return the chunk in float64 and in row order, itself if it is.
-
-    How a product along a row is rounded depends on the layout, which one awkward row changes for
-    its whole chunk.
-    """
-    chunk = chunk.widened()
-    if sparse.issparse(chunk.X) or chunk.X.flags.c_contiguous:
-        return chunk
-    whole = chunk.taken(slice(None))
-    whole.X = np.ascontiguousarray(chunk.X)
-    return whole
 
 
 def _outer(factors, chunk):

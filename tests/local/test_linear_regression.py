@@ -164,7 +164,7 @@ def test_constant_that_is_not_scaled_down_is_caught(monkeypatch):
 
 
 def test_vectors_are_in_the_unit_ball():
-    from skdp._rows.regression import regression_rows
+    from skdp._rows.linear import regression_rows
 
     X, y = some_rows(100, shift=3.0)
     X[0], X[1], y[2], y[3] = 1e300, 1e-300, 1e300, np.nan
