@@ -64,8 +64,11 @@ def covering(items):
     """
     if not items:
         return []
-    names = items[0].get_closest_marker("covering").args or tuple(items[0].callspec.indices)
-    values = {item: {(name, item.callspec.indices[name]) for name in names} for item in items}
+    parameters = {item: item.callspec.params for item in items}
+    names = items[0].get_closest_marker("covering").args or tuple(parameters[items[0]])
+    values = {
+        item: {(name, id(given[name])) for name in names} for item, given in parameters.items()
+    }
     missing, kept = set().union(*values.values()), []
     while missing:
         # the first of the best, so that every worker chooses alike

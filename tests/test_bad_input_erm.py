@@ -85,6 +85,7 @@ def assert_sound(model, data, labels):
     assert model.ledger_.epsilon(model.delta) <= model.epsilon
 
 
+@pytest.mark.covering
 @every_estimator
 @every_pair
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 50.0, 1e6])
@@ -98,6 +99,7 @@ def test_tiny_and_huge_deltas(mechanism, solver, delta):
     assert_sound(make("logistic", mechanism, solver, delta=delta), X, y)
 
 
+@pytest.mark.covering
 @every_estimator
 @every_pair
 @pytest.mark.parametrize("data_norm", [1e-100, 1e-50, 1e50, 1e100])
@@ -108,6 +110,7 @@ def test_extreme_units(name, mechanism, solver, data_norm):
     assert_sound(model, X * data_norm, y)
 
 
+@pytest.mark.covering
 @every_estimator
 @every_pair
 @pytest.mark.parametrize(

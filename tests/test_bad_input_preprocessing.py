@@ -154,6 +154,7 @@ DATA = {
 }  # fmt: skip
 
 
+@pytest.mark.covering
 @every_model
 @pytest.mark.parametrize("rows", DATA.values(), ids=DATA)
 def test_degenerate_rows(name, rows):
@@ -174,6 +175,7 @@ def test_degenerate_rows(name, rows):
     np.testing.assert_array_equal(rows, before)
 
 
+@pytest.mark.covering
 @every_model
 @pytest.mark.parametrize(
     ("epsilon", "delta"), [(1e-6, 1e-9), (1.0, 1e-300), (1.0, 0.4), (1e3, 1e-9)]

@@ -53,6 +53,7 @@ def fit_rows(model, rows):
     return clone(model).fit(rows.X, rows.labels())
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_model
 @pytest.mark.parametrize("extra", EXTRAS, ids=str)
@@ -67,6 +68,7 @@ def test_logistic_claim_is_kept_and_tight(params, extra, adjacency):
     assert tight * CLAIMED_MU <= max(measured) <= CLAIMED_MU
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_model
 @settings(max_examples=40)
@@ -125,6 +127,7 @@ def test_mean_claim_is_kept_and_tight(domain, d, mechanism, adjacency):
     assert 0.999 * claimed <= max(measured) <= claimed
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_mechanism
 @settings(max_examples=100)

@@ -51,6 +51,7 @@ TRACED = [
 ]  # fmt: skip
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_estimator
 @pytest.mark.parametrize(("solver", "delta"), TRACED)
@@ -73,6 +74,7 @@ def test_output_claims_are_kept_on_any_neighbours(name, solver, delta, n_classes
     assert measure(functools.partial(fit_rows, model), *pair) <= claimed
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_estimator
 @settings(max_examples=30)
@@ -107,6 +109,7 @@ def test_localised_draws_keep_their_claim_given_the_same_first_stage(name, adjac
         assert np.abs(one - two).max() <= draw.noise.epsilon * (1 + 1e-5)
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_estimator
 def test_draws_have_the_density_of_the_temperature_on_the_ledger(name, adjacency):

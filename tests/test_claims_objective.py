@@ -49,6 +49,7 @@ lines = st.lists(
 ends = st.sampled_from([1.0, -1.0, 0.5, 0.1])
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_budget
 @every_estimator
@@ -99,6 +100,7 @@ def test_the_price_is_not_much_more_than_needed(name, budget):
     assert found > (0.9 if budget[1] == 0 else 0.3)
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_estimator
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -124,6 +126,7 @@ def test_the_pure_price_is_kept_everywhere_in_several_dimensions(
     assert abs(ratio) <= linear.noise.epsilon * (1 + 1e-5)
 
 
+@pytest.mark.covering
 @every_estimator
 @pytest.mark.parametrize("solver", ["newton", "lbfgs"])
 @pytest.mark.parametrize("delta", [0.0, 1e-5])

@@ -138,6 +138,7 @@ def test_recorded_batches_are_independent_poisson_batches():
         assert batches.batches_are_wrong(trace.batches, 300, batch_size / 300) is None
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("preprocess", ["center-scale", "center-clip"])
 def test_rows_in_units_of_a_drawn_radius_change_by_what_is_charged(preprocess, adjacency):
@@ -168,6 +169,7 @@ def test_rows_in_units_of_a_drawn_radius_change_by_what_is_charged(preprocess, a
             assert max(changed) == pytest.approx(trace.steps[0].noise.mu, rel=1e-3)
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("preprocess", [None, "center", "center-clip"])
 @settings(max_examples=25)

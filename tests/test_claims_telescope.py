@@ -60,6 +60,7 @@ MODELS = {
 every_model = pytest.mark.parametrize("name", MODELS)
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_model
 def test_membership_of_a_row_changes_no_more_than_is_charged(name, adjacency):
@@ -80,6 +81,7 @@ def test_membership_of_a_row_changes_no_more_than_is_charged(name, adjacency):
                 assert change == 0
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_model
 def test_neighbours_with_the_same_batches_differ_by_what_is_charged(name, adjacency):

@@ -112,6 +112,7 @@ def worst_gradient_pair(adjacency, n_features):
     return first, second
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("domain", [{"data_norm": 3.0}, {"bounds": (-2.0, 2.0)}], ids=str)
 @pytest.mark.parametrize(("n_features", "max_iter"), [(1, 6), (3, 700)])

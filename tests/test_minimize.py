@@ -209,6 +209,7 @@ def exact_minimiser(J, w):
     return w.astype(float), float(np.linalg.norm(g) / J.ridge)
 
 
+@pytest.mark.covering
 @every_smooth
 @every_kind
 @pytest.mark.parametrize("ridge", [1e-2, 10.0])
@@ -226,6 +227,7 @@ def test_smooth_minimisers_are_as_near_as_certified(loss, kind, ridge):
             assert np.linalg.norm(w - best) <= stated <= tolerance
 
 
+@pytest.mark.covering
 @every_hinge
 @every_kind
 @pytest.mark.parametrize("ridge", [1e-2, 10.0])
@@ -335,6 +337,7 @@ def test_a_solver_that_fails_is_replaced(failure, solver, monkeypatch):
     assert certified.distance_bound(J, w, J.gradient(w)) <= 1e-9
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("failure", FAILURES)
 @pytest.mark.parametrize("loss", [HingeLoss(), HingeLoss(3)])
 def test_a_homotopy_that_fails_is_replaced(failure, loss, monkeypatch):

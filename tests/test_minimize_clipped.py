@@ -104,6 +104,7 @@ def exact_gradient(J, base, w):
     return V.T @ np.maximum(np.minimum(r, limit), -limit) + J.ridge * (w - J.center) + J.linear
 
 
+@pytest.mark.covering
 @every_smooth
 @every_kind
 @pytest.mark.parametrize("clip", [0.02, 3.0])
@@ -164,6 +165,7 @@ def dual_minimiser(J):
     return w, math.sqrt(2 * gap / J.ridge)
 
 
+@pytest.mark.covering
 @every_kinked
 @every_kind
 @pytest.mark.parametrize("clip", [0.02, 3.0])
@@ -253,6 +255,7 @@ def test_a_solver_that_fails_is_replaced(base, failure, monkeypatch):
     assert called
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("failure", FAILURES)
 @every_kinked
 def test_a_homotopy_that_fails_is_replaced(base, failure, monkeypatch):

@@ -44,6 +44,7 @@ def query(loss, n_rows, n_coefs, *, ridge=1.0, intercept=0.0, share=0.0, kind=Mi
     return kind(loss, ridge, n_coefs, norm, tolerance, **options)
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_loss
 @settings(max_examples=30)

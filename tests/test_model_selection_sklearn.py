@@ -65,6 +65,7 @@ SEARCHES = {
 }
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("seed", [None, 0], ids=["unseeded", "seeded"])
 @pytest.mark.parametrize("form", FORMS)
 def test_searches_take_any_rows(form, seed, spy):

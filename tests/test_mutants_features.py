@@ -77,6 +77,7 @@ def test_two_rows_cannot_differ_in_more_features_than_there_are(d, delta):
     assert 0.999 <= ratio <= 1
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_delta
 @settings(max_examples=40, deadline=None)

@@ -98,6 +98,7 @@ def test_claims_of_the_draw_are_kept_and_tight(adjacency):
     assert 0.98 <= draw_loss(adjacency) <= 1.0
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("options", [{}, {"moment_bound": None}, {"delta": 0.0}], ids=str)
 @settings(max_examples=40)

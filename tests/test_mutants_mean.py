@@ -99,6 +99,7 @@ def test_replace_one_claims_are_kept_and_tight(mechanism):
     assert np.linalg.norm(prices) <= CLAIMED_MU * (1 + 1e-12)
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_mechanism
 @settings(max_examples=40)

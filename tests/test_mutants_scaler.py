@@ -91,6 +91,7 @@ def test_the_counts_of_distances_are_tight_on_their_own():
     assert np.linalg.norm(moved) == pytest.approx(CLAIMED_MU / 2, rel=1e-3)
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_range
 @settings(max_examples=40)

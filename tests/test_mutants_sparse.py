@@ -83,6 +83,7 @@ def test_claims_are_kept_and_tight(model, adjacency):
     assert 0.999 <= measured(model, *worst(model, adjacency)) <= 1.0
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_model
 @settings(max_examples=25)

@@ -46,6 +46,7 @@ def test_every_addition_has_its_declared_scale(name, mechanism, solver, delta):
         assert additions[0].noise.scale > 100 * additions[1].noise.scale
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("delta", [0.0, DELTA])
 @pytest.mark.parametrize("mechanism", ["objective", "output"])
 def test_many_additions_follow_their_declared_law(mechanism, delta):
@@ -102,6 +103,7 @@ def test_workers_draw_their_own_noise(mechanism, solver):
     assert len(np.unique(values)) == np.size(values)
 
 
+@pytest.mark.covering
 @every_estimator
 @every_new
 def test_seeds_repeat_a_fit_and_nothing_else_does(name, mechanism, solver):

@@ -49,6 +49,7 @@ def assert_keeps_its_word(query, adjacency, first, second, n_rows):
     assert np.abs(gap).sum() <= stated.l1 * (1 + FLOAT_SLACK)
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_loss
 @settings(max_examples=300)
@@ -141,6 +142,7 @@ def test_sums_attain_their_sensitivity(adjacency, d, norm):
         assert gap_ratio(RowSum(domain, d), adjacency, *pair, norm=norm) >= 0.999
 
 
+@pytest.mark.covering
 @every_loss
 @pytest.mark.parametrize("intercept", [0.0, 0.7])
 @settings(max_examples=150)

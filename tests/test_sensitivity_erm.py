@@ -40,6 +40,7 @@ def one_pass(loss, d, intercept, *, share=1.0, batch=1, penalty=0.0, radius=None
     return OnePassDescent(start, loss, norm, step, batch, penalty, radius)
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_smooth
 @settings(max_examples=80)
@@ -103,6 +104,7 @@ def test_a_step_beyond_its_theorem_is_refused():
         OnePassDescent(np.zeros(2), HingeLoss(), 1.0, 1e-9, 1)
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize(("step", "n_rows"), [(1e-7, 300), (1e-10, 16), (1e-13, 1), (1e-16, 1)])
 def test_steps_as_short_as_the_rounding_of_a_late_phase_pay_for_it(step, n_rows, adjacency):
@@ -146,6 +148,7 @@ def points_of(balls, size, rng, count=400):
     return points * np.minimum(1.0, outer / np.maximum(norms, 1e-300))
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_loss
 @settings(max_examples=60)

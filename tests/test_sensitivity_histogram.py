@@ -21,6 +21,7 @@ every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
 every_sign = pytest.mark.parametrize("nonnegative", [False, True])
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_sign
 @pytest.mark.parametrize("sparsity", [1, 3, 40])

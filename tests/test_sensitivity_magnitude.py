@@ -59,6 +59,7 @@ def law(steps, counts, scale, denominator=1):
     return logits - total
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_magnitude
 @settings(max_examples=60)

@@ -128,6 +128,7 @@ def naive(X, sparsity, nonnegative, radius):
     return value
 
 
+@pytest.mark.covering
 @every_layout
 @pytest.mark.parametrize("nonnegative", [False, True])
 @settings(max_examples=60)

@@ -51,6 +51,7 @@ def l1_distance(q, loss, pair, sparsity, intercept=0.0):
     return np.abs(first - second).sum()
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_loss
 @settings(max_examples=25)

@@ -98,6 +98,7 @@ def test_the_spread_is_attained_by_one_pair(adjacency):
     assert np.ptp(change) == query.sensitivity(adjacency, len(first)).spread == 2
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("centered", [False, True])
 @settings(max_examples=150)

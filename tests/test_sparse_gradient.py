@@ -66,6 +66,7 @@ def small_chunks(monkeypatch):
     monkeypatch.setattr(_sums, "SPARSE_CHUNK_ROWS", 8)
 
 
+@pytest.mark.covering
 @every_loss
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("intercept", [0.0, 0.3])
@@ -119,6 +120,7 @@ def test_the_data_are_not_changed(layout):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_loss
 @settings(max_examples=60)

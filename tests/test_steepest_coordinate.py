@@ -67,6 +67,7 @@ def test_scores_are_those_of_the_definition(loss, intercept, layout):
         np.testing.assert_allclose(found, wanted, atol=0.51 * query.grid, rtol=1e-6)
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_loss
 @settings(max_examples=150)
@@ -127,6 +128,7 @@ def test_a_row_is_clipped_by_its_own_entries_alone():
             np.testing.assert_allclose(whole, explicit, rtol=1e-7)
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("loss", [LogisticLoss(), SoftmaxLoss(3)], ids=["binary", "softmax"])
 def test_a_draw_has_the_law_of_its_temperature(loss, adjacency):

@@ -82,6 +82,7 @@ def row_trace(model, rows, i, adjacency, code):
     return _audit.coupled_mu(fit, rows, other) / gdp_mu(EPSILON, DELTA)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("way", [{}, {"failure_probability": 0.2}], ids=str)

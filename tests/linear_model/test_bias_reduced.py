@@ -88,6 +88,7 @@ def test_misuse_is_refused(options, message, estimator):
         reduced(estimator, **options).fit(*rows())
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 @pytest.mark.parametrize("options", [
     {}, {"batch_size": 1, "max_iter": 300}, {"batch_size": 200}, {"batch_size": 100.5},

@@ -35,6 +35,7 @@ def lazy(estimator=DPLogisticRegression, **options):
     return estimator(**{**usual, "max_iter": 30, "random_state": 0, **options})
 
 
+@pytest.mark.covering
 @every_estimator
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("layout", ["F", "strided", "read-only", "csr", "csr zeros"])
@@ -101,6 +102,7 @@ def test_rows_that_are_not_finite_are_refused(layout, value):
         lazy().fit(as_layout(X, layout), y)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 @pytest.mark.parametrize("batch_size", [1, 0.25, 199, 200, None])
 def test_extreme_batches_are_paid_for(batch_size, adjacency):

@@ -34,6 +34,7 @@ def no_noise():
 # -- the same iterates ---------------------------------------------------------------
 
 
+@pytest.mark.covering
 @every_estimator
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -94,6 +95,7 @@ def null_rows(n_rows=60, n_features=150):
     return X.astype(float), np.full(n_rows, 9)
 
 
+@pytest.mark.covering
 @every_estimator
 @pytest.mark.parametrize("C", [np.inf, 1e-2])
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -114,6 +114,7 @@ EXTREME = [
 ]  # fmt: skip
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
 @pytest.mark.parametrize("options", EXTREME, ids=str)
 def test_extreme_parameters_give_finite_results(options, estimator):

@@ -34,6 +34,7 @@ def model_of(preprocess, estimator=DPLogisticRegression, **options):
     return estimator(preprocess=preprocess, **{**usual, **options})
 
 
+@pytest.mark.covering
 @every_kind
 @every_estimator
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -177,6 +178,7 @@ def test_features_of_extreme_units_are_a_matter_of_data_norm():
         np.testing.assert_allclose(other.coef_ * scale, models[1].coef_, rtol=1e-9)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("preprocess", SPREAD)
 @pytest.mark.parametrize("offset", [0.0, 1e3])
 def test_without_noise_to_speak_of_the_offset_does_not_matter(offset, preprocess):

@@ -97,6 +97,7 @@ def test_a_batch_size_asks_for_batches(estimator):
     assert fitted.ledger_.releases[-1].noise.sampling.batch_size == 20
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 @pytest.mark.parametrize("sampling", ["poisson", "without-replacement", "with-replacement"])
 @pytest.mark.parametrize("batch_size", [1, 199, 200, None])

@@ -93,6 +93,7 @@ def test_on_the_worst_law_the_bound_is_within_a_factor(order):
     assert 0.6 < np.mean(errors) / model.error_bound_ < 1
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("failure", "delta"), [(0.2, 1e-6), (0.01, 1e-6), (0.01, 0.0)])
 def test_the_error_is_below_its_bound_with_high_probability(failure, delta):
     rng = np.random.default_rng(0)

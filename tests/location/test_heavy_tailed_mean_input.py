@@ -69,6 +69,7 @@ def test_budgets_that_round_to_nothing_are_refused(epsilon, delta, moment_bound)
         model.fit(X)
 
 
+@pytest.mark.covering
 @every_kind
 @pytest.mark.parametrize("epsilon", [1e-9, 1.0, 1e6])
 @pytest.mark.parametrize(

@@ -62,6 +62,7 @@ def test_a_mechanism_that_is_none_is_named(mechanism, validated):
         DPMean(mechanism=mechanism).fit(X)
 
 
+@pytest.mark.covering
 @every_mechanism
 @pytest.mark.parametrize("epsilon", [1e-9, 1.0, 1e6])
 @pytest.mark.parametrize(

@@ -111,6 +111,7 @@ def errors(mechanism, X, repeats=5, **options):
     return np.sqrt(np.mean([np.sum((fit.location_ - truth) ** 2) for fit in fits]))
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("d", [1, 10])
 def test_the_error_is_flat_in_the_offset(d, adjacency):

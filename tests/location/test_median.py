@@ -36,6 +36,7 @@ def clipped(X, radius=1.0):
     return X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True) / radius, 1)
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("mechanism", ["gradient", "exponential"])
 def test_with_a_huge_budget_it_is_the_geometric_median(mechanism, adjacency):
@@ -48,6 +49,7 @@ def test_with_a_huge_budget_it_is_the_geometric_median(mechanism, adjacency):
     np.testing.assert_allclose(model.fit(X).location_, geometric_median(rows), atol=0.01)
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("mechanism", ["gradient", "exponential"])
 @pytest.mark.parametrize("n_features", [1, 3])

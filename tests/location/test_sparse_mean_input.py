@@ -89,6 +89,7 @@ def test_parameters_that_do_not_go_together_are_named(parameters, words):
     assert not hasattr(model, "ledger_")
 
 
+@pytest.mark.covering
 @every_model
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 50.0, 1e6])
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])

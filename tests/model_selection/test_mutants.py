@@ -30,6 +30,7 @@ def search(strategy="all", **options):
     return DPGridSearchCV(model, GRID, **{**defaults, **options})
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("strategy", ["all", "logarithmic", "geometric", "poisson"])
 @pytest.mark.parametrize("options", [{}, {"refit_share": 0.3}, {"random_state": None}], ids=str)
 def test_a_search_has_no_fault(strategy, options):

@@ -77,6 +77,7 @@ def test_constant_features_get_scale_one(value):
     assert 0.8 < fitted.scale_[1] < 1.2
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("bounds", [None, BOX])
 @pytest.mark.parametrize(
     "X",

@@ -295,6 +295,7 @@ def test_a_simulated_population_is_charged_what_its_clients_spend(population):
     assert model.ledger_.gdp <= budget.charges[1].mu
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("epsilon", [1e-3, 0.3, 1.0, 8.0, 60.0])
 @pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.1])
 @pytest.mark.parametrize(

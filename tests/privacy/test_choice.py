@@ -98,6 +98,7 @@ def slow(monkeypatch):
     return calls
 
 
+@pytest.mark.covering
 @every_case
 @both_sources
 def test_the_choice_has_the_exact_probabilities(case, bits, slow):
@@ -137,6 +138,7 @@ def test_words_give_the_exact_index_on_both_paths(case, kind, slow, monkeypatch)
     assert len(slow) == 60
 
 
+@pytest.mark.covering
 @every_case
 @pytest.mark.parametrize("distance", ["1e-11", "1e-14", "1e-17", "1e-25", "1e-50", "1e-100"])
 def test_words_next_to_a_boundary_give_the_exact_index(case, distance, slow):

@@ -156,6 +156,7 @@ def length_statistics(draws, scale):
     return stats.kstest(radius, stats.gamma(p).cdf).pvalue, np.abs([first, second])
 
 
+@pytest.mark.covering
 @both_sources
 @pytest.mark.parametrize("size", [2, 5, 60])
 def test_the_length_has_the_gamma_law_and_its_moments(bits, size):
@@ -170,6 +171,7 @@ def test_the_length_has_the_gamma_law_and_its_moments(bits, size):
     assert scores.min() > 2 * bound
 
 
+@pytest.mark.covering
 @both_sources
 @pytest.mark.parametrize("size", [2, 3, 20])
 def test_the_direction_is_uniform_and_independent_of_the_length(bits, size):

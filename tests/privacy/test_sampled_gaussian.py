@@ -36,6 +36,7 @@ def found(sampling=SMALL, count=100, epsilon=EPSILON, **others):
     )
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(

@@ -75,6 +75,7 @@ def gaussian_profile(gap, order):
     return integrate.quad(f, edge, edge + 40, points=[gap], epsabs=0, epsrel=1e-12, limit=200)[0]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("n_rows", "size"), CASES)
 @pytest.mark.parametrize("mu", [0.1, 1.0, 4.0])
 @pytest.mark.parametrize("kind", KINDS[1:])
@@ -205,6 +206,7 @@ def test_composed_batches_of_fixed_size_agree_with_direct_integration(n_releases
 PRICED = [("poisson", 2.0, 1000), ("poisson", 100.0, 50), ("without-replacement", 20, 300)]
 
 
+@pytest.mark.covering
 @quiet
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(("kind", "batch_size", "count"), PRICED)

@@ -75,6 +75,7 @@ def is_exact(plan):
     return True
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("public_scores", [False, True])
 @pytest.mark.parametrize("refit_share", [0.0, 0.3])
 @pytest.mark.parametrize("gaussian", [True, False])

@@ -61,6 +61,7 @@ def pair_delta(epsilon, n_reports, at, rate=None, victim=True):
     return total
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("epsilon", [1e-3, 0.5, 2.0, 6.0, 30.0])
 @pytest.mark.parametrize("n_reports", [1, 2, 3, 7, 25])
 def test_the_curve_is_that_of_the_pair(epsilon, n_reports):

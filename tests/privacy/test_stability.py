@@ -65,6 +65,7 @@ def divergences(noise, epsilon, rows, nonnegative, columns):
                 yield first + (1 - first) * gdp_delta(gap / noise.scale, inner)
 
 
+@pytest.mark.covering
 @every_budget
 @every_kind
 @pytest.mark.parametrize("columns", [1, 3, 300])

@@ -100,6 +100,7 @@ def test_l1_projections_satisfy_the_optimality_conditions(shape, scale):
         assert_is_projection(x, y, radius, length(x, 1), np.abs(y - x).max())
 
 
+@pytest.mark.covering
 @every_scale
 @every_shape
 @pytest.mark.parametrize("second", [0.5, 0.9, 0.999, 1.0, 1.3, 2.0, 1e9])

@@ -65,6 +65,7 @@ def test_first_order_steps_find_what_cvxpy_finds(kind, form, nonnegative):
         assert missed <= 2e-3 * np.linalg.norm(b)
 
 
+@pytest.mark.covering
 @every_sign
 @every_form
 @every_kind
@@ -114,6 +115,7 @@ class Explicit(Measurement):
         self.columns = sparse.csr_array(A.T)
 
 
+@pytest.mark.covering
 @every_sign
 @every_form
 @pytest.mark.parametrize("solver", ["auto", "cvxpy", "first-order"])

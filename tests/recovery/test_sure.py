@@ -82,6 +82,7 @@ def test_extremes():
     assert sure_threshold(np.full(9, -1e290), 1.0, True, "laplace")[0] == 0.0
 
 
+@pytest.mark.covering
 @every_law
 @every_sign
 @pytest.mark.parametrize("threshold", [0.0, 0.7, 2.0])

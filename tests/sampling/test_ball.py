@@ -41,6 +41,7 @@ def linear_length_law(n_dims, kappa):
     return quadrature_cdf(log_density, 0, 1)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("n_dims", [1, 2, 10])
 @pytest.mark.parametrize("kappa", [0.5, 6.0, 300.0])
 def test_linear_law(n_dims, kappa):
@@ -118,6 +119,7 @@ def quadratic_checks(theta, axis, laws):
 PROPOSALS = {"gaussian": (10**9, 1.0), "linear": (10**9, -1.0), "boxes": (0, 1.0)}
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("n_dims", [1, 2, 5])
 @pytest.mark.parametrize(("distance", "precision"), [(0.0, 1.0), (0.8, 3.0), (1.2, 6.0)])
 @pytest.mark.parametrize("proposal", PROPOSALS)

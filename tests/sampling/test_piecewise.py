@@ -79,6 +79,7 @@ def test_truncated_exponential_resolves_the_tail():
     assert x.max() < 0.04
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("c", [0.7, 6.0])
 def test_piecewise_law(name, c):

@@ -42,6 +42,7 @@ def draws(loss, n_dims, c, balls, purpose, n=N, **options):
     )
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", LINE)
 @pytest.mark.parametrize("c", [0.5, 20.0])
 def test_law_on_the_line(name, c):
@@ -79,6 +80,7 @@ def cells_of(loss, c, balls, n=240, n_cells=12):
     return np.linspace(-1, 1, n_cells + 1), mass / mass.sum()
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", PLANE)
 @pytest.mark.parametrize("balls", [UNIT, TWO], ids=["ball", "two balls"])
 def test_law_in_the_plane(name, balls):

@@ -50,6 +50,7 @@ def test_every_solver_is_in_one_of_the_two_lists():
     assert set(STREAMING) | IN_MEMORY == {solver for _, solver in PAIRS}
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("pair", [pair for pair in PAIRS if pair[1] in STREAMING], ids="-".join)
 @pytest.mark.parametrize("y", [BINARY, THREE], ids=["binary", "three"])
 def test_logistic_regression(pair, y):
@@ -152,6 +153,7 @@ def memory_map(folder, array, mode="r", order="C"):
     return np.lib.format.open_memmap(path, mode)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.int8, ">f8"], ids=str)
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("mode", ["r", "r+", "c"])

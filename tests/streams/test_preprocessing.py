@@ -50,6 +50,7 @@ def test_what_is_learned_from_chunks_is_learned_in_memory(name, dtype):
     assert_same_fit(PRIVATE[name], [X], chunked(X), chunked(X, cuts=[0, N]))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", BOTH)
 @every_type
 def test_what_is_learned_from_sparse_chunks_is_learned_in_memory(name, dtype):
@@ -57,6 +58,7 @@ def test_what_is_learned_from_sparse_chunks_is_learned_in_memory(name, dtype):
     assert_same_fit(PRIVATE[name], [X], chunked(X))
 
 
+@pytest.mark.covering
 @private_model
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
 def test_what_is_learned_from_frames_is_learned_in_memory(name, frame):
@@ -74,6 +76,7 @@ def test_large_memory_maps_are_streamed_and_transformed_in_memory(name, tmp_path
     assert_array_equal(model.transform(mapped), model.transform(X))
 
 
+@pytest.mark.covering
 @every_model
 @every_type
 def test_a_stream_is_mapped_to_the_rows_that_an_array_is_mapped_to(name, dtype):
