@@ -141,7 +141,10 @@ def test_batches_are_independent_poisson_batches_with_late_noise_too():
 
 @pytest.mark.parametrize(
     ("adjacency", "runs"),
-    [("zero-out", 400), *[pytest.param(a, 5000, marks=pytest.mark.slow) for a in ADJACENCIES]],
+    [
+        pytest.param("zero-out", 400, marks=pytest.mark.full),
+        *[pytest.param(a, 5000, marks=pytest.mark.slow) for a in ADJACENCIES],
+    ],
 )
 def test_whole_fits_cannot_be_told_apart_better_than_claimed(adjacency, runs):
     # the row that differs is the only one to touch its column

@@ -397,6 +397,7 @@ def test_rounding_bounds_hold_and_are_public():
     assert least < reachable_tolerance(replace(J.bounds, linear_norm=1e9))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("loss", [LogisticLoss(), HingeLoss()])
 def test_many_rows(loss):
     n, d = 100_000, 20

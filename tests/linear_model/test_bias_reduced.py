@@ -156,6 +156,7 @@ def test_the_penalty_pulls_to_zero():
     assert norms[0] > norms[1] > norms[2]
 
 
+@pytest.mark.full
 @every_estimator
 def test_accuracy_without_noise_to_speak_of(estimator):
     X, y = rows(2000)
@@ -165,6 +166,7 @@ def test_accuracy_without_noise_to_speak_of(estimator):
         assert model.fit(X, y).score(X, y) > 0.95
 
 
+@pytest.mark.full
 def test_the_oracle_that_recovers_from_measurements_learns_too():
     X, y = rows(1000)
     y = (X[:, 0] > 0).astype(int)

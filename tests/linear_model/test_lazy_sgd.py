@@ -202,6 +202,7 @@ def test_accuracy_without_noise_to_speak_of():
         assert model.fit(X, y).score(X, y) > plain.fit(X, y).score(X, y) - 0.02
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_fit_needs_memory_for_few_vectors_and_the_entries(n_classes):
     n_features, n_rows, per_row = 10**6, 300, 20

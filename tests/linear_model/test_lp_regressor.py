@@ -41,6 +41,7 @@ WAYS = [
 ]  # fmt: skip
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(("options", "within"), WAYS, ids=str)
 def test_heavy_tails_at_epsilon_one_are_near_the_truth(options, within):
     model = DPLpRegressor(epsilon=1.0, random_state=1, **options)

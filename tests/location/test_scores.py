@@ -74,6 +74,7 @@ def test_no_neighbours_change_the_rank_score_by_more_than_stated(tau, adjacency)
     assert tau != HALF or widest == stated
 
 
+@pytest.mark.sample(1)
 @every_tau
 def test_draws_have_the_law_of_the_definition(tau):
     values, cells = [0, 2, 2, 2, 5, 9, 9, 11], 12

@@ -134,6 +134,7 @@ def told_apart(n_runs):
     return result.epsilon_lower
 
 
+@pytest.mark.full
 def test_an_audit_finds_nothing():
     assert told_apart(60) < 2.0
 

@@ -271,6 +271,7 @@ def test_cross_validation_costs_a_search_each():
     assert not hasattr(search, "best_params_")
 
 
+@pytest.mark.full
 def test_processes():
     search = DPGridSearchCV(MODEL, GRID, epsilon=4.0, n_jobs=2, strategy="geometric").fit(X, Y)
     assert search.best_estimator_.ledger_ is search.ledger_

@@ -109,6 +109,7 @@ def test_the_choice_has_the_exact_probabilities(case, bits, slow):
     assert not slow
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("case", ["two", "counts outweigh steps", "slow decay", "ranks"])
 def test_half_the_rate_would_be_noticed(case):
     counts, steps, rate = arrays(case)

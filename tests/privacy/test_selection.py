@@ -218,6 +218,7 @@ def published_share(runs):
     return low / whole
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("epsilon", "delta", "n", "refit_share"),
     [
@@ -234,6 +235,7 @@ def test_scores_beside_a_second_fit_stay_within_the_budget(epsilon, delta, n, re
     assert 0.999 * epsilon < plan.spent[0] <= epsilon
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("times", "law"), TABLE)
 def test_the_table_of_shares(times, law):
     for n, (share, chance) in TABLE[times, law].items():

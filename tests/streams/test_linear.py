@@ -65,6 +65,7 @@ def test_logistic_regression(pair, y):
     assert_same_fit(model, (rows, y), chunked(rows, y))
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     "options",
     [
@@ -90,6 +91,7 @@ def test_options_of_logistic_regression(options):
     assert_same_fit(model, (X[:FEW], BINARY[:FEW]), chunked(X[:FEW], BINARY[:FEW]))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "options", [{}, {"delta": 0.0}, {"mechanism": "output", "solver": "phased"}], ids=str
 )
@@ -98,12 +100,14 @@ def test_hinge(options):
     assert_same_fit(model, (X[:FEW], BINARY[:FEW]), chunked(X[:FEW], BINARY[:FEW]))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("solver", ["accelerated", "gd", "sgd"])
 def test_many_blocks(solver):
     model = logistic(solver=solver, **STREAMING[solver])
     assert_same_fit(model, (X, THREE), chunked(X, THREE))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "options",
     [{}, {"p": 1}, {"p": 4}, {"p": "huber"}, {"clipping_norm": "private"}, {"solver": "newton"}],
