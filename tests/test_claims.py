@@ -11,7 +11,6 @@ from unittest import mock
 import joblib
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.model_selection import cross_validate
@@ -20,7 +19,14 @@ from skdp import DPLogisticRegression, DPMean
 from skdp.privacy import gdp_mu
 from skdp.privacy.kernel import curator as _curator
 from tests import _audit
-from tests._neighbours import ADJACENCIES, as_layout, neighbours, worst_mean_pairs, worst_pairs
+from tests._neighbours import (
+    ADJACENCIES,
+    as_layout,
+    neighbours,
+    on_examples,
+    worst_mean_pairs,
+    worst_pairs,
+)
 
 EPSILON, DELTA = 2.0, 1e-5
 CLAIMED_MU = gdp_mu(EPSILON, DELTA)
@@ -71,8 +77,7 @@ def test_logistic_claim_is_kept_and_tight(params, extra, adjacency):
 @pytest.mark.covering
 @every_adjacency
 @every_model
-@settings(max_examples=40)
-@given(data=st.data())
+@on_examples(40)
 def test_logistic_claim_is_kept_on_any_neighbours(params, adjacency, data):
     radius = data.draw(st.sampled_from([1.0, 1e-3, 1e3]))
     extra = {
@@ -130,8 +135,7 @@ def test_mean_claim_is_kept_and_tight(domain, d, mechanism, adjacency):
 @pytest.mark.covering
 @every_adjacency
 @every_mechanism
-@settings(max_examples=100)
-@given(data=st.data())
+@on_examples(100)
 def test_mean_claim_is_kept_on_any_neighbours(mechanism, adjacency, data):
     radius = data.draw(st.sampled_from([1.0, 1e-100, 1e100]))
     first, second = data.draw(neighbours(adjacency, radius=radius, finite=True, null_row=0.0))
@@ -185,6 +189,7 @@ def test_no_noise_is_ever_used_twice():
     assert _audit.repeats(*steps) == 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("model", [logistic(GRID[2], max_iter=1), DPMean(EPSILON, DELTA)], ids=str)
 def test_workers_draw_their_own_noise(model):
     model = clone(model).set_params(random_state=None)
@@ -234,8 +239,9 @@ def audited_epsilon(model, labels, epsilon, runs):
     return _audit.black_box_epsilon(*worlds, DELTA)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
-    ("epsilon", "runs"), [(8.0, 600), pytest.param(4.0, 2000, marks=pytest.mark.full)]
+    ("epsilon", "runs"), [(8.0, 300), pytest.param(4.0, 2000, marks=pytest.mark.full)]
 )
 @tiny_worlds
 def test_whole_fits_cannot_be_told_apart_better_than_claimed(model, labels, epsilon, runs):

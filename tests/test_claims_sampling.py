@@ -6,14 +6,13 @@ import functools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
 from skdp import DPHingeSVM, DPLogisticRegression
 from tests import _audit
 from tests import _audit_batches as batches
-from tests._neighbours import ADJACENCIES, LAYOUTS, as_layout, neighbours, worst_pairs
+from tests._neighbours import ADJACENCIES, LAYOUTS, as_layout, neighbours, on_examples, worst_pairs
 
 EPSILON, DELTA, N = 2.0, 1e-5, 24
 every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -172,8 +171,7 @@ def test_rows_in_units_of_a_drawn_radius_change_by_what_is_charged(preprocess, a
 @pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("preprocess", [None, "center", "center-clip"])
-@settings(max_examples=25)
-@given(data=st.data())
+@on_examples(25)
 def test_any_neighbours_with_the_same_batches_differ_by_what_is_charged(
     preprocess, adjacency, data
 ):

@@ -246,6 +246,7 @@ def world(model, X, y, seeds):
     return np.array([fitted.coef_[0, 0] for fitted in fits])
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("adjacency", "label"), [("replace-one", 0), ("zero-out", 99)])
 def test_whole_fits_cannot_be_told_apart_better_than_claimed(adjacency, label):
     model = reduced(

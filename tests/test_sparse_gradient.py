@@ -6,7 +6,6 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -24,6 +23,7 @@ from tests._neighbours import (
     as_layout,
     mixed_rows,
     neighbours,
+    on_examples,
 )
 
 LOSSES = {
@@ -123,8 +123,7 @@ def test_the_data_are_not_changed(layout):
 @pytest.mark.covering
 @every_adjacency
 @every_loss
-@settings(max_examples=60)
-@given(data=st.data())
+@on_examples(60)
 def test_it_keeps_the_sensitivity_that_it_states(loss, adjacency, data):
     first, second = data.draw(neighbours(adjacency, n_classes=3 if loss.n_outputs > 1 else 2))
     intercept = data.draw(st.sampled_from([0.0, 0.1, 10.0]))

@@ -6,7 +6,6 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse, stats
 
@@ -17,7 +16,7 @@ from skdp.privacy import Curator, ExponentialMechanism
 from skdp.privacy.kernel.bits import SeededBits
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
 from skdp.solvers.frank_wolfe import SteepestCoordinate
-from tests._neighbours import ADJACENCIES, Rows, as_dense, as_layout, neighbours
+from tests._neighbours import ADJACENCIES, Rows, as_dense, as_layout, neighbours, on_examples
 from tests.linear_model._vertices import law
 from tests.test_sensitivity import admit, make_coef
 
@@ -70,8 +69,7 @@ def test_scores_are_those_of_the_definition(loss, intercept, layout):
 @pytest.mark.covering
 @every_adjacency
 @every_loss
-@settings(max_examples=150)
-@given(data=st.data())
+@on_examples(150)
 def test_any_neighbours_keep_the_spread(loss, adjacency, data):
     radius = data.draw(st.sampled_from([1.0, 1e-100, 1e100, 3.7]))
     n_classes = max(2, loss.n_outputs)

@@ -29,6 +29,7 @@ def test_small_batches_come_in_where_there_are_many_rows():
     assert levels[-1] > 0
 
 
+@pytest.mark.full
 def test_every_level_is_drawn_where_the_steps_suffice():
     for n_steps, batch_size in itertools.product((None, 5, 40), (None, 700)):
         plan = planned(n_rows=10**5, n_steps=n_steps, batch_size=batch_size)
