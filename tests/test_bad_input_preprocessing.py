@@ -78,6 +78,7 @@ def fit(model, rows):
         return clone(model).fit(*given)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     ("name", "parameter", "value"),
     [(name, key, v) for name, bad in BAD.items() for key, values in bad.items() for v in values],

@@ -104,6 +104,7 @@ def test_logistic_claim_is_kept_on_the_way_to_a_good_fit(params):
     assert 0.3 * claimed <= max(measured) <= claimed
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("layout", ["csr", "csr zeros", "csr duplicates", "F", "float32"])
 def test_logistic_claim_holds_in_every_layout(layout, adjacency):
@@ -116,6 +117,7 @@ def test_logistic_claim_holds_in_every_layout(layout, adjacency):
     assert 0.999 * CLAIMED_MU <= max(measured) <= CLAIMED_MU
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_mechanism
 @pytest.mark.parametrize("d", [1, 4])

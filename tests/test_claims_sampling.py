@@ -49,6 +49,7 @@ MODELS = {
 every_model = pytest.mark.parametrize("name", MODELS)
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_model
 def test_membership_of_a_row_changes_no_more_than_is_charged(name, adjacency):
@@ -73,6 +74,7 @@ def test_membership_in_every_layout(layout):
     assert max(changed) <= mu
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_model
 def test_neighbours_with_the_same_batches_differ_by_what_is_charged(name, adjacency):
@@ -94,6 +96,7 @@ def test_neighbours_with_the_same_batches_differ_by_what_is_charged(name, adjace
         assert max(largest) == pytest.approx(1, rel=1e-3)
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("kind", ["without-replacement", "with-replacement"])
 def test_batches_of_fixed_size_move_by_the_distance_of_two_rows(kind, adjacency):
@@ -205,6 +208,7 @@ def world(model, X, y, seeds):
     return np.array([fitted.coef_[0, 0] for fitted in fits])
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("adjacency", "label"), [("replace-one", 0), ("zero-out", 99)])
 def test_whole_fits_cannot_be_told_apart_better_than_claimed(adjacency, label):
     # one row of two is another one, or a null row; one step on half of the rows

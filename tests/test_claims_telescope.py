@@ -133,6 +133,7 @@ def loss_of(change, rate, adjacency, interval):
     )  # fmt: skip
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("name", ["binary", "projection"])
 def test_measured_changes_compose_to_the_claim(name, adjacency):

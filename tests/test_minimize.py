@@ -115,6 +115,7 @@ def differences(function, w, step):
     return np.array(columns)
 
 
+@pytest.mark.covering
 @every_smooth
 @pytest.mark.parametrize("layout", ["C", "F", "float32", "csr"])
 @pytest.mark.parametrize("intercept", [0.0, 0.5])

@@ -241,6 +241,7 @@ def test_only_null_rows_and_rows_of_zeros_leave_the_centre(base):
     assert np.linalg.norm(minimise(J, tolerance) - 1.0) <= tolerance
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("failure", FAILURES)
 @every_smooth
 def test_a_solver_that_fails_is_replaced(base, failure, monkeypatch):

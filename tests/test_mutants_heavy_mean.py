@@ -67,6 +67,7 @@ def test_claims_with_a_moment_are_kept_and_tight(adjacency, delta, failure):
     assert 0.999 <= measured(model, *pair(adjacency)) <= 1.0
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("delta", [0.0, DELTA])
 def test_claims_of_the_mean_beside_a_draw_are_kept(adjacency, delta):

@@ -50,6 +50,7 @@ def parts_of(model):
     return [release.rows for release in clone(model).fit(X, y).ledger_.releases]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("options", KINDS, ids=str)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_a_row_of_any_phase_costs_the_whole_budget_and_no_more(options, adjacency):

@@ -224,6 +224,7 @@ def test_an_intercept_outside_the_clip_is_caught(monkeypatch):
     assert ratio(model) == pytest.approx(math.hypot(1, 0.2), rel=1e-3)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("solver", ["gd", "sgd", *SOLVERS[2:]])
 @pytest.mark.parametrize("delta", [DELTA, 0.0])
 def test_a_scale_that_is_drawn_but_not_paid_for_is_caught(solver, delta, monkeypatch):

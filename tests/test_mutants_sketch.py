@@ -58,6 +58,7 @@ def pair(kind, adjacency, m=M):
     return sparse.csr_array(first), sparse.csr_array(second)
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_kind
 @pytest.mark.parametrize("m", [1, M, D])

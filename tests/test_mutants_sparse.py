@@ -96,6 +96,7 @@ def test_claims_are_kept_on_any_neighbours(model, adjacency, data):
     assert measured(model, *rows) <= 1.0
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("other", ["opposite", "disjoint", "duplicate", "short", "zero", "dense"])
 @every_model
 def test_claims_are_kept_on_named_neighbours(model, other):

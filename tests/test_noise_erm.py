@@ -26,6 +26,7 @@ def some_rows(n_rows, n_features=4, seed=0, n_classes=3):
 STREAMED = [pair for pair in ADDITIVE if pair[1] not in ("cvxpy", "lazy-sgd")]
 
 
+@pytest.mark.covering
 @every_estimator
 @pytest.mark.parametrize(("mechanism", "solver"), STREAMED)
 @pytest.mark.parametrize("delta", [0.0, DELTA])
@@ -126,6 +127,7 @@ def test_a_fit_keeps_nothing_as_long_as_the_data(mechanism, solver):
         assert len(pickle.dumps(fitted)) < 12_000
 
 
+@pytest.mark.covering
 @every_estimator
 @every_new
 def test_without_the_noisy_statistic_nothing_depends_on_the_data(name, mechanism, solver):

@@ -91,6 +91,7 @@ def test_short_integers_do_not_run_over():
     assert ledgers[0] == ledgers[1] == ledgers[2]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("bad", NO_NUMBERS, ids=name_of)
 @pytest.mark.parametrize("name", ["epsilon", "delta"])
 @pytest.mark.parametrize("estimator", one_of_each_class(), ids=name_of)

@@ -201,6 +201,7 @@ def test_threads_do_not_change_a_bit(layout):
     assert_array_equal(one, two)
 
 
+@pytest.mark.covering
 @pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("row", ["denormal", "huge", "nan"])
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -62,6 +62,7 @@ def test_one_pass_keeps_its_sensitivity(loss, adjacency, data):
     assert_keeps_its_word(query, adjacency, *admitted, n_rows)
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("batch", [1, 2, 5])

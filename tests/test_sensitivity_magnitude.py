@@ -142,6 +142,7 @@ def test_a_row_moves_no_magnitude_but_its_own(magnitude, layout):
     np.testing.assert_array_equal(found[0], found[2])
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("n_rows", [1, 2, 3, 4])
 def test_medians_of_all_small_neighbours_keep_the_spread(n_rows, adjacency):

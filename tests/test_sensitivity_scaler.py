@@ -134,6 +134,7 @@ def naive(query, X):
     return np.where(values > query.thresholds, 0.5, -0.5).sum(axis=0)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: type(query).__name__)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_in_any_layout_and_chunks_it_is_the_sum_over_rows(query, layout, request):

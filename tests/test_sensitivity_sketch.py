@@ -114,6 +114,7 @@ def test_in_any_layout_it_is_what_it_says(data):
     assert_array_equal(as_dense(rows.X), before)
 
 
+@pytest.mark.covering
 @every_kind
 @pytest.mark.parametrize("layout", ["C", "F", "float32", "csr"])
 def test_chunks_blocks_and_threads_change_nothing_but_rounding(kind, layout, monkeypatch):

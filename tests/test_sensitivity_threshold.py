@@ -66,6 +66,7 @@ def small_neighbours(world, adjacency):
         yield (*world[:i], other, *world[i + 1 :])
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("n_rows", [1, 2, 3])
 def test_brute_force_over_all_small_neighbours(n_rows, adjacency):

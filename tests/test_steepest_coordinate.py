@@ -48,6 +48,7 @@ def naive_scores(rows, loss, coef, clip, intercept):
     return total.ravel()
 
 
+@pytest.mark.covering
 @every_loss
 @pytest.mark.parametrize("intercept", [0.0, 0.1, 2.0])
 @pytest.mark.parametrize("layout", ["C", "F", "float32", "csr", "csr zeros", "csr duplicates"])

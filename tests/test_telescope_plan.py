@@ -23,6 +23,7 @@ def test_the_plan_is_a_function_of_public_numbers():
     assert hash(planned()) == hash(planned())
 
 
+@pytest.mark.full
 def test_small_batches_come_in_where_there_are_many_rows():
     levels = [planned(n_rows=n).telescope.n_levels for n in (10, 300, 10**4, 10**6)]
     assert levels[:2] == [0, 0]

@@ -106,6 +106,7 @@ def test_a_row_of_any_part_costs_the_budget_and_not_more(way, n_classes, adjacen
     assert min(found) > least
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
 @settings(max_examples=10)
@@ -135,6 +136,7 @@ def test_a_row_of_any_restart_costs_no_more(growth):
     assert 0.1 < min(found) <= max(found) <= 1
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
 def test_it_learns_from_sorted_rows(estimator, way):

@@ -32,6 +32,7 @@ def reduced(estimator=DPLogisticRegression, **options):
     return estimator(**{**usual, **options})
 
 
+@pytest.mark.covering
 @every_estimator
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("layout", ["F", "strided", "read-only", "csr", "csr zeros"])
@@ -106,6 +107,7 @@ def test_the_whole_budget_is_spent_and_no_more(options, adjacency):
     assert fitted.ledger_.releases[0].count == fitted.n_iter_
 
 
+@pytest.mark.covering
 @every_estimator
 @pytest.mark.parametrize("n_rows", [1, 2, 3, 7, 15, 30])
 def test_few_rows_are_read_all_at_once(n_rows, estimator):
@@ -120,6 +122,7 @@ def test_few_rows_are_read_all_at_once(n_rows, estimator):
     assert np.isfinite(fitted.coef_).all()
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("scale", [1e300, 1e-300, 0.0])
 @pytest.mark.parametrize("oracle", ["soft-threshold", "projection", "sketch"])
 def test_extreme_rows(oracle, scale):

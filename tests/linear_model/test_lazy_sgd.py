@@ -134,6 +134,7 @@ def test_extreme_features(scale, estimator):
         assert np.isfinite(fitted.coef_).all()
 
 
+@pytest.mark.covering
 @every_estimator
 @pytest.mark.parametrize(
     "options",
@@ -194,6 +195,7 @@ def test_progress_is_told_of_every_step(capsys):
     assert "LazyPlan" in shown
 
 
+@pytest.mark.full
 def test_accuracy_without_noise_to_speak_of():
     X, y = rows(3000)
     for estimator in ESTIMATORS:
@@ -202,7 +204,7 @@ def test_accuracy_without_noise_to_speak_of():
         assert model.fit(X, y).score(X, y) > plain.fit(X, y).score(X, y) - 0.02
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_fit_needs_memory_for_few_vectors_and_the_entries(n_classes):
     n_features, n_rows, per_row = 10**6, 300, 20

@@ -56,6 +56,7 @@ def test_no_scale_of_the_data_is_assumed(x_scale, y_scale):
     assert error(DPLpRegressor(random_state=1), *data) < 0.05
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("solver", ["accelerated", "newton", "localized", "accelerated-one-pass"])
 @pytest.mark.parametrize("p", [1, 2, 4, "huber"])
 def test_units_given_in_proportion_change_nothing_but_the_unit(solver, p):
@@ -98,6 +99,7 @@ def test_quantiles_of_the_target_are_fitted(quantile):
     assert abs(below - quantile) < 0.05
 
 
+@pytest.mark.full
 def test_a_longer_clip_is_nearer_to_the_mean():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20_000, 2))

@@ -230,6 +230,7 @@ def log_ratio(coef, first, second, ridge, scale):
     return terms[0] - terms[1]
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("epsilon", [0.2, 2.0])
 def test_pure_objective_perturbation_keeps_its_claim_where_it_lands(epsilon, adjacency):

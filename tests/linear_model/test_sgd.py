@@ -30,6 +30,7 @@ def sgd(estimator=DPLogisticRegression, **options):
     return estimator(**{**usual, **options})
 
 
+@pytest.mark.covering
 @every_estimator
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("layout", ["F", "strided", "read-only", "csr", "csr zeros"])
@@ -150,6 +151,7 @@ def test_a_repeated_fit_makes_no_second_calibration(monkeypatch):
     assert _composition._sampled_epsilon.cache_info().misses == misses
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 @pytest.mark.parametrize("penalty", [np.inf, 0.5])

@@ -37,6 +37,7 @@ def copies(norm, n_rows, n_features=3):
     return np.tile(row * (norm / np.linalg.norm(row)), (n_rows, 1))
 
 
+@pytest.mark.covering
 @every_mechanism
 @pytest.mark.parametrize("norm", [0.0, 0.5, 1.0])
 def test_mean_of_reports_is_that_of_rows(model, norm):

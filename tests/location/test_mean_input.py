@@ -35,6 +35,7 @@ def fit(model, data):
             return clone(model).fit(data)
 
 
+@pytest.mark.covering
 @every_mechanism
 @pytest.mark.parametrize(
     ("parameter", "value"), [(name, value) for name, values in BAD.items() for value in values]

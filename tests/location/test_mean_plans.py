@@ -30,6 +30,7 @@ def curator_of(X, epsilon, adjacency="replace-one", null=None, seed=0):
     )  # fmt: skip
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_mean
 @pytest.mark.parametrize(("n", "d"), [(1, 1), (40, 3), (3000, 1), (3000, 20), (10**6, 700)])

@@ -131,6 +131,7 @@ def test_ties_are_found():
     assert np.mean([model.fit(ties).location_[0] == 7 for _ in range(100)]) > 0.98
 
 
+@pytest.mark.covering
 @every_mechanism
 @pytest.mark.parametrize("value", [0.0, 0.3, 1.0])
 def test_equal_rows(mechanism, value):
@@ -168,6 +169,7 @@ def test_layouts_types_and_names(mechanism):
         assert named.feature_names_in_.tolist() == ["a", "b"]
 
 
+@pytest.mark.covering
 @every_mechanism
 @pytest.mark.parametrize("data_norm", [1e-100, 1.0, 1e99])
 @pytest.mark.parametrize(

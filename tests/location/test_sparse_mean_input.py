@@ -54,6 +54,7 @@ def fit(model, data):
             return clone(model).fit(data)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", ["soft-threshold", "with sparsity"])
 @pytest.mark.parametrize(
     ("parameter", "value"), [(name, value) for name, values in BAD.items() for value in values]

@@ -203,6 +203,7 @@ def test_estimators_without_targets_and_regressors():
     assert search.predict(X).shape == (200,)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_adjacencies_and_pure_privacy(adjacency, delta):

@@ -34,6 +34,7 @@ def errors(fitted, X):
     )
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 @pytest.mark.parametrize("bounds", [None, BOX])
 @pytest.mark.parametrize("offset", [0.0, 5.0])

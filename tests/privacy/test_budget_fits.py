@@ -324,6 +324,7 @@ def test_estimators_share_a_budget():
 GRID = {"C": [0.1, 1.0, 10.0, 100.0]}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("search", "n_jobs"), [(GridSearchCV, None), (GridSearchCV, 2), (RandomizedSearchCV, None)]
 )

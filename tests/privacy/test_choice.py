@@ -123,6 +123,7 @@ def test_half_the_rate_would_be_noticed(case):
             assert p_value(draws, ends) < 1e-9
 
 
+@pytest.mark.covering
 @every_case
 @pytest.mark.parametrize("kind", [np.float64, np.int64])
 def test_words_give_the_exact_index_on_both_paths(case, kind, slow, monkeypatch):
@@ -208,6 +209,7 @@ def test_long_lists_stay_on_the_fast_path_and_are_uniform_within_equal_weights(n
     assert not slow
 
 
+@pytest.mark.full
 def test_float_cumulative_weights_are_within_the_margin_on_long_lists(slow):
     n = 20_000
     counts, steps = RNG.integers(0, 2**52, n), RNG.integers(0, 400, n)

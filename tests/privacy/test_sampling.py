@@ -115,6 +115,7 @@ def batch_laws(n_rows, size, with_replacement):
     return {0: 1 - size / n_rows, 1: size / n_rows}
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("kind", KINDS[1:])
 @pytest.mark.parametrize(("n_rows", "size"), [(2, 1), (3, 2), (4, 3), (2, 2)])
 def test_the_profile_bounds_what_worst_data_show(kind, n_rows, size):
@@ -171,6 +172,7 @@ def direct_delta(q, mu, adjacency, n_releases, epsilon, cell=1e-3):
     return max(found)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("n_releases", [1, 2, 3])
 @pytest.mark.parametrize(("n_rows", "mu"), [(10, 1.0), (2, 0.7)])

@@ -288,6 +288,7 @@ def test_bad_plans(options, message):
         plan_of(**options)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("epsilon", [1e-6, 1e3, 1e8])
 @pytest.mark.parametrize("delta", [1e-300, 0.9])
 @every_strategy

@@ -71,6 +71,7 @@ def smallest_epsilon(p, q, delta):
     return high
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("mean", "epsilon"), [(4.0, 0.5), (20.0, 2.0), (100.0, 1.0)])
 @pytest.mark.parametrize("law", ["logarithmic", "geometric"])
 def test_the_claim_for_gaussian_runs_is_nearly_attained(law, mean, epsilon):

@@ -38,6 +38,7 @@ def risk_at(y, scale, threshold, nonnegative, law):
     return scale**2 * np.sum(moved - 2 + 4 * chance)
 
 
+@pytest.mark.covering
 @every_law
 @every_sign
 @pytest.mark.parametrize("shape", SHAPES)

@@ -95,6 +95,7 @@ def test_law_in_the_plane(name, balls):
         assert not same_counts(counts, probabilities)
 
 
+@pytest.mark.full
 def test_a_steep_loss_is_drawn_at_the_boundary():
     # the linear law is known; its mass sits in a layer of thickness 1/300
     v = np.array([-180.0, 240.0])
@@ -117,6 +118,7 @@ def test_agrees_with_the_linear_law_in_three_dimensions():
     assert stats.ks_2samp(x @ v, other @ v / 2).pvalue < FALSE_ALARM
 
 
+@pytest.mark.full
 def test_agrees_with_a_fine_net():
     points = ball_grid(2, 1.0, 0.02)
     losses = PLANE["distance"](points)[0]
@@ -171,6 +173,7 @@ def test_a_cover_restricts_the_set():
     assert same_law(x[:, 0], law)
 
 
+@pytest.mark.full
 def test_the_number_of_proposals_and_bisections_does_not_change_the_law(monkeypatch):
     law = quadrature_cdf(lambda t: -8 * t + np.log(np.sqrt(1 - t * t)), -1, 1)
     for proposals, bisections in ((1, 60), (3, 0), (32, 2)):

@@ -134,6 +134,7 @@ def labels(kind):
     return named[kind]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     "kind", ["text", "objects", "bool", "int8", "uint64", "float", "float32", "many"]
 )
@@ -219,6 +220,7 @@ def test_rows_of_a_stream_with_targets_in_memory_or_of_another_stream():
         logistic().fit(X, y)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("solver", ["gd", "sgd"])
 @pytest.mark.parametrize("stored", [None, (100, 2), (20_000, 4)], ids=str)
 def test_arrays_on_disk(solver, stored):

@@ -28,6 +28,7 @@ __all__ = ["short_chunks"]
 pytestmark = pytest.mark.filterwarnings("ignore:.*random_state:UserWarning")
 
 
+@pytest.mark.covering
 @every_model
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_chunks_are_as_rows_in_memory(name, dtype):
@@ -38,6 +39,7 @@ def test_chunks_are_as_rows_in_memory(name, dtype):
     assert_same_fit(MODELS[name], [X], *ways)
 
 
+@pytest.mark.covering
 @sparse_model
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_sparse_chunks_are_as_sparse_rows_in_memory(name, dtype):
