@@ -7,10 +7,13 @@ second data set has a null row there: flagged as null for `LinearRows`, labelled
 outside the label set for a classifier, the centre of the domain for a mean.
 """
 
+import inspect
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -224,3 +227,25 @@ def naive_gradient(rows, coef, clip, intercept, radius):
         norm = np.linalg.norm(gradient)
         total += gradient * min(1.0, clip / norm if norm else 1.0)
     return total.ravel()
+
+
+def on_examples(many):
+    """Return a decorator that runs a test on this many draws of `data`, by default on a fourth."""
+    few = max(many // 4, 5)
+
+    def decorate(test):
+        runs = {n: settings(max_examples=n)(given(data=st.data())(test)) for n in (few, many)}
+        plain = inspect.signature(runs[many])
+
+        def on(n_examples, **others):
+            runs[n_examples](**others)
+
+        first = inspect.Parameter("n_examples", inspect.Parameter.KEYWORD_ONLY)
+        on.__signature__ = plain.replace(parameters=[*plain.parameters.values(), first])
+        for name in ("__name__", "__qualname__", "__doc__", "__module__"):
+            setattr(on, name, getattr(test, name))
+        on.pytestmark = list(getattr(test, "pytestmark", ()))
+        tiers = [few, pytest.param(many, marks=pytest.mark.full)]
+        return pytest.mark.parametrize("n_examples", tiers)(on)
+
+    return decorate

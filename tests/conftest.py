@@ -1,14 +1,78 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Set-up shared by all tests."""
+"""Set-up shared by all tests: environment, workers, and the tiers default, full and slow."""
 
 import os
 
 # Read when scipy is imported: without it one scikit-learn check skips for everybody.
 os.environ["SCIPY_ARRAY_API"] = "1"
+# Read when numpy is imported: the workers share the cores, and the matrices of tests are small.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
 
+import pytest
 from hypothesis import settings
 
 # The same examples in every run; a failure anywhere is a failure everywhere.
 settings.register_profile("skdp", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("skdp")
+
+
+@pytest.hookimpl(optionalhook=True, tryfirst=True)
+def pytest_xdist_auto_num_workers(config):
+    """Start no workers for a few tests: each worker collects all that is asked for anew."""
+    few = all(".py" in argument for argument in config.args) or config.option.keyword
+    return 0 if few else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark as full what a test marked as a selection does not need in the default tier."""
+    groups = {}
+    for item in items:
+        if item.get_closest_marker("covering") or item.get_closest_marker("sample"):
+            groups.setdefault((item.path, item.originalname), []).append(item)
+    for group in groups.values():
+        # what another mark has put into a tier stays there
+        free = [item for item in group if not in_a_later_tier(item)]
+        sample = group[0].get_closest_marker("sample")
+        kept = evenly(free, *sample.args) if sample else covering(free)
+        for item in free:
+            if item not in kept:
+                item.add_marker(pytest.mark.full)
+
+
+def in_a_later_tier(item):
+    """Tell whether the default tier leaves the test out."""
+    return any(item.get_closest_marker(tier) for tier in ("full", "slow"))
+
+
+def evenly(items, n_kept):
+    """Return the first item, the last, and others at even distances."""
+    if len(items) <= n_kept:
+        return items
+    if n_kept == 1:
+        return items[:1]
+    step = (len(items) - 1) / (n_kept - 1)
+    return [items[round(i * step)] for i in range(n_kept)]
+
+
+def covering(items):
+    """Return few items among which every value of every parameter occurs, as all do.
+
+    The mark may name the parameters; the others then take whatever value comes along.
+    """
+    if not items:
+        return []
+    parameters = {item: item.callspec.params for item in items}
+    names = items[0].get_closest_marker("covering").args or tuple(parameters[items[0]])
+    values = {
+        item: {(name, id(given[name])) for name in names} for item, given in parameters.items()
+    }
+    missing, kept = set().union(*values.values()), []
+    while missing:
+        # the first of the best, so that every worker chooses alike
+        best = max(items, key=lambda item: len(values[item] & missing))
+        missing -= values[best]
+        kept.append(best)
+    return kept

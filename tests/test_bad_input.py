@@ -182,6 +182,7 @@ def test_no_error_repeats_a_data_value():
             assert raised.value.__suppress_context__ or raised.value.__context__ is None
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     "rows",
     [

@@ -48,6 +48,7 @@ def test_a_parameter_out_of_range_is_named_and_nothing_is_fitted(name, value):
     assert not hasattr(model, "coef_")
 
 
+@pytest.mark.covering
 @every_pair
 @pytest.mark.parametrize(
     ("parameter", "value"), [(name, value) for name in GATED for value in BAD[name]]
@@ -85,6 +86,7 @@ def assert_sound(model, data, labels):
     assert model.ledger_.epsilon(model.delta) <= model.epsilon
 
 
+@pytest.mark.covering
 @every_estimator
 @every_pair
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 50.0, 1e6])
@@ -92,12 +94,14 @@ def test_tiny_and_huge_budgets(name, mechanism, solver, epsilon):
     assert_sound(make(name, mechanism, solver, epsilon=epsilon), X, y)
 
 
+@pytest.mark.covering
 @every_pair
 @pytest.mark.parametrize("delta", [1e-300, 1e-15, 0.5, 0.999])
 def test_tiny_and_huge_deltas(mechanism, solver, delta):
     assert_sound(make("logistic", mechanism, solver, delta=delta), X, y)
 
 
+@pytest.mark.covering
 @every_estimator
 @every_pair
 @pytest.mark.parametrize("data_norm", [1e-100, 1e-50, 1e50, 1e100])
@@ -108,6 +112,7 @@ def test_extreme_units(name, mechanism, solver, data_norm):
     assert_sound(model, X * data_norm, y)
 
 
+@pytest.mark.covering
 @every_estimator
 @every_pair
 @pytest.mark.parametrize(
@@ -134,12 +139,14 @@ def test_degenerate_rows(name, mechanism, solver, case):
     assert_sound(model, data, labels)
 
 
+@pytest.mark.covering
 @every_estimator
 @pytest.mark.parametrize(("mechanism", "solver"), [p for p in POINTS if p[1] != "exact"])
 def test_more_classes_than_rows(name, mechanism, solver):
     assert_sound(make(name, mechanism, solver, n_classes=7), X[:2], y[:2])
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("solver", ["newton", "lbfgs"])
 @pytest.mark.parametrize("mechanism", ["objective", "output"])
 def test_two_thousand_features(mechanism, solver):
@@ -147,6 +154,7 @@ def test_two_thousand_features(mechanism, solver):
     assert_sound(make("logistic", mechanism, solver), wide, np.arange(20) % 2)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("mechanism", "solver"), POINTS)
 def test_other_layouts_are_read_and_never_written(mechanism, solver, tmp_path):
     rows = np.vstack([X, [[1e308, 5e-324]]])
@@ -177,6 +185,7 @@ def test_with_validation_off_a_broken_row_contributes_nothing(mechanism, solver)
     np.testing.assert_allclose(coef, clone(model).fit(X, gone).coef_, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.covering
 @every_pair
 @pytest.mark.parametrize("C", [1e-15, 1e-6, 1e3])
 @pytest.mark.parametrize("localize", [False, True])

@@ -26,6 +26,7 @@ CONFIGURATIONS = [
 every = pytest.mark.parametrize("made", CONFIGURATIONS, ids=str)
 
 
+@pytest.mark.covering
 @every
 @pytest.mark.parametrize("value", [0.0, 1e300, -1e300, 1e-300, 5e-324, 1.7e308, 1e-160])
 @pytest.mark.parametrize("shape", [(1, 1), (3, 1), (4, 2), (2, 5)])
@@ -68,6 +69,7 @@ def test_zero_rows_get_a_fresh_direction_every_time(made):
     assert len(np.unique(reports, axis=0)) > 20
 
 
+@pytest.mark.covering
 @every
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 50.0, 1e3, 1e5])
 @pytest.mark.parametrize("n_features", [1, 2, 3, 17])

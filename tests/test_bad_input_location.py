@@ -50,6 +50,7 @@ def test_a_parameter_out_of_range_is_named_and_nothing_is_fitted(name, parameter
     assert not hasattr(model, "ledger_")
 
 
+@pytest.mark.covering
 @every_model
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 50.0, 1e6])
 @pytest.mark.parametrize(

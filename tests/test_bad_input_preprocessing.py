@@ -78,6 +78,7 @@ def fit(model, rows):
         return clone(model).fit(*given)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     ("name", "parameter", "value"),
     [(name, key, v) for name, bad in BAD.items() for key, values in bad.items() for v in values],
@@ -154,6 +155,7 @@ DATA = {
 }  # fmt: skip
 
 
+@pytest.mark.covering
 @every_model
 @pytest.mark.parametrize("rows", DATA.values(), ids=DATA)
 def test_degenerate_rows(name, rows):
@@ -174,6 +176,7 @@ def test_degenerate_rows(name, rows):
     np.testing.assert_array_equal(rows, before)
 
 
+@pytest.mark.covering
 @every_model
 @pytest.mark.parametrize(
     ("epsilon", "delta"), [(1e-6, 1e-9), (1.0, 1e-300), (1.0, 0.4), (1e3, 1e-9)]

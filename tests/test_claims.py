@@ -11,7 +11,6 @@ from unittest import mock
 import joblib
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.model_selection import cross_validate
@@ -20,7 +19,14 @@ from skdp import DPLogisticRegression, DPMean
 from skdp.privacy import gdp_mu
 from skdp.privacy.kernel import curator as _curator
 from tests import _audit
-from tests._neighbours import ADJACENCIES, as_layout, neighbours, worst_mean_pairs, worst_pairs
+from tests._neighbours import (
+    ADJACENCIES,
+    as_layout,
+    neighbours,
+    on_examples,
+    worst_mean_pairs,
+    worst_pairs,
+)
 
 EPSILON, DELTA = 2.0, 1e-5
 CLAIMED_MU = gdp_mu(EPSILON, DELTA)
@@ -53,6 +59,7 @@ def fit_rows(model, rows):
     return clone(model).fit(rows.X, rows.labels())
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_model
 @pytest.mark.parametrize("extra", EXTRAS, ids=str)
@@ -67,10 +74,10 @@ def test_logistic_claim_is_kept_and_tight(params, extra, adjacency):
     assert tight * CLAIMED_MU <= max(measured) <= CLAIMED_MU
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_model
-@settings(max_examples=40)
-@given(data=st.data())
+@on_examples(40)
 def test_logistic_claim_is_kept_on_any_neighbours(params, adjacency, data):
     radius = data.draw(st.sampled_from([1.0, 1e-3, 1e3]))
     extra = {
@@ -97,6 +104,7 @@ def test_logistic_claim_is_kept_on_the_way_to_a_good_fit(params):
     assert 0.3 * claimed <= max(measured) <= claimed
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("layout", ["csr", "csr zeros", "csr duplicates", "F", "float32"])
 def test_logistic_claim_holds_in_every_layout(layout, adjacency):
@@ -109,6 +117,7 @@ def test_logistic_claim_holds_in_every_layout(layout, adjacency):
     assert 0.999 * CLAIMED_MU <= max(measured) <= CLAIMED_MU
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_mechanism
 @pytest.mark.parametrize("d", [1, 4])
@@ -125,10 +134,10 @@ def test_mean_claim_is_kept_and_tight(domain, d, mechanism, adjacency):
     assert 0.999 * claimed <= max(measured) <= claimed
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_mechanism
-@settings(max_examples=100)
-@given(data=st.data())
+@on_examples(100)
 def test_mean_claim_is_kept_on_any_neighbours(mechanism, adjacency, data):
     radius = data.draw(st.sampled_from([1.0, 1e-100, 1e100]))
     first, second = data.draw(neighbours(adjacency, radius=radius, finite=True, null_row=0.0))
@@ -182,6 +191,7 @@ def test_no_noise_is_ever_used_twice():
     assert _audit.repeats(*steps) == 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("model", [logistic(GRID[2], max_iter=1), DPMean(EPSILON, DELTA)], ids=str)
 def test_workers_draw_their_own_noise(model):
     model = clone(model).set_params(random_state=None)
@@ -231,9 +241,15 @@ def audited_epsilon(model, labels, epsilon, runs):
     return _audit.black_box_epsilon(*worlds, DELTA)
 
 
+@pytest.mark.sample(2)
+@pytest.mark.parametrize(
+    ("epsilon", "runs"), [(8.0, 300), pytest.param(4.0, 2000, marks=pytest.mark.full)]
+)
 @tiny_worlds
-def test_whole_fits_cannot_be_told_apart_better_than_claimed(model, labels):
-    assert 4 / 3 < audited_epsilon(model, labels, 4.0, 2000) < 4
+def test_whole_fits_cannot_be_told_apart_better_than_claimed(model, labels, epsilon, runs):
+    # fewer runs see less of it
+    seen = 3 if runs == 2000 else 5
+    assert epsilon / seen < audited_epsilon(model, labels, epsilon, runs) < epsilon
 
 
 @every_kind

@@ -17,7 +17,7 @@ from skdp.solvers.choice import SOLVERS
 from skdp.solvers.exponential import LossDraw, localized_radius
 from tests import _audit, _densities
 from tests._densities import Line
-from tests._neighbours import ADJACENCIES, neighbours
+from tests._neighbours import ADJACENCIES, neighbours, on_examples
 
 EPSILON, DELTA = 2.0, 1e-5
 PAIRS = [(mechanism, solver) for mechanism, known in SOLVERS.items() for solver in known]
@@ -51,6 +51,7 @@ TRACED = [
 ]  # fmt: skip
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_estimator
 @pytest.mark.parametrize(("solver", "delta"), TRACED)
@@ -73,10 +74,10 @@ def test_output_claims_are_kept_on_any_neighbours(name, solver, delta, n_classes
     assert measure(functools.partial(fit_rows, model), *pair) <= claimed
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_estimator
-@settings(max_examples=30)
-@given(data=st.data())
+@on_examples(30)
 def test_localised_draws_keep_their_claim_given_the_same_first_stage(name, adjacency, data):
     # the first stage costs one half by its coupled trace, the draw the other by its density
     xs = data.draw(st.lists(st.sampled_from([1.0, -1.0, 0.2]), min_size=2, max_size=8))
@@ -107,6 +108,7 @@ def test_localised_draws_keep_their_claim_given_the_same_first_stage(name, adjac
         assert np.abs(one - two).max() <= draw.noise.epsilon * (1 + 1e-5)
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_estimator
 def test_draws_have_the_density_of_the_temperature_on_the_ledger(name, adjacency):

@@ -49,6 +49,7 @@ MODELS = {
 every_model = pytest.mark.parametrize("name", MODELS)
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_model
 def test_membership_of_a_row_changes_no_more_than_is_charged(name, adjacency):
@@ -73,6 +74,7 @@ def test_membership_in_every_layout(layout):
     assert max(changed) <= mu
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_model
 def test_neighbours_with_the_same_batches_differ_by_what_is_charged(name, adjacency):
@@ -114,6 +116,7 @@ def test_a_row_that_alone_touches_a_column_changes_no_more(adjacency):
     assert max(batches.membership(run(model), 0, *first)) <= mu
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_model
 def test_measured_changes_compose_to_the_claim(name, adjacency):
@@ -139,7 +142,10 @@ def test_batches_are_independent_poisson_batches_with_late_noise_too():
 
 @pytest.mark.parametrize(
     ("adjacency", "runs"),
-    [("zero-out", 400), *[pytest.param(a, 5000, marks=pytest.mark.slow) for a in ADJACENCIES]],
+    [
+        pytest.param("zero-out", 400, marks=pytest.mark.full),
+        *[pytest.param(a, 5000, marks=pytest.mark.slow) for a in ADJACENCIES],
+    ],
 )
 def test_whole_fits_cannot_be_told_apart_better_than_claimed(adjacency, runs):
     # the row that differs is the only one to touch its column

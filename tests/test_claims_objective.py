@@ -18,7 +18,7 @@ from skdp._rows.linear import LinearRows
 from skdp.solvers.objective import weakest_ridge
 from tests import _audit, _densities
 from tests._densities import Line
-from tests._neighbours import ADJACENCIES, neighbours
+from tests._neighbours import ADJACENCIES, neighbours, on_examples
 
 ESTIMATORS = {"logistic": DPLogisticRegression(), "hinge": DPHingeSVM(smoothing=0.05)}
 every_estimator = pytest.mark.parametrize("name", ESTIMATORS)
@@ -49,6 +49,7 @@ lines = st.lists(
 ends = st.sampled_from([1.0, -1.0, 0.5, 0.1])
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_budget
 @every_estimator
@@ -99,12 +100,12 @@ def test_the_price_is_not_much_more_than_needed(name, budget):
     assert found > (0.9 if budget[1] == 0 else 0.3)
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_estimator
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("strong", [True, False])
-@settings(max_examples=25)
-@given(data=st.data())
+@on_examples(25)
 def test_the_pure_price_is_kept_everywhere_in_several_dimensions(
     name, adjacency, n_classes, strong, data
 ):
@@ -124,6 +125,7 @@ def test_the_pure_price_is_kept_everywhere_in_several_dimensions(
     assert abs(ratio) <= linear.noise.epsilon * (1 + 1e-5)
 
 
+@pytest.mark.covering
 @every_estimator
 @pytest.mark.parametrize("solver", ["newton", "lbfgs"])
 @pytest.mark.parametrize("delta", [0.0, 1e-5])

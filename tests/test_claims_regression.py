@@ -22,6 +22,7 @@ def test_rows_far_below_the_floor_of_norms_keep_their_length(layout):
     np.testing.assert_allclose(chunk.norm, np.maximum(length, 1e-100), rtol=1e-12)
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -6,14 +6,13 @@ import functools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
 from skdp import DPHingeSVM, DPLogisticRegression
 from tests import _audit
 from tests import _audit_batches as batches
-from tests._neighbours import ADJACENCIES, LAYOUTS, as_layout, neighbours, worst_pairs
+from tests._neighbours import ADJACENCIES, LAYOUTS, as_layout, neighbours, on_examples, worst_pairs
 
 EPSILON, DELTA, N = 2.0, 1e-5, 24
 every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -50,6 +49,7 @@ MODELS = {
 every_model = pytest.mark.parametrize("name", MODELS)
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_model
 def test_membership_of_a_row_changes_no_more_than_is_charged(name, adjacency):
@@ -74,6 +74,7 @@ def test_membership_in_every_layout(layout):
     assert max(changed) <= mu
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_model
 def test_neighbours_with_the_same_batches_differ_by_what_is_charged(name, adjacency):
@@ -95,6 +96,7 @@ def test_neighbours_with_the_same_batches_differ_by_what_is_charged(name, adjace
         assert max(largest) == pytest.approx(1, rel=1e-3)
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("kind", ["without-replacement", "with-replacement"])
 def test_batches_of_fixed_size_move_by_the_distance_of_two_rows(kind, adjacency):
@@ -138,6 +140,7 @@ def test_recorded_batches_are_independent_poisson_batches():
         assert batches.batches_are_wrong(trace.batches, 300, batch_size / 300) is None
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("preprocess", ["center-scale", "center-clip"])
 def test_rows_in_units_of_a_drawn_radius_change_by_what_is_charged(preprocess, adjacency):
@@ -168,10 +171,10 @@ def test_rows_in_units_of_a_drawn_radius_change_by_what_is_charged(preprocess, a
             assert max(changed) == pytest.approx(trace.steps[0].noise.mu, rel=1e-3)
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("preprocess", [None, "center", "center-clip"])
-@settings(max_examples=25)
-@given(data=st.data())
+@on_examples(25)
 def test_any_neighbours_with_the_same_batches_differ_by_what_is_charged(
     preprocess, adjacency, data
 ):
@@ -205,6 +208,7 @@ def world(model, X, y, seeds):
     return np.array([fitted.coef_[0, 0] for fitted in fits])
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("adjacency", "label"), [("replace-one", 0), ("zero-out", 99)])
 def test_whole_fits_cannot_be_told_apart_better_than_claimed(adjacency, label):
     # one row of two is another one, or a null row; one step on half of the rows

@@ -60,6 +60,7 @@ MODELS = {
 every_model = pytest.mark.parametrize("name", MODELS)
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_model
 def test_membership_of_a_row_changes_no_more_than_is_charged(name, adjacency):
@@ -80,6 +81,7 @@ def test_membership_of_a_row_changes_no_more_than_is_charged(name, adjacency):
                 assert change == 0
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_model
 def test_neighbours_with_the_same_batches_differ_by_what_is_charged(name, adjacency):
@@ -131,6 +133,7 @@ def loss_of(change, rate, adjacency, interval):
     )  # fmt: skip
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("name", ["binary", "projection"])
 def test_measured_changes_compose_to_the_claim(name, adjacency):
@@ -244,6 +247,7 @@ def world(model, X, y, seeds):
     return np.array([fitted.coef_[0, 0] for fitted in fits])
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("adjacency", "label"), [("replace-one", 0), ("zero-out", 99)])
 def test_whole_fits_cannot_be_told_apart_better_than_claimed(adjacency, label):
     model = reduced(

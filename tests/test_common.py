@@ -12,8 +12,9 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import SkipTestWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_checks as checks
+from sklearn.utils._pprint import _changed_params
 from sklearn.utils._testing import set_random_state
-from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
+from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
 
 import skdp
 from skdp import (
@@ -253,7 +254,8 @@ TRANSFORMERS = [
     ScalarPrivatizer(),
     ScalarPrivatizer(bounds=(-10.0, 10.0), levels="relative", n_levels=50),
 ]
-ALL = CLASSIFIERS + REGRESSORS + LOCATIONS + TRANSFORMERS
+KINDS = (CLASSIFIERS, REGRESSORS, LOCATIONS, TRANSFORMERS)
+ALL = [estimator for kind in KINDS for estimator in kind]
 
 # Checks that scikit-learn yields only to its own estimators.
 FOR_ALL = [
@@ -273,8 +275,40 @@ FOR_TRANSFORMERS = [
 ]
 
 
-def _name(value):
-    return str(value).replace("\n", "") if not callable(value) else value.__name__
+def _way(estimator):
+    """Return what computes the release: the mechanism, and the solver or its class."""
+    params = estimator.get_params(deep=False)
+    values = [params.get("mechanism"), params.get("solver")]
+    return tuple(v if v is None or isinstance(v, str) else type(v).__name__ for v in values)
+
+
+def _plain():
+    """Return the plainest configuration of every class and of every way."""
+    plainest = {}
+    for estimator in sorted(ALL, key=lambda e: len(_changed_params(e))):
+        for key in (type(estimator), _way(estimator)):
+            plainest.setdefault(key, estimator)
+    return {id(estimator) for estimator in plainest.values()}
+
+
+# The default tier holds all checks of these; of the others, the full tier.
+PLAIN = _plain()
+NAMES = {id(estimator): " ".join(str(estimator).split()) for estimator in ALL}
+
+
+def configurations(estimators):
+    """Return the parameter sets of a test, with their tiers."""
+    return [
+        pytest.param(e, id=NAMES[id(e)], marks=() if id(e) in PLAIN else pytest.mark.full)
+        for e in estimators
+    ]
+
+
+def _check_name(check):
+    if not hasattr(check, "func"):
+        return check.__name__
+    keywords = ",".join(f"{name}={value}" for name, value in check.keywords.items())
+    return check.func.__name__ + (f"({keywords})" if keywords else "")
 
 
 def test_the_grid_covers_every_public_estimator():
@@ -286,28 +320,33 @@ def test_the_grid_covers_every_public_estimator():
     assert public == {type(estimator) for estimator in ALL}
 
 
-@parametrize_with_checks(ALL)
+@pytest.mark.parametrize(
+    ("estimator", "check"),
+    [
+        pytest.param(e, check, id=f"{name}-{_check_name(check)}", marks=marks)
+        for (estimator,), marks, name in configurations(ALL)
+        for e, check in estimator_checks_generator(estimator)
+    ],
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("check", FOR_ALL, ids=_name)
-@pytest.mark.parametrize("estimator", ALL, ids=_name)
+@pytest.mark.parametrize("check", FOR_ALL, ids=_check_name)
+@pytest.mark.parametrize("estimator", configurations(ALL))
 def test_checks_that_scikit_learn_keeps_to_itself(estimator, check):
     check(type(estimator).__name__, clone(estimator))
 
 
 # the checks fit on a data frame and transform an array, and the other way round
 @pytest.mark.filterwarnings("ignore:X (has|does not have valid) feature names")
-@pytest.mark.parametrize("check", FOR_TRANSFORMERS, ids=_name)
-@pytest.mark.parametrize("estimator", TRANSFORMERS, ids=_name)
+@pytest.mark.parametrize("check", FOR_TRANSFORMERS, ids=_check_name)
+@pytest.mark.parametrize("estimator", configurations(TRANSFORMERS))
 def test_transformer_checks_that_scikit_learn_keeps_to_itself(estimator, check):
     check(type(estimator).__name__, clone(estimator))
 
 
-@pytest.mark.parametrize(
-    "estimator", [CLASSIFIERS[0], REGRESSORS[0], LOCATIONS[0], TRANSFORMERS[0]], ids=_name
-)
+@pytest.mark.parametrize("estimator", configurations(kind[0] for kind in KINDS))
 def test_no_check_is_skipped(estimator):
     assert os.environ["SCIPY_ARRAY_API"] == "1"
     with warnings.catch_warnings():
@@ -316,7 +355,7 @@ def test_no_check_is_skipped(estimator):
     assert {result["status"] for result in results} == {"passed"}
 
 
-@pytest.mark.parametrize("estimator", ALL, ids=_name)
+@pytest.mark.parametrize("estimator", configurations(ALL))
 def test_no_tag_excuses_the_estimator(estimator):
     tags = estimator.__sklearn_tags__()
     assert not tags.non_deterministic
@@ -340,6 +379,7 @@ def training_check_data(n_classes):
     return (X, y) if n_classes == 3 else (X[y != 2], y[y != 2])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_default_passes_the_training_check_for_almost_every_seed(n_classes):
     # the check itself looks at one seed; it must not be passed by luck
@@ -352,6 +392,7 @@ def test_default_passes_the_training_check_for_almost_every_seed(n_classes):
     assert passed >= 297
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_default_local_classifier_passes_the_training_check_for_almost_every_seed(n_classes):
     X, y = training_check_data(n_classes)
@@ -368,6 +409,7 @@ def regression_check_data():
     return X, (y - y.mean()) / y.std()
 
 
+@pytest.mark.full
 def test_default_regression_passes_the_training_check_for_most_seeds():
     # the noise of one gradient is as long as six tenths of it: no step length does better
     # than nine seeds in ten, unless the coefficients are taken to be sparse
@@ -381,6 +423,7 @@ def test_default_regression_passes_the_training_check_for_most_seeds():
     assert np.median(scores) > 0.6
 
 
+@pytest.mark.full
 def test_default_local_regression_passes_the_training_check_for_almost_every_seed():
     X, y = regression_check_data()
     model, scores = LocalDPLinearRegression(), []
@@ -391,7 +434,7 @@ def test_default_local_regression_passes_the_training_check_for_almost_every_see
     assert np.median(scores) > 0.65
 
 
-@pytest.mark.parametrize("estimator", CLASSIFIERS + REGRESSORS + LOCATIONS, ids=_name)
+@pytest.mark.parametrize("estimator", configurations(CLASSIFIERS + REGRESSORS + LOCATIONS))
 def test_a_fit_keeps_nothing_as_long_as_the_data(estimator):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(137, 3)), np.arange(137) % 2

@@ -30,6 +30,7 @@ def cover(parts, start, stop):
     )
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("n_rows", SIZES)
 def test_the_order_is_one_of_all_rows_and_far_from_sorted(n_rows):
     order = public_order(n_rows)

@@ -100,6 +100,7 @@ def test_readme_names_every_public_name():
     assert sorted(table) == sorted(skdp.__all__)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_doctests_of_pages_run(page):
     failed, _ = doctest.testfile(
@@ -215,6 +216,7 @@ def claims_extension():
     return module
 
 
+@pytest.mark.full
 def test_the_table_of_claims_covers_every_combination():
     claims = claims_extension()
     rows = list(claims.rows())
@@ -232,6 +234,7 @@ def test_the_table_of_claims_covers_every_combination():
     assert laws == set(claims.NORMS)
 
 
+@pytest.mark.full
 def test_the_table_of_claims_leaves_out_only_what_must_be():
     claims = claims_extension()
     for estimator in (skdp.DPLogisticRegression, skdp.DPHingeSVM):

@@ -53,6 +53,7 @@ def fit(model):
     return fitted, additions
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("failure", FAILURES)
 @pytest.mark.parametrize("solver", ["newton", "lbfgs"])
 @pytest.mark.parametrize("mechanism", ["objective", "output"])

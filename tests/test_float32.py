@@ -172,6 +172,7 @@ def learned(model):
     }
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("model", [(m, 0) for m in DENSE_MODELS] + [(m, 1) for m in SPARSE_MODELS],
                          ids=lambda model: str(model[0])[:60] + ["", " CSR"][model[1]])  # fmt: skip
 def test_a_fit_is_the_same_to_the_last_bit(model):

@@ -11,6 +11,7 @@ from skdp._recovery.measurements import measurement_matrix
 from skdp.papers.bias_reduced import SketchOracle, make_oracle
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", ["soft-threshold", "projection", "sketch"])
 @pytest.mark.parametrize("shape", [(40,), (3, 40), (1,), (2, 1)])
 @pytest.mark.parametrize("intercept", [True, False])

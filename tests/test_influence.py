@@ -6,13 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdp._minimize.objective import RowObjective
 from skdp._minimize.queries import PerturbedMinimizer
 from skdp._minimize.smooth import reachable_tolerance
-from tests._neighbours import Rows, neighbours
+from tests._neighbours import Rows, neighbours, on_examples
 from tests.test_sensitivity import admit
 from tests.test_sensitivity_erm import every_smooth
 
@@ -25,8 +24,7 @@ def perturbed(loss, n_coefs, intercept, ridge, n_rows=9):
 
 
 @every_smooth
-@settings(max_examples=60)
-@given(data=st.data())
+@on_examples(60)
 def test_what_a_row_does_to_a_perturbed_objective_is_as_stated(loss, data):
     first, second = data.draw(neighbours("zero-out", n_classes=max(2, loss.n_outputs)))
     intercept = data.draw(st.sampled_from([0.0, 0.1, 1.0]))

@@ -10,7 +10,6 @@ import joblib
 import numpy as np
 import pytest
 import sklearn
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
@@ -24,7 +23,7 @@ from skdp.location._median import DirectionSum, DistanceSum
 from skdp.privacy import GaussianMechanism, Ledger, gdp_mu
 from skdp.privacy.kernel import curator as _curator
 from tests import _audit
-from tests._neighbours import ADJACENCIES, neighbours
+from tests._neighbours import ADJACENCIES, neighbours, on_examples
 from tests.location._laws import (
     line_epsilon,
     rank_epsilon,
@@ -58,8 +57,7 @@ def test_rank_claim_is_kept_and_tight(quantile, n_features, adjacency):
 
 
 @every_adjacency
-@settings(max_examples=60)
-@given(data=st.data())
+@on_examples(60)
 def test_rank_claim_is_kept_on_any_neighbours(adjacency, data):
     pair = data.draw(neighbours(adjacency, null_row=NAN, layouts=LAYOUTS))
     quantile = data.draw(st.sampled_from([0.5, 0.25, 0.9, 1 / 3, 0.001]))
@@ -112,6 +110,7 @@ def worst_gradient_pair(adjacency, n_features):
     return first, second
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("domain", [{"data_norm": 3.0}, {"bounds": (-2.0, 2.0)}], ids=str)
 @pytest.mark.parametrize(("n_features", "max_iter"), [(1, 6), (3, 700)])
@@ -122,8 +121,7 @@ def test_gradient_claim_is_kept_and_tight(n_features, max_iter, domain, adjacenc
 
 
 @every_adjacency
-@settings(max_examples=60)
-@given(data=st.data())
+@on_examples(60)
 def test_gradient_claim_is_kept_on_any_neighbours(adjacency, data):
     radius = data.draw(st.sampled_from([1.0, 1e-99, 1e99]))
     pair = data.draw(neighbours(adjacency, radius=radius, null_row=NAN, layouts=LAYOUTS))

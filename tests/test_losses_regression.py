@@ -88,6 +88,7 @@ def test_a_constant_that_minimises_pinball_losses_is_the_quantile():
         assert target[np.argmin(total)] == pytest.approx(np.quantile(target, q), rel=1e-2)
 
 
+@pytest.mark.covering
 @every_loss
 @every_clip
 def test_clipped_residuals_are_clipped_and_their_integral_is_the_value(loss, clip):

@@ -115,6 +115,7 @@ def differences(function, w, step):
     return np.array(columns)
 
 
+@pytest.mark.covering
 @every_smooth
 @pytest.mark.parametrize("layout", ["C", "F", "float32", "csr"])
 @pytest.mark.parametrize("intercept", [0.0, 0.5])
@@ -209,6 +210,7 @@ def exact_minimiser(J, w):
     return w.astype(float), float(np.linalg.norm(g) / J.ridge)
 
 
+@pytest.mark.covering
 @every_smooth
 @every_kind
 @pytest.mark.parametrize("ridge", [1e-2, 10.0])
@@ -226,6 +228,7 @@ def test_smooth_minimisers_are_as_near_as_certified(loss, kind, ridge):
             assert np.linalg.norm(w - best) <= stated <= tolerance
 
 
+@pytest.mark.covering
 @every_hinge
 @every_kind
 @pytest.mark.parametrize("ridge", [1e-2, 10.0])
@@ -335,6 +338,7 @@ def test_a_solver_that_fails_is_replaced(failure, solver, monkeypatch):
     assert certified.distance_bound(J, w, J.gradient(w)) <= 1e-9
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("failure", FAILURES)
 @pytest.mark.parametrize("loss", [HingeLoss(), HingeLoss(3)])
 def test_a_homotopy_that_fails_is_replaced(failure, loss, monkeypatch):
@@ -394,6 +398,7 @@ def test_rounding_bounds_hold_and_are_public():
     assert least < reachable_tolerance(replace(J.bounds, linear_norm=1e9))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("loss", [LogisticLoss(), HingeLoss()])
 def test_many_rows(loss):
     n, d = 100_000, 20

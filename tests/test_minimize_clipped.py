@@ -104,6 +104,7 @@ def exact_gradient(J, base, w):
     return V.T @ np.maximum(np.minimum(r, limit), -limit) + J.ridge * (w - J.center) + J.linear
 
 
+@pytest.mark.covering
 @every_smooth
 @every_kind
 @pytest.mark.parametrize("clip", [0.02, 3.0])
@@ -164,6 +165,7 @@ def dual_minimiser(J):
     return w, math.sqrt(2 * gap / J.ridge)
 
 
+@pytest.mark.covering
 @every_kinked
 @every_kind
 @pytest.mark.parametrize("clip", [0.02, 3.0])
@@ -239,6 +241,7 @@ def test_only_null_rows_and_rows_of_zeros_leave_the_centre(base):
     assert np.linalg.norm(minimise(J, tolerance) - 1.0) <= tolerance
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("failure", FAILURES)
 @every_smooth
 def test_a_solver_that_fails_is_replaced(base, failure, monkeypatch):
@@ -253,6 +256,7 @@ def test_a_solver_that_fails_is_replaced(base, failure, monkeypatch):
     assert called
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("failure", FAILURES)
 @every_kinked
 def test_a_homotopy_that_fails_is_replaced(base, failure, monkeypatch):

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy.optimize import minimize_scalar
@@ -19,7 +18,7 @@ from skdp._minimize.smooth import SMOOTH_SOLVERS, reachable_tolerance
 from skdp._rows.domains import L2Ball
 from skdp._rows.linear import LinearRows
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
-from tests._neighbours import ADJACENCIES, Rows, changed, neighbours
+from tests._neighbours import ADJACENCIES, Rows, changed, neighbours, on_examples
 
 LOSSES = {
     "logistic": LogisticLoss(),
@@ -44,10 +43,10 @@ def query(loss, n_rows, n_coefs, *, ridge=1.0, intercept=0.0, share=0.0, kind=Mi
     return kind(loss, ridge, n_coefs, norm, tolerance, **options)
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_loss
-@settings(max_examples=30)
-@given(data=st.data())
+@on_examples(30)
 def test_minimisers_keep_their_word(loss, adjacency, data):
     pair = data.draw(neighbours(adjacency, n_classes=max(2, loss.n_outputs)))
     n_rows, d = pair[0].X.shape

@@ -48,6 +48,7 @@ RUNS = {
 }
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", RUNS)
 @pytest.mark.parametrize("make", [model, branched])
 def test_what_fits_once_a_fold_costs_that(name, make, spy):

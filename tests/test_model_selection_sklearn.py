@@ -65,6 +65,7 @@ SEARCHES = {
 }
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("seed", [None, 0], ids=["unseeded", "seeded"])
 @pytest.mark.parametrize("form", FORMS)
 def test_searches_take_any_rows(form, seed, spy):
@@ -78,6 +79,7 @@ def test_searches_take_any_rows(form, seed, spy):
     assert privacy_spent(search).ledger.seeded == (seed == 0)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", SEARCHES)
 def test_searches_over_pipelines(kind, spy):
     search = SEARCHES[kind](branched(spy), NESTED).fit(FRAME, Y)
@@ -85,6 +87,7 @@ def test_searches_over_pipelines(kind, spy):
     assert 2 * privacy_spent(search).n_fits == len(spy.charges)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["grid", "halving"])
 def test_searches_in_two_processes(kind, spy):
     search = SEARCHES[kind](branched(spy), NESTED, n_jobs=2).fit(X, Y)
@@ -101,6 +104,7 @@ def test_noise_of_two_processes_differs():
     assert len({one.coef_.tobytes() for one in kept}) == 4
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "grid",
     [

@@ -10,7 +10,6 @@ import joblib
 import numpy as np
 import pytest
 import sklearn
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
@@ -24,7 +23,7 @@ from skdp.preprocessing._frequent_features import PresenceCount
 from skdp.privacy import gdp_mu
 from skdp.privacy.kernel import curator as _curator
 from tests import _audit
-from tests._neighbours import ADJACENCIES, as_dense, neighbours
+from tests._neighbours import ADJACENCIES, as_dense, neighbours, on_examples
 
 EPSILON, DELTA, D = 2.0, 1e-5, 12
 every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -77,10 +76,10 @@ def test_two_rows_cannot_differ_in_more_features_than_there_are(d, delta):
     assert 0.999 <= ratio <= 1
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_delta
-@settings(max_examples=40, deadline=None)
-@given(data=st.data())
+@on_examples(40)
 def test_the_claim_is_kept_on_any_neighbours(adjacency, delta, data):
     pair = data.draw(neighbours(adjacency))
     rows = []
@@ -93,8 +92,7 @@ def test_the_claim_is_kept_on_any_neighbours(adjacency, delta, data):
 
 
 @every_adjacency
-@settings(max_examples=60, deadline=None)
-@given(data=st.data())
+@on_examples(60)
 def test_it_counts_the_largest_entries_of_every_row(adjacency, data):
     rows, _ = data.draw(neighbours(adjacency, finite=True))
     sparsity = data.draw(st.sampled_from([1, 2, 9]))

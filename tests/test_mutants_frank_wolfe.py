@@ -29,6 +29,7 @@ solver = importlib.import_module("skdp.solvers.frank_wolfe")
 every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize(
     ("epsilon", "delta", "max_iter"), [(0.5, 0.0, 1), (1.0, 0.0, 4), (0.5, 0.05, 6), (2.0, 0.01, 7)]

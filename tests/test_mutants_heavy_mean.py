@@ -7,8 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import sklearn
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.base import clone
 
 from skdp import DPHeavyTailedMean
@@ -21,7 +19,7 @@ from skdp.location._heavy_tailed_mean import plan_heavy_tailed_mean
 from skdp.privacy import Ledger, gdp_mu
 from skdp.privacy.kernel import curator as _curator
 from tests import _audit
-from tests._neighbours import ADJACENCIES, neighbours
+from tests._neighbours import ADJACENCIES, neighbours, on_examples
 from tests.location._thresholds import drawn, threshold_epsilon, worst_pair
 
 EPSILON, DELTA = 4.0, 1e-5
@@ -69,6 +67,7 @@ def test_claims_with_a_moment_are_kept_and_tight(adjacency, delta, failure):
     assert 0.999 <= measured(model, *pair(adjacency)) <= 1.0
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("delta", [0.0, DELTA])
 def test_claims_of_the_mean_beside_a_draw_are_kept(adjacency, delta):
@@ -98,10 +97,10 @@ def test_claims_of_the_draw_are_kept_and_tight(adjacency):
     assert 0.98 <= draw_loss(adjacency) <= 1.0
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("options", [{}, {"moment_bound": None}, {"delta": 0.0}], ids=str)
-@settings(max_examples=40)
-@given(data=st.data())
+@on_examples(40)
 def test_claims_are_kept_on_any_neighbours(adjacency, options, data):
     one, two = data.draw(neighbours(adjacency, null_row=NAN))
     # a budget with which nine rows are not too few, and quickly composed

@@ -86,6 +86,7 @@ def test_columns_that_were_not_touched_lately_left_out_of_the_result_are_caught(
     assert judged()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("C", [np.inf, 0.15])
 def test_noise_of_one_step_for_many_is_caught(C, monkeypatch):
     assert sound(C)

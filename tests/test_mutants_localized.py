@@ -50,6 +50,7 @@ def parts_of(model):
     return [release.rows for release in clone(model).fit(X, y).ledger_.releases]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("options", KINDS, ids=str)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_a_row_of_any_phase_costs_the_whole_budget_and_no_more(options, adjacency):
@@ -61,6 +62,7 @@ def test_a_row_of_any_phase_costs_the_whole_budget_and_no_more(options, adjacenc
         assert trace(model, *pair_at(stop - 1, adjacency)) <= 1
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", ["logistic", "hinge"])
 @pytest.mark.parametrize("options", [*KINDS, {"clipping_norm": 0.1}, {"C": 0.01}], ids=str)
 def test_long_rows_that_turn_around_keep_within_the_budget(name, options):

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import sklearn
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
@@ -29,7 +28,7 @@ from skdp.location._clipped_mean import (
 from skdp.privacy import GaussianMechanism, Ledger, gdp_mu
 from skdp.privacy.kernel import curator as _curator
 from tests import _audit
-from tests._neighbours import ADJACENCIES, neighbours
+from tests._neighbours import ADJACENCIES, neighbours, on_examples
 
 EPSILON, DELTA = 4.0, 1e-5
 CLAIMED_MU = gdp_mu(EPSILON, DELTA)
@@ -99,10 +98,10 @@ def test_replace_one_claims_are_kept_and_tight(mechanism):
     assert np.linalg.norm(prices) <= CLAIMED_MU * (1 + 1e-12)
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_mechanism
-@settings(max_examples=40)
-@given(data=st.data())
+@on_examples(40)
 def test_claims_are_kept_on_any_neighbours(mechanism, adjacency, data):
     layouts = ("C", "F", "strided", "read-only", "float32")
     one, two = data.draw(neighbours(adjacency, null_row=NAN, layouts=layouts))

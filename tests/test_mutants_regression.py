@@ -93,6 +93,7 @@ def test_gradients_keep_their_claim_tightly(p, adjacency):
     assert 0.99 <= ratio(regressor(solver="gd", p=p), adjacency) <= 1
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("p", [1, 2, 4, "huber"])
 @pytest.mark.parametrize("solver", ["newton", "phased", "localized", "accelerated-one-pass"])
@@ -119,6 +120,7 @@ def test_pure_noise_keeps_its_claim(adjacency):
     assert measured * CLAIMED_MU <= EPSILON
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("solver", SOLVERS)
 @settings(max_examples=10)
@@ -145,6 +147,7 @@ def test_claims_are_kept_on_any_neighbours(solver, adjacency, data):
     assert measured <= CLAIMED_MU
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("index", [0, 300, 10**9])
 @pytest.mark.parametrize("solver", ["gd", "newton"])
@@ -221,6 +224,7 @@ def test_an_intercept_outside_the_clip_is_caught(monkeypatch):
     assert ratio(model) == pytest.approx(math.hypot(1, 0.2), rel=1e-3)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("solver", ["gd", "sgd", *SOLVERS[2:]])
 @pytest.mark.parametrize("delta", [DELTA, 0.0])
 def test_a_scale_that_is_drawn_but_not_paid_for_is_caught(solver, delta, monkeypatch):

@@ -10,7 +10,6 @@ import joblib
 import numpy as np
 import pytest
 import sklearn
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
@@ -22,7 +21,7 @@ from skdp.preprocessing._standard_scaler import MomentSum, SideSum
 from skdp.privacy import gdp_mu
 from skdp.privacy.kernel import curator as _curator
 from tests import _audit
-from tests._neighbours import ADJACENCIES, neighbours, worst_mean_pairs
+from tests._neighbours import ADJACENCIES, neighbours, on_examples, worst_mean_pairs
 
 EPSILON, DELTA = 2.0, 1e-5
 CLAIMED_MU = gdp_mu(EPSILON, DELTA)
@@ -91,10 +90,10 @@ def test_the_counts_of_distances_are_tight_on_their_own():
     assert np.linalg.norm(moved) == pytest.approx(CLAIMED_MU / 2, rel=1e-3)
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_range
-@settings(max_examples=40)
-@given(data=st.data())
+@on_examples(40)
 def test_the_claim_is_kept_on_any_neighbours(bounds, adjacency, data):
     pair = data.draw(neighbours(adjacency, radius=3.0, finite=True, layouts=LAYOUTS))
     options = {"with_std": data.draw(st.booleans())}

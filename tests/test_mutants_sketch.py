@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import sklearn
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
@@ -19,7 +18,7 @@ from skdp.location._compressed_sensing import SketchMean, SketchSum
 from skdp.privacy import gdp_mu
 from skdp.privacy.kernel import curator as _curator
 from tests import _audit
-from tests._neighbours import ADJACENCIES, neighbours
+from tests._neighbours import ADJACENCIES, neighbours, on_examples
 
 EPSILON, DELTA = 2.0, 1e-5
 CLAIMED_MU = gdp_mu(EPSILON, DELTA)
@@ -59,6 +58,7 @@ def pair(kind, adjacency, m=M):
     return sparse.csr_array(first), sparse.csr_array(second)
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_kind
 @pytest.mark.parametrize("m", [1, M, D])
@@ -70,8 +70,7 @@ def test_claims_are_kept_and_tight(kind, adjacency, m):
 
 
 @every_adjacency
-@settings(max_examples=60)
-@given(data=st.data())
+@on_examples(60)
 def test_claims_are_kept_on_any_neighbours(adjacency, data):
     one, two = data.draw(neighbours(adjacency, null_row=NAN))
     n_features = one.X.shape[1]

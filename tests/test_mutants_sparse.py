@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import sklearn
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
@@ -22,7 +21,7 @@ from skdp.location._sparse_noisy import SparseRowSum
 from skdp.privacy import gdp_mu
 from skdp.privacy.kernel import curator as _curator
 from tests import _audit
-from tests._neighbours import ADJACENCIES, LAYOUTS, as_dense, as_layout, neighbours
+from tests._neighbours import ADJACENCIES, LAYOUTS, as_dense, as_layout, neighbours, on_examples
 
 EPSILON, DELTA, D, S = 2.0, 1e-5, 40, 4
 CLAIMED_MU = gdp_mu(EPSILON, DELTA)
@@ -83,10 +82,10 @@ def test_claims_are_kept_and_tight(model, adjacency):
     assert 0.999 <= measured(model, *worst(model, adjacency)) <= 1.0
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_model
-@settings(max_examples=25)
-@given(data=st.data())
+@on_examples(25)
 def test_claims_are_kept_on_any_neighbours(model, adjacency, data):
     one, two = data.draw(neighbours(adjacency, null_row=np.nan))
     layout = data.draw(st.sampled_from(LAYOUTS))
@@ -97,6 +96,7 @@ def test_claims_are_kept_on_any_neighbours(model, adjacency, data):
     assert measured(model, *rows) <= 1.0
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("other", ["opposite", "disjoint", "duplicate", "short", "zero", "dense"])
 @every_model
 def test_claims_are_kept_on_named_neighbours(model, other):

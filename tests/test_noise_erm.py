@@ -26,6 +26,7 @@ def some_rows(n_rows, n_features=4, seed=0, n_classes=3):
 STREAMED = [pair for pair in ADDITIVE if pair[1] not in ("cvxpy", "lazy-sgd")]
 
 
+@pytest.mark.covering
 @every_estimator
 @pytest.mark.parametrize(("mechanism", "solver"), STREAMED)
 @pytest.mark.parametrize("delta", [0.0, DELTA])
@@ -46,6 +47,7 @@ def test_every_addition_has_its_declared_scale(name, mechanism, solver, delta):
         assert additions[0].noise.scale > 100 * additions[1].noise.scale
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("delta", [0.0, DELTA])
 @pytest.mark.parametrize("mechanism", ["objective", "output"])
 def test_many_additions_follow_their_declared_law(mechanism, delta):
@@ -102,6 +104,7 @@ def test_workers_draw_their_own_noise(mechanism, solver):
     assert len(np.unique(values)) == np.size(values)
 
 
+@pytest.mark.covering
 @every_estimator
 @every_new
 def test_seeds_repeat_a_fit_and_nothing_else_does(name, mechanism, solver):
@@ -124,6 +127,7 @@ def test_a_fit_keeps_nothing_as_long_as_the_data(mechanism, solver):
         assert len(pickle.dumps(fitted)) < 12_000
 
 
+@pytest.mark.covering
 @every_estimator
 @every_new
 def test_without_the_noisy_statistic_nothing_depends_on_the_data(name, mechanism, solver):

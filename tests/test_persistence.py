@@ -30,7 +30,7 @@ from skdp import (
 from skdp.exceptions import BudgetError
 from skdp.privacy import Curator
 from skdp.privacy.kernel.bits import make_bits
-from tests.test_common import ALL
+from tests.test_common import ALL, configurations
 
 sio = pytest.importorskip("skops.io")
 
@@ -70,12 +70,6 @@ def fitted(estimator):
 def first_of(estimator):
     """Return the first two configurations of a class."""
     return [other for other in ALL if type(other) is type(estimator)][:2]
-
-
-FEW = [
-    pytest.param(e, marks=() if e in first_of(e) else pytest.mark.slow, id=_name(e)) for e in ALL
-]
-GRID = [pytest.param(e, marks=() if is_quick(e) else pytest.mark.slow, id=_name(e)) for e in ALL]
 
 
 def of_pickle(model):
@@ -137,7 +131,7 @@ def sizes(value):
         yield from sizes(vars(value))
 
 
-@pytest.mark.parametrize("estimator", GRID)
+@pytest.mark.parametrize("estimator", configurations(ALL))
 def test_a_fitted_model_comes_back(estimator, capsys):
     model = fitted(estimator)
     for trip in TRIPS:
@@ -156,12 +150,12 @@ def test_a_fitted_model_comes_back(estimator, capsys):
             assert privacy_card(back) == privacy_card(model)
 
 
-@pytest.mark.parametrize("estimator", GRID)
+@pytest.mark.parametrize("estimator", configurations(ALL))
 def test_nothing_in_a_model_is_as_long_as_the_data(estimator, capsys):
     assert N_ROWS not in set(sizes(fitted(estimator)))
 
 
-@pytest.mark.parametrize("estimator", FEW)
+@pytest.mark.parametrize("estimator", configurations(ALL))
 def test_a_file_does_not_grow_with_the_rows(estimator, capsys):
     models = fitted(estimator), clone(estimator).fit(MORE, MORE_Y)
     # some ledgers have a line for every block of rows, whose positions are public
@@ -198,6 +192,7 @@ def needed(estimator):
     return {name for name in found if not name.startswith("tests.")}
 
 
+@pytest.mark.full
 def test_every_trusted_type_is_needed_and_none_is_missing(capsys):
     found = set()
     for estimator in ALL:

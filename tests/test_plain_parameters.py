@@ -50,6 +50,7 @@ def in_type(estimator, kind):
     return {name: kind(v) for name, v in found.items() if v == 0 or 1e-3 < v < 6e4}
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("estimator", one_of_each_class(), ids=name_of)
 def test_short_numbers_promise_what_plain_ones_do(estimator, kind):
@@ -90,6 +91,7 @@ def test_short_integers_do_not_run_over():
     assert ledgers[0] == ledgers[1] == ledgers[2]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("bad", NO_NUMBERS, ids=name_of)
 @pytest.mark.parametrize("name", ["epsilon", "delta"])
 @pytest.mark.parametrize("estimator", one_of_each_class(), ids=name_of)

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -18,7 +17,15 @@ from skdp.location._clipped_mean import BoxRows, RowSum
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
 from skdp.solvers.gradient import ClippedGradient
 from tests import _neighbours
-from tests._neighbours import ADJACENCIES, LAYOUTS, Rows, as_dense, as_layout, neighbours
+from tests._neighbours import (
+    ADJACENCIES,
+    LAYOUTS,
+    Rows,
+    as_dense,
+    as_layout,
+    neighbours,
+    on_examples,
+)
 
 LOSSES = {"binary": LogisticLoss(), "softmax": SoftmaxLoss(3)}
 DENSE = LAYOUTS[:5]
@@ -49,10 +56,10 @@ def assert_keeps_its_word(query, adjacency, first, second, n_rows):
     assert np.abs(gap).sum() <= stated.l1 * (1 + FLOAT_SLACK)
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_loss
-@settings(max_examples=300)
-@given(data=st.data())
+@on_examples(300)
 def test_clipped_gradient_keeps_its_sensitivity(loss, adjacency, data):
     radius = data.draw(st.sampled_from([1.0, 1e-100, 1e100, 3.7]))
     n_classes = max(2, loss.n_outputs)
@@ -72,8 +79,7 @@ def test_clipped_gradient_keeps_its_sensitivity(loss, adjacency, data):
 
 
 @every_adjacency
-@settings(max_examples=300)
-@given(data=st.data())
+@on_examples(300)
 def test_sum_in_the_ball_keeps_its_sensitivity(adjacency, data):
     radius = data.draw(st.sampled_from([1.0, 1e-100, 1e100, 3.7]))
     pair = data.draw(neighbours(adjacency, radius=radius))
@@ -83,8 +89,7 @@ def test_sum_in_the_ball_keeps_its_sensitivity(adjacency, data):
 
 
 @every_adjacency
-@settings(max_examples=300)
-@given(data=st.data())
+@on_examples(300)
 def test_sum_in_the_box_keeps_its_sensitivity(adjacency, data):
     pair = data.draw(neighbours(adjacency, layouts=DENSE))
     lower, upper = data.draw(
@@ -141,10 +146,10 @@ def test_sums_attain_their_sensitivity(adjacency, d, norm):
         assert gap_ratio(RowSum(domain, d), adjacency, *pair, norm=norm) >= 0.999
 
 
+@pytest.mark.covering
 @every_loss
 @pytest.mark.parametrize("intercept", [0.0, 0.7])
-@settings(max_examples=150)
-@given(data=st.data())
+@on_examples(150)
 def test_in_any_layout_it_is_the_sum_of_clipped_gradients(loss, intercept, data):
     rows, _ = data.draw(neighbours("replace-one", n_classes=max(2, loss.n_outputs), radius=2.0))
     coef = make_coef(loss, rows.X.shape[1] + bool(intercept), 3.0)
@@ -196,6 +201,7 @@ def test_threads_do_not_change_a_bit(layout):
     assert_array_equal(one, two)
 
 
+@pytest.mark.covering
 @pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("row", ["denormal", "huge", "nan"])
 @pytest.mark.parametrize("layout", LAYOUTS)

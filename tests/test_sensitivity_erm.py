@@ -7,7 +7,6 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -15,7 +14,7 @@ from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.papers.one_pass import OnePassDescent
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
 from skdp.solvers.exponential import LossDraw, loss_values
-from tests._neighbours import ADJACENCIES, Rows, changed, mixed_rows, neighbours
+from tests._neighbours import ADJACENCIES, Rows, changed, mixed_rows, neighbours, on_examples
 from tests.test_sensitivity import admit, assert_keeps_its_word, gap_ratio, small_chunks
 
 __all__ = ["small_chunks"]
@@ -40,10 +39,10 @@ def one_pass(loss, d, intercept, *, share=1.0, batch=1, penalty=0.0, radius=None
     return OnePassDescent(start, loss, norm, step, batch, penalty, radius)
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_smooth
-@settings(max_examples=80)
-@given(data=st.data())
+@on_examples(80)
 def test_one_pass_keeps_its_sensitivity(loss, adjacency, data):
     radius = data.draw(st.sampled_from([1.0, 1e-100, 1e100]))
     pair = data.draw(neighbours(adjacency, n_classes=max(2, loss.n_outputs), radius=radius))
@@ -63,6 +62,7 @@ def test_one_pass_keeps_its_sensitivity(loss, adjacency, data):
     assert_keeps_its_word(query, adjacency, *admitted, n_rows)
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("batch", [1, 2, 5])
@@ -103,8 +103,12 @@ def test_a_step_beyond_its_theorem_is_refused():
         OnePassDescent(np.zeros(2), HingeLoss(), 1.0, 1e-9, 1)
 
 
+@pytest.mark.covering
 @every_adjacency
-@pytest.mark.parametrize(("step", "n_rows"), [(1e-7, 300), (1e-10, 16), (1e-13, 1), (1e-16, 1)])
+@pytest.mark.parametrize(
+    ("step", "n_rows"),
+    [pytest.param(1e-7, 300, marks=pytest.mark.full), (1e-10, 16), (1e-13, 1), (1e-16, 1)],
+)
 def test_steps_as_short_as_the_rounding_of_a_late_phase_pay_for_it(step, n_rows, adjacency):
     # far below the margin, from a start that is long against the step
     loss, codes = LogisticLoss(30.0, 1.0), np.zeros(n_rows, dtype=int)
@@ -146,10 +150,10 @@ def points_of(balls, size, rng, count=400):
     return points * np.minimum(1.0, outer / np.maximum(norms, 1e-300))
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_loss
-@settings(max_examples=60)
-@given(data=st.data())
+@on_examples(60)
 def test_no_row_changes_the_score_of_a_draw_by_more_than_its_spread(loss, adjacency, data):
     pair = data.draw(neighbours(adjacency, n_classes=max(2, loss.n_outputs)))
     intercept = data.draw(st.sampled_from([0.0, 1.0]))

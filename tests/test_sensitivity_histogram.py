@@ -4,7 +4,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
@@ -15,12 +14,13 @@ from skdp._rows.domains import L2Ball
 from skdp._sklearn import validate_private_data
 from skdp.location._sparse_noisy import SparseRowSum, TouchedColumnSum, sparse_rows
 from tests._histograms import DELTA, EPSILON, alone, measured, release_of, unit, worst
-from tests._neighbours import ADJACENCIES, BROKEN_ROWS, as_dense, as_layout, neighbours
+from tests._neighbours import ADJACENCIES, BROKEN_ROWS, as_dense, as_layout, neighbours, on_examples
 
 every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
 every_sign = pytest.mark.parametrize("nonnegative", [False, True])
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_sign
 @pytest.mark.parametrize("sparsity", [1, 3, 40])
@@ -31,8 +31,7 @@ def test_the_claim_is_kept_and_tight(adjacency, nonnegative, sparsity):
 
 
 @every_adjacency
-@settings(max_examples=20, deadline=None)
-@given(data=st.data())
+@on_examples(20)
 def test_the_claim_is_kept_on_any_neighbours(adjacency, data):
     radius = data.draw(st.sampled_from([1.0, 1e-100, 3.7]))
     pair = data.draw(neighbours(adjacency, radius=radius))

@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -24,7 +23,15 @@ from skdp._quantiles import (
 from skdp._rows.linear import regression_rows, unit_rows
 from skdp.privacy.kernel.bits import SeededBits
 from skdp.privacy.kernel.mechanisms import ExponentialMechanism
-from tests._neighbours import ADJACENCIES, LAYOUTS, as_dense, as_layout, make_row, neighbours
+from tests._neighbours import (
+    ADJACENCIES,
+    LAYOUTS,
+    as_dense,
+    as_layout,
+    make_row,
+    neighbours,
+    on_examples,
+)
 
 NAN = float("nan")
 every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -59,10 +66,10 @@ def law(steps, counts, scale, denominator=1):
     return logits - total
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_magnitude
-@settings(max_examples=60)
-@given(data=st.data())
+@on_examples(60)
 def test_any_neighbours_keep_the_spread_of_a_magnitude(magnitude, adjacency, data):
     pair = data.draw(neighbours(adjacency, finite=True))
     n = pair[0].X.shape[0]
@@ -135,6 +142,7 @@ def test_a_row_moves_no_magnitude_but_its_own(magnitude, layout):
     np.testing.assert_array_equal(found[0], found[2])
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("n_rows", [1, 2, 3, 4])
 def test_medians_of_all_small_neighbours_keep_the_spread(n_rows, adjacency):

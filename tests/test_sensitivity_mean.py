@@ -4,7 +4,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -14,7 +13,15 @@ from skdp._rows.linear import LinearRows
 from skdp.location._clipped_mean import ClippedRowSum, FarCount, RotatedSideSum
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
 from tests import _neighbours
-from tests._neighbours import ADJACENCIES, LAYOUTS, Rows, as_dense, as_layout, neighbours
+from tests._neighbours import (
+    ADJACENCIES,
+    LAYOUTS,
+    Rows,
+    as_dense,
+    as_layout,
+    neighbours,
+    on_examples,
+)
 
 NORMS = {"l1": 1, "l2": 2}
 RADII = (1e-19, 1e-6, 0.1, 0.7, 1.0, 2.0)
@@ -51,8 +58,7 @@ def point(data, d):
 
 
 @every_adjacency
-@settings(max_examples=300)
-@given(data=st.data())
+@on_examples(300)
 def test_around_a_centre_they_keep_their_sensitivities(adjacency, data):
     norm = data.draw(st.sampled_from([1.0, 1e-100, 1e100, 3.7]))
     pair = data.draw(neighbours(adjacency, radius=norm, layouts=DENSE))
@@ -70,8 +76,7 @@ def test_around_a_centre_they_keep_their_sensitivities(adjacency, data):
 
 
 @every_adjacency
-@settings(max_examples=300)
-@given(data=st.data())
+@on_examples(300)
 def test_around_the_origin_they_keep_their_sensitivities(adjacency, data):
     norm = data.draw(st.sampled_from([1.0, 1e-100, 1e100, 3.7]))
     pair = data.draw(neighbours(adjacency, radius=norm))
@@ -135,8 +140,7 @@ def naive(rows, center, radius, norm):
     return total, beyond, counted
 
 
-@settings(max_examples=200)
-@given(data=st.data())
+@on_examples(200)
 def test_in_any_layout_they_are_what_they_say(data):
     rows, _ = data.draw(neighbours("replace-one", radius=2.0))
     d = rows.X.shape[1]

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
@@ -15,7 +14,7 @@ from skdp._rows import sums as _sums
 from skdp._rows.columns import FeatureRows
 from skdp._rows.domains import Box
 from skdp.preprocessing._standard_scaler import OFFSET, WEIGHT, MomentSum, SideSum
-from tests._neighbours import ADJACENCIES, LAYOUTS, as_layout, neighbours
+from tests._neighbours import ADJACENCIES, LAYOUTS, as_layout, neighbours, on_examples
 from tests.test_sensitivity import assert_keeps_its_word, gap_ratio
 
 every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -33,8 +32,7 @@ def null_flags(rows, choice):
 
 
 @every_adjacency
-@settings(max_examples=300)
-@given(data=st.data())
+@on_examples(300)
 def test_counts_of_sides_keep_their_sensitivity(adjacency, data):
     pair = data.draw(neighbours(adjacency))
     n, d = pair[0].X.shape
@@ -46,8 +44,7 @@ def test_counts_of_sides_keep_their_sensitivity(adjacency, data):
 
 
 @every_adjacency
-@settings(max_examples=300)
-@given(data=st.data())
+@on_examples(300)
 def test_joint_moments_keep_their_sensitivity(adjacency, data):
     pair = data.draw(neighbours(adjacency))
     n, d = pair[0].X.shape
@@ -137,6 +134,7 @@ def naive(query, X):
     return np.where(values > query.thresholds, 0.5, -0.5).sum(axis=0)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: type(query).__name__)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_in_any_layout_and_chunks_it_is_the_sum_over_rows(query, layout, request):

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
@@ -19,7 +18,7 @@ from skdp.location import _compressed_sensing as _sketch_sum
 from skdp.location._compressed_sensing import SketchSum
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
 from tests import _neighbours
-from tests._neighbours import ADJACENCIES, Rows, as_dense, as_layout, neighbours
+from tests._neighbours import ADJACENCIES, Rows, as_dense, as_layout, neighbours, on_examples
 
 NORMS = {"l1": 1, "l2": 2}
 every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -52,8 +51,7 @@ def matrices(d):
 
 
 @every_adjacency
-@settings(max_examples=200)
-@given(data=st.data())
+@on_examples(200)
 def test_the_sensitivity_holds_for_any_neighbours_and_any_matrix(adjacency, data):
     norm = data.draw(st.sampled_from([1.0, 1e-100, 1e100, 3.7]))
     pair = data.draw(neighbours(adjacency, radius=norm))
@@ -97,8 +95,7 @@ def test_the_sensitivity_is_attained(kind, adjacency):
     assert np.linalg.norm(gap) > 2 * query.sensitivity("zero-out", 7).l2
 
 
-@settings(max_examples=150)
-@given(data=st.data())
+@on_examples(150)
 def test_in_any_layout_it_is_what_it_says(data):
     rows, _ = data.draw(neighbours("replace-one", radius=2.0))
     matrix = data.draw(st.sampled_from(matrices(rows.X.shape[1])))
@@ -117,6 +114,7 @@ def test_in_any_layout_it_is_what_it_says(data):
     assert_array_equal(as_dense(rows.X), before)
 
 
+@pytest.mark.covering
 @every_kind
 @pytest.mark.parametrize("layout", ["C", "F", "float32", "csr"])
 def test_chunks_blocks_and_threads_change_nothing_but_rounding(kind, layout, monkeypatch):

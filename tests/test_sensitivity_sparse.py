@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy import sparse
@@ -16,7 +15,7 @@ from skdp._rows.domains import L2Ball
 from skdp._rows.linear import top_entries
 from skdp.location._sparse_noisy import SparseRowSum, sparse_rows
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
-from tests._neighbours import ADJACENCIES, LAYOUTS, as_dense, as_layout, neighbours
+from tests._neighbours import ADJACENCIES, LAYOUTS, as_dense, as_layout, neighbours, on_examples
 
 NORMS = {"l1": 1, "l2": 2}
 every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -46,8 +45,7 @@ def assert_keeps_its_word(query, adjacency, first, second, radius=1.0):
 
 
 @every_adjacency
-@settings(max_examples=400)
-@given(data=st.data())
+@on_examples(400)
 def test_the_sum_keeps_its_sensitivities(adjacency, data):
     radius = data.draw(st.sampled_from([1.0, 1e-100, 1e100, 3.7]))
     pair = data.draw(neighbours(adjacency, radius=radius))
@@ -128,10 +126,10 @@ def naive(X, sparsity, nonnegative, radius):
     return value
 
 
+@pytest.mark.covering
 @every_layout
 @pytest.mark.parametrize("nonnegative", [False, True])
-@settings(max_examples=60)
-@given(data=st.data())
+@on_examples(60)
 def test_in_any_layout_it_is_the_sum_of_admitted_rows(layout, nonnegative, data):
     rows, _ = data.draw(neighbours("replace-one", radius=2.0, layouts=("C",)))
     X = as_layout(as_dense(rows.X), layout)

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -16,7 +15,7 @@ from skdp._minimize.smooth import reachable_tolerance
 from skdp._rows.domains import L2Ball
 from skdp._rows.linear import LinearRows, top_entries
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
-from tests._neighbours import ADJACENCIES, Rows, changed, neighbours
+from tests._neighbours import ADJACENCIES, Rows, changed, neighbours, on_examples
 
 every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
 LOSSES = {
@@ -51,10 +50,10 @@ def l1_distance(q, loss, pair, sparsity, intercept=0.0):
     return np.abs(first - second).sum()
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_loss
-@settings(max_examples=25)
-@given(data=st.data())
+@on_examples(25)
 def test_the_l1_sensitivity_holds_on_any_neighbours(loss, adjacency, data):
     pair = data.draw(
         neighbours(

@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdp._quantiles import NormThreshold, plan_threshold
@@ -19,7 +18,7 @@ from skdp.privacy import gdp_mu
 from skdp.privacy.kernel.bits import SeededBits
 from skdp.privacy.kernel.mechanisms import ExponentialMechanism
 from tests import _audit
-from tests._neighbours import ADJACENCIES, LAYOUTS, as_dense, neighbours
+from tests._neighbours import ADJACENCIES, LAYOUTS, as_dense, neighbours, on_examples
 from tests.location._thresholds import NAN, drawn, law, threshold_epsilon, worst_pair
 
 EPSILON = 2.0
@@ -67,6 +66,7 @@ def small_neighbours(world, adjacency):
         yield (*world[:i], other, *world[i + 1 :])
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("n_rows", [1, 2, 3])
 def test_brute_force_over_all_small_neighbours(n_rows, adjacency):
@@ -98,10 +98,10 @@ def test_the_spread_is_attained_by_one_pair(adjacency):
     assert np.ptp(change) == query.sensitivity(adjacency, len(first)).spread == 2
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("centered", [False, True])
-@settings(max_examples=150)
-@given(data=st.data())
+@on_examples(150)
 def test_any_neighbours_keep_the_spread(centered, adjacency, data):
     radius = data.draw(st.sampled_from([1.0, 1e-100, 1e100, 3.7]))
     layouts = DENSE if centered else LAYOUTS
@@ -119,8 +119,7 @@ def test_any_neighbours_keep_the_spread(centered, adjacency, data):
         assert score.dtype == np.int64
 
 
-@settings(max_examples=100)
-@given(data=st.data())
+@on_examples(100)
 def test_scores_are_what_the_definition_says(data):
     rows, _ = data.draw(neighbours("replace-one"))
     query = NormThreshold(None, 1.0, math.sqrt(2.0) + 0.1, 9, 2)
@@ -213,8 +212,7 @@ def test_the_claim_of_a_fit_is_kept_and_tight(epsilon, adjacency):
 
 
 @every_adjacency
-@settings(max_examples=60)
-@given(data=st.data())
+@on_examples(60)
 def test_the_claim_is_kept_on_any_neighbours(adjacency, data):
     first, second = data.draw(neighbours(adjacency, null_row=NAN))
     model = DPNormQuantile(EPSILON, tail=data.draw(st.integers(1, 3)), adjacency=adjacency)

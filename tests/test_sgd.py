@@ -38,6 +38,7 @@ def small_chunks(monkeypatch):
     monkeypatch.setattr(_sums, "SPARSE_CHUNK_ROWS", 8)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("intercept", [0.0, 0.3])
 @pytest.mark.usefixtures("small_chunks")
@@ -149,6 +150,7 @@ def explicit(rows, center, intercept, radius=1.0, shorten=False):
 CENTRES = [(1.0, False), (0.3, False), (0.3, True), (2.0, True), (1e-9, True)]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("layout", DENSE)
 @pytest.mark.parametrize(("radius", "shorten"), CENTRES)
 @pytest.mark.parametrize("batch", [False, True])

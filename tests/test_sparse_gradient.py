@@ -6,7 +6,6 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -24,6 +23,7 @@ from tests._neighbours import (
     as_layout,
     mixed_rows,
     neighbours,
+    on_examples,
 )
 
 LOSSES = {
@@ -66,6 +66,7 @@ def small_chunks(monkeypatch):
     monkeypatch.setattr(_sums, "SPARSE_CHUNK_ROWS", 8)
 
 
+@pytest.mark.covering
 @every_loss
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("intercept", [0.0, 0.3])
@@ -119,10 +120,10 @@ def test_the_data_are_not_changed(layout):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_loss
-@settings(max_examples=60)
-@given(data=st.data())
+@on_examples(60)
 def test_it_keeps_the_sensitivity_that_it_states(loss, adjacency, data):
     first, second = data.draw(neighbours(adjacency, n_classes=3 if loss.n_outputs > 1 else 2))
     intercept = data.draw(st.sampled_from([0.0, 0.1, 10.0]))

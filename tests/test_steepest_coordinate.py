@@ -6,7 +6,6 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse, stats
 
@@ -17,7 +16,7 @@ from skdp.privacy import Curator, ExponentialMechanism
 from skdp.privacy.kernel.bits import SeededBits
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
 from skdp.solvers.frank_wolfe import SteepestCoordinate
-from tests._neighbours import ADJACENCIES, Rows, as_dense, as_layout, neighbours
+from tests._neighbours import ADJACENCIES, Rows, as_dense, as_layout, neighbours, on_examples
 from tests.linear_model._vertices import law
 from tests.test_sensitivity import admit, make_coef
 
@@ -49,6 +48,7 @@ def naive_scores(rows, loss, coef, clip, intercept):
     return total.ravel()
 
 
+@pytest.mark.covering
 @every_loss
 @pytest.mark.parametrize("intercept", [0.0, 0.1, 2.0])
 @pytest.mark.parametrize("layout", ["C", "F", "float32", "csr", "csr zeros", "csr duplicates"])
@@ -67,10 +67,10 @@ def test_scores_are_those_of_the_definition(loss, intercept, layout):
         np.testing.assert_allclose(found, wanted, atol=0.51 * query.grid, rtol=1e-6)
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_loss
-@settings(max_examples=150)
-@given(data=st.data())
+@on_examples(150)
 def test_any_neighbours_keep_the_spread(loss, adjacency, data):
     radius = data.draw(st.sampled_from([1.0, 1e-100, 1e100, 3.7]))
     n_classes = max(2, loss.n_outputs)
@@ -127,6 +127,7 @@ def test_a_row_is_clipped_by_its_own_entries_alone():
             np.testing.assert_allclose(whole, explicit, rtol=1e-7)
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("loss", [LogisticLoss(), SoftmaxLoss(3)], ids=["binary", "softmax"])
 def test_a_draw_has_the_law_of_its_temperature(loss, adjacency):

@@ -132,6 +132,7 @@ def test_levels_are_spread_over_the_steps():
 # -- the second moment -------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_the_second_moment_grows_with_the_number_of_levels_only():
     # not with the number of rows, though the rarest level is multiplied by its inverse chance
     rng, d, sigma, found = np.random.default_rng(0), 400, 40.0, {}

@@ -23,12 +23,14 @@ def test_the_plan_is_a_function_of_public_numbers():
     assert hash(planned()) == hash(planned())
 
 
+@pytest.mark.full
 def test_small_batches_come_in_where_there_are_many_rows():
     levels = [planned(n_rows=n).telescope.n_levels for n in (10, 300, 10**4, 10**6)]
     assert levels[:2] == [0, 0]
     assert levels[-1] > 0
 
 
+@pytest.mark.full
 def test_every_level_is_drawn_where_the_steps_suffice():
     for n_steps, batch_size in itertools.product((None, 5, 40), (None, 700)):
         plan = planned(n_rows=10**5, n_steps=n_steps, batch_size=batch_size)

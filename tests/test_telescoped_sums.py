@@ -87,6 +87,7 @@ def test_coins_are_fair_independent_and_fixed():
     assert query_module.public_coins(3, np.zeros(0, dtype=np.int64)).shape == (0,)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("loss", [LogisticLoss(), SoftmaxLoss(3), HingeLoss()], ids=str)
 @pytest.mark.parametrize("kind", ["gaussian", "sparse-sign"])
 @pytest.mark.parametrize("layout", ["C", "csr"])

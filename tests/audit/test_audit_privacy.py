@@ -82,6 +82,7 @@ def test_a_claim_of_zero_or_infinity():
     assert audit(broken.HalvedNoise(np.inf), n_runs=40, score=lambda f: f.n_rows_).passed
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "estimator",
     [

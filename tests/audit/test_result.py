@@ -32,6 +32,7 @@ def test_the_result_is_readable():
     assert not frame["passed"][0]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 @pytest.mark.parametrize("epsilon", [1.0, np.inf, None])
 def test_the_picture(delta, epsilon):

@@ -94,6 +94,7 @@ def test_clients_without_a_valid_label_contribute_nothing():
     assert none.n_clients_ == 160
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("layout", ["csr", "coo", "float32", "read-only", "list"])
 def test_layouts_give_the_same_model(layout):
     X, y, groups = separated()

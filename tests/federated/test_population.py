@@ -102,6 +102,7 @@ def test_a_rate_that_is_too_small_is_refused_by_its_name():
         fitted(population_size=None, batch_size=1e-11)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace-one"])
 def test_accounting_for_rare_clients_is_quick_and_tight(adjacency):
     # losses as far away as ten million steps of a grid that is made for the likely ones
@@ -134,6 +135,7 @@ def test_noise_that_hides_next_to_nothing_has_a_quick_honest_price(kind, adjacen
     assert 0.9 * 200.0**2 / 2 < found < gdp_epsilon(200.0 * far * 10, DELTA)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace-one"])
 def test_the_quick_price_is_above_the_composed_one(adjacency):
     cost = SampledCost(Sampling("poisson", 100, 20), 20.5, adjacency, 4)

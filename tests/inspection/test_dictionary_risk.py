@@ -44,6 +44,7 @@ def enumerated(words, precision, recall):
     return best, first
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("n_words", "n_items"), [(1, 1), (7, 2), (9, 1), (9, 4), (8, 8)])
 @pytest.mark.parametrize(("precision", "recall"), [(0.5, 0.5), (1.0, 0.4), (0.3, 0.9), (1.0, 1.0)])
 def test_all_predictions(n_words, n_items, precision, recall):

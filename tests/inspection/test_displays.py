@@ -52,6 +52,7 @@ def test_missing_matplotlib_is_said_before_anything_is_computed(caller, monkeypa
         MAKERS[caller]()
 
 
+@pytest.mark.full
 def test_constructors_and_imports_need_no_matplotlib():
     code = (
         "import sys, skdp; d = skdp.PrivacyUtilityDisplay([1.0], [0.5]); "

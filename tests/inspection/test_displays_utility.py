@@ -93,6 +93,7 @@ def test_several_curves_differ_without_colour():
     assert ax.get_ylabel() == "score"
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("epsilons", [[1.0], [1e-3, 1e3], np.geomspace(1e-3, 1e3, 40), [1, 1.01]])
 @pytest.mark.parametrize("band", ["std", "min-max", None])
 def test_one_point_and_huge_ranges(epsilons, band):

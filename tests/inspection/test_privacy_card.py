@@ -30,7 +30,8 @@ from skdp import (
     privacy_card,
     privacy_spent,
 )
-from tests.test_persistence import FEW, X, Y
+from tests.test_common import ALL, configurations
+from tests.test_persistence import X, Y
 
 OTHER = np.random.default_rng(9).normal(size=X.shape) * 3 + 1
 TOP = [
@@ -95,7 +96,7 @@ def without_scales(card):
     return card
 
 
-@pytest.mark.parametrize("estimator", FEW)
+@pytest.mark.parametrize("estimator", configurations(ALL))
 def test_every_estimator_has_a_card_that_says_nothing_about_rows(estimator, capsys):
     models = [clone(estimator).fit(rows, Y) for rows in (OTHER, X)]
     cards = [privacy_card(model) for model in models]
@@ -213,6 +214,7 @@ def test_reports_beside_what_learned_from_rows_promise_nothing():
     assert card["claim"]["status"] == "none"
 
 
+@pytest.mark.full
 def test_a_simulated_population():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

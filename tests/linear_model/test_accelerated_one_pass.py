@@ -82,6 +82,7 @@ def row_trace(model, rows, i, adjacency, code):
     return _audit.coupled_mu(fit, rows, other) / gdp_mu(EPSILON, DELTA)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("way", [{}, {"failure_probability": 0.2}], ids=str)
@@ -105,6 +106,7 @@ def test_a_row_of_any_part_costs_the_budget_and_not_more(way, n_classes, adjacen
     assert min(found) > least
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
 @settings(max_examples=10)
@@ -134,6 +136,7 @@ def test_a_row_of_any_restart_costs_no_more(growth):
     assert 0.1 < min(found) <= max(found) <= 1
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
 def test_it_learns_from_sorted_rows(estimator, way):

@@ -32,6 +32,7 @@ def reduced(estimator=DPLogisticRegression, **options):
     return estimator(**{**usual, **options})
 
 
+@pytest.mark.covering
 @every_estimator
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("layout", ["F", "strided", "read-only", "csr", "csr zeros"])
@@ -88,6 +89,7 @@ def test_misuse_is_refused(options, message, estimator):
         reduced(estimator, **options).fit(*rows())
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 @pytest.mark.parametrize("options", [
     {}, {"batch_size": 1, "max_iter": 300}, {"batch_size": 200}, {"batch_size": 100.5},
@@ -105,6 +107,7 @@ def test_the_whole_budget_is_spent_and_no_more(options, adjacency):
     assert fitted.ledger_.releases[0].count == fitted.n_iter_
 
 
+@pytest.mark.covering
 @every_estimator
 @pytest.mark.parametrize("n_rows", [1, 2, 3, 7, 15, 30])
 def test_few_rows_are_read_all_at_once(n_rows, estimator):
@@ -119,6 +122,7 @@ def test_few_rows_are_read_all_at_once(n_rows, estimator):
     assert np.isfinite(fitted.coef_).all()
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("scale", [1e300, 1e-300, 0.0])
 @pytest.mark.parametrize("oracle", ["soft-threshold", "projection", "sketch"])
 def test_extreme_rows(oracle, scale):
@@ -155,6 +159,7 @@ def test_the_penalty_pulls_to_zero():
     assert norms[0] > norms[1] > norms[2]
 
 
+@pytest.mark.full
 @every_estimator
 def test_accuracy_without_noise_to_speak_of(estimator):
     X, y = rows(2000)
@@ -164,6 +169,7 @@ def test_accuracy_without_noise_to_speak_of(estimator):
         assert model.fit(X, y).score(X, y) > 0.95
 
 
+@pytest.mark.full
 def test_the_oracle_that_recovers_from_measurements_learns_too():
     X, y = rows(1000)
     y = (X[:, 0] > 0).astype(int)

@@ -35,6 +35,7 @@ def lazy(estimator=DPLogisticRegression, **options):
     return estimator(**{**usual, "max_iter": 30, "random_state": 0, **options})
 
 
+@pytest.mark.covering
 @every_estimator
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("layout", ["F", "strided", "read-only", "csr", "csr zeros"])
@@ -101,6 +102,7 @@ def test_rows_that_are_not_finite_are_refused(layout, value):
         lazy().fit(as_layout(X, layout), y)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 @pytest.mark.parametrize("batch_size", [1, 0.25, 199, 200, None])
 def test_extreme_batches_are_paid_for(batch_size, adjacency):
@@ -132,6 +134,7 @@ def test_extreme_features(scale, estimator):
         assert np.isfinite(fitted.coef_).all()
 
 
+@pytest.mark.covering
 @every_estimator
 @pytest.mark.parametrize(
     "options",
@@ -192,6 +195,7 @@ def test_progress_is_told_of_every_step(capsys):
     assert "LazyPlan" in shown
 
 
+@pytest.mark.full
 def test_accuracy_without_noise_to_speak_of():
     X, y = rows(3000)
     for estimator in ESTIMATORS:
@@ -200,6 +204,7 @@ def test_accuracy_without_noise_to_speak_of():
         assert model.fit(X, y).score(X, y) > plain.fit(X, y).score(X, y) - 0.02
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_fit_needs_memory_for_few_vectors_and_the_entries(n_classes):
     n_features, n_rows, per_row = 10**6, 300, 20

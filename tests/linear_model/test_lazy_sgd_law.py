@@ -34,6 +34,7 @@ def no_noise():
 # -- the same iterates ---------------------------------------------------------------
 
 
+@pytest.mark.covering
 @every_estimator
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -64,7 +65,11 @@ def test_without_noise_it_is_plain_stochastic_gradient_descent(
 
 
 @pytest.mark.parametrize(
-    ("C", "runs"), [(0.01, 150), pytest.param(np.inf, 3000, marks=pytest.mark.slow)]
+    ("C", "runs"),
+    [
+        pytest.param(0.01, 150, marks=pytest.mark.full),
+        pytest.param(np.inf, 3000, marks=pytest.mark.slow),
+    ],
 )
 def test_means_and_spreads_of_coefficients_are_those_of_dense_noise(C, runs):
     # many whole fits: steps that move, so that late noise feeds back into gradients
@@ -94,6 +99,7 @@ def null_rows(n_rows=60, n_features=150):
     return X.astype(float), np.full(n_rows, 9)
 
 
+@pytest.mark.covering
 @every_estimator
 @pytest.mark.parametrize("C", [np.inf, 1e-2])
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -34,6 +34,7 @@ def make(epsilon=8.0, estimator=DPLogisticRegression, **options):
     return estimator(epsilon, **{**usual, **options})
 
 
+@pytest.mark.covering
 @every_run
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_every_row_is_read_once_at_the_whole_price(options, adjacency):
@@ -92,6 +93,7 @@ def test_what_does_not_go_together_is_refused_before_the_rows_are_read(options, 
     assert not hasattr(model, "ledger_")
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("n_rows", [1, 2, 7, 39, 60, 401])
 @every_run
 def test_few_rows_are_one_phase_or_refused(n_rows, options):
@@ -114,6 +116,7 @@ EXTREME = [
 ]  # fmt: skip
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
 @pytest.mark.parametrize("options", EXTREME, ids=str)
 def test_extreme_parameters_give_finite_results(options, estimator):

@@ -27,6 +27,7 @@ def _rows_in_ball(n_classes, n_samples=2000, n_features=5, seed=0):
     return NormClipper().fit_transform(X / 4), y
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -41,6 +41,7 @@ WAYS = [
 ]  # fmt: skip
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(("options", "within"), WAYS, ids=str)
 def test_heavy_tails_at_epsilon_one_are_near_the_truth(options, within):
     model = DPLpRegressor(epsilon=1.0, random_state=1, **options)
@@ -55,6 +56,7 @@ def test_no_scale_of_the_data_is_assumed(x_scale, y_scale):
     assert error(DPLpRegressor(random_state=1), *data) < 0.05
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("solver", ["accelerated", "newton", "localized", "accelerated-one-pass"])
 @pytest.mark.parametrize("p", [1, 2, 4, "huber"])
 def test_units_given_in_proportion_change_nothing_but_the_unit(solver, p):
@@ -97,6 +99,7 @@ def test_quantiles_of_the_target_are_fitted(quantile):
     assert abs(below - quantile) < 0.05
 
 
+@pytest.mark.full
 def test_a_longer_clip_is_nearer_to_the_mean():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20_000, 2))

@@ -147,6 +147,7 @@ WAYS = [
 ]  # fmt: skip
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("options", WAYS, ids=str)
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 def test_extreme_data_give_a_finite_fit_within_the_budget(options, budget):

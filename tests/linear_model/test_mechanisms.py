@@ -44,6 +44,7 @@ def smooth(model, mechanism, solver):
     return model.set_params(mechanism=mechanism, solver=solver)
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_pair
 @pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
@@ -66,6 +67,7 @@ def test_every_pair_learns_within_its_budget(estimator, mechanism, solver, adjac
 MULTICLASS = [pair for pair in PAIRS if pair[1] != "exact"]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("mechanism", "solver"), MULTICLASS)
 @pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
 def test_every_pair_learns_three_classes(estimator, mechanism, solver):
@@ -172,6 +174,7 @@ def test_the_largest_C_that_is_named_works(adjacency):
 ADDITIVE = [p for p in PAIRS if p[0] in ("gradient", "output") and p[1] != "lazy-sgd"]
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize(("mechanism", "solver"), ADDITIVE)
 @pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
@@ -227,6 +230,7 @@ def log_ratio(coef, first, second, ridge, scale):
     return terms[0] - terms[1]
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("epsilon", [0.2, 2.0])
 def test_pure_objective_perturbation_keeps_its_claim_where_it_lands(epsilon, adjacency):

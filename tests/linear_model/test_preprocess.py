@@ -34,6 +34,7 @@ def model_of(preprocess, estimator=DPLogisticRegression, **options):
     return estimator(preprocess=preprocess, **{**usual, **options})
 
 
+@pytest.mark.covering
 @every_kind
 @every_estimator
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -59,6 +60,7 @@ def test_the_model_is_for_the_rows_as_they_are(offset, n_classes, estimator, pre
     assert np.isfinite(fitted.coef_).all()
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("solver", ["accelerated", "sgd"])
 @every_kind
@@ -132,6 +134,7 @@ def test_units_of_a_radius_are_not_mixed_with_those_of_the_data():
             model_of("center-clip", **options).fit(*rows(100))
 
 
+@pytest.mark.covering
 @every_kind
 @pytest.mark.parametrize(
     "change",
@@ -154,6 +157,7 @@ def test_odd_rows_give_a_finite_model(change, preprocess):
     assert np.isfinite(fitted.intercept_).all()
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("preprocess", ["center", "center-clip"])
 @pytest.mark.parametrize("layout", ["F", "strided", "read-only", "float32"])
 def test_the_layout_makes_no_difference(layout, preprocess):
@@ -177,6 +181,7 @@ def test_features_of_extreme_units_are_a_matter_of_data_norm():
         np.testing.assert_allclose(other.coef_ * scale, models[1].coef_, rtol=1e-9)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("preprocess", SPREAD)
 @pytest.mark.parametrize("offset", [0.0, 1e3])
 def test_without_noise_to_speak_of_the_offset_does_not_matter(offset, preprocess):

@@ -30,6 +30,7 @@ def sgd(estimator=DPLogisticRegression, **options):
     return estimator(**{**usual, **options})
 
 
+@pytest.mark.covering
 @every_estimator
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("layout", ["F", "strided", "read-only", "csr", "csr zeros"])
@@ -97,6 +98,7 @@ def test_a_batch_size_asks_for_batches(estimator):
     assert fitted.ledger_.releases[-1].noise.sampling.batch_size == 20
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 @pytest.mark.parametrize("sampling", ["poisson", "without-replacement", "with-replacement"])
 @pytest.mark.parametrize("batch_size", [1, 199, 200, None])
@@ -149,6 +151,7 @@ def test_a_repeated_fit_makes_no_second_calibration(monkeypatch):
     assert _composition._sampled_epsilon.cache_info().misses == misses
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 @pytest.mark.parametrize("penalty", [np.inf, 0.5])

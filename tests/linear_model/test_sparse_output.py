@@ -186,6 +186,7 @@ def top(X, sparsity):
     return kept
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("scale", [0.0, 1e-300, 1e-5, 1e300])
 @pytest.mark.parametrize("n_rows", [1, 2, 9])
 @pytest.mark.parametrize("sparsity", [1, 10**9])

@@ -76,6 +76,7 @@ def coverage(n_runs, n_rows):
     return np.mean(held)
 
 
+@pytest.mark.full
 def test_standard_errors_are_those_of_many_fits():
     assert 0.92 < coverage(200, 5000) < 0.985
 

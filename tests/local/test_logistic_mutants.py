@@ -84,6 +84,7 @@ def test_batches_that_overlap_or_leave_rows_out_are_refused(monkeypatch, batches
         fitted(*made_up())
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("magnitude", MAGNITUDES)
 @pytest.mark.parametrize("parameters", PARAMETERS)
 def test_no_choice_spends_more_than_was_asked_for(magnitude, parameters):

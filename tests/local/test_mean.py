@@ -37,6 +37,7 @@ def copies(norm, n_rows, n_features=3):
     return np.tile(row * (norm / np.linalg.norm(row)), (n_rows, 1))
 
 
+@pytest.mark.covering
 @every_mechanism
 @pytest.mark.parametrize("norm", [0.0, 0.5, 1.0])
 def test_mean_of_reports_is_that_of_rows(model, norm):
@@ -55,6 +56,7 @@ def test_variance_is_what_was_stated_beforehand(model):
     assert expected == pytest.approx(np.sqrt(fitted.noise_variance_.sum() / 150_000))
 
 
+@pytest.mark.full
 def test_squared_error_of_many_fits_is_what_was_stated_beforehand():
     model, rows = LocalDPMean(epsilon=2.0, data_norm=3.0), copies(1.0, 20, n_features=8)
     errors = [np.sum((model.fit(rows).location_ - rows[0]) ** 2) for _ in range(600)]
@@ -62,6 +64,7 @@ def test_squared_error_of_many_fits_is_what_was_stated_beforehand():
     assert abs(np.mean(errors) - expected) < 4 * np.std(errors) / np.sqrt(len(errors))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", [MODELS[0], MODELS[3]], ids=lambda m: m.mechanism)
 def test_intervals_hold_as_often_as_they_say(model):
     model, held = clone(model).set_params(random_state=None), []

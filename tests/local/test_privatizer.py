@@ -63,6 +63,7 @@ def test_reports_are_unbiased_and_cost_what_was_asked(given):
         np.testing.assert_allclose((reports @ across).var(), made.noise_variance_, rtol=0.06)
 
 
+@pytest.mark.full
 def test_a_report_by_projections_is_unbiased_over_calls():
     made = PrivUnitPrivatizer(6.0, mechanism="projunit", n_components=2).fit(ROW[None])
     means = [made.transform(np.tile(ROW, (50, 1))).mean(axis=0) for _ in range(800)]

@@ -37,6 +37,7 @@ def vectors_of(kind, X):
     return np.concatenate([what.vectors(chunk) for chunk in rows.chunks])
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("value", [1e38, 1e300, 1e-300, 5e-324, 0.0])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("kind", KINDS)

@@ -64,6 +64,7 @@ def test_the_bound_holds_at_a_radius_that_was_cut(norm):
     assert 0 <= model.error_bound_ - chance * (place - norm) < 0.02
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize(("delta", "d"), [(1e-6, 1), (1e-6, 20), (0.0, 3)])
 def test_the_expected_error_is_below_its_bound(law, delta, d):
@@ -93,6 +94,7 @@ def test_on_the_worst_law_the_bound_is_within_a_factor(order):
     assert 0.6 < np.mean(errors) / model.error_bound_ < 1
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("failure", "delta"), [(0.2, 1e-6), (0.01, 1e-6), (0.01, 0.0)])
 def test_the_error_is_below_its_bound_with_high_probability(failure, delta):
     rng = np.random.default_rng(0)
@@ -108,6 +110,7 @@ def test_the_error_is_below_its_bound_with_high_probability(failure, delta):
     assert expected.error_bound_ < model.error_bound_
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("order", [1.5, 2.0, 4.0])
 @pytest.mark.parametrize("vary", ["n_rows", "mu"])
 def test_the_error_falls_at_the_rate_of_the_moment(order, vary):
@@ -146,6 +149,7 @@ def test_the_drawn_radius_leaves_out_about_as_many_rows_as_planned(adjacency):
         assert model.error_bound_ is None
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize(("n_rows", "drawn"), [(12, False), (30, True), (1000, True)])
 def test_with_few_rows_nothing_is_drawn(n_rows, drawn, delta):
@@ -156,6 +160,7 @@ def test_with_few_rows_nothing_is_drawn(n_rows, drawn, delta):
     assert np.linalg.norm(model.location_) <= model.threshold_ * (1 + 1e-12)
 
 
+@pytest.mark.full
 def test_a_generous_range_costs_little():
     rng = np.random.default_rng(0)
     errors = {}
@@ -170,6 +175,7 @@ def test_a_generous_range_costs_little():
     assert errors[1e12] < 1.15 * errors[1e2]
 
 
+@pytest.mark.full
 def test_with_many_features_it_is_better_than_counts():
     rng = np.random.default_rng(0)
     pair = DPHeavyTailedMean(3.0), DPMean(3.0, mechanism="clipped", data_norm=1e6)

@@ -69,6 +69,7 @@ def test_budgets_that_round_to_nothing_are_refused(epsilon, delta, moment_bound)
         model.fit(X)
 
 
+@pytest.mark.covering
 @every_kind
 @pytest.mark.parametrize("epsilon", [1e-9, 1.0, 1e6])
 @pytest.mark.parametrize(
@@ -99,6 +100,7 @@ def test_extreme_rows_and_budgets(given, adjacency, epsilon, norm, data):
     np.testing.assert_array_equal(data, before)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("order", [1 + 1e-12, 1.5, 2.0, 1000.0])
 @pytest.mark.parametrize("bound", [1e-50, 1.0, 1e50])
 @pytest.mark.parametrize("failure", [None, 1 - 1e-9, 1e-300])

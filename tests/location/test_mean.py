@@ -26,6 +26,7 @@ def test_with_a_huge_budget_it_is_the_mean_of_the_clipped_rows(parameters):
     np.testing.assert_allclose(box.location_, np.clip(X, *bounds).mean(0), atol=1e-4)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("parameters", CONFIGURATIONS)
 def test_noise_has_the_size_that_theory_gives(parameters):
     # one feature: l1 and l2 agree. Sum sensitivity 1 or 2, mean = sum / n.

@@ -35,6 +35,7 @@ def fit(model, data):
             return clone(model).fit(data)
 
 
+@pytest.mark.covering
 @every_mechanism
 @pytest.mark.parametrize(
     ("parameter", "value"), [(name, value) for name, values in BAD.items() for value in values]
@@ -62,6 +63,7 @@ def test_a_mechanism_that_is_none_is_named(mechanism, validated):
         DPMean(mechanism=mechanism).fit(X)
 
 
+@pytest.mark.covering
 @every_mechanism
 @pytest.mark.parametrize("epsilon", [1e-9, 1.0, 1e6])
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ def curator_of(X, epsilon, adjacency="replace-one", null=None, seed=0):
     )  # fmt: skip
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_mean
 @pytest.mark.parametrize(("n", "d"), [(1, 1), (40, 3), (3000, 1), (3000, 20), (10**6, 700)])
@@ -111,6 +112,7 @@ def errors(mechanism, X, repeats=5, **options):
     return np.sqrt(np.mean([np.sum((fit.location_ - truth) ** 2) for fit in fits]))
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("d", [1, 10])
 def test_the_error_is_flat_in_the_offset(d, adjacency):

@@ -36,6 +36,7 @@ def clipped(X, radius=1.0):
     return X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True) / radius, 1)
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("mechanism", ["gradient", "exponential"])
 def test_with_a_huge_budget_it_is_the_geometric_median(mechanism, adjacency):
@@ -48,6 +49,7 @@ def test_with_a_huge_budget_it_is_the_geometric_median(mechanism, adjacency):
     np.testing.assert_allclose(model.fit(X).location_, geometric_median(rows), atol=0.01)
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("mechanism", ["gradient", "exponential"])
 @pytest.mark.parametrize("n_features", [1, 3])
@@ -129,6 +131,7 @@ def test_ties_are_found():
     assert np.mean([model.fit(ties).location_[0] == 7 for _ in range(100)]) > 0.98
 
 
+@pytest.mark.covering
 @every_mechanism
 @pytest.mark.parametrize("value", [0.0, 0.3, 1.0])
 def test_equal_rows(mechanism, value):
@@ -166,6 +169,7 @@ def test_layouts_types_and_names(mechanism):
         assert named.feature_names_in_.tolist() == ["a", "b"]
 
 
+@pytest.mark.covering
 @every_mechanism
 @pytest.mark.parametrize("data_norm", [1e-100, 1.0, 1e99])
 @pytest.mark.parametrize(

@@ -54,6 +54,7 @@ def test_no_law_on_a_grid_has_a_larger_bias(order):
 # -- the radius ----------------------------------------------------------------------
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("law", ["gaussian", "k-norm"])
 @pytest.mark.parametrize("failure", [None, 0.3, 0.05, 1e-9])
 @every_order

@@ -35,6 +35,7 @@ def test_with_a_huge_budget_it_is_the_quantile(quantile):
     np.testing.assert_array_less(released, expected[1] + 1e-7)
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_quantile
 def test_the_error_bound_holds(quantile, adjacency):

@@ -48,6 +48,7 @@ def data_sets(n_rows, cells):
     return itertools.combinations_with_replacement(range(cells + 1), n_rows)
 
 
+@pytest.mark.covering
 @every_tau
 @pytest.mark.parametrize("n_rows", [0, 1, 2, 3, 4, 5])
 def test_runs_of_equal_score_are_what_the_definition_says(n_rows, tau):
@@ -55,6 +56,7 @@ def test_runs_of_equal_score_are_what_the_definition_says(n_rows, tau):
         assert computed_scores(values, tau, 5) == scores(values, tau, 5)
 
 
+@pytest.mark.covering
 @every_adjacency
 @every_tau
 def test_no_neighbours_change_the_rank_score_by_more_than_stated(tau, adjacency):
@@ -74,6 +76,7 @@ def test_no_neighbours_change_the_rank_score_by_more_than_stated(tau, adjacency)
     assert tau != HALF or widest == stated
 
 
+@pytest.mark.sample(1)
 @every_tau
 def test_draws_have_the_law_of_the_definition(tau):
     values, cells = [0, 2, 2, 2, 5, 9, 9, 11], 12

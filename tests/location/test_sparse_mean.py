@@ -144,6 +144,7 @@ def test_non_negative_rows_get_less_noise():
     assert errors[1] < 0.8 * errors[0]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("n_rows", [400, 4000, 40_000])
 def test_the_predicted_error_is_that_of_the_worst_rows(n_rows, delta):

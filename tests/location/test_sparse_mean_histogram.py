@@ -39,6 +39,7 @@ def dense_mean(rows, columns):
     return sums[kept], np.sum(sums[~kept] ** 2)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 @pytest.mark.parametrize("nonnegative", [False, True])
 def test_a_dictionary_of_a_trillion_words(adjacency, nonnegative):
@@ -127,6 +128,7 @@ DATA = {
 }  # fmt: skip
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("rows", DATA.values(), ids=DATA)
 @pytest.mark.parametrize("nonnegative", [False, True])
 @pytest.mark.parametrize("sparsity", [1, 1000])

@@ -54,6 +54,7 @@ def fit(model, data):
             return clone(model).fit(data)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", ["soft-threshold", "with sparsity"])
 @pytest.mark.parametrize(
     ("parameter", "value"), [(name, value) for name, values in BAD.items() for value in values]
@@ -89,6 +90,7 @@ def test_parameters_that_do_not_go_together_are_named(parameters, words):
     assert not hasattr(model, "ledger_")
 
 
+@pytest.mark.covering
 @every_model
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 50.0, 1e6])
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])

@@ -97,6 +97,7 @@ def test_sparse_means_are_recovered(kind):
         assert model.error_estimate_ == pytest.approx(error_of(model, X), rel=0.4)
 
 
+@pytest.mark.covering
 @every_kind
 @pytest.mark.parametrize("recovery", RECOVERIES)
 @pytest.mark.parametrize("sparsity", [3, None])

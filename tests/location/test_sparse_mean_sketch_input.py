@@ -35,6 +35,7 @@ def test_formats_agree(kind):
         assert abs(given - before).max() == 0
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("epsilon", [1e-9, 1e6])
 @pytest.mark.parametrize(("adjacency", "norm"), [("replace-one", 1e-100), ("zero-out", 1e100)])
 @every_kind

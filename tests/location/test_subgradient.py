@@ -23,6 +23,7 @@ def test_the_number_of_steps_follows_the_rule():
     assert plan(mu=0.5, n_steps=25).mu_step == 0.1
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("l2", [0.0, 1e-3, 1e3])
 @pytest.mark.parametrize("n_steps", [2, 51, 400])
 @pytest.mark.parametrize("mu", [0.01, 10.0])

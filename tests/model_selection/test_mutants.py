@@ -30,6 +30,7 @@ def search(strategy="all", **options):
     return DPGridSearchCV(model, GRID, **{**defaults, **options})
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("strategy", ["all", "logarithmic", "geometric", "poisson"])
 @pytest.mark.parametrize("options", [{}, {"refit_share": 0.3}, {"random_state": None}], ids=str)
 def test_a_search_has_no_fault(strategy, options):
@@ -133,6 +134,7 @@ def told_apart(n_runs):
     return result.epsilon_lower
 
 
+@pytest.mark.full
 def test_an_audit_finds_nothing():
     assert told_apart(60) < 2.0
 

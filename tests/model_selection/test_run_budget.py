@@ -57,6 +57,7 @@ def test_one_fit_charges_once():
         budget.charge(1.0, 0.0, **facts)
 
 
+@pytest.mark.full
 def test_the_run_with_the_best_score_wins():
     rng = np.random.default_rng(0)
     X = rng.uniform(-0.5, 0.5, size=(400, 3))

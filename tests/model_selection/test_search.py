@@ -34,6 +34,7 @@ def distance(estimator, X, y):
     return -np.abs(X - estimator.location_).sum(axis=1)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("strategy", ["all", "logarithmic", "geometric"])
 @pytest.mark.parametrize("kind", ["grid", "randomized"])
 def test_attributes(strategy, kind):

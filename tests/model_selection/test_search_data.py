@@ -203,6 +203,7 @@ def test_estimators_without_targets_and_regressors():
     assert search.predict(X).shape == (200,)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_adjacencies_and_pure_privacy(adjacency, delta):
@@ -271,6 +272,7 @@ def test_cross_validation_costs_a_search_each():
     assert not hasattr(search, "best_params_")
 
 
+@pytest.mark.full
 def test_processes():
     search = DPGridSearchCV(MODEL, GRID, epsilon=4.0, n_jobs=2, strategy="geometric").fit(X, Y)
     assert search.best_estimator_.ledger_ is search.ledger_

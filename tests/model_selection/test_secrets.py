@@ -139,6 +139,7 @@ def test_a_search_keeps_nothing_of_runs_that_lost(strategy):
     assert not any(fit["coef"].tobytes() in kept for fit in lost)
 
 
+@pytest.mark.full
 def test_the_best_run_wins(monkeypatch):
     monkeypatch.setattr(Repetitions, "number", lambda law, bits: 40)
     scorer = RowScorer(lambda e, X, y: np.full(len(X), float(e.C == 0.1)), bounds=(0, 1))

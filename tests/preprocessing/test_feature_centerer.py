@@ -42,6 +42,7 @@ def test_transform_is_not_clipped_and_is_undone():
     np.testing.assert_allclose(model.inverse_transform(model.transform(rows)), rows, rtol=1e-12)
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-6), (1.0, 1e-9), (2.0, 1e-3)])
 def test_the_budget_is_kept_and_used(epsilon, delta, adjacency):
@@ -118,6 +119,7 @@ def test_nothing_to_do_costs_nothing():
     assert model.privacy_spent_ == (0.0, 0.0)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("offset", [0.0, 1.0, 1e3, 1e6])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_coefficients_for_original_rows(n_classes, offset):

@@ -34,6 +34,7 @@ def errors(fitted, X):
     )
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 @pytest.mark.parametrize("bounds", [None, BOX])
 @pytest.mark.parametrize("offset", [0.0, 5.0])
@@ -77,6 +78,7 @@ def test_constant_features_get_scale_one(value):
     assert 0.8 < fitted.scale_[1] < 1.2
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("bounds", [None, BOX])
 @pytest.mark.parametrize(
     "X",

@@ -129,6 +129,7 @@ def test_what_remains_under_gaussian_composition_can_be_charged(epsilon):
     assert budget.spent[1] == 1e-6
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("count", [1, 4, 40])
 @pytest.mark.parametrize("delta", [0.0, 1e-8])
 def test_gaussian_composition_is_above_composed_loss_distributions(count, delta):

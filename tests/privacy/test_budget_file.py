@@ -230,6 +230,7 @@ with budget._store._opened("BEGIN IMMEDIATE") as (file, row):
 """
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("where", "epsilon"), [("fit", 0.25), ("charge", 0.0)])
 def test_a_killed_process_has_paid_for_what_it_began(path, budget, where, epsilon):
     script = python(KILLED, path, where)

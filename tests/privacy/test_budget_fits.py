@@ -29,7 +29,7 @@ from skdp.location._clipped_mean import RowSum
 from skdp.privacy import Curator, GaussianMechanism, LaplaceMechanism, gdp_delta, gdp_mu
 from skdp.privacy.kernel.accounting import pure_mu
 from tests.privacy.test_budget import HERE
-from tests.test_common import ALL
+from tests.test_common import ALL, configurations
 
 PRIVATE = [
     estimator
@@ -42,14 +42,9 @@ PRIVATE = [
 FREE = [estimator for estimator in PRIVATE if not getattr(estimator, "_releases", True)]
 
 
-def each(estimators):
-    """Return a mark that tries all of them."""
-    return pytest.mark.parametrize(
-        "estimator", estimators, ids=lambda estimator: str(estimator).replace("\n", "")
-    )
-
-
-every_estimator = each([estimator for estimator in PRIVATE if estimator not in FREE])
+every_estimator = pytest.mark.parametrize(
+    "estimator", configurations(estimator for estimator in PRIVATE if estimator not in FREE)
+)
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 3)) / 3
 Y = (X[:, 0] + 0.1 * rng.normal(size=60) > 0).astype(int)
@@ -106,7 +101,7 @@ def test_every_fit_is_charged_once_and_no_more_is_spent(estimator):
             assert room > 1 + 1e-9
 
 
-@each([*FREE, DPFeatureCenterer(with_mean=False, threshold=None)])
+@pytest.mark.parametrize("estimator", [*FREE, DPFeatureCenterer(with_mean=False, threshold=None)])
 def test_a_fit_that_releases_nothing_costs_nothing(estimator):
     model, budget = shared(estimator, epsilon=1e-9)
     budget.charge(1e-9, adjacency=budget.adjacency, unit=budget.unit)
@@ -295,6 +290,7 @@ def test_a_simulated_population_is_charged_what_its_clients_spend(population):
     assert model.ledger_.gdp <= budget.charges[1].mu
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("epsilon", [1e-3, 0.3, 1.0, 8.0, 60.0])
 @pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.1])
 @pytest.mark.parametrize(
@@ -328,6 +324,7 @@ def test_estimators_share_a_budget():
 GRID = {"C": [0.1, 1.0, 10.0, 100.0]}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("search", "n_jobs"), [(GridSearchCV, None), (GridSearchCV, 2), (RandomizedSearchCV, None)]
 )

@@ -98,6 +98,7 @@ def slow(monkeypatch):
     return calls
 
 
+@pytest.mark.covering
 @every_case
 @both_sources
 def test_the_choice_has_the_exact_probabilities(case, bits, slow):
@@ -108,6 +109,7 @@ def test_the_choice_has_the_exact_probabilities(case, bits, slow):
     assert not slow
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("case", ["two", "counts outweigh steps", "slow decay", "ranks"])
 def test_half_the_rate_would_be_noticed(case):
     counts, steps, rate = arrays(case)
@@ -121,6 +123,7 @@ def test_half_the_rate_would_be_noticed(case):
             assert p_value(draws, ends) < 1e-9
 
 
+@pytest.mark.covering
 @every_case
 @pytest.mark.parametrize("kind", [np.float64, np.int64])
 def test_words_give_the_exact_index_on_both_paths(case, kind, slow, monkeypatch):
@@ -137,6 +140,7 @@ def test_words_give_the_exact_index_on_both_paths(case, kind, slow, monkeypatch)
     assert len(slow) == 60
 
 
+@pytest.mark.covering
 @every_case
 @pytest.mark.parametrize("distance", ["1e-11", "1e-14", "1e-17", "1e-25", "1e-50", "1e-100"])
 def test_words_next_to_a_boundary_give_the_exact_index(case, distance, slow):
@@ -205,6 +209,7 @@ def test_long_lists_stay_on_the_fast_path_and_are_uniform_within_equal_weights(n
     assert not slow
 
 
+@pytest.mark.full
 def test_float_cumulative_weights_are_within_the_margin_on_long_lists(slow):
     n = 20_000
     counts, steps = RNG.integers(0, 2**52, n), RNG.integers(0, 400, n)

@@ -79,6 +79,7 @@ class Setting:
         return self.curator.prepay(Total(), self.mechanism(count), count)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_everything_is_charged_before_anything_is_read(kind, adjacency):

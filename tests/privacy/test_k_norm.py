@@ -77,6 +77,7 @@ def test_float_variables_are_far_better_than_the_margin_allows():
         assert (np.abs(error) / (1 + value)).max() < _k_norm._FLOAT_ERROR / 16
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("error", [1e-3, 0.02, 0.3])
 @pytest.mark.parametrize("scale", [0.05, 0.5, 4.0])
 def test_what_is_rounded_surely_is_the_same_wherever_the_errors_lead(scale, error):
@@ -99,6 +100,7 @@ def test_typical_words_give_the_exact_integers(scale, size, slow):
     assert len(slow) <= (8 if scale > 2**30 else 0)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("word", [0, 1, 2, 3, 1000, 2**20, 2**33 + 1, 2**64 - 2, 2**64 - 1])
 @pytest.mark.parametrize("which", [[0], [3], [1, 2], [0, 1, 3, 4], [0, 1, 2, 3, 4, 5]])
 def test_words_at_the_ends_of_the_interval_are_decided_exactly(word, which):
@@ -107,6 +109,7 @@ def test_words_at_the_ends_of_the_interval_are_decided_exactly(word, which):
     assert rounded_k_norm(1e5, 3, Words(words)).tolist() == exact_draw(1e5, words, 3)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("scale", [0.3, 100.0, 2.0**24])
 @pytest.mark.parametrize("place", [1, 2, 4])
 def test_words_next_to_a_rounding_boundary_are_decided_exactly(scale, place, slow):
@@ -132,6 +135,7 @@ def test_words_next_to_a_rounding_boundary_are_decided_exactly(scale, place, slo
     assert len(slow) >= 4
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("size", "n"), [(2, 100), (5, 50), (100, 3), (1000, 1)])
 @pytest.mark.parametrize("relative", [2.0**-20, 1.0])
 def test_exact_arithmetic_alone_gives_the_same_integers(size, n, relative, slow, monkeypatch):
@@ -156,6 +160,7 @@ def length_statistics(draws, scale):
     return stats.kstest(radius, stats.gamma(p).cdf).pvalue, np.abs([first, second])
 
 
+@pytest.mark.covering
 @both_sources
 @pytest.mark.parametrize("size", [2, 5, 60])
 def test_the_length_has_the_gamma_law_and_its_moments(bits, size):
@@ -170,6 +175,7 @@ def test_the_length_has_the_gamma_law_and_its_moments(bits, size):
     assert scores.min() > 2 * bound
 
 
+@pytest.mark.covering
 @both_sources
 @pytest.mark.parametrize("size", [2, 3, 20])
 def test_the_direction_is_uniform_and_independent_of_the_length(bits, size):

@@ -90,6 +90,7 @@ class Coupled(LazySums):
         return drawn.reshape(n_columns, self._values.shape[1])
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("n_outputs", [1, 3])
 @pytest.mark.parametrize("n_free", [0, 1])
 @pytest.mark.parametrize("decay", [1.0, 0.999, 0.7])
@@ -132,6 +133,7 @@ def pure_noise(n_columns, n_steps, n_skipped, decay, bits, noise=NOISE, seed=0):
     return lazy.average()[:, 0] / noise.scale / np.linalg.norm(weights)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("decay", DECAYS[:-1])
 @pytest.mark.parametrize("n_skipped", [0, 13, 39])
 def test_columns_have_the_law_of_the_recursion_however_often_they_are_touched(n_skipped, decay):

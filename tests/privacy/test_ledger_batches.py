@@ -34,6 +34,7 @@ def mixture(adjacency="replace-one", kind="poisson"):
     return ledger, [replace(ledger, releases=(r,)) for r in ledger.releases]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_mixture_costs_at_most_the_sum_and_at_least_each_part(kind, adjacency):

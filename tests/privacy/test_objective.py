@@ -83,6 +83,7 @@ def test_densities_integrate_to_one():
     assert np.trapezoid(density, GRID) == pytest.approx(1, abs=1e-6)
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
 @pytest.mark.parametrize("strength", [0.3, 1.0, 2.5, 20.0])
@@ -107,6 +108,7 @@ def test_gaussian_price_is_kept(epsilon, delta, strength, adjacency):
     assert noise.delta < delta
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 @pytest.mark.parametrize("strength", [0.3, 1.0, 5.0])

@@ -80,6 +80,7 @@ def test_what_is_calibrated_is_frozen(law):
         MECHANISMS[law](1.0).epsilon = 2.0
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("bits", [SeededBits(4), SystemBits()], ids=type)
 @pytest.mark.parametrize("size", [1, 2, 7])
 def test_k_norm_noise_has_the_declared_scale_and_law(bits, size):

@@ -23,6 +23,7 @@ every_law = pytest.mark.parametrize("law", LAWS)
 every_mean = pytest.mark.parametrize("mean", MEANS)
 
 
+@pytest.mark.covering
 @every_mean
 @every_law
 def test_probabilities_add_up(law, mean):
@@ -62,6 +63,7 @@ def test_the_winner_is_one_of_the_derivative(law):
         assert quotient == pytest.approx((rest[0] / rest[1]) ** (1 + runs.eta))
 
 
+@pytest.mark.covering
 @every_mean
 @every_law
 def test_numbers_have_the_law(law, mean):

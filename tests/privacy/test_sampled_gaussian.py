@@ -36,6 +36,7 @@ def found(sampling=SMALL, count=100, epsilon=EPSILON, **others):
     )
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
@@ -98,6 +99,7 @@ def test_what_is_no_budget_is_refused(epsilon, delta, message):
         sampled_mu(epsilon, delta, sampling=SMALL, n_releases=3, adjacency="zero-out")
 
 
+@pytest.mark.full
 def test_a_budget_that_others_have_spent_is_refused():
     with pytest.raises(ValueError, match="nothing of the budget is left"):
         found(mu=gdp_mu(EPSILON, DELTA) * 1.01)

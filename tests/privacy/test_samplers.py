@@ -73,6 +73,7 @@ def resolved(monkeypatch):
     return calls
 
 
+@pytest.mark.full
 def test_float_quantiles_are_a_hundred_times_better_than_the_margin_allows():
     rng = np.random.default_rng(0)
     p = np.concatenate([2.0 ** -rng.uniform(1, 60, 1200), rng.uniform(2**-9, 0.5, 1000)])
@@ -167,6 +168,7 @@ def test_words_outside_the_margin_of_a_boundary_stay_on_the_fast_path(law, offse
     assert not resolved
 
 
+@pytest.mark.covering
 @both_laws
 @pytest.mark.parametrize("scale", [0.3, 1.7, 10.0, 2.0**24])
 def test_exact_arithmetic_alone_gives_the_same_integers(law, scale, resolved, monkeypatch):

@@ -75,6 +75,7 @@ def gaussian_profile(gap, order):
     return integrate.quad(f, edge, edge + 40, points=[gap], epsabs=0, epsrel=1e-12, limit=200)[0]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("n_rows", "size"), CASES)
 @pytest.mark.parametrize("mu", [0.1, 1.0, 4.0])
 @pytest.mark.parametrize("kind", KINDS[1:])
@@ -114,6 +115,7 @@ def batch_laws(n_rows, size, with_replacement):
     return {0: 1 - size / n_rows, 1: size / n_rows}
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("kind", KINDS[1:])
 @pytest.mark.parametrize(("n_rows", "size"), [(2, 1), (3, 2), (4, 3), (2, 2)])
 def test_the_profile_bounds_what_worst_data_show(kind, n_rows, size):
@@ -170,6 +172,7 @@ def direct_delta(q, mu, adjacency, n_releases, epsilon, cell=1e-3):
     return max(found)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("n_releases", [1, 2, 3])
 @pytest.mark.parametrize(("n_rows", "mu"), [(10, 1.0), (2, 0.7)])
@@ -205,6 +208,7 @@ def test_composed_batches_of_fixed_size_agree_with_direct_integration(n_releases
 PRICED = [("poisson", 2.0, 1000), ("poisson", 100.0, 50), ("without-replacement", 20, 300)]
 
 
+@pytest.mark.covering
 @quiet
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(("kind", "batch_size", "count"), PRICED)

@@ -75,6 +75,7 @@ class Mean:
 # -- the ledger ------------------------------------------------------------------------------
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("delta", "gaussian"), [(1e-5, True), (1e-5, False), (0.0, False)])
 @pytest.mark.parametrize("share", [0.0, 0.3])
 @every_strategy
@@ -105,6 +106,7 @@ def test_a_search_is_one_line_of_the_ledger(strategy, delta, gaussian, share):
     assert (search.ledger + other).epsilon(delta) <= 1.5
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("share", [0.0, 0.3])
 @pytest.mark.parametrize("strategy", ["logarithmic", "geometric", "poisson"])
 def test_gaussian_searches_have_an_event(strategy, share):

@@ -75,6 +75,7 @@ def is_exact(plan):
     return True
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("public_scores", [False, True])
 @pytest.mark.parametrize("refit_share", [0.0, 0.3])
 @pytest.mark.parametrize("gaussian", [True, False])
@@ -217,6 +218,7 @@ def published_share(runs):
     return low / whole
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("epsilon", "delta", "n", "refit_share"),
     [
@@ -233,6 +235,7 @@ def test_scores_beside_a_second_fit_stay_within_the_budget(epsilon, delta, n, re
     assert 0.999 * epsilon < plan.spent[0] <= epsilon
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("times", "law"), TABLE)
 def test_the_table_of_shares(times, law):
     for n, (share, chance) in TABLE[times, law].items():
@@ -285,6 +288,7 @@ def test_bad_plans(options, message):
         plan_of(**options)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("epsilon", [1e-6, 1e3, 1e8])
 @pytest.mark.parametrize("delta", [1e-300, 0.9])
 @every_strategy

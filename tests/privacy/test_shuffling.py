@@ -61,6 +61,7 @@ def pair_delta(epsilon, n_reports, at, rate=None, victim=True):
     return total
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("epsilon", [1e-3, 0.5, 2.0, 6.0, 30.0])
 @pytest.mark.parametrize("n_reports", [1, 2, 3, 7, 25])
 def test_the_curve_is_that_of_the_pair(epsilon, n_reports):
@@ -106,6 +107,7 @@ def with_blanks(epsilon, blank):
     return [*row, left / e], [row[1], row[0], blank, left / e], [*other, left]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("blank", [0.0, 0.2, 0.6])
 @pytest.mark.parametrize("epsilon", [1.0, 3.0, 5.0])
 def test_blank_reports_do_not_help_the_adversary(blank, epsilon):
@@ -155,6 +157,7 @@ def test_anchors(epsilon, n_reports, expected):
     assert shuffled_epsilon(epsilon, n_reports, 1e-6) == pytest.approx(expected, abs=6e-5)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("n_reports", [10**4, 10**5, 10**6, 10**8])
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
 def test_closed_formulas_lie_above(epsilon, n_reports):

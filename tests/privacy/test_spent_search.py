@@ -72,6 +72,7 @@ def test_a_resource_may_be_a_parameter(spy):
     assert {epsilon for epsilon, _ in spy.charges} == {1.0, 3.0}
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("fixed", "grid"),
     [

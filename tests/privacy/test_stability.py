@@ -65,6 +65,7 @@ def divergences(noise, epsilon, rows, nonnegative, columns):
                 yield first + (1 - first) * gdp_delta(gap / noise.scale, inner)
 
 
+@pytest.mark.covering
 @every_budget
 @every_kind
 @pytest.mark.parametrize("columns", [1, 3, 300])
@@ -76,6 +77,7 @@ def test_the_price_is_kept_on_worst_pairs_and_not_overpaid(
     assert 0.8 * delta < largest <= delta
 
 
+@pytest.mark.covering
 @every_budget
 @every_kind
 def test_a_common_column_near_the_threshold_gives_away_less(epsilon, delta, rows, nonnegative):
@@ -102,6 +104,7 @@ def test_one_column_under_zero_out_has_a_closed_form(epsilon, delta):
     assert tail == pytest.approx(max(2 * sigma, -sigma * ndtri(delta)), rel=2e-3)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("nonnegative", [True, False])
 @pytest.mark.parametrize("columns", [1, 2, 17])
 @pytest.mark.parametrize("sigma", [0.05, 1.0, 10.0])
@@ -171,6 +174,7 @@ def test_budgets_that_make_no_sense(epsilon, delta, message):
         StabilityHistogram(epsilon, delta)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     ("epsilon", "delta"),
     [

@@ -80,6 +80,7 @@ def responses(epsilon, n_scores, n_candidates=2, broken=0.0):
         yield np.tile(scores, 2), *laws
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("mean", [1.0, 3.0, 10.0])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
 @every_law

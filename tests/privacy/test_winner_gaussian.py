@@ -45,6 +45,7 @@ ORDERS = {
 }
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(("mean", "epsilon"), [(4.0, 0.5), (4.0, 2.0), (20.0, 2.0)])
 @every_law
@@ -70,6 +71,7 @@ def smallest_epsilon(p, q, delta):
     return high
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("mean", "epsilon"), [(4.0, 0.5), (20.0, 2.0), (100.0, 1.0)])
 @pytest.mark.parametrize("law", ["logarithmic", "geometric"])
 def test_the_claim_for_gaussian_runs_is_nearly_attained(law, mean, epsilon):
@@ -118,6 +120,7 @@ def delta_with_a_model(runs, shifts, mu_model, epsilon):
     return max(deltas)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("share", [0.3, 0.7])
 @pytest.mark.parametrize(("mean", "epsilon"), [(4.0, 0.5), (20.0, 2.0), (100.0, 1.0)])
 @every_law

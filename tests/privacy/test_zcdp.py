@@ -39,6 +39,7 @@ def drawn(epsilon, count=1):
 # -- the conversion ----------------------------------------------------------------------
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("delta", [1e-300, 1e-9, 1e-6, 1e-2, 0.3])
 @pytest.mark.parametrize("rho", [1e-12, 1e-6, 1e-3, 0.02, 1.0, 30.0])
 def test_epsilon_is_the_least_over_all_orders(rho, delta):

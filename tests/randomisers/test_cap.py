@@ -87,6 +87,7 @@ def test_the_ends_of_the_inverse():
     assert abs(cap_cosine(-math.log(2.0), 7)) < 1e-15
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("d", [2, 3, 10, 101])
 @pytest.mark.parametrize("cosine", [-0.4, 0.0, 0.2, 0.9])
 def test_the_mean_is_an_integral(d, cosine):

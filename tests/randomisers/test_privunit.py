@@ -95,6 +95,7 @@ def test_no_other_cosine_is_better(d, epsilon):
             assert with_cosine(cosine, epsilon, d).scale <= found.scale * (1 + 1e-12)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("d", [2, 3, 5, 20])
 @pytest.mark.parametrize(("cosine", "p"), [(0.0, 0.7), (0.3, 0.7), (0.6, 0.9), (0.2, 0.45)])
 def test_moments_are_integrals_of_the_density(d, cosine, p):

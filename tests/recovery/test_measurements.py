@@ -140,6 +140,7 @@ def dense(sketches):
     return sketches.toarray() if sparse.issparse(sketches) else sketches
 
 
+@pytest.mark.covering
 @every_kind
 @pytest.mark.parametrize("at_once", [1 << 22, 4000, 1000, 1])
 def test_the_floats_of_a_row_depend_on_nothing_but_the_row(kind, at_once, monkeypatch):

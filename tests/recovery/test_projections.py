@@ -58,6 +58,7 @@ def test_golden_values():
     )
 
 
+@pytest.mark.covering
 @every_scale
 @every_shape
 @pytest.mark.parametrize("k", [1, 2, 4, 9, 50])
@@ -100,6 +101,7 @@ def test_l1_projections_satisfy_the_optimality_conditions(shape, scale):
         assert_is_projection(x, y, radius, length(x, 1), np.abs(y - x).max())
 
 
+@pytest.mark.covering
 @every_scale
 @every_shape
 @pytest.mark.parametrize("second", [0.5, 0.9, 0.999, 1.0, 1.3, 2.0, 1e9])
@@ -181,6 +183,7 @@ def test_equal_entries_and_a_ratio_of_radii_that_is_a_whole_root():
         assert_allclose(x, np.concatenate([np.full(k, k**-0.5), np.zeros(3)]), atol=1e-12)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("ratio", [0.3, 0.5, 1.0, 2.0**-0.5, 1.2])
 @every_shape
 def test_no_point_of_the_set_is_at_an_acute_angle(shape, ratio):
@@ -200,6 +203,7 @@ def test_no_point_of_the_set_is_at_an_acute_angle(shape, ratio):
                 assert (y - x) @ (z - x) <= 1e-10 * largest * radius
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     "project",
     [lambda y: project_l1(y, 4.0), lambda y: project_l1l2(y, 4.0, 1.0),

@@ -42,6 +42,7 @@ def value(form, matrix, b, z):
     return np.abs(z).sum()
 
 
+@pytest.mark.covering
 @every_sign
 @every_form
 @every_kind
@@ -65,6 +66,7 @@ def test_first_order_steps_find_what_cvxpy_finds(kind, form, nonnegative):
         assert missed <= 2e-3 * np.linalg.norm(b)
 
 
+@pytest.mark.covering
 @every_sign
 @every_form
 @every_kind
@@ -87,6 +89,7 @@ def test_too_few_measurements_are_no_error(kind, form):
     assert np.abs(z).sum() < 10
 
 
+@pytest.mark.covering
 @every_form
 @pytest.mark.parametrize("solver", ["auto", "cvxpy", "first-order"])
 @pytest.mark.parametrize("scale", [0.0, 1e-290, 1e-100, 1e100, 1e290])
@@ -114,6 +117,7 @@ class Explicit(Measurement):
         self.columns = sparse.csr_array(A.T)
 
 
+@pytest.mark.covering
 @every_sign
 @every_form
 @pytest.mark.parametrize("solver", ["auto", "cvxpy", "first-order"])
@@ -157,6 +161,7 @@ FAILURES = {
 }
 
 
+@pytest.mark.covering
 @every_form
 @pytest.mark.parametrize("failure", FAILURES)
 def test_a_solver_that_fails_is_replaced_in_silence(failure, form, monkeypatch, capfd):

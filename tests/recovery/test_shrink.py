@@ -23,6 +23,7 @@ def test_soft_threshold():
     assert_array_equal(soft_threshold(y, 0.0), y)
 
 
+@pytest.mark.covering
 @every_norm
 @every_shape
 @pytest.mark.parametrize("scale", SCALES)

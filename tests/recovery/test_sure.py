@@ -38,6 +38,7 @@ def risk_at(y, scale, threshold, nonnegative, law):
     return scale**2 * np.sum(moved - 2 + 4 * chance)
 
 
+@pytest.mark.covering
 @every_law
 @every_sign
 @pytest.mark.parametrize("shape", SHAPES)
@@ -82,6 +83,7 @@ def test_extremes():
     assert sure_threshold(np.full(9, -1e290), 1.0, True, "laplace")[0] == 0.0
 
 
+@pytest.mark.covering
 @every_law
 @every_sign
 @pytest.mark.parametrize("threshold", [0.0, 0.7, 2.0])

@@ -21,6 +21,7 @@ BALLS = [
 ]  # fmt: skip
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("ball", BALLS)
 @pytest.mark.parametrize("norm", [0.0, 1 / 3, 1.0])
 def test_moments(ball, norm):

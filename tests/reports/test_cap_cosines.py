@@ -44,6 +44,7 @@ def uniform_p_value(levels):
     return stats.kstest(levels, "uniform").pvalue
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("n_dims", DIMS)
 @pytest.mark.parametrize("epsilon", BUDGETS)
 def test_the_law_on_both_sides(n_dims, epsilon):
@@ -52,6 +53,7 @@ def test_the_law_on_both_sides(n_dims, epsilon):
     assert uniform_p_value(levels_beyond(unit, *cosines_beyond(unit, N, bits))) > 1e-4
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("n_dims", [2, 3, 50, 10**9])
 @pytest.mark.parametrize("far", [0.0, 0.3, 0.99, 1.01, 3.0])
 def test_both_ways_agree_where_they_meet(n_dims, far):

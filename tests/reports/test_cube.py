@@ -38,6 +38,7 @@ def corner_counts(cube, row, n_rows, seed=0):
 CUBES = [optimal_privunit_cube(eps, d) for d in (1, 2, 3, 4, 5, 6) for eps in (0.5, 2.0, 6.0)]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("cube", CUBES)
 @pytest.mark.parametrize("kind", ["corner", "inside"])
 def test_all_corners_have_their_probabilities(cube, kind):

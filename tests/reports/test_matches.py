@@ -40,6 +40,7 @@ def test_boundaries_are_exact(threshold, n_dims, inside):
         total += share
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("near", [4, 2**60, 2**63])
 @pytest.mark.parametrize(("threshold", "n_dims"), SIDES)
 @pytest.mark.parametrize("inside", [True, False])

@@ -21,6 +21,7 @@ UNITS = {
 }
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("kind", UNITS)
 @pytest.mark.parametrize("wrap", [Lift, Flip])
 def test_means_and_variances_are_those_of_the_arithmetic(kind, wrap):

@@ -26,6 +26,7 @@ def reports_by_many_rotations(projected, vector, n_calls, n_rows=4):
     return np.concatenate([report(projected, rows, bits) for _ in range(n_calls)])
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("projected", HAAR)
 def test_moments(projected):
     u = vector_of(projected.n_dims)

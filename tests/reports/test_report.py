@@ -79,6 +79,7 @@ def test_blocks_of_rows(name, monkeypatch):
 
 
 # but for "haar", whose rotation is a matrix
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", [name for name in ALL if name != "haar"])
 def test_little_memory_is_needed(name):
     large = {

@@ -120,6 +120,7 @@ GAUSSIANS = [
 ]  # fmt: skip
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("gaussian", GAUSSIANS)
 @pytest.mark.parametrize("n_dims", [1, 2, 12])
 def test_moments_of_the_gaussian_kind(gaussian, n_dims):

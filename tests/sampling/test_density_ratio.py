@@ -54,6 +54,7 @@ def worst_removal(n, c):
     )
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_epsilon_is_kept_by_every_small_data_set(n, epsilon):

@@ -79,6 +79,7 @@ def test_truncated_exponential_resolves_the_tail():
     assert x.max() < 0.04
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("c", [0.7, 6.0])
 def test_piecewise_law(name, c):
@@ -90,6 +91,7 @@ def test_piecewise_law(name, c):
     assert same_counts(counts, np.diff(law(knots, slopes, c)(cells)))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["absolute", "pinball", "hinge", "steep"])
 def test_half_and_double_the_temperature_are_noticed(name):
     knots, slopes = LOSSES[name]

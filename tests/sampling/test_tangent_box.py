@@ -50,6 +50,7 @@ def draws(loss, n_dims, c, balls, purpose, n=N, **options):
     )
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", LINE)
 @pytest.mark.parametrize("c", [0.5, 20.0])
 def test_law_on_the_line(name, c):
@@ -87,6 +88,7 @@ def cells_of(loss, c, balls, n=240, n_cells=12):
     return np.linspace(-1, 1, n_cells + 1), mass / mass.sum()
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", PLANE)
 @pytest.mark.parametrize("balls", [UNIT, TWO], ids=["ball", "two balls"])
 def test_law_in_the_plane(name, balls):
@@ -101,6 +103,7 @@ def test_law_in_the_plane(name, balls):
         assert not same_counts(counts, probabilities)
 
 
+@pytest.mark.full
 def test_a_steep_loss_is_drawn_at_the_boundary():
     # the linear law is known; its mass sits in a layer of thickness 1/300
     v = np.array([-180.0, 240.0])
@@ -120,6 +123,7 @@ def test_agrees_with_the_linear_law_in_three_dimensions():
     assert stats.ks_2samp(x @ v, other @ v / 2).pvalue < FALSE_ALARM
 
 
+@pytest.mark.full
 def test_agrees_with_a_fine_net():
     points = ball_grid(2, 1.0, 0.02)
     losses = PLANE["distance"](points)[0]
@@ -173,6 +177,7 @@ def test_a_cover_restricts_the_set():
     assert same_law(x[:, 0], law)
 
 
+@pytest.mark.full
 def test_the_number_of_proposals_and_bisections_does_not_change_the_law(monkeypatch):
     law = quadrature_cdf(lambda t: -8 * t + np.log(np.sqrt(1 - t * t)), -1, 1)
     for proposals, bisections in ((1, 60), (3, 0), (32, 2)):

@@ -19,6 +19,7 @@ from skdp._rows import sums as _sums
 from skdp.privacy import Curator
 
 pytestmark = [
+    pytest.mark.full,
     # of dask's processes and event loops, when they end
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),

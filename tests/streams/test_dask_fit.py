@@ -48,6 +48,7 @@ def logistic(**params):
 STEPS = {"max_iter": 4}
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "params",
     [

@@ -79,6 +79,7 @@ def given(model):
     return rows, collection
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("model", ADDED_UP, ids=lambda model: type(model).__name__)
 def test_sums_are_made_where_the_rows_are(model, brought):
     assert_same_fit(model, *given(model))

@@ -203,6 +203,7 @@ def test_arrays_on_disk_are_read_once_a_pass_in_whole_stored_chunks():
         assert_same_fit(MODEL, (X, Y), (rows, targets))
 
 
+@pytest.mark.full
 def test_wide_arrays_on_disk_are_read_a_few_rows_at_a_time():
     wide = OnDisk(np.zeros((100, 1 << 20), dtype=np.int8))
     rows = stream_arrays(wide)

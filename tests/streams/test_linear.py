@@ -50,6 +50,7 @@ def test_every_solver_is_in_one_of_the_two_lists():
     assert set(STREAMING) | IN_MEMORY == {solver for _, solver in PAIRS}
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("pair", [pair for pair in PAIRS if pair[1] in STREAMING], ids="-".join)
 @pytest.mark.parametrize("y", [BINARY, THREE], ids=["binary", "three"])
 def test_logistic_regression(pair, y):
@@ -64,6 +65,7 @@ def test_logistic_regression(pair, y):
     assert_same_fit(model, (rows, y), chunked(rows, y))
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     "options",
     [
@@ -89,6 +91,7 @@ def test_options_of_logistic_regression(options):
     assert_same_fit(model, (X[:FEW], BINARY[:FEW]), chunked(X[:FEW], BINARY[:FEW]))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "options", [{}, {"delta": 0.0}, {"mechanism": "output", "solver": "phased"}], ids=str
 )
@@ -97,12 +100,14 @@ def test_hinge(options):
     assert_same_fit(model, (X[:FEW], BINARY[:FEW]), chunked(X[:FEW], BINARY[:FEW]))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("solver", ["accelerated", "gd", "sgd"])
 def test_many_blocks(solver):
     model = logistic(solver=solver, **STREAMING[solver])
     assert_same_fit(model, (X, THREE), chunked(X, THREE))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "options",
     [{}, {"p": 1}, {"p": 4}, {"p": "huber"}, {"clipping_norm": "private"}, {"solver": "newton"}],
@@ -129,6 +134,7 @@ def labels(kind):
     return named[kind]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     "kind", ["text", "objects", "bool", "int8", "uint64", "float", "float32", "many"]
 )
@@ -152,6 +158,7 @@ def memory_map(folder, array, mode="r", order="C"):
     return np.lib.format.open_memmap(path, mode)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.int8, ">f8"], ids=str)
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("mode", ["r", "r+", "c"])
@@ -213,6 +220,7 @@ def test_rows_of_a_stream_with_targets_in_memory_or_of_another_stream():
         logistic().fit(X, y)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("solver", ["gd", "sgd"])
 @pytest.mark.parametrize("stored", [None, (100, 2), (20_000, 4)], ids=str)
 def test_arrays_on_disk(solver, stored):

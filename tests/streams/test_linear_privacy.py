@@ -146,7 +146,12 @@ print(json.dumps([peak(n_rows) for n_rows in (200_000, int(sys.argv[1]))]))
 
 
 @pytest.mark.parametrize(
-    "n_rows", [1_000_000, pytest.param(5_000_000, marks=pytest.mark.slow)], ids=str
+    "n_rows",
+    [
+        pytest.param(1_000_000, marks=pytest.mark.full),
+        pytest.param(5_000_000, marks=pytest.mark.slow),
+    ],
+    ids=str,
 )
 def test_memory_does_not_grow_with_the_rows(n_rows):
     """What 200,000 rows need is enough for any number: a tenth of what they would take up."""

@@ -182,6 +182,7 @@ def test_claims_are_kept_on_neighbouring_streams(name, adjacency):
     assert measured >= 0.999 * claimed or name.startswith("gradient")
 
 
+@pytest.mark.covering
 @every_model
 @pytest.mark.parametrize("method", ["predict", "score"])
 def test_other_methods_say_what_to_do_with_a_stream(name, method):

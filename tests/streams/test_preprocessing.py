@@ -43,6 +43,7 @@ __all__ = ["short_chunks"]
 pytestmark = pytest.mark.filterwarnings("ignore:.*random_state:UserWarning")
 
 
+@pytest.mark.covering
 @private_model
 @every_type
 def test_what_is_learned_from_chunks_is_learned_in_memory(name, dtype):
@@ -50,6 +51,7 @@ def test_what_is_learned_from_chunks_is_learned_in_memory(name, dtype):
     assert_same_fit(PRIVATE[name], [X], chunked(X), chunked(X, cuts=[0, N]))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", BOTH)
 @every_type
 def test_what_is_learned_from_sparse_chunks_is_learned_in_memory(name, dtype):
@@ -57,6 +59,7 @@ def test_what_is_learned_from_sparse_chunks_is_learned_in_memory(name, dtype):
     assert_same_fit(PRIVATE[name], [X], chunked(X))
 
 
+@pytest.mark.covering
 @private_model
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
 def test_what_is_learned_from_frames_is_learned_in_memory(name, frame):
@@ -74,6 +77,7 @@ def test_large_memory_maps_are_streamed_and_transformed_in_memory(name, tmp_path
     assert_array_equal(model.transform(mapped), model.transform(X))
 
 
+@pytest.mark.covering
 @every_model
 @every_type
 def test_a_stream_is_mapped_to_the_rows_that_an_array_is_mapped_to(name, dtype):
@@ -88,6 +92,7 @@ def test_a_stream_is_mapped_to_the_rows_that_an_array_is_mapped_to(name, dtype):
     assert_same_rows(clone(model).fit_transform(chunked(X)[0]), transformed)
 
 
+@pytest.mark.covering
 @sparse_model
 @every_type
 def test_a_sparse_stream_is_mapped_to_what_sparse_rows_are_mapped_to(name, dtype):
@@ -114,6 +119,7 @@ PIPELINES = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", PIPELINES)
 @every_type
 def test_pipelines_fit_streams_as_they_fit_arrays(name, dtype):

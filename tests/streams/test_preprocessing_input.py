@@ -68,6 +68,7 @@ def test_a_stream_is_mapped_by_the_parameters_of_that_time():
     assert_same_rows(stream, expected)
 
 
+@pytest.mark.sample(4)
 @every_model
 def test_features_are_checked_as_in_memory(name):
     X = pd.DataFrame(dense_rows(), columns=list("abc"))
@@ -147,6 +148,7 @@ def test_a_shared_budget_is_charged_once_a_fit(name):
         assert len(budget.charges) == n_fits
 
 
+@pytest.mark.sample(4)
 @every_model
 def test_what_maps_rows_holds_none(name):
     marked = dense_rows() + 12345.678

@@ -49,6 +49,7 @@ def partials(monkeypatch, model, *data):
     return np.concatenate(found)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("n_rows", [N_ROWS, 3001])
 def test_partial_sums_are_those_in_memory_in_any_layout(monkeypatch, layout, n_rows):
