@@ -21,7 +21,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._typing import Estimator
-from skdp.privacy.books.spent import is_search, learns_nothing, leaves, privacy_spent
+from skdp.privacy.books.spent import (
+    NotCovered,
+    is_search,
+    learns_nothing,
+    leaves,
+    privacy_spent,
+)
 from skdp.privacy.kernel.ledger import Ledger
 
 # Parameters of estimators as a card may show them: plain, short, and without seeds.
@@ -200,7 +206,7 @@ def search_facts(search, delta):
         A line for all fits of a kind but the last, by their parameters.
     delta : float
         Where epsilon is read off.
-    not_covered : list of str
+    not_covered : list of NotCovered
         What has no price.
     sentence : str
         The claim, which is none.
@@ -220,7 +226,8 @@ def search_facts(search, delta):
     except TypeError:
         # no private step, or one whose parameters do not tell its price
         sentence += " What the fits spent is not known."
-        return Ledger(), delta or 0.0, [kind], sentence
+        fits = NotCovered("fits", None, f"the fits of {kind}, whose price is not known")
+        return Ledger(), delta or 0.0, [fits], sentence
     at = f"epsilon = {upward(spent.epsilon)} nats, delta = {upward(spent.delta)}"
     sentence += (
         f" Its fits{' but the last' if last else ''} spent at most {at} together, by their "
@@ -288,11 +295,6 @@ def _pair(epsilon, delta):
     return f"{number} and delta = {upward(delta)}" if delta else f"{number} (delta = 0)"
 
 
-def told(missing):
-    """Say of a part that is not covered what it did; of what is no part it is said already."""
-    return missing if missing.startswith("the ") else f"{missing}, which learned from the data"
-
-
 def claim(ledger, epsilon, delta, missing, learns):
     """Return the status of the claim, and the claim in a sentence or two.
 
@@ -302,8 +304,8 @@ def claim(ledger, epsilon, delta, missing, learns):
         All releases.
     epsilon, delta : float
         Their total; epsilon may be infinite.
-    missing : sequence of str
-        What learned from the data without a ledger.
+    missing : sequence of NotCovered
+        What no ledger covers.
     learns : bool
         Whether there is a ledger at all, be it empty.
 
@@ -315,7 +317,7 @@ def claim(ledger, epsilon, delta, missing, learns):
     if missing:
         alone = "" if not ledger.releases else " A total of the other parts is no claim either."
         return NONE, (
-            f"NO (epsilon, delta) is claimed: these have no price: {'; '.join(map(told, missing))}."
+            f"NO (epsilon, delta) is claimed: these have no price: {'; '.join(map(str, missing))}."
             f"{alone}"
         )
     if not ledger.releases:
@@ -439,30 +441,34 @@ def _how(seen, chance):
 
 
 def notes(ledger, parts):
-    """Return what a reader must not overlook."""
-    found = []
+    """Return what a reader must not overlook, by kind."""
+    found = {}
     if ledger.seeded:
-        found.append(
-            "SEEDED: random_state was set. Whoever knows or guesses the seed can subtract the "
-            "noise, and nothing that is said here holds towards them."
+        found["seeded"] = (
+            "random_state was set. Whoever knows or guesses the seed can subtract the noise, and "
+            "nothing that is said here holds towards them."
         )
     if any(getattr(part, "hypothetical_privacy_spent_", None) is not None for _, part in parts):
-        found.append(
-            "SIMULATED POPULATION: the noise is that of a deployment with more clients "
-            "(population_size). The claim on this card is that of the clients of this fit, and "
-            "not that of the deployment."
+        found["simulated population"] = (
+            "the noise is that of a deployment with more clients (population_size). The claim on "
+            "this card is that of the clients of this fit, and not that of the deployment."
         )
-    if any("idealised" in release.numerics for release in ledger.releases):
-        found.append(
-            "IDEALISED: some draws have their law for real numbers only; what floating-point "
-            "arithmetic changes in it is not part of the claim."
+    if any("idealised" in numerics_terms(release) for release in ledger.releases):
+        found["idealised"] = (
+            "some draws have their law for real numbers only; what floating-point arithmetic "
+            "changes in it is not part of the claim."
         )
     if any(getattr(part, "budget", None) is not None for _, part in parts):
-        found.append(
-            "A budget is shared with other fits: it charges each of them all that it is granted. "
-            "What others spent is not on this card."
+        found["shared budget"] = (
+            "the budget is shared with other fits, and charges each of them all that it is "
+            "granted. What others spent is not on this card."
         )
-    return found
+    return [{"kind": kind, "text": text} for kind, text in found.items()]
+
+
+def numerics_terms(release):
+    """Return the terms in which a ledger says how noise was made, those of `MEANINGS`."""
+    return release.numerics.split(", ")
 
 
 # What a card says, as a dictionary: read off ledgers, parameters and shapes alone.
@@ -509,7 +515,7 @@ def card_facts(estimator, *, name, delta, date):
         Of the schema `SCHEMA`. A field never changes its meaning; there may be new ones.
     """
     kind = type(estimator).__name__
-    parts = list(leaves(estimator, kind))
+    parts = list(leaves(estimator))
     if is_search(estimator):
         ledger, delta, missing, sentence = search_facts(estimator, delta)
         status, epsilon = NONE, math.inf
@@ -540,20 +546,22 @@ def card_facts(estimator, *, name, delta, date):
             "local_claim": _local(ledger, delta, missing),
             "notes": notes(ledger, parts),
             "not_covered": {
-                "parts": missing,
+                "parts": [asdict(item) for item in missing],
                 "never": list(NEVER_COVERED),
             },
             "assumptions": list(ledger.assumptions),
             "public": {
                 "facts": [fact.format(unit=unit or "row") for fact in _PUBLIC],
                 "n_features": getattr(estimator, "n_features_in_", None),
-                "steps": [_step(step_name, part) for step_name, part in parts],
+                "steps": [_step(step, part) for step, part in parts],
             },
             "ledger": [_entry(release) for release in ledger.releases],
             "composition": _composition(ledger, delta),
             "numerics": [
-                {"kind": kind, "meaning": _meaning(kind)}
-                for kind in sorted({release.numerics for release in ledger.releases})
+                {"kind": kind, "meaning": "; ".join(MEANINGS[t] for t in terms if t in MEANINGS)}
+                for kind, terms in sorted(
+                    {r.numerics: numerics_terms(r) for r in ledger.releases}.items()
+                )
             ],
             "versions": versions(),
             "verify": list(_VERIFY),
@@ -576,11 +584,7 @@ def _local(ledger, delta, missing):
     }
 
 
-def _meaning(numerics):
-    return "; ".join(meaning for words, meaning in MEANINGS.items() if words in numerics)
-
-
-def _step(name, part):
+def _step(step, part):
     if hasattr(part, "ledger_"):
         role = "private: on the ledger"
     elif is_search(part):
@@ -590,7 +594,7 @@ def _step(name, part):
     else:
         role = "learned from rows, not on the ledger"
     return {
-        "name": name,
+        "name": type(part).__name__ if step is None else step,
         "estimator": type(part).__name__,
         "role": role,
         "parameters": shown_parameters(part) if hasattr(part, "get_params") else {},
@@ -668,8 +672,9 @@ def as_markdown(facts):
     about = [f"Estimator: {facts['estimator']}", *dated, f"Schema: {facts['schema']}"]
     lines += [". ".join(about) + ".", ""]
     if facts["notes"]:
+        shown = [f"> **{note['kind'].upper()}**: {_plain(note['text'])}" for note in facts["notes"]]
         # an empty line between two, or they run together
-        lines += ["\n>\n".join(f"> {_loud(note)}" for note in facts["notes"]), ""]
+        lines += ["\n>\n".join(shown), ""]
     lines += ["## Claim", "", _plain(claim["sentence"]), ""]
     if claim["epsilon"] is not None and claim["adjacency"]:
         lines += _table(
@@ -684,7 +689,7 @@ def as_markdown(facts):
     if facts["local_claim"] is not None:
         lines += ["### Reports", "", _plain(facts["local_claim"]["sentence"]), ""]
     lines += ["## Not covered", ""]
-    lines += [f"- **{_plain(told(part))}**" for part in facts["not_covered"]["parts"]]
+    lines += [f"- **{_plain(part['text'])}**" for part in facts["not_covered"]["parts"]]
     lines += _bullets(facts["not_covered"]["never"])
     lines += ["## Assumed public", ""]
     lines += _bullets(facts["assumptions"] or ["nothing was read from the data beforehand"])
@@ -798,12 +803,6 @@ def _table(heads, rows):
 
 def _bullets(texts):
     return [*(f"- {_plain(text)}" for text in texts), ""]
-
-
-def _loud(note):
-    """Print the capitals with which a note begins in bold."""
-    head = re.match(r"[A-Z ]+(?=:)", note)
-    return f"**{head[0]}**{_plain(note[head.end() :])}" if head else _plain(note)
 
 
 def _plain(text):

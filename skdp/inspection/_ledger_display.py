@@ -17,7 +17,7 @@ from skdp.inspection._drawing import (
     words_beside,
     wrapped,
 )
-from skdp.privacy.books.spent import leaves, privacy_spent
+from skdp.privacy.books.spent import NotCovered, leaves, privacy_spent
 from skdp.privacy.kernel.ledger import Ledger
 
 # How a `LedgerDisplay` is drawn.
@@ -88,9 +88,9 @@ def _bar_rows(display, ax, wrap):
             rows.append((at + space / 2, label, part))
             at += space
         at += GAP if step != steps[-1] or display.not_covered else 0.0
-    for text in display.not_covered:
+    for item in display.not_covered:
         # beside the axis, where there is about as much room as for the labels
-        words = wrapped(text, ax)
+        words = wrapped(item.text, ax)
         space = 1.4 + words.count("\n")
         rows.append((at + space / 2, words, None))
         at += space
@@ -192,7 +192,7 @@ def parts_of_estimator(estimator, delta):
     for name, part in leaves(estimator):
         if hasattr(part, "ledger_"):
             # steps that were chosen together have one ledger in common
-            steps.setdefault(id(part.ledger_), (step_name(name), part.ledger_))
+            steps.setdefault(id(part.ledger_), (name or "", part.ledger_))
     steps = list(steps.values())
     counted = sum(r.count for _, ledger in steps for r in ledger.releases)
     if counted != sum(r.count for r in spent.ledger.releases):
@@ -200,18 +200,6 @@ def parts_of_estimator(estimator, delta):
         steps = [("", spent.ledger)]
     parts = [p for name, ledger in steps for p in parts_of_ledger(ledger, spent.delta, name)]
     return parts, spent
-
-
-def step_name(text):
-    """Return the name in "step 'name'"."""
-    return text.removeprefix("step ").strip("'")
-
-
-def what_is_not_covered(text):
-    """Return in words what is not covered: a step, or what else is done with rows."""
-    if text.startswith("the "):
-        return text
-    return f"{step_name(text)}: learned from the data, no ledger"
 
 
 def facts_of_ledger(ledger):
@@ -244,8 +232,8 @@ class LedgerDisplay:
         At which all these are meant.
     facts : str, default=""
         Adjacency and unit, for the axis.
-    not_covered : sequence of str, default=()
-        What learned from the data without a ledger, in words.
+    not_covered : sequence of NotCovered, default=()
+        What depends on private rows and stands on no ledger.
 
     Attributes
     ----------
@@ -280,7 +268,7 @@ class LedgerDisplay:
         total: float,
         delta: float,
         facts: str = "",
-        not_covered: Iterable[str] = (),
+        not_covered: Iterable[NotCovered] = (),
     ) -> None:
         self.parts = tuple(parts)
         if not self.parts:
@@ -371,7 +359,7 @@ class LedgerDisplay:
         parts, spent = parts_of_estimator(estimator, delta)
         display = cls(
             parts, total=spent.epsilon, delta=spent.delta, facts=facts_of_ledger(spent.ledger),
-            not_covered=map(what_is_not_covered, spent.not_covered),
+            not_covered=spent.not_covered,
         )  # fmt: skip
         return display.plot(ax=ax, wrap=wrap, bar_kw=bar_kw)
 

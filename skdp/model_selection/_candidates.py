@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import clone
 
 from skdp.exceptions import BudgetError
-from skdp.privacy.books.spent import is_free, is_private, learns_nothing, leaves
+from skdp.privacy.books.spent import is_free, is_private, learns_nothing, leaves, name_of
 from skdp.privacy.kernel.accounting import gdp_epsilon, gdp_mu, pure_epsilon, pure_mu
 
 # The steps of an estimator: which are private, and which may stand beside them.
@@ -26,10 +26,9 @@ DECIDED = ("epsilon", "delta", "budget")
 
 
 def all_leaves(estimator):
-    """Return the (name, estimator) of all leaves of pipelines and what else holds steps."""
-    found = leaves(estimator, type(estimator).__name__)
+    """Return the (step, estimator) of all leaves of pipelines and of whatever else holds steps."""
     # in the order in which they are given shares and seeds
-    return sorted(found, key=lambda leaf: leaf[0] == "step 'remainder'")
+    return sorted(leaves(estimator), key=lambda leaf: leaf[0] == "remainder")
 
 
 def _holders(estimator):
@@ -79,12 +78,12 @@ def check_steps(estimator):
         With its parameters set; not fitted.
     """
     found = all_leaves(estimator)
-    for name, leaf in found:
+    for step, leaf in found:
+        name = name_of(step, leaf)
         if not (is_private(leaf) or learns_nothing(leaf)):
-            kind = type(leaf).__name__
-            told = name if name == kind else f"{name} ({kind})"
+            kind = "" if step is None else f" ({type(leaf).__name__})"
             raise ValueError(
-                f"{told} learns from the data without a ledger: nobody could pay for "
+                f"{name}{kind} learns from the data without a ledger: nobody could pay for "
                 "it. Use private steps, and steps that learn nothing from rows."
             )
         if getattr(leaf, "_skl_callbacks", None):

@@ -31,7 +31,7 @@ from skdp.model_selection._candidates import (
     share_out,
     unseeded,
 )
-from skdp.privacy.books.spent import is_free, is_private, learns_nothing
+from skdp.privacy.books.spent import is_free, is_private, learns_nothing, name_of
 from skdp.privacy.kernel.ledger import Ledger
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.exponential import weighted_choice
@@ -264,10 +264,12 @@ def _check_fitted(model, budgets):
     """Raise a BudgetError unless every part of a fitted model was paid for."""
     if any(budget.charged is None for budget in budgets):
         raise BudgetError("a private step did not charge its share: the run is not paid for.")
-    for name, leaf in all_leaves(model):
+    for step, leaf in all_leaves(model):
         free = is_free(leaf) and getattr(leaf, "ledger_", None) == Ledger()
         if not (free or (is_private(leaf) and leaf.budget in budgets) or learns_nothing(leaf)):
-            raise BudgetError(f"{name} was fitted, but is not among the steps that were paid for.")
+            raise BudgetError(
+                f"{name_of(step, leaf)} was fitted, but is not among the steps that were paid for."
+            )
 
 
 def run_search(gate, candidates, scorer, rows, public, form, n_jobs):

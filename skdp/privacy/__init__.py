@@ -15,7 +15,7 @@ whose sensitivities are claimed stand in ``skdp/_queries``.
 """
 
 from skdp.privacy.books.budget import PrivacyBudget
-from skdp.privacy.books.spent import PrivacySpent, privacy_spent
+from skdp.privacy.books.spent import NotCovered, PrivacySpent, privacy_spent
 from skdp.privacy.books.store import Charge
 from skdp.privacy.kernel.accounting import gdp_delta, gdp_epsilon, gdp_mu
 from skdp.privacy.kernel.batches import Sampling
@@ -47,6 +47,7 @@ __all__ = [
     "Ledger",
     "LocalMechanism",
     "Noise",
+    "NotCovered",
     "ObjectivePerturbation",
     "PrivacyBudget",
     "PrivacySpent",
