@@ -11,10 +11,9 @@ from typing import Literal
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
-from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from skdp._typing import AuditAdjacency, Estimator, MatrixLike
+from skdp._typing import ArrayLike, AuditAdjacency, Estimator, MatrixLike
 from skdp.audit._attack import (
     ATTACKS,
     Failure,

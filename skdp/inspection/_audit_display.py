@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from skdp._typing import ArrayLike
 from skdp.inspection._drawing import (
     as_many,
     axes_for,

@@ -1,6 +1,10 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Privacy cards: what a fitted model promises, for somebody who reads nothing else."""
+"""Privacy cards: what a fitted model promises, for somebody who reads nothing else.
+
+`privacy_card` collects facts, a dictionary that JSON can hold: the claim, the ledger, public
+parameters. Sentences are made of ledgers, and Markdown of facts. A card reads no row.
+"""
 
 import copy
 import datetime
@@ -30,14 +34,409 @@ from skdp.privacy.books.spent import (
 )
 from skdp.privacy.kernel.ledger import Ledger
 
-# Parameters of estimators as a card may show them: plain, short, and without seeds.
+
+class PrivacyCard:
+    """What a fitted model promises, under which assumptions, and why.
+
+    Made by `privacy_card`. A card holds what is public: shapes, parameters, prices and theorems,
+    and the ledger.
+
+    Parameters
+    ----------
+    facts : dict
+        Everything that the card says, as `to_dict` returns it.
+
+    See Also
+    --------
+    privacy_card : Make one.
+    """
+
+    def __init__(self, facts: dict[str, Any]) -> None:
+        self._facts = copy.deepcopy(facts)
+
+    @property
+    def claim(self) -> str:
+        """The claim in words, alone."""
+        return self._facts["claim"]["sentence"]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything that the card says.
+
+        Returns
+        -------
+        facts : dict
+            Of built-in types that JSON has. ``facts["schema"]`` names the version of the fields,
+            whose meaning never changes. What is infinite is None.
+        """
+        return copy.deepcopy(self._facts)
+
+    def to_json(self) -> str:
+        """Return the card as a JSON document.
+
+        Returns
+        -------
+        text : str
+            With all digits of all numbers.
+        """
+        return json.dumps(self._facts, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def to_markdown(self) -> str:
+        """Return the card as a Markdown document.
+
+        Returns
+        -------
+        text : str
+            Six digits of every number: prices are rounded up, noise down.
+        """
+        return as_markdown(self._facts)
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write the card to a file.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            Ends in .md (Markdown) or .json. A file of that name is replaced.
+
+        Returns
+        -------
+        path : Path
+            Where it stands.
+
+        Raises
+        ------
+        ValueError
+            If the name ends in anything else.
+        """
+        path = Path(path)
+        writers = {".md": self.to_markdown, ".json": self.to_json}
+        if path.suffix.lower() not in writers:
+            raise ValueError(f"path must end in .md or .json; got {path.name!r}.")
+        path.write_text(writers[path.suffix.lower()](), encoding="utf-8")
+        return path
+
+    def __eq__(self, other):
+        return self._facts == other._facts if isinstance(other, PrivacyCard) else NotImplemented
+
+    def __str__(self):
+        return self.to_markdown()
+
+    def _repr_markdown_(self):
+        return self.to_markdown()
+
+    def __repr__(self):
+        claim = self._facts["claim"]
+        promised = f"status {claim['status']!r}"
+        if claim["epsilon"] is not None:
+            promised += f", epsilon={upward(claim['epsilon'])}, delta={upward(claim['delta'])}"
+        return f"<PrivacyCard of {self._facts['name']}: {promised}>"
 
 
-# longer lists say how long they are
-_MOST_ENTRIES = 12
-_MOST_LETTERS = 200
-_DEEPEST = 6
-_SEED = "set (a seed is not shown: who knows it can remove the noise)"
+def privacy_card(
+    estimator: Estimator,
+    *,
+    name: str | None = None,
+    delta: float | None = None,
+    date: str | datetime.date | None = None,
+) -> PrivacyCard:
+    """Write down what a fitted model promises, for a reviewer who reads nothing else.
+
+    Parameters
+    ----------
+    estimator : estimator, Pipeline or search
+        Fitted: an estimator of skdp, a pipeline or ColumnTransformer with some, or a search.
+        Of a search of scikit-learn's the card says what its fits cost, and that nothing is
+        claimed, for it chooses without a price.
+    name : str, default=None
+        What the model is called; by default the name of its class.
+    delta : float, default=None
+        The delta at which epsilon is claimed, in [0, 1); by default the sum of what was spent.
+    date : str or datetime.date, default=None
+        Stands on the card as it is. There is none by default, so that equal models have equal
+        cards.
+
+    Returns
+    -------
+    card : PrivacyCard
+        Print it, or save it as Markdown or JSON; Jupyter shows it.
+
+    Raises
+    ------
+    NotFittedError
+        If the estimator is not fitted.
+    TypeError
+        If the first argument is no estimator, or keeps no ledger; if name or date has another
+        type.
+    ValueError
+        If delta is out of range, or the adjacencies of the steps differ.
+
+    See Also
+    --------
+    privacy_spent : The total alone.
+    Ledger : The releases alone.
+
+    Notes
+    -----
+    A card shows no coefficient, no choice of a search and no label that was not passed. All that
+    it holds is public, or on the ledger: where a release is scaled by what an earlier one let out
+    (``mechanism="coinpress"``, say), its scale is on the ledger, and paid for. The value of a
+    `random_state` is not shown, for it would give away the noise. Arrays among the parameters
+    are shown by their shape.
+
+    A card is read off the ledger that the model carries, and does not prove that the ledger is
+    that of the fit: whoever hands over a model can change it.
+
+    Examples
+    --------
+    >>> from skdp import DPMean, privacy_card
+    >>> card = privacy_card(DPMean(epsilon=0.5).fit([[0.1], [0.2], [0.3]]))
+    >>> card
+    <PrivacyCard of DPMean: status 'holds', epsilon=0.5, delta=1e-06>
+    >>> card.to_dict()["claim"]["adjacency"]
+    'replace-one'
+    >>> print(card.to_markdown().splitlines()[0])
+    # Privacy card: DPMean
+    """
+    if not (name is None or isinstance(name, str)):
+        raise TypeError(f"name must be a str or None; got a {type(name).__name__}.")
+    if isinstance(date, datetime.date):
+        date = date.isoformat()
+    if not (date is None or isinstance(date, str)):
+        raise TypeError(f"date must be a str, a date or None; got a {type(date).__name__}.")
+    _check_card_input(estimator)
+    return PrivacyCard(card_facts(estimator, name=name, delta=delta, date=date))
+
+
+def _check_card_input(estimator):
+    """Raise for what cannot have a card."""
+    kind = type(estimator).__name__
+    if isinstance(estimator, type):
+        raise TypeError(
+            f"privacy_card needs a fitted estimator; got the class {estimator.__name__}."
+        )
+    if not hasattr(estimator, "fit"):
+        hint = " Pass the estimator that it belongs to." if isinstance(estimator, Ledger) else ""
+        article = "an" if kind[0].lower() in "aeiou" else "a"
+        raise TypeError(f"privacy_card needs a fitted estimator; got {article} {kind}.{hint}")
+    check_is_fitted(estimator)
+    ledger = getattr(estimator, "ledger_", None)
+    if ledger is not None and not isinstance(ledger, Ledger):
+        raise TypeError(f"ledger_ of {kind} must be a Ledger; got a {type(ledger).__name__}.")
+    if ledger is not None and not hasattr(estimator, "privacy_spent_"):
+        raise TypeError(f"{kind} has a ledger_ and no privacy_spent_, the (epsilon, delta) of it.")
+
+
+# Facts, read off ledgers, parameters and shapes alone.
+
+
+SCHEMA = "skdp.privacy_card/1"
+#: where a claim is read off, besides its own delta
+DELTAS = (0.0, 1e-10, 1e-8, 1e-6, 1e-5, 1e-4)
+# an accountant's event may list every release
+_LONGEST_EVENT = 2000
+
+_PUBLIC = (
+    "the number of {unit}s",
+    "the number and names of features, data type and memory layout of the input",
+    "all parameters of every step, those below; bounds, norms and vocabularies among them",
+)
+_VERIFY = (
+    "skdp.privacy_spent(model) gives the total again, and model.ledger_ (of every step) the "
+    "releases.",
+    "A Gaussian release by hand: mu = sensitivity / scale; T of them cost sqrt(T) mu; "
+    "skdp.privacy.gdp_epsilon(mu, delta) is epsilon.",
+    "ledger_.dp_event is what an accountant of dp_accounting composes on its own.",
+    "Why each sensitivity holds: docs/user_guide/proofs.rst and the pages of proofs after it. "
+    "What is promised: docs/user_guide/what_is_promised.rst.",
+    "From below, on rows that are made up: skdp.audit.audit_privacy, docs/user_guide/audits.rst.",
+)
+
+
+def card_facts(estimator, *, name, delta, date):
+    """Return everything that a card says, of built-in types.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted.
+    name, date : str or None, str or None
+        As the user has them.
+    delta : float or None
+        Where epsilon is read off.
+
+    Returns
+    -------
+    facts : dict
+        Of the schema `SCHEMA`. A field never changes its meaning; there may be new ones.
+    """
+    kind = type(estimator).__name__
+    parts = list(leaves(estimator))
+    if is_search(estimator):
+        ledger, delta, missing, sentence = search_facts(estimator, delta)
+        status, epsilon = NONE, math.inf
+    else:
+        spent = privacy_spent(estimator, delta=delta)
+        ledger, missing = spent.ledger, list(spent.not_covered)
+        epsilon, delta = spent.epsilon, spent.delta
+        learns = any(hasattr(part, "ledger_") for _, part in parts)
+        status, sentence = claim(ledger, epsilon, delta, missing, learns)
+    unit = ledger.unit
+    claimed = status != NONE
+    return plain(
+        {
+            "schema": SCHEMA,
+            "name": kind if name is None else name,
+            "date": date,
+            "estimator": kind,
+            "claim": {
+                "status": status,
+                "sentence": sentence,
+                "epsilon": epsilon if claimed else None,
+                "delta": delta if claimed else None,
+                "adjacency": ledger.adjacency,
+                "adjacency_in_words": adjacency_in_words(ledger.adjacency, unit),
+                "unit": unit,
+                "seeded": ledger.seeded,
+            },
+            "local_claim": _local(ledger, delta, missing),
+            "notes": notes(ledger, parts),
+            "not_covered": {
+                "parts": [asdict(item) for item in missing],
+                "never": list(NEVER_COVERED),
+            },
+            "assumptions": list(ledger.assumptions),
+            "public": {
+                "facts": [fact.format(unit=unit or "row") for fact in _PUBLIC],
+                "n_features": getattr(estimator, "n_features_in_", None),
+                "steps": [_step(step, part) for step, part in parts],
+            },
+            "ledger": [_entry(release) for release in ledger.releases],
+            "composition": _composition(ledger, delta),
+            "numerics": [
+                {"kind": kind, "meaning": "; ".join(MEANINGS[t] for t in terms if t in MEANINGS)}
+                for kind, terms in sorted(
+                    {r.numerics: numerics_terms(r) for r in ledger.releases}.items()
+                )
+            ],
+            "versions": versions(),
+            "verify": list(_VERIFY),
+        }
+    )
+
+
+def _local(ledger, delta, missing):
+    """Return what holds towards those who receive reports; None where there are none."""
+    if not any(release.adjacency == "local" for release in ledger.releases):
+        return None
+    epsilon, pure = ledger.local_epsilon(delta), ledger.local_epsilon(0.0)
+    if missing:
+        epsilon = pure = math.inf
+    return {
+        "sentence": local_claim(ledger, epsilon, delta, pure),
+        "epsilon": epsilon,
+        "delta": delta if epsilon < math.inf else None,
+        "pure_epsilon": pure,
+    }
+
+
+def _step(step, part):
+    if hasattr(part, "ledger_"):
+        role = "private: on the ledger"
+    elif is_search(part):
+        role = "chose by exact scores, which have no price"
+    elif learns_nothing(part):
+        role = "learns nothing from rows"
+    else:
+        role = "learned from rows, not on the ledger"
+    return {
+        "name": type(part).__name__ if step is None else step,
+        "estimator": type(part).__name__,
+        "role": role,
+        "parameters": shown_parameters(part) if hasattr(part, "get_params") else {},
+    }
+
+
+def _entry(release):
+    """Return all fields of a release, and the chance of a row to be in its batch."""
+    entry = asdict(release)
+    sampling = release.noise.sampling
+    if sampling is not None:
+        entry["noise"]["sampling"]["rate"] = sampling.rate
+    entry["noise"]["by_chance"] = release.noise.by_chance
+    return entry
+
+
+def _composition(ledger, delta):
+    deltas = sorted({*DELTAS, delta})
+    return {
+        "method": composition(ledger),
+        "gdp": ledger.gdp,
+        "rho": ledger.rho,
+        "epsilon_at": [{"delta": d, "epsilon": ledger.epsilon(d)} for d in deltas],
+        "dp_event": _event(ledger),
+    }
+
+
+def _event(ledger):
+    text = str(ledger.dp_event) if ledger.releases else ""
+    if len(text) <= _LONGEST_EVENT:
+        return text
+    return f"{text[:_LONGEST_EVENT]} ... ({len(text)} letters; all of it: ledger_.dp_event)"
+
+
+def versions():
+    """Return the versions that are running now."""
+    return {
+        "skdp": sys.modules["skdp"].__version__,
+        **{name: version(name) for name in ("scikit-learn", "numpy", "scipy", "dp-accounting")},
+        "python": platform.python_version(),
+    }
+
+
+def search_facts(search, delta):
+    """Return what the fits of a search cost at most, and what is to be said about it.
+
+    Parameters
+    ----------
+    search : estimator
+        A fitted search of scikit-learn's.
+    delta : float or None
+        Where epsilon is read off.
+
+    Returns
+    -------
+    ledger : Ledger
+        A line for all fits of a kind but the last, by their parameters.
+    delta : float
+        Where epsilon is read off.
+    not_covered : list of NotCovered
+        What has no price.
+    sentence : str
+        The claim, which is none.
+    """
+    kind, n_folds = type(search).__name__, search.n_splits_
+    n_fits = len(search.cv_results_["params"]) * n_folds
+    last = ", and one of the best" if search.refit else ""
+    # which candidate won was learned from rows, and its ledger would tell
+    bare = copy.copy(search)
+    vars(bare).pop("best_estimator_", None)
+    sentence = (
+        f"NO (epsilon, delta) is claimed: {kind} made {n_fits} fits on {n_folds} folds{last}, and "
+        "chose by exact scores on the rows that were held out, which has no price."
+    )
+    try:
+        spent = privacy_spent(bare, delta=delta)
+    except TypeError:
+        # no private step, or one whose parameters do not tell its price
+        sentence += " What the fits spent is not known."
+        fits = NotCovered("fits", None, f"the fits of {kind}, whose price is not known")
+        return Ledger(), delta or 0.0, [fits], sentence
+    at = f"epsilon = {upward(spent.epsilon)} nats, delta = {upward(spent.delta)}"
+    sentence += (
+        f" Its fits{' but the last' if last else ''} spent at most {at} together, by their "
+        "parameters. That is the price of the fits, and no promise about the search."
+    )
+    return spent.ledger, spent.delta, list(spent.not_covered), sentence
 
 
 def plain(value):
@@ -64,6 +463,16 @@ def plain(value):
     if isinstance(value, Real):
         return float(value) if math.isfinite(value) else None
     return None if value is None else str(value)
+
+
+# Parameters of estimators: plain, short, and without seeds.
+
+
+# longer lists say how long they are
+_MOST_ENTRIES = 12
+_MOST_LETTERS = 200
+_DEEPEST = 6
+_SEED = "set (a seed is not shown: who knows it can remove the noise)"
 
 
 def shown_parameters(estimator, depth=0):
@@ -136,107 +545,7 @@ def _container(name, value, kind, depth):
     return sorted(entries, key=str) if isinstance(value, set | frozenset) else entries
 
 
-# Numbers of a card in digits, rounded to the side on which they promise less.
-
-
-def upward(x, digits=6):
-    """Return a number in so many digits, never less than it is; None is infinite.
-
-    Parameters
-    ----------
-    x : float or None
-        What is claimed to be an upper bound.
-    digits : int, default=6
-        How many.
-
-    Returns
-    -------
-    text : str
-        Read as a float, at least `x`.
-    """
-    return _towards(x, digits, ROUND_CEILING)
-
-
-def downward(x, digits=6):
-    """Return a number in so many digits, never more than it is; None is infinite.
-
-    Parameters
-    ----------
-    x : float or None
-        What is claimed to be a lower bound.
-    digits : int, default=6
-        How many.
-
-    Returns
-    -------
-    text : str
-        Read as a float, at most `x`.
-    """
-    return _towards(x, digits, ROUND_FLOOR)
-
-
-def _towards(x, digits, side):
-    if x is None or math.isinf(x):
-        return "infinite"
-    text = f"{x:.{digits}g}"
-    wrong = float(text) < x if side == ROUND_CEILING else float(text) > x
-    if not wrong:
-        return text
-    exact = Decimal(x)
-    step = Decimal(1).scaleb(exact.adjusted() - digits + 1)
-    return f"{float(exact.quantize(step, side)):.{digits}g}"
-
-
-# What a card says about a search of scikit-learn's, which keeps no ledger.
-
-
-def search_facts(search, delta):
-    """Return what the fits of a search cost at most, and what is to be said about it.
-
-    Parameters
-    ----------
-    search : estimator
-        A fitted search of scikit-learn's.
-    delta : float or None
-        Where epsilon is read off.
-
-    Returns
-    -------
-    ledger : Ledger
-        A line for all fits of a kind but the last, by their parameters.
-    delta : float
-        Where epsilon is read off.
-    not_covered : list of NotCovered
-        What has no price.
-    sentence : str
-        The claim, which is none.
-    """
-    kind, n_folds = type(search).__name__, search.n_splits_
-    n_fits = len(search.cv_results_["params"]) * n_folds
-    last = ", and one of the best" if search.refit else ""
-    # which candidate won was learned from rows, and its ledger would tell
-    bare = copy.copy(search)
-    vars(bare).pop("best_estimator_", None)
-    sentence = (
-        f"NO (epsilon, delta) is claimed: {kind} made {n_fits} fits on {n_folds} folds{last}, and "
-        "chose by exact scores on the rows that were held out, which has no price."
-    )
-    try:
-        spent = privacy_spent(bare, delta=delta)
-    except TypeError:
-        # no private step, or one whose parameters do not tell its price
-        sentence += " What the fits spent is not known."
-        fits = NotCovered("fits", None, f"the fits of {kind}, whose price is not known")
-        return Ledger(), delta or 0.0, [fits], sentence
-    at = f"epsilon = {upward(spent.epsilon)} nats, delta = {upward(spent.delta)}"
-    sentence += (
-        f" Its fits{' but the last' if last else ''} spent at most {at} together, by their "
-        "parameters. That is the price of the fits, and no promise about the search."
-    )
-    return spent.ledger, spent.delta, list(spent.not_covered), sentence
-
-
-# The sentences of a card. Each must be true when it is read without the others.
+# Sentences. Each must be true when it is read without the others.
 
 
 HOLDS, SEED, NONE = "holds", "holds unless the seed is known", "none"
@@ -471,174 +780,7 @@ def numerics_terms(release):
     return release.numerics.split(", ")
 
 
-# What a card says, as a dictionary: read off ledgers, parameters and shapes alone.
-
-
-SCHEMA = "skdp.privacy_card/1"
-#: where a claim is read off, besides its own delta
-DELTAS = (0.0, 1e-10, 1e-8, 1e-6, 1e-5, 1e-4)
-# an accountant's event may list every release
-_LONGEST_EVENT = 2000
-
-_PUBLIC = (
-    "the number of {unit}s",
-    "the number and names of features, data type and memory layout of the input",
-    "all parameters of every step, those below; bounds, norms and vocabularies among them",
-)
-_VERIFY = (
-    "skdp.privacy_spent(model) gives the total again, and model.ledger_ (of every step) the "
-    "releases.",
-    "A Gaussian release by hand: mu = sensitivity / scale; T of them cost sqrt(T) mu; "
-    "skdp.privacy.gdp_epsilon(mu, delta) is epsilon.",
-    "ledger_.dp_event is what an accountant of dp_accounting composes on its own.",
-    "Why each sensitivity holds: docs/user_guide/proofs.rst and the pages of proofs after it. "
-    "What is promised: docs/user_guide/what_is_promised.rst.",
-    "From below, on rows that are made up: skdp.audit.audit_privacy, docs/user_guide/audits.rst.",
-)
-
-
-def card_facts(estimator, *, name, delta, date):
-    """Return everything that a card says, of built-in types.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted.
-    name, date : str or None, str or None
-        As the user has them.
-    delta : float or None
-        Where epsilon is read off.
-
-    Returns
-    -------
-    facts : dict
-        Of the schema `SCHEMA`. A field never changes its meaning; there may be new ones.
-    """
-    kind = type(estimator).__name__
-    parts = list(leaves(estimator))
-    if is_search(estimator):
-        ledger, delta, missing, sentence = search_facts(estimator, delta)
-        status, epsilon = NONE, math.inf
-    else:
-        spent = privacy_spent(estimator, delta=delta)
-        ledger, missing = spent.ledger, list(spent.not_covered)
-        epsilon, delta = spent.epsilon, spent.delta
-        learns = any(hasattr(part, "ledger_") for _, part in parts)
-        status, sentence = claim(ledger, epsilon, delta, missing, learns)
-    unit = ledger.unit
-    claimed = status != NONE
-    return plain(
-        {
-            "schema": SCHEMA,
-            "name": kind if name is None else name,
-            "date": date,
-            "estimator": kind,
-            "claim": {
-                "status": status,
-                "sentence": sentence,
-                "epsilon": epsilon if claimed else None,
-                "delta": delta if claimed else None,
-                "adjacency": ledger.adjacency,
-                "adjacency_in_words": adjacency_in_words(ledger.adjacency, unit),
-                "unit": unit,
-                "seeded": ledger.seeded,
-            },
-            "local_claim": _local(ledger, delta, missing),
-            "notes": notes(ledger, parts),
-            "not_covered": {
-                "parts": [asdict(item) for item in missing],
-                "never": list(NEVER_COVERED),
-            },
-            "assumptions": list(ledger.assumptions),
-            "public": {
-                "facts": [fact.format(unit=unit or "row") for fact in _PUBLIC],
-                "n_features": getattr(estimator, "n_features_in_", None),
-                "steps": [_step(step, part) for step, part in parts],
-            },
-            "ledger": [_entry(release) for release in ledger.releases],
-            "composition": _composition(ledger, delta),
-            "numerics": [
-                {"kind": kind, "meaning": "; ".join(MEANINGS[t] for t in terms if t in MEANINGS)}
-                for kind, terms in sorted(
-                    {r.numerics: numerics_terms(r) for r in ledger.releases}.items()
-                )
-            ],
-            "versions": versions(),
-            "verify": list(_VERIFY),
-        }
-    )
-
-
-def _local(ledger, delta, missing):
-    """Return what holds towards those who receive reports; None where there are none."""
-    if not any(release.adjacency == "local" for release in ledger.releases):
-        return None
-    epsilon, pure = ledger.local_epsilon(delta), ledger.local_epsilon(0.0)
-    if missing:
-        epsilon = pure = math.inf
-    return {
-        "sentence": local_claim(ledger, epsilon, delta, pure),
-        "epsilon": epsilon,
-        "delta": delta if epsilon < math.inf else None,
-        "pure_epsilon": pure,
-    }
-
-
-def _step(step, part):
-    if hasattr(part, "ledger_"):
-        role = "private: on the ledger"
-    elif is_search(part):
-        role = "chose by exact scores, which have no price"
-    elif learns_nothing(part):
-        role = "learns nothing from rows"
-    else:
-        role = "learned from rows, not on the ledger"
-    return {
-        "name": type(part).__name__ if step is None else step,
-        "estimator": type(part).__name__,
-        "role": role,
-        "parameters": shown_parameters(part) if hasattr(part, "get_params") else {},
-    }
-
-
-def _entry(release):
-    """Return all fields of a release, and the chance of a row to be in its batch."""
-    entry = asdict(release)
-    sampling = release.noise.sampling
-    if sampling is not None:
-        entry["noise"]["sampling"]["rate"] = sampling.rate
-    entry["noise"]["by_chance"] = release.noise.by_chance
-    return entry
-
-
-def _composition(ledger, delta):
-    deltas = sorted({*DELTAS, delta})
-    return {
-        "method": composition(ledger),
-        "gdp": ledger.gdp,
-        "rho": ledger.rho,
-        "epsilon_at": [{"delta": d, "epsilon": ledger.epsilon(d)} for d in deltas],
-        "dp_event": _event(ledger),
-    }
-
-
-def _event(ledger):
-    text = str(ledger.dp_event) if ledger.releases else ""
-    if len(text) <= _LONGEST_EVENT:
-        return text
-    return f"{text[:_LONGEST_EVENT]} ... ({len(text)} letters; all of it: ledger_.dp_event)"
-
-
-def versions():
-    """Return the versions that are running now."""
-    return {
-        "skdp": sys.modules["skdp"].__version__,
-        **{name: version(name) for name in ("scikit-learn", "numpy", "scipy", "dp-accounting")},
-        "python": platform.python_version(),
-    }
-
-
-# A card in Markdown. Numbers are rounded to the side on which they promise less.
+# Markdown. Numbers are rounded to the side on which they promise less.
 
 
 _SCALES = {
@@ -667,15 +809,17 @@ def as_markdown(facts):
         With a line end after the last line.
     """
     claim, public, composition = facts["claim"], facts["public"], facts["composition"]
-    lines = [f"# Privacy card: {_plain(facts['name'])}", ""]
-    dated = [] if facts["date"] is None else [f"Date: {_plain(facts['date'])}"]
+    lines = [f"# Privacy card: {_escaped(facts['name'])}", ""]
+    dated = [] if facts["date"] is None else [f"Date: {_escaped(facts['date'])}"]
     about = [f"Estimator: {facts['estimator']}", *dated, f"Schema: {facts['schema']}"]
     lines += [". ".join(about) + ".", ""]
     if facts["notes"]:
-        shown = [f"> **{note['kind'].upper()}**: {_plain(note['text'])}" for note in facts["notes"]]
+        shown = [
+            f"> **{note['kind'].upper()}**: {_escaped(note['text'])}" for note in facts["notes"]
+        ]
         # an empty line between two, or they run together
         lines += ["\n>\n".join(shown), ""]
-    lines += ["## Claim", "", _plain(claim["sentence"]), ""]
+    lines += ["## Claim", "", _escaped(claim["sentence"]), ""]
     if claim["epsilon"] is not None and claim["adjacency"]:
         lines += _table(
             ["epsilon (nats)", "delta", "adjacency", "unit", "status"],
@@ -687,9 +831,9 @@ def as_markdown(facts):
             ],
         )  # fmt: skip
     if facts["local_claim"] is not None:
-        lines += ["### Reports", "", _plain(facts["local_claim"]["sentence"]), ""]
+        lines += ["### Reports", "", _escaped(facts["local_claim"]["sentence"]), ""]
     lines += ["## Not covered", ""]
-    lines += [f"- **{_plain(part['text'])}**" for part in facts["not_covered"]["parts"]]
+    lines += [f"- **{_escaped(part['text'])}**" for part in facts["not_covered"]["parts"]]
     lines += _bullets(facts["not_covered"]["never"])
     lines += ["## Assumed public", ""]
     lines += _bullets(facts["assumptions"] or ["nothing was read from the data beforehand"])
@@ -699,7 +843,7 @@ def as_markdown(facts):
     lines += _bullets([*counted, *public["facts"]])
     for step in public["steps"]:
         kind = "" if step["name"] == step["estimator"] else f" ({step['estimator']})"
-        lines += [f"### {_plain(step['name'])}{kind}: {step['role']}", ""]
+        lines += [f"### {_escaped(step['name'])}{kind}: {step['role']}", ""]
         if step["parameters"]:
             lines += _table(
                 ["parameter", "value"],
@@ -707,7 +851,7 @@ def as_markdown(facts):
             )
     lines += ["## Ledger", ""]
     lines += _ledger(facts["ledger"])
-    lines += ["## Composition", "", _plain(composition["method"]), ""]
+    lines += ["## Composition", "", _escaped(composition["method"]), ""]
     if facts["ledger"]:
         if composition["gdp"] is not None:
             lines += [f"Gaussian-DP parameter of all releases: {upward(composition['gdp'])}.", ""]
@@ -734,7 +878,7 @@ def _ledger(entries):
     heads = ["#", "query", "count", "size", "sensitivity", "noise", "price of one", "rows", "seen"]
     cells = [
         [
-            str(i), _plain(entry["query"]), str(entry["count"]), str(entry["size"]),
+            str(i), _escaped(entry["query"]), str(entry["count"]), str(entry["size"]),
             _sensitivity(entry["noise"]), _noise(entry), _price_in_words(entry["noise"]),
             _table_rows(entry),
             "by those who add the reports up" if entry["hidden"] else "by everybody",
@@ -751,7 +895,7 @@ def _ledger(entries):
         seeded = ", SEEDED" if entry["seeded"] else ""
         run = (entry.get("winner") or {}).get("mu_run")
         seeded += f"; one run: mu = {upward(run)}" if run else ""
-        theorem = _plain(entry["theorem"])
+        theorem = _escaped(entry["theorem"])
         about = f"{entry['adjacency']}, per {entry['unit']}; {entry['numerics']}{seeded}"
         lines.append(f"{i}. {theorem} ({about})")
     return [*lines, ""]
@@ -802,10 +946,10 @@ def _table(heads, rows):
 
 
 def _bullets(texts):
-    return [*(f"- {_plain(text)}" for text in texts), ""]
+    return [*(f"- {_escaped(text)}" for text in texts), ""]
 
 
-def _plain(text):
+def _escaped(text):
     """Keep a text on one line, and what it holds from being read as Markdown or HTML."""
     text = " ".join(str(text).split())
     return re.sub(r"([\\`*<|~]|(?<!\w)_|\](?=[(\[:])|^[>#+\-])", r"\\\1", text)
@@ -815,192 +959,49 @@ def _code(text):
     return "`" + " ".join(text.split()).replace("`", "'").replace("|", "\\|") + "`"
 
 
-class PrivacyCard:
-    """What a fitted model promises, under which assumptions, and why.
-
-    Made by `privacy_card`. A card holds what is public: shapes, parameters, prices and theorems,
-    and the ledger.
+def upward(x, digits=6):
+    """Return a number in so many digits, never less than it is; None is infinite.
 
     Parameters
     ----------
-    facts : dict
-        Everything that the card says, as `to_dict` returns it.
-
-    See Also
-    --------
-    privacy_card : Make one.
-    """
-
-    def __init__(self, facts: dict[str, Any]) -> None:
-        self._facts = copy.deepcopy(facts)
-
-    @property
-    def claim(self) -> str:
-        """The claim in words, alone."""
-        return self._facts["claim"]["sentence"]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything that the card says.
-
-        Returns
-        -------
-        facts : dict
-            Of built-in types that JSON has. ``facts["schema"]`` names the version of the fields,
-            whose meaning never changes. What is infinite is None.
-        """
-        return copy.deepcopy(self._facts)
-
-    def to_json(self) -> str:
-        """Return the card as a JSON document.
-
-        Returns
-        -------
-        text : str
-            With all digits of all numbers.
-        """
-        return json.dumps(self._facts, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-    def to_markdown(self) -> str:
-        """Return the card as a Markdown document.
-
-        Returns
-        -------
-        text : str
-            Six digits of every number: prices are rounded up, noise down.
-        """
-        return as_markdown(self._facts)
-
-    def save(self, path: str | PathLike[str]) -> Path:
-        """Write the card to a file.
-
-        Parameters
-        ----------
-        path : str or PathLike
-            Ends in .md (Markdown) or .json. A file of that name is replaced.
-
-        Returns
-        -------
-        path : Path
-            Where it stands.
-
-        Raises
-        ------
-        ValueError
-            If the name ends in anything else.
-        """
-        path = Path(path)
-        writers = {".md": self.to_markdown, ".json": self.to_json}
-        if path.suffix.lower() not in writers:
-            raise ValueError(f"path must end in .md or .json; got {path.name!r}.")
-        path.write_text(writers[path.suffix.lower()](), encoding="utf-8")
-        return path
-
-    def __eq__(self, other):
-        return self._facts == other._facts if isinstance(other, PrivacyCard) else NotImplemented
-
-    def __str__(self):
-        return self.to_markdown()
-
-    def _repr_markdown_(self):
-        return self.to_markdown()
-
-    def __repr__(self):
-        claim = self._facts["claim"]
-        promised = f"status {claim['status']!r}"
-        if claim["epsilon"] is not None:
-            promised += f", epsilon={upward(claim['epsilon'])}, delta={upward(claim['delta'])}"
-        return f"<PrivacyCard of {self._facts['name']}: {promised}>"
-
-
-def privacy_card(
-    estimator: Estimator,
-    *,
-    name: str | None = None,
-    delta: float | None = None,
-    date: str | datetime.date | None = None,
-) -> PrivacyCard:
-    """Write down what a fitted model promises, for a reviewer who reads nothing else.
-
-    Parameters
-    ----------
-    estimator : estimator, Pipeline or search
-        Fitted: an estimator of skdp, a pipeline or ColumnTransformer with some, or a search.
-        Of a search of scikit-learn's the card says what its fits cost, and that nothing is
-        claimed, for it chooses without a price.
-    name : str, default=None
-        What the model is called; by default the name of its class.
-    delta : float, default=None
-        The delta at which epsilon is claimed, in [0, 1); by default the sum of what was spent.
-    date : str or datetime.date, default=None
-        Stands on the card as it is. There is none by default, so that equal models have equal
-        cards.
+    x : float or None
+        What is claimed to be an upper bound.
+    digits : int, default=6
+        How many.
 
     Returns
     -------
-    card : PrivacyCard
-        Print it, or save it as Markdown or JSON; Jupyter shows it.
-
-    Raises
-    ------
-    NotFittedError
-        If the estimator is not fitted.
-    TypeError
-        If the first argument is no estimator, or keeps no ledger; if name or date has another
-        type.
-    ValueError
-        If delta is out of range, or the adjacencies of the steps differ.
-
-    See Also
-    --------
-    privacy_spent : The total alone.
-    Ledger : The releases alone.
-
-    Notes
-    -----
-    A card shows no coefficient, no choice of a search and no label that was not passed. All that
-    it holds is public, or on the ledger: where a release is scaled by what an earlier one let out
-    (``mechanism="coinpress"``, say), its scale is on the ledger, and paid for. The value of a
-    `random_state` is not shown, for it would give away the noise. Arrays among the parameters
-    are shown by their shape.
-
-    A card is read off the ledger that the model carries, and does not prove that the ledger is
-    that of the fit: whoever hands over a model can change it.
-
-    Examples
-    --------
-    >>> from skdp import DPMean, privacy_card
-    >>> card = privacy_card(DPMean(epsilon=0.5).fit([[0.1], [0.2], [0.3]]))
-    >>> card
-    <PrivacyCard of DPMean: status 'holds', epsilon=0.5, delta=1e-06>
-    >>> card.to_dict()["claim"]["adjacency"]
-    'replace-one'
-    >>> print(card.to_markdown().splitlines()[0])
-    # Privacy card: DPMean
+    text : str
+        Read as a float, at least `x`.
     """
-    if not (name is None or isinstance(name, str)):
-        raise TypeError(f"name must be a str or None; got a {type(name).__name__}.")
-    if isinstance(date, datetime.date):
-        date = date.isoformat()
-    if not (date is None or isinstance(date, str)):
-        raise TypeError(f"date must be a str, a date or None; got a {type(date).__name__}.")
-    _check_card_input(estimator)
-    return PrivacyCard(card_facts(estimator, name=name, delta=delta, date=date))
+    return _towards(x, digits, ROUND_CEILING)
 
 
-def _check_card_input(estimator):
-    """Raise for what cannot have a card."""
-    kind = type(estimator).__name__
-    if isinstance(estimator, type):
-        raise TypeError(
-            f"privacy_card needs a fitted estimator; got the class {estimator.__name__}."
-        )
-    if not hasattr(estimator, "fit"):
-        hint = " Pass the estimator that it belongs to." if isinstance(estimator, Ledger) else ""
-        article = "an" if kind[0].lower() in "aeiou" else "a"
-        raise TypeError(f"privacy_card needs a fitted estimator; got {article} {kind}.{hint}")
-    check_is_fitted(estimator)
-    ledger = getattr(estimator, "ledger_", None)
-    if ledger is not None and not isinstance(ledger, Ledger):
-        raise TypeError(f"ledger_ of {kind} must be a Ledger; got a {type(ledger).__name__}.")
-    if ledger is not None and not hasattr(estimator, "privacy_spent_"):
-        raise TypeError(f"{kind} has a ledger_ and no privacy_spent_, the (epsilon, delta) of it.")
+def downward(x, digits=6):
+    """Return a number in so many digits, never more than it is; None is infinite.
+
+    Parameters
+    ----------
+    x : float or None
+        What is claimed to be a lower bound.
+    digits : int, default=6
+        How many.
+
+    Returns
+    -------
+    text : str
+        Read as a float, at most `x`.
+    """
+    return _towards(x, digits, ROUND_FLOOR)
+
+
+def _towards(x, digits, side):
+    if x is None or math.isinf(x):
+        return "infinite"
+    text = f"{x:.{digits}g}"
+    wrong = float(text) < x if side == ROUND_CEILING else float(text) > x
+    if not wrong:
+        return text
+    exact = Decimal(x)
+    step = Decimal(1).scaleb(exact.adjusted() - digits + 1)
+    return f"{float(exact.quantize(step, side)):.{digits}g}"

@@ -10,12 +10,11 @@ from numbers import Integral, Real
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.model_selection import check_cv, cross_val_score
 from sklearn.utils.parallel import Parallel, delayed
 
-from skdp._typing import Estimator, MatrixLike, VectorLike
+from skdp._typing import ArrayLike, Estimator, MatrixLike, VectorLike
 from skdp.inspection._drawing import (
     axes_for,
     budget_label,
@@ -454,13 +453,11 @@ class PrivacyUtilityDisplay:
         self.delta = delta
 
     @property
-    def mean_scores(self) -> NDArray[np.float64]:
+    def mean_scores(self) -> np.ndarray:
         """Mean score of every epsilon."""
         return self.scores.mean(axis=1)
 
-    def band(
-        self, kind: Literal["std", "min-max"] = "std"
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def band(self, kind: Literal["std", "min-max"] = "std") -> tuple[np.ndarray, np.ndarray]:
         """Return the two ends of the band.
 
         Parameters

@@ -24,9 +24,15 @@ from skdp._sklearn import (
     fit_context,
 )
 from skdp._typing import Budget, Estimator, MatrixLike, Seed, VectorLike
-from skdp.model_selection._candidates import check_grid, lacks_classes
 from skdp.model_selection._row_scorer import RowScorer, check_methods, resolve_scoring
-from skdp.model_selection._runs import all_configured, plan_runs, run_search, stamp
+from skdp.model_selection._runs import (
+    all_configured,
+    check_grid,
+    lacks_classes,
+    plan_runs,
+    run_search,
+    stamp,
+)
 from skdp.privacy.laws.search import Search
 from skdp.privacy.laws.selection import STRATEGIES
 
