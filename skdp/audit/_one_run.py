@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""An audit with a single fit: many canaries, each with a coin of its own."""
+"""An audit by a single fit: many canaries, each with a coin of its own."""
 
 import warnings
 from collections.abc import Callable
@@ -25,9 +25,6 @@ from skdp.audit._pairs import (
 )
 from skdp.audit._result import compared
 from skdp.privacy.kernel.bits import SeededBits, SystemBits
-
-# What one fit says of epsilon: the bound, and the result that carries it.
-
 
 #: no bound is larger than this
 LARGEST = 60.0
@@ -100,9 +97,9 @@ class OneRunResult:
     epsilon_claimed : float or None
         What the estimator claims at this delta, if it claims anything.
     n_canaries, n_guesses, n_correct : int
-        Rows whose coins were to be guessed, guesses that were made, and right ones.
+        The numbers of canaries, of guesses, and of right guesses.
     adjacency : str
-        In what data sets differ whose coins differ once.
+        How two data sets differ if one coin does.
     seeded : bool
         Whether coins and noise were seeded.
     """
@@ -157,9 +154,9 @@ def audit_one_run(
 ) -> OneRunResult:
     """Bound the epsilon of an estimator from below by a single fit.
 
-    Every canary is tossed a coin for: it is a row of the data, or its blank is instead.
-    After the fit the coins are guessed; the more of them are right, the larger epsilon must
-    be. For estimators that take long: with quick ones `audit_privacy` finds more.
+    A coin is tossed for every canary: either the canary is a row of the data, or its blank is.
+    After the fit the coins are guessed; the more guesses are right, the larger epsilon must
+    be. This is for slow estimators: of quick ones `audit_privacy` finds out more.
 
     Parameters
     ----------
@@ -169,17 +166,18 @@ def audit_one_run(
         Rows, 10 at least, that the fit remembers well and apart from each other: one
         feature for each, say.
     blanks : array-like or tuple (X, y), default=None
-        What stands instead of them, as many rows; under "zero-out" rows that contribute nothing.
-        None leaves a row out, under "remove-one" only.
+        The rows that take the places of canaries, equally many; under "zero-out", rows that
+        contribute nothing. None leaves the places empty, under "remove-one" only.
     data : array-like or tuple (X, y), default=None
         Further rows that are always there.
     adjacency : {"replace-one", "zero-out", "remove-one"}, default=None
         What a coin changes. None takes the estimator's, or else "replace-one".
     delta : float, default=None
-        For which epsilon is bounded, in [0, 1). None takes that of the claim, or else 0.
+        The delta at which epsilon is bounded, in [0, 1). None takes that of the claim, or
+        else 0.
     n_guesses : int, default=None
-        Coins that are guessed, those with the most extreme scores. None is half of the
-        canaries. It must not be chosen by the result.
+        How many coins are guessed, those with the most extreme scores; None for half of them.
+        Fix it before the result is known.
     confidence : float, default=0.95
         Probability, in (0, 1), with which the bound holds.
     score : callable, default=None

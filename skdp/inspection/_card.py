@@ -165,8 +165,8 @@ def privacy_card(
     NotFittedError
         If the estimator is not fitted.
     TypeError
-        If the first argument is no estimator, or keeps no ledger; if name or date has another
-        type.
+        If the first argument is no estimator, or keeps no ledger; or if `name` or `date` is
+        of another type.
     ValueError
         If delta is out of range, or the adjacencies of the steps differ.
 

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""A picture of a ledger: where the budget went."""
+"""A picture of a ledger: its parts, the display, and how bars are placed."""
 
 import math
 from collections.abc import Iterable
@@ -20,101 +20,6 @@ from skdp.inspection._drawing import (
 from skdp.privacy.books.spent import NotCovered, leaves, privacy_spent
 from skdp.privacy.kernel.ledger import Ledger
 
-# How a `LedgerDisplay` is drawn.
-
-
-#: heights of rows, in lines of text
-HEADER, GAP = 1.5, 0.6
-
-
-def plot_bars(display, ax, *, wrap, bar_kw):
-    """Draw a display.
-
-    Parameters
-    ----------
-    display : LedgerDisplay
-        What to draw.
-    ax, wrap, bar_kw
-        See `LedgerDisplay.plot`.
-
-    Returns
-    -------
-    ax : matplotlib.axes.Axes
-    bars, lines : list of matplotlib artists
-    """
-    lines_of_text = 1.8 * (len(display.parts) + 1) + 2.8 * len(display.not_covered)
-    ax = axes_for(ax, "LedgerDisplay.plot", 4.8, 1.3 + 0.2 * lines_of_text)
-    rows, headers, height = _bar_rows(display, ax, wrap)
-    look = {"height": 1.1, "color": "0.75", "edgecolor": "0.25", "linewidth": 0.8}
-    bars = []
-    for at, label, part in rows:
-        if part is None:
-            words_beside(ax, 0, at, label, style="italic")
-        elif part.hidden:
-            words = f"seen by those who add up: {part.epsilon:.3g}"
-            words_beside(ax, 0, at, words, style="italic")
-        else:
-            (bar,) = ax.barh(at, part.epsilon, **options(look, bar_kw))
-            bars.append(bar)
-            words_beside(ax, part.epsilon, at, f"{part.epsilon:.3g}")
-    for at, step in headers:
-        words_beside(ax, 0, at, step, fontweight="bold")
-    what = "all with a ledger" if display.not_covered else "all together"
-    label = f"{what}: {display.total:.4g}"
-    lines = [ax.axvline(display.total, color="black", linewidth=1.5, label=label)]
-    if len(bars) > 1:
-        label = f"plain sum of the bars: {display.plain_sum:.4g}"
-        look = {"color": "0.35", "linestyle": ":", "linewidth": 1.3, "label": label}
-        lines.append(ax.axvline(display.plain_sum, **look))
-    _dress(ax, display, rows, height)
-    return ax, bars, lines
-
-
-def _bar_rows(display, ax, wrap):
-    """Return rows (position, label, part or None), headers (position, step), and the height."""
-    steps = list(dict.fromkeys(part.step for part in display.parts))
-    grouped = len(steps) > 1 or bool(display.not_covered)
-    rows, headers, at = [], [], 0.0
-    for step in steps:
-        if grouped and step:
-            headers.append((at + HEADER / 2, step))
-            at += HEADER
-        for part in display.parts:
-            if part.step != step:
-                continue
-            times = f" ({part.count}\N{NO-BREAK SPACE}times)" if part.count > 1 else ""
-            label = wrapped(part.name + times, ax, wrap)
-            space = 1.7 + label.count("\n")
-            rows.append((at + space / 2, label, part))
-            at += space
-        at += GAP if step != steps[-1] or display.not_covered else 0.0
-    for item in display.not_covered:
-        # beside the axis, where there is about as much room as for the labels
-        words = wrapped(item.text, ax)
-        space = 1.4 + words.count("\n")
-        rows.append((at + space / 2, words, None))
-        at += space
-    return rows, headers, at
-
-
-def _dress(ax, display, rows, height):
-    """Label the axes."""
-    labels = ["not covered" if part is None else label for _, label, part in rows]
-    ax.set_yticks([at for at, _, _ in rows], labels, fontsize="small")
-    ax.tick_params(axis="y", length=0)
-    ax.set_ylim(height + 0.4, -0.3)
-    widest = max(
-        display.total, display.plain_sum, *(p.epsilon for p in display.parts if not p.hidden), 0.0
-    )
-    # room for the number beside the longest bar; nothing spent is a picture too
-    ax.set_xlim(0, 1.12 * widest or 1.0)
-    ax.set_xlabel(budget_label(display.delta, display.facts))
-    ax.grid(axis="x", color="0.92", linewidth=0.8)
-    legend_above(ax)
-
-
-# A ledger in parts: kinds of releases, and what each would cost if it were alone.
-
 
 @dataclass(frozen=True)
 class LedgerPart:
@@ -123,16 +28,16 @@ class LedgerPart:
     Parameters
     ----------
     name : str
-        Of the query.
+        Name of the query.
     epsilon : float
-        Of these releases composed, if there were no others.
+        What these releases cost together, if there were no others.
     count : int, default=1
-        How many releases.
+        Number of releases.
     step : str, default=""
-        Of the pipeline.
+        Name of the step of the pipeline.
     hidden : bool, default=False
-        Whether only those who add local reports up see them. Then epsilon is towards these, and
-        is no part of the total.
+        Whether these are local reports that only the collector sees, who adds them up. Then
+        epsilon holds towards the collector, and is no part of the total.
     """
 
     name: str
@@ -214,22 +119,22 @@ class LedgerDisplay:
     """Where a budget went: what every kind of release would cost alone, and all together.
 
     The bars do not add up to the total. Gaussian releases of mu_1, ..., mu_k cost as much as
-    one of the square root of the sum of squares, and parts that read other rows cost what
-    the dearest row pays: then the bars together are longer. But every bar has the whole delta to
-    itself, of which it would only get a share beside others: where prices in delta are added
-    up, the bars together may be shorter. Their sum is no bound on anything.
+    one release whose mu is the square root of the sum of squares, and of parts that read
+    different rows only the dearest row counts: in both cases the bars together are longer than
+    the total. On the other hand, each bar is drawn at the whole delta. Where deltas add up, a
+    release has only a share of it, and the bars together may be shorter. Their sum is no bound.
 
-    Build it with `from_estimator` or `from_ledger`. It shows what the ledger says and looks at no
-    data: it may be published with the model.
+    Build it with `from_estimator` or `from_ledger`. It reads the ledger and no data, and may be
+    published with the model.
 
     Parameters
     ----------
     parts : sequence of LedgerPart
-        The bars: objects with `name`, `epsilon`, `count`, `step`, `hidden`.
+        The bars.
     total : float
         Epsilon of all releases together.
     delta : float
-        At which all these are meant.
+        The delta at which all epsilons hold.
     facts : str, default=""
         Adjacency and unit, for the axis.
     not_covered : sequence of NotCovered, default=()
@@ -335,7 +240,7 @@ class LedgerDisplay:
         estimator : estimator or Pipeline
             Fitted; the bars of a pipeline stand in groups, one a step.
         delta : float, default=None
-            At which epsilon is meant; by default the sum of the reported ones.
+            The delta at which epsilon is read off; by default the sum of the reported ones.
         ax : matplotlib.axes.Axes, default=None
             Where to draw; None makes a new figure.
         wrap : int, default=None
@@ -380,7 +285,7 @@ class LedgerDisplay:
         ledger : Ledger
             Of an estimator, or a sum of several.
         delta : float, default=0.0
-            At which epsilon is meant; at 0 only pure noise has one.
+            The delta at which epsilon is read off; at 0 only pure noise has a finite one.
         ax : matplotlib.axes.Axes, default=None
             Where to draw; None makes a new figure.
         wrap : int, default=None
@@ -407,3 +312,96 @@ class LedgerDisplay:
         parts = parts_of_ledger(ledger, delta)
         display = cls(parts, total=total, delta=delta, facts=facts_of_ledger(ledger))
         return display.plot(ax=ax, wrap=wrap, bar_kw=bar_kw)
+
+
+# The picture.
+
+
+#: heights of rows, in lines of text
+HEADER, GAP = 1.5, 0.6
+
+
+def plot_bars(display, ax, *, wrap, bar_kw):
+    """Draw a display.
+
+    Parameters
+    ----------
+    display : LedgerDisplay
+        What to draw.
+    ax, wrap, bar_kw
+        See `LedgerDisplay.plot`.
+
+    Returns
+    -------
+    ax : matplotlib.axes.Axes
+    bars, lines : list of matplotlib artists
+    """
+    lines_of_text = 1.8 * (len(display.parts) + 1) + 2.8 * len(display.not_covered)
+    ax = axes_for(ax, "LedgerDisplay.plot", 4.8, 1.3 + 0.2 * lines_of_text)
+    rows, headers, height = _bar_rows(display, ax, wrap)
+    look = {"height": 1.1, "color": "0.75", "edgecolor": "0.25", "linewidth": 0.8}
+    bars = []
+    for at, label, part in rows:
+        if part is None:
+            words_beside(ax, 0, at, label, style="italic")
+        elif part.hidden:
+            words = f"seen by those who add up: {part.epsilon:.3g}"
+            words_beside(ax, 0, at, words, style="italic")
+        else:
+            (bar,) = ax.barh(at, part.epsilon, **options(look, bar_kw))
+            bars.append(bar)
+            words_beside(ax, part.epsilon, at, f"{part.epsilon:.3g}")
+    for at, step in headers:
+        words_beside(ax, 0, at, step, fontweight="bold")
+    what = "all with a ledger" if display.not_covered else "all together"
+    label = f"{what}: {display.total:.4g}"
+    lines = [ax.axvline(display.total, color="black", linewidth=1.5, label=label)]
+    if len(bars) > 1:
+        label = f"plain sum of the bars: {display.plain_sum:.4g}"
+        look = {"color": "0.35", "linestyle": ":", "linewidth": 1.3, "label": label}
+        lines.append(ax.axvline(display.plain_sum, **look))
+    _dress(ax, display, rows, height)
+    return ax, bars, lines
+
+
+def _bar_rows(display, ax, wrap):
+    """Return rows (position, label, part or None), headers (position, step), and the height."""
+    steps = list(dict.fromkeys(part.step for part in display.parts))
+    grouped = len(steps) > 1 or bool(display.not_covered)
+    rows, headers, at = [], [], 0.0
+    for step in steps:
+        if grouped and step:
+            headers.append((at + HEADER / 2, step))
+            at += HEADER
+        for part in display.parts:
+            if part.step != step:
+                continue
+            times = f" ({part.count}\N{NO-BREAK SPACE}times)" if part.count > 1 else ""
+            label = wrapped(part.name + times, ax, wrap)
+            space = 1.7 + label.count("\n")
+            rows.append((at + space / 2, label, part))
+            at += space
+        at += GAP if step != steps[-1] or display.not_covered else 0.0
+    for item in display.not_covered:
+        # beside the axis, where there is about as much room as for the labels
+        words = wrapped(item.text, ax)
+        space = 1.4 + words.count("\n")
+        rows.append((at + space / 2, words, None))
+        at += space
+    return rows, headers, at
+
+
+def _dress(ax, display, rows, height):
+    """Label the axes."""
+    labels = ["not covered" if part is None else label for _, label, part in rows]
+    ax.set_yticks([at for at, _, _ in rows], labels, fontsize="small")
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylim(height + 0.4, -0.3)
+    widest = max(
+        display.total, display.plain_sum, *(p.epsilon for p in display.parts if not p.hidden), 0.0
+    )
+    # room for the number beside the longest bar; nothing spent is a picture too
+    ax.set_xlim(0, 1.12 * widest or 1.0)
+    ax.set_xlabel(budget_label(display.delta, display.facts))
+    ax.grid(axis="x", color="0.92", linewidth=0.8)
+    legend_above(ax)

@@ -22,18 +22,18 @@ FLOOR = 1e-3
 
 
 class RowScorer:
-    """Mean over rows of a score that every row gets on its own, within public bounds.
+    """Mean over rows of a bounded score that is computed from one row at a time.
 
     One row moves such a mean by no more than the width of the bounds over the number of
-    rows. Of other scores nobody knows how far one row moves them.
+    rows. For other scores no such limit is known.
 
     Parameters
     ----------
     function : callable
         ``function(estimator, X, y)`` returns an array with one number for every row of X.
         The number of a row must follow from the fitted estimator, that row and its target
-        alone: not from other rows, and not from any data that the function brings along.
-        Nobody checks that, and what the function prints or raises is not covered.
+        alone: not from other rows, and not from data that the function keeps. This cannot be
+        checked, and what the function prints or raises is not covered.
     bounds : tuple of (float, float)
         Public and finite, the lower one first. Numbers outside are clipped, NaN counts as the
         lower bound.
@@ -131,7 +131,7 @@ class RowScorer:
             ) from None
 
     def __call__(self, estimator: Estimator, X: MatrixLike, y: VectorLike | None = None) -> float:
-        """Return the mean score of rows; it is not private, and costs nothing for public rows.
+        """Return the mean score of rows, which is exact and not private.
 
         Parameters
         ----------

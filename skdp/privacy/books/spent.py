@@ -98,14 +98,14 @@ class NotCovered:
 
 @dataclass(frozen=True)
 class PrivacySpent:
-    """A total, and what it is made of. Unpacks as ``epsilon, delta``.
+    """The total of several fits, with the ledger behind it. Unpacks as ``epsilon, delta``.
 
     Parameters
     ----------
     epsilon, delta : float
         The total: in nats, and as a probability.
     ledger : Ledger
-        All releases. Fits whose own ledgers were not kept stand there with their budgets.
+        All releases. Fits whose own ledgers were not kept are listed with their budgets.
     not_covered : tuple of NotCovered
         Steps that learned from data without a ledger, and what else depends on private rows
         without a price (the choice of a search, say). If there are any, the total is no
@@ -143,16 +143,17 @@ def privacy_spent(*estimators: Any, cv: Any = None, delta: float | None = None) 
     Parameters
     ----------
     *estimators : estimator, Pipeline or search
-        Fitted. Every step of a pipeline is counted, those inside of a ColumnTransformer or a
-        FeatureUnion too. Steps that learned from the data without a ledger are named. Of
-        scikit-learn's searches every fit is counted: of all candidates on all folds (in all
-        rounds, of a halving search), and the last one. A search with a ledger of its own
-        has spent what that says.
+        Fitted. Every step of a pipeline is counted, also inside of a ColumnTransformer or a
+        FeatureUnion. Steps that learned from the data without a ledger are listed in
+        `not_covered`. Of scikit-learn's searches every fit is counted: those of all candidates
+        on all folds (in all rounds of a halving search), and the last one. A search with a
+        ledger of its own has spent what that ledger says.
     cv : int, splitter or list of splits, default=None
-        Each estimator was cross-validated besides (``cross_val_score(estimator, X, y, cv=cv)``),
-        and need not be fitted; if it is, that fit counts too. None for no cross-validation.
-        For a search: the folds it was fitted with, which it knows. One that was cross-validated
-        itself is counted if all searches that were fitted are passed (``return_estimator=True``).
+        The splits by which every estimator was cross-validated as well
+        (``cross_val_score(estimator, X, y, cv=cv)``); None for no cross-validation. Such an
+        estimator need not be fitted; if it is, that fit counts too. A search knows its own
+        folds: pass None, or the same. To count a search that was itself cross-validated, pass
+        all the searches that were fitted (``return_estimator=True``).
     delta : float, default=None
         The delta of the total, in [0, 1); by default the sum of the reported ones.
 
@@ -179,12 +180,12 @@ def privacy_spent(*estimators: Any, cv: Any = None, delta: float | None = None) 
     -----
     Fits of a search or of a cross-validation keep no ledger. They are composed as what they
     are by their parameters, (epsilon, delta)-DP in every private step: an upper bound.
-    Gaussian fits together cost less than that, which a shared
-    ``PrivacyBudget(composition="gaussian")`` knows. Fits of a search that failed are
-    counted; if all of it failed, there is nothing to count here, but budgets were spent.
+    Gaussian fits cost less together, and a shared ``PrivacyBudget(composition="gaussian")``
+    counts them so. Fits of a search that failed are counted; if the whole search failed, there
+    is nothing to count here, but budgets were spent.
 
-    What is done with exact scores on private rows has no price. It is named in `not_covered`
-    of the result: the choice of the winner, the scores themselves, and stratified splits.
+    Uses of exact scores on private rows have no price. They are listed in `not_covered` of the
+    result: the choice of the winner, the scores themselves, and stratified splits.
 
     Examples
     --------
