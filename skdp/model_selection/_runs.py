@@ -173,7 +173,7 @@ class RunBudget:
 
     Parameters
     ----------
-    limit : Charge or None
+    limit : RunCharge or None
         What the step may charge, once; None lets it charge anything, to learn what it is.
     together : list of RunBudget, default=None
         Budgets of all private steps of a fit that is to end by `Enough` as soon as every one
@@ -257,7 +257,7 @@ class Candidate:
         What makes it a candidate.
     labels : ndarray or None
         The label set, if there are labels.
-    charges : tuple of Charge
+    charges : tuple of RunCharge
         If it had the whole budget.
     run, refit : Share or None
         For the fits of the search, and for fitting the winner again.
@@ -286,7 +286,7 @@ class Candidate:
 
         Returns
         -------
-        charges : tuple of Charge
+        charges : tuple of RunCharge
             One for every private step, in order.
 
         Raises
@@ -443,7 +443,7 @@ class Share:
     ----------
     settings : tuple of dict
         epsilon and, where it is a parameter, delta; for every private step in order.
-    limits : tuple of Charge
+    limits : tuple of RunCharge
         What each of them may charge then.
     """
 
