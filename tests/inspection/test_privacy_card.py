@@ -348,3 +348,6 @@ def test_a_search_without_any_private_step():
     card = facts(GridSearchCV(LogisticRegression(), {"C": [1.0, 2.0]}).fit(X, Y))
     assert card["claim"]["status"] == "none"
     assert "not known" in card["claim"]["sentence"]
+    (part,) = card["not_covered"]["parts"]
+    assert (part["kind"], part["step"]) == ("fits", None)
+    assert part["text"] == "the fits of GridSearchCV, whose price is not known"
