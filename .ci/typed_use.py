@@ -98,6 +98,7 @@ from skdp.privacy import (
     LaplaceMechanism,
     LocalMechanism,
     Noise,
+    NotCovered,
     ObjectivePerturbation,
     PrivacySpent,
     Release,
@@ -210,7 +211,14 @@ unit = Sensitivity(l1=1.0, l2=1.0, bound=1.0, theorem="one row, one count")
 noise: Noise = GaussianMechanism(mu).calibrate(unit, 1)
 plan: SelectionPlan = plan_selection(1.0, 1e-6, strategy="all", n_candidates=4, gaussian=True)
 print(Charge, Curator, ExponentialMechanism, Influence, KNormMechanism, LaplaceMechanism)
-print(LocalMechanism, ObjectivePerturbation, PrivacySpent, Repetitions, SampledGaussianMechanism)
+print(
+    LocalMechanism,
+    NotCovered,
+    ObjectivePerturbation,
+    PrivacySpent,
+    Repetitions,
+    SampledGaussianMechanism,
+)
 print(Sampling, Search, SparseSensitivity, StabilityHistogram, Winner, sampled_mu)
 
 # warnings and errors

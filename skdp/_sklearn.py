@@ -1,8 +1,8 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Everything borrowed from scikit-learn's private modules, and its input checks.
+"""Private names of scikit-learn, its input checks, and parameters as plain numbers.
 
-The only module that may import a private name of scikit-learn.
+No other module may import a private name of scikit-learn.
 """
 
 import math
@@ -39,13 +39,34 @@ from skdp._rows.streams import (
 from skdp._rows.tables import in_rows, quietly, refuse_other_types
 from skdp.privacy.kernel.accounting import as_float
 
-# Parameters as plain numbers, whatever type they were given in.
+__all__ = [
+    "BaseSearchCV",
+    "CallbackSupportMixin",
+    "HasMethods",
+    "Interval",
+    "LinearClassifierMixin",
+    "SCALE_OR_NONE",
+    "SHARED_CONSTRAINTS",
+    "SparseCoefMixin",
+    "StrOptions",
+    "blas_on_one_thread",
+    "columns_of_params",
+    "effective_n_threads",
+    "fit_context",
+    "is_number",
+    "is_sparse",
+    "plain_parameters",
+    "real_targets",
+    "refuse_sparse",
+    "take_rows",
+    "validate_private_data",
+]
 
 
 def is_number(value: Any) -> bool:
-    """Return whether this is an int or a float, of Python or numpy, and floats reach that far.
+    """Return whether this is an int or a float, of Python or numpy, in the range of floats.
 
-    Booleans, fractions and decimals are none: what they do in formulas nobody has looked at.
+    Booleans, fractions and decimals do not count: no formula was checked for them.
     """
     number = as_float(value)
     return not (math.isnan(number) or (isinstance(value, int) and math.isinf(number)))
@@ -53,10 +74,10 @@ def is_number(value: Any) -> bool:
 
 @contextmanager
 def plain_parameters(estimator: Any) -> Iterator[None]:
-    """Make Python's numbers of an estimator's parameters in those of numpy, for a while.
+    """Convert numpy scalars among the parameters to Python numbers during fit.
 
-    In short floats or integers, what follows from them would be rounded to a few digits, or run
-    over: sensitivities and shares of a budget too.
+    Arithmetic in numpy's short types would round sensitivities and shares of a budget to a few
+    digits, or overflow.
     """
     given = {
         name: value
@@ -72,33 +93,11 @@ def plain_parameters(estimator: Any) -> Iterator[None]:
             setattr(estimator, name, value)
 
 
-__all__ = [
-    "BaseSearchCV",
-    "CallbackSupportMixin",
-    "HasMethods",
-    "Interval",
-    "LinearClassifierMixin",
-    "SCALE_OR_NONE",
-    "SHARED_CONSTRAINTS",
-    "SparseCoefMixin",
-    "StrOptions",
-    "blas_on_one_thread",
-    "columns_of_params",
-    "effective_n_threads",
-    "fit_context",
-    "is_sparse",
-    "real_targets",
-    "refuse_sparse",
-    "take_rows",
-    "validate_private_data",
-]
-
-
 class Interval(_Interval):
-    """Scikit-learn's interval of numbers, without what `is_number` says are none."""
+    """Scikit-learn's interval, for the numbers that `is_number` accepts."""
 
     def is_satisfied_by(self, val):
-        """Return whether this is a number of the interval."""
+        """Return whether a value is a number in the interval."""
         return is_number(val) and super().is_satisfied_by(val)
 
 
@@ -115,15 +114,14 @@ SHARED_CONSTRAINTS = {
     "random_state": ["random_state"],
 }
 
-#: what `fit_context` decorates keeps its signature
+#: a decorated method keeps its signature
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], Method]:
-    """Return scikit-learn's decorator of fits, which asks a shared budget first.
+    """Return scikit-learn's decorator of fits, with a look at the shared budget before the data.
 
-    After the parameters, and before the data: a fit that the budget has no epsilon left for
-    reads nothing. The curator charges it later.
+    A fit for which the budget has no epsilon left reads nothing. The curator charges it later.
 
     Parameters
     ----------
@@ -269,12 +267,12 @@ def as_numbers(y):
 
 @dataclass(frozen=True)
 class StreamCheck:
-    """What scikit-learn checks of rows and targets, for one block of them.
+    """Scikit-learn's checks of rows and targets, for one block of a stream.
 
     Parameters
     ----------
     estimator : str
-        Who asks.
+        The name of the estimator, for messages.
     options : tuple of (str, object)
         For ``check_X_y``.
     """

@@ -3,11 +3,23 @@
 """Types of parameters that several public signatures share."""
 
 import builtins
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
-from numpy.typing import ArrayLike, NDArray
+import numpy.typing as npt
+from numpy.typing import NDArray
 
 from skdp.privacy.books.budget import PrivacyBudget
+
+if TYPE_CHECKING:
+    #: What numpy makes an array of.
+    ArrayLike: TypeAlias = npt.ArrayLike
+else:
+
+    class ArrayLike:
+        """What numpy makes an array of; signatures show this name, and not what it stands for."""
+
+    # shown without the name of a module, as types of Python are
+    ArrayLike.__module__ = "builtins"
 
 #: Rows: arrays, data frames, sparse matrices, and what is larger than memory. What has rows is
 #: found out at run time; no checker could tell.
@@ -33,6 +45,9 @@ class SeededState(Protocol):
 
     def seed(self) -> None:
         """Start anew. numpy's generators lack it, and are refused."""
+
+
+SeededState.__module__ = "builtins"
 
 
 Seed: TypeAlias = int | SeededState | None

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Audits: lower bounds on the epsilon of any estimator, from what its fits give away."""
+"""Audits: lower bounds on the epsilon of any estimator, from the differences between its fits."""
 
 from skdp.audit._attack import clopper_pearson
 from skdp.audit._audit import audit_outputs, audit_privacy

@@ -1,6 +1,11 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""The attack: a test of outputs, chosen from some runs before others are looked at."""
+"""The attack: scores of outputs, a test learned from some runs, and bounds from its errors.
+
+A test looks at an output and says which of two neighbouring data sets it came from. What is
+learned may be arbitrarily bad: that makes an audit weak, never wrong, for the errors are counted
+on runs that were not looked at before.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,10 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse, special
 
-# Scores that tell the outputs of two data sets apart, learned from some of the runs.
-#
-# A score maps outputs to numbers, larger where the second data set is more likely. What is
-# learned may be arbitrarily bad: that makes an audit weak, never wrong.
+# Scores: functions of outputs, larger where the second data set is more likely.
 
 
 #: standardised outputs are cut off here, so that no outlier decides a direction alone
@@ -127,11 +129,10 @@ def mann_whitney(first, second):
     return found
 
 
-# What error rates of a test say about privacy, with stated confidence.
+# Bounds on epsilon and mu from error rates.
 #
-# A test looks at an output and says which of two neighbouring data sets it came from. Its
-# false positive rate (FPR) and its false negative rate (FNR) are bounded from above by
-# counts, and every pair of rates rules out small values of epsilon and mu.
+# The false positive rate (FPR) and the false negative rate (FNR) of a test are bounded from
+# above by counts, and every pair of rates rules out small values of epsilon and mu.
 
 
 def clopper_pearson(count: Any, total: int, miss: float) -> tuple[Any, Any]:
@@ -245,6 +246,9 @@ def rates_of(first, second, miss):
         lower, upper = clopper_pearson(count, total, miss / 2)
         found.append((count / total, float(lower), float(upper)))
     return tuple(found)
+
+
+# Tests.
 
 
 ATTACKS = ("auto", "linear")
@@ -410,7 +414,7 @@ def _chain(inner, outer):
     return lambda table: outer(inner(table))
 
 
-# What a fitted estimator gives away, as numbers.
+# Outcomes: the numbers in a fitted estimator.
 #
 # An outcome is a dictionary of flat arrays, or a `Failure`: a fit that raises tells its
 # data apart from those with which it does not, and so does an attribute that is missing.

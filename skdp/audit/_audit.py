@@ -1,6 +1,9 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""The audit of an estimator."""
+"""The audit of an estimator: many fits to two neighbouring data sets, told apart by a test.
+
+Half of the runs choose the neighbours and the test; the other half make the bound.
+"""
 
 import copy
 import sys
@@ -11,10 +14,9 @@ from typing import Literal
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
-from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from skdp._typing import AuditAdjacency, Estimator, MatrixLike
+from skdp._typing import ArrayLike, AuditAdjacency, Estimator, MatrixLike
 from skdp.audit._attack import (
     ATTACKS,
     Failure,
@@ -44,128 +46,230 @@ from skdp.audit._pairs import (
 from skdp.audit._result import AuditResult
 from skdp.privacy.kernel.bits import SeededBits
 
-# Many independent fits, in parallel.
+#: fits to each side of a pair in one round of the search, at least
+FEWEST_FITS = 8
+#: in every round of the search, one pair in so many is kept
+KEPT = 3
 
 
-#: fits of one task at most
-MOST_FITS = 64
+def audit_privacy(
+    estimator: Estimator,
+    data: MatrixLike = None,
+    *,
+    neighbour: MatrixLike = None,
+    adjacency: AuditAdjacency | None = None,
+    delta: float | None = None,
+    n_runs: int = 1000,
+    confidence: float = 0.95,
+    attack: Literal["auto", "linear"] = "auto",
+    score: Callable[..., float] | None = None,
+    random_state: int | None = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> AuditResult:
+    """Bound the epsilon of an estimator from below, by telling its fits apart.
 
-
-def fresh(estimator, seed):
-    """Return an unfitted copy with its own randomness.
+    The estimator is fitted many times to a data set and to a neighbour of it. What the fits
+    release is looked at, and the better the two can be told apart, the larger epsilon
+    must be. The estimator need not be one of this library.
 
     Parameters
     ----------
     estimator : object
-        With `get_params` it is cloned, otherwise copied.
-    seed : int or None
-        For every parameter `random_state`; None lets estimators ask the operating system.
+        Anything with a method `fit`: classifier, regressor, transformer, pipeline.
+        Every fit is to a clone with a `random_state` of its own, or to a deep copy of what
+        cannot be cloned.
+    data : array-like or tuple, default=None
+        The rows: X, or a tuple of the arguments of `fit`, ``(X, y)`` say. Use made-up rows:
+        the result of an audit is not private. None makes up 12 rows of 2 features.
+    neighbour : array-like or tuple, default=None
+        The same rows except one; with groups as the third argument, except those of one
+        group. None tries the pairs of `adversarial_pairs` with few fits each, and takes the
+        one that is told apart best.
+    adjacency : {"replace-one", "zero-out", "remove-one"}, default=None
+        How neighbours differ. None takes the estimator's, or else "replace-one".
+        "zero-out" needs a neighbour, unless it is a classifier with public `classes`.
+    delta : float, default=None
+        The delta at which epsilon is bounded, in [0, 1). None takes that of the claim, or
+        else 0.
+    n_runs : int, default=1000
+        Fits to each of the two data sets, 40 at least. Half of them choose the neighbours and
+        the attack; the other half make the bound. With no neighbour given and few runs, the
+        search adds some. A bound is at most about ``log(n_runs / 8)``.
+    confidence : float, default=0.95
+        Probability, in (0, 1), with which the bound holds.
+    attack : {"auto", "linear"}, default="auto"
+        How outputs are told apart: "linear" tries directions, "auto" also single outputs,
+        their histograms, and a quadratic discriminant.
+    score : callable, default=None
+        Maps a fitted estimator to a number or a vector, by which fits are told apart. None takes
+        all numeric attributes whose names end with "_", of every step, 2000 entries of each.
+    random_state : int, default=None
+        Seeds the fits, so that the audit can be repeated, as far as they have a parameter
+        `random_state`. None leaves them to the operating system.
+    n_jobs : int, default=None
+        Fits in parallel, as for joblib.
+    verbose : int, default=0
+        1 draws a bar on standard error.
+
+    Returns
+    -------
+    result : AuditResult
+        Print it. `passed` tells whether the claim was contradicted, `plot` draws why.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, data and neighbour are no neighbours, or every fit
+        raises; the message names the parameter, or quotes the first exception.
+    TypeError
+        If the estimator has no method `fit`.
+
+    See Also
+    --------
+    audit_outputs : The same for outputs that were made elsewhere.
+    audit_one_run : A weaker bound from a single fit to many rows.
+
+    Notes
+    -----
+    A lower bound is evidence against a claim, never proof of it: another pair, another
+    attack or more runs may find more.
+
+    A test that was fixed before looks at the second half of the runs. Its error rates are
+    bounded by Clopper and Pearson [1]_, each with half of the error probability.
+    (epsilon, delta)-privacy allows no two rates with
+    ``exp(epsilon) * FNR < 1 - delta - FPR`` or the same with the rates exchanged [2]_; mu-Gaussian
+    privacy none with ``Phi^-1(1 - FPR) - Phi^-1(FNR) > mu`` [3]_. How bad the attack and
+    the search are does not matter for the confidence. A fit that raises, a missing
+    attribute, NaN and constants are outputs like others.
+
+    Warnings of the fits are not shown. Bugs in how an estimator seeds itself, such as noise
+    that repeats, show only with ``random_state=None``.
+
+    References
+    ----------
+    .. [1] C. J. Clopper and E. S. Pearson, "The use of confidence or fiducial limits
+       illustrated in the case of the binomial", Biometrika 26, 1934.
+    .. [2] P. Kairouz, S. Oh and P. Viswanath, "The composition theorem for differential
+       privacy", ICML 2015. Theorem 2.1.
+    .. [3] J. Dong, A. Roth and W. J. Su, "Gaussian differential privacy", Journal of the
+       Royal Statistical Society B 84, 2022. Definition 2.6.
+    .. [4] M. Nasr, J. Hayes, T. Steinke, B. Balle, F. Tramèr, M. Jagielski, N. Carlini and
+       A. Terzis, "Tight auditing of differentially private machine learning", USENIX
+       Security 2023.
+
+    Examples
+    --------
+    >>> from skdp import DPMean
+    >>> from skdp.audit import audit_privacy
+    >>> model = DPMean(epsilon=2.0, mechanism="laplace")
+    >>> result = audit_privacy(model, [[0.2], [1.0]], neighbour=[[0.2], [-1.0]],
+    ...                        n_runs=400, random_state=0)
+    >>> result.passed, result.epsilon_lower > 0.8
+    (True, True)
     """
-    if not hasattr(estimator, "get_params"):
-        return copy.deepcopy(estimator)
-    # a shared generator would be copied with its state, and repeat itself
-    names = [name for name in parameters(estimator) if name.split("__")[-1] == "random_state"]
-    seeds = {
-        name: None if seed is None else (seed + step) % 2**32 for step, name in enumerate(names)
-    }
-    return clone(estimator).set_params(**seeds)
+    if not callable(getattr(estimator, "fit", None)):
+        raise TypeError(f"estimator must have a method fit; got a {type(estimator).__name__}.")
+    confidence, attack = check_confidence(confidence), check_attack(attack)
+    n_runs, random_state = check_count("n_runs", n_runs, LEAST_RUNS), check_seed(random_state)
+    if score is not None and not callable(score):
+        raise ValueError(f"score must be callable or None; got a {type(score).__name__}.")
+    delta = None if delta is None else check_claimed_delta(delta)
+    Claim(estimator, None)
+    adjacency = resolve_adjacency(estimator, adjacency)
+    pairs = _built_in_pairs(estimator, data, neighbour, adjacency)
+    rounds = _rounds(len(pairs), n_runs // 2)
+    # a search that took longer leaves the bound its half
+    missing = max(0, n_runs // 2 - sum(count for _, count in rounds))
+    total = sum(kept * count for kept, count in rounds) + missing + n_runs - n_runs // 2
+    fits = Fits(estimator, score, random_state, n_jobs, AuditProgress(2 * total, bool(verbose)))
+    claim = _claim(estimator, pairs[0], fits)
+    delta = claim.delta if delta is None else delta
+    pair, learning = _search(fits, pairs, rounds)
+    more = fits.run([(pair.first, missing), (pair.second, missing)])
+    learning = [found + added for found, added in zip(learning, more, strict=True)]
+    count = n_runs - n_runs // 2
+    new = fits.run([(pair.first, count), (pair.second, count)])
+    _refuse_failures([*learning, *new])
+    return bound(
+        learning,
+        new,
+        delta=delta,
+        confidence=confidence,
+        attack=attack,
+        epsilon_claimed=claim.at(delta),
+        n_runs=len(learning[0]) + count,
+        pair=pair.name,
+        adjacency=adjacency,
+        seeded=random_state is not None,
+    )
 
 
-def fit_once(estimator, data, seed, score):
-    """Return the outcome of one fit, and the fitted estimator or None."""
-    fitted = None
-    try:
-        fitted = fresh(estimator, seed)
-        fitted.fit(*data)
-        return (released(fitted) if score is None else scored(score(fitted))), fitted
-    except Exception as error:  # whatever it is, it tells something
-        return Failure(type(error).__name__, str(error)), None
+def _built_in_pairs(estimator, data, neighbour, adjacency):
+    """Return the pairs that are to be tried."""
+    if neighbour is None:
+        return adversarial_pairs(estimator, data, adjacency=adjacency)
+    if data is None:
+        raise ValueError("data must be given with neighbour; got None.")
+    first, second = as_arguments(data), as_arguments(neighbour)
+    check_neighbours(first, second, adjacency)
+    return [NeighbourPair("as given", first, second)]
 
 
-def _fit_many(estimator, data, seeds, score):
+def _claim(estimator, pair, fits):
+    """Return what the estimator claims, by one fit that nothing else is made of."""
     with warnings.catch_warnings():
-        # seeded noise, and whatever else the estimator has to say, once for every fit
         warnings.simplefilter("ignore")
-        return [fit_once(estimator, data, seed, score)[0] for seed in seeds]
+        _, fitted = fit_once(estimator, pair.first, fits.seeds(1)[0], None)
+        return Claim(estimator, fitted)
 
 
-class AuditProgress:
-    """A bar on standard error."""
+def _rounds(n_pairs, n_learn):
+    """Return the rounds of a search: how many pairs, and fits to each side of a pair.
 
-    def __init__(self, total, shown):
-        self.total, self.shown, self.done, self._next = total, shown, 0, 0.0
-
-    def add(self, count):
-        """Draw the bar again, at most five times a second."""
-        self.done += count
-        if self.shown and (time.monotonic() >= self._next or self.done >= self.total):
-            self._next = time.monotonic() + 0.2
-            part = min(self.done / self.total, 1.0)
-            bar = "#" * round(30 * part)
-            text = f"\raudit [{bar:30}] {self.done}/{self.total} fits"
-            sys.stderr.write(text + "\n" * (self.done >= self.total))
-            sys.stderr.flush()
-
-
-class Fits:
-    """Makes fits that share an estimator, a score and a stream of seeds.
-
-    Parameters
-    ----------
-    estimator : object
-        With a method `fit`.
-    score : callable or None
-        Maps a fitted estimator to what is looked at.
-    random_state : int or None
-        Where seeds come from; None leaves fits to the operating system.
-    n_jobs : int or None
-        For joblib.
-    progress : Progress
-        Told of every fit.
+    Every round keeps a third of the pairs; all rounds together take half of the fits
+    that may be learned from, if these are enough.
     """
+    sizes = []
+    while n_pairs > 1:
+        sizes.append(n_pairs)
+        n_pairs = -(-n_pairs // KEPT)
+    return [(size, max(FEWEST_FITS, n_learn // (2 * len(sizes) * size))) for size in sizes]
 
-    def __init__(self, estimator, score, random_state, n_jobs, progress):
-        self.estimator, self.score, self.n_jobs = estimator, score, n_jobs
-        self.progress = progress
-        self._bits = None if random_state is None else SeededBits(random_state, "audit")
 
-    def seeds(self, count):
-        """Return seeds that were never returned before, or as many None."""
-        if self._bits is None:
-            return [None] * count
-        return [int(word) >> 32 for word in self._bits.words(count)]
+def _search(fits, pairs, rounds):
+    """Return the pair that is told apart best, and the outcomes of its fits so far."""
+    found = {pair.name: ([], []) for pair in pairs}
+    left = list(pairs)
+    for _, count in rounds:
+        outcomes = fits.run([(side, count) for p in left for side in (p.first, p.second)])
+        for place, pair in enumerate(left):
+            for world in (0, 1):
+                found[pair.name][world].extend(outcomes[2 * place + world])
+        left = sorted(left, key=lambda p: -_steps(*found[p.name]))[: -(-len(left) // KEPT)]
+    return left[0], [*found[left[0].name]]
 
-    def run(self, requests):
-        """Fit to several data sets.
 
-        Parameters
-        ----------
-        requests : list of (tuple, int)
-            The arguments of `fit`, and how often.
+def _steps(first, second):
+    """Return how many standard errors two worlds differ by; pairs come in order of strength."""
+    layout = Layout(first + second)
+    standard_error = (6 * len(first)) ** -0.5
+    return round(separation(layout.table(first), layout.table(second)) / standard_error)
 
-        Returns
-        -------
-        outcomes : list of lists
-            In the order of the requests.
-        """
-        total = sum(count for _, count in requests)
-        most = max(1, min(MOST_FITS, -(-total // (4 * effective_n_jobs(self.n_jobs)))))
-        tasks = [
-            (place, data, self.seeds(min(most, count - start)))
-            for place, (data, count) in enumerate(requests)
-            for start in range(0, count, most)
-        ]
-        found: list[list] = [[] for _ in requests]
-        parts = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            delayed(_fit_many)(self.estimator, data, seeds, self.score) for _, data, seeds in tasks
+
+def _refuse_failures(worlds):
+    outcomes = [outcome for world in worlds for outcome in world]
+    if all(isinstance(outcome, Failure) for outcome in outcomes):
+        first = outcomes[0]
+        raise ValueError(f"every fit raised; the first one a {first.kind}: {first.message}")
+    if all(isinstance(outcome, Failure) or not outcome for outcome in outcomes):
+        raise ValueError(
+            "the fitted estimator has no numeric attribute whose name ends with '_'; give score, "
+            "a function of the fitted estimator."
         )
-        for (place, _, _), part in zip(tasks, parts, strict=True):
-            found[place] += part
-            self.progress.add(len(part))
-        return found
 
 
-# An audit of outputs that somebody has already collected.
+# Outputs that were collected elsewhere, and the bound that both audits make.
 
 
 #: fewer runs bound nothing
@@ -309,223 +413,122 @@ def bound(learning, fresh, *, delta, confidence, attack, **told):
     )
 
 
-#: fits to each side of a pair in one round of the search, at least
-FEWEST_FITS = 8
-#: in every round of the search, one pair in so many is kept
-KEPT = 3
+# Independent fits, in parallel.
 
 
-def audit_privacy(
-    estimator: Estimator,
-    data: MatrixLike = None,
-    *,
-    neighbour: MatrixLike = None,
-    adjacency: AuditAdjacency | None = None,
-    delta: float | None = None,
-    n_runs: int = 1000,
-    confidence: float = 0.95,
-    attack: Literal["auto", "linear"] = "auto",
-    score: Callable[..., float] | None = None,
-    random_state: int | None = None,
-    n_jobs: int | None = None,
-    verbose: int = 0,
-) -> AuditResult:
-    """Bound the epsilon of an estimator from below, by telling its fits apart.
+#: fits of one task at most
+MOST_FITS = 64
 
-    The estimator is fitted many times to a data set and to a neighbour of it. What the fits
-    release is looked at, and the better the two can be told apart, the larger epsilon
-    must be. The estimator need not be one of this library.
+
+def fresh(estimator, seed):
+    """Return an unfitted copy with its own randomness.
 
     Parameters
     ----------
     estimator : object
-        Anything with a method `fit`: classifier, regressor, transformer, pipeline.
-        Every fit is to a clone with a `random_state` of its own, or to a deep copy of what
-        cannot be cloned.
-    data : array-like or tuple, default=None
-        The rows: X, or a tuple of the arguments of `fit`, ``(X, y)`` say. Made-up rows do;
-        for the result of an audit is not private. None makes up 12 rows of 2 features.
-    neighbour : array-like or tuple, default=None
-        The same rows but for one; with groups as the third argument, but for the rows of one
-        group. None tries those of `adversarial_pairs` with few fits each, and takes the
-        ones that are told apart best.
-    adjacency : {"replace-one", "zero-out", "remove-one"}, default=None
-        In what neighbours differ. None takes the estimator's, or else "replace-one".
-        "zero-out" needs a neighbour, unless it is a classifier with public `classes`.
-    delta : float, default=None
-        For which epsilon is bounded, in [0, 1). None takes that of the claim, or else 0.
-    n_runs : int, default=1000
-        Fits to each of the two data sets, 40 at least. Half of them choose the neighbours and
-        the attack; the other half make the bound. With no neighbour given and few runs, the
-        search adds some. A bound is at most about ``log(n_runs / 8)``.
-    confidence : float, default=0.95
-        Probability, in (0, 1), with which the bound holds.
-    attack : {"auto", "linear"}, default="auto"
-        How outputs are told apart: "linear" tries directions, "auto" also single outputs,
-        their histograms, and a quadratic discriminant.
-    score : callable, default=None
-        Maps a fitted estimator to a number or a vector, of which the rest is made. None takes
-        all numeric attributes whose names end with "_", of every step, 2000 entries of each.
-    random_state : int, default=None
-        Seeds the fits, so that the audit can be repeated, as far as they have a parameter
-        `random_state`. None leaves them to the operating system.
-    n_jobs : int, default=None
-        Fits in parallel, as for joblib.
-    verbose : int, default=0
-        1 draws a bar on standard error.
-
-    Returns
-    -------
-    result : AuditResult
-        Print it. `passed` tells whether the claim was contradicted, `plot` draws why.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range, data and neighbour are no neighbours, or every fit
-        raises; the message names the parameter, or quotes the first exception.
-    TypeError
-        If the estimator has no method `fit`.
-
-    See Also
-    --------
-    audit_outputs : The same for outputs that were made elsewhere.
-    audit_one_run : A weaker bound from a single fit to many rows.
-
-    Notes
-    -----
-    A lower bound is evidence against a claim, never proof of it: another pair, another
-    attack or more runs may find more.
-
-    A test that was fixed before looks at the second half of the runs. Its error rates are
-    bounded by Clopper and Pearson [1]_, each with half of the error probability.
-    (epsilon, delta)-privacy allows no two rates with
-    ``exp(epsilon) * FNR < 1 - delta - FPR`` or the same with the rates exchanged [2]_; mu-Gaussian
-    privacy none with ``Phi^-1(1 - FPR) - Phi^-1(FNR) > mu`` [3]_. How bad the attack and
-    the search are does not matter for the confidence. A fit that raises, a missing
-    attribute, NaN and constants are outputs like others.
-
-    Warnings of the fits are not shown. Bugs in a seeded run that come from the seeds, such
-    as noise that repeats itself, show only with ``random_state=None``.
-
-    References
-    ----------
-    .. [1] C. J. Clopper and E. S. Pearson, "The use of confidence or fiducial limits
-       illustrated in the case of the binomial", Biometrika 26, 1934.
-    .. [2] P. Kairouz, S. Oh and P. Viswanath, "The composition theorem for differential
-       privacy", ICML 2015. Theorem 2.1.
-    .. [3] J. Dong, A. Roth and W. J. Su, "Gaussian differential privacy", Journal of the
-       Royal Statistical Society B 84, 2022. Definition 2.6.
-    .. [4] M. Nasr, J. Hayes, T. Steinke, B. Balle, F. Tramèr, M. Jagielski, N. Carlini and
-       A. Terzis, "Tight auditing of differentially private machine learning", USENIX
-       Security 2023.
-
-    Examples
-    --------
-    >>> from skdp import DPMean
-    >>> from skdp.audit import audit_privacy
-    >>> model = DPMean(epsilon=2.0, mechanism="laplace")
-    >>> result = audit_privacy(model, [[0.2], [1.0]], neighbour=[[0.2], [-1.0]],
-    ...                        n_runs=400, random_state=0)
-    >>> result.passed, result.epsilon_lower > 0.8
-    (True, True)
+        With `get_params` it is cloned, otherwise copied.
+    seed : int or None
+        For every parameter `random_state`; None lets estimators ask the operating system.
     """
-    if not callable(getattr(estimator, "fit", None)):
-        raise TypeError(f"estimator must have a method fit; got a {type(estimator).__name__}.")
-    confidence, attack = check_confidence(confidence), check_attack(attack)
-    n_runs, random_state = check_count("n_runs", n_runs, LEAST_RUNS), check_seed(random_state)
-    if score is not None and not callable(score):
-        raise ValueError(f"score must be callable or None; got a {type(score).__name__}.")
-    delta = None if delta is None else check_claimed_delta(delta)
-    Claim(estimator, None)
-    adjacency = resolve_adjacency(estimator, adjacency)
-    pairs = _built_in_pairs(estimator, data, neighbour, adjacency)
-    rounds = _rounds(len(pairs), n_runs // 2)
-    # a search that took longer leaves the bound its half
-    missing = max(0, n_runs // 2 - sum(count for _, count in rounds))
-    total = sum(kept * count for kept, count in rounds) + missing + n_runs - n_runs // 2
-    fits = Fits(estimator, score, random_state, n_jobs, AuditProgress(2 * total, bool(verbose)))
-    claim = _claim(estimator, pairs[0], fits)
-    delta = claim.delta if delta is None else delta
-    pair, learning = _search(fits, pairs, rounds)
-    more = fits.run([(pair.first, missing), (pair.second, missing)])
-    learning = [found + added for found, added in zip(learning, more, strict=True)]
-    count = n_runs - n_runs // 2
-    new = fits.run([(pair.first, count), (pair.second, count)])
-    _refuse_failures([*learning, *new])
-    return bound(
-        learning,
-        new,
-        delta=delta,
-        confidence=confidence,
-        attack=attack,
-        epsilon_claimed=claim.at(delta),
-        n_runs=len(learning[0]) + count,
-        pair=pair.name,
-        adjacency=adjacency,
-        seeded=random_state is not None,
-    )
+    if not hasattr(estimator, "get_params"):
+        return copy.deepcopy(estimator)
+    # a shared generator would be copied with its state, and repeat itself
+    names = [name for name in parameters(estimator) if name.split("__")[-1] == "random_state"]
+    seeds = {
+        name: None if seed is None else (seed + step) % 2**32 for step, name in enumerate(names)
+    }
+    return clone(estimator).set_params(**seeds)
 
 
-def _built_in_pairs(estimator, data, neighbour, adjacency):
-    """Return the pairs that are to be tried."""
-    if neighbour is None:
-        return adversarial_pairs(estimator, data, adjacency=adjacency)
-    if data is None:
-        raise ValueError("data must be given with neighbour; got None.")
-    first, second = as_arguments(data), as_arguments(neighbour)
-    check_neighbours(first, second, adjacency)
-    return [NeighbourPair("as given", first, second)]
+def fit_once(estimator, data, seed, score):
+    """Return the outcome of one fit, and the fitted estimator or None."""
+    fitted = None
+    try:
+        fitted = fresh(estimator, seed)
+        fitted.fit(*data)
+        return (released(fitted) if score is None else scored(score(fitted))), fitted
+    except Exception as error:  # whatever it is, it tells something
+        return Failure(type(error).__name__, str(error)), None
 
 
-def _claim(estimator, pair, fits):
-    """Return what the estimator claims, by one fit that nothing else is made of."""
+def _fit_many(estimator, data, seeds, score):
     with warnings.catch_warnings():
+        # seeded noise, and whatever else the estimator has to say, once for every fit
         warnings.simplefilter("ignore")
-        _, fitted = fit_once(estimator, pair.first, fits.seeds(1)[0], None)
-        return Claim(estimator, fitted)
+        return [fit_once(estimator, data, seed, score)[0] for seed in seeds]
 
 
-def _rounds(n_pairs, n_learn):
-    """Return the rounds of a search: how many pairs, and fits to each side of a pair.
+class AuditProgress:
+    """A bar on standard error."""
 
-    Every round keeps a third of the pairs; all rounds together take half of the fits
-    that may be learned from, if these are enough.
+    def __init__(self, total, shown):
+        self.total, self.shown, self.done, self._next = total, shown, 0, 0.0
+
+    def add(self, count):
+        """Draw the bar again, at most five times a second."""
+        self.done += count
+        if self.shown and (time.monotonic() >= self._next or self.done >= self.total):
+            self._next = time.monotonic() + 0.2
+            part = min(self.done / self.total, 1.0)
+            bar = "#" * round(30 * part)
+            text = f"\raudit [{bar:30}] {self.done}/{self.total} fits"
+            sys.stderr.write(text + "\n" * (self.done >= self.total))
+            sys.stderr.flush()
+
+
+class Fits:
+    """Fits of one estimator, with one score and one stream of seeds.
+
+    Parameters
+    ----------
+    estimator : object
+        With a method `fit`.
+    score : callable or None
+        Maps a fitted estimator to what is looked at.
+    random_state : int or None
+        Where seeds come from; None leaves fits to the operating system.
+    n_jobs : int or None
+        For joblib.
+    progress : AuditProgress
+        Counts the fits.
     """
-    sizes = []
-    while n_pairs > 1:
-        sizes.append(n_pairs)
-        n_pairs = -(-n_pairs // KEPT)
-    return [(size, max(FEWEST_FITS, n_learn // (2 * len(sizes) * size))) for size in sizes]
 
+    def __init__(self, estimator, score, random_state, n_jobs, progress):
+        self.estimator, self.score, self.n_jobs = estimator, score, n_jobs
+        self.progress = progress
+        self._bits = None if random_state is None else SeededBits(random_state, "audit")
 
-def _search(fits, pairs, rounds):
-    """Return the pair that is told apart best, and the outcomes of its fits so far."""
-    found = {pair.name: ([], []) for pair in pairs}
-    left = list(pairs)
-    for _, count in rounds:
-        outcomes = fits.run([(side, count) for p in left for side in (p.first, p.second)])
-        for place, pair in enumerate(left):
-            for world in (0, 1):
-                found[pair.name][world].extend(outcomes[2 * place + world])
-        left = sorted(left, key=lambda p: -_steps(*found[p.name]))[: -(-len(left) // KEPT)]
-    return left[0], [*found[left[0].name]]
+    def seeds(self, count):
+        """Return seeds that were never returned before, or as many None."""
+        if self._bits is None:
+            return [None] * count
+        return [int(word) >> 32 for word in self._bits.words(count)]
 
+    def run(self, requests):
+        """Fit to several data sets.
 
-def _steps(first, second):
-    """Return how many standard errors two worlds differ by; pairs come in order of strength."""
-    layout = Layout(first + second)
-    standard_error = (6 * len(first)) ** -0.5
-    return round(separation(layout.table(first), layout.table(second)) / standard_error)
+        Parameters
+        ----------
+        requests : list of (tuple, int)
+            The arguments of `fit`, and how often.
 
-
-def _refuse_failures(worlds):
-    outcomes = [outcome for world in worlds for outcome in world]
-    if all(isinstance(outcome, Failure) for outcome in outcomes):
-        first = outcomes[0]
-        raise ValueError(f"every fit raised; the first one a {first.kind}: {first.message}")
-    if all(isinstance(outcome, Failure) or not outcome for outcome in outcomes):
-        raise ValueError(
-            "the fitted estimator has no numeric attribute whose name ends with '_'; give score, "
-            "a function of the fitted estimator."
+        Returns
+        -------
+        outcomes : list of lists
+            In the order of the requests.
+        """
+        total = sum(count for _, count in requests)
+        most = max(1, min(MOST_FITS, -(-total // (4 * effective_n_jobs(self.n_jobs)))))
+        tasks = [
+            (place, data, self.seeds(min(most, count - start)))
+            for place, (data, count) in enumerate(requests)
+            for start in range(0, count, most)
+        ]
+        found: list[list] = [[] for _ in requests]
+        parts = Parallel(n_jobs=self.n_jobs, return_as="generator")(
+            delayed(_fit_many)(self.estimator, data, seeds, self.score) for _, data, seeds in tasks
         )
+        for (place, _, _), part in zip(tasks, parts, strict=True):
+            found[place] += part
+            self.progress.add(len(part))
+        return found

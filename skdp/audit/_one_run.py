@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""An audit with a single fit: many canaries, each with a coin of its own."""
+"""An audit by a single fit: many canaries, each with a coin of its own."""
 
 import warnings
 from collections.abc import Callable
@@ -26,66 +26,6 @@ from skdp.audit._pairs import (
 from skdp.audit._result import compared
 from skdp.privacy.kernel.bits import SeededBits, SystemBits
 
-# What one fit says of epsilon: the bound, and the result that carries it.
-
-
-#: no bound is larger than this
-LARGEST = 60.0
-
-
-def one_run_p_value(n_correct, n_guesses, n_canaries, epsilon, delta):
-    """Bound how likely so many correct guesses are under (epsilon, delta)-privacy.
-
-    Parameters
-    ----------
-    n_correct, n_guesses, n_canaries : int
-        Every canary has a fair coin of its own. An attacker sees the output and guesses the
-        coins of at most `n_guesses` canaries.
-    epsilon, delta : float
-        The claim, for a change of one coin.
-
-    Returns
-    -------
-    p : float
-        At most 1.
-
-    Notes
-    -----
-    Given the output and the coins before, coin i has the probabilities P / (P + Q) and
-    Q / (P + Q), where P and Q are the densities of the output with either side of the coin;
-    with an average over the coins after it, they are (epsilon, delta)-close. Let
-    q = e^eps / (1 + e^eps). A guess is right with probability at most q + (1 - q) F_i, where
-    F_i is the larger excess of the two sides over q, divided by 1 - q. Hence it is no better
-    than the maximum of a coin B_i of probability q, independent of all before and of the output,
-    and a coin C_i of probability F_i. The mean of F_i is at most
-    1/2 sum of the integrals of (P - e^eps Q)+ and (Q - e^eps P)+, which is at most delta.
-    So the number of correct guesses is at most W + V, where W is binomial and V has a mean
-    of at most m delta; the two may depend on each other. By Markov's inequality,
-    P(W + V >= v) <= P(W >= v - t) + m delta / (t + 1) for every integer t >= 0. With delta 0
-    this is Steinke, Nasr and Jagielski (2023), Theorem 5.2; with delta their term is
-    another one.
-    """
-    with np.errstate(under="ignore"):
-        share = float(special.expit(epsilon))
-        spared = np.arange(n_correct + 1)
-        # P(W >= v - t) = P(W > v - t - 1); the last is 1
-        tail = special.bdtrc(n_correct - spared - 1, n_guesses, share)
-        tail = np.where(spared == n_correct, 1.0, tail)
-        return float(min(1.0, np.min(tail + n_canaries * delta / (spared + 1))))
-
-
-def one_run_epsilon(n_correct, n_guesses, n_canaries, delta, confidence):
-    """Return the largest epsilon that the guesses rule out, at least 0 and at most 60."""
-    lower, upper = 0.0, LARGEST
-    if one_run_p_value(n_correct, n_guesses, n_canaries, lower, delta) > 1 - confidence:
-        return 0.0
-    # the p-value grows with epsilon
-    for _ in range(60):
-        middle = (lower + upper) / 2
-        p = one_run_p_value(n_correct, n_guesses, n_canaries, middle, delta)
-        lower, upper = (middle, upper) if p <= 1 - confidence else (lower, middle)
-    return lower
-
 
 @dataclass(frozen=True, repr=False)
 class OneRunResult:
@@ -100,9 +40,9 @@ class OneRunResult:
     epsilon_claimed : float or None
         What the estimator claims at this delta, if it claims anything.
     n_canaries, n_guesses, n_correct : int
-        Rows whose coins were to be guessed, guesses that were made, and right ones.
+        The numbers of canaries, of guesses, and of right guesses.
     adjacency : str
-        In what data sets differ whose coins differ once.
+        How two data sets differ if one coin does.
     seeded : bool
         Whether coins and noise were seeded.
     """
@@ -157,9 +97,9 @@ def audit_one_run(
 ) -> OneRunResult:
     """Bound the epsilon of an estimator from below by a single fit.
 
-    Every canary is tossed a coin for: it is a row of the data, or its blank is instead.
-    After the fit the coins are guessed; the more of them are right, the larger epsilon must
-    be. For estimators that take long: with quick ones `audit_privacy` finds more.
+    A coin is tossed for every canary: either the canary is a row of the data, or its blank is.
+    After the fit the coins are guessed; the more guesses are right, the larger epsilon must
+    be. This is for slow estimators: of quick ones `audit_privacy` finds out more.
 
     Parameters
     ----------
@@ -169,17 +109,18 @@ def audit_one_run(
         Rows, 10 at least, that the fit remembers well and apart from each other: one
         feature for each, say.
     blanks : array-like or tuple (X, y), default=None
-        What stands instead of them, as many rows; under "zero-out" rows that contribute nothing.
-        None leaves a row out, under "remove-one" only.
+        The rows that take the places of canaries, equally many; under "zero-out", rows that
+        contribute nothing. None leaves the places empty, under "remove-one" only.
     data : array-like or tuple (X, y), default=None
         Further rows that are always there.
     adjacency : {"replace-one", "zero-out", "remove-one"}, default=None
         What a coin changes. None takes the estimator's, or else "replace-one".
     delta : float, default=None
-        For which epsilon is bounded, in [0, 1). None takes that of the claim, or else 0.
+        The delta at which epsilon is bounded, in [0, 1). None takes that of the claim, or
+        else 0.
     n_guesses : int, default=None
-        Coins that are guessed, those with the most extreme scores. None is half of the
-        canaries. It must not be chosen by the result.
+        How many coins are guessed, those with the most extreme scores; None for half of them.
+        Fix it before the result is known.
     confidence : float, default=0.95
         Probability, in (0, 1), with which the bound holds.
     score : callable, default=None
@@ -339,3 +280,61 @@ def _suits_label(fitted, X, y):
 def _suits_target(fitted, X, y):
     with np.errstate(over="ignore"):
         return -((fitted.predict(X) - y) ** 2)
+
+
+#: no bound is larger than this
+LARGEST = 60.0
+
+
+def one_run_p_value(n_correct, n_guesses, n_canaries, epsilon, delta):
+    """Bound how likely so many correct guesses are under (epsilon, delta)-privacy.
+
+    Parameters
+    ----------
+    n_correct, n_guesses, n_canaries : int
+        Every canary has a fair coin of its own. An attacker sees the output and guesses the
+        coins of at most `n_guesses` canaries.
+    epsilon, delta : float
+        The claim, for a change of one coin.
+
+    Returns
+    -------
+    p : float
+        At most 1.
+
+    Notes
+    -----
+    Given the output and the coins before, coin i has the probabilities P / (P + Q) and
+    Q / (P + Q), where P and Q are the densities of the output with either side of the coin;
+    with an average over the coins after it, they are (epsilon, delta)-close. Let
+    q = e^eps / (1 + e^eps). A guess is right with probability at most q + (1 - q) F_i, where
+    F_i is the larger excess of the two sides over q, divided by 1 - q. Hence it is no better
+    than the maximum of a coin B_i of probability q, independent of all before and of the output,
+    and a coin C_i of probability F_i. The mean of F_i is at most
+    1/2 sum of the integrals of (P - e^eps Q)+ and (Q - e^eps P)+, which is at most delta.
+    So the number of correct guesses is at most W + V, where W is binomial and V has a mean
+    of at most m delta; the two may depend on each other. By Markov's inequality,
+    P(W + V >= v) <= P(W >= v - t) + m delta / (t + 1) for every integer t >= 0. With delta 0
+    this is Steinke, Nasr and Jagielski (2023), Theorem 5.2; with delta their term is
+    another one.
+    """
+    with np.errstate(under="ignore"):
+        share = float(special.expit(epsilon))
+        spared = np.arange(n_correct + 1)
+        # P(W >= v - t) = P(W > v - t - 1); the last is 1
+        tail = special.bdtrc(n_correct - spared - 1, n_guesses, share)
+        tail = np.where(spared == n_correct, 1.0, tail)
+        return float(min(1.0, np.min(tail + n_canaries * delta / (spared + 1))))
+
+
+def one_run_epsilon(n_correct, n_guesses, n_canaries, delta, confidence):
+    """Return the largest epsilon that the guesses rule out, at least 0 and at most 60."""
+    lower, upper = 0.0, LARGEST
+    if one_run_p_value(n_correct, n_guesses, n_canaries, lower, delta) > 1 - confidence:
+        return 0.0
+    # the p-value grows with epsilon
+    for _ in range(60):
+        middle = (lower + upper) / 2
+        p = one_run_p_value(n_correct, n_guesses, n_canaries, middle, delta)
+        lower, upper = (middle, upper) if p <= 1 - confidence else (lower, middle)
+    return lower

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""A small library of neighbours that are hard to hide."""
+"""Neighbouring data sets that are hard to hide, and the claims that audits test."""
 
 import math
 from dataclasses import dataclass
@@ -11,263 +11,6 @@ from scipy import sparse
 
 from skdp._typing import AuditAdjacency, Estimator, MatrixLike
 from skdp.privacy.books.spent import privacy_spent
-
-# Whether two data sets are neighbours.
-
-
-ADJACENCIES = ("replace-one", "zero-out", "remove-one")
-
-
-def as_arguments(data):
-    """Return data as the arguments of `fit`: X alone, or what a tuple holds."""
-    return data if isinstance(data, tuple) else (data,)
-
-
-def dense(values):
-    """Return an array of rows: numbers as float64, anything else as it is."""
-    if sparse.issparse(values):
-        values = values.toarray()
-    elif hasattr(values, "to_numpy"):
-        values = values.to_numpy()
-    values = np.asarray(values)
-    return values.astype(np.float64) if values.dtype.kind in "biuf" else values
-
-
-def check_neighbours(first, second, adjacency):
-    """Raise ValueError unless two data sets differ as an adjacency says.
-
-    Parameters
-    ----------
-    first, second : tuple of array-like
-        The arguments of `fit`. If there is a third one, groups, all rows of one group may
-        differ.
-    adjacency : {"replace-one", "zero-out", "remove-one"}
-        That a row contributes nothing cannot be seen: "zero-out" is checked like
-        "replace-one".
-    """
-    if len(first) != len(second):
-        raise ValueError(
-            f"data and neighbour must be alike; got {len(first)} arrays and {len(second)}."
-        )
-    pairs = [(dense(a), dense(b)) for a, b in zip(first, second, strict=True)]
-    sizes = {a.shape[:1] for a, _ in pairs}, {b.shape[:1] for _, b in pairs}
-    if any(len(lengths) != 1 for lengths in sizes) or any(
-        a.shape[1:] != b.shape[1:] for a, b in pairs
-    ):
-        shapes = [tuple(part.shape for part in side) for side in zip(*pairs, strict=True)]
-        raise ValueError(f"data and neighbour have wrong shapes; got {shapes[0]} and {shapes[1]}.")
-    n_first, n_second = len(pairs[0][0]), len(pairs[0][1])
-    if adjacency == "remove-one":
-        _check_removed(pairs, n_first, n_second)
-        return
-    if n_first != n_second:
-        raise ValueError(
-            f"data and neighbour must have equally many rows under {adjacency!r}; got {n_first} "
-            f"and {n_second} (adjacency='remove-one' is for one row less)."
-        )
-    changed = np.any([_differ(a, b) for a, b in pairs], axis=0)
-    if not changed.any():
-        raise ValueError("data and neighbour must differ; they are equal.")
-    groups = pairs[2][0] if len(pairs) > 2 else None
-    alone = len(set(groups[changed])) if groups is not None else int(changed.sum())
-    if alone > 1:
-        unit = "row" if groups is None else "group"
-        raise ValueError(f"data and neighbour must differ in one {unit}; they differ in {alone}.")
-
-
-def _differ(first, second):
-    """Return which rows differ; NaN equals NaN."""
-    unequal = first != second
-    if first.dtype.kind == second.dtype.kind == "f":
-        unequal &= ~(np.isnan(first) & np.isnan(second))
-    return unequal.reshape(len(first), -1).any(axis=1)
-
-
-def _check_removed(pairs, n_first, n_second):
-    if abs(n_first - n_second) != 1:
-        raise ValueError(
-            "data and neighbour must differ by one row under 'remove-one'; got "
-            f"{n_first} and {n_second} rows."
-        )
-    if n_first < n_second:
-        pairs = [(b, a) for a, b in pairs]
-    shorter = min(n_first, n_second)
-    same = np.all([~_differ(a[:shorter], b) for a, b in pairs], axis=0)
-    place = shorter if same.all() else int(np.argmin(same))
-    if any(_differ(np.delete(a, place, axis=0), b).any() for a, b in pairs):
-        raise ValueError(
-            "data and neighbour must differ by one row under 'remove-one'; other rows differ too."
-        )
-
-
-# Checks of the numbers that an audit is given.
-
-
-def check_real(name, value, allowed, holds):
-    """Return a real number as a float.
-
-    Parameters
-    ----------
-    name : str
-        Of the parameter.
-    value : object
-        What was given.
-    allowed : str
-        What is allowed, in words.
-    holds : callable
-        Whether a float is allowed.
-
-    Returns
-    -------
-    value : float
-
-    Raises
-    ------
-    ValueError
-        If it is not allowed, or no number.
-    """
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    try:
-        number = float(value) if is_number else math.nan
-    except OverflowError:  # integers have no end
-        number = math.inf
-    if math.isnan(number) or not holds(number):
-        raise ValueError(f"{name} must be {allowed}; got {value!r}.")
-    return number
-
-
-def check_confidence(confidence):
-    """Return a confidence in (0, 1) as a float, or raise ValueError."""
-    return check_real("confidence", confidence, "in (0, 1)", lambda c: 0 < c < 1)
-
-
-def check_claimed_delta(delta):
-    """Return a delta in [0, 1) as a float, or raise ValueError."""
-    return check_real("delta", delta, "in [0, 1)", lambda d: 0 <= d < 1)
-
-
-def check_count(name, value, least, most=None):
-    """Return an integer as an int.
-
-    Parameters
-    ----------
-    name : str
-        Of the parameter.
-    value : object
-        What was given.
-    least : int
-        The least that is allowed.
-    most : int, default=None
-        The most that is allowed, or None.
-
-    Returns
-    -------
-    value : int
-
-    Raises
-    ------
-    ValueError
-        If it is not allowed, or no integer.
-    """
-    allowed = f"an integer of {least} at least" + ("" if most is None else f" and {most} at most")
-    is_integer = isinstance(value, Integral) and not isinstance(value, bool)
-    if not is_integer or value < least or (most is not None and value > most):
-        raise ValueError(f"{name} must be {allowed}; got {value!r}.")
-    return int(value)
-
-
-def check_seed(random_state):
-    """Return None or an int of at least 0, or raise ValueError."""
-    return None if random_state is None else check_count("random_state", random_state, 0)
-
-
-# What an estimator says of itself: its parameters and its claim.
-
-
-def parameters(estimator):
-    """Return the parameters of an estimator and of what it holds; none if it has no such list."""
-    get_params = getattr(estimator, "get_params", None)
-    return {} if get_params is None else get_params(deep=True)
-
-
-def known(estimator, name):
-    """Return a parameter of an estimator, or of the first step that has it, or None."""
-    given = parameters(estimator)
-    found = [given[name]] if name in given else []
-    found += [value for key, value in given.items() if key.endswith(f"__{name}")]
-    return next((value for value in found if value is not None), None)
-
-
-def kind_of(estimator):
-    """Return "classifier", "regressor" or "other"."""
-    from sklearn.base import is_classifier, is_regressor
-
-    try:
-        if is_classifier(estimator):
-            return "classifier"
-        return "regressor" if is_regressor(estimator) else "other"
-    except (AttributeError, TypeError):
-        # no tags: an estimator in name only
-        kind = getattr(estimator, "_estimator_type", None)
-        return kind if kind in ("classifier", "regressor") else "other"
-
-
-class Claim:
-    """What is claimed: epsilon as a function of delta.
-
-    Parameters
-    ----------
-    estimator : estimator
-        As given, not fitted.
-    fitted : estimator or None
-        The same, fitted; None if the fit raised.
-    """
-
-    def __init__(self, estimator, fitted):
-        self._ledger = None
-        self.epsilon, self.delta = _promised(estimator)
-        spent = _spent(fitted)
-        if spent is not None:
-            self.epsilon, self.delta = (float(part) for part in spent)
-            self._ledger = getattr(spent, "ledger", None)
-
-    def at(self, delta):
-        """Return the epsilon that is claimed at a delta, or None."""
-        if self.epsilon is None or delta == self.delta:
-            return self.epsilon
-        if self._ledger is not None:
-            return float(self._ledger.epsilon(delta))
-        return self.epsilon if delta > self.delta else None
-
-
-def _promised(estimator):
-    """Return (epsilon, delta) of the one step that has a budget; (None, 0) if there is none."""
-    given = parameters(estimator) or {
-        name: getattr(estimator, name) for name in ("epsilon", "delta") if hasattr(estimator, name)
-    }
-    found = [k for k in given if k.split("__")[-1] == "epsilon" and given[k] is not None]
-    if len(found) != 1:
-        return None, 0.0
-    epsilon = check_real(
-        "epsilon of the estimator", given[found[0]], "0 or more, or infinite", lambda e: e >= 0
-    )
-    delta = given.get(found[0].removesuffix("epsilon") + "delta")
-    if delta is None:
-        return epsilon, 0.0
-    return epsilon, check_real("delta of the estimator", delta, "in [0, 1)", lambda d: 0 <= d < 1)
-
-
-def _spent(fitted):
-    """Return what a fitted estimator or pipeline has spent, as (epsilon, delta), or None."""
-    if fitted is None:
-        return None
-    try:
-        total = privacy_spent(fitted)
-    except (TypeError, ValueError, AttributeError):
-        pair = getattr(fitted, "privacy_spent_", None)
-        return pair if isinstance(pair, tuple) and len(pair) == 2 else None
-    return None if total.not_covered else total
-
 
 #: rows and features of what is made up
 N_ROWS, N_FEATURES = 12, 2
@@ -284,7 +27,7 @@ class NeighbourPair:
     Parameters
     ----------
     name : str
-        What the rows are, and the one that differs.
+        What the rows are, and how one of them differs.
     first, second : tuple
         The arguments of `fit`.
     """
@@ -305,8 +48,8 @@ def adversarial_pairs(
         Its kind decides whether there are labels or targets, and its parameters `data_norm`,
         `bounds`, `classes` and `target_scale` where the rows lie.
     data : array-like or tuple (X, y), default=None
-        Rows to hide the differing one among. None makes up 12 rows of 2 features: all zero,
-        on two sides, or alike.
+        Rows among which the differing one is to be hidden. None makes up 12 rows of 2
+        features: all zero, on two sides, or alike.
     adjacency : {"replace-one", "zero-out", "remove-one"}, default=None
         None takes the estimator's, or else "replace-one".
 
@@ -496,3 +239,260 @@ class _Rows:
             )
         text = self.labels.dtype.kind in "US"
         return self.zero, ("outside " + self.labels[-1] if text else self.labels[-1] + 1)
+
+
+# Checks of neighbours.
+
+
+ADJACENCIES = ("replace-one", "zero-out", "remove-one")
+
+
+def as_arguments(data):
+    """Return data as the arguments of `fit`: X alone, or what a tuple holds."""
+    return data if isinstance(data, tuple) else (data,)
+
+
+def dense(values):
+    """Return an array of rows: numbers as float64, anything else as it is."""
+    if sparse.issparse(values):
+        values = values.toarray()
+    elif hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    values = np.asarray(values)
+    return values.astype(np.float64) if values.dtype.kind in "biuf" else values
+
+
+def check_neighbours(first, second, adjacency):
+    """Raise ValueError unless two data sets differ as an adjacency says.
+
+    Parameters
+    ----------
+    first, second : tuple of array-like
+        The arguments of `fit`. If there is a third one, groups, all rows of one group may
+        differ.
+    adjacency : {"replace-one", "zero-out", "remove-one"}
+        "zero-out" is checked like "replace-one": no check can tell that a row contributes
+        nothing.
+    """
+    if len(first) != len(second):
+        raise ValueError(
+            f"data and neighbour must be alike; got {len(first)} arrays and {len(second)}."
+        )
+    pairs = [(dense(a), dense(b)) for a, b in zip(first, second, strict=True)]
+    sizes = {a.shape[:1] for a, _ in pairs}, {b.shape[:1] for _, b in pairs}
+    if any(len(lengths) != 1 for lengths in sizes) or any(
+        a.shape[1:] != b.shape[1:] for a, b in pairs
+    ):
+        shapes = [tuple(part.shape for part in side) for side in zip(*pairs, strict=True)]
+        raise ValueError(f"data and neighbour have wrong shapes; got {shapes[0]} and {shapes[1]}.")
+    n_first, n_second = len(pairs[0][0]), len(pairs[0][1])
+    if adjacency == "remove-one":
+        _check_removed(pairs, n_first, n_second)
+        return
+    if n_first != n_second:
+        raise ValueError(
+            f"data and neighbour must have equally many rows under {adjacency!r}; got {n_first} "
+            f"and {n_second} (adjacency='remove-one' is for one row less)."
+        )
+    changed = np.any([_differ(a, b) for a, b in pairs], axis=0)
+    if not changed.any():
+        raise ValueError("data and neighbour must differ; they are equal.")
+    groups = pairs[2][0] if len(pairs) > 2 else None
+    alone = len(set(groups[changed])) if groups is not None else int(changed.sum())
+    if alone > 1:
+        unit = "row" if groups is None else "group"
+        raise ValueError(f"data and neighbour must differ in one {unit}; they differ in {alone}.")
+
+
+def _differ(first, second):
+    """Return which rows differ; NaN equals NaN."""
+    unequal = first != second
+    if first.dtype.kind == second.dtype.kind == "f":
+        unequal &= ~(np.isnan(first) & np.isnan(second))
+    return unequal.reshape(len(first), -1).any(axis=1)
+
+
+def _check_removed(pairs, n_first, n_second):
+    if abs(n_first - n_second) != 1:
+        raise ValueError(
+            "data and neighbour must differ by one row under 'remove-one'; got "
+            f"{n_first} and {n_second} rows."
+        )
+    if n_first < n_second:
+        pairs = [(b, a) for a, b in pairs]
+    shorter = min(n_first, n_second)
+    same = np.all([~_differ(a[:shorter], b) for a, b in pairs], axis=0)
+    place = shorter if same.all() else int(np.argmin(same))
+    if any(_differ(np.delete(a, place, axis=0), b).any() for a, b in pairs):
+        raise ValueError(
+            "data and neighbour must differ by one row under 'remove-one'; other rows differ too."
+        )
+
+
+# Parameters and claims of an estimator.
+
+
+def parameters(estimator):
+    """Return the parameters of an estimator and of what it holds; none if it has no such list."""
+    get_params = getattr(estimator, "get_params", None)
+    return {} if get_params is None else get_params(deep=True)
+
+
+def known(estimator, name):
+    """Return a parameter of an estimator, or of the first step that has it, or None."""
+    given = parameters(estimator)
+    found = [given[name]] if name in given else []
+    found += [value for key, value in given.items() if key.endswith(f"__{name}")]
+    return next((value for value in found if value is not None), None)
+
+
+def kind_of(estimator):
+    """Return "classifier", "regressor" or "other"."""
+    from sklearn.base import is_classifier, is_regressor
+
+    try:
+        if is_classifier(estimator):
+            return "classifier"
+        return "regressor" if is_regressor(estimator) else "other"
+    except (AttributeError, TypeError):
+        # no tags: an estimator in name only
+        kind = getattr(estimator, "_estimator_type", None)
+        return kind if kind in ("classifier", "regressor") else "other"
+
+
+class Claim:
+    """What is claimed: epsilon as a function of delta.
+
+    Parameters
+    ----------
+    estimator : estimator
+        As given, not fitted.
+    fitted : estimator or None
+        The same, fitted; None if the fit raised.
+    """
+
+    def __init__(self, estimator, fitted):
+        self._ledger = None
+        self.epsilon, self.delta = _promised(estimator)
+        spent = _spent(fitted)
+        if spent is not None:
+            self.epsilon, self.delta = (float(part) for part in spent)
+            self._ledger = getattr(spent, "ledger", None)
+
+    def at(self, delta):
+        """Return the epsilon that is claimed at a delta, or None."""
+        if self.epsilon is None or delta == self.delta:
+            return self.epsilon
+        if self._ledger is not None:
+            return float(self._ledger.epsilon(delta))
+        return self.epsilon if delta > self.delta else None
+
+
+def _promised(estimator):
+    """Return (epsilon, delta) of the one step that has a budget; (None, 0) if there is none."""
+    given = parameters(estimator) or {
+        name: getattr(estimator, name) for name in ("epsilon", "delta") if hasattr(estimator, name)
+    }
+    found = [k for k in given if k.split("__")[-1] == "epsilon" and given[k] is not None]
+    if len(found) != 1:
+        return None, 0.0
+    epsilon = check_real(
+        "epsilon of the estimator", given[found[0]], "0 or more, or infinite", lambda e: e >= 0
+    )
+    delta = given.get(found[0].removesuffix("epsilon") + "delta")
+    if delta is None:
+        return epsilon, 0.0
+    return epsilon, check_real("delta of the estimator", delta, "in [0, 1)", lambda d: 0 <= d < 1)
+
+
+def _spent(fitted):
+    """Return what a fitted estimator or pipeline has spent, as (epsilon, delta), or None."""
+    if fitted is None:
+        return None
+    try:
+        total = privacy_spent(fitted)
+    except (TypeError, ValueError, AttributeError):
+        pair = getattr(fitted, "privacy_spent_", None)
+        return pair if isinstance(pair, tuple) and len(pair) == 2 else None
+    return None if total.not_covered else total
+
+
+# Checks of the numbers that an audit is given.
+
+
+def check_real(name, value, allowed, holds):
+    """Return a real number as a float.
+
+    Parameters
+    ----------
+    name : str
+        Of the parameter.
+    value : object
+        What was given.
+    allowed : str
+        What is allowed, in words.
+    holds : callable
+        Whether a float is allowed.
+
+    Returns
+    -------
+    value : float
+
+    Raises
+    ------
+    ValueError
+        If it is not allowed, or no number.
+    """
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    try:
+        number = float(value) if is_number else math.nan
+    except OverflowError:  # integers have no end
+        number = math.inf
+    if math.isnan(number) or not holds(number):
+        raise ValueError(f"{name} must be {allowed}; got {value!r}.")
+    return number
+
+
+def check_confidence(confidence):
+    """Return a confidence in (0, 1) as a float, or raise ValueError."""
+    return check_real("confidence", confidence, "in (0, 1)", lambda c: 0 < c < 1)
+
+
+def check_claimed_delta(delta):
+    """Return a delta in [0, 1) as a float, or raise ValueError."""
+    return check_real("delta", delta, "in [0, 1)", lambda d: 0 <= d < 1)
+
+
+def check_count(name, value, least, most=None):
+    """Return an integer as an int.
+
+    Parameters
+    ----------
+    name : str
+        Of the parameter.
+    value : object
+        What was given.
+    least : int
+        The least that is allowed.
+    most : int, default=None
+        The most that is allowed, or None.
+
+    Returns
+    -------
+    value : int
+
+    Raises
+    ------
+    ValueError
+        If it is not allowed, or no integer.
+    """
+    allowed = f"an integer of {least} at least" + ("" if most is None else f" and {most} at most")
+    is_integer = isinstance(value, Integral) and not isinstance(value, bool)
+    if not is_integer or value < least or (most is not None and value > most):
+        raise ValueError(f"{name} must be {allowed}; got {value!r}.")
+    return int(value)
+
+
+def check_seed(random_state):
+    """Return None or an int of at least 0, or raise ValueError."""
+    return None if random_state is None else check_count("random_state", random_state, 0)

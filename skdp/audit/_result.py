@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""What an audit found."""
+"""The result of an audit, and its picture."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -33,7 +33,7 @@ class AuditResult:
         The same for mu, if the claim is mu-Gaussian differential privacy. Both figures,
         and the rates, hold together.
     delta, confidence : float
-        What was asked.
+        As given, or taken from the claim.
     epsilon_claimed : float or None
         What the estimator claims at this delta, if it claims anything.
     fpr, fnr : tuple of (float, float, float)
@@ -45,15 +45,15 @@ class AuditResult:
     n_runs, n_bound_runs : int
         Fits to each of the two data sets: all of them, and those behind the bound.
     n_failed : tuple of (int, int)
-        Of those behind the bound, how many fits raised. That is an output like others.
+        How many of the fits behind the bound raised an exception, which counts as an output.
     pair, attack : str
         The neighbours, and the score that tells them apart.
     adjacency : str or None
-        In what the neighbours differ.
+        How the neighbours differ.
     seeded : bool
-        Whether the fits were seeded. Then it is the seeds that stand for chance.
+        Whether the fits were seeded.
     curve : tuple of (float, float)
-        Points (FPR, FNR) of the same score at other thresholds. They have no confidence.
+        Points (FPR, FNR) of the same score at other thresholds, as estimates without a bound.
     """
 
     epsilon_lower: float
@@ -134,7 +134,7 @@ class AuditResult:
         )
 
 
-# A picture of an audit: error rates of the attack, and what the claim allows.
+# The picture: error rates of the attack, and the region that the claim forbids.
 
 
 def plot_audit(result, ax=None):

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tools that look at algorithms, claims and fitted models, and pictures of them."""
+"""Cards, pictures and risks: inspection of fitted models, their claims and their algorithms."""
 
 from skdp.inspection._audit_display import AuditDisplay
 from skdp.inspection._card import PrivacyCard, privacy_card

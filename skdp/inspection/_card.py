@@ -1,6 +1,10 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Privacy cards: what a fitted model promises, for somebody who reads nothing else."""
+"""Privacy cards: what a fitted model promises, for somebody who reads nothing else.
+
+`privacy_card` collects facts, a dictionary that JSON can hold: the claim, the ledger, public
+parameters. Sentences are made of ledgers, and Markdown of facts. A card reads no row.
+"""
 
 import copy
 import datetime
@@ -21,799 +25,14 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._typing import Estimator
-from skdp.privacy.books.spent import is_search, learns_nothing, leaves, privacy_spent
+from skdp.privacy.books.spent import (
+    NotCovered,
+    is_search,
+    learns_nothing,
+    leaves,
+    privacy_spent,
+)
 from skdp.privacy.kernel.ledger import Ledger
-
-# Parameters of estimators as a card may show them: plain, short, and without seeds.
-
-
-# longer lists say how long they are
-_MOST_ENTRIES = 12
-_MOST_LETTERS = 200
-_DEEPEST = 6
-_SEED = "set (a seed is not shown: who knows it can remove the noise)"
-
-
-def plain(value):
-    """Return public numbers, texts and lists of them as JSON has them; None for not finite.
-
-    Parameters
-    ----------
-    value : object
-        Of built-in types or numpy's, lists, tuples and dictionaries of them.
-
-    Returns
-    -------
-    plain : object
-        Of built-in types. What is infinite or not a number is None, for JSON has neither.
-    """
-    if isinstance(value, dict):
-        return {str(key): plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
-    if isinstance(value, bool | np.bool_):
-        return bool(value)
-    if isinstance(value, Integral):
-        return int(value)
-    if isinstance(value, Real):
-        return float(value) if math.isfinite(value) else None
-    return None if value is None else str(value)
-
-
-def shown_parameters(estimator, depth=0):
-    """Return the parameters of an estimator, as they were given.
-
-    Parameters
-    ----------
-    estimator : estimator
-        With ``get_params``.
-    depth : int, default=0
-        How many estimators it is inside of.
-
-    Returns
-    -------
-    shown : dict of str to object
-        Of built-in types, in the order of names.
-    """
-    given = estimator.get_params(deep=False)
-    return {name: shown(name, given[name], depth) for name in sorted(given)}
-
-
-def shown(name, value, depth=0):
-    """Return one parameter: short values as they are, arrays by their shape, objects by type.
-
-    Parameters
-    ----------
-    name : str
-        Of the parameter. The value of a `random_state` is never shown.
-    value : object
-        As given.
-    depth : int, default=0
-        How deep inside of other values it is.
-
-    Returns
-    -------
-    shown : object
-        Of built-in types.
-    """
-    if name.endswith(("random_state", "seed")):
-        return None if value is None else _SEED
-    if isinstance(value, bool | np.bool_ | Integral) or value is None:
-        return plain(value)
-    if isinstance(value, Real):
-        return float(value) if math.isfinite(value) else str(float(value))
-    if isinstance(value, str):
-        cut = len(value) > _MOST_LETTERS
-        return value[:_MOST_LETTERS] + f"... ({len(value)} letters)" if cut else value
-    kind = type(value).__name__
-    if isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__")):
-        return f"{value.__module__}.{value.__qualname__}"
-    if depth >= _DEEPEST:
-        return f"{kind}, not shown"
-    if hasattr(value, "get_params"):
-        return {"estimator": kind, "parameters": shown_parameters(value, depth + 1)}
-    if hasattr(value, "shape"):
-        return f"{kind} of shape {tuple(value.shape)}"
-    if isinstance(value, dict | list | tuple | set | frozenset | range):
-        return _container(name, value, kind, depth + 1)
-    return f"object of type {kind}"
-
-
-def _container(name, value, kind, depth):
-    """Return a short container; of a long one how long it is."""
-    if len(value) > _MOST_ENTRIES:
-        return f"{kind} of {len(value)}"
-    if isinstance(value, dict):
-        return {str(key): shown(str(key), inner, depth) for key, inner in value.items()}
-    entries = [shown(name, inner, depth) for inner in value]
-    # sets have no order of their own
-    return sorted(entries, key=str) if isinstance(value, set | frozenset) else entries
-
-
-# Numbers of a card in digits, rounded to the side on which they promise less.
-
-
-def upward(x, digits=6):
-    """Return a number in so many digits, never less than it is; None is infinite.
-
-    Parameters
-    ----------
-    x : float or None
-        What is claimed to be an upper bound.
-    digits : int, default=6
-        How many.
-
-    Returns
-    -------
-    text : str
-        Read as a float, at least `x`.
-    """
-    return _towards(x, digits, ROUND_CEILING)
-
-
-def downward(x, digits=6):
-    """Return a number in so many digits, never more than it is; None is infinite.
-
-    Parameters
-    ----------
-    x : float or None
-        What is claimed to be a lower bound.
-    digits : int, default=6
-        How many.
-
-    Returns
-    -------
-    text : str
-        Read as a float, at most `x`.
-    """
-    return _towards(x, digits, ROUND_FLOOR)
-
-
-def _towards(x, digits, side):
-    if x is None or math.isinf(x):
-        return "infinite"
-    text = f"{x:.{digits}g}"
-    wrong = float(text) < x if side == ROUND_CEILING else float(text) > x
-    if not wrong:
-        return text
-    exact = Decimal(x)
-    step = Decimal(1).scaleb(exact.adjusted() - digits + 1)
-    return f"{float(exact.quantize(step, side)):.{digits}g}"
-
-
-# What a card says about a search of scikit-learn's, which keeps no ledger.
-
-
-def search_facts(search, delta):
-    """Return what the fits of a search cost at most, and what is to be said about it.
-
-    Parameters
-    ----------
-    search : estimator
-        A fitted search of scikit-learn's.
-    delta : float or None
-        Where epsilon is read off.
-
-    Returns
-    -------
-    ledger : Ledger
-        A line for all fits of a kind but the last, by their parameters.
-    delta : float
-        Where epsilon is read off.
-    not_covered : list of str
-        What has no price.
-    sentence : str
-        The claim, which is none.
-    """
-    kind, n_folds = type(search).__name__, search.n_splits_
-    n_fits = len(search.cv_results_["params"]) * n_folds
-    last = ", and one of the best" if search.refit else ""
-    # which candidate won was learned from rows, and its ledger would tell
-    bare = copy.copy(search)
-    vars(bare).pop("best_estimator_", None)
-    sentence = (
-        f"NO (epsilon, delta) is claimed: {kind} made {n_fits} fits on {n_folds} folds{last}, and "
-        "chose by exact scores on the rows that were held out, which has no price."
-    )
-    try:
-        spent = privacy_spent(bare, delta=delta)
-    except TypeError:
-        # no private step, or one whose parameters do not tell its price
-        sentence += " What the fits spent is not known."
-        return Ledger(), delta or 0.0, [kind], sentence
-    at = f"epsilon = {upward(spent.epsilon)} nats, delta = {upward(spent.delta)}"
-    sentence += (
-        f" Its fits{' but the last' if last else ''} spent at most {at} together, by their "
-        "parameters. That is the price of the fits, and no promise about the search."
-    )
-    return spent.ledger, spent.delta, list(spent.not_covered), sentence
-
-
-# The sentences of a card. Each must be true when it is read without the others.
-
-
-HOLDS, SEED, NONE = "holds", "holds unless the seed is known", "none"
-
-#: what no claim of skdp covers
-NEVER_COVERED = (
-    "running time, and other physical side channels: time depends on the data",
-    "memory: private rows are not erased from it",
-    "errors on malformed input, which depend on the data",
-    "scores, predictions and plots that are made of private rows and the model",
-    "other fits to the same people, earlier ones and those of comparisons included, unless "
-    "their releases are on this ledger",
-    "what the population as a whole says about a person",
-    "a ledger that was changed: a card of a model that came from a file is worth what the "
-    "file is worth",
-)
-_IN_WORDS = {
-    "replace-one": "two data sets with the same number of {unit}s, one of which is exchanged "
-    "for any other {unit}",
-    "zero-out": "two data sets with the same number of {unit}s, one of which is replaced by a "
-    "null {unit} that contributes nothing",
-    "local": "any two values of one {unit}",
-}
-#: what the words about numerics on a ledger mean
-MEANINGS = {
-    "exact on the grid": "noise is drawn in integer arithmetic, and what is released is a "
-    "multiple of a public power of two; this rounding is part of the sensitivity",
-    "idealised": "the law of the draw is exact for real numbers only; what floating-point "
-    "arithmetic changes in it is not part of the claim",
-    "exact choice of runs": "how many runs there are is drawn in integer arithmetic; the noise "
-    "within them is as their estimators have it",
-    "as in the fits": "the ledgers of these fits were not kept",
-    "system entropy": "bits come from the operating system's cryptographic generator",
-    "seeded Philox": "bits follow from random_state, and can be had again by whoever knows it",
-}
-_SEEDED = (
-    " The noise was SEEDED by random_state: this does NOT hold towards whoever knows the seed, "
-    "or guesses it."
-)
-
-
-def adjacency_in_words(adjacency, unit):
-    """Say what neighbours are."""
-    return None if adjacency is None else _IN_WORDS[adjacency].format(unit=unit)
-
-
-def protected(unit):
-    """Say what is protected."""
-    if unit == "client":
-        return "Protected is one client, with all of its rows."
-    return "Protected is one row; whoever has several rows is protected less."
-
-
-def _pair(epsilon, delta):
-    number = f"epsilon = {upward(epsilon)} nats"
-    return f"{number} and delta = {upward(delta)}" if delta else f"{number} (delta = 0)"
-
-
-def told(missing):
-    """Say of a part that is not covered what it did; of what is no part it is said already."""
-    return missing if missing.startswith("the ") else f"{missing}, which learned from the data"
-
-
-def claim(ledger, epsilon, delta, missing, learns):
-    """Return the status of the claim, and the claim in a sentence or two.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        All releases.
-    epsilon, delta : float
-        Their total; epsilon may be infinite.
-    missing : sequence of str
-        What learned from the data without a ledger.
-    learns : bool
-        Whether there is a ledger at all, be it empty.
-
-    Returns
-    -------
-    status, sentence : str, str
-        The status is one of three constants.
-    """
-    if missing:
-        alone = "" if not ledger.releases else " A total of the other parts is no claim either."
-        return NONE, (
-            f"NO (epsilon, delta) is claimed: these have no price: {'; '.join(map(told, missing))}."
-            f"{alone}"
-        )
-    if not ledger.releases:
-        if ledger.assumptions:
-            return NONE, (
-                "No release was made here, and nothing is claimed: see what is assumed about the "
-                "input."
-            )
-        so_far = "No release has been made so far" if learns else "Nothing is learned from rows"
-        return HOLDS, f"{so_far}: nothing was spent (epsilon = 0, delta = 0)."
-    seeded = _SEEDED if ledger.seeded else ""
-    unit = ledger.unit
-    if epsilon == float("inf"):
-        return NONE, (
-            f"NO finite epsilon is claimed at delta = {upward(delta)}: see the table for other "
-            "deltas."
-        )
-    bound = "at most exp(epsilon) times as likely under one as under the other"
-    bound += ", plus delta" if delta else ""
-    about = adjacency_in_words(ledger.adjacency, unit)
-    if ledger.adjacency == "local":
-        sentence = (
-            f"Each {unit} made its reports on its own; they are locally differentially private "
-            f"with {_pair(epsilon, delta)}, towards everybody, those who received them included: "
-            f"for {about}, every outcome is {bound}. {protected(unit)}"
-        )
-    else:
-        sentence = (
-            "What was released, the fitted model included, is differentially private with "
-            f"{_pair(epsilon, delta)}, under {ledger.adjacency} adjacency: for {about}, every "
-            f"outcome is {bound}. {protected(unit)}"
-        )
-    return (SEED if seeded else HOLDS), sentence + seeded
-
-
-def local_claim(ledger, epsilon, delta, pure):
-    """Say what holds towards those who received the reports, or that nothing does.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        All releases.
-    epsilon, delta : float
-        Local epsilon at delta, perhaps infinite.
-    pure : float
-        Local epsilon at delta 0.
-
-    Returns
-    -------
-    sentence : str
-        For the card.
-    """
-    unit = ledger.unit
-    if epsilon == float("inf"):
-        return (
-            "None is stated: more than reports was computed from what was given, and whoever "
-            f"ran the fit is trusted with the {unit}s that it was given."
-        )
-    more = "" if pure <= epsilon else f"; at delta = 0, epsilon = {upward(pure)}"
-    seen = (
-        " Their noisy sums are what everybody sees: the claim above is about these."
-        if any(release.hidden for release in ledger.releases)
-        else ""
-    )
-    seeded = _SEEDED if ledger.seeded else ""
-    return (
-        f"Towards those who received the reports of single {unit}s: {_pair(epsilon, delta)}, for "
-        f"any two values of one {unit}{more}.{seen}{seeded}"
-    )
-
-
-def composition(ledger):
-    """Say how the total was computed from the releases."""
-    seen = [release for release in ledger.releases if not release.hidden]
-    if not seen:
-        return "There is nothing to compose."
-    chance = any(r.noise.by_chance for r in seen)
-    if all(r.adjacency == "local" for r in seen):
-        much = (
-            "A batch says who reports. How often one does is counted up to a number that is "
-            "exceeded with probability delta at most; at delta = 0 all rounds count."
-            if chance
-            else "Their epsilons are added up."
-        )
-        return f"Every {ledger.unit} pays for its own reports. {much}"
-    parts = [_how(seen, chance)]
-    if any(r.rows for r in seen if r.adjacency != "local"):
-        parts.append(
-            "Gaussian releases that read a range of public positions are paid for by those in "
-            "the range; who pays most counts."
-        )
-    if any(r.adjacency == "local" for r in seen):
-        parts.append("Local reports next to other releases count as if every row made all.")
-    return " ".join(parts)
-
-
-def _how(seen, chance):
-    gaussian = [r for r in seen if r.noise.mu]
-    if chance:
-        return (
-            "Releases on secret random batches are composed by privacy loss distributions of "
-            "dp_accounting, losses rounded up; where noise is so small that batches are no "
-            "secret, as if they were known, and the number of those that one is in were what is "
-            "exceeded with probability delta / 2 at most."
-        )
-    if len(gaussian) == len(seen):
-        return (
-            "All releases are Gaussian: together they are as private as one Gaussian release, "
-            "whose mu is the root of the sum of squares (exact; adaptive choices included)."
-        )
-    if not gaussian:
-        return (
-            "Epsilons and deltas are added up; if zero-concentrated privacy, or privacy loss "
-            "distributions of the worst cases, give less, that."
-        )
-    return (
-        "Gaussian releases compose to one by the sum of squares of mu; with the others, the "
-        "least of three bounds: the plain sum, zero-concentrated privacy, and privacy loss "
-        "distributions of the worst cases (dp_accounting, losses rounded up)."
-    )
-
-
-def notes(ledger, parts):
-    """Return what a reader must not overlook."""
-    found = []
-    if ledger.seeded:
-        found.append(
-            "SEEDED: random_state was set. Whoever knows or guesses the seed can subtract the "
-            "noise, and nothing that is said here holds towards them."
-        )
-    if any(getattr(part, "hypothetical_privacy_spent_", None) is not None for _, part in parts):
-        found.append(
-            "SIMULATED POPULATION: the noise is that of a deployment with more clients "
-            "(population_size). The claim on this card is that of the clients of this fit, and "
-            "not that of the deployment."
-        )
-    if any("idealised" in release.numerics for release in ledger.releases):
-        found.append(
-            "IDEALISED: some draws have their law for real numbers only; what floating-point "
-            "arithmetic changes in it is not part of the claim."
-        )
-    if any(getattr(part, "budget", None) is not None for _, part in parts):
-        found.append(
-            "A budget is shared with other fits: it charges each of them all that it is granted. "
-            "What others spent is not on this card."
-        )
-    return found
-
-
-# What a card says, as a dictionary: read off ledgers, parameters and shapes alone.
-
-
-SCHEMA = "skdp.privacy_card/1"
-#: where a claim is read off, besides its own delta
-DELTAS = (0.0, 1e-10, 1e-8, 1e-6, 1e-5, 1e-4)
-# an accountant's event may list every release
-_LONGEST_EVENT = 2000
-
-_PUBLIC = (
-    "the number of {unit}s",
-    "the number and names of features, data type and memory layout of the input",
-    "all parameters of every step, those below; bounds, norms and vocabularies among them",
-)
-_VERIFY = (
-    "skdp.privacy_spent(model) gives the total again, and model.ledger_ (of every step) the "
-    "releases.",
-    "A Gaussian release by hand: mu = sensitivity / scale; T of them cost sqrt(T) mu; "
-    "skdp.privacy.gdp_epsilon(mu, delta) is epsilon.",
-    "ledger_.dp_event is what an accountant of dp_accounting composes on its own.",
-    "Why each sensitivity holds: docs/user_guide/proofs.rst and the pages of proofs after it. "
-    "What is promised: docs/user_guide/what_is_promised.rst.",
-    "From below, on rows that are made up: skdp.audit.audit_privacy, docs/user_guide/audits.rst.",
-)
-
-
-def card_facts(estimator, *, name, delta, date):
-    """Return everything that a card says, of built-in types.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted.
-    name, date : str or None, str or None
-        As the user has them.
-    delta : float or None
-        Where epsilon is read off.
-
-    Returns
-    -------
-    facts : dict
-        Of the schema `SCHEMA`. A field never changes its meaning; there may be new ones.
-    """
-    kind = type(estimator).__name__
-    parts = list(leaves(estimator, kind))
-    if is_search(estimator):
-        ledger, delta, missing, sentence = search_facts(estimator, delta)
-        status, epsilon = NONE, math.inf
-    else:
-        spent = privacy_spent(estimator, delta=delta)
-        ledger, missing = spent.ledger, list(spent.not_covered)
-        epsilon, delta = spent.epsilon, spent.delta
-        learns = any(hasattr(part, "ledger_") for _, part in parts)
-        status, sentence = claim(ledger, epsilon, delta, missing, learns)
-    unit = ledger.unit
-    claimed = status != NONE
-    return plain(
-        {
-            "schema": SCHEMA,
-            "name": kind if name is None else name,
-            "date": date,
-            "estimator": kind,
-            "claim": {
-                "status": status,
-                "sentence": sentence,
-                "epsilon": epsilon if claimed else None,
-                "delta": delta if claimed else None,
-                "adjacency": ledger.adjacency,
-                "adjacency_in_words": adjacency_in_words(ledger.adjacency, unit),
-                "unit": unit,
-                "seeded": ledger.seeded,
-            },
-            "local_claim": _local(ledger, delta, missing),
-            "notes": notes(ledger, parts),
-            "not_covered": {
-                "parts": missing,
-                "never": list(NEVER_COVERED),
-            },
-            "assumptions": list(ledger.assumptions),
-            "public": {
-                "facts": [fact.format(unit=unit or "row") for fact in _PUBLIC],
-                "n_features": getattr(estimator, "n_features_in_", None),
-                "steps": [_step(step_name, part) for step_name, part in parts],
-            },
-            "ledger": [_entry(release) for release in ledger.releases],
-            "composition": _composition(ledger, delta),
-            "numerics": [
-                {"kind": kind, "meaning": _meaning(kind)}
-                for kind in sorted({release.numerics for release in ledger.releases})
-            ],
-            "versions": versions(),
-            "verify": list(_VERIFY),
-        }
-    )
-
-
-def _local(ledger, delta, missing):
-    """Return what holds towards those who receive reports; None where there are none."""
-    if not any(release.adjacency == "local" for release in ledger.releases):
-        return None
-    epsilon, pure = ledger.local_epsilon(delta), ledger.local_epsilon(0.0)
-    if missing:
-        epsilon = pure = math.inf
-    return {
-        "sentence": local_claim(ledger, epsilon, delta, pure),
-        "epsilon": epsilon,
-        "delta": delta if epsilon < math.inf else None,
-        "pure_epsilon": pure,
-    }
-
-
-def _meaning(numerics):
-    return "; ".join(meaning for words, meaning in MEANINGS.items() if words in numerics)
-
-
-def _step(name, part):
-    if hasattr(part, "ledger_"):
-        role = "private: on the ledger"
-    elif is_search(part):
-        role = "chose by exact scores, which have no price"
-    elif learns_nothing(part):
-        role = "learns nothing from rows"
-    else:
-        role = "learned from rows, not on the ledger"
-    return {
-        "name": name,
-        "estimator": type(part).__name__,
-        "role": role,
-        "parameters": shown_parameters(part) if hasattr(part, "get_params") else {},
-    }
-
-
-def _entry(release):
-    """Return all fields of a release, and the chance of a row to be in its batch."""
-    entry = asdict(release)
-    sampling = release.noise.sampling
-    if sampling is not None:
-        entry["noise"]["sampling"]["rate"] = sampling.rate
-    entry["noise"]["by_chance"] = release.noise.by_chance
-    return entry
-
-
-def _composition(ledger, delta):
-    deltas = sorted({*DELTAS, delta})
-    return {
-        "method": composition(ledger),
-        "gdp": ledger.gdp,
-        "rho": ledger.rho,
-        "epsilon_at": [{"delta": d, "epsilon": ledger.epsilon(d)} for d in deltas],
-        "dp_event": _event(ledger),
-    }
-
-
-def _event(ledger):
-    text = str(ledger.dp_event) if ledger.releases else ""
-    if len(text) <= _LONGEST_EVENT:
-        return text
-    return f"{text[:_LONGEST_EVENT]} ... ({len(text)} letters; all of it: ledger_.dp_event)"
-
-
-def versions():
-    """Return the versions that are running now."""
-    return {
-        "skdp": sys.modules["skdp"].__version__,
-        **{name: version(name) for name in ("scikit-learn", "numpy", "scipy", "dp-accounting")},
-        "python": platform.python_version(),
-    }
-
-
-# A card in Markdown. Numbers are rounded to the side on which they promise less.
-
-
-_SCALES = {
-    "gaussian": "Gaussian, standard deviation",
-    "laplace": "Laplace, scale",
-    "k-norm": "K-norm, scale",
-    "exponential": "exponential mechanism, temperature",
-}
-_ELSEWHERE = {
-    "fits": "as each of these fits chose it; their ledgers were not kept",
-    "search": "within every run, and in the choice",
-}
-
-
-def as_markdown(facts):
-    """Return a card as a Markdown document.
-
-    Parameters
-    ----------
-    facts : dict
-        What it says.
-
-    Returns
-    -------
-    text : str
-        With a line end after the last line.
-    """
-    claim, public, composition = facts["claim"], facts["public"], facts["composition"]
-    lines = [f"# Privacy card: {_plain(facts['name'])}", ""]
-    dated = [] if facts["date"] is None else [f"Date: {_plain(facts['date'])}"]
-    about = [f"Estimator: {facts['estimator']}", *dated, f"Schema: {facts['schema']}"]
-    lines += [". ".join(about) + ".", ""]
-    if facts["notes"]:
-        # an empty line between two, or they run together
-        lines += ["\n>\n".join(f"> {_loud(note)}" for note in facts["notes"]), ""]
-    lines += ["## Claim", "", _plain(claim["sentence"]), ""]
-    if claim["epsilon"] is not None and claim["adjacency"]:
-        lines += _table(
-            ["epsilon (nats)", "delta", "adjacency", "unit", "status"],
-            [
-                [
-                    upward(claim["epsilon"]), upward(claim["delta"]), claim["adjacency"],
-                    claim["unit"], claim["status"],
-                ]
-            ],
-        )  # fmt: skip
-    if facts["local_claim"] is not None:
-        lines += ["### Reports", "", _plain(facts["local_claim"]["sentence"]), ""]
-    lines += ["## Not covered", ""]
-    lines += [f"- **{_plain(told(part))}**" for part in facts["not_covered"]["parts"]]
-    lines += _bullets(facts["not_covered"]["never"])
-    lines += ["## Assumed public", ""]
-    lines += _bullets(facts["assumptions"] or ["nothing was read from the data beforehand"])
-    lines += ["## Public", ""]
-    features = public["n_features"]
-    counted = [] if features is None else [f"features of the input: {features}"]
-    lines += _bullets([*counted, *public["facts"]])
-    for step in public["steps"]:
-        kind = "" if step["name"] == step["estimator"] else f" ({step['estimator']})"
-        lines += [f"### {_plain(step['name'])}{kind}: {step['role']}", ""]
-        if step["parameters"]:
-            lines += _table(
-                ["parameter", "value"],
-                [[_code(k), _code(json.dumps(v))] for k, v in step["parameters"].items()],
-            )
-    lines += ["## Ledger", ""]
-    lines += _ledger(facts["ledger"])
-    lines += ["## Composition", "", _plain(composition["method"]), ""]
-    if facts["ledger"]:
-        if composition["gdp"] is not None:
-            lines += [f"Gaussian-DP parameter of all releases: {upward(composition['gdp'])}.", ""]
-        if claim["epsilon"] is None:
-            lines += ["This is about the releases on the ledger alone, and no claim:", ""]
-        cells = [[upward(a["delta"]), upward(a["epsilon"])] for a in composition["epsilon_at"]]
-        lines += _table(["delta", "epsilon (nats)"], cells)
-        lines += ["As an event of dp_accounting:", "", _code(composition["dp_event"]), ""]
-    lines += ["## Numerics", ""]
-    lines += _bullets(
-        [": ".join(filter(None, each.values())) for each in facts["numerics"]]
-        or ["no noise was drawn"]
-    )
-    lines += ["## Versions", "", "Those that made this card.", ""]
-    lines += _bullets(f"{name} {number}" for name, number in facts["versions"].items())
-    lines += ["## How to verify", ""]
-    lines += _bullets(facts["verify"])
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _ledger(entries):
-    if not entries:
-        return ["No release.", ""]
-    heads = ["#", "query", "count", "size", "sensitivity", "noise", "price of one", "rows", "seen"]
-    cells = [
-        [
-            str(i), _plain(entry["query"]), str(entry["count"]), str(entry["size"]),
-            _sensitivity(entry["noise"]), _noise(entry), _price_in_words(entry["noise"]),
-            _table_rows(entry),
-            "by those who add the reports up" if entry["hidden"] else "by everybody",
-        ]
-        for i, entry in enumerate(entries, 1)
-    ]  # fmt: skip
-    lines = _table(heads, cells)
-    lines += [
-        "Count: how many were made or paid for, each with fresh noise; what only entered an "
-        "average counts as if everybody had seen it. Why, and how:",
-        "",
-    ]
-    for i, entry in enumerate(entries, 1):
-        seeded = ", SEEDED" if entry["seeded"] else ""
-        run = (entry.get("winner") or {}).get("mu_run")
-        seeded += f"; one run: mu = {upward(run)}" if run else ""
-        theorem = _plain(entry["theorem"])
-        about = f"{entry['adjacency']}, per {entry['unit']}; {entry['numerics']}{seeded}"
-        lines.append(f"{i}. {theorem} ({about})")
-    return [*lines, ""]
-
-
-def _sensitivity(noise):
-    return "see why" if noise["law"] in _ELSEWHERE else upward(noise["sensitivity"])
-
-
-def _noise(entry):
-    noise = entry["noise"]
-    law = noise["law"]
-    if law in _ELSEWHERE:
-        return _ELSEWHERE[law]
-    if law == "local":
-        text = f"drawn by every {entry['unit']} on its own"
-    else:
-        text = f"{_SCALES.get(law, f'{law}, scale')} {downward(noise['scale'])}"
-    text += f", grid 2^{int(math.log2(noise['grid']))}"
-    if noise["threshold"] is not None:
-        side = "beyond" if noise["two_sided"] else "above"
-        text += f", only what is {side} {downward(noise['threshold'])}"
-    return text
-
-
-def _price_in_words(noise):
-    priced = [("mu", noise["mu"])] if noise["mu"] else [("epsilon", noise["epsilon"])]
-    priced += [("delta", noise["delta"])] if noise["delta"] else []
-    text = ", ".join(f"{name} = {upward(number)}" for name, number in priced)
-    if noise["by_chance"]:
-        text += " if all rows were read" if noise["mu"] else " for those who take part"
-    return text
-
-
-def _table_rows(entry):
-    sampling = entry["noise"]["sampling"]
-    if sampling is not None and entry["noise"]["by_chance"]:
-        size = f"a batch of {sampling['batch_size']:.6g} of {sampling['n_rows']}"
-        return f"{size}, {sampling['kind']}, rate {upward(sampling['rate'])}"
-    if entry["rows"] is None:
-        return "all"
-    return f"positions {entry['rows'][0]} to {entry['rows'][1] - 1}"
-
-
-def _table(heads, rows):
-    lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
-    return [*lines, *("| " + " | ".join(row) + " |" for row in rows), ""]
-
-
-def _bullets(texts):
-    return [*(f"- {_plain(text)}" for text in texts), ""]
-
-
-def _loud(note):
-    """Print the capitals with which a note begins in bold."""
-    head = re.match(r"[A-Z ]+(?=:)", note)
-    return f"**{head[0]}**{_plain(note[head.end() :])}" if head else _plain(note)
-
-
-def _plain(text):
-    """Keep a text on one line, and what it holds from being read as Markdown or HTML."""
-    text = " ".join(str(text).split())
-    return re.sub(r"([\\`*<|~]|(?<!\w)_|\](?=[(\[:])|^[>#+\-])", r"\\\1", text)
-
-
-def _code(text):
-    return "`" + " ".join(text.split()).replace("`", "'").replace("|", "\\|") + "`"
 
 
 class PrivacyCard:
@@ -946,8 +165,8 @@ def privacy_card(
     NotFittedError
         If the estimator is not fitted.
     TypeError
-        If the first argument is no estimator, or keeps no ledger; if name or date has another
-        type.
+        If the first argument is no estimator, or keeps no ledger; or if `name` or `date` is
+        of another type.
     ValueError
         If delta is out of range, or the adjacencies of the steps differ.
 
@@ -1005,3 +224,784 @@ def _check_card_input(estimator):
         raise TypeError(f"ledger_ of {kind} must be a Ledger; got a {type(ledger).__name__}.")
     if ledger is not None and not hasattr(estimator, "privacy_spent_"):
         raise TypeError(f"{kind} has a ledger_ and no privacy_spent_, the (epsilon, delta) of it.")
+
+
+# Facts, read off ledgers, parameters and shapes alone.
+
+
+SCHEMA = "skdp.privacy_card/1"
+#: where a claim is read off, besides its own delta
+DELTAS = (0.0, 1e-10, 1e-8, 1e-6, 1e-5, 1e-4)
+# an accountant's event may list every release
+_LONGEST_EVENT = 2000
+
+_PUBLIC = (
+    "the number of {unit}s",
+    "the number and names of features, data type and memory layout of the input",
+    "all parameters of every step, those below; bounds, norms and vocabularies among them",
+)
+_VERIFY = (
+    "skdp.privacy_spent(model) gives the total again, and model.ledger_ (of every step) the "
+    "releases.",
+    "A Gaussian release by hand: mu = sensitivity / scale; T of them cost sqrt(T) mu; "
+    "skdp.privacy.gdp_epsilon(mu, delta) is epsilon.",
+    "ledger_.dp_event is what an accountant of dp_accounting composes on its own.",
+    "Why each sensitivity holds: docs/user_guide/proofs.rst and the pages of proofs after it. "
+    "What is promised: docs/user_guide/what_is_promised.rst.",
+    "From below, on rows that are made up: skdp.audit.audit_privacy, docs/user_guide/audits.rst.",
+)
+
+
+def card_facts(estimator, *, name, delta, date):
+    """Return everything that a card says, of built-in types.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted.
+    name, date : str or None, str or None
+        As the user has them.
+    delta : float or None
+        Where epsilon is read off.
+
+    Returns
+    -------
+    facts : dict
+        Of the schema `SCHEMA`. A field never changes its meaning; there may be new ones.
+    """
+    kind = type(estimator).__name__
+    parts = list(leaves(estimator))
+    if is_search(estimator):
+        ledger, delta, missing, sentence = search_facts(estimator, delta)
+        status, epsilon = NONE, math.inf
+    else:
+        spent = privacy_spent(estimator, delta=delta)
+        ledger, missing = spent.ledger, list(spent.not_covered)
+        epsilon, delta = spent.epsilon, spent.delta
+        learns = any(hasattr(part, "ledger_") for _, part in parts)
+        status, sentence = claim(ledger, epsilon, delta, missing, learns)
+    unit = ledger.unit
+    claimed = status != NONE
+    return plain(
+        {
+            "schema": SCHEMA,
+            "name": kind if name is None else name,
+            "date": date,
+            "estimator": kind,
+            "claim": {
+                "status": status,
+                "sentence": sentence,
+                "epsilon": epsilon if claimed else None,
+                "delta": delta if claimed else None,
+                "adjacency": ledger.adjacency,
+                "adjacency_in_words": adjacency_in_words(ledger.adjacency, unit),
+                "unit": unit,
+                "seeded": ledger.seeded,
+            },
+            "local_claim": _local(ledger, delta, missing),
+            "notes": notes(ledger, parts),
+            "not_covered": {
+                "parts": [asdict(item) for item in missing],
+                "never": list(NEVER_COVERED),
+            },
+            "assumptions": list(ledger.assumptions),
+            "public": {
+                "facts": [fact.format(unit=unit or "row") for fact in _PUBLIC],
+                "n_features": getattr(estimator, "n_features_in_", None),
+                "steps": [_step(step, part) for step, part in parts],
+            },
+            "ledger": [_entry(release) for release in ledger.releases],
+            "composition": _composition(ledger, delta),
+            "numerics": [
+                {"kind": kind, "meaning": "; ".join(MEANINGS[t] for t in terms if t in MEANINGS)}
+                for kind, terms in sorted(
+                    {r.numerics: numerics_terms(r) for r in ledger.releases}.items()
+                )
+            ],
+            "versions": versions(),
+            "verify": list(_VERIFY),
+        }
+    )
+
+
+def _local(ledger, delta, missing):
+    """Return what holds towards those who receive reports; None where there are none."""
+    if not any(release.adjacency == "local" for release in ledger.releases):
+        return None
+    epsilon, pure = ledger.local_epsilon(delta), ledger.local_epsilon(0.0)
+    if missing:
+        epsilon = pure = math.inf
+    return {
+        "sentence": local_claim(ledger, epsilon, delta, pure),
+        "epsilon": epsilon,
+        "delta": delta if epsilon < math.inf else None,
+        "pure_epsilon": pure,
+    }
+
+
+def _step(step, part):
+    if hasattr(part, "ledger_"):
+        role = "private: on the ledger"
+    elif is_search(part):
+        role = "chose by exact scores, which have no price"
+    elif learns_nothing(part):
+        role = "learns nothing from rows"
+    else:
+        role = "learned from rows, not on the ledger"
+    return {
+        "name": type(part).__name__ if step is None else step,
+        "estimator": type(part).__name__,
+        "role": role,
+        "parameters": shown_parameters(part) if hasattr(part, "get_params") else {},
+    }
+
+
+def _entry(release):
+    """Return all fields of a release, and the chance of a row to be in its batch."""
+    entry = asdict(release)
+    sampling = release.noise.sampling
+    if sampling is not None:
+        entry["noise"]["sampling"]["rate"] = sampling.rate
+    entry["noise"]["by_chance"] = release.noise.by_chance
+    return entry
+
+
+def _composition(ledger, delta):
+    deltas = sorted({*DELTAS, delta})
+    return {
+        "method": composition(ledger),
+        "gdp": ledger.gdp,
+        "rho": ledger.rho,
+        "epsilon_at": [{"delta": d, "epsilon": ledger.epsilon(d)} for d in deltas],
+        "dp_event": _event(ledger),
+    }
+
+
+def _event(ledger):
+    text = str(ledger.dp_event) if ledger.releases else ""
+    if len(text) <= _LONGEST_EVENT:
+        return text
+    return f"{text[:_LONGEST_EVENT]} ... ({len(text)} letters; all of it: ledger_.dp_event)"
+
+
+def versions():
+    """Return the versions that are running now."""
+    return {
+        "skdp": sys.modules["skdp"].__version__,
+        **{name: version(name) for name in ("scikit-learn", "numpy", "scipy", "dp-accounting")},
+        "python": platform.python_version(),
+    }
+
+
+def search_facts(search, delta):
+    """Return what the fits of a search cost at most, and what is to be said about it.
+
+    Parameters
+    ----------
+    search : estimator
+        A fitted search of scikit-learn's.
+    delta : float or None
+        Where epsilon is read off.
+
+    Returns
+    -------
+    ledger : Ledger
+        A line for all fits of a kind but the last, by their parameters.
+    delta : float
+        Where epsilon is read off.
+    not_covered : list of NotCovered
+        What has no price.
+    sentence : str
+        The claim, which is none.
+    """
+    kind, n_folds = type(search).__name__, search.n_splits_
+    n_fits = len(search.cv_results_["params"]) * n_folds
+    last = ", and one of the best" if search.refit else ""
+    # which candidate won was learned from rows, and its ledger would tell
+    bare = copy.copy(search)
+    vars(bare).pop("best_estimator_", None)
+    sentence = (
+        f"NO (epsilon, delta) is claimed: {kind} made {n_fits} fits on {n_folds} folds{last}, and "
+        "chose by exact scores on the rows that were held out, which has no price."
+    )
+    try:
+        spent = privacy_spent(bare, delta=delta)
+    except TypeError:
+        # no private step, or one whose parameters do not tell its price
+        sentence += " What the fits spent is not known."
+        fits = NotCovered("fits", None, f"the fits of {kind}, whose price is not known")
+        return Ledger(), delta or 0.0, [fits], sentence
+    at = f"epsilon = {upward(spent.epsilon)} nats, delta = {upward(spent.delta)}"
+    sentence += (
+        f" Its fits{' but the last' if last else ''} spent at most {at} together, by their "
+        "parameters. That is the price of the fits, and no promise about the search."
+    )
+    return spent.ledger, spent.delta, list(spent.not_covered), sentence
+
+
+def plain(value):
+    """Return public numbers, texts and lists of them as JSON has them; None for not finite.
+
+    Parameters
+    ----------
+    value : object
+        Of built-in types or numpy's, lists, tuples and dictionaries of them.
+
+    Returns
+    -------
+    plain : object
+        Of built-in types. What is infinite or not a number is None, for JSON has neither.
+    """
+    if isinstance(value, dict):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        return float(value) if math.isfinite(value) else None
+    return None if value is None else str(value)
+
+
+# Parameters of estimators: plain, short, and without seeds.
+
+
+# longer lists say how long they are
+_MOST_ENTRIES = 12
+_MOST_LETTERS = 200
+_DEEPEST = 6
+_SEED = "set (a seed is not shown: who knows it can remove the noise)"
+
+
+def shown_parameters(estimator, depth=0):
+    """Return the parameters of an estimator, as they were given.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With ``get_params``.
+    depth : int, default=0
+        How many estimators it is inside of.
+
+    Returns
+    -------
+    shown : dict of str to object
+        Of built-in types, in the order of names.
+    """
+    given = estimator.get_params(deep=False)
+    return {name: shown(name, given[name], depth) for name in sorted(given)}
+
+
+def shown(name, value, depth=0):
+    """Return one parameter: short values as they are, arrays by their shape, objects by type.
+
+    Parameters
+    ----------
+    name : str
+        Of the parameter. The value of a `random_state` is never shown.
+    value : object
+        As given.
+    depth : int, default=0
+        How deep inside of other values it is.
+
+    Returns
+    -------
+    shown : object
+        Of built-in types.
+    """
+    if name.endswith(("random_state", "seed")):
+        return None if value is None else _SEED
+    if isinstance(value, bool | np.bool_ | Integral) or value is None:
+        return plain(value)
+    if isinstance(value, Real):
+        return float(value) if math.isfinite(value) else str(float(value))
+    if isinstance(value, str):
+        cut = len(value) > _MOST_LETTERS
+        return value[:_MOST_LETTERS] + f"... ({len(value)} letters)" if cut else value
+    kind = type(value).__name__
+    if isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__")):
+        return f"{value.__module__}.{value.__qualname__}"
+    if depth >= _DEEPEST:
+        return f"{kind}, not shown"
+    if hasattr(value, "get_params"):
+        return {"estimator": kind, "parameters": shown_parameters(value, depth + 1)}
+    if hasattr(value, "shape"):
+        return f"{kind} of shape {tuple(value.shape)}"
+    if isinstance(value, dict | list | tuple | set | frozenset | range):
+        return _container(name, value, kind, depth + 1)
+    return f"object of type {kind}"
+
+
+def _container(name, value, kind, depth):
+    """Return a short container; of a long one how long it is."""
+    if len(value) > _MOST_ENTRIES:
+        return f"{kind} of {len(value)}"
+    if isinstance(value, dict):
+        return {str(key): shown(str(key), inner, depth) for key, inner in value.items()}
+    entries = [shown(name, inner, depth) for inner in value]
+    # sets have no order of their own
+    return sorted(entries, key=str) if isinstance(value, set | frozenset) else entries
+
+
+# Sentences. Each must be true when it is read without the others.
+
+
+HOLDS, SEED, NONE = "holds", "holds unless the seed is known", "none"
+
+#: what no claim of skdp covers
+NEVER_COVERED = (
+    "running time, and other physical side channels: time depends on the data",
+    "memory: private rows are not erased from it",
+    "errors on malformed input, which depend on the data",
+    "scores, predictions and plots that are made of private rows and the model",
+    "other fits to the same people, earlier ones and those of comparisons included, unless "
+    "their releases are on this ledger",
+    "what the population as a whole says about a person",
+    "a ledger that was changed: a card of a model that came from a file is worth what the "
+    "file is worth",
+)
+_IN_WORDS = {
+    "replace-one": "two data sets with the same number of {unit}s, one of which is exchanged "
+    "for any other {unit}",
+    "zero-out": "two data sets with the same number of {unit}s, one of which is replaced by a "
+    "null {unit} that contributes nothing",
+    "local": "any two values of one {unit}",
+}
+#: what the words about numerics on a ledger mean
+MEANINGS = {
+    "exact on the grid": "noise is drawn in integer arithmetic, and what is released is a "
+    "multiple of a public power of two; this rounding is part of the sensitivity",
+    "idealised": "the law of the draw is exact for real numbers only; what floating-point "
+    "arithmetic changes in it is not part of the claim",
+    "exact choice of runs": "how many runs there are is drawn in integer arithmetic; the noise "
+    "within them is as their estimators have it",
+    "as in the fits": "the ledgers of these fits were not kept",
+    "system entropy": "bits come from the operating system's cryptographic generator",
+    "seeded Philox": "bits follow from random_state, and can be had again by whoever knows it",
+}
+_SEEDED = (
+    " The noise was SEEDED by random_state: this does NOT hold towards whoever knows the seed, "
+    "or guesses it."
+)
+
+
+def adjacency_in_words(adjacency, unit):
+    """Say what neighbours are."""
+    return None if adjacency is None else _IN_WORDS[adjacency].format(unit=unit)
+
+
+def protected(unit):
+    """Say what is protected."""
+    if unit == "client":
+        return "Protected is one client, with all of its rows."
+    return "Protected is one row; whoever has several rows is protected less."
+
+
+def _pair(epsilon, delta):
+    number = f"epsilon = {upward(epsilon)} nats"
+    return f"{number} and delta = {upward(delta)}" if delta else f"{number} (delta = 0)"
+
+
+def claim(ledger, epsilon, delta, missing, learns):
+    """Return the status of the claim, and the claim in a sentence or two.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        All releases.
+    epsilon, delta : float
+        Their total; epsilon may be infinite.
+    missing : sequence of NotCovered
+        What no ledger covers.
+    learns : bool
+        Whether there is a ledger at all, be it empty.
+
+    Returns
+    -------
+    status, sentence : str, str
+        The status is one of three constants.
+    """
+    if missing:
+        alone = "" if not ledger.releases else " A total of the other parts is no claim either."
+        return NONE, (
+            f"NO (epsilon, delta) is claimed: these have no price: {'; '.join(map(str, missing))}."
+            f"{alone}"
+        )
+    if not ledger.releases:
+        if ledger.assumptions:
+            return NONE, (
+                "No release was made here, and nothing is claimed: see what is assumed about the "
+                "input."
+            )
+        so_far = "No release has been made so far" if learns else "Nothing is learned from rows"
+        return HOLDS, f"{so_far}: nothing was spent (epsilon = 0, delta = 0)."
+    seeded = _SEEDED if ledger.seeded else ""
+    unit = ledger.unit
+    if epsilon == float("inf"):
+        return NONE, (
+            f"NO finite epsilon is claimed at delta = {upward(delta)}: see the table for other "
+            "deltas."
+        )
+    bound = "at most exp(epsilon) times as likely under one as under the other"
+    bound += ", plus delta" if delta else ""
+    about = adjacency_in_words(ledger.adjacency, unit)
+    if ledger.adjacency == "local":
+        sentence = (
+            f"Each {unit} made its reports on its own; they are locally differentially private "
+            f"with {_pair(epsilon, delta)}, towards everybody, those who received them included: "
+            f"for {about}, every outcome is {bound}. {protected(unit)}"
+        )
+    else:
+        sentence = (
+            "What was released, the fitted model included, is differentially private with "
+            f"{_pair(epsilon, delta)}, under {ledger.adjacency} adjacency: for {about}, every "
+            f"outcome is {bound}. {protected(unit)}"
+        )
+    return (SEED if seeded else HOLDS), sentence + seeded
+
+
+def local_claim(ledger, epsilon, delta, pure):
+    """Say what holds towards those who received the reports, or that nothing does.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        All releases.
+    epsilon, delta : float
+        Local epsilon at delta, perhaps infinite.
+    pure : float
+        Local epsilon at delta 0.
+
+    Returns
+    -------
+    sentence : str
+        For the card.
+    """
+    unit = ledger.unit
+    if epsilon == float("inf"):
+        return (
+            "None is stated: more than reports was computed from what was given, and whoever "
+            f"ran the fit is trusted with the {unit}s that it was given."
+        )
+    more = "" if pure <= epsilon else f"; at delta = 0, epsilon = {upward(pure)}"
+    seen = (
+        " Their noisy sums are what everybody sees: the claim above is about these."
+        if any(release.hidden for release in ledger.releases)
+        else ""
+    )
+    seeded = _SEEDED if ledger.seeded else ""
+    return (
+        f"Towards those who received the reports of single {unit}s: {_pair(epsilon, delta)}, for "
+        f"any two values of one {unit}{more}.{seen}{seeded}"
+    )
+
+
+def composition(ledger):
+    """Say how the total was computed from the releases."""
+    seen = [release for release in ledger.releases if not release.hidden]
+    if not seen:
+        return "There is nothing to compose."
+    chance = any(r.noise.by_chance for r in seen)
+    if all(r.adjacency == "local" for r in seen):
+        much = (
+            "A batch says who reports. How often one does is counted up to a number that is "
+            "exceeded with probability delta at most; at delta = 0 all rounds count."
+            if chance
+            else "Their epsilons are added up."
+        )
+        return f"Every {ledger.unit} pays for its own reports. {much}"
+    parts = [_how(seen, chance)]
+    if any(r.rows for r in seen if r.adjacency != "local"):
+        parts.append(
+            "Gaussian releases that read a range of public positions are paid for by those in "
+            "the range; who pays most counts."
+        )
+    if any(r.adjacency == "local" for r in seen):
+        parts.append("Local reports next to other releases count as if every row made all.")
+    return " ".join(parts)
+
+
+def _how(seen, chance):
+    gaussian = [r for r in seen if r.noise.mu]
+    if chance:
+        return (
+            "Releases on secret random batches are composed by privacy loss distributions of "
+            "dp_accounting, losses rounded up; where noise is so small that batches are no "
+            "secret, as if they were known, and the number of those that one is in were what is "
+            "exceeded with probability delta / 2 at most."
+        )
+    if len(gaussian) == len(seen):
+        return (
+            "All releases are Gaussian: together they are as private as one Gaussian release, "
+            "whose mu is the root of the sum of squares (exact; adaptive choices included)."
+        )
+    if not gaussian:
+        return (
+            "Epsilons and deltas are added up; if zero-concentrated privacy, or privacy loss "
+            "distributions of the worst cases, give less, that."
+        )
+    return (
+        "Gaussian releases compose to one by the sum of squares of mu; with the others, the "
+        "least of three bounds: the plain sum, zero-concentrated privacy, and privacy loss "
+        "distributions of the worst cases (dp_accounting, losses rounded up)."
+    )
+
+
+def notes(ledger, parts):
+    """Return what a reader must not overlook, by kind."""
+    found = {}
+    if ledger.seeded:
+        found["seeded"] = (
+            "random_state was set. Whoever knows or guesses the seed can subtract the noise, and "
+            "nothing that is said here holds towards them."
+        )
+    if any(getattr(part, "hypothetical_privacy_spent_", None) is not None for _, part in parts):
+        found["simulated population"] = (
+            "the noise is that of a deployment with more clients (population_size). The claim on "
+            "this card is that of the clients of this fit, and not that of the deployment."
+        )
+    if any("idealised" in numerics_terms(release) for release in ledger.releases):
+        found["idealised"] = (
+            "some draws have their law for real numbers only; what floating-point arithmetic "
+            "changes in it is not part of the claim."
+        )
+    if any(getattr(part, "budget", None) is not None for _, part in parts):
+        found["shared budget"] = (
+            "the budget is shared with other fits, and charges each of them all that it is "
+            "granted. What others spent is not on this card."
+        )
+    return [{"kind": kind, "text": text} for kind, text in found.items()]
+
+
+def numerics_terms(release):
+    """Return the terms in which a ledger says how noise was made, those of `MEANINGS`."""
+    return release.numerics.split(", ")
+
+
+# Markdown. Numbers are rounded to the side on which they promise less.
+
+
+_SCALES = {
+    "gaussian": "Gaussian, standard deviation",
+    "laplace": "Laplace, scale",
+    "k-norm": "K-norm, scale",
+    "exponential": "exponential mechanism, temperature",
+}
+_ELSEWHERE = {
+    "fits": "as each of these fits chose it; their ledgers were not kept",
+    "search": "within every run, and in the choice",
+}
+
+
+def as_markdown(facts):
+    """Return a card as a Markdown document.
+
+    Parameters
+    ----------
+    facts : dict
+        What it says.
+
+    Returns
+    -------
+    text : str
+        With a line end after the last line.
+    """
+    claim, public, composition = facts["claim"], facts["public"], facts["composition"]
+    lines = [f"# Privacy card: {_escaped(facts['name'])}", ""]
+    dated = [] if facts["date"] is None else [f"Date: {_escaped(facts['date'])}"]
+    about = [f"Estimator: {facts['estimator']}", *dated, f"Schema: {facts['schema']}"]
+    lines += [". ".join(about) + ".", ""]
+    if facts["notes"]:
+        shown = [
+            f"> **{note['kind'].upper()}**: {_escaped(note['text'])}" for note in facts["notes"]
+        ]
+        # an empty line between two, or they run together
+        lines += ["\n>\n".join(shown), ""]
+    lines += ["## Claim", "", _escaped(claim["sentence"]), ""]
+    if claim["epsilon"] is not None and claim["adjacency"]:
+        lines += _table(
+            ["epsilon (nats)", "delta", "adjacency", "unit", "status"],
+            [
+                [
+                    upward(claim["epsilon"]), upward(claim["delta"]), claim["adjacency"],
+                    claim["unit"], claim["status"],
+                ]
+            ],
+        )  # fmt: skip
+    if facts["local_claim"] is not None:
+        lines += ["### Reports", "", _escaped(facts["local_claim"]["sentence"]), ""]
+    lines += ["## Not covered", ""]
+    lines += [f"- **{_escaped(part['text'])}**" for part in facts["not_covered"]["parts"]]
+    lines += _bullets(facts["not_covered"]["never"])
+    lines += ["## Assumed public", ""]
+    lines += _bullets(facts["assumptions"] or ["nothing was read from the data beforehand"])
+    lines += ["## Public", ""]
+    features = public["n_features"]
+    counted = [] if features is None else [f"features of the input: {features}"]
+    lines += _bullets([*counted, *public["facts"]])
+    for step in public["steps"]:
+        kind = "" if step["name"] == step["estimator"] else f" ({step['estimator']})"
+        lines += [f"### {_escaped(step['name'])}{kind}: {step['role']}", ""]
+        if step["parameters"]:
+            lines += _table(
+                ["parameter", "value"],
+                [[_code(k), _code(json.dumps(v))] for k, v in step["parameters"].items()],
+            )
+    lines += ["## Ledger", ""]
+    lines += _ledger(facts["ledger"])
+    lines += ["## Composition", "", _escaped(composition["method"]), ""]
+    if facts["ledger"]:
+        if composition["gdp"] is not None:
+            lines += [f"Gaussian-DP parameter of all releases: {upward(composition['gdp'])}.", ""]
+        if claim["epsilon"] is None:
+            lines += ["This is about the releases on the ledger alone, and no claim:", ""]
+        cells = [[upward(a["delta"]), upward(a["epsilon"])] for a in composition["epsilon_at"]]
+        lines += _table(["delta", "epsilon (nats)"], cells)
+        lines += ["As an event of dp_accounting:", "", _code(composition["dp_event"]), ""]
+    lines += ["## Numerics", ""]
+    lines += _bullets(
+        [": ".join(filter(None, each.values())) for each in facts["numerics"]]
+        or ["no noise was drawn"]
+    )
+    lines += ["## Versions", "", "Those that made this card.", ""]
+    lines += _bullets(f"{name} {number}" for name, number in facts["versions"].items())
+    lines += ["## How to verify", ""]
+    lines += _bullets(facts["verify"])
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _ledger(entries):
+    if not entries:
+        return ["No release.", ""]
+    heads = ["#", "query", "count", "size", "sensitivity", "noise", "price of one", "rows", "seen"]
+    cells = [
+        [
+            str(i), _escaped(entry["query"]), str(entry["count"]), str(entry["size"]),
+            _sensitivity(entry["noise"]), _noise(entry), _price_in_words(entry["noise"]),
+            _table_rows(entry),
+            "by those who add the reports up" if entry["hidden"] else "by everybody",
+        ]
+        for i, entry in enumerate(entries, 1)
+    ]  # fmt: skip
+    lines = _table(heads, cells)
+    lines += [
+        "Count: how many were made or paid for, each with fresh noise; what only entered an "
+        "average counts as if everybody had seen it. Why, and how:",
+        "",
+    ]
+    for i, entry in enumerate(entries, 1):
+        seeded = ", SEEDED" if entry["seeded"] else ""
+        run = (entry.get("winner") or {}).get("mu_run")
+        seeded += f"; one run: mu = {upward(run)}" if run else ""
+        theorem = _escaped(entry["theorem"])
+        about = f"{entry['adjacency']}, per {entry['unit']}; {entry['numerics']}{seeded}"
+        lines.append(f"{i}. {theorem} ({about})")
+    return [*lines, ""]
+
+
+def _sensitivity(noise):
+    return "see why" if noise["law"] in _ELSEWHERE else upward(noise["sensitivity"])
+
+
+def _noise(entry):
+    noise = entry["noise"]
+    law = noise["law"]
+    if law in _ELSEWHERE:
+        return _ELSEWHERE[law]
+    if law == "local":
+        text = f"drawn by every {entry['unit']} on its own"
+    else:
+        text = f"{_SCALES.get(law, f'{law}, scale')} {downward(noise['scale'])}"
+    text += f", grid 2^{int(math.log2(noise['grid']))}"
+    if noise["threshold"] is not None:
+        side = "beyond" if noise["two_sided"] else "above"
+        text += f", only what is {side} {downward(noise['threshold'])}"
+    return text
+
+
+def _price_in_words(noise):
+    priced = [("mu", noise["mu"])] if noise["mu"] else [("epsilon", noise["epsilon"])]
+    priced += [("delta", noise["delta"])] if noise["delta"] else []
+    text = ", ".join(f"{name} = {upward(number)}" for name, number in priced)
+    if noise["by_chance"]:
+        text += " if all rows were read" if noise["mu"] else " for those who take part"
+    return text
+
+
+def _table_rows(entry):
+    sampling = entry["noise"]["sampling"]
+    if sampling is not None and entry["noise"]["by_chance"]:
+        size = f"a batch of {sampling['batch_size']:.6g} of {sampling['n_rows']}"
+        return f"{size}, {sampling['kind']}, rate {upward(sampling['rate'])}"
+    if entry["rows"] is None:
+        return "all"
+    return f"positions {entry['rows'][0]} to {entry['rows'][1] - 1}"
+
+
+def _table(heads, rows):
+    lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
+    return [*lines, *("| " + " | ".join(row) + " |" for row in rows), ""]
+
+
+def _bullets(texts):
+    return [*(f"- {_escaped(text)}" for text in texts), ""]
+
+
+def _escaped(text):
+    """Keep a text on one line, and what it holds from being read as Markdown or HTML."""
+    text = " ".join(str(text).split())
+    return re.sub(r"([\\`*<|~]|(?<!\w)_|\](?=[(\[:])|^[>#+\-])", r"\\\1", text)
+
+
+def _code(text):
+    return "`" + " ".join(text.split()).replace("`", "'").replace("|", "\\|") + "`"
+
+
+def upward(x, digits=6):
+    """Return a number in so many digits, never less than it is; None is infinite.
+
+    Parameters
+    ----------
+    x : float or None
+        What is claimed to be an upper bound.
+    digits : int, default=6
+        How many.
+
+    Returns
+    -------
+    text : str
+        Read as a float, at least `x`.
+    """
+    return _towards(x, digits, ROUND_CEILING)
+
+
+def downward(x, digits=6):
+    """Return a number in so many digits, never more than it is; None is infinite.
+
+    Parameters
+    ----------
+    x : float or None
+        What is claimed to be a lower bound.
+    digits : int, default=6
+        How many.
+
+    Returns
+    -------
+    text : str
+        Read as a float, at most `x`.
+    """
+    return _towards(x, digits, ROUND_FLOOR)
+
+
+def _towards(x, digits, side):
+    if x is None or math.isinf(x):
+        return "infinite"
+    text = f"{x:.{digits}g}"
+    wrong = float(text) < x if side == ROUND_CEILING else float(text) > x
+    if not wrong:
+        return text
+    exact = Decimal(x)
+    step = Decimal(1).scaleb(exact.adjusted() - digits + 1)
+    return f"{float(exact.quantize(step, side)):.{digits}g}"

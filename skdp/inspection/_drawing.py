@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the displays share: axes, budgets as words, and checks of what is drawn."""
+"""Axes, labels and checks that all displays share."""
 
 import textwrap
 from collections.abc import Mapping

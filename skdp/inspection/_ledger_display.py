@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""A picture of a ledger: where the budget went."""
+"""A picture of a ledger: its parts, the display, and how bars are placed."""
 
 import math
 from collections.abc import Iterable
@@ -17,10 +17,304 @@ from skdp.inspection._drawing import (
     words_beside,
     wrapped,
 )
-from skdp.privacy.books.spent import leaves, privacy_spent
+from skdp.privacy.books.spent import NotCovered, leaves, privacy_spent
 from skdp.privacy.kernel.ledger import Ledger
 
-# How a `LedgerDisplay` is drawn.
+
+@dataclass(frozen=True)
+class LedgerPart:
+    """All releases of one query in one step.
+
+    Parameters
+    ----------
+    name : str
+        Name of the query.
+    epsilon : float
+        What these releases cost together, if there were no others.
+    count : int, default=1
+        Number of releases.
+    step : str, default=""
+        Name of the step of the pipeline.
+    hidden : bool, default=False
+        Whether these are local reports that only the collector sees, who adds them up. Then
+        epsilon holds towards the collector, and is no part of the total.
+    """
+
+    name: str
+    epsilon: float
+    count: int = 1
+    step: str = ""
+    hidden: bool = False
+
+
+def parts_of_ledger(ledger, delta, step=""):
+    """Return the parts of a ledger, in order of their first release.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        What to take apart.
+    delta : float
+        At which epsilon is meant.
+    step : str, default=""
+        Of the pipeline.
+
+    Returns
+    -------
+    parts : list of LedgerPart
+    """
+    kinds = {}
+    for release in ledger.releases:
+        kinds.setdefault((release.query, release.hidden), []).append(release)
+    parts = []
+    for (query, hidden), releases in kinds.items():
+        # releases keep their rows and fits: disjoint ones cost what the dearest row pays
+        alone = replace(ledger, releases=tuple(releases))
+        epsilon = alone.local_epsilon(delta) if hidden else alone.epsilon(delta)
+        parts.append(LedgerPart(query, epsilon, sum(r.count for r in releases), step, hidden))
+    return parts
+
+
+def parts_of_estimator(estimator, delta):
+    """Return the parts of what an estimator or a pipeline has spent.
+
+    Parameters
+    ----------
+    estimator : estimator or Pipeline
+        Fitted.
+    delta : float or None
+        At which epsilon is meant; None for the sum of the reported ones.
+
+    Returns
+    -------
+    parts : list of LedgerPart
+        In order of the steps.
+    spent : PrivacySpent
+        The whole.
+    """
+    spent = privacy_spent(estimator, delta=delta)
+    steps = {}
+    for name, part in leaves(estimator):
+        if hasattr(part, "ledger_"):
+            # steps that were chosen together have one ledger in common
+            steps.setdefault(id(part.ledger_), (name or "", part.ledger_))
+    steps = list(steps.values())
+    counted = sum(r.count for _, ledger in steps for r in ledger.releases)
+    if counted != sum(r.count for r in spent.ledger.releases):
+        # a search: most of what it spent stands in no ledger of a step
+        steps = [("", spent.ledger)]
+    parts = [p for name, ledger in steps for p in parts_of_ledger(ledger, spent.delta, name)]
+    return parts, spent
+
+
+def facts_of_ledger(ledger):
+    """Return in words what neighbours and what is protected, or "" for an empty ledger."""
+    if not ledger.releases:
+        return ""
+    found = "local reports" if ledger.adjacency == "local" else ledger.adjacency
+    return f"{found}, per {ledger.unit}"
+
+
+class LedgerDisplay:
+    """Where a budget went: what every kind of release would cost alone, and all together.
+
+    The bars do not add up to the total. Gaussian releases of mu_1, ..., mu_k cost as much as
+    one release whose mu is the square root of the sum of squares, and of parts that read
+    different rows only the dearest row counts: in both cases the bars together are longer than
+    the total. On the other hand, each bar is drawn at the whole delta. Where deltas add up, a
+    release has only a share of it, and the bars together may be shorter. Their sum is no bound.
+
+    Build it with `from_estimator` or `from_ledger`. It reads the ledger and no data, and may be
+    published with the model.
+
+    Parameters
+    ----------
+    parts : sequence of LedgerPart
+        The bars.
+    total : float
+        Epsilon of all releases together.
+    delta : float
+        The delta at which all epsilons hold.
+    facts : str, default=""
+        Adjacency and unit, for the axis.
+    not_covered : sequence of NotCovered, default=()
+        What depends on private rows and stands on no ledger.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
+        With the picture.
+    bars_ : list of matplotlib.patches.Rectangle
+        One for each part that everybody may see.
+    lines_ : list of matplotlib.lines.Line2D
+        The total, and the plain sum of the bars, if there are several.
+
+    See Also
+    --------
+    Ledger : The same in words.
+    privacy_spent : The total.
+    PrivacyUtilityDisplay : What privacy costs in accuracy.
+
+    Examples
+    --------
+    >>> from skdp import DPMean, LedgerDisplay
+    >>> mean = DPMean(epsilon=0.5, random_state=0).fit([[0.1], [0.2], [0.3]])
+    >>> display = LedgerDisplay.from_estimator(mean)
+    >>> [part.name for part in display.parts]
+    ['sum of rows in the unit ball']
+    >>> round(display.total, 3)
+    0.5
+    """
+
+    def __init__(
+        self,
+        parts: Iterable[LedgerPart],
+        *,
+        total: float,
+        delta: float,
+        facts: str = "",
+        not_covered: Iterable[NotCovered] = (),
+    ) -> None:
+        self.parts = tuple(parts)
+        if not self.parts:
+            raise ValueError("the ledger is empty: nothing was released, so there are no bars.")
+        for what, epsilon in [("total", total), *self._seen]:
+            if not 0 <= epsilon < math.inf:
+                raise ValueError(
+                    f"epsilon of {what!r} is {epsilon} at delta={delta:g}, and cannot be drawn. "
+                    "Gaussian noise, say, has no epsilon at delta 0: give a positive delta."
+                )
+        self.total = total
+        self.delta = delta
+        self.facts = facts
+        self.not_covered = tuple(not_covered)
+
+    @property
+    def _seen(self):
+        """Names and prices of what everybody may see."""
+        return [(part.name, part.epsilon) for part in self.parts if not part.hidden]
+
+    @property
+    def plain_sum(self) -> float:
+        """The sum of the bars. It is no bound: every bar has the whole delta to itself."""
+        return math.fsum(epsilon for _, epsilon in self._seen)
+
+    def plot(
+        self, ax: Any = None, *, wrap: int | None = None, bar_kw: dict[str, Any] | None = None
+    ) -> Self:
+        """Draw the bars.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default=None
+            Where to draw; None makes a new figure, as high as there are bars.
+        wrap : int, default=None
+            Names of queries are broken after about that many characters; None for what
+            fits the axes.
+        bar_kw : dict, default=None
+            Keywords for matplotlib's ``barh``.
+
+        Returns
+        -------
+        display : LedgerDisplay
+            Itself.
+        """
+        ax, self.bars_, self.lines_ = plot_bars(self, ax, wrap=wrap, bar_kw=bar_kw)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Estimator,
+        *,
+        delta: float | None = None,
+        ax: Any = None,
+        wrap: int | None = None,
+        bar_kw: dict[str, Any] | None = None,
+    ) -> Self:
+        """Draw what a fitted estimator or pipeline has spent.
+
+        Parameters
+        ----------
+        estimator : estimator or Pipeline
+            Fitted; the bars of a pipeline stand in groups, one a step.
+        delta : float, default=None
+            The delta at which epsilon is read off; by default the sum of the reported ones.
+        ax : matplotlib.axes.Axes, default=None
+            Where to draw; None makes a new figure.
+        wrap : int, default=None
+            As for `plot`.
+        bar_kw : dict, default=None
+            As for `plot`.
+
+        Returns
+        -------
+        display : LedgerDisplay
+            Drawn.
+
+        Raises
+        ------
+        TypeError
+            If it is not fitted, or keeps no ledger.
+        ValueError
+            If nothing was released, or epsilon is infinite at this delta.
+        """
+        require_matplotlib("LedgerDisplay.from_estimator")
+        parts, spent = parts_of_estimator(estimator, delta)
+        display = cls(
+            parts, total=spent.epsilon, delta=spent.delta, facts=facts_of_ledger(spent.ledger),
+            not_covered=spent.not_covered,
+        )  # fmt: skip
+        return display.plot(ax=ax, wrap=wrap, bar_kw=bar_kw)
+
+    @classmethod
+    def from_ledger(
+        cls,
+        ledger: Ledger,
+        *,
+        delta: float = 0.0,
+        ax: Any = None,
+        wrap: int | None = None,
+        bar_kw: dict[str, Any] | None = None,
+    ) -> Self:
+        """Draw a ledger.
+
+        Parameters
+        ----------
+        ledger : Ledger
+            Of an estimator, or a sum of several.
+        delta : float, default=0.0
+            The delta at which epsilon is read off; at 0 only pure noise has a finite one.
+        ax : matplotlib.axes.Axes, default=None
+            Where to draw; None makes a new figure.
+        wrap : int, default=None
+            As for `plot`.
+        bar_kw : dict, default=None
+            As for `plot`.
+
+        Returns
+        -------
+        display : LedgerDisplay
+            Drawn.
+
+        Raises
+        ------
+        TypeError
+            If it is no ledger.
+        ValueError
+            If it is empty, or epsilon is infinite at this delta.
+        """
+        require_matplotlib("LedgerDisplay.from_ledger")
+        if not isinstance(ledger, Ledger):
+            raise TypeError(f"ledger must be a Ledger; got {type(ledger).__name__}.")
+        total = ledger.epsilon(delta)
+        parts = parts_of_ledger(ledger, delta)
+        display = cls(parts, total=total, delta=delta, facts=facts_of_ledger(ledger))
+        return display.plot(ax=ax, wrap=wrap, bar_kw=bar_kw)
+
+
+# The picture.
 
 
 #: heights of rows, in lines of text
@@ -88,9 +382,9 @@ def _bar_rows(display, ax, wrap):
             rows.append((at + space / 2, label, part))
             at += space
         at += GAP if step != steps[-1] or display.not_covered else 0.0
-    for text in display.not_covered:
+    for item in display.not_covered:
         # beside the axis, where there is about as much room as for the labels
-        words = wrapped(text, ax)
+        words = wrapped(item.text, ax)
         space = 1.4 + words.count("\n")
         rows.append((at + space / 2, words, None))
         at += space
@@ -111,311 +405,3 @@ def _dress(ax, display, rows, height):
     ax.set_xlabel(budget_label(display.delta, display.facts))
     ax.grid(axis="x", color="0.92", linewidth=0.8)
     legend_above(ax)
-
-
-# A ledger in parts: kinds of releases, and what each would cost if it were alone.
-
-
-@dataclass(frozen=True)
-class LedgerPart:
-    """All releases of one query in one step.
-
-    Parameters
-    ----------
-    name : str
-        Of the query.
-    epsilon : float
-        Of these releases composed, if there were no others.
-    count : int, default=1
-        How many releases.
-    step : str, default=""
-        Of the pipeline.
-    hidden : bool, default=False
-        Whether only those who add local reports up see them. Then epsilon is towards these, and
-        is no part of the total.
-    """
-
-    name: str
-    epsilon: float
-    count: int = 1
-    step: str = ""
-    hidden: bool = False
-
-
-def parts_of_ledger(ledger, delta, step=""):
-    """Return the parts of a ledger, in order of their first release.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        What to take apart.
-    delta : float
-        At which epsilon is meant.
-    step : str, default=""
-        Of the pipeline.
-
-    Returns
-    -------
-    parts : list of LedgerPart
-    """
-    kinds = {}
-    for release in ledger.releases:
-        kinds.setdefault((release.query, release.hidden), []).append(release)
-    parts = []
-    for (query, hidden), releases in kinds.items():
-        # releases keep their rows and fits: disjoint ones cost what the dearest row pays
-        alone = replace(ledger, releases=tuple(releases))
-        epsilon = alone.local_epsilon(delta) if hidden else alone.epsilon(delta)
-        parts.append(LedgerPart(query, epsilon, sum(r.count for r in releases), step, hidden))
-    return parts
-
-
-def parts_of_estimator(estimator, delta):
-    """Return the parts of what an estimator or a pipeline has spent.
-
-    Parameters
-    ----------
-    estimator : estimator or Pipeline
-        Fitted.
-    delta : float or None
-        At which epsilon is meant; None for the sum of the reported ones.
-
-    Returns
-    -------
-    parts : list of LedgerPart
-        In order of the steps.
-    spent : PrivacySpent
-        The whole.
-    """
-    spent = privacy_spent(estimator, delta=delta)
-    steps = {}
-    for name, part in leaves(estimator):
-        if hasattr(part, "ledger_"):
-            # steps that were chosen together have one ledger in common
-            steps.setdefault(id(part.ledger_), (step_name(name), part.ledger_))
-    steps = list(steps.values())
-    counted = sum(r.count for _, ledger in steps for r in ledger.releases)
-    if counted != sum(r.count for r in spent.ledger.releases):
-        # a search: most of what it spent stands in no ledger of a step
-        steps = [("", spent.ledger)]
-    parts = [p for name, ledger in steps for p in parts_of_ledger(ledger, spent.delta, name)]
-    return parts, spent
-
-
-def step_name(text):
-    """Return the name in "step 'name'"."""
-    return text.removeprefix("step ").strip("'")
-
-
-def what_is_not_covered(text):
-    """Return in words what is not covered: a step, or what else is done with rows."""
-    if text.startswith("the "):
-        return text
-    return f"{step_name(text)}: learned from the data, no ledger"
-
-
-def facts_of_ledger(ledger):
-    """Return in words what neighbours and what is protected, or "" for an empty ledger."""
-    if not ledger.releases:
-        return ""
-    found = "local reports" if ledger.adjacency == "local" else ledger.adjacency
-    return f"{found}, per {ledger.unit}"
-
-
-class LedgerDisplay:
-    """Where a budget went: what every kind of release would cost alone, and all together.
-
-    The bars do not add up to the total. Gaussian releases of mu_1, ..., mu_k cost as much as
-    one of the square root of the sum of squares, and parts that read other rows cost what
-    the dearest row pays: then the bars together are longer. But every bar has the whole delta to
-    itself, of which it would only get a share beside others: where prices in delta are added
-    up, the bars together may be shorter. Their sum is no bound on anything.
-
-    Build it with `from_estimator` or `from_ledger`. It shows what the ledger says and looks at no
-    data: it may be published with the model.
-
-    Parameters
-    ----------
-    parts : sequence of LedgerPart
-        The bars: objects with `name`, `epsilon`, `count`, `step`, `hidden`.
-    total : float
-        Epsilon of all releases together.
-    delta : float
-        At which all these are meant.
-    facts : str, default=""
-        Adjacency and unit, for the axis.
-    not_covered : sequence of str, default=()
-        What learned from the data without a ledger, in words.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        With the picture.
-    bars_ : list of matplotlib.patches.Rectangle
-        One for each part that everybody may see.
-    lines_ : list of matplotlib.lines.Line2D
-        The total, and the plain sum of the bars, if there are several.
-
-    See Also
-    --------
-    Ledger : The same in words.
-    privacy_spent : The total.
-    PrivacyUtilityDisplay : What privacy costs in accuracy.
-
-    Examples
-    --------
-    >>> from skdp import DPMean, LedgerDisplay
-    >>> mean = DPMean(epsilon=0.5, random_state=0).fit([[0.1], [0.2], [0.3]])
-    >>> display = LedgerDisplay.from_estimator(mean)
-    >>> [part.name for part in display.parts]
-    ['sum of rows in the unit ball']
-    >>> round(display.total, 3)
-    0.5
-    """
-
-    def __init__(
-        self,
-        parts: Iterable[LedgerPart],
-        *,
-        total: float,
-        delta: float,
-        facts: str = "",
-        not_covered: Iterable[str] = (),
-    ) -> None:
-        self.parts = tuple(parts)
-        if not self.parts:
-            raise ValueError("the ledger is empty: nothing was released, so there are no bars.")
-        for what, epsilon in [("total", total), *self._seen]:
-            if not 0 <= epsilon < math.inf:
-                raise ValueError(
-                    f"epsilon of {what!r} is {epsilon} at delta={delta:g}, and cannot be drawn. "
-                    "Gaussian noise, say, has no epsilon at delta 0: give a positive delta."
-                )
-        self.total = total
-        self.delta = delta
-        self.facts = facts
-        self.not_covered = tuple(not_covered)
-
-    @property
-    def _seen(self):
-        """Names and prices of what everybody may see."""
-        return [(part.name, part.epsilon) for part in self.parts if not part.hidden]
-
-    @property
-    def plain_sum(self) -> float:
-        """The sum of the bars. It is no bound: every bar has the whole delta to itself."""
-        return math.fsum(epsilon for _, epsilon in self._seen)
-
-    def plot(
-        self, ax: Any = None, *, wrap: int | None = None, bar_kw: dict[str, Any] | None = None
-    ) -> Self:
-        """Draw the bars.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, default=None
-            Where to draw; None makes a new figure, as high as there are bars.
-        wrap : int, default=None
-            Names of queries are broken after about that many characters; None for what
-            fits the axes.
-        bar_kw : dict, default=None
-            Keywords for matplotlib's ``barh``.
-
-        Returns
-        -------
-        display : LedgerDisplay
-            Itself.
-        """
-        ax, self.bars_, self.lines_ = plot_bars(self, ax, wrap=wrap, bar_kw=bar_kw)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Estimator,
-        *,
-        delta: float | None = None,
-        ax: Any = None,
-        wrap: int | None = None,
-        bar_kw: dict[str, Any] | None = None,
-    ) -> Self:
-        """Draw what a fitted estimator or pipeline has spent.
-
-        Parameters
-        ----------
-        estimator : estimator or Pipeline
-            Fitted; the bars of a pipeline stand in groups, one a step.
-        delta : float, default=None
-            At which epsilon is meant; by default the sum of the reported ones.
-        ax : matplotlib.axes.Axes, default=None
-            Where to draw; None makes a new figure.
-        wrap : int, default=None
-            As for `plot`.
-        bar_kw : dict, default=None
-            As for `plot`.
-
-        Returns
-        -------
-        display : LedgerDisplay
-            Drawn.
-
-        Raises
-        ------
-        TypeError
-            If it is not fitted, or keeps no ledger.
-        ValueError
-            If nothing was released, or epsilon is infinite at this delta.
-        """
-        require_matplotlib("LedgerDisplay.from_estimator")
-        parts, spent = parts_of_estimator(estimator, delta)
-        display = cls(
-            parts, total=spent.epsilon, delta=spent.delta, facts=facts_of_ledger(spent.ledger),
-            not_covered=map(what_is_not_covered, spent.not_covered),
-        )  # fmt: skip
-        return display.plot(ax=ax, wrap=wrap, bar_kw=bar_kw)
-
-    @classmethod
-    def from_ledger(
-        cls,
-        ledger: Ledger,
-        *,
-        delta: float = 0.0,
-        ax: Any = None,
-        wrap: int | None = None,
-        bar_kw: dict[str, Any] | None = None,
-    ) -> Self:
-        """Draw a ledger.
-
-        Parameters
-        ----------
-        ledger : Ledger
-            Of an estimator, or a sum of several.
-        delta : float, default=0.0
-            At which epsilon is meant; at 0 only pure noise has one.
-        ax : matplotlib.axes.Axes, default=None
-            Where to draw; None makes a new figure.
-        wrap : int, default=None
-            As for `plot`.
-        bar_kw : dict, default=None
-            As for `plot`.
-
-        Returns
-        -------
-        display : LedgerDisplay
-            Drawn.
-
-        Raises
-        ------
-        TypeError
-            If it is no ledger.
-        ValueError
-            If it is empty, or epsilon is infinite at this delta.
-        """
-        require_matplotlib("LedgerDisplay.from_ledger")
-        if not isinstance(ledger, Ledger):
-            raise TypeError(f"ledger must be a Ledger; got {type(ledger).__name__}.")
-        total = ledger.epsilon(delta)
-        parts = parts_of_ledger(ledger, delta)
-        display = cls(parts, total=total, delta=delta, facts=facts_of_ledger(ledger))
-        return display.plot(ax=ax, wrap=wrap, bar_kw=bar_kw)

@@ -1,6 +1,9 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""How well an attacker can rebuild a direction from one report under local privacy."""
+"""Reconstruction of a direction from one report under local privacy: bounds on its success.
+
+Probabilities are far below any float in high dimensions: all arithmetic is on logarithms.
+"""
 
 import math
 from collections.abc import Sequence
@@ -13,26 +16,8 @@ import numpy as np
 from skdp.local.randomisers.caps import cap_cosine, log_cap
 from skdp.local.randomisers.privunit import optimal_privunit
 
-# What is known of a reconstruction attack, as a table or a picture.
-
-
-def show(log_p: float) -> str:
-    """Return a probability as text, from its logarithm; it may be far below any float."""
-    if log_p == -math.inf or log_p > math.log(0.001):
-        return f"{math.exp(log_p):.3g}"
-    exponent = math.floor(log_p / math.log(10))
-    text = f"{math.exp(log_p - exponent * math.log(10)):.1f}"
-    return f"1.0e{exponent + 1:+03d}" if text == "10.0" else f"{text}e{exponent:+03d}"
-
-
-def table(columns: dict[str, list[str]]) -> list[str]:
-    """Return the lines of a table with aligned columns."""
-    cells = [[head, *column] for head, column in columns.items()]
-    widths = [max(7, *map(len, column)) for column in cells]
-    lines = zip(*cells, strict=True)
-    return [
-        "  ".join(f"{c:<{w}}" for c, w in zip(line, widths, strict=True)).rstrip() for line in lines
-    ]
+MECHANISMS = (None, "privunit")
+COSINES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 @dataclass(frozen=True)
@@ -42,7 +27,7 @@ class ReconstructionRisk:
     Parameters
     ----------
     epsilon, n_dims, target_dims, prior_log_ratio : float, int, int, float
-        What was asked.
+        As passed to `reconstruction_risk`.
     cosine : tuple of float
         A guess is a success if its cosine with the truth is at least that.
     log_prior : tuple of float
@@ -154,7 +139,283 @@ class ReconstructionRisk:
         return "\n".join(lines)
 
 
-# Checks of public numbers, and arithmetic with logarithms of probabilities.
+def reconstruction_risk(
+    epsilon: float,
+    n_dims: int,
+    *,
+    cosine: float | Sequence[float] = COSINES,
+    prior_log_ratio: float = 0.0,
+    mechanism: Literal["privunit"] | None = None,
+    target_dims: int | None = None,
+) -> ReconstructionRisk:
+    """Bound how often an attacker rebuilds a direction from a report under local privacy.
+
+    A person has a direction, a unit vector. The attacker knows its prior law, sees one
+    report of an epsilon-locally private channel, and guesses. The guess is a success if
+    its cosine with the true direction is at least `cosine`. For each cosine the result
+    has the success of a guess without the report (the baseline of "reconstruction
+    robustness"), and bounds on the success with it, for every attack, channel and report.
+
+    Parameters
+    ----------
+    epsilon : float
+        Budget in nats of all that is reported on the person, from 1e-3 to 1e5.
+    n_dims : int
+        Dimension of the space of the input direction, from 2 to 10^7.
+    cosine : float or sequence of float, default=(0.1, 0.2, ..., 0.9)
+        From 0 to 1. A cosine c is the Euclidean distance sqrt(2 - 2c) of unit vectors.
+    prior_log_ratio : float, default=0.0
+        What the attacker knows beforehand: the density of the prior relative to the uniform
+        law is at most e to this power. 0 is a uniform prior; infinity an attacker who may
+        know everything.
+    mechanism : {None, "privunit"}, default=None
+        "privunit" adds the exact success of the best attack on PrivUnit with its optimal
+        parameters, for a uniform prior.
+    target_dims : int, default=None
+        The attacker only wants the direction of a linear image of the input, under a matrix with
+        this number of orthonormal rows. None: the input itself, of dimension `n_dims`.
+
+    Returns
+    -------
+    risk : ReconstructionRisk
+        Print it, plot it, or make it a table. It holds logarithms, which do not underflow.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range; the message names it.
+
+    See Also
+    --------
+    epsilon_for_reconstruction : The largest epsilon for a success.
+    cosine_for_reconstruction : What can be ruled out at an epsilon.
+    dictionary_risk : The same for words that a person used.
+
+    Notes
+    -----
+    Let P be the prior probability of a success: that of a cap of the sphere, times e to
+    `prior_log_ratio`, at most 1. The odds of any event grow by a factor of at most
+    e^epsilon with a report, so that the success is at most e^epsilon P / (1 + (e^epsilon - 1) P),
+    which some channel attains. That is the bound to quote. For comparison there are
+    e^epsilon P, and the bound in print ([1]_, Proposition 1), which has an upper bound in place
+    of P, and is stated for four dimensions or more (with fewer it is 1 here). Both are at least
+    as large.
+
+    A bound says nothing where it is near 1, and the success of one attack is no bound. Quote
+    the baseline, the bound and the exact success together. With fewer `target_dims`
+    than `n_dims` the last is an upper bound for PrivUnit, which no attack need attain.
+
+    This is no privacy guarantee of its own: it rests on the prior. Reports on one person
+    add up their budgets. A channel that is only (epsilon, delta)-private has no such bound,
+    since it may reveal everything on rare occasions.
+
+    References
+    ----------
+    .. [1] A. Bhowmick, J. Duchi, J. Freudiger, G. Kapoor and R. Rogers, "Protection against
+       reconstruction and its applications in private federated learning", 2018.
+       Definition 2.3, Lemma 2.2 and Proposition 1.
+
+    Examples
+    --------
+    >>> from skdp.inspection import reconstruction_risk
+    >>> print(reconstruction_risk(8.0, 200, cosine=[0.1, 0.3, 0.5], mechanism="privunit"))
+    epsilon 8, 200 dimensions, uniform prior
+    cosine   prior    paper    e^eps prior  odds bound  PrivUnit
+    0.1      0.0789   1        1            0.996       0.91
+    0.3      7.6e-06  0.0295   0.0226       0.0221      0.0022
+    0.5      2.1e-14  7.8e-11  6.1e-11      6.1e-11     6.0e-12
+    best guess on PrivUnit: mean cosine 0.192
+    """
+    epsilon, n_dims = check_public_epsilon(epsilon), check_dimension("n_dims", n_dims)
+    ratio = check_ratio(prior_log_ratio)
+    given = np.atleast_1d(cosine).ravel().tolist()
+    if not given:
+        raise ValueError("cosine must have at least one number from 0 to 1; got none.")
+    cosines = tuple(check_cosine("cosine", c) for c in given)
+    if mechanism not in MECHANISMS:
+        raise ValueError(f"mechanism must be one of {MECHANISMS}; got {mechanism!r}.")
+    dims = n_dims if target_dims is None else check_dimension("target_dims", target_dims, n_dims)
+    caps = [log_cap(c, dims) for c in cosines]
+    priors = tuple(log_prior(cap, ratio) for cap in caps)
+    log_privunit, mean_cosine = None, None
+    if mechanism:
+        channel = optimal_privunit(epsilon, n_dims)
+        log_privunit = tuple(log_privunit_success(channel, cap) for cap in caps)
+        mean_cosine = float(channel.scale)
+    return ReconstructionRisk(
+        epsilon=epsilon,
+        n_dims=n_dims,
+        target_dims=dims,
+        prior_log_ratio=ratio,
+        cosine=cosines,
+        log_prior=priors,
+        log_paper_bound=tuple(log_paper_bound(epsilon + ratio, dims, c) for c in cosines),
+        log_product_bound=tuple(min(0.0, epsilon + p) for p in priors),
+        log_odds_bound=tuple(log_odds_bound(epsilon, p) for p in priors),
+        log_privunit=log_privunit,
+        mean_cosine=mean_cosine,
+    )
+
+
+def epsilon_for_reconstruction(
+    success: float, n_dims: int, *, cosine: float, prior_log_ratio: float = 0.0
+) -> float:
+    """Return the largest epsilon at which no attack exceeds a probability of success.
+
+    Parameters
+    ----------
+    success : float
+        The probability: above 0, at most 1, and at least that of a guess without a report.
+    n_dims : int
+        Dimension of the direction that the attacker wants, from 2 to 10^7.
+    cosine : float
+        Guesses count as a success from this cosine on, from 0 to 1.
+    prior_log_ratio : float, default=0.0
+        The density of the prior is at most e to this power, relative to the uniform law.
+
+    Returns
+    -------
+    epsilon : float
+        In nats; infinity if no budget makes the success larger (`success` 1, or `cosine` 1).
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or a guess without a report succeeds more often.
+
+    See Also
+    --------
+    reconstruction_risk : The success at an epsilon.
+    cosine_for_reconstruction : What can be ruled out at an epsilon.
+
+    Notes
+    -----
+    The difference of the log-odds of `success` and of the prior: the bound from odds is
+    solved exactly. See :ref:`proof-odds`.
+
+    Examples
+    --------
+    >>> from skdp.inspection import epsilon_for_reconstruction
+    >>> round(epsilon_for_reconstruction(0.01, 784, cosine=0.5), 1)
+    111.6
+    """
+    success, n_dims = check_success(success), check_dimension("n_dims", n_dims)
+    cosine = check_cosine("cosine", cosine)
+    log_p = log_prior(log_cap(cosine, n_dims), check_ratio(prior_log_ratio))
+    if success == 1.0 or log_p == -math.inf:
+        return math.inf
+    epsilon = _log_odds(math.log(success)) - _log_odds(log_p)
+    if epsilon < 0.0:
+        raise ValueError(
+            f"success must be at least {math.exp(log_p):.3g}, what a guess without a report "
+            f"has with n_dims={n_dims}, cosine={cosine:g} and prior_log_ratio="
+            f"{prior_log_ratio:g}; got {success:g}."
+        )
+    return epsilon
+
+
+def cosine_for_reconstruction(
+    epsilon: float, n_dims: int, *, success: float = 0.05, prior_log_ratio: float = 0.0
+) -> float:
+    """Return the smallest cosine that no attack reaches with more than a given probability.
+
+    Parameters
+    ----------
+    epsilon : float
+        Budget in nats of all that is reported on the person, from 1e-3 to 1e5.
+    n_dims : int
+        Dimension of the direction that the attacker wants, from 2 to 10^7.
+    success : float, default=0.05
+        The probability, above 0 and at most 1.
+    prior_log_ratio : float, default=0.0
+        The density of the prior is at most e to this power, relative to the uniform law.
+
+    Returns
+    -------
+    cosine : float
+        Guesses of a cosine above it succeed with probability `success` at most, whatever
+        the channel and the report; 1 if nothing is ruled out, and 0 if even a cosine of 0 is
+        rarer.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range; the message names it.
+
+    See Also
+    --------
+    reconstruction_risk : The success at an epsilon.
+    epsilon_for_reconstruction : The largest epsilon for a success.
+
+    Notes
+    -----
+    About ``sqrt(1 - exp(-2 (epsilon + prior_log_ratio) / n_dims))`` for a success of 0.05,
+    within 0.02 from a hundred dimensions and epsilon 8 on. So a budget that protects is a
+    small part of the dimension.
+
+    Examples
+    --------
+    >>> from skdp.inspection import cosine_for_reconstruction
+    >>> round(cosine_for_reconstruction(110.0, 784), 3)
+    0.494
+    """
+    epsilon, n_dims = check_public_epsilon(epsilon), check_dimension("n_dims", n_dims)
+    success, ratio = check_success(success), check_ratio(prior_log_ratio)
+    if success == 1.0:
+        return 0.0
+    if ratio == math.inf:
+        return 1.0
+    log_p = _log_sigmoid(_log_odds(math.log(success)) - epsilon) - ratio
+    return max(0.0, cap_cosine(log_p, n_dims))
+
+
+def _log_odds(log_p):
+    """Return the log-odds of a probability that is given by its logarithm."""
+    return math.inf if log_p == 0.0 else log_p - log_complement(log_p)
+
+
+def _log_sigmoid(x):
+    """Return the logarithm of the probability with the given log-odds."""
+    return -math.log1p(math.exp(-x)) if x > 0 else x - math.log1p(math.exp(x))
+
+
+def log_paper_bound(epsilon, n_dims, cosine):
+    """Return the logarithm of the bound that is in print, at most 0."""
+    if n_dims < 4 or cosine == 1.0:
+        # whoever knows the vector beforehand has it
+        return 0.0 if n_dims < 4 or epsilon == math.inf else -math.inf
+    log_rest, bounds = math.log1p(-cosine) + math.log1p(cosine), [0.0]
+    if cosine <= math.sqrt(0.5):
+        bounds.append(epsilon + n_dims / 2 * log_rest)
+    if cosine >= math.sqrt(2 / n_dims):
+        small = math.log(2 * cosine) + 0.5 * math.log(n_dims)
+        bounds.append(epsilon + (n_dims - 1) / 2 * log_rest - small)
+    return min(bounds)
+
+
+def log_privunit_success(channel, log_prior):
+    """Return the log of the largest posterior probability that PrivUnit allows.
+
+    Parameters
+    ----------
+    channel : PrivUnit
+        Density p/q on a cap of probability q around the input, (1-p)/(1-q) elsewhere.
+    log_prior : float
+        Logarithm of the probability of the event for a uniform input.
+
+    Returns
+    -------
+    log_posterior : float
+        At most 0.
+    """
+    log_q, p = channel.log_q, channel.p
+    if log_prior <= log_q:
+        return min(0.0, math.log(p) - log_q + log_prior)
+    beyond = (1 - p) * (math.exp(log_prior) - math.exp(log_q)) / -math.expm1(log_q)
+    return min(0.0, math.log(p + beyond))
+
+
+# Checks of public numbers, and arithmetic on logarithms of probabilities.
 
 
 def check_number(name, number, allowed, holds, kind=Real):
@@ -222,290 +483,26 @@ def log_odds_bound(epsilon, log_prior):
     return min(0.0, grown - float(np.logaddexp(log_complement(log_prior), grown)))
 
 
-MECHANISMS = (None, "privunit")
-COSINES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+# Tables and pictures.
 
 
-def log_paper_bound(epsilon, n_dims, cosine):
-    """Return the logarithm of the bound that is in print, at most 0."""
-    if n_dims < 4 or cosine == 1.0:
-        # whoever knows the vector beforehand has it
-        return 0.0 if n_dims < 4 or epsilon == math.inf else -math.inf
-    log_rest, bounds = math.log1p(-cosine) + math.log1p(cosine), [0.0]
-    if cosine <= math.sqrt(0.5):
-        bounds.append(epsilon + n_dims / 2 * log_rest)
-    if cosine >= math.sqrt(2 / n_dims):
-        small = math.log(2 * cosine) + 0.5 * math.log(n_dims)
-        bounds.append(epsilon + (n_dims - 1) / 2 * log_rest - small)
-    return min(bounds)
+def show(log_p: float) -> str:
+    """Return a probability as text, from its logarithm; it may be far below any float."""
+    if log_p == -math.inf or log_p > math.log(0.001):
+        return f"{math.exp(log_p):.3g}"
+    exponent = math.floor(log_p / math.log(10))
+    text = f"{math.exp(log_p - exponent * math.log(10)):.1f}"
+    return f"1.0e{exponent + 1:+03d}" if text == "10.0" else f"{text}e{exponent:+03d}"
 
 
-def log_privunit_success(channel, log_prior):
-    """Return the log of the largest posterior probability that PrivUnit allows.
-
-    Parameters
-    ----------
-    channel : PrivUnit
-        Density p/q on a cap of probability q around the input, (1-p)/(1-q) elsewhere.
-    log_prior : float
-        Logarithm of the probability of the event for a uniform input.
-
-    Returns
-    -------
-    log_posterior : float
-        At most 0.
-    """
-    log_q, p = channel.log_q, channel.p
-    if log_prior <= log_q:
-        return min(0.0, math.log(p) - log_q + log_prior)
-    beyond = (1 - p) * (math.exp(log_prior) - math.exp(log_q)) / -math.expm1(log_q)
-    return min(0.0, math.log(p + beyond))
-
-
-def reconstruction_risk(
-    epsilon: float,
-    n_dims: int,
-    *,
-    cosine: float | Sequence[float] = COSINES,
-    prior_log_ratio: float = 0.0,
-    mechanism: Literal["privunit"] | None = None,
-    target_dims: int | None = None,
-) -> ReconstructionRisk:
-    """Bound how often an attacker rebuilds a direction from a report under local privacy.
-
-    A person has a direction, a unit vector. The attacker knows its prior law, sees one
-    report of an epsilon-locally private channel, and guesses. The guess is a success if
-    its cosine with the true direction is at least `cosine`. For each cosine the result
-    has the success of a guess without the report (the baseline of "reconstruction
-    robustness"), and bounds on the success with it, for every attack, channel and report.
-
-    Parameters
-    ----------
-    epsilon : float
-        Budget in nats of all that is reported on the person, from 1e-3 to 1e5.
-    n_dims : int
-        Dimension of the space of the input direction, from 2 to 10^7.
-    cosine : float or sequence of float, default=(0.1, 0.2, ..., 0.9)
-        From 0 to 1. A cosine c is the Euclidean distance sqrt(2 - 2c) of unit vectors.
-    prior_log_ratio : float, default=0.0
-        What the attacker knows beforehand: the density of the prior relative to the uniform
-        law is at most e to this power. 0 is a uniform prior; infinity an attacker who may
-        know everything.
-    mechanism : {None, "privunit"}, default=None
-        "privunit" adds the exact success of the best attack on PrivUnit with its optimal
-        parameters, for a uniform prior.
-    target_dims : int, default=None
-        The attacker wants the direction of a linear image of the input only, under orthonormal
-        rows, and this many of them. None: the input itself, of dimension `n_dims`.
-
-    Returns
-    -------
-    risk : ReconstructionRisk
-        Print it, plot it, or make it a table. It holds logarithms, which do not underflow.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range; the message names it.
-
-    See Also
-    --------
-    epsilon_for_reconstruction : The largest epsilon for a success.
-    cosine_for_reconstruction : What can be ruled out at an epsilon.
-    dictionary_risk : The same for words that a person used.
-
-    Notes
-    -----
-    Let P be the prior probability of a success: that of a cap of the sphere, times e to
-    `prior_log_ratio`, at most 1. The odds of any event grow by a factor of at most
-    e^epsilon with a report, so that the success is at most e^epsilon P / (1 + (e^epsilon - 1) P),
-    which some channel attains. That is the bound to quote. For comparison there are
-    e^epsilon P, and the bound in print ([1]_, Proposition 1), which puts a bound of P for P,
-    and is stated for four dimensions or more (below, it is 1 here). Both are at least as
-    large.
-
-    A bound says nothing where it is near 1, and the success of one attack is no bound. Quote
-    the baseline, the bound and the exact success together. With fewer `target_dims`
-    than `n_dims` the last is an upper bound for PrivUnit, which no attack need attain.
-
-    This is no privacy guarantee of its own: it rests on the prior. Reports on one person
-    add up their budgets. A channel that is only (epsilon, delta)-private has no such bound,
-    since it may reveal everything on rare occasions.
-
-    References
-    ----------
-    .. [1] A. Bhowmick, J. Duchi, J. Freudiger, G. Kapoor and R. Rogers, "Protection against
-       reconstruction and its applications in private federated learning", 2018.
-       Definition 2.3, Lemma 2.2 and Proposition 1.
-
-    Examples
-    --------
-    >>> from skdp.inspection import reconstruction_risk
-    >>> print(reconstruction_risk(8.0, 200, cosine=[0.1, 0.3, 0.5], mechanism="privunit"))
-    epsilon 8, 200 dimensions, uniform prior
-    cosine   prior    paper    e^eps prior  odds bound  PrivUnit
-    0.1      0.0789   1        1            0.996       0.91
-    0.3      7.6e-06  0.0295   0.0226       0.0221      0.0022
-    0.5      2.1e-14  7.8e-11  6.1e-11      6.1e-11     6.0e-12
-    best guess on PrivUnit: mean cosine 0.192
-    """
-    epsilon, n_dims = check_public_epsilon(epsilon), check_dimension("n_dims", n_dims)
-    ratio = check_ratio(prior_log_ratio)
-    given = np.atleast_1d(cosine).ravel().tolist()
-    if not given:
-        raise ValueError("cosine must have at least one number from 0 to 1; got none.")
-    cosines = tuple(check_cosine("cosine", c) for c in given)
-    if mechanism not in MECHANISMS:
-        raise ValueError(f"mechanism must be one of {MECHANISMS}; got {mechanism!r}.")
-    dims = n_dims if target_dims is None else check_dimension("target_dims", target_dims, n_dims)
-    caps = [log_cap(c, dims) for c in cosines]
-    priors = tuple(log_prior(cap, ratio) for cap in caps)
-    log_privunit, mean_cosine = None, None
-    if mechanism:
-        channel = optimal_privunit(epsilon, n_dims)
-        log_privunit = tuple(log_privunit_success(channel, cap) for cap in caps)
-        mean_cosine = float(channel.scale)
-    return ReconstructionRisk(
-        epsilon=epsilon,
-        n_dims=n_dims,
-        target_dims=dims,
-        prior_log_ratio=ratio,
-        cosine=cosines,
-        log_prior=priors,
-        log_paper_bound=tuple(log_paper_bound(epsilon + ratio, dims, c) for c in cosines),
-        log_product_bound=tuple(min(0.0, epsilon + p) for p in priors),
-        log_odds_bound=tuple(log_odds_bound(epsilon, p) for p in priors),
-        log_privunit=log_privunit,
-        mean_cosine=mean_cosine,
-    )
-
-
-# The budget that a risk of reconstruction allows, and what a budget rules out.
-
-
-def epsilon_for_reconstruction(
-    success: float, n_dims: int, *, cosine: float, prior_log_ratio: float = 0.0
-) -> float:
-    """Return the largest epsilon at which no attack succeeds more often.
-
-    Parameters
-    ----------
-    success : float
-        Above 0, at most 1, and at least what a guess without a report has.
-    n_dims : int
-        Dimension of the direction that the attacker wants, from 2 to 10^7.
-    cosine : float
-        Guesses count as a success from this cosine on, from 0 to 1.
-    prior_log_ratio : float, default=0.0
-        The density of the prior is at most e to this power, relative to the uniform law.
-
-    Returns
-    -------
-    epsilon : float
-        In nats; infinity if no budget makes the success larger (`success` 1, or `cosine` 1).
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range, or a guess without a report succeeds more often.
-
-    See Also
-    --------
-    reconstruction_risk : The success at an epsilon.
-    cosine_for_reconstruction : What can be ruled out at an epsilon.
-
-    Notes
-    -----
-    The difference of the log-odds of `success` and of the prior: the bound from odds is
-    solved exactly. See :ref:`proof-odds`.
-
-    Examples
-    --------
-    >>> from skdp.inspection import epsilon_for_reconstruction
-    >>> round(epsilon_for_reconstruction(0.01, 784, cosine=0.5), 1)
-    111.6
-    """
-    success, n_dims = check_success(success), check_dimension("n_dims", n_dims)
-    cosine = check_cosine("cosine", cosine)
-    log_p = log_prior(log_cap(cosine, n_dims), check_ratio(prior_log_ratio))
-    if success == 1.0 or log_p == -math.inf:
-        return math.inf
-    epsilon = _log_odds(math.log(success)) - _log_odds(log_p)
-    if epsilon < 0.0:
-        raise ValueError(
-            f"success must be at least {math.exp(log_p):.3g}, what a guess without a report "
-            f"has with n_dims={n_dims}, cosine={cosine:g} and prior_log_ratio="
-            f"{prior_log_ratio:g}; got {success:g}."
-        )
-    return epsilon
-
-
-def cosine_for_reconstruction(
-    epsilon: float, n_dims: int, *, success: float = 0.05, prior_log_ratio: float = 0.0
-) -> float:
-    """Return the smallest cosine that no attack reaches more often.
-
-    Parameters
-    ----------
-    epsilon : float
-        Budget in nats of all that is reported on the person, from 1e-3 to 1e5.
-    n_dims : int
-        Dimension of the direction that the attacker wants, from 2 to 10^7.
-    success : float, default=0.05
-        Above 0 and at most 1.
-    prior_log_ratio : float, default=0.0
-        The density of the prior is at most e to this power, relative to the uniform law.
-
-    Returns
-    -------
-    cosine : float
-        Guesses of a cosine above it succeed with probability `success` at most, whatever
-        the channel and the report; 1 if nothing is ruled out, and 0 if even a cosine of 0 is
-        rarer.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range; the message names it.
-
-    See Also
-    --------
-    reconstruction_risk : The success at an epsilon.
-    epsilon_for_reconstruction : The largest epsilon for a success.
-
-    Notes
-    -----
-    About ``sqrt(1 - exp(-2 (epsilon + prior_log_ratio) / n_dims))`` for a success of 0.05,
-    within 0.02 from a hundred dimensions and epsilon 8 on. So a budget that protects is a
-    small part of the dimension.
-
-    Examples
-    --------
-    >>> from skdp.inspection import cosine_for_reconstruction
-    >>> round(cosine_for_reconstruction(110.0, 784), 3)
-    0.494
-    """
-    epsilon, n_dims = check_public_epsilon(epsilon), check_dimension("n_dims", n_dims)
-    success, ratio = check_success(success), check_ratio(prior_log_ratio)
-    if success == 1.0:
-        return 0.0
-    if ratio == math.inf:
-        return 1.0
-    log_p = _log_sigmoid(_log_odds(math.log(success)) - epsilon) - ratio
-    return max(0.0, cap_cosine(log_p, n_dims))
-
-
-def _log_odds(log_p):
-    """Return the log-odds of a probability that is given by its logarithm."""
-    return math.inf if log_p == 0.0 else log_p - log_complement(log_p)
-
-
-def _log_sigmoid(x):
-    """Return the logarithm of the probability with the given log-odds."""
-    return -math.log1p(math.exp(-x)) if x > 0 else x - math.log1p(math.exp(x))
-
-
-# A picture of what an attacker can rebuild.
+def table(columns: dict[str, list[str]]) -> list[str]:
+    """Return the lines of a table with aligned columns."""
+    cells = [[head, *column] for head, column in columns.items()]
+    widths = [max(7, *map(len, column)) for column in cells]
+    lines = zip(*cells, strict=True)
+    return [
+        "  ".join(f"{c:<{w}}" for c, w in zip(line, widths, strict=True)).rstrip() for line in lines
+    ]
 
 
 STYLES = {

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""What must be trusted to load a model of skdp from a file of skops."""
+"""Types to trust when a model of skdp is loaded from a file of skops."""
 
 _ESTIMATORS = (
     "skdp.federated._logistic.FederatedDPLogisticRegression",
@@ -82,9 +82,9 @@ def trusted_types(*, budget: bool = False) -> list[str]:
     Returns
     -------
     names : list of str
-        For the argument `trusted` of ``skops.io.load``. To load them runs no code but that of skdp
-        and scipy. Steps of other libraries have to be added, and so has
-        whatever else the parameters of a model hold.
+        For the argument `trusted` of ``skops.io.load``. Loading them runs only code of skdp and
+        scipy. Add the types of steps from other libraries, and of whatever else the parameters
+        of a model hold.
 
     Raises
     ------
@@ -97,8 +97,8 @@ def trusted_types(*, budget: bool = False) -> list[str]:
 
     Notes
     -----
-    The list is that of this version, and covers fitted and unfitted estimators alike. It says
-    that nothing happens when a file is opened, and not that its contents are true: whoever
+    The list is that of this version, for fitted and unfitted estimators alike. It promises
+    that opening a file runs no foreign code, and not that its contents are true: whoever
     writes a file can write any ledger into it.
 
     Examples

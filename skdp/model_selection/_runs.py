@@ -1,397 +1,544 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""The runs of a search: fits with a share of the budget, and what is released of them.
+"""Candidates of a private search, their shares of the budget, and their runs.
 
-`run_search` alone sees private rows, and what it returns has been paid for on the ledger of
-the search.
+`plan_runs` learns what the private steps of every candidate charge, from fits to null rows that
+end at the last charge, and divides the budget: a function of parameters, of the number of rows
+and of the label set alone. `run_search` alone sees private rows, and what it returns has been
+paid for on the ledger of the search.
 """
 
 import math
 import warnings
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
-from skdp._quantiles import rate
-from skdp._rows.sums import CHUNKS_PER_BLOCK, SMALLEST_CHUNK, sum_over
 from skdp._sklearn import take_rows
 from skdp.exceptions import BudgetError
-from skdp.model_selection._candidates import (
-    RunBudget,
-    all_leaves,
-    check_adjacency,
-    configured,
-    is_gaussian,
-    make_candidate,
-    private_leaves,
-    quieten,
-    share_out,
-    unseeded,
-)
-from skdp.privacy.books.spent import is_free, is_private, learns_nothing
+from skdp.model_selection._row_scorer import HeldOutChoice, HeldOutRows, HeldOutScore
+from skdp.privacy.books.spent import is_free, is_private, learns_nothing, leaves, name_of
+from skdp.privacy.kernel.accounting import gdp_epsilon, gdp_mu, pure_epsilon, pure_mu
 from skdp.privacy.kernel.ledger import Ledger
-from skdp.privacy.kernel.mechanisms import Sensitivity
-from skdp.privacy.laws.exponential import weighted_choice
-from skdp.privacy.laws.selection import STRATEGIES, plan_selection
+from skdp.privacy.laws.selection import plan_selection
 
-# Scores of candidates on rows that were held out: the mean of one, and the choice of one.
+# Steps: which are private, and which may stand beside them.
 
 
-#: a score is a whole number of steps, of which the range has this many
-STEPS = 1 << 20
-# numbers in a chunk, about
-_ENTRIES = 1 << 18
+#: what a search decides itself
+DECIDED = ("epsilon", "delta", "budget")
 
 
-class HeldOutRows:
-    """Scores of held-out rows, in whole steps from the lower bound.
+def all_leaves(estimator):
+    """Return the (step, estimator) of all leaves of pipelines and of whatever else holds steps."""
+    # in the order in which they are given shares and seeds
+    return sorted(leaves(estimator), key=lambda leaf: leaf[0] == "remainder")
 
-    Parameters
-    ----------
-    scores : array-like of shape (n_rows, n_candidates)
-        Real numbers. What is not finite or out of bounds is moved to the nearest bound, a
-        NaN to the lower one.
-    low, high : float
-        Public bounds.
+
+def _holders(estimator):
+    """Yield an estimator and all estimators among its parameters."""
+    yield estimator
+    if hasattr(estimator, "get_params"):
+        for value in estimator.get_params(deep=True).values():
+            if hasattr(value, "get_params") and not isinstance(value, type):
+                yield value
+
+
+def private_leaves(estimator):
+    """Return the private leaves that a search gives a share to, always in the same order.
+
+    Those that release nothing, with the parameters that they have, need none.
     """
-
-    n_threads = 1
-
-    def __init__(self, scores, low, high):
-        scores = np.array(scores, dtype=np.float64, ndmin=2)
-        # whether a number overflows or underflows depends on the row: nobody is to be told
-        with np.errstate(all="ignore"):
-            scores = np.clip(np.where(np.isnan(scores), low, scores), low, high)
-            # halves: the width of the bounds may be infinite
-            share = (scores / 2 - low / 2) / (high / 2 - low / 2)
-            # bounds so near that they have no middle: every row counts the same
-            share = np.clip(np.nan_to_num(share, nan=0.5), 0.0, 1.0)
-            self._steps = np.rint(share * STEPS).astype(np.int32)
-        self.n_rows, self.n_entries = len(self._steps), self._steps.size
-
-    @property
-    def chunks(self):
-        """Parts of the table, cut by its shape alone."""
-        n_rows, width = self._steps.shape
-        length = max(SMALLEST_CHUNK, _ENTRIES // (CHUNKS_PER_BLOCK * width))
-        return [self._steps[start : start + length] for start in range(0, n_rows, length)]
-
-    def totals(self):
-        """Return the steps of every candidate beyond the middle of the bounds, all rows added.
-
-        Integers below 2^52 for up to 2^31 rows: sums of floats are exact.
-        """
-        width = self._steps.shape[1]
-        return sum_over(self, lambda part: (part - STEPS / 2).sum(axis=0), width)
+    found = [leaf for _, leaf in all_leaves(estimator)]
+    return [leaf for leaf in found if is_private(leaf) and not is_free(leaf)]
 
 
-def _change(adjacency):
-    """Return by how many ranges a row changes a total, and why."""
-    if adjacency == "zero-out":
-        return 0.5, "a row counts within half a range of 0, a null row counts as 0"
-    return 1.0, "a row moves a total by one range at most"
+def unseeded(estimator):
+    """Return the steps that are not private, and would draw from numpy's own generator.
 
-
-@dataclass(frozen=True)
-class HeldOutScore:
-    """Mean score of one candidate over held-out rows, as a share of its range.
-
-    Parameters
-    ----------
-    column : int, default=0
-        Which candidate; public.
-
-    Notes
-    -----
-    Every row counts as its score in units of the range, minus 1/2; a null row counts as 0.
-    """
-
-    column: int = 0
-
-    #: nothing here is a float that rounds
-    idealised = False
-    name = "mean score on held-out rows"
-    size = 1
-
-    def sensitivity(self, adjacency, n_rows):
-        """State 1 / n, or half of it under zero-out.
-
-        Proof. A row counts as a number in [-1/2, 1/2], over n. Another value moves that by
-        1 / n at most; a null row counts as 0.
-        """
-        ranges, theorem = _change(adjacency)
-        moved = ranges / n_rows
-        return Sensitivity(l1=moved, l2=moved, bound=0.5, theorem=theorem)
-
-    def evaluate(self, rows):
-        """Return the mean."""
-        totals = rows.totals()
-        return np.array([totals[self.column] / (STEPS * rows.n_rows)])
-
-
-@dataclass(frozen=True)
-class HeldOutChoice:
-    """Index of a candidate, drawn with probability exp(total score / temperature).
-
-    Parameters
-    ----------
-    n_candidates : int
-        How many there are.
-
-    Notes
-    -----
-    Totals are whole numbers of steps, and the draw has exact probabilities.
-    """
-
-    n_candidates: int
-
-    idealised = False
-    size = 1
-
-    @property
-    def name(self):
-        """What the statistic is."""
-        return f"choice among {self.n_candidates} candidates by scores on held-out rows"
-
-    def sensitivity(self, adjacency, n_rows):
-        """State the spread, in steps: twice the range, or the range under zero-out.
-
-        Proof. The change of a candidate's total lies in [-R, R], R being the range of one
-        score if a row takes another value, and half of it if the row becomes null. The
-        largest change and the smallest one are at most 2 R apart.
-        """
-        ranges, theorem = _change(adjacency)
-        bound = float(max(1, self.n_candidates))
-        return Sensitivity(math.inf, math.inf, bound, theorem, spread=2 * ranges * STEPS)
-
-    def draw(self, rows, noise, source):
-        """Return the index at the temperature ``noise.scale``."""
-        totals = rows.totals().astype(np.int64)
-        steps = totals.max() - totals
-        index = weighted_choice(np.ones(len(steps)), steps, rate(1, noise.scale), source)
-        return np.array([float(index)])
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a search releases.
-
-    Parameters
-    ----------
-    model : estimator
-        The winner.
-    run : int
-        Its candidate, and which repeat of it, as a position in the list that was run.
-    score : float
-        The released mean score, a share of the range minus 1/2, or the exact score on public
-        rows; nan if there was no run.
-    scores : ndarray or None
-        Of all runs, on public rows.
-    """
-
-    model: Any
-    run: int
-    score: float
-    scores: Any = None
-
-
-def fit_candidate(estimator, share, X, y, seeds=None, public_seeds=()):
-    """Fit a clone of an estimator, whose private steps charge what they were given.
+    Its state goes on from run to run: whoever knows where it began could tell from the winner
+    how many runs there were before. So every run gives these steps a fresh seed.
 
     Parameters
     ----------
     estimator : estimator
         Not fitted.
-    share : Share
-        What its private steps are given.
-    X, y : array-like
-        Rows and targets.
-    seeds : list of int, default=None
-        Fresh seeds for the private steps that have one; None leaves all noise to the
-        operating system.
-    public_seeds : list of int, default=()
-        Fresh seeds for the steps that `unseeded` returns.
 
     Returns
     -------
-    model : estimator
-        Fitted. All that was computed from rows in it was released by curators.
-
-    Raises
-    ------
-    BudgetError
-        If a step charged more than its share, or nothing, or is not one that was given one.
+    leaves : list of estimator
+        Always in the same order.
     """
-    model = clone(estimator)
-    loud = {name: value for name, value in model.get_params().items() if _is_verbose(name)}
-    quieten(model)
-    leaves, budgets = private_leaves(model), [RunBudget(limit) for limit in share.limits]
-    before = [leaf.get_params(deep=False).get("random_state") for leaf in leaves]
-    for place, leaf in enumerate(leaves):
-        given = {"budget": budgets[place], **share.settings[place]}
-        if before[place] is not None:
-            given["random_state"] = None if seeds is None else seeds[place]
-        leaf.set_params(**given)
-    drawing = unseeded(model)
-    for leaf, seed in zip(drawing, public_seeds, strict=True):
-        leaf.set_params(random_state=seed)
-    with warnings.catch_warnings():
-        # one warning for every run would count the runs
-        warnings.simplefilter("ignore")
-        model.fit(X, y)
-    _check_fitted(model, budgets)
-    # what was fitted may be clones of the leaves
-    fitted = [(budgets.index(leaf.budget), leaf) for leaf in private_leaves(model)]
-    for place, leaf in [*fitted, *enumerate(leaves)]:
-        leaf.set_params(budget=None)
-        if before[place] is not None:
-            leaf.set_params(random_state=before[place])
-    for leaf in [*drawing, *(leaf for _, leaf in all_leaves(model) if not is_private(leaf))]:
-        if getattr(leaf, "random_state", None) in public_seeds:
-            leaf.set_params(random_state=None)
-    model.set_params(**loud)
+    others = [leaf for _, leaf in all_leaves(estimator) if not is_private(leaf)]
+    return [leaf for leaf in others if getattr(leaf, "random_state", 0) is None]
+
+
+def check_steps(estimator):
+    """Raise a ValueError unless every step is private, or learns nothing.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With its parameters set; not fitted.
+    """
+    found = all_leaves(estimator)
+    for step, leaf in found:
+        name = name_of(step, leaf)
+        if not (is_private(leaf) or learns_nothing(leaf)):
+            kind = "" if step is None else f" ({type(leaf).__name__})"
+            raise ValueError(
+                f"{name}{kind} learns from the data without a ledger: nobody could pay for "
+                "it. Use private steps, and steps that learn nothing from rows."
+            )
+        if getattr(leaf, "_skl_callbacks", None):
+            raise ValueError(f"{name} has callbacks, which would count the runs: remove them.")
+    chosen = [leaf for _, leaf in found if is_private(leaf)]
+    if all(map(is_free, chosen)):
+        raise ValueError(
+            f"{type(estimator).__name__} has no private step that releases anything: there is "
+            "nothing to give a budget to."
+        )
+    if len({id(leaf) for leaf in chosen}) < len(chosen):
+        raise ValueError("a step stands in two places; pass a clone of it in one of them.")
+    if any(leaf.get_params(deep=False)["budget"] is not None for leaf in chosen):
+        raise ValueError(
+            "budget of a step must be None: the search pays for all runs. Give the budget to the "
+            "search."
+        )
+    for holder in _holders(estimator):
+        kind = type(holder).__name__
+        if getattr(holder, "memory", None) is not None:
+            raise ValueError(f"memory of a {kind} must be None: a cache repeats noise.")
+        if all(holder is not leaf for _, leaf in found) and getattr(holder, "n_jobs", 1) not in (
+            None,
+            1,
+        ):
+            raise ValueError(
+                f"n_jobs of a {kind} must be None: what a step charges in another process would "
+                "not be seen. Let the search have the processes."
+            )
+
+
+def check_grid(grids):
+    """Raise a ValueError if a grid sets what the search decides.
+
+    Parameters
+    ----------
+    grids : dict or list of dict
+        As scikit-learn has them.
+    """
+    for grid in [grids] if isinstance(grids, dict) else grids:
+        for name in grid:
+            if name.split("__")[-1] in DECIDED:
+                raise ValueError(
+                    f"{name!r} cannot be searched: the search divides its own epsilon and delta "
+                    "among all runs. Set epsilon, delta and budget of the search instead."
+                )
+
+
+# The budget of a private step in one run: a limit, and a witness.
+
+
+@dataclass(frozen=True)
+class RunCharge:
+    """What one private step charges, as it says itself; or a limit on it.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The price of the fit.
+    mu : float or None
+        Its Gaussian-DP parameter; that of a purely private fit follows from epsilon.
+    adjacency, unit : str
+        What is protected.
+    """
+
+    epsilon: float
+    delta: float
+    mu: float | None
+    adjacency: str
+    unit: str
+
+
+class Enough(Exception):
+    """Ends a fit to null rows: all private steps have said what they charge."""
+
+
+class RunBudget:
+    """The budget of one private step in one fit; its copies are itself.
+
+    Parameters
+    ----------
+    limit : RunCharge or None
+        What the step may charge, once; None lets it charge anything, to learn what it is.
+    together : list of RunBudget, default=None
+        Budgets of all private steps of a fit that is to end by `Enough` as soon as every one
+        of them was charged; None for a fit that goes on.
+    """
+
+    def __init__(self, limit, together=None):
+        self._limit, self._together, self.charged = limit, together, None
+
+    def check(self, epsilon):
+        """Accept a fit that is to begin; `charge` looks at all of it."""
+
+    def charge(self, epsilon, delta, *, mu, adjacency, unit, label):
+        """Take note of a charge, or raise if the plan has no room for it.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            The price of the fit.
+        mu : float or None
+            Its Gaussian-DP parameter, if it has one.
+        adjacency, unit, label : str
+            What is protected, and who asks.
+
+        Raises
+        ------
+        BudgetError
+            If it is more than the limit, or the second charge.
+        """
+        if mu is None and delta == 0:
+            mu = pure_mu(epsilon)
+        asked = RunCharge(float(epsilon), float(delta), mu, adjacency, unit)
+        if self.charged is not None:
+            raise BudgetError(f"{label} charges twice in one fit; a run has room for one charge.")
+        if self._limit is not None and not _within_limit(asked, self._limit):
+            raise BudgetError(f"{label} charges more than its share of the run; no row was read.")
+        self.charged = asked
+        if self._together and all(budget.charged for budget in self._together):
+            raise Enough
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        raise TypeError(
+            "the budget of a run stays in one process: set n_jobs=None in the steps, and let the "
+            "search have the processes."
+        )
+
+
+def _within_limit(asked, limit):
+    """Return whether a charge keeps to a limit; NaN never does."""
+    if (asked.adjacency, asked.unit) != (limit.adjacency, limit.unit):
+        return False
+    if limit.mu is not None:
+        return asked.mu is not None and asked.mu <= limit.mu
+    return asked.epsilon <= limit.epsilon and asked.delta <= limit.delta
+
+
+def total_of(charges):
+    """Return (epsilon, delta, mu) of charges on the same rows; mu is None if one has none."""
+    epsilon = math.fsum(charge.epsilon for charge in charges)
+    delta = math.fsum(charge.delta for charge in charges)
+    if any(charge.mu is None for charge in charges):
+        return epsilon, delta, None
+    return epsilon, delta, math.hypot(*(charge.mu for charge in charges))
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """An estimator with the parameters of a candidate, and what its steps charge.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Not fitted.
+    params : dict
+        What makes it a candidate.
+    labels : ndarray or None
+        The label set, if there are labels.
+    charges : tuple of RunCharge
+        If it had the whole budget.
+    run, refit : Share or None
+        For the fits of the search, and for fitting the winner again.
+    """
+
+    estimator: Any
+    params: dict
+    labels: Any
+    charges: tuple[RunCharge, ...]
+    run: Any = None
+    refit: Any = None
+
+    def null_data(self, form, n_rows):
+        """Return null rows and targets for a fit of this candidate."""
+        return form.null_rows(n_rows), form.null_targets(n_rows, self.labels)
+
+    def null_charges(self, form, n_rows, settings=None):
+        """Return what its steps charge, for null rows of the form of the data.
+
+        Parameters
+        ----------
+        form, n_rows : Form, int
+            Of the rows that it is to be fitted to.
+        settings : sequence of dict, default=None
+            Parameters of the private steps; None leaves them.
+
+        Returns
+        -------
+        charges : tuple of RunCharge
+            One for every private step, in order.
+
+        Raises
+        ------
+        ValueError
+            If the candidate cannot be fitted; the message names it.
+        """
+        model = clone(self.estimator)
+        leaves = private_leaves(model)
+        budgets = []
+        for place, leaf in enumerate(leaves):
+            given = dict(settings[place]) if settings else {}
+            if "random_state" in leaf.get_params(deep=False):
+                given["random_state"] = None
+            budgets.append(RunBudget(None, together=budgets))
+            leaf.set_params(budget=budgets[-1], **given)
+        quieten(model)
+        try:
+            with warnings.catch_warnings():
+                # nobody is to be told the same in every run
+                warnings.simplefilter("ignore")
+                model.fit(*self.null_data(form, n_rows))
+        except Enough:
+            pass
+        except Exception as error:
+            raise ValueError(f"the candidate {self.params!r} cannot be fitted: {error}") from error
+        if any(budget.charged is None for budget in budgets):
+            raise ValueError(
+                f"a private step of the candidate {self.params!r} charges nothing in a fit, so "
+                "nobody knows what it costs."
+            )
+        return tuple(budget.charged for budget in budgets)
+
+
+def quieten(model):
+    """Set every `verbose` of an estimator to False: what is printed would count the runs."""
+    loud = [name for name in model.get_params() if name.split("__")[-1] == "verbose"]
+    model.set_params(**dict.fromkeys(loud, False))
+
+
+def configured(estimator, params):
+    """Return a clone of an estimator with the parameters of a candidate, or raise a ValueError.
+
+    Parameters
+    ----------
+    estimator : estimator
+        What is to be tuned.
+    params : dict
+        Parameters of the candidate.
+    """
+    try:
+        model = clone(estimator).set_params(**clone(params, safe=False))
+        check_steps(model)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ValueError(f"the candidate {params!r} cannot be searched: {error}") from error
     return model
 
 
-def _is_verbose(name):
-    return name.split("__")[-1] == "verbose"
+def lacks_classes(model):
+    """Return whether a private step was given no public label set, and reads it from y."""
+    leaves = private_leaves(model)
+    return any(leaf.get_params(deep=False).get("classes", 0) is None for leaf in leaves)
 
 
-def _check_fitted(model, budgets):
-    """Raise a BudgetError unless every part of a fitted model was paid for."""
-    if any(budget.charged is None for budget in budgets):
-        raise BudgetError("a private step did not charge its share: the run is not paid for.")
-    for name, leaf in all_leaves(model):
-        free = is_free(leaf) and getattr(leaf, "ledger_", None) == Ledger()
-        if not (free or (is_private(leaf) and leaf.budget in budgets) or learns_nothing(leaf)):
-            raise BudgetError(f"{name} was fitted, but is not among the steps that were paid for.")
+def _scaled_to(whole, leaves):
+    """Return settings of private steps that add up to a whole budget, in their own ratios."""
+    own = [leaf.get_params(deep=False) for leaf in leaves]
+    if any(not isinstance(one["epsilon"], Real) or not one["epsilon"] > 0 for one in own):
+        return None  # the step itself says why
+    epsilons = math.fsum(one["epsilon"] for one in own)
+    deltas = math.fsum(one.get("delta", 0.0) for one in own)
+    settings = []
+    for one in own:
+        settings.append({"epsilon": whole[0] * (one["epsilon"] / epsilons)})
+        if one.get("delta"):
+            settings[-1]["delta"] = whole[1] * (one["delta"] / deltas)
+    return settings
 
 
-def run_search(gate, candidates, scorer, rows, public, form, n_jobs):
-    """Run the candidates that the gate asks for, and release the winner.
-
-    Parameters
-    ----------
-    gate : Search
-        Has charged for all of it, and keeps the secrets.
-    candidates : list of Candidate
-        With shares, one for every run of "all".
-    scorer : RowScorer
-        Scores rows on their own.
-    rows : tuple of (X, y)
-        Private.
-    public : tuple of (X, y) or None
-        Public rows that score the runs, if there are any.
-    form : Form
-        Of the rows, for the fit to null rows of a search that happens to have no run.
-    n_jobs : int or None
-        Of joblib.
-
-    Returns
-    -------
-    outcome : Outcome
-        Released numbers, and a model that was paid for.
-    """
-    train, held_out = gate.split()
-    runs = list(gate.runs())
-    if not runs:
-        # nothing was computed from rows
-        place = gate.seed(0) * len(candidates) >> 32
-        chosen = candidates[place]
-        own, nothing = _seeds_of(gate, chosen, 0), chosen.null_data(form, len(train))
-        return Outcome(fit_candidate(chosen.estimator, chosen.run, *nothing, *own), place, math.nan)
-    taken = _of(rows, train) if len(held_out) else rows
-    seeds = [_seeds_of(gate, candidates[j], run) for run, j in enumerate(runs)]
-    with warnings.catch_warnings():
-        # threads share their filters, and joblib has its own: either would count the runs
-        warnings.simplefilter("ignore")
-        models = Parallel(n_jobs=n_jobs, verbose=0)(
-            delayed(fit_candidate)(candidates[j].estimator, candidates[j].run, *taken, *own)
-            for j, own in zip(runs, seeds, strict=True)
-        )
-    if public is not None:
-        scores = np.array([scorer(model, *public) for model in models])
-        best, score = int(np.argmax(scores)), float(scores.max())
-    else:
-        scores = None
-        best, score = _choose(gate, models, scorer, _of(rows, held_out), len(held_out))
-    j, model = runs[best], models[best]
-    if candidates[j].refit is not None:
-        own = _seeds_of(gate, candidates[j], len(runs))
-        model = fit_candidate(candidates[j].estimator, candidates[j].refit, *rows, *own)
-    return Outcome(model, j, score, scores if gate.plan.strategy == "all" else None)
-
-
-def _choose(gate, models, scorer, tested, n_held_out):
-    """Return the run with the best score, and that score, as released."""
-    plan = gate.plan
-    if plan.strategy == "all":
-        curator = gate.score_curator(lambda: _scored(models, scorer, tested), n_held_out)
-        best = 0
-        if len(models) > 1:
-            drawn = curator.release(HeldOutChoice(len(models)), plan.choice_mechanism)
-            best = int(drawn[0])
-        return best, float(curator.release(HeldOutScore(best), plan.score_mechanism)[0])
-    scores = []
-    for run, model in enumerate(models):
-        curator = gate.score_curator(
-            lambda model=model: _scored([model], scorer, tested), n_held_out, run
-        )
-        scores.append(float(curator.release(HeldOutScore(), plan.score_mechanism)[0]))
-    # the first of the best: runs are independent and alike, so their order tells nothing
-    best = int(np.argmax(scores))
-    return best, scores[best]
-
-
-def _scored(models, scorer, tested):
-    """Return the scores of held-out rows by several models."""
-    table = [scorer.of_rows(model, *tested) for model in models]
-    return HeldOutRows(np.stack(table, axis=1), *scorer.bounds)
-
-
-def _seeds_of(gate, candidate, run):
-    """Return fresh seeds for private steps, and for those that would draw from numpy's."""
-    return _seeds(gate, candidate, run), [gate.seed(run) for _ in unseeded(candidate.estimator)]
-
-
-def _seeds(gate, candidate, run):
-    """Return fresh seeds for the private steps; None if the search itself has none."""
-    if not gate.ledger.seeded:
-        return None
-    return [gate.seed(run) for _ in candidate.charges]
-
-
-def _of(rows, positions):
-    X, y = rows
-    return take_rows(X, positions), None if y is None else take_rows(y, positions)
-
-
-def stamp(model, ledger, spent):
-    """Give every private step the ledger of the search: that is what the winner costs.
+def make_candidate(model, params, labels, whole, form, n_rows):
+    """Return a candidate, after a look at what its steps charge for null rows.
 
     Parameters
     ----------
     model : estimator
-        The winner, which is changed.
-    ledger : Ledger
-        Of the search.
-    spent : tuple of (float, float)
-        Its price.
+        What `configured` returned; it is changed.
+    params : dict
+        Parameters of the candidate.
+    labels : ndarray or None
+        The label set, for steps that were given none.
+    whole : tuple of (float, float)
+        (epsilon, delta) of the search, of which the steps are given parts in the ratio of
+        their own.
+    form, n_rows : Form, int
+        Of the rows that it will be fitted to.
+
+    Returns
+    -------
+    candidate : Candidate
+        Without shares.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be part of a search, with the reason.
     """
     for leaf in private_leaves(model):
-        leaf.ledger_, leaf.privacy_spent_ = ledger, spent
-        # a search that won in a search
-        if hasattr(leaf, "best_estimator_"):
-            stamp(leaf.best_estimator_, ledger, spent)
+        own = leaf.get_params(deep=False)
+        if "classes" in own and own["classes"] is None:
+            leaf.set_params(classes=labels)
+        elif "classes" in own:
+            labels = np.unique(np.asarray(own["classes"]))
+    bare = Candidate(model, params, labels, ())
+    charges = bare.null_charges(form, n_rows, _scaled_to(whole, private_leaves(model)))
+    for charge in charges:
+        if charge.adjacency == "local" or charge.unit != "row":
+            told = "local reports of rows" if charge.adjacency == "local" else "clients"
+            raise ValueError(
+                f"the candidate {params!r} protects {told}: a search protects single rows, which "
+                "it holds itself."
+            )
+    return replace(bare, charges=charges)
 
 
-# The plan of a search: from parameters, the number of rows and the label set alone.
+def check_adjacency(candidates):
+    """Return the one adjacency of all candidates, or raise a ValueError."""
+    found = sorted({charge.adjacency for one in candidates for charge in one.charges})
+    if len(found) > 1:
+        raise ValueError(f"all candidates need the same adjacency; got {' and '.join(found)}.")
+    return found[0]
 
 
-__all__ = ["STRATEGIES", "all_configured", "plan_runs"]
+def is_gaussian(candidates, delta):
+    """Return whether shares can be Gaussian-DP parameters, and some step gains by it."""
+    charges = [charge for one in candidates for charge in one.charges]
+    some = any(charge.delta > 0 for charge in charges)
+    return delta > 0 and some and all(charge.mu is not None for charge in charges)
+
+
+# Shares of one fit for the private steps of a candidate.
+
+
+# rounds in which shares are made to fit
+_ROUNDS = 20
+# kept between a total and a share that had to be made smaller
+_MARGIN = 1e-9
+
+
+@dataclass(frozen=True)
+class Share:
+    """What the private steps of a candidate are given in one fit.
+
+    Parameters
+    ----------
+    settings : tuple of dict
+        epsilon and, where it is a parameter, delta; for every private step in order.
+    limits : tuple of RunCharge
+        What each of them may charge then.
+    """
+
+    settings: tuple[dict, ...]
+    limits: tuple[RunCharge, ...]
+
+
+def share_out(candidate, form, n_rows, *, epsilon, delta, mu, whole):
+    """Divide the share of one fit among the private steps of a candidate.
+
+    Parameters
+    ----------
+    candidate : Candidate
+        With the charges that give the ratios.
+    form, n_rows : Form, int
+        Of the rows that the fit will read.
+    epsilon, delta, mu : float or None
+        The share: a Gaussian-DP parameter, or, if that is None, a price.
+    whole : tuple of (float, float)
+        (epsilon, delta) of the search.
+
+    Returns
+    -------
+    share : Share
+        Whose limits add up to no more than the share of the fit.
+
+    Raises
+    ------
+    ValueError
+        If the steps cannot be fitted with so little.
+    """
+    divide = _gaussian_aims if mu is not None else _priced_aims
+    aims = divide(candidate.charges, epsilon, delta, mu)
+    leaves = private_leaves(candidate.estimator)
+    for _ in range(_ROUNDS):
+        settings = [
+            _settings(leaf, charge, aim, mu, whole)
+            for leaf, charge, aim in zip(leaves, candidate.charges, aims, strict=True)
+        ]
+        charges = candidate.null_charges(form, n_rows, settings)
+        spent = total_of(charges)
+        if mu is not None and spent[2] is not None and spent[2] <= mu:
+            return Share(tuple(settings), charges)
+        if mu is None and spent[0] <= epsilon and spent[1] <= delta:
+            limits = tuple(replace(charge, mu=None) for charge in charges)
+            return Share(tuple(settings), limits)
+        aims = _smaller(aims, charges, mu)
+    raise ValueError(
+        f"the steps of the candidate {candidate.params!r} charge more than the share that they "
+        "are given; raise epsilon or delta, or search less."
+    )
+
+
+def _gaussian_aims(charges, epsilon, delta, mu):
+    length = math.hypot(*(charge.mu for charge in charges))
+    return [mu * (charge.mu / length) for charge in charges]
+
+
+def _priced_aims(charges, epsilon, delta, mu):
+    epsilons = math.fsum(charge.epsilon for charge in charges)
+    deltas = math.fsum(charge.delta for charge in charges)
+    return [
+        (
+            epsilon * (charge.epsilon / epsilons),
+            delta * (charge.delta / deltas) if charge.delta else 0.0,
+        )
+        for charge in charges
+    ]
+
+
+def _smaller(aims, charges, mu):
+    """Return aims that are missed by less, or not at all."""
+    if mu is None:
+        return [(e * (1 - 1e-12), d * (1 - 1e-12)) for e, d in aims]
+    return [
+        aim * min(1.0, aim / charge.mu) * (1 - _MARGIN) if charge.mu is not None else aim / 2
+        for aim, charge in zip(aims, charges, strict=True)
+    ]
+
+
+def _settings(leaf, charge, aim, mu, whole):
+    """Return epsilon and delta of a step, for an aim at what it charges."""
+    has_delta = "delta" in leaf.get_params(deep=False)
+    if mu is None:
+        epsilon, delta = aim
+        return {"epsilon": epsilon, "delta": delta} if has_delta else {"epsilon": epsilon}
+    if not (charge.delta and has_delta):
+        return {"epsilon": pure_epsilon(aim)}
+    # less of delta for less of mu, so that something is left of epsilon
+    delta = whole[1] * min(1.0, aim / gdp_mu(*whole))
+    return {"epsilon": gdp_epsilon(aim, delta), "delta": delta}
+
+
+# The plan.
+
 
 #: the most runs that "auto" gives a part of the budget each
 MOST_OF_ALL = 6
@@ -523,3 +670,221 @@ def plan_runs(search, models, listed, labels, form, public_scores):
 def _shared(candidate, form, n_rows, price, whole):
     epsilon, delta, mu = price
     return share_out(candidate, form, n_rows, epsilon=epsilon, delta=delta, mu=mu, whole=whole)
+
+
+# The runs.
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a search releases.
+
+    Parameters
+    ----------
+    model : estimator
+        The winner.
+    run : int
+        Its candidate, and which repeat of it, as a position in the list that was run.
+    score : float
+        The released mean score, a share of the range minus 1/2, or the exact score on public
+        rows; nan if there was no run.
+    scores : ndarray or None
+        Of all runs, on public rows.
+    """
+
+    model: Any
+    run: int
+    score: float
+    scores: Any = None
+
+
+def fit_candidate(estimator, share, X, y, seeds=None, public_seeds=()):
+    """Fit a clone of an estimator, whose private steps charge what they were given.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Not fitted.
+    share : Share
+        What its private steps are given.
+    X, y : array-like
+        Rows and targets.
+    seeds : list of int, default=None
+        Fresh seeds for the private steps that have one; None leaves all noise to the
+        operating system.
+    public_seeds : list of int, default=()
+        Fresh seeds for the steps that `unseeded` returns.
+
+    Returns
+    -------
+    model : estimator
+        Fitted. All that was computed from rows in it was released by curators.
+
+    Raises
+    ------
+    BudgetError
+        If a step charged more than its share, or nothing, or is not one that was given one.
+    """
+    model = clone(estimator)
+    loud = {name: value for name, value in model.get_params().items() if _is_verbose(name)}
+    quieten(model)
+    leaves, budgets = private_leaves(model), [RunBudget(limit) for limit in share.limits]
+    before = [leaf.get_params(deep=False).get("random_state") for leaf in leaves]
+    for place, leaf in enumerate(leaves):
+        given = {"budget": budgets[place], **share.settings[place]}
+        if before[place] is not None:
+            given["random_state"] = None if seeds is None else seeds[place]
+        leaf.set_params(**given)
+    drawing = unseeded(model)
+    for leaf, seed in zip(drawing, public_seeds, strict=True):
+        leaf.set_params(random_state=seed)
+    with warnings.catch_warnings():
+        # one warning for every run would count the runs
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+    _check_fitted(model, budgets)
+    # what was fitted may be clones of the leaves
+    fitted = [(budgets.index(leaf.budget), leaf) for leaf in private_leaves(model)]
+    for place, leaf in [*fitted, *enumerate(leaves)]:
+        leaf.set_params(budget=None)
+        if before[place] is not None:
+            leaf.set_params(random_state=before[place])
+    for leaf in [*drawing, *(leaf for _, leaf in all_leaves(model) if not is_private(leaf))]:
+        if getattr(leaf, "random_state", None) in public_seeds:
+            leaf.set_params(random_state=None)
+    model.set_params(**loud)
+    return model
+
+
+def _is_verbose(name):
+    return name.split("__")[-1] == "verbose"
+
+
+def _check_fitted(model, budgets):
+    """Raise a BudgetError unless every part of a fitted model was paid for."""
+    if any(budget.charged is None for budget in budgets):
+        raise BudgetError("a private step did not charge its share: the run is not paid for.")
+    for step, leaf in all_leaves(model):
+        free = is_free(leaf) and getattr(leaf, "ledger_", None) == Ledger()
+        if not (free or (is_private(leaf) and leaf.budget in budgets) or learns_nothing(leaf)):
+            raise BudgetError(
+                f"{name_of(step, leaf)} was fitted, but is not among the steps that were paid for."
+            )
+
+
+def run_search(gate, candidates, scorer, rows, public, form, n_jobs):
+    """Run the candidates that the gate asks for, and release the winner.
+
+    Parameters
+    ----------
+    gate : Search
+        Has charged for all of it, and keeps the secrets.
+    candidates : list of Candidate
+        With shares, one for every run of "all".
+    scorer : RowScorer
+        Scores rows on their own.
+    rows : tuple of (X, y)
+        Private.
+    public : tuple of (X, y) or None
+        Public rows that score the runs, if there are any.
+    form : Form
+        Of the rows, for the fit to null rows of a search that happens to have no run.
+    n_jobs : int or None
+        Of joblib.
+
+    Returns
+    -------
+    outcome : Outcome
+        Released numbers, and a model that was paid for.
+    """
+    train, held_out = gate.split()
+    runs = list(gate.runs())
+    if not runs:
+        # nothing was computed from rows
+        place = gate.seed(0) * len(candidates) >> 32
+        chosen = candidates[place]
+        own, nothing = _seeds_of(gate, chosen, 0), chosen.null_data(form, len(train))
+        return Outcome(fit_candidate(chosen.estimator, chosen.run, *nothing, *own), place, math.nan)
+    taken = _of(rows, train) if len(held_out) else rows
+    seeds = [_seeds_of(gate, candidates[j], run) for run, j in enumerate(runs)]
+    with warnings.catch_warnings():
+        # threads share their filters, and joblib has its own: either would count the runs
+        warnings.simplefilter("ignore")
+        models = Parallel(n_jobs=n_jobs, verbose=0)(
+            delayed(fit_candidate)(candidates[j].estimator, candidates[j].run, *taken, *own)
+            for j, own in zip(runs, seeds, strict=True)
+        )
+    if public is not None:
+        scores = np.array([scorer(model, *public) for model in models])
+        best, score = int(np.argmax(scores)), float(scores.max())
+    else:
+        scores = None
+        best, score = _choose(gate, models, scorer, _of(rows, held_out), len(held_out))
+    j, model = runs[best], models[best]
+    if candidates[j].refit is not None:
+        own = _seeds_of(gate, candidates[j], len(runs))
+        model = fit_candidate(candidates[j].estimator, candidates[j].refit, *rows, *own)
+    return Outcome(model, j, score, scores if gate.plan.strategy == "all" else None)
+
+
+def _choose(gate, models, scorer, tested, n_held_out):
+    """Return the run with the best score, and that score, as released."""
+    plan = gate.plan
+    if plan.strategy == "all":
+        curator = gate.score_curator(lambda: _scored(models, scorer, tested), n_held_out)
+        best = 0
+        if len(models) > 1:
+            drawn = curator.release(HeldOutChoice(len(models)), plan.choice_mechanism)
+            best = int(drawn[0])
+        return best, float(curator.release(HeldOutScore(best), plan.score_mechanism)[0])
+    scores = []
+    for run, model in enumerate(models):
+        curator = gate.score_curator(
+            lambda model=model: _scored([model], scorer, tested), n_held_out, run
+        )
+        scores.append(float(curator.release(HeldOutScore(), plan.score_mechanism)[0]))
+    # the first of the best: runs are independent and alike, so their order tells nothing
+    best = int(np.argmax(scores))
+    return best, scores[best]
+
+
+def _scored(models, scorer, tested):
+    """Return the scores of held-out rows by several models."""
+    table = [scorer.of_rows(model, *tested) for model in models]
+    return HeldOutRows(np.stack(table, axis=1), *scorer.bounds)
+
+
+def _seeds_of(gate, candidate, run):
+    """Return fresh seeds for private steps, and for those that would draw from numpy's."""
+    return _seeds(gate, candidate, run), [gate.seed(run) for _ in unseeded(candidate.estimator)]
+
+
+def _seeds(gate, candidate, run):
+    """Return fresh seeds for the private steps; None if the search itself has none."""
+    if not gate.ledger.seeded:
+        return None
+    return [gate.seed(run) for _ in candidate.charges]
+
+
+def _of(rows, positions):
+    X, y = rows
+    return take_rows(X, positions), None if y is None else take_rows(y, positions)
+
+
+def stamp(model, ledger, spent):
+    """Give every private step the ledger of the search: that is what the winner costs.
+
+    Parameters
+    ----------
+    model : estimator
+        The winner, which is changed.
+    ledger : Ledger
+        Of the search.
+    spent : tuple of (float, float)
+        Its price.
+    """
+    for leaf in private_leaves(model):
+        leaf.ledger_, leaf.privacy_spent_ = ledger, spent
+        # a search that won in a search
+        if hasattr(leaf, "best_estimator_"):
+            stamp(leaf.best_estimator_, ledger, spent)

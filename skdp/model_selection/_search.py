@@ -1,6 +1,10 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""What both searches share: parameters, the way through the gate, attributes."""
+"""Private searches over a grid or over drawn candidates.
+
+The fit of both: check parameters, plan the runs from public facts, charge for all of them, run
+them, and release the winner.
+"""
 
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -24,223 +28,17 @@ from skdp._sklearn import (
     fit_context,
 )
 from skdp._typing import Budget, Estimator, MatrixLike, Seed, VectorLike
-from skdp.model_selection._candidates import check_grid, lacks_classes
 from skdp.model_selection._row_scorer import RowScorer, check_methods, resolve_scoring
-from skdp.model_selection._runs import all_configured, plan_runs, run_search, stamp
+from skdp.model_selection._runs import (
+    all_configured,
+    check_grid,
+    lacks_classes,
+    plan_runs,
+    run_search,
+    stamp,
+)
 from skdp.privacy.laws.search import Search
 from skdp.privacy.laws.selection import STRATEGIES
-
-# The table of results: parameters, and the scores that were released.
-
-
-def released_score(outcome, bounds, exact):
-    """Return the score of the winner in its own units, within its bounds.
-
-    Parameters
-    ----------
-    outcome : Outcome
-        What the search released.
-    bounds : tuple of (float, float)
-        Public.
-    exact : bool
-        Whether public rows gave the score; it is in its own units then.
-
-    Returns
-    -------
-    score : float
-        nan if there was no run.
-    """
-    low, high = bounds
-    if exact or np.isnan(outcome.score):
-        return outcome.score
-    share = min(max(outcome.score + 0.5, 0.0), 1.0)
-    return low * (1 - share) + high * share
-
-
-def results_of(listed, best, score, scores):
-    """Return the table of results.
-
-    Parameters
-    ----------
-    listed : list of dict
-        Parameters of the candidates.
-    best : int
-        The winner.
-    score : float
-        Its released score.
-    scores : ndarray or None
-        Scores of all runs on public rows; several for one candidate stand in a row.
-
-    Returns
-    -------
-    results : dict
-        With ``params``, a masked array ``param_...`` for every parameter, ``mean_test_score``
-        (the best repeat; nan where nothing was released) and ``rank_test_score``.
-    """
-    if scores is None:
-        mean, rank = np.full(len(listed), np.nan), np.full(len(listed), 2, dtype=np.int32)
-        mean[best], rank[best] = score, 1
-    else:
-        mean = np.reshape(scores, (len(listed), -1)).max(axis=1)
-        rank = (1 + (mean[:, None] < mean).sum(axis=1)).astype(np.int32)
-    results = columns_of_params(listed)
-    return {**results, "params": listed, "mean_test_score": mean, "rank_test_score": rank}
-
-
-# The public form of a data set, and null rows of that form.
-
-
-def as_table(X):
-    """Return X itself if it knows its shape, or an array; CSR for sparse matrices."""
-    if sparse.issparse(X):
-        return X.tocsr()
-    if hasattr(X, "shape") and (hasattr(X, "dtype") or hasattr(X, "columns")):
-        return X
-    return np.asarray(X)
-
-
-def as_targets(y):
-    """Return y as an array, a single column flattened with a warning; None stays None."""
-    if y is None:
-        return None
-    y = np.asarray(y)
-    return column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 else y
-
-
-@dataclass(frozen=True)
-class Form:
-    """What is public about rows and targets: how many, and of which kind.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Of X.
-    kind : {"array", "text", "sparse", "frame"}
-        What holds the rows.
-    columns : object
-        An empty data frame with the columns of X, or an empty sparse matrix; None otherwise.
-    target_shape : tuple of int or None
-        Of y; None if there is none.
-    """
-
-    shape: tuple[int, ...]
-    kind: str
-    columns: Any
-    target_shape: tuple[int, ...] | None
-
-    def null_rows(self, n_rows):
-        """Return rows of zeros: of empty text, in columns that hold no numbers.
-
-        Parameters
-        ----------
-        n_rows : int
-            How many.
-
-        Returns
-        -------
-        X : ndarray, CSR matrix or data frame
-            A function of the form alone.
-        """
-        shape = (n_rows, *self.shape[1:])
-        if self.kind == "sparse":
-            return type(self.columns)(shape, dtype=self.columns.dtype)
-        if self.kind == "frame":
-            return _null_frame(self.columns, n_rows)
-        return np.broadcast_to("" if self.kind == "text" else 0.0, shape)
-
-    def null_targets(self, n_rows, labels):
-        """Return labels in turn, or zeros where there are no labels.
-
-        Parameters
-        ----------
-        n_rows : int
-            How many.
-        labels : ndarray or None
-            The public label set.
-
-        Returns
-        -------
-        y : ndarray or None
-            None if there are no targets.
-        """
-        if self.target_shape is None:
-            return None
-        if labels is not None:
-            column = labels[np.arange(n_rows) % len(labels)]
-            # of a wrong shape, too, so that it is refused before anything is charged
-            further = self.target_shape[1:]
-            return np.broadcast_to(column.reshape(-1, *[1] * len(further)), (n_rows, *further))
-        return np.zeros((n_rows, *self.target_shape[1:]))
-
-
-def public_form(X, y):
-    """Return the form of a data set.
-
-    Parameters
-    ----------
-    X, y : array-like
-        What `as_table` and `as_targets` returned.
-
-    Returns
-    -------
-    form : Form
-        Nothing in it depends on a value.
-
-    Raises
-    ------
-    ValueError
-        If X and y have different lengths.
-    """
-    shape = tuple(int(side) for side in X.shape)
-    kind, columns = "array", None
-    if sparse.issparse(X):
-        kind, columns = "sparse", type(X)((0, shape[1]), dtype=X.dtype)
-    elif hasattr(X, "columns"):
-        kind, columns = "frame", X[:0]
-    elif X.dtype.kind in "US":
-        kind = "text"
-    target_shape = None
-    if y is not None:
-        target_shape = tuple(y.shape)
-        if len(target_shape) == 0 or not shape or target_shape[0] != shape[0]:
-            raise ValueError(
-                "X and y must have the same number of rows; got shapes "
-                f"{shape} and {target_shape}. Found input variables with inconsistent numbers "
-                "of samples."
-            )
-    return Form(shape, kind, columns, target_shape)
-
-
-def _null_frame(columns, n_rows):
-    """Return a data frame of null rows, pandas or polars."""
-    numeric = [_is_numeric(columns.dtypes, place) for place in range(columns.shape[1])]
-    if hasattr(columns, "iloc"):
-        import pandas as pd
-
-        parts = []
-        for place, number in enumerate(numeric):
-            column = columns.iloc[:, place]
-            zero = 0 if number else _first_category(column.dtype)
-            parts.append(pd.Series([zero] * n_rows, dtype=column.dtype))
-        made = pd.concat(parts, axis=1) if parts else pd.DataFrame(index=range(n_rows))
-        made.columns = columns.columns
-        return made
-    values = {
-        name: np.zeros(n_rows) if number else [""] * n_rows
-        for name, number in zip(columns.columns, numeric, strict=True)
-    }
-    return type(columns)(values, schema=columns.schema)
-
-
-def _first_category(dtype):
-    known = getattr(dtype, "categories", None)
-    return "" if known is None or not len(known) else known[0]
-
-
-def _is_numeric(dtypes, place):
-    dtype = dtypes.iloc[place] if hasattr(dtypes, "iloc") else dtypes[place]
-    text = str(dtype).lower()
-    return text.startswith(("int", "uint", "float", "bool", "decimal"))
 
 
 class DPSearchCV(BaseSearchCV):
@@ -442,9 +240,6 @@ def check_public_rows(form, X_val, y_val):
         raise ValueError("y_val must be given with X_val if y is given, and only then.")
 
 
-# Private search over all combinations of parameter values.
-
-
 class DPGridSearchCV(DPSearchCV):
     """Search over a grid of parameter values that pays for itself.
 
@@ -461,22 +256,22 @@ class DPGridSearchCV(DPSearchCV):
         Budget of the whole search: in nats, greater than 0, and in [0, 1). At delta 0 all of
         it is purely private.
     strategy : {"auto", "all", "logarithmic", "geometric", "poisson"}, default="auto"
-        "all": every candidate is fitted once, and the runs share the budget. The others: a
-        secret random number of runs, each of a candidate drawn at random; only the best run is
-        released, and every run may spend a part of the budget that hardly depends on how many
-        are expected. "poisson" may have no run at all. "auto" is "all" for up to six
+        "all" fits every candidate once, and the runs share the budget. The other strategies
+        make a secret random number of runs, each of a candidate drawn at random. Only the best
+        run is released, and the part of the budget that each run may spend hardly depends on
+        how many are expected. "poisson" may have no run at all. "auto" is "all" for up to six
         candidates, and "geometric" for more.
     expected_runs : float, default=None
         Mean of the random number of runs, at least 1; None is twice the number of candidates.
     n_repeats : int, default=1
-        How often "all" runs every candidate. With one candidate this is the boosting of a
-        private algorithm: the best of several outputs.
+        How often "all" runs every candidate. With a single candidate, the search returns the
+        best of several outputs of one private algorithm (boosting).
     validation_fraction : float, default=0.2
-        Part of the rows, in (0, 1), that trains nothing and scores the runs.
+        Part of the rows, in (0, 1), that is held out to score the runs.
     scoring : {"accuracy", "neg_log_loss"}, RowScorer or None, default=None
-        A mean over rows of a bounded number. None is "accuracy" for classifiers; others must
-        say. "neg_log_loss" counts probabilities below 0.001 as 0.001. Scorers of scikit-learn
-        are refused: nobody knows how far one row moves them.
+        A mean over rows of a bounded number. None is "accuracy" for classifiers; other estimators
+        need one. "neg_log_loss" counts probabilities below 0.001 as 0.001. Scorers of scikit-learn
+        are refused, for no limit is known on how far one row moves them.
     refit : bool, default=True
         Whether to keep the model of the best run as `best_estimator_`.
     refit_share : float, default=0.0
@@ -487,12 +282,13 @@ class DPGridSearchCV(DPSearchCV):
         A budget that several fits share: the search is charged (epsilon, delta) before it
         reads a row, and refused if that is more than what is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the split, the runs and the noise from the operating system. A
-        seed makes them reproducible, voids the guarantee towards whoever knows it, and warns.
-        Private steps with a seed get a fresh one in every run of a seeded search, and noise
-        from the operating system otherwise.
+        None draws the split, the runs and the noise from the operating system. A seed makes
+        them reproducible, voids the guarantee towards whoever knows it, and warns.
+        In a seeded search, private steps that have a seed get a fresh one in every run; in
+        any other they take their noise from the operating system.
     verbose : int, default=0
-        If not 0, the plan is printed: what is spent on what, and nothing of the runs.
+        If not 0, the plan is printed, which says what is spent on what; nothing is printed
+        about the runs.
 
     Attributes
     ----------
@@ -504,12 +300,13 @@ class DPGridSearchCV(DPSearchCV):
     best_index_ : int
         Its position among the candidates.
     best_score_ : float
-        Its mean score as released, with noise, within the bounds; before the second fit if
-        there is one. nan if "poisson" had no run: the winner was fitted to rows of zeros then.
+        Its mean score as released: with noise, within the bounds, and before the second fit
+        if there is one. nan if "poisson" had no run; then the winner was fitted to rows of
+        zeros.
     cv_results_ : dict of ndarrays
-        ``params``, ``param_...``, ``mean_test_score`` and ``rank_test_score``. All scores but
-        that of the winner are nan, and all other ranks 2: they are not released. Public
-        validation rows and strategy "all" give all scores.
+        ``params``, ``param_...``, ``mean_test_score`` and ``rank_test_score``. Only the score of
+        the winner is released: the others are nan, and have rank 2. With public validation
+        rows and strategy "all", all scores are there.
     scorer_ : RowScorer
         What scored the runs.
     plan_ : SelectionPlan
@@ -539,12 +336,13 @@ class DPGridSearchCV(DPSearchCV):
     parameters, the number of rows, features and their names, and the label set if the
     candidates are not given `classes`. The number of runs of a random strategy is secret, and
     so are their order and scores; do not publish how long a search took. The epsilon and delta
-    of private steps only say in which ratio the steps of a pipeline share a run. That "all"
-    repeats every candidate `n_repeats` times is the boosting of [1]_, Appendix D, where
-    candidates must be scored on rows of their own, with what they cost added up; random
-    numbers of runs are those of [2]_ and [3]_. Every part that is fitted must keep a ledger, or
-    learn nothing from rows. Timing, memory, exceptions from malformed input and `score` on
-    private data are not covered.
+    of private steps only say in which ratio the steps of a pipeline share a run. Every part
+    that is fitted must keep a ledger, or learn nothing from rows. Timing, memory, exceptions
+    from malformed input and `score` on private data are not covered.
+
+    With `n_repeats`, "all" is the boosting of [1]_, Appendix D: candidates are scored on rows
+    that were held out, and the costs of all runs are added up. The random numbers of runs are
+    those of [2]_ and [3]_.
 
     References
     ----------
@@ -622,9 +420,6 @@ class DPGridSearchCV(DPSearchCV):
         return list(ParameterGrid(self.param_grid))
 
 
-# Private search over parameter values that are drawn from distributions.
-
-
 class DPRandomizedSearchCV(DPSearchCV):
     """Search over drawn parameter values that pays for itself.
 
@@ -645,22 +440,22 @@ class DPRandomizedSearchCV(DPSearchCV):
         Budget of the whole search: in nats, greater than 0, and in [0, 1). At delta 0 all of
         it is purely private.
     strategy : {"auto", "all", "logarithmic", "geometric", "poisson"}, default="auto"
-        "all": every candidate is fitted once, and the runs share the budget. The others: a
-        secret random number of runs, each of a candidate drawn at random; only the best run is
-        released, and every run may spend a part of the budget that hardly depends on how many
-        are expected. "poisson" may have no run at all. "auto" is "all" for up to six
+        "all" fits every candidate once, and the runs share the budget. The other strategies
+        make a secret random number of runs, each of a candidate drawn at random. Only the best
+        run is released, and the part of the budget that each run may spend hardly depends on
+        how many are expected. "poisson" may have no run at all. "auto" is "all" for up to six
         candidates, and "geometric" for more.
     expected_runs : float, default=None
         Mean of the random number of runs, at least 1; None is twice the number of candidates.
     n_repeats : int, default=1
-        How often "all" runs every candidate. With one candidate this is the boosting of a
-        private algorithm: the best of several outputs.
+        How often "all" runs every candidate. With a single candidate, the search returns the
+        best of several outputs of one private algorithm (boosting).
     validation_fraction : float, default=0.2
-        Part of the rows, in (0, 1), that trains nothing and scores the runs.
+        Part of the rows, in (0, 1), that is held out to score the runs.
     scoring : {"accuracy", "neg_log_loss"}, RowScorer or None, default=None
-        A mean over rows of a bounded number. None is "accuracy" for classifiers; others must
-        say. "neg_log_loss" counts probabilities below 0.001 as 0.001. Scorers of scikit-learn
-        are refused: nobody knows how far one row moves them.
+        A mean over rows of a bounded number. None is "accuracy" for classifiers; other estimators
+        need one. "neg_log_loss" counts probabilities below 0.001 as 0.001. Scorers of scikit-learn
+        are refused, for no limit is known on how far one row moves them.
     refit : bool, default=True
         Whether to keep the model of the best run as `best_estimator_`.
     refit_share : float, default=0.0
@@ -671,13 +466,14 @@ class DPRandomizedSearchCV(DPSearchCV):
         A budget that several fits share: the search is charged (epsilon, delta) before it
         reads a row, and refused if that is more than what is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the split, the runs and the noise from the operating system, and candidates as
-        scikit-learn does. A
-        seed makes them reproducible, voids the guarantee towards whoever knows it, and warns.
-        Private steps with a seed get a fresh one in every run of a seeded search, and noise
-        from the operating system otherwise.
+        None draws the split, the runs and the noise from the operating system, and candidates
+        as scikit-learn does. A seed makes them reproducible, voids the guarantee towards
+        whoever knows it, and warns.
+        In a seeded search, private steps that have a seed get a fresh one in every run; in
+        any other they take their noise from the operating system.
     verbose : int, default=0
-        If not 0, the plan is printed: what is spent on what, and nothing of the runs.
+        If not 0, the plan is printed, which says what is spent on what; nothing is printed
+        about the runs.
 
     Attributes
     ----------
@@ -689,12 +485,13 @@ class DPRandomizedSearchCV(DPSearchCV):
     best_index_ : int
         Its position among the candidates.
     best_score_ : float
-        Its mean score as released, with noise, within the bounds; before the second fit if
-        there is one. nan if "poisson" had no run: the winner was fitted to rows of zeros then.
+        Its mean score as released: with noise, within the bounds, and before the second fit
+        if there is one. nan if "poisson" had no run; then the winner was fitted to rows of
+        zeros.
     cv_results_ : dict of ndarrays
-        ``params``, ``param_...``, ``mean_test_score`` and ``rank_test_score``. All scores but
-        that of the winner are nan, and all other ranks 2: they are not released. Public
-        validation rows and strategy "all" give all scores.
+        ``params``, ``param_...``, ``mean_test_score`` and ``rank_test_score``. Only the score of
+        the winner is released: the others are nan, and have rank 2. With public validation
+        rows and strategy "all", all scores are there.
     scorer_ : RowScorer
         What scored the runs.
     plan_ : SelectionPlan
@@ -724,12 +521,13 @@ class DPRandomizedSearchCV(DPSearchCV):
     parameters, the number of rows, features and their names, and the label set if the
     candidates are not given `classes`. The number of runs of a random strategy is secret, and
     so are their order and scores; do not publish how long a search took. The epsilon and delta
-    of private steps only say in which ratio the steps of a pipeline share a run. That "all"
-    repeats every candidate `n_repeats` times is the boosting of [1]_, Appendix D, where
-    candidates must be scored on rows of their own, with what they cost added up; random
-    numbers of runs are those of [2]_ and [3]_. Every part that is fitted must keep a ledger, or
-    learn nothing from rows. Timing, memory, exceptions from malformed input and `score` on
-    private data are not covered.
+    of private steps only say in which ratio the steps of a pipeline share a run. Every part
+    that is fitted must keep a ledger, or learn nothing from rows. Timing, memory, exceptions
+    from malformed input and `score` on private data are not covered.
+
+    With `n_repeats`, "all" is the boosting of [1]_, Appendix D: candidates are scored on rows
+    that were held out, and the costs of all runs are added up. The random numbers of runs are
+    those of [2]_ and [3]_.
 
     References
     ----------
@@ -814,3 +612,216 @@ class DPRandomizedSearchCV(DPSearchCV):
         return list(
             ParameterSampler(self.param_distributions, self.n_iter, random_state=self.random_state)
         )
+
+
+# The table of results.
+
+
+def released_score(outcome, bounds, exact):
+    """Return the score of the winner in its own units, within its bounds.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        What the search released.
+    bounds : tuple of (float, float)
+        Public.
+    exact : bool
+        Whether public rows gave the score; it is in its own units then.
+
+    Returns
+    -------
+    score : float
+        nan if there was no run.
+    """
+    low, high = bounds
+    if exact or np.isnan(outcome.score):
+        return outcome.score
+    share = min(max(outcome.score + 0.5, 0.0), 1.0)
+    return low * (1 - share) + high * share
+
+
+def results_of(listed, best, score, scores):
+    """Return the table of results.
+
+    Parameters
+    ----------
+    listed : list of dict
+        Parameters of the candidates.
+    best : int
+        The winner.
+    score : float
+        Its released score.
+    scores : ndarray or None
+        Scores of all runs on public rows; several for one candidate stand in a row.
+
+    Returns
+    -------
+    results : dict
+        With ``params``, a masked array ``param_...`` for every parameter, ``mean_test_score``
+        (the best repeat; nan where nothing was released) and ``rank_test_score``.
+    """
+    if scores is None:
+        mean, rank = np.full(len(listed), np.nan), np.full(len(listed), 2, dtype=np.int32)
+        mean[best], rank[best] = score, 1
+    else:
+        mean = np.reshape(scores, (len(listed), -1)).max(axis=1)
+        rank = (1 + (mean[:, None] < mean).sum(axis=1)).astype(np.int32)
+    results = columns_of_params(listed)
+    return {**results, "params": listed, "mean_test_score": mean, "rank_test_score": rank}
+
+
+# The form of a data set, which is public, and null rows of that form.
+
+
+def as_table(X):
+    """Return X itself if it knows its shape, or an array; CSR for sparse matrices."""
+    if sparse.issparse(X):
+        return X.tocsr()
+    if hasattr(X, "shape") and (hasattr(X, "dtype") or hasattr(X, "columns")):
+        return X
+    return np.asarray(X)
+
+
+def as_targets(y):
+    """Return y as an array, a single column flattened with a warning; None stays None."""
+    if y is None:
+        return None
+    y = np.asarray(y)
+    return column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 else y
+
+
+@dataclass(frozen=True)
+class Form:
+    """What is public about rows and targets: how many, and of which kind.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of X.
+    kind : {"array", "text", "sparse", "frame"}
+        What holds the rows.
+    columns : object
+        An empty data frame with the columns of X, or an empty sparse matrix; None otherwise.
+    target_shape : tuple of int or None
+        Of y; None if there is none.
+    """
+
+    shape: tuple[int, ...]
+    kind: str
+    columns: Any
+    target_shape: tuple[int, ...] | None
+
+    def null_rows(self, n_rows):
+        """Return rows of zeros: of empty text, in columns that hold no numbers.
+
+        Parameters
+        ----------
+        n_rows : int
+            How many.
+
+        Returns
+        -------
+        X : ndarray, CSR matrix or data frame
+            A function of the form alone.
+        """
+        shape = (n_rows, *self.shape[1:])
+        if self.kind == "sparse":
+            return type(self.columns)(shape, dtype=self.columns.dtype)
+        if self.kind == "frame":
+            return _null_frame(self.columns, n_rows)
+        return np.broadcast_to("" if self.kind == "text" else 0.0, shape)
+
+    def null_targets(self, n_rows, labels):
+        """Return labels in turn, or zeros where there are no labels.
+
+        Parameters
+        ----------
+        n_rows : int
+            How many.
+        labels : ndarray or None
+            The public label set.
+
+        Returns
+        -------
+        y : ndarray or None
+            None if there are no targets.
+        """
+        if self.target_shape is None:
+            return None
+        if labels is not None:
+            column = labels[np.arange(n_rows) % len(labels)]
+            # of a wrong shape, too, so that it is refused before anything is charged
+            further = self.target_shape[1:]
+            return np.broadcast_to(column.reshape(-1, *[1] * len(further)), (n_rows, *further))
+        return np.zeros((n_rows, *self.target_shape[1:]))
+
+
+def public_form(X, y):
+    """Return the form of a data set.
+
+    Parameters
+    ----------
+    X, y : array-like
+        What `as_table` and `as_targets` returned.
+
+    Returns
+    -------
+    form : Form
+        Nothing in it depends on a value.
+
+    Raises
+    ------
+    ValueError
+        If X and y have different lengths.
+    """
+    shape = tuple(int(side) for side in X.shape)
+    kind, columns = "array", None
+    if sparse.issparse(X):
+        kind, columns = "sparse", type(X)((0, shape[1]), dtype=X.dtype)
+    elif hasattr(X, "columns"):
+        kind, columns = "frame", X[:0]
+    elif X.dtype.kind in "US":
+        kind = "text"
+    target_shape = None
+    if y is not None:
+        target_shape = tuple(y.shape)
+        if len(target_shape) == 0 or not shape or target_shape[0] != shape[0]:
+            raise ValueError(
+                "X and y must have the same number of rows; got shapes "
+                f"{shape} and {target_shape}. Found input variables with inconsistent numbers "
+                "of samples."
+            )
+    return Form(shape, kind, columns, target_shape)
+
+
+def _null_frame(columns, n_rows):
+    """Return a data frame of null rows, pandas or polars."""
+    numeric = [_is_numeric(columns.dtypes, place) for place in range(columns.shape[1])]
+    if hasattr(columns, "iloc"):
+        import pandas as pd
+
+        parts = []
+        for place, number in enumerate(numeric):
+            column = columns.iloc[:, place]
+            zero = 0 if number else _first_category(column.dtype)
+            parts.append(pd.Series([zero] * n_rows, dtype=column.dtype))
+        made = pd.concat(parts, axis=1) if parts else pd.DataFrame(index=range(n_rows))
+        made.columns = columns.columns
+        return made
+    values = {
+        name: np.zeros(n_rows) if number else [""] * n_rows
+        for name, number in zip(columns.columns, numeric, strict=True)
+    }
+    return type(columns)(values, schema=columns.schema)
+
+
+def _first_category(dtype):
+    known = getattr(dtype, "categories", None)
+    return "" if known is None or not len(known) else known[0]
+
+
+def _is_numeric(dtypes, place):
+    dtype = dtypes.iloc[place] if hasattr(dtypes, "iloc") else dtypes[place]
+    text = str(dtype).lower()
+    return text.startswith(("int", "uint", "float", "bool", "decimal"))

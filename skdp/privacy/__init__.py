@@ -1,21 +1,13 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""The audit folder: everything a privacy claim rests on, and nothing else.
+"""Everything that a privacy claim rests on, in three rings: kernel, laws and books.
 
-Read in this order: `_curator` (the only exit for private numbers), `_charging` (its side that
-never sees a row), `_terms`, `_mechanisms`, `_pure_mechanisms`, `_objective`, `_stability` and
-`_local` (how much noise), `_samplers`, `_k_norm`, `_choice`, `_variates` and `_bits` (how it is
-made), `_sampling`, `_subsets` and `_sampled_gaussian` (random batches), `_lazy_noise` (noise that
-is added late), `_accounting`, `_zcdp`, `_composition`, `_release` and `_ledger` (what it costs),
-`_prepaid`, `_shuffling` (what a shuffler adds), `_ledger_text`, `_spent`, `_steps`,
-`_learns_nothing` and `_search_price` (the same in words, and added up), `_budget`,
-`_budget_rules`, `_budget_store` and `_budget_text` (what several fits share), `_search` (the gate
-of a search), `_repetitions`, `_winner`, `_shares` and `_selection` (what that costs). The queries
-whose sensitivities are claimed stand in ``skdp/_queries``.
+Each ring imports only itself and the rings inside of it. Read `kernel/curator.py` first, the only
+exit for private numbers; the queries whose sensitivities are claimed stand beside their algorithms.
 """
 
 from skdp.privacy.books.budget import PrivacyBudget
-from skdp.privacy.books.spent import PrivacySpent, privacy_spent
+from skdp.privacy.books.spent import NotCovered, PrivacySpent, privacy_spent
 from skdp.privacy.books.store import Charge
 from skdp.privacy.kernel.accounting import gdp_delta, gdp_epsilon, gdp_mu
 from skdp.privacy.kernel.batches import Sampling
@@ -47,6 +39,7 @@ __all__ = [
     "Ledger",
     "LocalMechanism",
     "Noise",
+    "NotCovered",
     "ObjectivePerturbation",
     "PrivacyBudget",
     "PrivacySpent",

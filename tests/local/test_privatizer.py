@@ -184,7 +184,7 @@ def test_a_pipeline_trains_on_reports_and_predicts_on_rows():
     assert 3.9 < spent.epsilon <= 4.0
     assert spent.delta == 0.0
     # labels went into the regression as they were
-    assert "not covered: step 'logisticregression' was fitted on the data" in str(spent)
+    assert "not covered: step 'logisticregression', which was fitted on the data" in str(spent)
     assert spent.ledger.releases[0].count == 1
 
 

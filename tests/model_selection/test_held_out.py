@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from skdp.model_selection._runs import STEPS, HeldOutChoice, HeldOutRows, HeldOutScore
+from skdp.model_selection._row_scorer import STEPS, HeldOutChoice, HeldOutRows, HeldOutScore
 from skdp.privacy.kernel.bits import SeededBits
 from skdp.privacy.kernel.mechanisms import ExponentialMechanism
 

@@ -11,10 +11,7 @@ import pytest
 from skdp import DPGridSearchCV, DPLogisticRegression
 from skdp.audit import audit_privacy
 from skdp.exceptions import BudgetError
-from skdp.model_selection import _candidates as _run_budget
-from skdp.model_selection import _runs
-from skdp.model_selection import _runs as _plan
-from skdp.model_selection import _search as _base
+from skdp.model_selection import _runs, _search
 from skdp.privacy import gdp_mu
 from skdp.privacy.laws.search import Search
 from tests.model_selection._spy import NOTED, Spy, data, faults
@@ -38,7 +35,7 @@ def test_a_search_has_no_fault(strategy, options):
 
 
 def test_the_ledger_of_the_winning_fit_is_caught(monkeypatch):
-    monkeypatch.setattr(_base, "stamp", lambda *about: None)
+    monkeypatch.setattr(_search, "stamp", lambda *about: None)
     assert faults(search(), X, Y) == {"ledger"}
 
 
@@ -60,13 +57,13 @@ def test_rows_that_train_and_score_are_caught(monkeypatch):
 
 @pytest.mark.parametrize("strategy", ["all", "logarithmic"])
 def test_a_share_that_is_not_divided_is_caught(strategy, monkeypatch):
-    real = _plan.share_out
+    real = _runs.share_out
 
     def whole(candidate, form, n_rows, *, epsilon, delta, mu, whole):
         mu = gdp_mu(*whole)
         return real(candidate, form, n_rows, epsilon=epsilon, delta=delta, mu=mu, whole=whole)
 
-    monkeypatch.setattr(_plan, "share_out", whole)
+    monkeypatch.setattr(_runs, "share_out", whole)
     assert "share" in faults(search(strategy), X, Y)
 
 
@@ -112,7 +109,7 @@ def test_steps_that_break_the_plan_are_stopped(kind, words):
 
 
 def test_without_the_limit_a_greedy_step_would_be_caught(monkeypatch):
-    monkeypatch.setattr(_run_budget, "_within_limit", lambda asked, limit: True)
+    monkeypatch.setattr(_runs, "_within_limit", lambda asked, limit: True)
     model = Greedy(classes=[0, 1], random_state=7)
     assert "share" in faults(search().set_params(estimator=model), X, Y)
 
@@ -141,10 +138,10 @@ def test_an_audit_finds_nothing():
 
 @pytest.mark.slow
 def test_an_audit_finds_shares_that_are_not_divided(monkeypatch):
-    real = _plan.share_out
+    real = _runs.share_out
 
     def large(candidate, form, n_rows, *, mu, **about):
         return real(candidate, form, n_rows, mu=10 * mu, **about)
 
-    monkeypatch.setattr(_plan, "share_out", large)
+    monkeypatch.setattr(_runs, "share_out", large)
     assert told_apart(300) > 2.0

@@ -18,7 +18,7 @@ from sklearn.random_projection import GaussianRandomProjection
 from skdp import DPGridSearchCV, DPLogisticRegression, DPStandardScaler, privacy_spent
 from skdp.exceptions import BudgetError
 from skdp.model_selection import RowScorer, _runs
-from skdp.model_selection._candidates import RunBudget, unseeded
+from skdp.model_selection._runs import RunBudget, unseeded
 from skdp.privacy import Repetitions, gdp_mu
 from tests.model_selection._spy import Spy, data, notes
 

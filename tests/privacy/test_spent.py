@@ -20,7 +20,7 @@ from skdp import (
     NormClipper,
     privacy_spent,
 )
-from skdp.privacy import gdp_epsilon, gdp_mu
+from skdp.privacy import NotCovered, gdp_epsilon, gdp_mu
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-0.5, 0.5, size=(40, 3))
@@ -93,15 +93,17 @@ def test_steps_that_learn_nothing_are_free_and_not_listed(scaler):
 def test_a_step_that_learned_without_a_ledger_is_named():
     model = Pipeline([("scale", StandardScaler()), ("model", classifier())]).fit(X, Y)
     spent = privacy_spent(model)
-    assert spent.not_covered == ("step 'scale'",)
-    assert "not covered: step 'scale' was fitted on the data" in str(spent)
+    text = "step 'scale', which was fitted on the data"
+    assert spent.not_covered == (NotCovered("step", "scale", text),)
+    assert str(spent).splitlines()[1] == f"not covered: {text}"
+    assert str(spent).splitlines()[2].startswith("use public constants")
 
 
 def test_nested_pipelines_are_counted_to_the_last_step():
     inner = make_pipeline(NormClipper(), StandardScaler(), "passthrough", None)
     model = make_pipeline(inner, make_pipeline(NormClipper(), classifier())).fit(X, Y)
     spent = privacy_spent(model, mean_of())
-    assert spent.not_covered == ("step 'standardscaler'",)
+    assert [(item.kind, item.step) for item in spent.not_covered] == [("step", "standardscaler")]
     assert spent.ledger == model[-1][-1].ledger_ + mean_of().ledger_
     assert spent.delta == 2e-6
 
