@@ -144,6 +144,36 @@ def _chance_beyond(u, t, first, last, two_sided):
 # Projections on l1 balls, and on their intersections with l2 balls.
 
 
+def predicted_error(law, scale, n_features, n_nonzeros):
+    """Return the Euclidean error to expect of a noisy mean after a projection.
+
+    Parameters
+    ----------
+    law, scale : {"gaussian", "laplace"}, float
+        Noise of an entry.
+    n_features, n_nonzeros : int
+        Number of entries, and the number of them that a row may have.
+
+    Returns
+    -------
+    error : float
+        Root mean square, for the worst rows of the unit ball, and at most that of the zero
+        vector, 1.
+
+    Notes
+    -----
+    Rows have l1 norm ``R = sqrt(n_nonzeros)`` at most. A projection of a vector of l1 norm R
+    with noise of standard deviation s on d entries errs by about ``s sqrt(d)``, or, if that is
+    less, by ``sqrt(R s sqrt(2 log(e + d s / R)))`` (Donoho and Johnstone 1994); Laplace
+    noise has a logarithm without the root.
+    """
+    radius = math.sqrt(n_nonzeros)
+    spread = scale * (math.sqrt(2.0) if law == "laplace" else 1.0)
+    log = math.log(math.e + n_features * scale / radius)
+    level = spread * (log if law == "laplace" else math.sqrt(2.0 * log))
+    return min(1.0, spread * math.sqrt(n_features), math.sqrt(radius * level))
+
+
 def project_linf(x, radius, norm="l2"):
     """Return a point of a ball that is nearest to `x` in the largest coordinate.
 

@@ -19,13 +19,13 @@ from scipy import sparse
 from scipy.special import chdtri
 
 from skdp._recovery.measurements import measurement_matrix, recover
+from skdp._recovery.shrinkage import predicted_error
 from skdp._rows.domains import row_norms
 from skdp._rows.sums import sum_over
 from skdp.location._sparse_noisy import (
     SparseEstimate,
     SparseMeanProblem,
     into_convex_set,
-    predicted_error,
 )
 from skdp.privacy.kernel.accounting import gdp_mu
 from skdp.privacy.kernel.mechanisms import GaussianMechanism, Sensitivity

@@ -12,10 +12,14 @@ from scipy import sparse
 from scipy.special import chdtri
 
 from skdp._recovery.measurements import measurement_matrix, recover
-from skdp._recovery.shrinkage import project_ksupport, soft_threshold, sure_threshold
+from skdp._recovery.shrinkage import (
+    predicted_error,
+    project_ksupport,
+    soft_threshold,
+    sure_threshold,
+)
 from skdp._rows.domains import ball_constraint, row_norms
 from skdp._rows.sums import sum_over
-from skdp.location._sparse_noisy import predicted_error
 from skdp.papers.boosting import BoostingPlan, boost, plan_boosting
 from skdp.privacy.books.shares import mu_beside
 from skdp.privacy.kernel.batches import Sampling

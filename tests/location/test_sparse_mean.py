@@ -10,8 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from skdp import DPSparseMeanEstimator
-from skdp._recovery.shrinkage import ksupport_norm
-from skdp.location._sparse_noisy import predicted_error
+from skdp._recovery.shrinkage import ksupport_norm, predicted_error
 from tests import _audit
 from tests.location._bags import admitted_mean, bags_of_words, blocks
 

@@ -11,15 +11,7 @@ from scipy import sparse
 from scipy.linalg import hadamard
 from scipy.special import chdtri
 
-from skdp._recovery import (
-    measurements as _hadamard,
-)
-from skdp._recovery import (
-    measurements as _matrices,
-)
-from skdp._recovery import (
-    measurements as _measurements,
-)
+from skdp._recovery import measurements as _measurements
 from skdp._recovery.measurements import MEASUREMENTS, measurement_matrix, walsh_hadamard
 
 every_kind = pytest.mark.parametrize("kind", MEASUREMENTS)
@@ -123,7 +115,7 @@ def test_columns_of_signs_have_few_entries(m):
 
 
 def test_a_dense_matrix_is_for_small_shapes(monkeypatch):
-    monkeypatch.setattr(_matrices, "_DENSE_LIMIT", 1000)
+    monkeypatch.setattr(_measurements, "_DENSE_LIMIT", 1000)
     assert isinstance(measurement_matrix("auto", 10, 100), _measurements.GaussianMeasurement)
     assert isinstance(measurement_matrix("auto", 11, 100), _measurements.SparseSignMeasurement)
 
@@ -144,7 +136,7 @@ def dense(sketches):
 @every_kind
 @pytest.mark.parametrize("at_once", [1 << 22, 4000, 1000, 1])
 def test_the_floats_of_a_row_depend_on_nothing_but_the_row(kind, at_once, monkeypatch):
-    monkeypatch.setattr(_hadamard, "_AT_ONCE", at_once)
+    monkeypatch.setattr(_measurements, "_AT_ONCE", at_once)
     matrix, X = measurement_matrix(kind, 30, 150), mixed_rows()
     whole = dense(matrix.sketches(sparse.csr_array(X)))
     for change in (np.zeros(150), np.full(150, 1e100), X[5] * 1e-100, np.eye(150)[7]):

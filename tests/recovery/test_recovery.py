@@ -10,8 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from skdp._recovery import measurements as _first_order
-from skdp._recovery import measurements as _recover
+from skdp._recovery import measurements as _measurements
 from skdp._recovery.measurements import (
     MEASUREMENTS,
     RECOVERIES,
@@ -168,7 +167,7 @@ def test_a_solver_that_fails_is_replaced_in_silence(failure, form, monkeypatch, 
     matrix, _, b = problem("gaussian", m=15, d=30)
     options = {"radius": 1.0, "slack": 0.1}
     expected = recover(matrix, b, form, solver="first-order", **options)
-    monkeypatch.setattr(_recover, "recover_with_cvxpy", FAILURES[failure])
+    monkeypatch.setattr(_measurements, "recover_with_cvxpy", FAILURES[failure])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert_array_equal(recover(matrix, b, form, solver="cvxpy", **options), expected)
@@ -188,14 +187,14 @@ def test_a_status_that_is_not_optimal_is_a_failure(status, monkeypatch):
 
 def test_auto_asks_cvxpy_for_small_exact_programs_only(monkeypatch):
     asked = []
-    monkeypatch.setattr(_recover, "recover_with_cvxpy", lambda *_, **__: asked.append(1))
+    monkeypatch.setattr(_measurements, "recover_with_cvxpy", lambda *_, **__: asked.append(1))
     matrix, _, b = problem("gaussian", m=15, d=30)
     for form in ("constrained", "denoising"):
         recover(matrix, b, form, radius=1.0, slack=0.1)
     assert not asked
     recover(matrix, b, "equality")
     assert asked
-    monkeypatch.setattr(_recover, "_EXACT_LIMIT", 449)
+    monkeypatch.setattr(_measurements, "_EXACT_LIMIT", 449)
     recover(matrix, b, "equality")
     assert len(asked) == 1
 
@@ -205,13 +204,13 @@ def test_the_threshold_of_the_ball_is_found_from_anywhere(start):
     rng = np.random.default_rng(0)
     for y in (rng.normal(size=50), np.ones(7), np.array([2.0]), rng.standard_cauchy(200)):
         for radius in (1e-12, 0.3, 1.0, 1e9):
-            level = _first_order._l1_level(np.abs(y), radius, start)
+            level = _measurements._l1_level(np.abs(y), radius, start)
             shrunk = np.sign(y) * np.maximum(np.abs(y) - level, 0)
             assert_allclose(shrunk, project_l1(y, radius), atol=1e-9)
 
 
 def test_an_exhausted_number_of_steps_is_no_error(monkeypatch):
-    monkeypatch.setattr(_first_order, "_MOST_STEPS", 2)
+    monkeypatch.setattr(_measurements, "_MOST_STEPS", 2)
     matrix, _, b = problem("gaussian")
     for form in RECOVERIES:
         z = recover(matrix, b, form, radius=1.0, slack=0.1, solver="first-order")
