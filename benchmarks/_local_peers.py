@@ -56,7 +56,6 @@ def load(name, n_dims, epsilon, folder):
     if name.startswith("skdp"):
         from skdp.local.randomisers.privunit import optimal_privunit
         from skdp.local.randomisers.projunit import projunit
-        from skdp.local.randomisers.report import report
         from skdp.privacy.kernel.bits import SystemBits
 
         if kept is None:
@@ -64,7 +63,7 @@ def load(name, n_dims, epsilon, folder):
         else:
             randomiser = projunit(epsilon, n_dims, kept, "hadamard")
         source = SystemBits()
-        return lambda rows: report(randomiser, rows, source)
+        return lambda rows: randomiser.report(rows, source)
     if name.startswith("pfl"):
         _package("pfl", Path(folder) / "pfl-research" / "pfl")
         from pfl.internal.priv_unit_functions import privatize

@@ -11,7 +11,6 @@ import numpy as np
 from _local_theory import BALL, CUBE, NORM, Noise, error, make
 
 from skdp.local.randomisers.privunit import optimal_privunit
-from skdp.local.randomisers.report import report
 from skdp.privacy.kernel.bits import SeededBits, SystemBits
 
 DIMS = (10, 100, 1000, 10_000, 100_000, 1_000_000)
@@ -48,7 +47,7 @@ def rows_of(name, n_rows, n_dims, rng):
 def draw(randomiser, rows, source, rng):
     """Return reports; noise is drawn here, everything else by the sampler of the library."""
     if not isinstance(randomiser, Noise):
-        return report(randomiser, rows, source)
+        return randomiser.report(rows, source)
     if randomiser.law == "gaussian":
         return rows + randomiser.scale * rng.standard_normal(rows.shape)
     if randomiser.law == "laplace":
@@ -117,7 +116,7 @@ def timed(n_rows, n_dims, epsilon=8.0, n_threads=1):
     best = [math.inf, math.inf]
     for _ in range(2):
         start = time.perf_counter(), time.process_time()
-        report(randomiser, rows, source, n_threads)
+        randomiser.report(rows, source, n_threads)
         spent = time.perf_counter() - start[0], time.process_time() - start[1]
         best = [min(pair) for pair in zip(best, spent, strict=True)]
     return tuple(best)
@@ -128,7 +127,7 @@ def peak_memory(n_rows, n_dims, epsilon=8.0):
     rows = rows_of("PrivUnit", n_rows, n_dims, np.random.default_rng(0))
     randomiser, source = optimal_privunit(epsilon, n_dims), SystemBits()
     tracemalloc.start()
-    made = report(randomiser, rows, source)
+    made = randomiser.report(rows, source)
     peak = tracemalloc.get_traced_memory()[1] - made.nbytes
     tracemalloc.stop()
     return peak

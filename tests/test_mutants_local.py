@@ -13,8 +13,7 @@ import pytest
 from scipy import stats
 
 from skdp import PrivUnitPrivatizer, ScalarPrivatizer
-from skdp.local.randomisers import report as _report
-from skdp.local.randomisers import report as _reports
+from skdp.local.randomisers.base import Randomiser
 from skdp.local.randomisers.report import LocalReports, RowVectors
 from skdp.privacy import Curator, LocalMechanism
 from skdp.privacy.kernel import curator as _curator
@@ -71,19 +70,19 @@ def test_reports_tell_what_they_may_and_hardly_less(made):
 @every
 def test_reports_that_are_not_randomised_are_caught(made, monkeypatch):
     assert audited_epsilon(made, 4000) <= EPSILON
-    monkeypatch.setattr(_reports, "report", lambda randomiser, vectors, *_: vectors.copy())
+    monkeypatch.setattr(Randomiser, "report", lambda self, vectors, *_: vectors.copy())
     assert audited_epsilon(made, 4000) > EPSILON
 
 
 def test_the_wrong_parameters_are_caught(monkeypatch):
     made = PrivUnitPrivatizer(EPSILON, magnitude="unit")
     assert audited_epsilon(made) <= EPSILON
-    real = _report.report
+    real = Randomiser.report
 
     def louder(randomiser, *others):
         return real(replace(randomiser, p=0.5 + 0.5 * randomiser.p), *others)
 
-    monkeypatch.setattr(_reports, "report", louder)
+    monkeypatch.setattr(Randomiser, "report", louder)
     assert audited_epsilon(made) > EPSILON
 
 
@@ -131,13 +130,13 @@ def test_the_same_noise_for_two_rows_is_caught(seed, monkeypatch):
     monkeypatch.setattr(
         SeededBits, "of_rows", lambda self, rows: (SeededBits(1, "same") for _ in rows)
     )
-    real = _report.report
+    real = Randomiser.report
 
     def repeated(randomiser, vectors, source, *others):
         made = [real(randomiser, row[None], SeededBits(1, "same")) for row in vectors]
         return np.concatenate(made)
 
-    monkeypatch.setattr(_reports, "report", repeated)
+    monkeypatch.setattr(Randomiser, "report", repeated)
     assert most_alike(made) > 6.2
 
 

@@ -14,7 +14,7 @@ from skdp._classification import penalty_of
 from skdp._rows.linear import LinearRows, whole_chunk
 from skdp._rows.sums import CompensatedSum, sum_over
 from skdp.local._choice import ball_randomiser
-from skdp.local.randomisers.report import LocalReports, report_bound
+from skdp.local.randomisers.report import LocalReports
 from skdp.privacy.kernel.accounting import HAIR, gdp_mu
 from skdp.privacy.kernel.batches import SMALLEST_RATE, Sampling
 from skdp.privacy.kernel.composition import SampledCost, compose_epsilon
@@ -139,7 +139,7 @@ def plan_federated(
         If a round would have more clients than there are, or the budget is too small.
     """
     n_clients, randomiser = problem["n_rows"], budget.randomiser
-    longest = 1.0 if randomiser is None else report_bound(randomiser) * _ROUNDING
+    longest = 1.0 if randomiser is None else randomiser.bound * _ROUNDING
     doubt = 0.0
     if budget.epsilon is not None:
         mu = gdp_mu(budget.epsilon, budget.delta)

@@ -10,13 +10,14 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve, eigh
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._gate import open_gate
-from skdp._rows.linear import regression_rows
+from skdp._rows.linear import raw_norms, regression_rows
 from skdp._sklearn import (
     SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
@@ -29,10 +30,57 @@ from skdp._sklearn import (
 from skdp._typing import Budget, MatrixLike, Seed, VectorLike
 from skdp.exceptions import NoisyEstimateWarning
 from skdp.local._moments import MomentSums, add_reports, noise_level
-from skdp.local._row_domains import JointVectors
 from skdp.local.randomisers.ball import lift
 from skdp.local.randomisers.report import LocalReports
 from skdp.solvers.disjoint import even_parts
+
+# Rows and their targets, in one vector that reports.
+
+
+@dataclass(frozen=True)
+class JointVectors:
+    """Row, constant and target in one vector of the unit ball.
+
+    Parameters
+    ----------
+    radius : float
+        Longest (x, y / scale), in the units of x; longer ones are scaled down to it.
+    scale : float
+        What targets are divided by.
+    intercept : float
+        Constant feature, in units of the radius; 0 for none.
+
+    Notes
+    -----
+    The vector is ``f (x, intercept R, y / scale) / (R sqrt(1 + intercept^2))`` with
+    ``f = min(1, R / |(x, y / scale)|)``. The constant is scaled down with the rest: so
+    whatever is a linear function of the row without error stays the same function.
+    """
+
+    radius: float
+    scale: float
+    intercept: float
+
+    name = "rows with their targets"
+
+    def vectors(self, chunk):
+        """Return the vectors of a chunk of `regression_rows`, zeros for null rows."""
+        body = chunk.explicit()
+        body = body.toarray() if sparse.issparse(body) else body
+        made = np.empty((body.shape[0], body.shape[1] + 1 + bool(self.intercept)))
+        # what is far too small is zero, whatever the units are
+        with np.errstate(under="ignore", over="ignore"):
+            length = raw_norms(chunk) / self.radius
+            target = chunk.target / self.scale / self.radius
+            factor = 1.0 / np.maximum(np.hypot(length, target), 1.0)
+            factor /= np.hypot(1.0, self.intercept)
+            factor[np.isinf(chunk.norm)] = 0.0
+            np.multiply(body, (factor / self.radius)[:, None], out=made[:, : body.shape[1]])
+            made[:, -1] = factor * target
+        if self.intercept:
+            made[:, -2] = factor * self.intercept
+        return made
+
 
 # Least squares from the moments of reports, and what its errors are.
 

@@ -26,7 +26,7 @@ from skdp.local._choice import ball_randomiser
 from skdp.local._moments import MeanSums, add_reports
 from skdp.local._row_domains import BallDomain, BoxDomain
 from skdp.local.randomisers.cube import optimal_privunit_cube
-from skdp.local.randomisers.report import LocalReports, report_bound
+from skdp.local.randomisers.report import LocalReports
 from skdp.location._base import MeanEstimator
 from skdp.privacy.kernel.ledger import Ledger
 
@@ -45,15 +45,12 @@ class MeanPlan:
     ----------
     domain : BallDomain or BoxDomain
         What rows are brought into.
-    randomiser : object
-        Parameters of `skdp._randomisers`.
-    n_features : int
-        Number of features.
+    randomiser : Randomiser
+        Makes the reports.
     """
 
     domain: Any
     randomiser: Any
-    n_features: int
 
     @property
     def query(self):
@@ -61,29 +58,15 @@ class MeanPlan:
         return LocalReports(self.domain.vectors, self.randomiser)
 
     @property
-    def center(self):
-        """What a report of zero stands for, in the units of the data."""
-        return self.domain.box.center if isinstance(self.domain, BoxDomain) else 0.0
-
-    @property
-    def unit(self):
-        """What the number 1 in a report stands for, in the units of the data."""
-        in_box = isinstance(self.domain, BoxDomain)
-        return self.domain.box.half_width if in_box else self.domain.radius
-
-    @property
     def noise_variance(self):
         """Variance of every entry of one report, in the units of the data."""
-        if isinstance(self.domain, BoxDomain):
-            return self.domain.variance(self.randomiser)
-        error = self.randomiser.mean_squared_error(self.domain.norm)
-        return np.full(self.n_features, error * self.unit**2 / self.n_features)
+        return self.domain.entry_variances(self.randomiser)
 
     def in_units(self, reports):
         """Return reports in the units of the data as those of the unit domain, or raise."""
         with np.errstate(over="ignore", under="ignore"):
-            reports = (reports - self.center) / self.unit
-            longest, bound = np.abs(reports).max(), report_bound(self.randomiser)
+            reports = (reports - self.domain.center) / self.domain.unit
+            longest, bound = np.abs(reports).max(), self.randomiser.bound
         if longest > bound * _SNAPPED:
             raise ValueError(
                 "reports must have been made with the parameters of this estimator: no entry of "
@@ -106,7 +89,7 @@ def plan_mean_reports(epsilon, mechanism, data_norm, bounds, expected_norm, n_fe
     else:
         domain = BoxDomain.between(*check_bounds(bounds, n_features))
         chosen = optimal_privunit_cube(epsilon, n_features)
-    plan = MeanPlan(domain, chosen, n_features)
+    plan = MeanPlan(domain, chosen)
     # raises if reports would overflow
     _ = plan.noise_variance
     return plan
@@ -184,8 +167,8 @@ class ReportedMean(MeanEstimator):
         )
 
     def _summed_up(self, sums, plan):
-        self.location_ = plan.center + plan.unit * sums.mean
-        self.standard_error_ = plan.unit * np.sqrt(sums.variance / sums.n_reports)
+        self.location_ = plan.domain.center + plan.domain.unit * sums.mean
+        self.standard_error_ = plan.domain.unit * np.sqrt(sums.variance / sums.n_reports)
         self.noise_variance_, self.randomiser_ = plan.noise_variance, plan.randomiser
         self.n_reports_ = sums.n_reports
 

@@ -25,7 +25,7 @@ from skdp.local._choice import MECHANISMS, PARAMETERS, levels_of, unit_randomise
 from skdp.local._row_domains import BallDomain, BoxDomain
 from skdp.local.randomisers.base import check_local_epsilon
 from skdp.local.randomisers.grid import EntrywiseGrid, ScalarGrid, scalar_grid
-from skdp.local.randomisers.report import LocalReports, message_bits
+from skdp.local.randomisers.report import LocalReports
 from skdp.privacy.kernel.curator import Curator
 from skdp.privacy.kernel.ledger import Ledger
 from skdp.privacy.laws.local_reports import LocalMechanism
@@ -104,7 +104,7 @@ class ReportingTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
         self._domain, self._budget = domain, float(self.epsilon)
         self.randomiser_ = randomiser
         self.noise_variance_ = domain.variance(randomiser)
-        self.message_bits_ = message_bits(randomiser)
+        self.message_bits_ = randomiser.message_bits()
         self._account = RunningLedger()
         self._trained = False
         return self

@@ -10,13 +10,10 @@ import numpy as np
 from scipy import sparse
 
 from skdp._rows.domains import RADIUS_RANGE, Box, L2Ball, row_norms, tame
-from skdp._rows.linear import ball_rows, raw_norms
+from skdp._rows.linear import ball_rows
 from skdp._sklearn import effective_n_threads
-from skdp.local.randomisers.cube import PrivUnitCube
-from skdp.local.randomisers.report import RowVectors, report_bound
+from skdp.local.randomisers.report import RowVectors
 from skdp.location._clipped_mean import BoxRows
-
-# Vectors that rows report on: rows of a box, and rows together with their targets.
 
 
 @dataclass(frozen=True)
@@ -41,51 +38,6 @@ class BoxVectors:
 
 
 @dataclass(frozen=True)
-class JointVectors:
-    """Row, constant and target in one vector of the unit ball.
-
-    Parameters
-    ----------
-    radius : float
-        Longest (x, y / scale), in the units of x; longer ones are scaled down to it.
-    scale : float
-        What targets are divided by.
-    intercept : float
-        Constant feature, in units of the radius; 0 for none.
-
-    Notes
-    -----
-    The vector is ``f (x, intercept R, y / scale) / (R sqrt(1 + intercept^2))`` with
-    ``f = min(1, R / |(x, y / scale)|)``. The constant is scaled down with the rest: so
-    whatever is a linear function of the row without error stays the same function.
-    """
-
-    radius: float
-    scale: float
-    intercept: float
-
-    name = "rows with their targets"
-
-    def vectors(self, chunk):
-        """Return the vectors of a chunk of `regression_rows`, zeros for null rows."""
-        body = chunk.explicit()
-        body = body.toarray() if sparse.issparse(body) else body
-        made = np.empty((body.shape[0], body.shape[1] + 1 + bool(self.intercept)))
-        # what is far too small is zero, whatever the units are
-        with np.errstate(under="ignore", over="ignore"):
-            length = raw_norms(chunk) / self.radius
-            target = chunk.target / self.scale / self.radius
-            factor = 1.0 / np.maximum(np.hypot(length, target), 1.0)
-            factor /= np.hypot(1.0, self.intercept)
-            factor[np.isinf(chunk.norm)] = 0.0
-            np.multiply(body, (factor / self.radius)[:, None], out=made[:, : body.shape[1]])
-            made[:, -1] = factor * target
-        if self.intercept:
-            made[:, -2] = factor * self.intercept
-        return made
-
-
-@dataclass(frozen=True)
 class BallDomain:
     """Rows of at most a public norm, or of exactly that.
 
@@ -102,6 +54,13 @@ class BallDomain:
     norm: float | None
 
     vectors = RowVectors()
+    #: what a report of zero stands for, in the units of the data
+    center = 0.0
+
+    @property
+    def unit(self):
+        """What the number 1 in a report stands for, in the units of the data."""
+        return self.radius
 
     def admit(self, X):
         """Return private rows in the unit ball."""
@@ -136,6 +95,11 @@ class BallDomain:
             across = randomiser.variances(self.norm)[1]
         return float(across) * self.radius * self.radius
 
+    def entry_variances(self, randomiser):
+        """Return the variance of every entry of a report, averaged over entries."""
+        error, n_dims = randomiser.mean_squared_error(self.norm), randomiser.n_dims
+        return np.full(n_dims, error * self.radius**2 / n_dims)
+
 
 @dataclass(frozen=True)
 class BoxDomain:
@@ -150,6 +114,16 @@ class BoxDomain:
     box: Any
 
     vectors = BoxVectors()
+
+    @property
+    def center(self):
+        """What a report of zero stands for, in the units of the data."""
+        return self.box.center
+
+    @property
+    def unit(self):
+        """What the number 1 in a report stands for, in the units of the data."""
+        return self.box.half_width
 
     @classmethod
     def between(cls, lower, upper):
@@ -173,15 +147,15 @@ class BoxDomain:
     def variance(self, randomiser):
         """Return the largest variance of every entry of a report, shape (n_features,)."""
         with np.errstate(over="ignore", under="ignore"):
-            reach = report_bound(randomiser) * self.box.half_width + np.abs(self.box.center)
+            reach = randomiser.bound * self.box.half_width + np.abs(self.box.center)
             if not np.isfinite(reach).all():
                 raise ValueError(
                     "bounds are so far apart that reports, which reach beyond them by a factor "
-                    f"of {report_bound(randomiser):.3g}, would overflow; bring them together."
+                    f"of {randomiser.bound:.3g}, would overflow; bring them together."
                 )
-            if isinstance(randomiser, PrivUnitCube):
-                worst = float(randomiser.variance(0.0))
-            else:
-                worst = randomiser.grid.worst_variance
             # a root, for the squares of tiny sides
-            return (math.sqrt(worst) * self.box.half_width) ** 2
+            return (math.sqrt(randomiser.worst_variance) * self.box.half_width) ** 2
+
+    def entry_variances(self, randomiser):
+        """Return the variance of every entry of a report, the largest one."""
+        return self.variance(randomiser)

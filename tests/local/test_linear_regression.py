@@ -14,7 +14,7 @@ from skdp import LocalDPLinearRegression, PrivUnitPrivatizer
 from skdp.exceptions import NoisyEstimateWarning
 from skdp.local import _linear_regression
 from skdp.local import _moments as _report_sums
-from skdp.local._row_domains import JointVectors
+from skdp.local._linear_regression import JointVectors
 
 COEF = np.array([1.0, -0.5, 0.25, 0.0, 0.8])
 

@@ -14,7 +14,6 @@ from skdp.local import _moments as _report_sums
 from skdp.local._moments import MomentSums, noise_level
 from skdp.local.randomisers.ball import lift
 from skdp.local.randomisers.privunit import PrivUnit
-from skdp.local.randomisers.report import report
 from skdp.privacy.kernel.bits import make_bits
 from skdp.privacy.laws.exponential import Variates
 
@@ -33,7 +32,7 @@ def estimates(unit, rows, n_runs, method):
     from skdp.local.randomisers.ball import Lift
 
     source = Variates(make_bits(0, "moments"))
-    reports = report(Lift(unit), np.tile(rows, (n_runs, 1)), source).reshape(n_runs, *rows.shape)
+    reports = Lift(unit).report(np.tile(rows, (n_runs, 1)), source).reshape(n_runs, *rows.shape)
     found = []
     for run in reports:
         sums = MomentSums(rows.shape[1])
@@ -73,7 +72,7 @@ def test_noise_level_is_what_noise_makes():
     source = Variates(make_bits(0, "level"))
     for n_rows in (100, 3000):
         sums = MomentSums(30)
-        sums.add(report(randomiser, np.zeros((n_rows, 30)), source))
+        sums.add(randomiser.report(np.zeros((n_rows, 30)), source))
         largest = np.abs(np.linalg.eigvalsh(sums.second_moment(randomiser.unit))).max()
         assert largest == pytest.approx(noise_level(randomiser.unit, 30, n_rows), rel=0.15)
 

@@ -9,8 +9,8 @@ from scipy import sparse
 from skdp._losses.classification import LogisticLoss, SoftmaxLoss
 from skdp._rows.domains import L2Ball
 from skdp._rows.linear import LinearRows, regression_rows
+from skdp.local._linear_regression import JointVectors
 from skdp.local._logistic import CurvatureVectors, GradientVectors
-from skdp.local._row_domains import JointVectors
 from skdp.local.randomisers.report import RowVectors
 
 N, D = 40, 17

@@ -81,7 +81,7 @@ def test_the_shortest_reports():
         shorter = projunit(epsilon, 10**6, kept - 1).mean_squared_error
         assert found.mean_squared_error <= 1.01 * best < shorter
         assert found.message_bits() == 32 * kept + 128
-        assert found.message_bits(64, 0) == 64 * kept
+        assert found.message_bits(64, seed_bits=0) == 64 * kept
     assert smallest_projunit(4.0, 10, loss=0.0).n_kept == 10
     assert smallest_projunit(4.0, 1).n_kept == 1
 

@@ -4,7 +4,6 @@
 
 import numpy as np
 
-from skdp.local.randomisers.report import report
 from skdp.privacy.kernel.bits import Bits, SeededBits
 
 
@@ -31,7 +30,7 @@ def vector_of(n_dims, norm=1.0, seed=0):
 
 def reports_of(randomiser, vector, n_rows, seed=0):
     """Return `n_rows` reports of one vector."""
-    return report(randomiser, np.tile(vector, (n_rows, 1)), SeededBits(seed))
+    return randomiser.report(np.tile(vector, (n_rows, 1)), SeededBits(seed))
 
 
 def rotated_to(vector):

@@ -10,7 +10,6 @@ from scipy import stats
 
 from skdp.local.randomisers import base as _chunks
 from skdp.local.randomisers.cube import PrivUnitCube, optimal_privunit_cube, uniform_subsets
-from skdp.local.randomisers.report import report, report_bound
 from skdp.privacy.kernel.bits import SeededBits
 from tests.reports._samples import GivenBits, reports_of, worst_bias
 
@@ -65,7 +64,7 @@ def test_moments(cube):
     row = np.linspace(-1.0, 1.0, cube.n_dims)
     reports = reports_of(cube, row, 60_000)
     assert worst_bias(reports, row) < 4.0
-    np.testing.assert_allclose(np.abs(reports), report_bound(cube))
+    np.testing.assert_allclose(np.abs(reports), cube.bound)
     np.testing.assert_allclose(np.var(reports, axis=0), cube.variance(row), rtol=0.03)
     products = (reports[:, 0] - row[0]) * (reports[:, -1] - row[-1])
     assert worst_bias(products, cube.covariance(row[0], row[-1])) < 4.0
@@ -86,8 +85,8 @@ def test_entries_outside_and_no_numbers():
     odd = np.array([[7.0, np.inf, -np.inf, np.nan]])
     plain = np.array([[1.0, 1.0, -1.0, -1.0]])
     np.testing.assert_array_equal(
-        report(cube, np.tile(odd, (99, 1)), SeededBits(1)),
-        report(cube, np.tile(plain, (99, 1)), SeededBits(1)),
+        cube.report(np.tile(odd, (99, 1)), SeededBits(1)),
+        cube.report(np.tile(plain, (99, 1)), SeededBits(1)),
     )
 
 
@@ -96,7 +95,7 @@ def test_rounding_never_leaves_a_corner():
     # the first two words are the coin and the matches; then come rounding and keys
     for word in (0, 2**63 - 1, 2**63, 2**64 - 1):
         for end in (1.0, -1.0):
-            made = report(cube, np.array([[end]]), GivenBits([0, 2**63, word]))
+            made = cube.report(np.array([[end]]), GivenBits([0, 2**63, word]))
             assert made[0, 0] * end > 0.0
 
 
@@ -104,9 +103,9 @@ def test_rounding_never_leaves_a_corner():
 @pytest.mark.parametrize("chunk", [1, 90])
 def test_threads_and_chunks_change_nothing(n_threads, chunk, monkeypatch):
     cube, rows = optimal_privunit_cube(3.0, 9), np.random.default_rng(0).uniform(-1, 1, (30, 9))
-    expected = report(cube, rows, SeededBits(1))
+    expected = cube.report(rows, SeededBits(1))
     monkeypatch.setattr(_chunks, "CHUNK", chunk)
-    np.testing.assert_array_equal(report(cube, rows, SeededBits(1), n_threads), expected)
+    np.testing.assert_array_equal(cube.report(rows, SeededBits(1), n_threads), expected)
 
 
 def test_subsets_are_uniform():
@@ -130,5 +129,5 @@ def test_ties_are_drawn_again():
     cube = PrivUnitCube(3, 2, 0.6)
     # coin, matches, three words of rounding, three equal keys; then fresh ones
     words = [2**64 - 1, 2**63, 0, 0, 0, 7, 7, 7]
-    made = report(cube, np.zeros((1, 3)), GivenBits(words))
+    made = cube.report(np.zeros((1, 3)), GivenBits(words))
     np.testing.assert_allclose(np.abs(made), 1.0 / cube.scale)

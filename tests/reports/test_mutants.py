@@ -11,25 +11,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdp.local.randomisers import (
-    ball as _ball,
-)
-from skdp.local.randomisers import (
-    base as _around,
-)
-from skdp.local.randomisers import (
-    cube as _cube,
-)
-from skdp.local.randomisers import (
-    privunit as _cap_cosines,
-)
-from skdp.local.randomisers import (
-    privunit as _unit,
-)
+from skdp.local.randomisers import ball as _ball
+from skdp.local.randomisers import base as _around
+from skdp.local.randomisers import cube as _cube
+from skdp.local.randomisers import privunit as _unit
 from skdp.local.randomisers.ball import flip, lift, product
 from skdp.local.randomisers.cube import optimal_privunit_cube
+from skdp.local.randomisers.grid import ScalarGrid
 from skdp.local.randomisers.privunit import optimal_privunit, paper_privunit
-from skdp.local.randomisers.report import report, report_bound
 from skdp.privacy.kernel.bits import SeededBits
 from tests.reports._samples import reports_of, vector_of, worst_bias
 from tests.reports.test_audit import measured_epsilon
@@ -68,8 +57,10 @@ def test_noise_of_pairs_is_caught(monkeypatch):
 
 
 def test_one_cosine_for_all_rows_is_caught(monkeypatch):
+    real = _unit.cap_cosines
+
     def same(unit, size, bits):
-        return tuple(np.full(size, part[0]) for part in _cap_cosines.cap_cosines(unit, 1, bits))
+        return tuple(np.full(size, part[0]) for part in real(unit, 1, bits))
 
     monkeypatch.setattr(_unit, "cap_cosines", same)
     assert noise_is_shared(optimal_privunit(4.0, 6))
@@ -102,7 +93,7 @@ def length_is_not_clipped(randomiser):
     """Return whether a long row is reported differently from one of length 1."""
     u = vector_of(randomiser.n_dims)
     long, unit = (reports_of(randomiser, size * u, 2000) for size in (3.0, 1.0))
-    return not np.allclose(long, unit, atol=1e-6) or np.abs(long).max() > report_bound(randomiser)
+    return not np.allclose(long, unit, atol=1e-6) or np.abs(long).max() > randomiser.bound
 
 
 def test_a_length_that_is_not_clipped_is_caught(monkeypatch):
@@ -112,7 +103,7 @@ def test_a_length_that_is_not_clipped_is_caught(monkeypatch):
     def unclipped(grid, numbers, bits):
         return numbers * np.ones(len(bits.words(len(numbers))))
 
-    monkeypatch.setattr(_ball, "report_scalar", unclipped)
+    monkeypatch.setattr(ScalarGrid, "report_numbers", unclipped)
     assert length_is_not_clipped(balls[2])
     monkeypatch.setattr(_ball, "lifted", lambda rows: np.pad(rows, ((0, 0), (0, 1))) + 0.1)
     assert length_is_not_clipped(balls[0])
@@ -121,8 +112,8 @@ def test_a_length_that_is_not_clipped_is_caught(monkeypatch):
 def test_negative_lengths_that_are_cut_are_caught(monkeypatch):
     ball, w = product(4.0, 3, 1.0, 2), vector_of(3, 0.1)
     assert worst_bias(reports_of(ball, w, 40_000), w) < 4.0
-    real = _ball.report_scalar
-    monkeypatch.setattr(_ball, "report_scalar", lambda *a: np.maximum(real(*a), 0.0))
+    real = ScalarGrid.report_numbers
+    monkeypatch.setattr(ScalarGrid, "report_numbers", lambda *a: np.maximum(real(*a), 0.0))
     assert worst_bias(reports_of(ball, w, 40_000), w) > 6.0
 
 
@@ -135,12 +126,12 @@ def test_a_wrong_scale_is_caught(monkeypatch):
 
 def test_a_trusted_norm_is_caught(monkeypatch):
     unit, rows = optimal_privunit(4.0, 6), 3.0 * np.tile(vector_of(6), (50, 1))
-    lengths = np.linalg.norm(report(unit, rows, SeededBits(0)), axis=1) * unit.scale
+    lengths = np.linalg.norm(unit.report(rows, SeededBits(0)), axis=1) * unit.scale
     np.testing.assert_allclose(lengths, 1.0)
     trusting = lambda rows: (rows.copy(), np.zeros(len(rows), bool))  # noqa: E731
     monkeypatch.setattr(_around, "directions_of", trusting)
     with np.errstate(all="ignore"):
-        lengths = np.linalg.norm(report(unit, rows, SeededBits(0)), axis=1) * unit.scale
+        lengths = np.linalg.norm(unit.report(rows, SeededBits(0)), axis=1) * unit.scale
     assert np.ptp(lengths) > 0.1
 
 
@@ -180,10 +171,10 @@ def test_a_loose_condition_that_is_stated_as_the_price_is_caught():
 
 def test_cosines_of_the_whole_sphere_beyond_the_cap_are_caught(monkeypatch):
     unit = optimal_privunit(2.0, 10)
-    real = _cap_cosines.cosines_beyond
+    real = _unit.cosines_beyond
 
     def whole(unit, size, bits):
         return real(replace(unit, cosine=0.999, p=0.9), size, bits)
 
-    monkeypatch.setattr(_cap_cosines, "cosines_beyond", whole)
+    monkeypatch.setattr(_unit, "cosines_beyond", whole)
     assert price_is_wrong(unit, unit.epsilon)

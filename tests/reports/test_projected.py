@@ -14,7 +14,6 @@ from skdp.local.randomisers.projunit import (
     projunit,
     smallest_projunit,
 )
-from skdp.local.randomisers.report import message_bits, report, report_bound
 from skdp.privacy.kernel.bits import SeededBits
 from tests.reports._samples import rotated_to, vector_of, worst_bias
 
@@ -23,7 +22,7 @@ HAAR = [projunit(4.0, 1, 1), projunit(4.0, 6, 6), projunit(4.0, 6, 2), projunit(
 
 def reports_by_many_rotations(projected, vector, n_calls, n_rows=4):
     rows, bits = np.tile(vector, (n_rows, 1)), SeededBits(5)
-    return np.concatenate([report(projected, rows, bits) for _ in range(n_calls)])
+    return np.concatenate([projected.report(rows, bits) for _ in range(n_calls)])
 
 
 @pytest.mark.sample(2)
@@ -34,7 +33,7 @@ def test_moments(projected):
     assert worst_bias(reports, u) < 4.0
     length = np.sqrt(projected.n_dims / projected.n_kept) / projected.scale
     np.testing.assert_allclose(np.linalg.norm(reports, axis=1), length)
-    assert np.abs(reports).max() <= report_bound(projected)
+    assert np.abs(reports).max() <= projected.bound
     squares = ((reports - u) @ rotated_to(u).T) ** 2
     expected = np.full(projected.n_dims, projected.noise_variance)
     expected[0] = projected.noise_variance_along
@@ -91,7 +90,7 @@ def test_the_fast_rotation(n_dims):
 def test_one_rotation_serves_many_rows(kind):
     # the entries that are kept differ, so that means of many reports come near the vector
     projected, u = projunit(50.0, 24, 8, kind), vector_of(24)
-    made = report(projected, np.tile(u, (4000, 1)), SeededBits(6), 2)
+    made = projected.report(np.tile(u, (4000, 1)), SeededBits(6), 2)
     assert np.linalg.norm(made.mean(axis=0) - u) < 3 * 1.2 / 8
     shared = np.sqrt(projected.n_rotated / 8 - 1)
     assert shared > 3 * 3 * 1.2 / 8
@@ -100,9 +99,9 @@ def test_one_rotation_serves_many_rows(kind):
 def test_zero_rows_and_threads():
     projected, rows = projunit(4.0, 6, 2), np.random.default_rng(0).standard_normal((30, 6))
     rows[3] = 0.0
-    made = report(projected, rows, SeededBits(1))
+    made = projected.report(rows, SeededBits(1))
     assert np.isfinite(made).all()
-    np.testing.assert_array_equal(report(projected, rows, SeededBits(1), 3), made)
+    np.testing.assert_array_equal(projected.report(rows, SeededBits(1), 3), made)
     length = np.sqrt(3.0) / projected.scale
     np.testing.assert_allclose(np.linalg.norm(made, axis=1), length)
 
@@ -118,10 +117,10 @@ def test_parameters():
     for kind in ("haar", "hadamard"):
         small = smallest_projunit(8.0, 1000, rotation=kind)
         assert small.rotation == kind
-        assert message_bits(small) == 32 * small.n_kept + 128
+        assert small.message_bits() == 32 * small.n_kept + 128
         assert 270 < small.n_kept < 290
     with pytest.raises(ValueError, match='rotation must be "haar" or "hadamard"'):
         ProjUnit(6, optimal_privunit(4.0, 2), "dct")
     large = projunit(4.0, 5000, 2)
     with pytest.raises(ValueError, match="at most 4096 dimensions, got 5000"):
-        report(large, np.ones((1, 5000)), SeededBits(1))
+        large.report(np.ones((1, 5000)), SeededBits(1))

@@ -15,7 +15,6 @@ from skdp.local.randomisers.grid import (
     scalar_grid,
     uniform_levels,
 )
-from skdp.local.randomisers.report import is_exact, message_bits, report, report_bound, report_size
 from skdp.privacy.kernel.bits import SeededBits
 from tests.reports._samples import reports_of, worst_bias
 
@@ -70,24 +69,24 @@ def test_entries_report_on_their_own():
     assert worst_bias(reports, row) < 4.0
     products = (reports[:, 0] - row[0]) * (reports[:, 1] - row[1])
     assert worst_bias(products, 0.0) < 4.0
-    assert report_size(entries) == 3
-    assert is_exact(entries)
-    assert np.abs(reports).max() <= report_bound(entries)
+    assert entries.size == 3
+    assert entries.exact
+    assert np.abs(reports).max() <= entries.bound
 
 
 def test_odd_numbers_count_as_ends():
     grid = GRIDS[1]
     odd = np.array([[-1.0], [9.0], [np.inf], [-np.inf], [np.nan]])
     plain = np.array([[0.0], [1.0], [1.0], [0.0], [0.0]])
-    tiled = [report(grid, np.tile(rows, (99, 1)), SeededBits(1)) for rows in (odd, plain)]
+    tiled = [grid.report(np.tile(rows, (99, 1)), SeededBits(1)) for rows in (odd, plain)]
     np.testing.assert_array_equal(*tiled)
 
 
 def test_public_facts():
     grid = GRIDS[1]
-    assert is_exact(grid)
-    assert report_size(grid) == 1
-    assert message_bits(grid) == 3
-    assert message_bits(GRIDS[0]) == 1
-    assert report_bound(grid) == max(abs(grid.outputs))
-    assert math.isfinite(report_bound(GRIDS[2]))
+    assert grid.exact
+    assert grid.size == 1
+    assert grid.message_bits() == 3
+    assert GRIDS[0].message_bits() == 1
+    assert grid.bound == max(abs(grid.outputs))
+    assert math.isfinite(GRIDS[2].bound)

@@ -3,6 +3,7 @@
 """Reports by PrivUnit and PrivUnitG: their means, variances and lengths."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +18,6 @@ from skdp.local.randomisers.privunit_gaussian import (
     optimal_privunit_gaussian,
     shares_along,
 )
-from skdp.local.randomisers.report import report, report_bound
 from skdp.privacy.kernel.bits import SeededBits
 from tests.reports._samples import (
     GivenBits,
@@ -42,7 +42,7 @@ def test_mean_variances_and_length(unit):
     reports = reports_of(unit, u, N)
     assert worst_bias(reports, u) < 4.0
     np.testing.assert_allclose(np.linalg.norm(reports, axis=1), 1.0 / unit.scale, rtol=1e-9)
-    assert np.abs(reports).max() <= report_bound(unit)
+    assert np.abs(reports).max() <= unit.bound
     if unit.p < 0.999:
         error = np.mean(np.sum((reports - u) ** 2, axis=1))
         assert error == pytest.approx(unit.mean_squared_error, rel=0.02)
@@ -55,8 +55,8 @@ def test_mean_variances_and_length(unit):
 @pytest.mark.parametrize("length", [1e-300, 1e-3, 1.0, 7.0, 1e200])
 def test_only_the_direction_counts(length):
     unit, u = optimal_privunit(3.0, 6), vector_of(6)
-    near = report(unit, np.tile(u, (50, 1)), SeededBits(1))
-    np.testing.assert_allclose(report(unit, np.tile(length * u, (50, 1)), SeededBits(1)), near)
+    near = unit.report(np.tile(u, (50, 1)), SeededBits(1))
+    np.testing.assert_allclose(unit.report(np.tile(length * u, (50, 1)), SeededBits(1)), near)
 
 
 @pytest.mark.parametrize("value", [0.0, np.nan, np.inf])
@@ -80,7 +80,7 @@ def test_a_remainder_of_zero_is_drawn_again():
 
 def test_the_largest_sizes():
     unit = optimal_privunit(1e4, 10**6)
-    made = report(unit, np.ones((1, 10**6)), SeededBits(2))
+    made = unit.report(np.ones((1, 10**6)), SeededBits(2))
     assert np.isfinite(made).all()
     assert np.linalg.norm(made) == pytest.approx(1.0 / unit.scale)
     assert made.mean() * 1000.0 * unit.scale == pytest.approx(unit.cosine, rel=1e-3)
@@ -91,9 +91,9 @@ def test_the_largest_sizes():
 def test_threads_and_chunks_change_nothing(n_threads, chunk, monkeypatch):
     unit, rows = optimal_privunit(3.0, 20), np.random.default_rng(0).standard_normal((40, 20))
     rows[7] = 0.0
-    expected = report(unit, rows, SeededBits(1))
+    expected = unit.report(rows, SeededBits(1))
     monkeypatch.setattr(_chunks, "CHUNK", chunk)
-    np.testing.assert_array_equal(report(unit, rows, SeededBits(1), n_threads), expected)
+    np.testing.assert_array_equal(unit.report(rows, SeededBits(1), n_threads), expected)
 
 
 @pytest.mark.parametrize("angle", [0.0, 1e-15, 1e-12, 1e-9])
@@ -129,7 +129,7 @@ def test_moments_of_the_gaussian_kind(gaussian, n_dims):
     assert worst_bias(reports, u) < 4.0
     errors = np.sum((reports - u) ** 2, axis=1)
     assert worst_bias(errors, gaussian.mean_squared_error(n_dims)) < 4.0
-    assert np.abs(reports).max() <= report_bound(gaussian, n_dims)
+    assert np.abs(reports).max() <= replace(gaussian, n_dims=n_dims).bound
     if n_dims > 1:
         assert variances_of(reports, u)[1] == pytest.approx(gaussian.noise_variance, rel=0.03)
 

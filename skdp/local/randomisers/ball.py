@@ -9,19 +9,24 @@ from functools import lru_cache
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from skdp.local.randomisers.base import check_local_epsilon, directions_of, row_lengths, uniforms
+from skdp.local.randomisers.base import (
+    LENGTH_ROUNDING,
+    Randomiser,
+    UnitRandomiser,
+    check_local_epsilon,
+    directions_of,
+    row_lengths,
+    uniforms,
+)
 from skdp.local.randomisers.caps import check_dims
 from skdp.local.randomisers.grid import (
     ScalarGrid,
     cells_to_try,
-    report_scalar,
     scalar_grid,
     uniform_levels,
     uniform_variance,
 )
-from skdp.local.randomisers.privunit import PrivUnit, optimal_privunit, report_unit
-from skdp.local.randomisers.privunit_gaussian import PrivUnitG, report_gaussian
-from skdp.local.randomisers.projunit import report_projected
+from skdp.local.randomisers.privunit import PrivUnit, optimal_privunit
 
 
 def check_norm(norm, name="norm"):
@@ -32,10 +37,12 @@ def check_norm(norm, name="norm"):
     return norm
 
 
-class BallRandomiser:
-    """What the three randomisers have in common: reports are w plus noise of mean 0.
+class NoisyVectors(Randomiser):
+    """Base of `Lift`, `Flip` and `Product`: the report of w is w plus noise of mean 0.
 
-    Their `n_dims` is the dimension d of w, and `variances` says what the noise is.
+    Their `n_dims` is the dimension d of w, and `variances` says what the noise is. They draw
+    from `unit`, a randomiser of directions. Rows longer than 1 are scaled down, and those that
+    are not finite count as zero.
     """
 
     def variances(self, norm):
@@ -47,9 +54,18 @@ class BallRandomiser:
         along, across = self.variances(norm)
         return along + (self.n_dims - 1) * across
 
+    @property
+    def bound(self):
+        """Bound on the magnitude of all entries of reports."""
+        return self.unit.bound * LENGTH_ROUNDING
+
+    def message_bits(self, number_bits=32, n_entries=None):
+        """Return how many bits a report takes when it is sent: those of the direction's."""
+        return self.unit.message_bits(number_bits, self.n_dims if n_entries is None else n_entries)
+
 
 @dataclass(frozen=True)
-class Lift(BallRandomiser):
+class Lift(NoisyVectors):
     """The vector gets one more entry, with which its length is 1.
 
     Parameters
@@ -64,7 +80,7 @@ class Lift(BallRandomiser):
     parameters.
     """
 
-    unit: PrivUnit
+    unit: UnitRandomiser
 
     def __post_init__(self):
         check_dims(self.unit.n_dims, 2)
@@ -84,9 +100,28 @@ class Lift(BallRandomiser):
         across = self.unit.noise_variance
         return across + (self.unit.stretch - 1.0) * check_norm(norm) ** 2, across
 
+    def draw(self, vectors, bits, n_threads=1, *, out=None):
+        """Return the unbiased report of every row; see `Randomiser`."""
+        out = np.empty(vectors.shape) if out is None else out
+        return self.unit.draw(vectors, bits, n_threads, out=out, prepare=lifted)
+
+
+def lifted(rows):
+    """Return rows with one more entry, with which their length is 1."""
+    lengths = row_lengths(rows)
+    made = np.empty((len(rows), rows.shape[1] + 1))
+    made[:, :-1] = rows
+    # rows that are not finite have length 0
+    made[lengths == 0.0, :-1] = 0.0
+    long = lengths > 1.0
+    made[long, :-1] = directions_of(rows[long])[0]
+    short = np.minimum(lengths, 1.0)
+    made[:, -1] = np.sqrt((1.0 - short) * (1.0 + short))
+    return made
+
 
 @dataclass(frozen=True)
-class Flip(BallRandomiser):
+class Flip(NoisyVectors):
     """The direction, turned round with a probability that gives the right mean.
 
     Parameters
@@ -101,7 +136,7 @@ class Flip(BallRandomiser):
     direction. Its length is 1/m, and the second moment ``s I + (c/m) u u'``.
     """
 
-    unit: PrivUnit
+    unit: UnitRandomiser
 
     @property
     def n_dims(self):
@@ -118,9 +153,16 @@ class Flip(BallRandomiser):
         across = self.unit.noise_variance
         return across + self.unit.stretch - check_norm(norm) ** 2, across
 
+    def draw(self, vectors, bits, n_threads=1, *, out=None):
+        """Return the unbiased report of every row; see `Randomiser`."""
+        lengths = np.minimum(row_lengths(vectors), 1.0)
+        keep = 2.0 * uniforms(bits.words(len(vectors))) < 1.0 + lengths
+        signs = np.where(keep, 1.0, -1.0)
+        return self.unit.draw(vectors, bits, n_threads, out=out, factors=signs)
+
 
 @dataclass(frozen=True)
-class Product(BallRandomiser):
+class Product(NoisyVectors):
     """The report of the direction times an independent report of the length.
 
     Parameters
@@ -160,6 +202,20 @@ class Product(BallRandomiser):
         square = norm**2 + float(self.grid.variance(norm))
         across = square * self.unit.noise_variance
         return across + square * self.unit.cosine / self.unit.scale - norm**2, across
+
+    @property
+    def bound(self):
+        """Bound on the magnitude of all entries of reports."""
+        return self.unit.bound * self.grid.bound * LENGTH_ROUNDING
+
+    def message_bits(self, number_bits=32, n_entries=None):
+        """Return how many bits a report takes when it is sent; the length is multiplied in."""
+        return Randomiser.message_bits(self, number_bits, n_entries)
+
+    def draw(self, vectors, bits, n_threads=1, *, out=None):
+        """Return the unbiased report of every row; see `Randomiser`."""
+        lengths = self.grid.report_numbers(row_lengths(vectors), bits)
+        return self.unit.draw(vectors, bits, n_threads, out=out, factors=lengths)
 
 
 def lift(epsilon, n_dims):
@@ -295,69 +351,3 @@ def best_ball_randomiser(
     if epsilon >= LEAST_SPLIT:
         made.append(best_product(epsilon, n_dims, norm, spread))
     return min(made, key=lambda parameters: parameters.mean_squared_error(norm))
-
-
-# Reports of vectors in the unit ball, made from one of a unit vector.
-
-
-def report_lift(lift, vectors, bits, n_threads=1, *, out=None):
-    """Return the unbiased report of every row by `Lift`.
-
-    Parameters
-    ----------
-    lift : Lift
-        Parameters.
-    vectors : ndarray of shape (n, d)
-        Rows of length at most 1. Longer ones are scaled down, and those that are not finite
-        count as zero. It is the same for the two functions below.
-    bits, n_threads : Bits, int
-        As for `in_chunks`.
-    out : ndarray of shape (n, d), default=None
-        Takes the reports.
-
-    Returns
-    -------
-    reports : ndarray of shape (n, d)
-    """
-    out = np.empty(vectors.shape) if out is None else out
-    if isinstance(lift.unit, PrivUnit):
-        return report_unit(lift.unit, vectors, bits, n_threads, out=out, prepare=lifted)
-    out[:] = _direction(lift.unit)(lift.unit, lifted(vectors), bits, n_threads)[:, :-1]
-    return out
-
-
-def lifted(rows):
-    """Return rows with one more entry, with which their length is 1."""
-    lengths = row_lengths(rows)
-    made = np.empty((len(rows), rows.shape[1] + 1))
-    made[:, :-1] = rows
-    # rows that are not finite have length 0
-    made[lengths == 0.0, :-1] = 0.0
-    long = lengths > 1.0
-    made[long, :-1] = directions_of(rows[long])[0]
-    short = np.minimum(lengths, 1.0)
-    made[:, -1] = np.sqrt((1.0 - short) * (1.0 + short))
-    return made
-
-
-def report_flip(flip, vectors, bits, n_threads=1, *, out=None):
-    """Return the unbiased report of every row by `Flip`; see `report_lift`."""
-    lengths = np.minimum(row_lengths(vectors), 1.0)
-    keep = 2.0 * uniforms(bits.words(len(vectors))) < 1.0 + lengths
-    signs = np.where(keep, 1.0, -1.0)
-    if isinstance(flip.unit, PrivUnit):
-        return report_unit(flip.unit, vectors, bits, n_threads, out=out, factors=signs)
-    made = _direction(flip.unit)(flip.unit, vectors, bits, n_threads, out=out)
-    made *= signs[:, None]
-    return made
-
-
-def _direction(unit):
-    """Return the sampler of reports of unit vectors."""
-    return report_gaussian if isinstance(unit, PrivUnitG) else report_projected
-
-
-def report_product(product, vectors, bits, n_threads=1, *, out=None):
-    """Return the unbiased report of every row by `Product`; see `report_lift`."""
-    lengths = report_scalar(product.grid, row_lengths(vectors), bits)
-    return report_unit(product.unit, vectors, bits, n_threads, out=out, factors=lengths)

@@ -1,10 +1,11 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Randomisers of two densities: the chance of the upper one, and what it costs.
+"""The base class of local randomisers, and the arithmetic that they share.
 
-Such a randomiser draws its report from a set of probability q under a reference law, with
-probability p, and otherwise from the rest; the set depends on the data, q does not. Its budget
-is ``logit p - logit q``.
+A randomiser is one frozen dataclass: its fields are public parameters, and its methods say what
+a report costs, how large it can be, and how it is drawn. Below the base classes stand the budget
+of two densities, lengths and directions of rows, and random words made into numbers, coins,
+positions and vectors.
 """
 
 import math
@@ -19,15 +20,168 @@ from skdp.local.randomisers.caps import CAP_ACCURACY
 from skdp.privacy.kernel.accounting import check_epsilon
 from skdp.privacy.kernel.bits import Bits
 
+#: rows, and their entries, for which what all of them need is drawn first
+BLOCK, ENTRIES = 1 << 16, 1 << 22
+
 #: the budgets for which parameters are sought
 LEAST_EPSILON, MOST_EPSILON = 1e-6, 1e6
+
+#: what lengths may be rounded up by
+LENGTH_ROUNDING = 1.0 + 2.0**-30
 
 #: the largest number below 1
 BELOW_ONE = 1.0 - 2.0**-53
 
 
+class Randomiser:
+    """Base of all local randomisers.
+
+    A subclass has `epsilon`, the budget of one report, and `n_dims`, the number of entries of a
+    row; it implements `bound` and `draw`, and whatever it does otherwise than this class.
+    """
+
+    #: whether the law of reports is exact, and not only up to the rounding of floats
+    exact = False
+    #: entries of the rows that are drawn together
+    block_entries = ENTRIES
+
+    @property
+    def size(self):
+        """Number of entries of a row, and of its report."""
+        return self.n_dims
+
+    @property
+    def bound(self):
+        """Bound on the magnitude of all entries of all reports."""
+        raise NotImplementedError
+
+    def draw(self, vectors, bits, n_threads=1, *, out=None):
+        """Return the unbiased report of every row of a block.
+
+        Parameters
+        ----------
+        vectors : ndarray of float64, shape (n, size)
+            Rows, as for `report`.
+        bits, n_threads : Bits, int
+            As for `in_chunks`.
+        out : ndarray of shape (n, size), default=None
+            Takes the reports.
+
+        Returns
+        -------
+        reports : ndarray of shape (n, size)
+            The array `out` if one is given.
+        """
+        raise NotImplementedError
+
+    def begin(self, bits):
+        """Return the function that draws the blocks of one call, `draw` in most cases."""
+        return self.draw
+
+    def message_bits(self, number_bits=32, n_entries=None):
+        """Return how many bits a report takes when it is sent.
+
+        Parameters
+        ----------
+        number_bits : int, default=32
+            Bits of each number that is sent.
+        n_entries : int, default=None
+            How many of the entries the receiver needs; None for all.
+
+        Returns
+        -------
+        bits : int
+        """
+        return number_bits * (self.size if n_entries is None else n_entries)
+
+    # whether an entry underflows depends on the row: nobody is to be told
+    @np.errstate(under="ignore")
+    def report(self, vectors, source, n_threads=1):
+        """Return the unbiased report of every row.
+
+        Parameters
+        ----------
+        vectors : ndarray of float64, shape (n_rows, size)
+            Rows in the randomiser's domain: unit vectors, vectors of the unit ball, entries
+            from -1 to 1, or one number between the first and the last level of a grid. Rows
+            outside are moved into it; those without a direction take one that is uniform.
+        source : Variates or Bits
+            Source of random words.
+        n_threads : int, default=1
+            Threads of arithmetic. Results do not depend on it.
+
+        Returns
+        -------
+        reports : ndarray of float64, shape (n_rows, size)
+            Independent of each other, but for the rotation that reports by `ProjUnit` share.
+
+        Raises
+        ------
+        ValueError
+            If the shape is not that of the randomiser.
+        """
+        bits, vectors = bits_of(source), np.asarray(vectors, dtype=np.float64)
+        if vectors.ndim != 2 or vectors.shape[1] != self.size:
+            raise ValueError(f"vectors must have shape (n_rows, {self.size}), got {vectors.shape}.")
+        out, draw = np.empty(vectors.shape), self.begin(bits)
+        step = max(1, min(BLOCK, self.block_entries // max(1, self.size)))
+        for start in range(0, len(vectors), step):
+            rows = slice(start, start + step)
+            draw(vectors[rows], bits, n_threads, out=out[rows])
+        return out
+
+
+class UnitRandomiser(Randomiser):
+    """Base of the randomisers of unit vectors, of which `Lift` and `Flip` are made.
+
+    A subclass implements `directions`, and has the `noise_variance` of a report across its
+    vector and the `stretch`, by which its second moment along the vector is larger.
+    """
+
+    def directions(self, vectors, bits, n_threads=1, *, out=None):
+        """Return the unbiased report of the direction of every row, as `draw` does."""
+        raise NotImplementedError
+
+    def draw(self, vectors, bits, n_threads=1, *, out=None, factors=None, prepare=None):
+        """Return the unbiased report of the direction of every row of a block.
+
+        Parameters
+        ----------
+        vectors : ndarray of shape (n, d)
+            Rows of which the directions are reported. A row without one takes a direction that
+            is uniform.
+        bits, n_threads : Bits, int
+            As for `in_chunks`.
+        out : ndarray of shape (n, size), default=None
+            Takes the first entries of the reports, or all.
+        factors : ndarray of shape (n,), default=None
+            What the directions are multiplied by, and their reports with them.
+        prepare : callable, default=None
+            Maps some of the rows to those of which the directions are reported.
+
+        Returns
+        -------
+        reports : ndarray of shape (n, d)
+            The array `out` if one is given.
+        """
+        if prepare is None:
+            out = self.directions(vectors, bits, n_threads, out=out)
+        else:
+            made = self.directions(prepare(vectors), bits, n_threads)
+            out = made if out is None else out
+            out[:] = made[:, : out.shape[1]]
+        if factors is not None:
+            out *= factors[:, None]
+        return out
+
+
 class TwoDensities:
-    """Base of parameters with a probability `p`, and `log_q`: the logarithm of the set's share."""
+    """Mixin of randomisers that choose between two sets.
+
+    A report is drawn from a set of probability q under a reference law with probability `p`,
+    and otherwise from the rest; the set depends on the data, q does not. `log_q` is the
+    logarithm of q.
+    """
 
     def check_p(self, share):
         """Raise if `p` is not between the set's share, named in words, and 1."""

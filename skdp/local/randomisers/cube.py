@@ -12,6 +12,7 @@ from numbers import Integral
 import numpy as np
 
 from skdp.local.randomisers.base import (
+    Randomiser,
     TwoDensities,
     check_local_epsilon,
     coins,
@@ -19,11 +20,11 @@ from skdp.local.randomisers.base import (
     largest_chance,
     log_growth,
 )
-from skdp.local.randomisers.caps import check_dims, heads_tail, log_heads, log_heads_tail
+from skdp.local.randomisers.caps import check_dims, log_heads, log_heads_tail
 
 
 @dataclass(frozen=True)
-class PrivUnitCube(TwoDensities):
+class PrivUnitCube(TwoDensities, Randomiser):
     """Parameters of PrivUnit on the cube, and what follows from them.
 
     Parameters
@@ -60,6 +61,8 @@ class PrivUnitCube(TwoDensities):
     threshold: int
     p: float
 
+    exact = True
+
     def __post_init__(self):
         check_dims(self.n_dims)
         low = self.n_dims // 2 + 1
@@ -74,10 +77,6 @@ class PrivUnitCube(TwoDensities):
     def log_q(self):
         """Logarithm of the share of the cap."""
         return log_heads_tail(self.threshold, self.n_dims)
-
-    def exact_q(self):
-        """Return the share of the cap as a fraction, in time quadratic in the dimension."""
-        return heads_tail(self.threshold, self.n_dims)
 
     @cached_property
     def scale(self):
@@ -111,6 +110,49 @@ class PrivUnitCube(TwoDensities):
     def covariance(self, first, second):
         """Return the covariance of two entries of the report, given those of the row."""
         return (self.cosine / self.scale - 1.0) * first * second
+
+    @property
+    def worst_variance(self):
+        """The largest variance of an entry of a report: that of zero."""
+        return float(self.variance(0.0))
+
+    @property
+    def bound(self):
+        """Magnitude of all entries of reports."""
+        return 1.0 / self.scale
+
+    def message_bits(self, number_bits=32, n_entries=None):
+        """Return how many bits a report takes when it is sent: one an entry."""
+        return super().message_bits(1, n_entries)
+
+    def draw(self, vectors, bits, n_threads=1, *, out=None):
+        """Return the unbiased report of every row, of entries ``1/m`` and ``-1/m``.
+
+        Entries beyond -1 or 1 count as the nearer end, and NaN as -1.
+
+        Notes
+        -----
+        Given the corner to which a row is rounded, the law of its report is exactly that of
+        the parameters: the coin, the number of matches and the subset of the entries that
+        match are made from integers. Rounding itself is exact to ``2^-53`` and has no part in
+        the proof.
+        """
+        n_rows, n_dims = vectors.shape
+        wanted = matches(self.threshold, n_dims, coins(self.p, n_rows, bits), bits)
+        out = np.empty((n_rows, n_dims)) if out is None else out
+        high = 1.0 / self.scale
+
+        def work(rows, words):
+            # 53 bits are floats from -1 on, all below 1
+            below = (words[:, :n_dims].view(np.int64) >> 11) * 2.0**-52
+            with np.errstate(invalid="ignore"):
+                positive = below < vectors[rows]
+            match, tied = uniform_subsets(words[:, n_dims:], wanted[rows])
+            out[rows] = np.where(positive == match, high, -high)
+            return np.flatnonzero(tied)
+
+        in_chunks(work, n_rows, 2 * n_dims, bits, n_threads)
+        return out
 
 
 def _log_mean(threshold, n_dims):
@@ -294,50 +336,7 @@ def matches(threshold, n_dims, inside, bits):
     return heads
 
 
-# Reports of rows of bounded entries by PrivUnit on the cube, with an exact law.
-
-
-def report_cube(cube, vectors, bits, n_threads=1, *, out=None):
-    """Return the unbiased report of every row.
-
-    Parameters
-    ----------
-    cube : PrivUnitCube
-        Parameters.
-    vectors : ndarray of shape (n, d)
-        Entries from -1 to 1. Others count as the nearer end, and NaN as -1.
-    bits, n_threads : Bits, int
-        As for `in_chunks`.
-    out : ndarray of shape (n, d), default=None
-        Takes the reports.
-
-    Returns
-    -------
-    reports : ndarray of shape (n, d)
-        All entries are ``1/m`` or ``-1/m``.
-
-    Notes
-    -----
-    Given the corner to which a row is rounded, the law of its report is exactly that of the
-    parameters: the coin, the number of matches and the subset of the entries that match are
-    made from integers. Rounding itself is exact to ``2^-53`` and has no part in the proof.
-    """
-    n_rows, n_dims = vectors.shape
-    wanted = matches(cube.threshold, n_dims, coins(cube.p, n_rows, bits), bits)
-    out = np.empty((n_rows, n_dims)) if out is None else out
-    high = 1.0 / cube.scale
-
-    def work(rows, words):
-        # 53 bits are floats from -1 on, all below 1
-        below = (words[:, :n_dims].view(np.int64) >> 11) * 2.0**-52
-        with np.errstate(invalid="ignore"):
-            positive = below < vectors[rows]
-        match, tied = uniform_subsets(words[:, n_dims:], wanted[rows])
-        out[rows] = np.where(positive == match, high, -high)
-        return np.flatnonzero(tied)
-
-    in_chunks(work, n_rows, 2 * n_dims, bits, n_threads)
-    return out
+# The entries that match, uniform among all subsets of a size.
 
 
 def uniform_subsets(keys, sizes):

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.local.randomisers.base import (
+    BLOCK,
+    Randomiser,
     budget_of,
     check_local_epsilon,
     coins,
@@ -20,7 +22,7 @@ from skdp.local.randomisers.base import (
 
 
 @dataclass(frozen=True, eq=False)
-class ScalarGrid:
+class ScalarGrid(Randomiser):
     """Parameters of the randomiser of one number, and what follows from them.
 
     Parameters
@@ -48,6 +50,8 @@ class ScalarGrid:
 
     levels: np.ndarray
     p: float
+
+    exact = True
 
     def __post_init__(self):
         levels = np.array(self.levels, dtype=np.float64)
@@ -148,9 +152,57 @@ class ScalarGrid:
         tries = np.concatenate([g, tries, np.clip([floor], g[0], g[-1])])
         return float(np.max(self.variance(tries) / np.maximum(tries, floor) ** 2))
 
+    @property
+    def size(self):
+        """Number of entries of a row, and of its report: one."""
+        return 1
+
+    @property
+    def bound(self):
+        """Bound on the magnitude of all reports."""
+        return float(np.abs(self.outputs).max())
+
+    def message_bits(self, number_bits=32, n_entries=None):
+        """Return how many bits a report takes when it is sent: the number of its level."""
+        return (self.levels.size - 1).bit_length()
+
+    def report_numbers(self, numbers, bits):
+        """Return the unbiased report of every number.
+
+        Parameters
+        ----------
+        numbers : ndarray of shape (n,)
+            Numbers beyond the outermost levels count as these, and NaN as the first.
+        bits : Bits
+            Source of random words.
+
+        Returns
+        -------
+        reports : ndarray of shape (n,)
+            Entries of `outputs`.
+
+        Notes
+        -----
+        Given the level to which a number is rounded, the law of its report is exactly that of
+        the parameters.
+        """
+        k = self.levels.size - 1
+        place = rounded_places(self.levels, numbers, bits)
+        kept = coins(self.p, len(numbers), bits)
+        other = positions_below(k, len(numbers), bits)
+        # the level itself is left out of the others
+        other += other >= place
+        return self.outputs[np.where(kept, place, other)]
+
+    def draw(self, vectors, bits, n_threads=1, *, out=None):
+        """Return the unbiased report of every row, which is one number; see `Randomiser`."""
+        out = np.empty(vectors.shape) if out is None else out
+        out[:, 0] = self.report_numbers(vectors[:, 0], bits)
+        return out
+
 
 @dataclass(frozen=True, eq=False)
-class EntrywiseGrid:
+class EntrywiseGrid(Randomiser):
     """Every entry of a row reports on its own.
 
     Parameters
@@ -164,10 +216,34 @@ class EntrywiseGrid:
     grid: ScalarGrid
     n_dims: int
 
+    exact = True
+    # every entry needs what a row does
+    block_entries = BLOCK
+
     @cached_property
     def epsilon(self):
         """The budget of the reports of a row, rounded up."""
         return math.nextafter(self.n_dims * self.grid.epsilon, math.inf)
+
+    @property
+    def worst_variance(self):
+        """The largest variance of an entry of a report."""
+        return self.grid.worst_variance
+
+    @property
+    def bound(self):
+        """Bound on the magnitude of all entries of reports."""
+        return self.grid.bound
+
+    def message_bits(self, number_bits=32, n_entries=None):
+        """Return how many bits a report takes when it is sent: the numbers of its levels."""
+        return (self.n_dims if n_entries is None else n_entries) * self.grid.message_bits()
+
+    def draw(self, vectors, bits, n_threads=1, *, out=None):
+        """Return the unbiased report of every row; see `Randomiser`."""
+        out = np.empty(vectors.shape) if out is None else out
+        out[:] = self.grid.report_numbers(vectors.ravel(), bits).reshape(vectors.shape)
+        return out
 
 
 def uniform_levels(n_cells: int, high: float = 1.0) -> NDArray[np.float64]:
@@ -355,40 +431,6 @@ def best_relative_cells(epsilon, floor):
         if errors[-1] > 4.0 * min(errors):
             break
     return tries[int(np.argmin(errors))]
-
-
-# Reports of bounded numbers by rounding to a grid and randomised response, exactly.
-
-
-def report_scalar(grid, numbers, bits):
-    """Return the unbiased report of every number.
-
-    Parameters
-    ----------
-    grid : ScalarGrid
-        Parameters.
-    numbers : ndarray of shape (n,)
-        Numbers beyond the outermost levels count as these, and NaN as the first.
-    bits : Bits
-        Source of random words.
-
-    Returns
-    -------
-    reports : ndarray of shape (n,)
-        Entries of ``grid.outputs``.
-
-    Notes
-    -----
-    Given the level to which a number is rounded, the law of its report is exactly that of the
-    parameters.
-    """
-    k = grid.levels.size - 1
-    place = rounded_places(grid.levels, numbers, bits)
-    kept = coins(grid.p, len(numbers), bits)
-    other = positions_below(k, len(numbers), bits)
-    # the level itself is left out of the others
-    other += other >= place
-    return grid.outputs[np.where(kept, place, other)]
 
 
 def rounded_places(levels, numbers, bits):

@@ -13,7 +13,9 @@ from scipy.special import betainc, betainccinv, betaincinv, expit
 
 from skdp.local.randomisers.base import (
     BELOW_ONE,
+    LENGTH_ROUNDING,
     TwoDensities,
+    UnitRandomiser,
     around,
     check_local_epsilon,
     coins,
@@ -37,7 +39,7 @@ from skdp.privacy.kernel.accounting import check_epsilon
 
 
 @dataclass(frozen=True)
-class PrivUnit(TwoDensities):
+class PrivUnit(TwoDensities, UnitRandomiser):
     """Parameters of PrivUnit, and what follows from them.
 
     Parameters
@@ -106,9 +108,27 @@ class PrivUnit(TwoDensities):
         return self.cosine / self.scale
 
     @property
-    def isotropic(self):
-        """Whether the variance along the vector is the same, but for rounding."""
-        return abs(self.cosine / self.scale - 1.0) <= 1e-6
+    def bound(self):
+        """Bound on the magnitude of all entries of reports: their length, which is rounded."""
+        return 1.0 / self.scale * LENGTH_ROUNDING
+
+    def draw(self, vectors, bits, n_threads=1, *, out=None, factors=None, prepare=None):
+        """Return the unbiased report of the direction of every row; see `UnitRandomiser`.
+
+        Notes
+        -----
+        The report is ``(t u + sqrt(1 - t^2) w) / m`` with w uniform among the unit vectors
+        that are orthogonal to u, and t independent of u and w. If u is uniform, so is the
+        report.
+        """
+        cosines, rests = cap_cosines(self, len(vectors), bits)
+        scale = (1.0 if factors is None else factors) / self.scale
+        out = np.empty((len(vectors), self.n_dims)) if out is None else out
+        # lengths must not be negative; the direction across is symmetric
+        across = np.sqrt(rests) * np.abs(scale)
+        aimless = np.full(len(vectors), 1.0) * np.abs(scale)
+        around(out, vectors, cosines * scale, across, aimless, bits, n_threads, prepare)
+        return out
 
 
 def mean_in_cap(cosine, n_dims):
@@ -415,44 +435,3 @@ def _folded(tail, a):
     high &= rest > 0.5
     square[high] = betainccinv(0.5, a, tail[high])
     return square, rest
-
-
-# Reports of unit vectors by PrivUnit.
-
-
-def report_unit(unit, vectors, bits, n_threads=1, *, out=None, factors=None, prepare=None):
-    """Return the unbiased report of the direction of every row.
-
-    Parameters
-    ----------
-    unit : PrivUnit
-        Parameters.
-    vectors : ndarray of shape (n, d)
-        Rows of which the directions are reported. A row without one takes a direction that is
-        uniform.
-    bits, n_threads : Bits, int
-        As for `in_chunks`.
-    out : ndarray of shape (n, size), default=None
-        Takes the first entries of the reports, or all.
-    factors : ndarray of shape (n,), default=None
-        What the directions are multiplied by, and their reports with them.
-    prepare : callable, default=None
-        As for `around`.
-
-    Returns
-    -------
-    reports : ndarray of shape (n, d)
-        The array `out` if one is given.
-
-    Notes
-    -----
-    The report is ``(t u + sqrt(1 - t^2) w) / m`` with w uniform among the unit vectors that
-    are orthogonal to u, and t independent of u and w. If u is uniform, so is the report.
-    """
-    cosines, rests = cap_cosines(unit, len(vectors), bits)
-    scale = (1.0 if factors is None else factors) / unit.scale
-    out = np.empty((len(vectors), unit.n_dims)) if out is None else out
-    # lengths must not be negative; the direction across is symmetric
-    across, aimless = np.sqrt(rests) * np.abs(scale), np.full(len(vectors), 1.0) * np.abs(scale)
-    around(out, vectors, cosines * scale, across, aimless, bits, n_threads, prepare)
-    return out

@@ -3,7 +3,7 @@
 """PrivUnitG, PrivUnit with a Gaussian instead of the sphere."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -12,6 +12,7 @@ from scipy.special import erfcx, gammaincinv, log_ndtr, ndtri, ndtri_exp
 
 from skdp.local.randomisers.base import (
     TwoDensities,
+    UnitRandomiser,
     around,
     check_local_epsilon,
     coins,
@@ -20,6 +21,9 @@ from skdp.local.randomisers.base import (
     uniforms,
 )
 from skdp.local.randomisers.caps import check_dims
+
+# no report is beyond the bound with a larger probability
+_BEYOND = 1e-20
 
 
 def mills(t):
@@ -33,7 +37,7 @@ def log_density(t):
 
 
 @dataclass(frozen=True)
-class PrivUnitG(TwoDensities):
+class PrivUnitG(TwoDensities, UnitRandomiser):
     """Parameters of PrivUnitG, and what follows from them, in all dimensions.
 
     Parameters
@@ -44,7 +48,8 @@ class PrivUnitG(TwoDensities):
     p : float
         Probability that it is at least that, greater than under the normal law.
     n_dims : int, default=None
-        Dimension of the unit vectors, where that is settled; nothing else depends on it.
+        Dimension of the unit vectors. None for that of the rows that report; `size` and
+        `bound` need a number.
 
     Notes
     -----
@@ -93,6 +98,53 @@ class PrivUnitG(TwoDensities):
         """Return the mean of the squared distance of a report from its vector."""
         return check_dims(n_dims) / self.scale**2 + self.threshold / self.scale - 1.0
 
+    @property
+    def size(self):
+        """Number of entries of a row, and of its report."""
+        if self.n_dims is None:
+            raise ValueError("n_dims must be given for PrivUnitG.")
+        return int(self.n_dims)
+
+    @property
+    def bound(self):
+        """Bound on the entries of reports, to which they are clamped.
+
+        It is passed with probability below 1e-20. An entry is ``t u_j`` plus a normal variable
+        of variance ``1 - u_j^2``. Both t and that variable over its deviation are at most their
+        quantiles, up to that probability; and ``t x + z sqrt(1 - x^2)`` is at most
+        ``sqrt(t^2 + z^2)``.
+        """
+        log_share = math.log(_BEYOND / 4.0)
+        high = -float(ndtri_exp(log_share + float(log_ndtr(-self.threshold))))
+        low = -float(ndtri_exp(log_share - math.log(2.0)))
+        across = -float(ndtri_exp(log_share - math.log(self.size)))
+        return math.hypot(max(high, low), across) / self.scale
+
+    def report(self, vectors, source, n_threads=1):
+        """Return the unbiased report of every row; see `Randomiser`."""
+        if self.n_dims is None:
+            return replace(self, n_dims=np.shape(vectors)[-1]).report(vectors, source, n_threads)
+        return super().report(vectors, source, n_threads)
+
+    def directions(self, vectors, bits, n_threads=1, *, out=None):
+        """Return the unbiased report of the direction of every row; see `UnitRandomiser`.
+
+        Notes
+        -----
+        If the direction is uniform, so is that of the report, and its squared length is
+        ``t^2`` plus a chi-squared variable with d - 1 degrees of freedom. One is drawn for
+        every row.
+        """
+        n_rows, n_dims = vectors.shape
+        t = shares_along(self, n_rows, bits)
+        tails = uniforms(bits.words(n_rows))
+        squares = 2.0 * gammaincinv(0.5 * (n_dims - 1), tails) if n_dims > 1 else 0.0
+        out = np.empty((n_rows, n_dims)) if out is None else out
+        around(out, vectors, t, None, np.sqrt(t * t + squares), bits, n_threads)
+        out /= self.scale
+        bound = self.bound
+        return np.clip(out, -bound, bound, out=out)
+
 
 @lru_cache(maxsize=1024, typed=True)
 def optimal_privunit_gaussian(epsilon: float, n_dims: int | None = None) -> PrivUnitG:
@@ -140,49 +192,6 @@ def optimal_privunit_gaussian(epsilon: float, n_dims: int | None = None) -> Priv
     return PrivUnitG(threshold, largest_chance(epsilon, log_q), n_dims)
 
 
-# Reports of unit vectors by PrivUnitG.
-
-
-# no report is beyond the bound with a larger probability
-_BEYOND = 1e-20
-
-
-def report_gaussian(gaussian, vectors, bits, n_threads=1, *, out=None):
-    """Return the unbiased report of the direction of every row.
-
-    Parameters
-    ----------
-    gaussian : PrivUnitG
-        Parameters.
-    vectors : ndarray of shape (n, d)
-        Rows of which the directions are reported. A row without one takes a direction that is
-        uniform.
-    bits, n_threads : Bits, int
-        As for `in_chunks`.
-    out : ndarray of shape (n, d), default=None
-        Takes the reports.
-
-    Returns
-    -------
-    reports : ndarray of shape (n, d)
-        Clamped to the bound of `gaussian_bound`.
-
-    Notes
-    -----
-    If the direction is uniform, so is that of the report, and its squared length is ``t^2``
-    plus a chi-squared variable with d - 1 degrees of freedom. One is drawn for every row.
-    """
-    n_rows, n_dims = vectors.shape
-    t = shares_along(gaussian, n_rows, bits)
-    tails = uniforms(bits.words(n_rows))
-    squares = 2.0 * gammaincinv(0.5 * (n_dims - 1), tails) if n_dims > 1 else 0.0
-    out = np.empty((n_rows, n_dims)) if out is None else out
-    around(out, vectors, t, None, np.sqrt(t * t + squares), bits, n_threads)
-    out /= gaussian.scale
-    bound = gaussian_bound(gaussian, n_dims)
-    return np.clip(out, -bound, bound, out=out)
-
-
 def shares_along(gaussian, size, bits):
     """Draw the components of reports along the directions they are of, before scaling.
 
@@ -219,27 +228,3 @@ def shares_along(gaussian, size, bits):
         t[missing] = low + excess
         missing = missing[kept <= 0.5 * excess * excess]
     return t
-
-
-def gaussian_bound(gaussian, n_dims):
-    """Return a bound on the entries of reports that is passed with probability below 1e-20.
-
-    Parameters
-    ----------
-    gaussian : PrivUnitG
-        Parameters.
-    n_dims : int
-        Number of entries.
-
-    Returns
-    -------
-    bound : float
-        An entry is ``t u_j`` plus a normal variable of variance ``1 - u_j^2``. Both t and that
-        variable over its deviation are at most their quantiles, up to that probability; and
-        ``t x + z sqrt(1 - x^2)`` is at most ``sqrt(t^2 + z^2)``.
-    """
-    log_share = math.log(_BEYOND / 4.0)
-    high = -float(ndtri_exp(log_share + float(log_ndtr(-gaussian.threshold))))
-    low = -float(ndtri_exp(log_share - math.log(2.0)))
-    across = -float(ndtri_exp(log_share - math.log(n_dims)))
-    return math.hypot(max(high, low), across) / gaussian.scale

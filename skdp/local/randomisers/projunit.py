@@ -4,16 +4,27 @@
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from numbers import Integral
 from typing import Literal
 
 import numpy as np
 
-from skdp.local.randomisers.base import CHUNK, coins, directions_of, in_chunks, normals
+from skdp.local.randomisers.base import (
+    CHUNK,
+    LENGTH_ROUNDING,
+    UnitRandomiser,
+    coins,
+    directions_of,
+    in_chunks,
+    normals,
+)
 from skdp.local.randomisers.caps import check_dims, log_beta_half
 from skdp.local.randomisers.cube import uniform_subsets
-from skdp.local.randomisers.privunit import PrivUnit, optimal_privunit, report_unit
+from skdp.local.randomisers.privunit import PrivUnit, optimal_privunit
+
+#: the largest dimension in which a uniformly random rotation is made
+MOST_DENSE = 4096
 
 
 def projection_factor(n_dims, n_kept):
@@ -54,7 +65,7 @@ def _check_rotation(rotation):
 
 
 @dataclass(frozen=True)
-class ProjUnit:
+class ProjUnit(UnitRandomiser):
     """Parameters of ProjUnit, and what follows from them.
 
     Parameters
@@ -144,13 +155,20 @@ class ProjUnit:
         """How much larger the second moment of a report is along its vector than across."""
         return self.noise_variance_along + 1.0 - self.noise_variance
 
-    def message_bits(self, number_bits=32, seed_bits=128):
-        """Return the length of a report.
+    @property
+    def bound(self):
+        """Bound on the magnitude of all entries of reports: their length, which is rounded."""
+        return math.sqrt(self.n_rotated / self.n_kept) / self.scale * LENGTH_ROUNDING
+
+    def message_bits(self, number_bits=32, n_entries=None, seed_bits=128):
+        """Return how many bits a report takes when it is sent.
 
         Parameters
         ----------
         number_bits : int, default=32
             Bits of each number that is sent.
+        n_entries : int, default=None
+            Ignored: the receiver rotates back, and needs all that is sent.
         seed_bits : int, default=128
             Bits of the seed of the rotation; 0 if all senders use one that is known.
 
@@ -159,6 +177,56 @@ class ProjUnit:
         bits : int
         """
         return self.n_kept * number_bits + seed_bits
+
+    def begin(self, bits):
+        """Return the function that draws the blocks of one call, all with one rotation."""
+        return partial(self.directions, rotate=make_rotation(self, bits))
+
+    def directions(self, vectors, bits, n_threads=1, *, out=None, rotate=None):
+        """Return the report of the direction of every row, in all its entries.
+
+        Parameters
+        ----------
+        vectors : ndarray of shape (n, d)
+            Rows of which the directions are reported. A row without one takes a direction that
+            is uniform among those that are kept.
+        bits, n_threads : Bits, int
+            As for `in_chunks`.
+        out : ndarray of shape (n, d), default=None
+            Takes the reports.
+        rotate : callable, default=None
+            What `make_rotation` returned; None to make a fresh one.
+
+        Returns
+        -------
+        reports : ndarray of shape (n, d)
+
+        Notes
+        -----
+        All rows of a call share a rotation, and each draws the entries that it keeps. Both are
+        public: they could be seeds that are sent along. Any entries of a uniform rotation are
+        as good as any others, so every report has the law of `ProjUnit`, and its mean is the
+        direction. Given the rotation, the mean is off by a length of about ``1.2/k``: an error
+        that the reports of one call have in common. (If the entries were shared too, it would
+        be off by ``sqrt(d/k - 1)``.) Another call takes another rotation.
+        """
+        rotate = make_rotation(self, bits) if rotate is None else rotate
+        n_rows, n_dims = vectors.shape
+        wide, k = self.n_rotated, self.n_kept
+        factor = self.unit.scale / self.scale * math.sqrt(wide / k)
+        out = np.empty((n_rows, n_dims)) if out is None else out
+        step = max(1, CHUNK // wide)
+        for start in range(0, n_rows, step):
+            rows = slice(start, min(start + step, n_rows))
+            padded = np.zeros((rows.stop - start, wide))
+            padded[:, :n_dims] = directions_of(vectors[rows])[0]
+            kept = _kept_entries(len(padded), wide, k, bits)
+            parts = np.take_along_axis(rotate(padded, False), kept, axis=1)
+            parts = self.unit.draw(parts, bits, n_threads)
+            padded[:] = 0.0
+            np.put_along_axis(padded, kept, parts * factor, axis=1)
+            out[rows] = rotate(padded, True)[:, :n_dims]
+        return out
 
 
 def projunit(
@@ -234,60 +302,7 @@ def smallest_projunit(
     return projunit(epsilon, n_dims, low, rotation)
 
 
-# Reports of unit vectors by ProjUnit: rotated, cut, reported and rotated back.
-
-
-#: the largest dimension in which a uniformly random rotation is made
-MOST_DENSE = 4096
-
-
-def report_projected(projected, vectors, bits, n_threads=1, rotation=None, *, out=None):
-    """Return the report of the direction of every row, in all its entries.
-
-    Parameters
-    ----------
-    projected : ProjUnit
-        Parameters.
-    vectors : ndarray of shape (n, d)
-        Rows of which the directions are reported. A row without one takes a direction that is
-        uniform among those that are kept.
-    bits, n_threads : Bits, int
-        As for `in_chunks`.
-    rotation : callable, default=None
-        What `make_rotation` returned; None to make a fresh one.
-    out : ndarray of shape (n, d), default=None
-        Takes the reports.
-
-    Returns
-    -------
-    reports : ndarray of shape (n, d)
-
-    Notes
-    -----
-    All rows of a call share a rotation, and each draws the entries that it keeps. Both are
-    public: they could be seeds that are sent along. Any entries of a uniform rotation are as
-    good as any others, so every report has the law of `ProjUnit`, and its mean is the
-    direction. Given the rotation, the mean is off by a length of about ``1.2/k``, by which
-    the reports of one call have to do with each other. (If the entries were shared too, it
-    would be off by ``sqrt(d/k - 1)``.) Another call takes another rotation.
-    """
-    rotate = make_rotation(projected, bits) if rotation is None else rotation
-    n_rows, n_dims = vectors.shape
-    wide, k = projected.n_rotated, projected.n_kept
-    factor = projected.unit.scale / projected.scale * math.sqrt(wide / k)
-    out = np.empty((n_rows, n_dims)) if out is None else out
-    step = max(1, CHUNK // wide)
-    for start in range(0, n_rows, step):
-        rows = slice(start, min(start + step, n_rows))
-        padded = np.zeros((rows.stop - start, wide))
-        padded[:, :n_dims] = directions_of(vectors[rows])[0]
-        kept = _kept_entries(len(padded), wide, k, bits)
-        parts = np.take_along_axis(rotate(padded, False), kept, axis=1)
-        parts = report_unit(projected.unit, parts, bits, n_threads)
-        padded[:] = 0.0
-        np.put_along_axis(padded, kept, parts * factor, axis=1)
-        out[rows] = rotate(padded, True)[:, :n_dims]
-    return out
+# Random rotations, and the entries of rotated vectors that are kept.
 
 
 def _kept_entries(n_rows, wide, k, bits):
