@@ -23,7 +23,7 @@ expected in a round, each takes 5 gradient steps, and there are 100 rounds. Upda
   the direction is the first number, that of the length is 10. *lift*: one report of the same total
   budget, with the parameters of least error for the longest updates.
 - *central*: ``epsilon=2`` for what is released. The budget is held by the 600 clients themselves,
-  or would be held by ten million, of whom 20,000 take part in a round (``population_size``).
+  or would be held by ten million, of whom 20,000 take part in a round (``Population``).
 - Next to every accuracy stands what the clients that were read have really spent, of everything
   that was released and towards the server.
 

@@ -10,6 +10,8 @@ from _images import mnist
 
 from skdp import FederatedDPLogisticRegression
 from skdp.exceptions import PrivacyWarning
+from skdp.federated import FederatedAveraging, GradientSteps, Population
+from skdp.local import BallRandomiser
 
 CLIENTS, IMAGES, BATCH, ROUNDS, LOCAL_STEPS = 600, 100, 200, 100, 5
 POPULATION, POPULATION_BATCH, DELTA, EPSILON = 10**7, 20_000, 1e-9, 2.0
@@ -20,27 +22,28 @@ COMMON = {
     "classes": range(10),
     "adjacency": "zero-out",
     "delta": DELTA,
-    "local_steps": LOCAL_STEPS,
-    "batch_size": BATCH,
+    "local_update__n_steps": LOCAL_STEPS,
+    "local_update__clipping_norm": 0.5,
+    "solver__batch_size": BATCH,
+    "solver__step_size": 8.0,
+    "solver__intercept_scaling": 0.1,
     "max_iter": ROUNDS,
-    "clipping_norm": 0.5,
-    "intercept_scaling": 0.1,
-    "step_size": 8.0,
 }
-DEPLOYED = {"population_size": POPULATION, "population_batch_size": POPULATION_BATCH}
+DEPLOYED = {"population": Population(POPULATION, batch_size=POPULATION_BATCH)}
 
 
 def model(**options):
     """Return the model of a configuration."""
-    return FederatedDPLogisticRegression(**{**COMMON, **options})
+    objects = {"local_update": GradientSteps(), "solver": FederatedAveraging()}
+    return FederatedDPLogisticRegression(**objects).set_params(**{**COMMON, **options})
 
 
 def reports(direction, magnitude):
     """Return the parameters of reports whose direction has a budget."""
-    given = {"local_epsilon": direction + LENGTH, "magnitude": magnitude}
+    randomiser = BallRandomiser(magnitude)
     if magnitude == "product":
-        given.update(parameters="paper", magnitude_epsilon=LENGTH)
-    return given
+        randomiser.set_params(parameters="paper", magnitude_epsilon=LENGTH)
+    return {"local_epsilon": direction + LENGTH, "randomiser": randomiser}
 
 
 def federated_data(seed):
@@ -66,7 +69,12 @@ def configurations():
     """Yield (group, label, options) of every configuration."""
     yield "none", "no privacy to speak of", {"epsilon": 1e5}
     yield "central", "budget held by 600 clients", {"epsilon": EPSILON}
-    planned = dict.fromkeys(("clipping_norm", "step_size", "batch_size", "max_iter"))
+    planned = {
+        "local_update__clipping_norm": None,
+        "solver__step_size": None,
+        "solver__batch_size": None,
+        "max_iter": None,
+    }
     yield "central", "the same, rounds and steps planned", {"epsilon": EPSILON, **planned}
     yield "central", "budget held by 10,000,000 clients", {"epsilon": EPSILON, **DEPLOYED}
     for direction in DIRECTIONS:
@@ -74,8 +82,8 @@ def configurations():
             given = reports(direction, magnitude)
             yield f"local {magnitude}", f"{direction:g}", {"epsilon": None, **given}
     for limit in (0.5, None):
-        given = {**reports(250.0, "product"), "report_norm": limit}
+        given = {**reports(250.0, "product"), "solver__report_norm": limit}
         words = "no limit" if limit is None else f"{limit:g}"
         yield "both product", words, {"epsilon": EPSILON, **DEPLOYED, **given}
-    given = {**reports(250.0, "product"), "report_norm": 0.5}
+    given = {**reports(250.0, "product"), "solver__report_norm": 0.5}
     yield "projected product", "0.5", {"epsilon": None, **given}

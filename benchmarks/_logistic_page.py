@@ -81,10 +81,10 @@ gradient descent: it reports the gradient of its own loss once, and steps have l
 
 - *paper's split*: direction times length as Bhowmick et al. (2018), Section 5.1, have it: 13/16 of
   the budget for the cap, 1/16 for the coin, 2/16 for the length
-  (``magnitude="product", parameters="paper-simulation"``).
+  (``BallRandomiser("product", parameters="paper-simulation")``).
 - *best split*: the same with the parameters of least error for gradients of about half the
-  largest length (``magnitude="product", expected_norm=0.5``).
-- *lift*: one more entry instead of a report of the length (``magnitude="lift"``, the default).
+  largest length (``BallRandomiser("product", expected_norm=0.5)``).
+- *lift*: one more entry instead of a report of the length (``randomiser="lift"``, the default).
 
 .. image:: /_static/local_logistic.png
    :alt: Excess loss of the iterates against steps for three randomisers and several budgets, and

@@ -15,7 +15,7 @@ from scipy.special import expit, roots_jacobi
 from sklearn.linear_model import LogisticRegression
 
 from skdp import LocalDPLogisticRegression
-from skdp.local._choice import ball_randomiser
+from skdp.local import BallRandomiser
 from skdp.local.randomisers.ball import Lift
 from skdp.local.randomisers.privunit import cap_cosines
 from skdp.privacy.kernel.bits import SeededBits
@@ -40,11 +40,12 @@ class Setting:
         """Return the randomiser of gradients, None for the gradients themselves."""
         if name == PLAIN:
             return None
-        if name == PAPER:
-            return ball_randomiser(epsilon, self.n_dims, "product", None, None, "paper-simulation")
-        if name == LIFT:
-            return ball_randomiser(epsilon, self.n_dims, "lift", None, None, "optimal")
-        return ball_randomiser(epsilon, self.n_dims, "product", 0.5, None, "optimal")
+        made = {
+            PAPER: BallRandomiser("product", parameters="paper-simulation"),
+            LIFT: BallRandomiser("lift"),
+            OPTIMAL: BallRandomiser("product", expected_norm=0.5),
+        }[name]
+        return made.calibrate(epsilon, self.n_dims)
 
     def methods(self):
         """Return all pairs (name, epsilon), the one without privacy last."""

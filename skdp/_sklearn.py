@@ -140,7 +140,7 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], Me
             budget = getattr(estimator, "budget", None) if fit.__name__ == "fit" else None
             if budget is not None and getattr(estimator, "_releases", True):
                 # the plan alone tells what the clients of a simulated population spend
-                real = getattr(estimator, "population_size", None) is None
+                real = getattr(estimator, "population", None) is None
                 budget.check(estimator.epsilon if real else None)
             with plain_parameters(estimator), kept_meanwhile(*args, *params.values()):
                 return fit(estimator, *args, **params)

@@ -43,6 +43,8 @@ from skdp import (
     PrivUnitPrivatizer,
     ScalarPrivatizer,
 )
+from skdp.federated import FederatedAveraging, ProximalPoint
+from skdp.local import BallRandomiser
 from skdp.model_selection import RowScorer
 
 
@@ -117,14 +119,18 @@ CLASSIFIERS = [
     DPHingeSVM(epsilon=40.0, mechanism="exponential", coef_bound=10.0),
     DPHingeSVM(epsilon=20.0, solver="frank-wolfe", smoothing=0.5),
     LocalDPLogisticRegression(),
-    LocalDPLogisticRegression(epsilon=16.0, magnitude="auto", expected_norm=0.3, batch_size=5),
-    LocalDPLogisticRegression(epsilon=20.0, magnitude="flip", decay=0.6, C=10.0, data_norm=2.0),
-    LocalDPLogisticRegression(epsilon=30.0, magnitude="product", fit_intercept=False),
+    LocalDPLogisticRegression(
+        epsilon=16.0, randomiser=BallRandomiser("auto", expected_norm=0.3), batch_size=5
+    ),
+    LocalDPLogisticRegression(epsilon=20.0, randomiser="flip", decay=0.6, C=10.0, data_norm=2.0),
+    LocalDPLogisticRegression(epsilon=30.0, randomiser="product", fit_intercept=False),
     FederatedDPLogisticRegression(),
-    FederatedDPLogisticRegression(epsilon=8.0, adjacency="zero-out", batch_size=8, verbose=1),
+    FederatedDPLogisticRegression(
+        epsilon=8.0, adjacency="zero-out", solver=FederatedAveraging(8), verbose=1
+    ),
     FederatedDPLogisticRegression(epsilon=None, local_epsilon=8.0),
-    FederatedDPLogisticRegression(epsilon=8.0, local_epsilon=16.0, magnitude="auto"),
-    FederatedDPLogisticRegression(epsilon=4.0, local_update="proximal", C=100.0),
+    FederatedDPLogisticRegression(epsilon=8.0, local_epsilon=16.0, randomiser="auto"),
+    FederatedDPLogisticRegression(epsilon=4.0, local_update=ProximalPoint(), C=100.0),
     DPGridSearchCV(DPLogisticRegression(random_state=0), {"C": [1.0, 10.0]}, epsilon=8.0),
     DPGridSearchCV(
         make_pipeline(

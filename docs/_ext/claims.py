@@ -16,6 +16,7 @@ import numpy as np
 
 import skdp
 from skdp.exceptions import PrivacyWarning
+from skdp.federated import FederatedAveraging
 from skdp.privacy.books.texts import rows_read, what_is_drawn, what_is_kept
 from skdp.solvers.choice import SOLVERS
 
@@ -67,7 +68,7 @@ VARIANTS = {
     ],
     "FederatedDPLogisticRegression": [
         ("2 classes", {"classes": (0, 1)}),
-        ("3 classes, batch_size=4", {"classes": (0, 1, 2), "batch_size": 4}),
+        ("3 classes", {"classes": (0, 1, 2), "solver": FederatedAveraging(4)}),
         ("proximal", {"classes": (0, 1), "local_update": "proximal"}),
         ("local_epsilon=8", {"classes": (0, 1), "local_epsilon": 8.0}),
         ("epsilon=None, local_epsilon=8", {"epsilon": None, "local_epsilon": 8.0}),
@@ -290,7 +291,7 @@ def rows():
             tests = TESTS.get(name) or TESTS[mechanism]
             cells = tuple(release_cells(release, spent, tests) for release in ledger.releases)
             key = (mechanism, words, given.get("adjacency", ledger.adjacency), cells)
-            shared.setdefault(key, []).append(given.get("solver", ""))
+            shared.setdefault(key, []).append(str(given.get("solver", "")))
         for (mechanism, words, adjacency, parts), solvers in shared.items():
             solver = " or ".join(filter(None, solvers))
             configuration = ", ".join(filter(None, [mechanism, solver, words]))

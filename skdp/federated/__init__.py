@@ -2,6 +2,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Estimators for clients that own many rows each."""
 
+from skdp.federated._averaging import (
+    FederatedAveraging,
+    GradientSteps,
+    Population,
+    ProximalPoint,
+)
 from skdp.federated._logistic import FederatedDPLogisticRegression
 
-__all__ = ["FederatedDPLogisticRegression"]
+__all__ = [
+    "FederatedAveraging",
+    "FederatedDPLogisticRegression",
+    "GradientSteps",
+    "Population",
+    "ProximalPoint",
+]

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Logistic regression from the rows of clients."""
+"""Logistic regression from the rows of clients, private client by client."""
 
 import warnings
 from numbers import Integral, Real
@@ -15,7 +15,6 @@ from skdp._gate import open_gate
 from skdp._losses.classification import LogisticLoss, SoftmaxLoss
 from skdp._rows.domains import L2Ball, check_radius
 from skdp._sklearn import (
-    SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
     CallbackSupportMixin,
     Interval,
@@ -28,18 +27,23 @@ from skdp._sklearn import (
 )
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
 from skdp.exceptions import SimulationWarning
-from skdp.federated._rounds import (
+from skdp.federated._averaging import (
+    LOCAL_UPDATES,
     ClientRows,
-    Rounds,
-    check_budget,
+    FederatedAveraging,
+    FederatedParameters,
+    GradientSteps,
+    LocalUpdate,
+    Population,
+    PrepaidRounds,
+    ProximalPoint,
     federated_descent,
-    flat,
     plan_problem,
 )
-from skdp.local._choice import MAGNITUDES, PARAMETERS
+from skdp.local._ball_randomiser import MAGNITUDES, BallRandomiser
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 
-# Which rows belong to which client.
+# The owner of every row.
 
 
 def resolve_clients(groups, n_rows):
@@ -106,140 +110,13 @@ def _is_missing_client(one):
         return True
 
 
-# What federated classifiers share: parameters, the way through the gate, attributes.
-
-
-class FederatedClassifier(
+class FederatedDPLogisticRegression(
+    SoftmaxClassifierMixin,
     CallbackSupportMixin,
     LinearClassifierMixin,
     SparseCoefMixin,
     BaseEstimator,
 ):
-    """Base of the federated classifiers; a subclass states its loss."""
-
-    _parameter_constraints = {
-        **SHARED_CONSTRAINTS,
-        "epsilon": [Interval(Real, 0, None, closed="neither"), None],
-        "local_epsilon": [Interval(Real, 1e-6, 1e6, closed="both"), None],
-        "classes": ["array-like", None],
-        "C": [Interval(Real, 0, None, closed="right")],
-        "fit_intercept": ["boolean"],
-        "intercept_scaling": SCALE_OR_NONE,
-        "local_update": [StrOptions({"gradient", "proximal"})],
-        "local_steps": [Interval(Integral, 1, None, closed="left"), None],
-        "local_step_size": SCALE_OR_NONE,
-        "proximal_strength": SCALE_OR_NONE,
-        "clipping_norm": SCALE_OR_NONE,
-        "report_norm": SCALE_OR_NONE,
-        "magnitude": [StrOptions(set(MAGNITUDES))],
-        "expected_norm": [Interval(Real, 0, 1, closed="right"), None],
-        "magnitude_epsilon": [Interval(Real, 0, None, closed="neither"), None],
-        "parameters": [StrOptions(set(PARAMETERS))],
-        "batch_size": [Interval(Real, 0, None, closed="neither"), None],
-        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-        "step_size": SCALE_OR_NONE,
-        "momentum": ["boolean"],
-        "average": ["boolean"],
-        "population_size": [Interval(Real, 1, 2**53, closed="both"), None],
-        "population_batch_size": [Interval(Real, 0, None, closed="neither"), None],
-        "verbose": ["verbose"],
-    }
-
-    def _loss(self, n_classes):
-        """Return the loss for a number of classes."""
-        raise NotImplementedError
-
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: VectorLike, groups: VectorLike | None = None) -> Self:
-        """Fit the model within the budget.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Private rows. Rows longer than `data_norm` are scaled down to it.
-        y : array-like of shape (n_samples,)
-            Private labels.
-        groups : array-like of shape (n_samples,), default=None
-            Client that owns the row: numbers, or text. None: every row is a client, and no more
-            than a row is protected. Cross-validation passes it only if metadata are routed.
-
-        Returns
-        -------
-        self : object
-            Fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are unusable. The message names no data value, but that
-            it was raised may depend on the data.
-        """
-        if self.epsilon is not None:
-            check_epsilon(self.epsilon)
-        check_delta(self.delta)
-        check_budget(self)
-        ball = L2Ball(check_radius(self.data_norm))
-        X, y = validate_private_data(self, X, y, accept_sparse="csr")
-        # how many rows there are is private: only the number of clients is used
-        n_clients, clients = resolve_clients(groups, X.shape[0])
-        n_features = X.shape[1]
-        classes, codes, outside, assumptions = resolve_classes(y, self.classes)
-        problem = plan_problem(self, n_clients, n_features, self._loss(len(classes)))
-        rounds = problem.rounds
-        if self.verbose:
-            print(f"[{type(self).__name__}] {rounds}")
-        if rounds.hypothetical is not None:
-            warnings.warn(
-                "population_size is set: the noise is that of a deployment with so many clients. "
-                "These clients spend what privacy_spent_ says, and not epsilon.",
-                SimulationWarning,
-                stacklevel=4,
-            )
-        with open_gate(
-            self,
-            lambda: ClientRows(
-                X,
-                problem.loss.encode(codes),
-                outside,
-                clients,
-                n_clients,
-                ball,
-                problem.intercept,
-                effective_n_threads(),
-            ),
-            n_rows=n_clients,
-            epsilon=rounds.spent,
-            delta=self.delta,
-            adjacency="local" if rounds.mu_round is None else self.adjacency,
-            mu=rounds.total_mu,
-            assumptions=assumptions,
-            n_releases=rounds.n_steps,
-            unit="client",
-        ) as curator:
-            released = Rounds(curator, problem.query, np.zeros(problem.shape), rounds)
-            coef = federated_descent(released.mean_update, problem.shape, rounds)
-        self.classes_ = classes
-        self.coef_, self.intercept_ = flat(coef, problem, n_features, self.data_norm)
-        self.n_clients_, self.n_iter_ = n_clients, rounds.n_steps
-        self.projected_share_ = released.projected_share
-        ledger = self.ledger_
-        self.local_epsilon_per_round_ = (
-            np.inf if rounds.randomiser is None else rounds.randomiser.epsilon
-        )
-        self.local_privacy_spent_ = (ledger.local_epsilon(self.delta), float(self.delta))
-        self.local_epsilon_total_ = ledger.local_epsilon(0.0)
-        self.hypothetical_privacy_spent_ = None
-        if rounds.hypothetical is not None:
-            self.hypothetical_privacy_spent_ = (rounds.hypothetical, float(self.delta))
-        return self
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-
-class FederatedDPLogisticRegression(SoftmaxClassifierMixin, FederatedClassifier):
     """Logistic regression from clients that own any number of rows, private client by client.
 
     In every round a random set of clients moves the server's model along the mean log-loss of
@@ -258,10 +135,14 @@ class FederatedDPLogisticRegression(SoftmaxClassifierMixin, FederatedClassifier)
         Budget of ONE report of a client, from 1e-6 to 1e6: what the server learns of a client in
         one round. A client reports in as many rounds as it is drawn for. None trusts the server
         with exact updates.
+    randomiser : {"lift", "flip", "product", "auto"} or BallRandomiser, default="lift"
+        How clients report updates, in units of the clipping norm. A word is the `magnitude` of
+        a `BallRandomiser`: what is done about updates that are shorter. Without an
+        `expected_norm` of the object, 1 is expected.
     adjacency : {"replace-one", "zero-out"}, default="replace-one"
-        What neighbours are: one client has other rows, any number of them; or it is not there.
-        The number of clients is public. Reports alone (`epsilon=None`) are for any two values
-        of a client.
+        Relation of neighbours: one client has other rows, any number of them ("replace-one"), or is
+        absent ("zero-out"). The number of clients is public. Reports alone (`epsilon=None`) are for
+        any two values of a client.
     data_norm : float, default=1.0
         Rows longer than this (Euclidean norm, in the units of the data) are scaled down to it.
         Public.
@@ -273,52 +154,20 @@ class FederatedDPLogisticRegression(SoftmaxClassifierMixin, FederatedClassifier)
         mean loss of their rows, plus ``|coef|^2 / 2``.
     fit_intercept : bool, default=True
         Whether rows get a constant feature.
-    intercept_scaling : float, default=None
-        The constant feature, in units of `data_norm`. None takes 0.1, or 0.3 where clients
-        report.
-    local_update : {"gradient", "proximal"}, default="gradient"
-        What a client does: steps along its mean loss, or along its mean loss plus
-        ``proximal_strength / 2 |w - start|^2``.
-    local_steps : int, default=None
-        Steps of a client in a round. None takes 1, or 10 for "proximal".
-    local_step_size : float, default=None
-        Length of its steps, for rows in the unit ball. None takes one over the curvature of
-        its objective.
-    proximal_strength : float, default=None
-        Strength of the pull to the start. None takes the curvature of the loss.
-    clipping_norm : float, default=None
-        Bound on the norm of a client's update, for rows in the unit ball: the update is the mean
-        of the directions of descent along the client's steps, so that the longest gradient of a
-        row bounds it. None chooses a part of that.
-    report_norm : float, default=None
-        Norm to which the server projects reports, in the same units. None takes one that no
-        report exceeds. A smaller one needs less noise and biases: reports are long.
-    magnitude : {"lift", "flip", "product", "auto"}, default="lift"
-        What reports do about updates shorter than `clipping_norm`; see `PrivUnitPrivatizer`.
-    expected_norm : float, default=None
-        A public guess of the norms of updates over `clipping_norm`, for "product" and "auto".
-    magnitude_epsilon : float, default=None
-        "product": the part of `local_epsilon` that is for the norm. None for the best part.
-    parameters : {"optimal", "paper", "paper-simulation", "half"}, default="optimal"
-        "optimal" has the least error; the others are choices of [1]_.
-    batch_size : float, default=None
-        Expected number of clients of a round, each drawn independently; at most their number.
-        None chooses it; where clients report, such that each reports once on average.
+    local_update : {"gradient", "proximal"}, GradientSteps or ProximalPoint, default="gradient"
+        What a client does in a round. "gradient" is ``GradientSteps()``, one step along the mean
+        loss of its rows; "proximal" is ``ProximalPoint()``, steps that are pulled back to their
+        start. The object also has the bound on the norm of an update.
+    solver : {"auto"} or FederatedAveraging, default="auto"
+        What the server does: how many clients take part in a round, the length of its steps,
+        momentum, averages. "auto" is ``FederatedAveraging()``, which chooses them from public
+        numbers.
     max_iter : int, default=None
         Number of rounds. None chooses it.
-    step_size : float, default=None
-        Length of the server's steps, for rows in the unit ball. None chooses it, and shortens
-        it where released updates show curvature.
-    momentum : bool, default=True
-        Whether the server accelerates its steps.
-    average : bool, default=True
-        Whether the result is the average of the server's points but the first ones, or the last.
-    population_size : float, default=None
-        Simulates a deployment with so many clients: the noise on the mean is what the budget
-        asks for there. THESE clients then spend what `privacy_spent_` says, in general far more
-        than `epsilon`.
-    population_batch_size : float, default=None
-        Expected number of clients of a round of that deployment. None keeps the rate.
+    population : Population, default=None
+        A larger deployment that the fit simulates: its noise on the mean is that of the
+        deployment. THESE clients then spend what `privacy_spent_` says, in general far more than
+        `epsilon`.
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -355,10 +204,10 @@ class FederatedDPLogisticRegression(SoftmaxClassifierMixin, FederatedClassifier)
     local_epsilon_total_ : float
         The same with certainty: as if a client reported in every round.
     projected_share_ : float or None
-        Share of reports that were longer than `report_norm`; None unless reports are all that
-        is released.
+        Share of reports that were longer than the `report_norm` of the solver; None unless
+        reports are all that is released.
     hypothetical_privacy_spent_ : tuple of (float, float) or None
-        What the deployment of `population_size` would spend. Nothing about these data.
+        What the deployment of `population` would spend. It says nothing about these clients.
 
     See Also
     --------
@@ -405,35 +254,37 @@ class FederatedDPLogisticRegression(SoftmaxClassifierMixin, FederatedClassifier)
     True
     """
 
+    _parameter_constraints = {
+        **SHARED_CONSTRAINTS,
+        "epsilon": [Interval(Real, 0, None, closed="neither"), None],
+        "local_epsilon": [Interval(Real, 1e-6, 1e6, closed="both"), None],
+        "randomiser": [StrOptions(set(MAGNITUDES)), BallRandomiser],
+        "classes": ["array-like", None],
+        "C": [Interval(Real, 0, None, closed="right")],
+        "fit_intercept": ["boolean"],
+        "local_update": [StrOptions(set(LOCAL_UPDATES)), GradientSteps, ProximalPoint],
+        "solver": [StrOptions({"auto"}), FederatedAveraging],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "population": [Population, None],
+        "verbose": ["verbose"],
+    }
+
     def __init__(
         self,
         epsilon: float | None = 1.0,
         delta: float = 1e-6,
         *,
         local_epsilon: float | None = None,
+        randomiser: Literal["lift", "flip", "product", "auto"] | BallRandomiser = "lift",
         adjacency: Adjacency = "replace-one",
         data_norm: float = 1.0,
         classes: ArrayLike | None = None,
         C: float = np.inf,
         fit_intercept: bool = True,
-        intercept_scaling: float | None = None,
-        local_update: Literal["gradient", "proximal"] = "gradient",
-        local_steps: int | None = None,
-        local_step_size: float | None = None,
-        proximal_strength: float | None = None,
-        clipping_norm: float | None = None,
-        report_norm: float | None = None,
-        magnitude: Literal["lift", "flip", "product", "auto"] = "lift",
-        expected_norm: float | None = None,
-        magnitude_epsilon: float | None = None,
-        parameters: Literal["optimal", "paper", "paper-simulation", "half"] = "optimal",
-        batch_size: float | None = None,
+        local_update: Literal["gradient", "proximal"] | LocalUpdate = "gradient",
+        solver: Literal["auto"] | FederatedAveraging = "auto",
         max_iter: int | None = None,
-        step_size: float | None = None,
-        momentum: bool = True,
-        average: bool = True,
-        population_size: float | None = None,
-        population_batch_size: float | None = None,
+        population: Population | None = None,
         budget: Budget = None,
         random_state: Seed = None,
         verbose: int = 0,
@@ -441,32 +292,110 @@ class FederatedDPLogisticRegression(SoftmaxClassifierMixin, FederatedClassifier)
         self.epsilon = epsilon
         self.delta = delta
         self.local_epsilon = local_epsilon
+        self.randomiser = randomiser
         self.adjacency = adjacency
         self.data_norm = data_norm
         self.classes = classes
         self.C = C
         self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
         self.local_update = local_update
-        self.local_steps = local_steps
-        self.local_step_size = local_step_size
-        self.proximal_strength = proximal_strength
-        self.clipping_norm = clipping_norm
-        self.report_norm = report_norm
-        self.magnitude = magnitude
-        self.expected_norm = expected_norm
-        self.magnitude_epsilon = magnitude_epsilon
-        self.parameters = parameters
-        self.batch_size = batch_size
+        self.solver = solver
         self.max_iter = max_iter
-        self.step_size = step_size
-        self.momentum = momentum
-        self.average = average
-        self.population_size = population_size
-        self.population_batch_size = population_batch_size
+        self.population = population
         self.budget = budget
         self.random_state = random_state
         self.verbose = verbose
 
-    def _loss(self, n_classes):
-        return LogisticLoss() if n_classes == 2 else SoftmaxLoss(n_classes)
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: MatrixLike, y: VectorLike, groups: VectorLike | None = None) -> Self:
+        """Fit the model within the budget.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Private rows. Rows longer than `data_norm` are scaled down to it.
+        y : array-like of shape (n_samples,)
+            Private labels.
+        groups : array-like of shape (n_samples,), default=None
+            Client that owns the row: numbers, or text. None: every row is a client, and no more
+            than a row is protected. Cross-validation passes it only if metadata are routed.
+
+        Returns
+        -------
+        self : object
+            Fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are unusable. The message names no data value, but that
+            it was raised may depend on the data.
+        """
+        if self.epsilon is not None:
+            check_epsilon(self.epsilon)
+        check_delta(self.delta)
+        given = FederatedParameters.of(self)
+        ball = L2Ball(check_radius(self.data_norm))
+        X, y = validate_private_data(self, X, y, accept_sparse="csr")
+        # how many rows there are is private: only the number of clients is used
+        n_clients, clients = resolve_clients(groups, X.shape[0])
+        n_features = X.shape[1]
+        classes, codes, outside, assumptions = resolve_classes(y, self.classes)
+        loss = LogisticLoss() if len(classes) == 2 else SoftmaxLoss(len(classes))
+        problem = plan_problem(self, given, n_clients, n_features, loss)
+        rounds = problem.rounds
+        if self.verbose:
+            print(f"[{type(self).__name__}] {rounds}")
+        if rounds.hypothetical is not None:
+            warnings.warn(
+                "population is set: the noise is that of a deployment with so many clients. "
+                "These clients spend what privacy_spent_ says, and not epsilon.",
+                SimulationWarning,
+                stacklevel=4,
+            )
+        with open_gate(
+            self,
+            lambda: ClientRows(
+                X,
+                problem.loss.encode(codes),
+                outside,
+                clients,
+                n_clients,
+                ball,
+                problem.intercept,
+                effective_n_threads(),
+            ),
+            n_rows=n_clients,
+            epsilon=rounds.spent,
+            delta=self.delta,
+            adjacency="local" if rounds.mu_round is None else self.adjacency,
+            mu=rounds.total_mu,
+            assumptions=assumptions,
+            n_releases=rounds.n_steps,
+            unit="client",
+        ) as curator:
+            released = PrepaidRounds(curator, problem.query, np.zeros(problem.shape), rounds)
+            coef = federated_descent(released.mean_update, problem.shape, rounds)
+        self.classes_ = classes
+        coef = np.atleast_2d(coef)
+        self.coef_ = coef[:, :n_features] / self.data_norm
+        self.intercept_ = np.zeros(len(coef))
+        if problem.intercept:
+            self.intercept_ = problem.intercept * coef[:, -1]
+        self.n_clients_, self.n_iter_ = n_clients, rounds.n_steps
+        self.projected_share_ = released.projected_share
+        ledger = self.ledger_
+        self.local_epsilon_per_round_ = (
+            np.inf if rounds.randomiser is None else rounds.randomiser.epsilon
+        )
+        self.local_privacy_spent_ = (ledger.local_epsilon(self.delta), float(self.delta))
+        self.local_epsilon_total_ = ledger.local_epsilon(0.0)
+        self.hypothetical_privacy_spent_ = None
+        if rounds.hypothetical is not None:
+            self.hypothetical_privacy_spent_ = (rounds.hypothetical, float(self.delta))
+        return self
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

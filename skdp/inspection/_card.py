@@ -759,7 +759,7 @@ def notes(ledger, parts):
         )
     if any(getattr(part, "hypothetical_privacy_spent_", None) is not None for _, part in parts):
         found["simulated population"] = (
-            "the noise is that of a deployment with more clients (population_size). The claim on "
+            "the noise is that of a deployment with more clients (population). The claim on "
             "this card is that of the clients of this fit, and not that of the deployment."
         )
     if any("idealised" in numerics_terms(release) for release in ledger.releases):

@@ -59,6 +59,14 @@ _RANDOMISERS = (
     "skdp.local._row_domains.BallDomain",
     "skdp.local._row_domains.BoxDomain",
 )
+# objects among the parameters of an estimator
+_PARAMETERS = (
+    "skdp.federated._averaging.FederatedAveraging",
+    "skdp.federated._averaging.GradientSteps",
+    "skdp.federated._averaging.Population",
+    "skdp.federated._averaging.ProximalPoint",
+    "skdp.local._ball_randomiser.BallRandomiser",
+)
 # what a mean is with sparse_output=True
 _OTHERS = ("scipy.sparse._csr.csr_array",)
 # a model that has one leads to a file of its own
@@ -114,5 +122,5 @@ def trusted_types(*, budget: bool = False) -> list[str]:
     """
     if not isinstance(budget, bool):
         raise TypeError(f"budget must be True or False; got a {type(budget).__name__}.")
-    ours = (_ESTIMATORS, _LEDGERS, _SEARCHES, _RANDOMISERS, _OTHERS)
+    ours = (_ESTIMATORS, _LEDGERS, _SEARCHES, _RANDOMISERS, _PARAMETERS, _OTHERS)
     return [name for names in (*ours, _BUDGETS if budget else ()) for name in names]

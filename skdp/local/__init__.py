@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Estimators of the local model: every row reports on its own."""
 
+from skdp.local._ball_randomiser import BallRandomiser
 from skdp.local._covariance import LocalDPCovariance, LocalDPPCA
 from skdp.local._linear_regression import LocalDPLinearRegression
 from skdp.local._logistic import LocalDPLogisticRegression
@@ -16,6 +17,7 @@ from skdp.local.randomisers.projunit import projunit, smallest_projunit
 from skdp.privacy.laws.local_reports import shuffled_epsilon
 
 __all__ = [
+    "BallRandomiser",
     "LocalDPCovariance",
     "LocalDPLinearRegression",
     "LocalDPLogisticRegression",

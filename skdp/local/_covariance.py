@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Covariances of rows that report on their own."""
+"""Covariance and principal components of rows that report on their own (Proposition 67)."""
 
 from numbers import Integral
 from typing import Any, Literal, Self
@@ -29,7 +29,7 @@ from skdp.local.randomisers.report import LocalReports, RowVectors
 
 
 class LocalDPCovariance(BaseEstimator):
-    """Covariance of rows that report once, without bias.
+    """Unbiased covariance of rows that report once.
 
     Every row makes one report, randomised before anybody sees it. The second moment of the
     reports is that of the rows and a known multiple of the identity, which is subtracted.
@@ -44,9 +44,8 @@ class LocalDPCovariance(BaseEstimator):
     assume_centered : bool, default=False
         Whether the mean is known to be 0; else the mean of the reports is subtracted.
     positive : bool, default=True
-        Whether `covariance_` is the nearest positive semi-definite matrix. That one is never
-        further away from the covariance of the rows, but it is biased where noise is as large
-        as what it is added to.
+        Whether `covariance_` is made positive semi-definite. The nearest such matrix is never
+        further from the covariance of the rows, but biased where noise is as large as eigenvalues.
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -57,14 +56,14 @@ class LocalDPCovariance(BaseEstimator):
     Attributes
     ----------
     covariance_ : ndarray of shape (n_features, n_features)
-        Estimate of the covariance of the clipped rows, their number being the divisor.
+        Estimate of the covariance of the clipped rows; sums are divided by the number of rows.
     unprojected_covariance_ : ndarray of shape (n_features, n_features)
         The unbiased estimate. It may have negative eigenvalues.
     location_ : ndarray of shape (n_features,)
         Mean of the reports; zeros with `assume_centered`.
     noise_level_ : float
-        How large an eigenvalue noise alone makes, about; known beforehand. Eigenvalues of the
-        estimate below that mean nothing.
+        About the largest eigenvalue that noise alone makes; known beforehand. Smaller eigenvalues
+        of the estimate mean nothing.
     randomiser_ : object
         Parameters of the randomiser.
     ledger_ : Ledger
@@ -89,9 +88,9 @@ class LocalDPCovariance(BaseEstimator):
     names of features and all parameters are public. What is computed from the reports costs
     nothing more. A second fit is a second report of every row.
 
-    Errors. Proposition 67: the estimate is unbiased, and the root of its mean squared error in
-    the Frobenius norm is at most ``(1 + (d + 1) s) / sqrt(n)`` times ``data_norm^2`` about an
-    uncentred moment, s being the variance of the noise.
+    Errors. Proposition 67: the estimate is unbiased. For the uncentered moment, the root mean
+    squared error in the Frobenius norm is at most ``data_norm^2 (1 + (d + 1) s) / sqrt(n)``, s
+    being the variance of the noise.
 
     References
     ----------
@@ -255,9 +254,8 @@ def nearest_positive(matrix):
 class LocalDPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Principal components of rows that report once.
 
-    The components are eigenvectors of the unbiased covariance of `LocalDPCovariance`. They may
-    be shown to anybody. What `transform` makes of rows is not: it is computed from them without
-    noise.
+    The components are eigenvectors of the unbiased covariance of `LocalDPCovariance`. Anybody may
+    see them. What `transform` returns is not protected: it is computed from rows without noise.
 
     Parameters
     ----------
@@ -278,17 +276,17 @@ class LocalDPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Components, one a row, of length 1, those of most variance first. The entry of largest
-        magnitude of each is positive.
+        Components as rows of length 1, in the order of decreasing variance. In each of them the
+        entry of largest magnitude is positive.
     explained_variance_ : ndarray of shape (n_components,)
         Estimated variance along each; 0 where the estimate is negative.
     explained_variance_ratio_ : ndarray of shape (n_components,)
-        The same over the sum of all that are positive.
+        The same, divided by the sum of all positive variances.
     mean_ : ndarray of shape (n_features,)
         Mean of the reports.
     noise_level_ : float
-        How large an eigenvalue noise alone makes, about; known beforehand. Components of less
-        variance point anywhere.
+        About the largest eigenvalue that noise alone makes; known beforehand. Components of less
+        variance have random directions.
     n_components_ : int
         Number of components.
     randomiser_ : object

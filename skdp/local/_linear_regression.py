@@ -1,6 +1,10 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Linear regression of rows that report once, on their own."""
+"""Linear regression from one local report of every row and its target.
+
+In this order: the vector that a row reports, least squares from the moments of reports (Proposition
+67), and the estimator.
+"""
 
 import math
 import warnings
@@ -82,7 +86,7 @@ class JointVectors:
         return made
 
 
-# Least squares from the moments of reports, and what its errors are.
+# Least squares from the moments of reports, and the covariance of its errors.
 
 
 # groups whose moments tell the errors; numbers that they may take; fewer than that tell nothing
@@ -182,58 +186,7 @@ def joint_penalty(l2, n_rows, radius, n_features, fit_intercept):
     return np.append(np.full(n_features, strength), np.zeros(int(fit_intercept)))
 
 
-# What a regression from reports does besides reading them: units, and predictions.
-
-
-class ReportedRegressor(RegressorMixin, BaseEstimator):
-    """Base of `LocalDPLinearRegression`: all that needs no private rows."""
-
-    def predict(self, X: MatrixLike) -> NDArray[Any]:
-        """Return predictions for rows in the clear.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows. Predictions are computed from them without noise.
-
-        Returns
-        -------
-        predicted : ndarray of shape (n_samples,)
-            ``X @ coef_ + intercept_``.
-        """
-        check_is_fitted(self)
-        X = validate_private_data(self, X, accept_sparse="csr", reset=False)
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            return safe_sparse_dot(X, self.coef_, dense_output=True) + self.intercept_
-
-    def _units(self, n_features):
-        """Return the radius, what targets are divided by, and the constant; all public."""
-        scale, constant = self.target_scale, self.intercept_scaling
-        if scale is None:
-            scale = (2.0 / n_features) ** 0.25
-        if constant is None:
-            constant = n_features**-0.5
-        return float(self.data_norm), float(scale), float(constant) if self.fit_intercept else 0.0
-
-    def _solved(self, solved, radius, scale, constant):
-        """Keep a solution in the units of the data."""
-        n_features = self.n_features_in_
-        shift = [scale * constant * radius] * bool(constant)
-        unit = np.append(np.full(n_features, scale), shift)
-        coef, error = unit * solved.coef, unit * np.sqrt(np.diag(solved.covariance))
-        self.coef_, self.coef_standard_error_ = coef[:n_features], error[:n_features]
-        self.intercept_ = float(coef[-1]) if constant else 0.0
-        self.intercept_standard_error_ = float(error[-1]) if constant else 0.0
-        self.coef_covariance_ = scale**2 * solved.covariance[:n_features, :n_features]
-        self.noise_level_, self.smallest_eigenvalue_ = solved.level, solved.smallest
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-
-class LocalDPLinearRegression(ReportedRegressor):
+class LocalDPLinearRegression(RegressorMixin, BaseEstimator):
     """Least squares of rows that report once, together with their targets.
 
     Every row makes one report of ``(x, constant, y)``, randomised before anybody sees it. The
@@ -275,16 +228,16 @@ class LocalDPLinearRegression(ReportedRegressor):
     intercept_ : float
         Intercept; 0 without.
     coef_covariance_ : ndarray of shape (n_features, n_features)
-        Estimate of the covariance of `coef_`, from the reports: it has the noise and the
-        sampling of the rows. NaN for fewer than 8 rows, or more than about 1400 features. It
-        knows nothing of the bias where eigenvalues were raised.
+        Estimated covariance of `coef_`, from the reports. It covers the noise and the sampling of
+        rows, but not the bias where eigenvalues were raised. NaN for fewer than 8 rows, or more
+        than about 1400 features.
     coef_standard_error_ : ndarray of shape (n_features,)
         Roots of its diagonal.
     intercept_standard_error_ : float
         The same for the intercept; 0 without one.
     noise_level_ : float
-        How large an eigenvalue noise alone makes, in units of `smallest_eigenvalue_`; known
-        beforehand. Eigenvalues of the moment of the features below it are raised to it.
+        The largest eigenvalue that noise alone makes, in the unit of `smallest_eigenvalue_`; known
+        beforehand. Smaller eigenvalues of the moment of the features are raised to it.
     smallest_eigenvalue_ : float
         Smallest eigenvalue of the corrected moment of the features and the constant, in the
         unit ball.
@@ -302,8 +255,8 @@ class LocalDPLinearRegression(ReportedRegressor):
     Warns
     -----
     NoisyEstimateWarning
-        If `noise_level_` is above a third of `smallest_eigenvalue_`: some direction of the
-        features is mostly noise. The reports tell, so the warning gives nothing away.
+        If `noise_level_` is above a third of `smallest_eigenvalue_`: some direction of the features
+        is mostly noise. The warning depends on the reports alone, so it reveals nothing more.
 
     See Also
     --------
@@ -322,8 +275,8 @@ class LocalDPLinearRegression(ReportedRegressor):
     least squares of the scaled rows, and `coef_covariance_` for their covariance. Where y is a
     linear function of x, without error, scaling rows down changes nothing; an error that makes
     a row longer makes it count less, which pulls predictions towards 0 if many rows are longer
-    than `data_norm`. Least squares on reports without the correction do not come closer than
-    noise in the features lets them, however many rows there are.
+    than `data_norm`. Without the correction, noise in the features would leave a bias that no
+    number of rows removes.
 
     References
     ----------
@@ -429,3 +382,47 @@ class LocalDPLinearRegression(ReportedRegressor):
                 stacklevel=4,  # the line that called fit
             )
         return self
+
+    def predict(self, X: MatrixLike) -> NDArray[Any]:
+        """Return predictions for rows in the clear.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows. Predictions are computed from them without noise.
+
+        Returns
+        -------
+        predicted : ndarray of shape (n_samples,)
+            ``X @ coef_ + intercept_``.
+        """
+        check_is_fitted(self)
+        X = validate_private_data(self, X, accept_sparse="csr", reset=False)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            return safe_sparse_dot(X, self.coef_, dense_output=True) + self.intercept_
+
+    def _units(self, n_features):
+        """Return the radius, what targets are divided by, and the constant; all public."""
+        scale, constant = self.target_scale, self.intercept_scaling
+        if scale is None:
+            scale = (2.0 / n_features) ** 0.25
+        if constant is None:
+            constant = n_features**-0.5
+        return float(self.data_norm), float(scale), float(constant) if self.fit_intercept else 0.0
+
+    def _solved(self, solved, radius, scale, constant):
+        """Keep a solution in the units of the data."""
+        n_features = self.n_features_in_
+        shift = [scale * constant * radius] * bool(constant)
+        unit = np.append(np.full(n_features, scale), shift)
+        coef, error = unit * solved.coef, unit * np.sqrt(np.diag(solved.covariance))
+        self.coef_, self.coef_standard_error_ = coef[:n_features], error[:n_features]
+        self.intercept_ = float(coef[-1]) if constant else 0.0
+        self.intercept_standard_error_ = float(error[-1]) if constant else 0.0
+        self.coef_covariance_ = scale**2 * solved.covariance[:n_features, :n_features]
+        self.noise_level_, self.smallest_eigenvalue_ = solved.level, solved.smallest
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

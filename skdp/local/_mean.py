@@ -22,7 +22,7 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._typing import Bounds, Budget, MatrixLike, Seed
-from skdp.local._choice import ball_randomiser
+from skdp.local._ball_randomiser import BallRandomiser
 from skdp.local._moments import MeanSums, add_reports
 from skdp.local._row_domains import BallDomain, BoxDomain
 from skdp.local.randomisers.cube import optimal_privunit_cube
@@ -30,7 +30,7 @@ from skdp.local.randomisers.report import LocalReports
 from skdp.location._base import MeanEstimator
 from skdp.privacy.kernel.ledger import Ledger
 
-# How rows report for a mean: their public domain, the randomiser, and the units of reports.
+# The plan: public domain of the rows, randomiser, and units of reports.
 
 
 #: reports are put on a grid of 2^-20 of an entry's size
@@ -85,7 +85,8 @@ def plan_mean_reports(epsilon, mechanism, data_norm, bounds, expected_norm, n_fe
     epsilon, norm = float(epsilon), 1.0 if expected_norm is None else float(expected_norm)
     if bounds is None:
         domain = BallDomain(check_radius(data_norm), norm)
-        chosen = ball_randomiser(epsilon, n_features, mechanism, expected_norm, None, "optimal")
+        chosen = BallRandomiser(mechanism, expected_norm=expected_norm)
+        chosen = chosen.calibrate(epsilon, n_features)
     else:
         domain = BoxDomain.between(*check_bounds(bounds, n_features))
         chosen = optimal_privunit_cube(epsilon, n_features)
@@ -101,85 +102,13 @@ def check_format(X, bounds):
         refuse_sparse(X, "bounds", "bounds=None")
 
 
-# What is computed from the mean of reports: intervals, and the error beforehand.
-
-
-class ReportedMean(MeanEstimator):
-    """Base of `LocalDPMean`: all that needs no private rows."""
-
-    def confidence_interval(
-        self, level: float = 0.95
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return an interval for every entry of the mean.
-
-        Parameters
-        ----------
-        level : float, default=0.95
-            Probability with which one interval holds, in (0, 1).
-
-        Returns
-        -------
-        lower, upper : ndarray of shape (n_features,)
-            Ends of Student's intervals for the mean of the law that the clipped rows come from.
-            Infinite for a single row.
-        """
-        check_is_fitted(self)
-        if not (isinstance(level, Real) and 0.0 < level < 1.0):
-            raise ValueError(f"level must be a number in (0, 1); got {level!r}.")
-        half = self.standard_error_
-        if self.n_reports_ > 1:
-            half = stdtrit(self.n_reports_ - 1, 0.5 + level / 2) * half
-        return self.location_ - half, self.location_ + half
-
-    def expected_error(self, n_samples: int, n_features: int) -> float:
-        """Return the error that the noise will cause; it needs no data and no fit.
-
-        Parameters
-        ----------
-        n_samples, n_features : int
-            Numbers of rows and features.
-
-        Returns
-        -------
-        error : float
-            Root of the mean squared Euclidean distance of `location_` to the mean of the clipped
-            rows, for rows of the expected norm.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is unusable.
-        """
-        self._validate_params()
-        for name, value in (("n_samples", n_samples), ("n_features", n_features)):
-            if not isinstance(value, Integral) or value < 1:
-                raise ValueError(f"{name} must be an integer of at least 1; got {value!r}.")
-        return float(np.sqrt(self._plan(n_features).noise_variance.sum() / n_samples))
-
-    def _plan(self, n_features):
-        return plan_mean_reports(
-            self.epsilon,
-            self.mechanism,
-            self.data_norm,
-            self.bounds,
-            self.expected_norm,
-            n_features,
-        )
-
-    def _summed_up(self, sums, plan):
-        self.location_ = plan.domain.center + plan.domain.unit * sums.mean
-        self.standard_error_ = plan.domain.unit * np.sqrt(sums.variance / sums.n_reports)
-        self.noise_variance_, self.randomiser_ = plan.noise_variance, plan.randomiser
-        self.n_reports_ = sums.n_reports
-
-
-class LocalDPMean(ReportedMean):
+class LocalDPMean(MeanEstimator):
     """Mean of rows that report on their own, with confidence intervals.
 
     Every row makes one unbiased report, randomised before anybody sees it, and the mean of the
     reports is the estimate. Nobody needs to be trusted with the rows. The law of the noise is
-    public, so the error is known beforehand; and reports may be computed with, so intervals
-    cost nothing.
+    public, so the error is known beforehand. Whatever is computed from reports costs nothing more,
+    intervals too.
 
     Parameters
     ----------
@@ -187,11 +116,11 @@ class LocalDPMean(ReportedMean):
         Privacy budget of one report in nats, greater than 0. Every row makes one.
     mechanism : {"lift", "flip", "product", "cube"}, default="lift"
         How a row reports. "lift": PrivUnit [1]_ of the row with one more entry, which makes it a
-        unit vector; the noise is the same in all directions and for all rows. "flip": PrivUnit
-        of the direction, turned round with a probability that gives the right mean. "product":
-        direction and length apart, which is best for large budgets and rows that are much
-        shorter than `data_norm`. "cube": PrivUnit on the corners of a box, whose noise is drawn
-        exactly; needs `bounds`.
+        unit vector; the noise is the same in all directions and for all rows. "flip": PrivUnit of
+        the direction, reversed with a probability that gives the right mean. "product": direction
+        and length in separate reports, which is best for large budgets and rows much shorter than
+        `data_norm`. "cube": PrivUnit on the corners of a box, whose noise is drawn exactly; needs
+        `bounds`.
     data_norm : float, default=1.0
         Public radius, in the units of the data: longer rows are scaled down to this Euclidean
         norm, which pulls the mean towards 0. Ignored with `bounds`.
@@ -199,8 +128,8 @@ class LocalDPMean(ReportedMean):
         Public bounds per coordinate for "cube", numbers or arrays of shape (n_features,).
         Coordinates outside are clipped.
     expected_norm : float, default=None
-        Public guess, in (0, 1], of the norm of rows over `data_norm`; None is 1. "product"
-        divides the budget for it, and the expected errors are those of such rows.
+        Public guess of the norms of rows relative to `data_norm`, in (0, 1]; None for 1. "product"
+        splits the budget for such rows, and the errors stated beforehand are theirs.
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -213,12 +142,12 @@ class LocalDPMean(ReportedMean):
     location_ : ndarray of shape (n_features,)
         Mean of the reports.
     standard_error_ : ndarray of shape (n_features,)
-        Standard error of `location_`, from the variance of the reports: it has the noise and
-        the sampling of the rows. Infinite for a single row.
+        Standard error of `location_`, from the variance of the reports: it covers the noise and the
+        sampling of rows. Infinite for a single row.
     noise_variance_ : ndarray of shape (n_features,)
-        Variance of an entry of one report around its row, known beforehand: for "lift" that of
-        every row; else of rows of the expected norm, averaged over entries, and for "cube" of
-        the centre of the box, which has the largest.
+        Variance of an entry of one report around its row, known beforehand. With "lift" it is the
+        same for all rows; with "flip" and "product" it is that of rows of the expected norm,
+        averaged over entries; with "cube" that of the center of the box, where it is largest.
     n_reports_ : int
         Number of reports.
     randomiser_ : object
@@ -246,8 +175,8 @@ class LocalDPMean(ReportedMean):
     reports costs nothing more. A second fit is a second report of every row.
 
     Errors. Proposition 66: `location_` has the mean of the clipped rows as its expectation, and
-    squared error ``noise_variance_ / n`` around it. The intervals are Student's; a report is
-    bounded, so they hold for a few dozens of rows.
+    squared error ``noise_variance_ / n`` around it. The intervals are Student's. Reports are
+    bounded, so a few dozen rows are enough for them.
 
     References
     ----------
@@ -364,6 +293,71 @@ class LocalDPMean(ReportedMean):
         )
         self.privacy_spent_ = (0.0, 0.0)
         return self
+
+    def confidence_interval(
+        self, level: float = 0.95
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return an interval for every entry of the mean.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability with which one interval holds, in (0, 1).
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (n_features,)
+            Ends of Student's intervals for the mean of the law that the clipped rows come from.
+            Infinite for a single row.
+        """
+        check_is_fitted(self)
+        if not (isinstance(level, Real) and 0.0 < level < 1.0):
+            raise ValueError(f"level must be a number in (0, 1); got {level!r}.")
+        half = self.standard_error_
+        if self.n_reports_ > 1:
+            half = stdtrit(self.n_reports_ - 1, 0.5 + level / 2) * half
+        return self.location_ - half, self.location_ + half
+
+    def expected_error(self, n_samples: int, n_features: int) -> float:
+        """Return the error that the noise will cause; it needs no data and no fit.
+
+        Parameters
+        ----------
+        n_samples, n_features : int
+            Numbers of rows and features.
+
+        Returns
+        -------
+        error : float
+            Root of the mean squared Euclidean distance of `location_` to the mean of the clipped
+            rows, for rows of the expected norm.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is unusable.
+        """
+        self._validate_params()
+        for name, value in (("n_samples", n_samples), ("n_features", n_features)):
+            if not isinstance(value, Integral) or value < 1:
+                raise ValueError(f"{name} must be an integer of at least 1; got {value!r}.")
+        return float(np.sqrt(self._plan(n_features).noise_variance.sum() / n_samples))
+
+    def _plan(self, n_features):
+        return plan_mean_reports(
+            self.epsilon,
+            self.mechanism,
+            self.data_norm,
+            self.bounds,
+            self.expected_norm,
+            n_features,
+        )
+
+    def _summed_up(self, sums, plan):
+        self.location_ = plan.domain.center + plan.domain.unit * sums.mean
+        self.standard_error_ = plan.domain.unit * np.sqrt(sums.variance / sums.n_reports)
+        self.noise_variance_, self.randomiser_ = plan.noise_variance, plan.randomiser
+        self.n_reports_ = sums.n_reports
 
     def _check_scored(self, X):
         check_format(X, self.bounds)

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""A transformer that randomises rows by PrivUnit."""
+"""Transformers that replace rows by local reports: PrivUnit for rows, grids for single entries."""
 
 import math
 import threading
@@ -21,16 +21,29 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._typing import Bounds, Budget, MatrixLike, Seed
-from skdp.local._choice import MECHANISMS, PARAMETERS, levels_of, unit_randomiser
+from skdp.local._ball_randomiser import PARAMETERS, BallRandomiser, paper_directions
 from skdp.local._row_domains import BallDomain, BoxDomain
+from skdp.local.randomisers.ball import Flip, Lift, Product
 from skdp.local.randomisers.base import check_local_epsilon
-from skdp.local.randomisers.grid import EntrywiseGrid, ScalarGrid, scalar_grid
+from skdp.local.randomisers.cube import optimal_privunit_cube
+from skdp.local.randomisers.grid import (
+    EntrywiseGrid,
+    ScalarGrid,
+    best_relative_cells,
+    best_uniform_cells,
+    relative_levels,
+    scalar_grid,
+    uniform_levels,
+)
+from skdp.local.randomisers.privunit import optimal_privunit
+from skdp.local.randomisers.privunit_gaussian import optimal_privunit_gaussian
+from skdp.local.randomisers.projunit import projunit, smallest_projunit
 from skdp.local.randomisers.report import LocalReports
 from skdp.privacy.kernel.curator import Curator
 from skdp.privacy.kernel.ledger import Ledger
 from skdp.privacy.laws.local_reports import LocalMechanism
 
-# What a transformer has spent so far: one object that grows, whatever else stays as it is.
+# The ledger of a transformer, which grows from call to call.
 
 
 class RunningLedger:
@@ -56,7 +69,7 @@ class RunningLedger:
         self.ledger, self._lock = state["ledger"], threading.Lock()
 
 
-# What the transformers that randomise rows share.
+# The base of both transformers.
 
 
 NEW_ROWS = ("auto", "keep", "randomise")
@@ -205,11 +218,18 @@ class ReportingTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
         return tags
 
 
+MECHANISMS = ("privunit", "privunit-gaussian", "projunit", "cube")
+#: dimension up to which rotations are uniform; beyond that they are fast
+MOST_UNIFORM = 512
+#: where the relative grid of lengths begins, unless a norm is expected
+_FLOOR = 0.1
+
+
 class PrivUnitPrivatizer(ReportingTransformer):
     """Replace every row by a report of its own: unbiased, and epsilon-locally private.
 
-    Whoever sees the reports, all of them and everything made of them, learns about a row at
-    most what its own report tells. No trust in those who collect them is needed.
+    All reports together, and everything computed from them, tell about a row no more than its own
+    report does. Whoever collects them need not be trusted.
 
     Parameters
     ----------
@@ -223,11 +243,11 @@ class PrivUnitPrivatizer(ReportingTransformer):
     magnitude : {"lift", "flip", "product", "unit", "auto"}, default="lift"
         What is done about lengths below `data_norm`. "lift" adds an entry with which all rows
         have that length; the noise is then the same in all directions and for all rows. "flip"
-        turns a row round with a probability that gives the right mean. "product" reports the
-        length on its own. "unit" takes all rows to be that long: only their directions are
-        reported, and a zero row reports a random one. "auto" is the one of "lift", "flip" and
-        "product" with the least error at `expected_norm`. With "cube" it is ignored; with
-        "privunit-gaussian" and "projunit" there is no "product".
+        reverses a row with a probability that gives the right mean. "product" reports the length on
+        its own. "unit" takes all rows to be that long: only their directions are reported, and a
+        zero row reports a random one. "auto" is the one of "lift", "flip" and "product" with the
+        least error at `expected_norm`. With "cube" it is ignored; with "privunit-gaussian" and
+        "projunit" there is no "product".
     data_norm : float, default=1.0
         Public radius: longer rows are scaled down to this Euclidean norm. Ignored with "cube".
     bounds : tuple (lower, upper), default=None
@@ -318,11 +338,11 @@ class PrivUnitPrivatizer(ReportingTransformer):
     Sparse rows are accepted, except with "cube". Reports are dense: so many numbers must fit
     into memory.
 
-    "projunit" draws one rotation for all rows of a call. Given that, all reports of equal rows
-    are off by the same vector, about 1.2 / `n_components` of their length, which no number of
-    rows averages out; another call is off by another one. In more than 512 dimensions the
-    rotation is a fast one, with which reports of rows that have few entries are longer by
-    about one part in 4 `n_components`.
+    "projunit" draws one rotation for all rows of a call. Given the rotation, reports of equal rows
+    share an error of about 1.2 / `n_components` of their length, which no number of rows in the
+    call averages out; another call has another error. In more than 512 dimensions the rotation is a
+    fast one, with which reports of rows that have few entries are longer by about one part in 4
+    `n_components`.
 
     References
     ----------
@@ -410,7 +430,160 @@ class PrivUnitPrivatizer(ReportingTransformer):
         return self.mechanism != "cube"
 
 
-# A transformer that randomises every feature of a row on its own.
+def unit_randomiser(privatizer, n_features):
+    """Return the randomiser that the parameters of a `PrivUnitPrivatizer` ask for.
+
+    Parameters
+    ----------
+    privatizer : PrivUnitPrivatizer
+        Only its public parameters are read.
+    n_features : int
+        Number of features.
+
+    Returns
+    -------
+    randomiser : Randomiser
+        Its `epsilon` is at most that of the privatizer.
+
+    Raises
+    ------
+    ValueError
+        If the parameters do not go together.
+    """
+    p = privatizer
+    _check_unit(p, n_features)
+    if p.mechanism == "cube":
+        return optimal_privunit_cube(p.epsilon, n_features)
+    if p.mechanism == "privunit":
+        return _privunit(p, n_features)
+    if p.magnitude == "unit":
+        return _directions(p, n_features)
+    lifted, flipped = Lift(_directions(p, n_features + 1)), Flip(_directions(p, n_features))
+    if p.magnitude != "auto":
+        return lifted if p.magnitude == "lift" else flipped
+    norm = 1.0 if p.expected_norm is None else p.expected_norm
+    return min((lifted, flipped), key=lambda made: made.mean_squared_error(norm))
+
+
+def _privunit(p, n_features):
+    if p.magnitude == "unit":
+        if p.parameters == "optimal":
+            return optimal_privunit(p.epsilon, n_features)
+        return paper_directions(p.epsilon, n_features, p.parameters)
+    if p.magnitude == "product" and p.levels == "relative":
+        return _relative(p, n_features)
+    return _in_ball(p, p.n_levels).calibrate(p.epsilon, n_features)
+
+
+def _in_ball(p, n_levels):
+    return BallRandomiser(
+        p.magnitude,
+        expected_norm=p.expected_norm,
+        magnitude_epsilon=p.magnitude_epsilon,
+        n_levels=n_levels,
+        parameters=p.parameters,
+    )
+
+
+def _relative(p, n_features):
+    """Return the product of the usual direction and a length on a relative grid."""
+    usual = _in_ball(p, None).calibrate(p.epsilon, n_features)
+    floor = _FLOOR if p.expected_norm is None else p.expected_norm / 2.0
+    part = usual.grid.epsilon
+    grid = scalar_grid(levels_of("relative", part, p.n_levels, floor), part)
+    # the same budget but for rounding, and the sum must not be above what was asked for
+    if usual.unit.epsilon + grid.epsilon >= p.epsilon:
+        part -= 4.0 * math.ulp(p.epsilon)
+        grid = scalar_grid(grid.levels, part)
+    return Product(usual.unit, grid)
+
+
+def levels_of(kind, epsilon, n_levels, floor):
+    """Return levels from 0 to 1 for a budget.
+
+    Parameters
+    ----------
+    kind : {"uniform", "relative"}
+        Equal distances, or distances that grow with the number from `floor` on.
+    epsilon : float
+        Budget of one number.
+    n_levels : int or None
+        How many, for "relative" at most; None for the best number.
+    floor : float
+        In (0, 1); for "relative" only.
+
+    Returns
+    -------
+    levels : ndarray
+
+    Raises
+    ------
+    ValueError
+        If so few levels do not reach from the floor to 1.
+    """
+    if kind == "uniform":
+        return uniform_levels(best_uniform_cells(epsilon) if n_levels is None else n_levels - 1)
+    if n_levels is None:
+        return relative_levels(floor, best_relative_cells(epsilon, floor))
+    made, n_inner = None, 1
+    while (levels := relative_levels(floor, n_inner)).size <= n_levels:
+        made, n_inner = levels, n_inner + 1
+    if made is None:
+        raise ValueError(
+            f'n_levels must be at least {levels.size} for levels="relative" from {floor:g} on; '
+            f"got {n_levels!r}."
+        )
+    return made
+
+
+def _directions(p, n_dims):
+    """Return the randomiser of unit vectors."""
+    if p.mechanism == "privunit-gaussian":
+        return optimal_privunit_gaussian(p.epsilon, n_dims)
+    rotation = "haar" if n_dims <= MOST_UNIFORM else "hadamard"
+    if p.n_components is None:
+        return smallest_projunit(p.epsilon, n_dims, rotation=rotation)
+    return projunit(p.epsilon, n_dims, p.n_components, rotation)
+
+
+def _check_unit(p, n_features):
+    """Raise if parameters do not go together."""
+    mechanism = f"mechanism={p.mechanism!r}"
+    if (p.bounds is None) == (p.mechanism == "cube"):
+        raise ValueError(
+            f'bounds must be given for mechanism="cube" and be None for others; got {p.bounds!r} '
+            f"for {mechanism}."
+        )
+    given = p.mechanism == "projunit" and p.n_components is not None
+    if given and p.n_components > n_features:
+        raise ValueError(
+            f"n_components must be at most the number of features, {n_features}; got "
+            f"{p.n_components!r}."
+        )
+    if p.mechanism == "privunit":
+        if p.magnitude == "unit" and p.parameters == "paper-simulation":
+            raise ValueError('parameters="paper-simulation" needs magnitude="product"; got "unit".')
+        if p.magnitude != "product" and p.levels != "uniform":
+            raise ValueError(f'levels={p.levels!r} needs magnitude="product"; got {p.magnitude!r}.')
+        for name in ("magnitude_epsilon", "n_levels"):
+            if p.magnitude == "unit" and getattr(p, name) is not None:
+                raise ValueError(
+                    f'{name} is for magnitude="product" only; got {getattr(p, name)!r} for "unit".'
+                )
+        return
+    if p.parameters != "optimal":
+        raise ValueError(
+            f'parameters={p.parameters!r} is for mechanism="privunit" only; got {mechanism}.'
+        )
+    given = p.magnitude_epsilon is not None or p.n_levels is not None or p.levels != "uniform"
+    if p.magnitude == "product" or given:
+        raise ValueError(
+            'magnitude="product" and its magnitude_epsilon, n_levels and levels are for '
+            f'mechanism="privunit" only; got {mechanism}.'
+        )
+
+
+# Reports of single entries.
 
 
 #: the least budget of one feature
@@ -487,9 +660,9 @@ class ScalarPrivatizer(ReportingTransformer):
     `transform` returns rows IN THE CLEAR, only clipped to the bounds. Never publish these;
     ``new_rows="randomise"`` rules that out. A cross-validation refits, and every fit spends.
 
-    Reports lie a little, for small budgets far, outside of the bounds: that is what makes them
-    unbiased. "uniform" is ScalarDP of [1]_. "relative" takes the place of its ScalarRelDP,
-    whose grid has no level between 0 and the floor: Lemma B.1 is false there.
+    Reports lie outside of the bounds, for small budgets far outside: otherwise they would be
+    biased. "uniform" is ScalarDP of [1]_. "relative" takes the place of its ScalarRelDP, whose grid
+    has no level between 0 and the floor: Lemma B.1 is false there.
 
     References
     ----------

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Public domains of rows that report: how rows get there, and reports come back."""
+"""Public domains of rows that report, and the units of their reports."""
 
 import math
 from dataclasses import dataclass

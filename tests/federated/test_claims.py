@@ -11,8 +11,9 @@ from sklearn.base import clone
 
 from skdp import FederatedDPLogisticRegression, privacy_spent
 from skdp.exceptions import BudgetError
-from skdp.federated import _rounds as federated_plan
-from skdp.federated._rounds import ReportSum
+from skdp.federated import FederatedAveraging, GradientSteps, ProximalPoint
+from skdp.federated import _averaging as federated_plan
+from skdp.federated._averaging import ReportSum
 from skdp.privacy import Curator, gdp_mu
 from tests import _audit
 from tests import _audit_batches as batches
@@ -26,9 +27,10 @@ every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
 def model(**options):
     usual = {
         "epsilon": EPSILON, "delta": DELTA, "classes": (0, 1), "random_state": 0, "max_iter": 7,
-        "clipping_norm": 0.05, "step_size": 1e-6, "fit_intercept": False,
+        "local_update__clipping_norm": 0.05, "solver__step_size": 1e-6, "fit_intercept": False,
     }  # fmt: skip
-    return FederatedDPLogisticRegression(**{**usual, **options})
+    objects = {"local_update": GradientSteps(), "solver": FederatedAveraging()}
+    return FederatedDPLogisticRegression(**objects).set_params(**{**usual, **options})
 
 
 def data(n_clients=N, n_classes=2):
@@ -43,8 +45,8 @@ def ratio(fitted, adjacency, client=2, n_classes=2):
 
 LOCAL = {
     "one step": {},
-    "five steps": {"local_steps": 5},
-    "proximal": {"local_update": "proximal"},
+    "five steps": {"local_update__n_steps": 5},
+    "proximal": {"local_update": ProximalPoint()},
     "three classes": {"classes": (0, 1, 2)},
     "data_norm": {"data_norm": 7.0, "C": 2.0},
 }
@@ -59,13 +61,18 @@ def test_a_client_with_many_rows_costs_what_is_claimed(name, adjacency):
 
 @every_adjacency
 def test_a_model_that_moves_claims_no_less(adjacency):
-    fitted = model(adjacency=adjacency, clipping_norm=None, step_size=None, local_steps=3)
+    fitted = model(
+        adjacency=adjacency,
+        local_update__clipping_norm=None,
+        solver__step_size=None,
+        local_update__n_steps=3,
+    )
     assert ratio(fitted, adjacency) <= 1.0
 
 
 @every_adjacency
 def test_a_client_of_random_batches_moves_sums_by_its_clip_when_drawn(adjacency):
-    fitted = model(adjacency=adjacency, batch_size=3, max_iter=12)
+    fitted = model(adjacency=adjacency, solver__batch_size=3, max_iter=12)
     first, second = exchanged(data(), 2, adjacency)
     with batches.drawn() as seen, _audit.recorded() as one:
         clone(fitted).fit(*first)
@@ -80,7 +87,7 @@ def test_a_client_of_random_batches_moves_sums_by_its_clip_when_drawn(adjacency)
 
 def test_noise_has_its_declared_scale_and_law():
     X, y, groups = clients([2] * 20, n_features=300)
-    for options in ({}, {"batch_size": 5}, {"local_epsilon": 8.0}):
+    for options in ({}, {"solver__batch_size": 5}, {"local_epsilon": 8.0}):
         additions = _audit.noise_stream(model(**options, max_iter=15).fit, X, y, groups)
         assert len(additions) == 15
         assert not _audit.scale_is_wrong(additions)
@@ -90,7 +97,10 @@ def test_noise_has_its_declared_scale_and_law():
 def test_sums_of_reports_are_charged_by_what_a_projected_report_counts_for(adjacency):
     for report_norm in (None, 0.03):
         fitted = model(
-            adjacency=adjacency, local_epsilon=4.0, report_norm=report_norm, batch_size=3
+            adjacency=adjacency,
+            local_epsilon=4.0,
+            solver__report_norm=report_norm,
+            solver__batch_size=3,
         ).fit(*data())
         hidden, seen = fitted.ledger_.releases
         assert (hidden.hidden, hidden.adjacency) == (True, "local")
@@ -115,7 +125,7 @@ def test_clients_of_the_batch_report_anew_in_every_round(monkeypatch):
     for options in ({}, {"epsilon": None}):
         made.clear()
         with batches.drawn() as seen:
-            fitted = model(local_epsilon=4.0, batch_size=3, max_iter=12, **options)
+            fitted = model(local_epsilon=4.0, solver__batch_size=3, max_iter=12, **options)
             fitted = fitted.fit(*data())
         assert [len(reports) for reports in made] == [len(batch) for batch in seen]
         assert len(set(map(len, seen))) > 1
@@ -126,15 +136,15 @@ def test_clients_of_the_batch_report_anew_in_every_round(monkeypatch):
 
 
 def test_no_report_is_projected_by_default():
-    fitted = model(epsilon=None, local_epsilon=1.0, batch_size=6).fit(*data())
+    fitted = model(epsilon=None, local_epsilon=1.0, solver__batch_size=6).fit(*data())
     assert fitted.projected_share_ == 0.0
-    fitted = model(epsilon=None, local_epsilon=1.0, batch_size=6, report_norm=1e-3)
+    fitted = model(epsilon=None, local_epsilon=1.0, solver__batch_size=6, solver__report_norm=1e-3)
     assert fitted.fit(*data()).projected_share_ == 1.0
     assert model().fit(*data()).projected_share_ is None
 
 
 def test_reports_alone_cost_what_participations_cost():
-    fitted = model(epsilon=None, local_epsilon=3.0, batch_size=2, max_iter=40).fit(*data())
+    fitted = model(epsilon=None, local_epsilon=3.0, solver__batch_size=2, max_iter=40).fit(*data())
     (entry,) = fitted.ledger_.releases
     assert (entry.adjacency, entry.count, entry.unit) == ("local", 40, "client")
     price = fitted.local_epsilon_per_round_
@@ -147,7 +157,7 @@ def test_reports_alone_cost_what_participations_cost():
 
 
 def test_every_client_reports_in_every_full_round():
-    fitted = model(epsilon=None, local_epsilon=3.0, batch_size=N, max_iter=4).fit(*data())
+    fitted = model(epsilon=None, local_epsilon=3.0, solver__batch_size=N, max_iter=4).fit(*data())
     assert fitted.privacy_spent_[0] == pytest.approx(12.0)
 
 
@@ -159,7 +169,7 @@ def test_a_trusted_server_sees_everything():
 
 
 def test_delta_zero_is_for_reports_alone():
-    fitted = model(epsilon=None, local_epsilon=3.0, delta=0.0, batch_size=4).fit(*data())
+    fitted = model(epsilon=None, local_epsilon=3.0, delta=0.0, solver__batch_size=4).fit(*data())
     assert fitted.privacy_spent_ == (pytest.approx(21.0), 0.0)
     with pytest.raises(ValueError, match="delta"):
         model(delta=0.0).fit(*data())
@@ -167,7 +177,13 @@ def test_delta_zero_is_for_reports_alone():
 
 def test_a_sum_is_divided_by_the_expected_number():
     # whatever was drawn: the point moves by what was released over batch_size
-    fitted = model(batch_size=2.5, max_iter=1, step_size=0.5, momentum=False, average=False)
+    fitted = model(
+        solver__batch_size=2.5,
+        max_iter=1,
+        solver__step_size=0.5,
+        solver__momentum=False,
+        solver__average=False,
+    )
     with batches.drawn() as seen, _audit.recorded() as additions:
         fitted = clone(fitted).fit(*data())
     assert len(seen) == 1
@@ -182,8 +198,13 @@ def test_a_sum_of_public_reports_is_divided_by_the_expected_number(monkeypatch):
         return sums[-1]
 
     monkeypatch.setattr(ReportSum, "total", spy)
-    options = {"step_size": 0.5, "momentum": False, "average": False, "max_iter": 1}
-    fitted = model(epsilon=None, local_epsilon=4.0, batch_size=2.5, **options).fit(*data())
+    options = {
+        "solver__step_size": 0.5,
+        "solver__momentum": False,
+        "solver__average": False,
+        "max_iter": 1,
+    }
+    fitted = model(epsilon=None, local_epsilon=4.0, solver__batch_size=2.5, **options).fit(*data())
     np.testing.assert_allclose(fitted.coef_[0], 0.5 * sums[0] / 2.5)
 
 
@@ -191,7 +212,7 @@ def test_nothing_is_read_that_was_not_paid_for(monkeypatch):
     def never(*_):
         raise AssertionError
 
-    monkeypatch.setattr("skdp.federated._rounds.ClientRows.__init__", never)
+    monkeypatch.setattr("skdp.federated._averaging.ClientRows.__init__", never)
     monkeypatch.setattr(federated_plan, "gdp_mu", lambda *_: 1.1 * gdp_mu(EPSILON, DELTA))
     fitted = model()
     with pytest.raises(BudgetError):
@@ -207,7 +228,7 @@ def test_reports_of_a_client_at_opposite_updates_differ_by_what_is_claimed(monke
 
     monkeypatch.setattr(Curator, "release", spy)
     rows, groups = np.tile([1.0, 0.0], (4000, 1)), np.repeat(np.arange(1000), 4)
-    fitted = model(epsilon=None, local_epsilon=1.5, batch_size=1000, max_iter=3)
+    fitted = model(epsilon=None, local_epsilon=1.5, solver__batch_size=1000, max_iter=3)
     found = []
     for label in (0, 1):
         kept.clear()

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The estimator: groups, routing, layouts, and everything that is refused."""
 
+import pickle
+
 import numpy as np
 import pytest
 import sklearn
@@ -12,14 +14,20 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 
 from skdp import BoundedScaler, FederatedDPLogisticRegression
+from skdp.federated import FederatedAveraging, GradientSteps, Population, ProximalPoint
 from skdp.federated._logistic import resolve_clients
+from skdp.local import BallRandomiser, optimal_privunit
 from tests.federated._clients import clients
 from tests.test_common import training_check_data
 
 
 def model(**options):
     usual = {"epsilon": 4.0, "classes": (0, 1), "random_state": 0, "max_iter": 6}
-    return FederatedDPLogisticRegression(**{**usual, **options})
+    objects = {
+        "local_update": GradientSteps(), "solver": FederatedAveraging(),
+        "randomiser": BallRandomiser(),
+    }  # fmt: skip
+    return FederatedDPLogisticRegression(**objects).set_params(**{**usual, **options})
 
 
 def separated(sizes=(1, 5, 2, 9, 3, 1, 4, 7) * 20):
@@ -32,12 +40,12 @@ def separated(sizes=(1, 5, 2, 9, 3, 1, 4, 7) * 20):
     "options",
     [
         {"max_iter": None},
-        {"local_steps": 5},
-        {"local_update": "proximal"},
-        {"batch_size": 60},
+        {"local_update__n_steps": 5},
+        {"local_update": ProximalPoint()},
+        {"solver__batch_size": 60},
         {"epsilon": 8.0, "local_epsilon": 16.0},
-        {"epsilon": None, "local_epsilon": 8.0, "max_iter": None, "magnitude": "product"},
-        {"momentum": False, "average": False},
+        {"epsilon": None, "local_epsilon": 8.0, "max_iter": None, "randomiser": "product"},
+        {"solver__momentum": False, "solver__average": False},
     ],
 )
 def test_it_learns(options):
@@ -106,8 +114,8 @@ def test_layouts_give_the_same_model(layout):
             array.flags.writeable = False
     else:
         same = other.get(layout, np.ndarray.tolist)(X)
-    found = model(local_steps=2).fit(same, y, groups).coef_
-    assert_allclose(found, model(local_steps=2).fit(X, y, groups).coef_, atol=1e-5)
+    found = model(local_update__n_steps=2).fit(same, y, groups).coef_
+    assert_allclose(found, model(local_update__n_steps=2).fit(X, y, groups).coef_, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -151,21 +159,34 @@ def test_missing_text_of_pandas_is_refused():
         ({"local_epsilon": np.nan}, "local_epsilon"),
         ({"local_epsilon": 1e9}, "local_epsilon"),
         (
-            {"batch_size": 161},
+            {"solver__batch_size": 161},
             "batch_size must be greater than 0 and at most the number of clients",
         ),
-        ({"batch_size": 0}, "batch_size"),
+        ({"solver__batch_size": 0}, "batch_size"),
         ({"max_iter": 0}, "max_iter"),
         ({"data_norm": 0.0}, "data_norm"),
-        ({"report_norm": 1.0}, "report_norm is for reports"),
-        ({"expected_norm": 0.5}, "expected_norm is for reports"),
-        ({"magnitude_epsilon": 0.5}, "magnitude_epsilon is for reports"),
-        ({"local_epsilon": 1.0, "magnitude_epsilon": 0.5}, "magnitude_epsilon"),
-        ({"proximal_strength": 1.0}, "proximal_strength is for"),
+        ({"solver__report_norm": 1.0}, "report_norm is for reports"),
+        ({"randomiser__expected_norm": 0.5}, "expected_norm is for reports"),
+        ({"randomiser__magnitude_epsilon": 0.5}, "magnitude_epsilon is for reports"),
+        ({"randomiser__n_levels": 3}, "n_levels is for reports"),
+        ({"local_epsilon": 1.0, "randomiser__magnitude_epsilon": 0.5}, "magnitude_epsilon is for"),
+        ({"local_epsilon": 1.0, "randomiser__magnitude": "long"}, "magnitude.*lift"),
         (
-            {"local_update": "proximal", "proximal_strength": 3.0, "local_step_size": 1.0},
-            "local_step_size must be at most 1 / proximal_strength",
+            {"local_update": ProximalPoint(3.0, step_size=1.0)},
+            "step_size must be at most 1 / strength",
         ),
+        ({"local_update__n_steps": 0}, "n_steps.*GradientSteps"),
+        ({"local_update": ProximalPoint(0.0)}, "strength.*ProximalPoint"),
+        ({"solver__momentum": "yes"}, "momentum.*FederatedAveraging"),
+        ({"population": Population(0)}, "size.*Population"),
+        ({"local_update": "momentum"}, "local_update.*'gradient'.*GradientSteps.*ProximalPoint"),
+        ({"local_update": GradientSteps}, "local_update.*an instance of"),
+        ({"local_update": FederatedAveraging()}, "local_update.*GradientSteps.*ProximalPoint"),
+        ({"solver": "sgd"}, "solver.*auto.*FederatedAveraging"),
+        ({"solver": GradientSteps()}, "solver.*auto.*FederatedAveraging"),
+        ({"randomiser": "unit"}, "randomiser.*lift.*BallRandomiser"),
+        ({"randomiser": optimal_privunit(8.0, 4)}, "randomiser.*lift.*BallRandomiser"),
+        ({"population": 1e6}, "population.*an instance of.*Population"),
         ({"C": 1e-300}, "C must be at least"),
     ],
 )
@@ -187,8 +208,61 @@ def test_missing_values_are_refused(value):
 def test_features_of_any_scale(scale):
     X, y, groups = separated()
     X[:, 1] = scale
-    for options in ({"local_steps": 3}, {"epsilon": None, "local_epsilon": 8.0}):
+    for options in ({"local_update__n_steps": 3}, {"epsilon": None, "local_epsilon": 8.0}):
         assert np.isfinite(model(**options).fit(X, y, groups).coef_).all()
+
+
+def test_parameters_of_another_update_are_refused_with_a_list_of_its_own():
+    with pytest.raises(
+        ValueError, match=r"'strength'.*Valid parameters are: \['clipping_norm', 'n_s"
+    ):
+        model(local_update__strength=1.0)
+    with pytest.raises(TypeError, match="strength"):
+        GradientSteps(strength=1.0)
+
+
+@pytest.mark.parametrize(
+    ("words", "objects"),
+    [
+        (
+            {"local_update": "gradient", "solver": "auto", "randomiser": "lift"},
+            {
+                "local_update": GradientSteps(),
+                "solver": FederatedAveraging(),
+                "randomiser": BallRandomiser(),
+            },
+        ),
+        ({"local_update": "proximal"}, {"local_update": ProximalPoint()}),
+        ({"randomiser": "product"}, {"randomiser": BallRandomiser("product")}),
+    ],
+)
+def test_words_stand_for_objects_with_default_parameters(words, objects):
+    X, y, groups = separated()
+    fits = [model(local_epsilon=8.0, **given).fit(X, y, groups) for given in (words, objects)]
+    assert_array_equal(fits[0].coef_, fits[1].coef_)
+    assert fits[0].ledger_ == fits[1].ledger_
+
+
+def test_objects_are_parameters_like_others():
+    X, y, groups = separated()
+    given = model(solver__batch_size=np.float32(20), local_update__n_steps=np.int8(2))
+    copy = clone(given)
+    assert copy.solver is not given.solver
+    assert repr(copy) == repr(given)
+    before = copy.get_params()
+    fitted = copy.fit(X, y, groups)
+    # a fit changes no object, and short numbers promise what plain ones do
+    assert copy.get_params()["solver__batch_size"] is before["solver__batch_size"]
+    plain = model(solver__batch_size=20.0, local_update__n_steps=2).fit(X, y, groups)
+    assert fitted.ledger_ == plain.ledger_
+    assert_array_equal(fitted.coef_, plain.coef_)
+    again = pickle.loads(pickle.dumps(fitted))
+    assert_array_equal(again.predict(X), fitted.predict(X))
+    assert again.get_params()["local_update__n_steps"] == 2
+    search = GridSearchCV(model(), {"local_update__n_steps": [1, 3], "solver__step_size": [0.5]})
+    found = search.fit(X, y).best_estimator_
+    assert found.local_update.n_steps in (1, 3)
+    assert found.solver.step_size == 0.5
 
 
 def test_groups_are_routed():

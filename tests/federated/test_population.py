@@ -13,6 +13,7 @@ from scipy.stats import binom
 
 from skdp import FederatedDPLogisticRegression
 from skdp.exceptions import PrivacyWarning, SimulationWarning
+from skdp.federated import FederatedAveraging, GradientSteps, Population
 from skdp.privacy import Sampling, gdp_epsilon, sampled_mu
 from skdp.privacy.kernel.composition import SampledCost, _sampled_epsilon, compose_epsilon
 from tests.federated._clients import clients
@@ -24,16 +25,18 @@ ignored = pytest.mark.filterwarnings("ignore::skdp.exceptions.SimulationWarning"
 def fitted(**options):
     usual = {
         "epsilon": 1.0, "delta": DELTA, "adjacency": "zero-out", "classes": (0, 1),
-        "batch_size": 10, "max_iter": 20, "population_size": 100_000, "random_state": 0,
-        "clipping_norm": 0.1,
+        "solver__batch_size": 10, "max_iter": 20, "population": Population(100_000),
+        "random_state": 0, "local_update__clipping_norm": 0.1,
     }  # fmt: skip
-    return FederatedDPLogisticRegression(**{**usual, **options}).fit(*clients([3] * 40))
+    objects = {"local_update": GradientSteps(), "solver": FederatedAveraging()}
+    made = FederatedDPLogisticRegression(**objects).set_params(**{**usual, **options})
+    return made.fit(*clients([3] * 40))
 
 
 @ignored
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace-one"])
 def test_the_noise_on_the_mean_is_that_of_the_deployment(adjacency):
-    model = fitted(adjacency=adjacency, population_batch_size=5000)
+    model = fitted(adjacency=adjacency, population=Population(100_000, batch_size=5000))
     deployed = Sampling("poisson", 100_000, 5000)
     mu = sampled_mu(1.0, DELTA, sampling=deployed, n_releases=20, adjacency=adjacency)
     (release,) = model.ledger_.releases
@@ -49,21 +52,26 @@ def test_the_noise_on_the_mean_is_that_of_the_deployment(adjacency):
 @ignored
 def test_the_rate_is_kept_by_default():
     (one,), (other,) = (
-        fitted(**options).ledger_.releases for options in ({}, {"population_batch_size": 25_000})
+        fitted(**options).ledger_.releases
+        for options in ({}, {"population": Population(100_000, batch_size=25_000)})
     )
     assert one.noise.scale == other.noise.scale
 
 
 @ignored
 def test_a_population_of_the_clients_that_there_are_changes_nothing():
-    (one,), (other,) = (fitted(population_size=size).ledger_.releases for size in (40, None))
+    (one,), (other,) = (
+        fitted(population=given).ledger_.releases for given in (Population(40), None)
+    )
     assert_allclose(one.noise.scale, other.noise.scale, rtol=1e-6)
 
 
 @ignored
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace-one"])
 def test_full_rounds_of_a_simulation_are_accounted_in_closed_form(adjacency):
-    model = fitted(batch_size=40, adjacency=adjacency, population_batch_size=5000)
+    model = fitted(
+        solver__batch_size=40, adjacency=adjacency, population=Population(100_000, batch_size=5000)
+    )
     (release,) = model.ledger_.releases
     reach = 0.1 if adjacency == "zero-out" else 0.2
     expected = gdp_epsilon(reach / release.noise.scale * math.sqrt(20), DELTA)
@@ -75,31 +83,33 @@ def test_full_rounds_of_a_simulation_are_accounted_in_closed_form(adjacency):
 
 
 def test_a_simulation_says_so():
-    with pytest.warns(SimulationWarning, match="population_size"):
+    with pytest.warns(SimulationWarning, match="population is set"):
         model = fitted()
     assert issubclass(SimulationWarning, PrivacyWarning)
     assert "hypothetical" not in repr(model.ledger_)
-    assert fitted(population_size=None).hypothetical_privacy_spent_ is None
+    assert fitted(population=None).hypothetical_privacy_spent_ is None
 
 
 def test_a_small_deployment_costs_less_and_nothing_else_is_said():
     # no claim of more than epsilon: these clients spend less
     with pytest.warns(SimulationWarning, match="and not epsilon"):
-        model = fitted(population_size=10, batch_size=None)
+        model = fitted(population=Population(10), solver__batch_size=None)
     assert model.privacy_spent_[0] < 1.0
 
 
 @ignored
 def test_sizes_of_a_deployment_need_not_be_whole():
-    one, other = (fitted(population_size=size, batch_size=40) for size in (50.0, 50.5))
+    one, other = (
+        fitted(population=Population(size), solver__batch_size=40) for size in (50.0, 50.5)
+    )
     assert one.ledger_.releases[0].noise == other.ledger_.releases[0].noise
 
 
 def test_a_rate_that_is_too_small_is_refused_by_its_name():
-    with pytest.raises(ValueError, match=r"^population_batch_size must be at least 1e-12 times"):
-        fitted(population_size=1e15, population_batch_size=5.0)
+    with pytest.raises(ValueError, match=r"^batch_size of the population must be at least 1e-12"):
+        fitted(population=Population(1e15, batch_size=5.0))
     with pytest.raises(ValueError, match=r"^batch_size must be at least 1e-12 times"):
-        fitted(population_size=None, batch_size=1e-11)
+        fitted(population=None, solver__batch_size=1e-11)
 
 
 @pytest.mark.full
@@ -114,11 +124,9 @@ def test_accounting_for_rare_clients_is_quick_and_tight(adjacency):
 
 
 def test_parameters_that_do_not_go_together():
-    with pytest.raises(ValueError, match="population_batch_size must be greater than 0 and at"):
-        fitted(population_batch_size=200_000)
-    with pytest.raises(ValueError, match="population_batch_size needs a population_size"):
-        fitted(population_size=None, population_batch_size=10)
-    with pytest.raises(ValueError, match="population_size is for noise"):
+    with pytest.raises(ValueError, match="of the population must be greater than 0 and at most"):
+        fitted(population=Population(100_000, batch_size=200_000))
+    with pytest.raises(ValueError, match="population is for noise"):
         fitted(epsilon=None, local_epsilon=1.0)
 
 

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from skdp.federated._rounds import ClientUpdates, ReportSum
+from skdp.federated._averaging import ClientUpdates, ReportSum
 from tests._neighbours import ADJACENCIES, with_duplicates
 from tests.federated._clients import OUTSIDE, admitted, clients, loss_of
 

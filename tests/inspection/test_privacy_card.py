@@ -30,6 +30,7 @@ from skdp import (
     privacy_card,
     privacy_spent,
 )
+from skdp.federated import Population
 from tests.test_common import ALL, configurations
 from tests.test_persistence import X, Y
 
@@ -191,7 +192,7 @@ def test_sampled_releases():
 
 def test_hidden_reports_have_two_claims():
     model = FederatedDPLogisticRegression(
-        epsilon=8.0, local_epsilon=16.0, classes=[0, 1], magnitude="auto"
+        epsilon=8.0, local_epsilon=16.0, classes=[0, 1], randomiser="auto"
     ).fit(X, Y)
     card, text = facts(model), privacy_card(model).to_markdown()
     assert "one client, with all of its rows" in card["claim"]["sentence"]
@@ -221,8 +222,7 @@ def test_a_simulated_population():
         model = FederatedDPLogisticRegression(
             epsilon=1.0,
             classes=[0, 1],
-            population_size=1e6,
-            population_batch_size=1000.0,
+            population=Population(1e6, batch_size=1000.0),
             max_iter=2,
         ).fit(X, Y)
     card = facts(model)

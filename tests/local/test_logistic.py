@@ -13,8 +13,9 @@ from skdp._losses.classification import LogisticLoss, SoftmaxLoss
 from skdp._rows.domains import L2Ball
 from skdp._rows.linear import LinearRows
 from skdp.exceptions import SeededNoiseWarning
-from skdp.local._choice import ball_randomiser
+from skdp.local import BallRandomiser
 from skdp.local._logistic import CurvatureVectors, GradientVectors
+from skdp.local.randomisers.ball import lift
 from skdp.local.randomisers.report import LocalReports
 from skdp.privacy import Curator
 from skdp.privacy.kernel.bits import SeededBits
@@ -99,7 +100,7 @@ def test_reports_are_unbiased(magnitude):
     X = np.tile([[0.6, 0.0, -0.5]], (n_rows, 1))
     rows = admitted(X, np.ones(n_rows, dtype=int), loss)
     vector = GradientVectors(coef, loss, LONGEST)
-    randomiser = ball_randomiser(6.0, 4, magnitude, 0.5, None, "optimal")
+    randomiser = BallRandomiser(magnitude, expected_norm=0.5).calibrate(6.0, 4)
     made = LocalReports(vector, randomiser).draw(rows, None, Variates(SeededBits(3)))
     errors = made.mean(axis=0) - vector.vectors(rows.chunks[0])[0]
     assert (np.abs(errors) < 4 * made.std(axis=0) / np.sqrt(n_rows)).all()
@@ -155,7 +156,7 @@ def test_the_label_is_protected_like_the_rest_of_the_row():
     """Audit: no event tells two labels of a row apart by more than epsilon."""
     n_rows, loss, epsilon = 200_000, LogisticLoss(), 1.0
     X = np.tile([[1.0, 0.0, 0.0]], (n_rows, 1))
-    randomiser = ball_randomiser(epsilon, 4, "flip", None, None, "optimal")
+    randomiser = BallRandomiser("flip").calibrate(epsilon, 4)
     query = LocalReports(GradientVectors(np.array([0.0, 0, 0, 0]), loss, 0.5 * LONGEST), randomiser)
     along = np.array([1.0, 0.0, 0.0, INTERCEPT]) / LONGEST
     shares = []
@@ -232,7 +233,7 @@ def test_the_penalty_is_public_and_stable():
     for C in (1e-90, 1e-8, 1e-2):
         coef = fitted(X, y, C=C).coef_
         assert np.linalg.norm(coef) < 700 * C + 1e-6
-    none = fitted(X, y, magnitude="lift", average=False, decay=0.7, step_size=1.0)
+    none = fitted(X, y, randomiser="lift", average=False, decay=0.7, step_size=1.0)
     assert np.isfinite(none.coef_).all()
 
 
@@ -260,12 +261,20 @@ def test_features_of_any_scale(scale):
         ({"covariance_share": 1e-4}, "covariance_share=0.0001"),
         ({"covariance_share": 1.0}, "covariance_share"),
         ({"covariance_share": 0.2, "classes": [0, 1, 2]}, "covariance_share must be 0"),
-        ({"magnitude_epsilon": 1.0}, "magnitude_epsilon is for"),
-        ({"magnitude": "product", "magnitude_epsilon": 8.0}, "magnitude_epsilon must be"),
-        ({"magnitude": "auto", "parameters": "paper"}, "needs parameters"),
-        ({"parameters": "paper-simulation"}, "paper-simulation"),
-        ({"expected_norm": 0.0}, "expected_norm"),
-        ({"expected_norm": 1.5}, "expected_norm"),
+        ({"randomiser": BallRandomiser(magnitude_epsilon=1.0)}, "magnitude_epsilon is for"),
+        (
+            {"randomiser": BallRandomiser("product", magnitude_epsilon=8.0)},
+            "magnitude_epsilon must",
+        ),
+        ({"randomiser": BallRandomiser("product", n_levels=1)}, "n_levels.*BallRandomiser"),
+        ({"randomiser": BallRandomiser("auto", parameters="paper")}, "needs parameters"),
+        ({"randomiser": BallRandomiser(parameters="paper-simulation")}, "paper-simulation"),
+        ({"randomiser": BallRandomiser(expected_norm=0.0)}, "expected_norm.*BallRandomiser"),
+        ({"randomiser": BallRandomiser(expected_norm=1.5)}, "expected_norm.*BallRandomiser"),
+        ({"randomiser": BallRandomiser("unit")}, "magnitude.*lift"),
+        ({"randomiser": "unit"}, "randomiser.*lift.*BallRandomiser"),
+        ({"randomiser": BallRandomiser}, "randomiser.*an instance of.*BallRandomiser"),
+        ({"randomiser": lift(8.0, 4)}, "randomiser.*lift.*BallRandomiser"),
         ({"decay": 0.5}, "decay"),
         ({"decay": 1.0}, "decay"),
         ({"C": 1e-200}, "C must be at least"),

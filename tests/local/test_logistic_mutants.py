@@ -11,7 +11,7 @@ import pytest
 from skdp._losses.classification import LogisticLoss
 from skdp.exceptions import BudgetError
 from skdp.local import _logistic as _gradient_reports
-from skdp.local._choice import MAGNITUDES, PARAMETERS, ball_randomiser
+from skdp.local._ball_randomiser import MAGNITUDES, PARAMETERS, BallRandomiser
 from skdp.local._logistic import GradientVectors
 from skdp.local.randomisers.report import LocalReports
 from skdp.privacy.kernel.bits import SeededBits
@@ -38,12 +38,12 @@ def gradients(longest=LONGEST):
 
 
 def test_reports_are_of_the_gradient():
-    assert bias(gradients(), ball_randomiser(8.0, 4, "lift", None, None, "optimal"), LONGEST) < 4
+    assert bias(gradients(), BallRandomiser().calibrate(8.0, 4), LONGEST) < 4
 
 
 def test_a_gradient_that_is_not_bounded_is_seen():
     # longer vectors are scaled down, so that what is left is not the gradient
-    randomiser = ball_randomiser(8.0, 4, "lift", None, None, "optimal")
+    randomiser = BallRandomiser().calibrate(8.0, 4)
     assert bias(gradients(0.5), randomiser, 0.5) > 10
 
 
@@ -52,14 +52,16 @@ def test_a_penalty_inside_of_the_report_is_seen():
         def vectors(self, chunk):
             return super().vectors(chunk) + 0.1 * COEF
 
-    randomiser = ball_randomiser(8.0, 4, "lift", None, None, "optimal")
+    randomiser = BallRandomiser().calibrate(8.0, 4)
     assert bias(Penalised(COEF, LogisticLoss(), LONGEST), randomiser, LONGEST) > 10
 
 
 def test_a_price_that_is_understated_is_refused(monkeypatch):
     # the plan asks for a report of twice the budget that was granted
-    real = plans.ball_randomiser
-    monkeypatch.setattr(plans, "ball_randomiser", lambda e, *rest: real(2 * e, *rest))
+    real = BallRandomiser.calibrate
+    monkeypatch.setattr(
+        BallRandomiser, "calibrate", lambda self, e, *rest: real(self, 2 * e, *rest)
+    )
     with pytest.raises(BudgetError, match="exceed the budget"):
         fitted(*made_up())
 
@@ -91,7 +93,8 @@ def test_no_choice_spends_more_than_was_asked_for(magnitude, parameters):
     for epsilon in (1e-3, 0.5, 8.0, 300.0, 1e4):
         for n_dims in (1, 2, 3, 50, 500):
             try:
-                made = ball_randomiser(epsilon, n_dims, magnitude, 0.5, None, parameters)
+                given = BallRandomiser(magnitude, expected_norm=0.5, parameters=parameters)
+                made = given.calibrate(epsilon, n_dims)
             except ValueError as error:
                 assert "parameters=" in str(error)  # noqa: PT017
             else:
@@ -102,17 +105,25 @@ def test_no_choice_spends_more_than_was_asked_for(magnitude, parameters):
 
 
 def test_levels_and_the_part_for_the_length():
-    made = ball_randomiser(8.0, 20, "product", None, 3.0, "optimal", n_levels=4)
+    made = BallRandomiser("product", magnitude_epsilon=3.0, n_levels=4).calibrate(8.0, 20)
     assert made.grid.levels.size == 4
     assert made.grid.epsilon == pytest.approx(3.0)
     # the paper's grid has ceil(exp(eps2 / 3)) cells
-    assert ball_randomiser(80.0, 500, "product", None, 10.0, "paper").grid.levels.size == 30
-    simulated = ball_randomiser(62.5, 500, "product", None, None, "paper-simulation")
+    paper = BallRandomiser("product", magnitude_epsilon=10.0, parameters="paper")
+    assert paper.calibrate(80.0, 500).grid.levels.size == 30
+    simulated = BallRandomiser("product", parameters="paper-simulation").calibrate(62.5, 500)
     assert simulated.grid.epsilon == pytest.approx(62.5 / 8)
     assert simulated.unit.p == pytest.approx(1 / (1 + np.exp(-62.5 / 16)))
-    assert ball_randomiser(62.5, 500, "lift", None, None, "half").unit.p == pytest.approx(0.5)
-    for given in ({"n_levels": 1}, {"n_levels": 4, "magnitude": "lift"}):
+    assert BallRandomiser(parameters="half").calibrate(62.5, 500).unit.p == pytest.approx(0.5)
+    for given in (BallRandomiser("product", n_levels=1), BallRandomiser(n_levels=4)):
         with pytest.raises(ValueError, match="n_levels"):
-            ball_randomiser(
-                8.0, 20, given.pop("magnitude", "product"), None, None, "optimal", **given
-            )
+            given.calibrate(8.0, 20)
+
+
+def test_the_expected_norm_is_that_of_the_object_or_the_default():
+    assert BallRandomiser("product", expected_norm=0.2).calibrate(16.0, 50) == BallRandomiser(
+        "product"
+    ).calibrate(16.0, 50, default_norm=0.2)
+    short = BallRandomiser("auto", expected_norm=np.float32(0.25))
+    assert short.calibrate(16.0, 50) == BallRandomiser("auto").calibrate(16.0, 50, 0.25)
+    assert type(short.expected_norm) is np.float32

@@ -7,6 +7,7 @@ import pytest
 from scipy.special import expit
 
 from skdp._losses.classification import LogisticLoss
+from skdp.local import BallRandomiser
 from skdp.local._logistic import plan_logistic_reports
 from tests.local.test_logistic import fitted
 
@@ -20,8 +21,7 @@ def on_the_sphere(n_rows, truth, seed, intercept=0.0):
 
 def plan(n_rows, **given):
     wanted = {
-        "epsilon": 8.0, "intercept": 0.4, "magnitude": "lift", "expected_norm": None,
-        "magnitude_epsilon": None, "parameters": "optimal", "covariance_share": 0.0,
+        "epsilon": 8.0, "intercept": 0.4, "randomiser": BallRandomiser(), "covariance_share": 0.0,
         "batch_size": None, "step_size": None, "decay": None, "penalty": 0.0, "average": True,
     }  # fmt: skip
     return plan_logistic_reports(n_rows, 5, 2, **{**wanted, **given})

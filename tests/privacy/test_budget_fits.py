@@ -25,6 +25,7 @@ from skdp import (
 from skdp._rows.domains import L2Ball
 from skdp._rows.linear import ball_rows
 from skdp.exceptions import BudgetError, PrivacyWarning
+from skdp.federated import Population
 from skdp.location._clipped_mean import RowSum
 from skdp.privacy import Curator, GaussianMechanism, LaplaceMechanism, gdp_delta, gdp_mu
 from skdp.privacy.kernel.accounting import pure_mu
@@ -279,7 +280,7 @@ def test_a_simulated_population_is_charged_what_its_clients_spend(population):
     budget = PrivacyBudget(1.0 if population < 30 else 1e9, 1e-6, unit="client")
     budget.charge(0.5, adjacency="replace-one", unit="client")
     model = FederatedDPLogisticRegression(
-        epsilon=1.0, delta=1e-6, population_size=population, budget=budget
+        epsilon=1.0, delta=1e-6, population=Population(population), budget=budget
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)

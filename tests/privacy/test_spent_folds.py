@@ -29,6 +29,7 @@ from skdp import (
     PrivUnitPrivatizer,
     privacy_spent,
 )
+from skdp.federated import Population
 from tests.privacy._spies import FOLDS, Spy, X, Y, agrees, model, pipeline, scaler
 
 
@@ -119,8 +120,8 @@ def test_clients_are_another_unit():
     for given, name in (
         ({"epsilon": None, "local_epsilon": 8.0}, "epsilon=None"),
         (
-            {"epsilon": 1.0, "local_epsilon": None, "population_size": 1e6},
-            "population_size=1000000.0",
+            {"epsilon": 1.0, "local_epsilon": None, "population": Population(1e6)},
+            r"population=Population\(size=1000000.0\)",
         ),
     ):
         with pytest.raises(TypeError, match=f"{name}: its parameters do not tell what a fit"):

@@ -9,8 +9,15 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from skdp.local.randomisers.caps import CAP_ACCURACY, heads_tail, log_heads, log_heads_tail
-from skdp.local.randomisers.cube import PrivUnitCube, log_scale, optimal_privunit_cube
+from skdp.local.randomisers.caps import CAP_ACCURACY
+from skdp.local.randomisers.cube import (
+    PrivUnitCube,
+    heads_tail,
+    log_heads,
+    log_heads_tail,
+    log_scale,
+    optimal_privunit_cube,
+)
 from skdp.local.randomisers.privunit import optimal_privunit
 from tests.randomisers import _reference
 from tests.randomisers._reference import error

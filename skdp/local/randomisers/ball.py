@@ -1,6 +1,11 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Local randomisers of vectors in the unit ball, made from one of unit vectors."""
+"""Local randomisers of vectors in the unit ball, made of one of unit vectors.
+
+`Lift` adds an entry, `Flip` reverses directions at random (Duchi, Jordan and Wainwright 2018), and
+`Product` reports direction and length separately (Bhowmick et al. 2018). Below them stands the best
+choice for a budget.
+"""
 
 import math
 from dataclasses import dataclass
@@ -100,10 +105,10 @@ class Lift(NoisyVectors):
         across = self.unit.noise_variance
         return across + (self.unit.stretch - 1.0) * check_norm(norm) ** 2, across
 
-    def draw(self, vectors, bits, n_threads=1, *, out=None):
+    def randomise(self, vectors, bits, n_threads=1, *, out=None):
         """Return the unbiased report of every row; see `Randomiser`."""
         out = np.empty(vectors.shape) if out is None else out
-        return self.unit.draw(vectors, bits, n_threads, out=out, prepare=lifted)
+        return self.unit.randomise(vectors, bits, n_threads, out=out, prepare=lifted)
 
 
 def lifted(rows):
@@ -153,12 +158,12 @@ class Flip(NoisyVectors):
         across = self.unit.noise_variance
         return across + self.unit.stretch - check_norm(norm) ** 2, across
 
-    def draw(self, vectors, bits, n_threads=1, *, out=None):
+    def randomise(self, vectors, bits, n_threads=1, *, out=None):
         """Return the unbiased report of every row; see `Randomiser`."""
         lengths = np.minimum(row_lengths(vectors), 1.0)
         keep = 2.0 * uniforms(bits.words(len(vectors))) < 1.0 + lengths
         signs = np.where(keep, 1.0, -1.0)
-        return self.unit.draw(vectors, bits, n_threads, out=out, factors=signs)
+        return self.unit.randomise(vectors, bits, n_threads, out=out, factors=signs)
 
 
 @dataclass(frozen=True)
@@ -212,10 +217,10 @@ class Product(NoisyVectors):
         """Return how many bits a report takes when it is sent; the length is multiplied in."""
         return Randomiser.message_bits(self, number_bits, n_entries)
 
-    def draw(self, vectors, bits, n_threads=1, *, out=None):
+    def randomise(self, vectors, bits, n_threads=1, *, out=None):
         """Return the unbiased report of every row; see `Randomiser`."""
         lengths = self.grid.report_numbers(row_lengths(vectors), bits)
-        return self.unit.draw(vectors, bits, n_threads, out=out, factors=lengths)
+        return self.unit.randomise(vectors, bits, n_threads, out=out, factors=lengths)
 
 
 def lift(epsilon, n_dims):

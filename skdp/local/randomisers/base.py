@@ -37,7 +37,7 @@ class Randomiser:
     """Base of all local randomisers.
 
     A subclass has `epsilon`, the budget of one report, and `n_dims`, the number of entries of a
-    row; it implements `bound` and `draw`, and whatever it does otherwise than this class.
+    row; it implements `bound` and `randomise`, and whatever it does otherwise than this class.
     """
 
     #: whether the law of reports is exact, and not only up to the rounding of floats
@@ -55,7 +55,7 @@ class Randomiser:
         """Bound on the magnitude of all entries of all reports."""
         raise NotImplementedError
 
-    def draw(self, vectors, bits, n_threads=1, *, out=None):
+    def randomise(self, vectors, bits, n_threads=1, *, out=None):
         """Return the unbiased report of every row of a block.
 
         Parameters
@@ -75,8 +75,8 @@ class Randomiser:
         raise NotImplementedError
 
     def begin(self, bits):
-        """Return the function that draws the blocks of one call, `draw` in most cases."""
-        return self.draw
+        """Return the function that draws the blocks of one call, `randomise` in most cases."""
+        return self.randomise
 
     def message_bits(self, number_bits=32, n_entries=None):
         """Return how many bits a report takes when it is sent.
@@ -123,11 +123,11 @@ class Randomiser:
         bits, vectors = bits_of(source), np.asarray(vectors, dtype=np.float64)
         if vectors.ndim != 2 or vectors.shape[1] != self.size:
             raise ValueError(f"vectors must have shape (n_rows, {self.size}), got {vectors.shape}.")
-        out, draw = np.empty(vectors.shape), self.begin(bits)
+        out, made_by = np.empty(vectors.shape), self.begin(bits)
         step = max(1, min(BLOCK, self.block_entries // max(1, self.size)))
         for start in range(0, len(vectors), step):
             rows = slice(start, start + step)
-            draw(vectors[rows], bits, n_threads, out=out[rows])
+            made_by(vectors[rows], bits, n_threads, out=out[rows])
         return out
 
 
@@ -139,10 +139,10 @@ class UnitRandomiser(Randomiser):
     """
 
     def directions(self, vectors, bits, n_threads=1, *, out=None):
-        """Return the unbiased report of the direction of every row, as `draw` does."""
+        """Return the unbiased report of the direction of every row, as `randomise` does."""
         raise NotImplementedError
 
-    def draw(self, vectors, bits, n_threads=1, *, out=None, factors=None, prepare=None):
+    def randomise(self, vectors, bits, n_threads=1, *, out=None, factors=None, prepare=None):
         """Return the unbiased report of the direction of every row of a block.
 
         Parameters

@@ -1,6 +1,10 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""A local randomiser of one bounded number: rounding to a grid, then randomised response."""
+"""Local randomisers of bounded numbers: rounding to a grid, then randomised response.
+
+A. Bhowmick et al. (2018), Algorithms 3 and 4. In this order: the randomiser of one number, and
+that of every entry of a row; levels; the best number of cells.
+"""
 
 import math
 from dataclasses import dataclass
@@ -194,7 +198,7 @@ class ScalarGrid(Randomiser):
         other += other >= place
         return self.outputs[np.where(kept, place, other)]
 
-    def draw(self, vectors, bits, n_threads=1, *, out=None):
+    def randomise(self, vectors, bits, n_threads=1, *, out=None):
         """Return the unbiased report of every row, which is one number; see `Randomiser`."""
         out = np.empty(vectors.shape) if out is None else out
         out[:, 0] = self.report_numbers(vectors[:, 0], bits)
@@ -239,7 +243,7 @@ class EntrywiseGrid(Randomiser):
         """Return how many bits a report takes when it is sent: the numbers of its levels."""
         return (self.n_dims if n_entries is None else n_entries) * self.grid.message_bits()
 
-    def draw(self, vectors, bits, n_threads=1, *, out=None):
+    def randomise(self, vectors, bits, n_threads=1, *, out=None):
         """Return the unbiased report of every row; see `Randomiser`."""
         out = np.empty(vectors.shape) if out is None else out
         out[:] = self.grid.report_numbers(vectors.ravel(), bits).reshape(vectors.shape)
@@ -331,7 +335,7 @@ def scalar_grid(levels: ArrayLike, epsilon: float) -> ScalarGrid:
     return ScalarGrid(levels, largest_chance(check_local_epsilon(epsilon), -math.log(levels.size)))
 
 
-# How many cells the grid of a `ScalarGrid` best has.
+# The best number of cells of a grid.
 
 
 #: the largest number of cells of a grid that is chosen here

@@ -1,6 +1,12 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""PrivUnit, the local randomiser of unit vectors: its budget, its error, its best parameters."""
+"""PrivUnit, the local randomiser of unit vectors.
+
+A. Bhowmick et al., "Protection against reconstruction and its applications in private federated
+learning", 2018, Algorithm 1; H. Asi, V. Feldman and K. Talwar, "Optimal algorithms for mean
+estimation under local differential privacy", ICML 2022. In this order: the randomiser, with budget,
+error and reports; its best parameters; those of the paper; cosines of vectors and their reports.
+"""
 
 import math
 from dataclasses import dataclass
@@ -112,7 +118,7 @@ class PrivUnit(TwoDensities, UnitRandomiser):
         """Bound on the magnitude of all entries of reports: their length, which is rounded."""
         return 1.0 / self.scale * LENGTH_ROUNDING
 
-    def draw(self, vectors, bits, n_threads=1, *, out=None, factors=None, prepare=None):
+    def randomise(self, vectors, bits, n_threads=1, *, out=None, factors=None, prepare=None):
         """Return the unbiased report of the direction of every row; see `UnitRandomiser`.
 
         Notes
@@ -240,7 +246,7 @@ def with_cosine(cosine, epsilon, n_dims):
     return PrivUnit(n_dims, cosine, largest_chance(epsilon, log_cap(cosine, n_dims)))
 
 
-# Parameters of PrivUnit by the conditions of the paper, which are not the best ones.
+# Parameters by the conditions of the paper, which are not the best ones.
 
 
 def paper_privunit(

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""PrivUnitG, PrivUnit with a Gaussian instead of the sphere."""
+"""PrivUnitG: PrivUnit with a Gaussian in place of the sphere (Asi, Feldman and Talwar 2022)."""
 
 import math
 from dataclasses import dataclass, replace

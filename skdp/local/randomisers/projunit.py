@@ -1,6 +1,10 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""ProjUnit: PrivUnit of a part of a vector that was rotated at random."""
+"""ProjUnit: PrivUnit of some entries of a randomly rotated vector, for short messages.
+
+H. Asi, V. Feldman, J. Nelson, H. Nguyen and K. Talwar, "Fast optimal locally private mean
+estimation via random projections", NeurIPS 2023.
+"""
 
 import math
 from dataclasses import dataclass
@@ -222,7 +226,7 @@ class ProjUnit(UnitRandomiser):
             padded[:, :n_dims] = directions_of(vectors[rows])[0]
             kept = _kept_entries(len(padded), wide, k, bits)
             parts = np.take_along_axis(rotate(padded, False), kept, axis=1)
-            parts = self.unit.draw(parts, bits, n_threads)
+            parts = self.unit.randomise(parts, bits, n_threads)
             padded[:] = 0.0
             np.put_along_axis(padded, kept, parts * factor, axis=1)
             out[rows] = rotate(padded, True)[:, :n_dims]

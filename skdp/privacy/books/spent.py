@@ -348,10 +348,10 @@ def _adjacency(leaf: Any) -> str:
 
 def _granted(step: str | None, leaf: Any) -> Release:
     """Return what one fit of a private estimator may spend."""
-    population = getattr(leaf, "population_size", None)
+    population = getattr(leaf, "population", None)
     if leaf.epsilon is None or population is not None:
         # epsilon is that of a deployment then, and a fit may spend a thousand times as much
-        why = "epsilon=None" if population is None else f"population_size={population!r}"
+        why = "epsilon=None" if population is None else f"population={population!r}"
         raise TypeError(
             f"{name_of(step, leaf)} has {why}: its parameters do not tell what a fit spends. "
             "Count with a shared PrivacyBudget."

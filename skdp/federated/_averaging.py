@@ -1,10 +1,21 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""From the parameters of a federated classifier to a plan; no data are read."""
+"""Federated averaging: clients move a model with their own rows, and a server averages.
+
+H. B. McMahan, D. Ramage, K. Talwar and L. Zhang, "Learning differentially private recurrent
+language models", ICLR 2018; with reports that clients randomise themselves, and proximal updates,
+A. Bhowmick et al., "Protection against reconstruction and its applications in private federated
+learning", 2018, Section 3.1.
+
+In this order: parameters; the plan of all rounds, from public numbers; the query of a round, with
+the proof of its sensitivity, and that of a sum of reports; rounds and the server's steps; private
+rows, by client.
+"""
 
 import copy
 import math
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -13,7 +24,8 @@ from scipy import sparse
 from skdp._classification import penalty_of
 from skdp._rows.linear import LinearRows, whole_chunk
 from skdp._rows.sums import CompensatedSum, sum_over
-from skdp.local._choice import ball_randomiser
+from skdp._sklearn import SCALE_OR_NONE, Interval
+from skdp.local._ball_randomiser import ParameterGroup, as_ball_randomiser
 from skdp.local.randomisers.report import LocalReports
 from skdp.privacy.kernel.accounting import HAIR, gdp_mu
 from skdp.privacy.kernel.batches import SMALLEST_RATE, Sampling
@@ -30,7 +42,318 @@ from skdp.solvers.gradient import (
     plan_gradient,
 )
 
-# The plan of federated rounds, made from public quantities before any data.
+# Parameters: what a client does in a round, what the server does, and what is simulated.
+
+
+class LocalUpdate(ParameterGroup):
+    """Base of what a client does in a round: steps along the mean loss of its own rows."""
+
+    def _pull(self, curvature):
+        """Return the strength of the pull to the start."""
+        return 0.0
+
+    def steps(self, curvature):
+        """Return the arguments of `ClientUpdates` for a client's steps.
+
+        Parameters
+        ----------
+        curvature : float
+            Bound on the second derivative of the mean loss of a client.
+
+        Returns
+        -------
+        steps : dict
+            ``n_steps``, ``step_size`` and ``pull``.
+
+        Raises
+        ------
+        ValueError
+            If the steps are too long for the pull.
+        """
+        pull = self._pull(curvature)
+        # such steps bring no two points further apart
+        length = 1.0 / (curvature + pull) if self.step_size is None else self.step_size
+        if pull * length > 1.0:
+            raise ValueError(
+                "step_size must be at most 1 / strength, or steps jump over the point that they "
+                f"approach; got step_size={length!r} with strength={pull!r}."
+            )
+        return {"n_steps": self.n_steps, "step_size": float(length), "pull": float(pull)}
+
+
+class GradientSteps(LocalUpdate):
+    """Gradient steps of a client, along the mean loss of its own rows.
+
+    It is a `local_update` of `FederatedDPLogisticRegression`.
+
+    Parameters
+    ----------
+    n_steps : int, default=1
+        Steps of a client in a round.
+    step_size : float, default=None
+        Length of the steps, for rows in the unit ball. None for one over the curvature of the
+        loss.
+    clipping_norm : float, default=None
+        Bound on the norm of a client's update, for rows in the unit ball. The update is the mean
+        of the directions of descent along the client's steps, so it is no longer than the
+        longest gradient of a row. None chooses a part of that.
+
+    See Also
+    --------
+    ProximalPoint : Steps that are pulled back to their start.
+
+    Examples
+    --------
+    >>> from skdp import FederatedDPLogisticRegression
+    >>> from skdp.federated import GradientSteps
+    >>> FederatedDPLogisticRegression(local_update=GradientSteps(n_steps=5))
+    FederatedDPLogisticRegression(local_update=GradientSteps(n_steps=5))
+    """
+
+    _parameter_constraints = {
+        "n_steps": [Interval(Integral, 1, None, closed="left")],
+        "step_size": SCALE_OR_NONE,
+        "clipping_norm": SCALE_OR_NONE,
+    }
+
+    def __init__(
+        self,
+        n_steps: int = 1,
+        *,
+        step_size: float | None = None,
+        clipping_norm: float | None = None,
+    ) -> None:
+        self.n_steps = n_steps
+        self.step_size = step_size
+        self.clipping_norm = clipping_norm
+
+
+class ProximalPoint(LocalUpdate):
+    """Steps of a client towards a point that balances its own loss and the start.
+
+    The client minimises the mean loss of its rows plus ``strength / 2 |w - start|^2``, as far as
+    the steps get [1]_. It is a `local_update` of `FederatedDPLogisticRegression`.
+
+    Parameters
+    ----------
+    strength : float, default=None
+        Strength of the pull to the start. None for the curvature of the loss.
+    n_steps : int, default=10
+        Steps of a client in a round.
+    step_size : float, default=None
+        Length of the steps, for rows in the unit ball, at most ``1 / strength``. None for one
+        over the curvature of what is minimised.
+    clipping_norm : float, default=None
+        Bound on the norm of a client's update; see `GradientSteps`.
+
+    See Also
+    --------
+    GradientSteps : Steps along the loss alone.
+
+    References
+    ----------
+    .. [1] A. Bhowmick, J. Duchi, J. Freudiger, G. Kapoor and R. Rogers, "Protection against
+       reconstruction and its applications in private federated learning", 2018, equation 12.
+
+    Examples
+    --------
+    >>> from skdp import FederatedDPLogisticRegression
+    >>> from skdp.federated import ProximalPoint
+    >>> FederatedDPLogisticRegression(local_update=ProximalPoint(0.5, n_steps=20))
+    FederatedDPLogisticRegression(local_update=ProximalPoint(n_steps=20,
+                                                             strength=0.5))
+    """
+
+    _parameter_constraints = {"strength": SCALE_OR_NONE, **GradientSteps._parameter_constraints}
+
+    def __init__(
+        self,
+        strength: float | None = None,
+        *,
+        n_steps: int = 10,
+        step_size: float | None = None,
+        clipping_norm: float | None = None,
+    ) -> None:
+        self.strength = strength
+        self.n_steps = n_steps
+        self.step_size = step_size
+        self.clipping_norm = clipping_norm
+
+    def _pull(self, curvature):
+        return curvature if self.strength is None else self.strength
+
+
+class FederatedAveraging(ParameterGroup):
+    """Server that moves a model along the mean update of random clients [1]_.
+
+    It is the `solver` of `FederatedDPLogisticRegression`; how many rounds there are is its
+    `max_iter`.
+
+    Parameters
+    ----------
+    batch_size : float, default=None
+        Expected number of clients of a round, each drawn independently; at most their number.
+        None chooses it; where clients report, such that each reports once on average.
+    step_size : float, default=None
+        Length of the server's steps, for rows in the unit ball. None chooses it, and shortens
+        it where released updates show curvature.
+    momentum : bool, default=True
+        Whether the server accelerates its steps.
+    average : bool, default=True
+        Whether the result is the average of the server's points but the first ones, or the last.
+    report_norm : float, default=None
+        Norm to which the server projects reports, in the same units. None takes one that no
+        report exceeds. A smaller one needs less noise, but biases the mean: reports are long.
+    intercept_scaling : float, default=None
+        The constant feature, in units of `data_norm`. None takes 0.1, or 0.3 where clients
+        report.
+
+    See Also
+    --------
+    GradientSteps : What a client does in a round.
+    ProximalPoint : The same, with a pull to the start.
+
+    References
+    ----------
+    .. [1] H. B. McMahan, D. Ramage, K. Talwar and L. Zhang, "Learning differentially private
+       recurrent language models", ICLR 2018.
+
+    Examples
+    --------
+    >>> from skdp import FederatedDPLogisticRegression
+    >>> from skdp.federated import FederatedAveraging
+    >>> FederatedDPLogisticRegression(max_iter=30, solver=FederatedAveraging(batch_size=500))
+    FederatedDPLogisticRegression(max_iter=30,
+                                  solver=FederatedAveraging(batch_size=500))
+    """
+
+    _parameter_constraints = {
+        "batch_size": [Interval(Real, 0, None, closed="neither"), None],
+        "step_size": SCALE_OR_NONE,
+        "momentum": ["boolean"],
+        "average": ["boolean"],
+        "report_norm": SCALE_OR_NONE,
+        "intercept_scaling": SCALE_OR_NONE,
+    }
+
+    def __init__(
+        self,
+        batch_size: float | None = None,
+        *,
+        step_size: float | None = None,
+        momentum: bool = True,
+        average: bool = True,
+        report_norm: float | None = None,
+        intercept_scaling: float | None = None,
+    ) -> None:
+        self.batch_size = batch_size
+        self.step_size = step_size
+        self.momentum = momentum
+        self.average = average
+        self.report_norm = report_norm
+        self.intercept_scaling = intercept_scaling
+
+
+class Population(ParameterGroup):
+    """Larger deployment that a fit on a few clients simulates.
+
+    The noise on the mean update is what the budget asks for in the deployment. The clients of
+    the fit then spend what `privacy_spent_` says, in general far more than `epsilon`.
+
+    Parameters
+    ----------
+    size : float
+        Number of clients of the deployment, from 1 to 2^53.
+    batch_size : float, default=None
+        Expected number of its clients that take part in a round. None keeps the share of the
+        fit.
+
+    See Also
+    --------
+    FederatedAveraging : What the server does in a round.
+
+    Examples
+    --------
+    >>> from skdp import FederatedDPLogisticRegression
+    >>> from skdp.federated import Population
+    >>> FederatedDPLogisticRegression(population=Population(1_000_000, batch_size=5000))
+    FederatedDPLogisticRegression(population=Population(batch_size=5000,
+                                                        size=1000000))
+    """
+
+    _parameter_constraints = {
+        "size": [Interval(Real, 1, 2**53, closed="both")],
+        "batch_size": [Interval(Real, 0, None, closed="neither"), None],
+    }
+
+    def __init__(self, size: float, *, batch_size: float | None = None) -> None:
+        self.size = size
+        self.batch_size = batch_size
+
+
+#: the words that `local_update` may be
+LOCAL_UPDATES = {"gradient": GradientSteps, "proximal": ProximalPoint}
+
+
+@dataclass(frozen=True)
+class FederatedParameters:
+    """The objects among an estimator's parameters, checked, with words resolved.
+
+    Parameters
+    ----------
+    update : LocalUpdate
+        What a client does.
+    solver : FederatedAveraging
+        What the server does.
+    randomiser : BallRandomiser
+        How clients report, where they do.
+    population : Population or None
+        What is simulated.
+    """
+
+    update: Any
+    solver: Any
+    randomiser: Any
+    population: Any
+
+    @classmethod
+    def of(cls, model):
+        """Return those of an estimator, or raise a ValueError if they do not go together."""
+        update, solver, population = model.local_update, model.solver, model.population
+        if isinstance(update, str):
+            update = LOCAL_UPDATES[update]()
+        made = cls(
+            update.checked(),
+            FederatedAveraging() if isinstance(solver, str) else solver.checked(),
+            as_ball_randomiser(model.randomiser),
+            None if population is None else population.checked(),
+        )
+        if model.epsilon is None and model.local_epsilon is None:
+            raise ValueError(
+                "epsilon and local_epsilon are both None: there would be no privacy. Set epsilon "
+                "for noise on what is released, local_epsilon for reports of clients, or both."
+            )
+        if model.epsilon is None and population is not None:
+            raise ValueError(
+                "population is for noise on what is released: epsilon must be a number with it; "
+                "got None."
+            )
+        if model.local_epsilon is None:
+            made._check_without_reports()
+        return made
+
+    def _check_without_reports(self):
+        names = {"report_norm": self.solver}
+        names |= dict.fromkeys(("expected_norm", "magnitude_epsilon", "n_levels"), self.randomiser)
+        for name, owner in names.items():
+            if getattr(owner, name) is not None:
+                raise ValueError(
+                    f"{name} is for reports: it must be None where local_epsilon is None; got "
+                    f"{owner!r}."
+                )
+
+
+# The plan of all rounds, made from public quantities before any data.
 
 
 # Times that a client takes part, on average, and clients of a round, at least: as for sgd.
@@ -38,6 +361,8 @@ _PASSES, _SMALLEST_BATCH = 30, 256
 # norms of reports are rounded, and so are their entries, to a grid
 _ROUNDING = 1.0 + 2.0**-19
 _MARGIN = 1.0 + 1e-9
+#: constant feature where reports are the noise
+_REPORTING_INTERCEPT = 0.3
 
 
 @dataclass(frozen=True)
@@ -52,16 +377,15 @@ class FederatedBudget:
         Of what is released.
     randomiser : Lift, Flip, Product or None
         What makes the report of a client; None if clients send exact updates.
-    population, population_batch : float or None
-        Clients of a deployment that this simulates, and of one of its rounds.
+    population : Population or None
+        A deployment that this simulates.
     """
 
     epsilon: float | None
     delta: float
     adjacency: str
     randomiser: Any = None
-    population: float | None = None
-    population_batch: float | None = None
+    population: Population | None = None
 
 
 @dataclass(frozen=True)
@@ -144,7 +468,8 @@ def plan_federated(
     if budget.epsilon is not None:
         mu = gdp_mu(budget.epsilon, budget.delta)
         moved = 2 if budget.adjacency == "replace-one" else 1
-        doubt = moved * longest / (mu * (budget.population or n_clients))
+        size = n_clients if budget.population is None else budget.population.size
+        doubt = moved * longest / (mu * size)
     if randomiser is not None:
         across = randomiser.variances(1.0)[1]
         # one report of every client, unless that was left to the user
@@ -163,7 +488,7 @@ def plan_federated(
         batch_size = min(n_clients, max(_SMALLEST_BATCH, wanted))
         if randomiser is not None:
             batch_size = max(1, math.ceil(n_clients / n_rounds))
-    sampling = _sampling(n_clients, batch_size, "batch_size", "number of clients")
+    sampling = _sampling(n_clients, batch_size, "batch_size", "the number of clients")
     limit = steps.clip * longest if report_norm is None else report_norm
     limit = steps.clip if randomiser is None else limit
     mu_round, spent, hypothetical = _prices(budget, sampling, n_rounds)
@@ -188,12 +513,11 @@ def plan_federated(
 def _sampling(n_clients, batch_size, name, limit):
     if not 0 < batch_size <= n_clients:
         raise ValueError(
-            f"{name} must be greater than 0 and at most the {limit}, {n_clients!r}; got "
-            f"{batch_size!r}."
+            f"{name} must be greater than 0 and at most {limit}, {n_clients!r}; got {batch_size!r}."
         )
     if batch_size < SMALLEST_RATE * n_clients:
         raise ValueError(
-            f"{name} must be at least {SMALLEST_RATE:.0e} times the {limit}, {n_clients!r}; got "
+            f"{name} must be at least {SMALLEST_RATE:.0e} times {limit}, {n_clients!r}; got "
             f"{batch_size!r}."
         )
     return Sampling("poisson", n_clients, batch_size)
@@ -214,10 +538,9 @@ def _prices(budget, sampling, n_rounds):
     if budget.population is None:
         return _mu_of(budget, sampling, n_rounds), budget.epsilon, None
     rate = sampling.batch_size / sampling.n_rows
-    wanted = budget.population_batch
-    size = int(budget.population)
+    size, wanted = int(budget.population.size), budget.population.batch_size
     wanted = rate * size if wanted is None else wanted
-    deployed = _sampling(size, wanted, "population_batch_size", "population_size")
+    deployed = _sampling(size, wanted, "batch_size of the population", "its size")
     mu = _mu_of(budget, deployed, n_rounds)
     hypothetical = _epsilon_of(mu, deployed, budget, n_rounds)
     # the same noise on the mean: Proposition 70
@@ -248,7 +571,80 @@ def _epsilon_of(mu, sampling, budget, n_rounds):
     return compose_epsilon(0.0, (), budget.delta, (cost,))
 
 
-# How far clients move a model with their own rows.
+@dataclass(frozen=True)
+class FederatedProblem:
+    """What is public about a federated fit.
+
+    Parameters
+    ----------
+    loss, intercept, shape : object, float, tuple of int
+        Pointwise loss, constant feature of every row (0 for none), shape of the coefficients.
+    local : dict
+        What clients do: n_steps, step_size, pull.
+    rounds : FederatedPlan
+        What the server does.
+    """
+
+    loss: Any
+    intercept: float
+    shape: tuple[int, ...]
+    local: dict[str, Any]
+    rounds: Any
+
+    def query(self, coef):
+        """Return the query of a round, from the server's point."""
+        return ClientUpdates(coef, self.loss, self.rounds.clip, **self.local)
+
+
+def plan_problem(model, given, n_clients, n_features, loss):
+    """Return the `FederatedProblem` of an estimator, or raise a ValueError.
+
+    Parameters
+    ----------
+    model : FederatedDPLogisticRegression
+        Its parameters are read.
+    given : FederatedParameters
+        Those that are objects.
+    n_clients, n_features : int
+        Public sizes.
+    loss : object
+        Pointwise loss.
+    """
+    reporting, intercept = model.local_epsilon is not None, 0.0
+    if model.fit_intercept and given.solver.intercept_scaling is not None:
+        intercept = float(given.solver.intercept_scaling)
+    elif model.fit_intercept:
+        intercept = _REPORTING_INTERCEPT if reporting else DEFAULT_INTERCEPT
+    n_coefs = n_features + bool(intercept)
+    shape = (n_coefs,) if loss.n_outputs == 1 else (loss.n_outputs, n_coefs)
+    randomiser = None
+    if reporting:
+        randomiser = given.randomiser.calibrate(float(model.local_epsilon), math.prod(shape))
+    rounds = plan_federated(
+        {
+            "n_rows": n_clients,
+            "n_features": n_features,
+            "loss": loss,
+            "intercept": intercept,
+            "l2": penalty_of(model.C, model.data_norm) / n_clients,
+            "radius": None,
+            "n_steps": model.max_iter,
+            "step_size": given.solver.step_size,
+            "clip": given.update.clipping_norm,
+        },
+        budget=FederatedBudget(
+            model.epsilon, model.delta, model.adjacency, randomiser, given.population
+        ),
+        batch_size=given.solver.batch_size,
+        report_norm=given.solver.report_norm,
+        momentum=given.solver.momentum,
+        average=given.solver.average,
+    )
+    local = given.update.steps(loss.smoothness * (1.0 + intercept**2))
+    return FederatedProblem(loss, intercept, shape, local, rounds)
+
+
+# The query of a round: how far clients move a model with their own rows.
 
 
 @dataclass(frozen=True, eq=False)
@@ -386,149 +782,6 @@ def _norms(stack):
     return np.sqrt(np.einsum("ij,ij->i", flat, flat))
 
 
-#: constant feature where reports are the noise
-_REPORTING_INTERCEPT = 0.3
-#: steps of a client that solves a problem of its own
-_PROXIMAL_STEPS = 10
-
-
-@dataclass(frozen=True)
-class FederatedProblem:
-    """What is public about a federated fit.
-
-    Parameters
-    ----------
-    loss, intercept, shape : object, float, tuple of int
-        Pointwise loss, constant feature of every row (0 for none), shape of the coefficients.
-    local : dict
-        What clients do: n_steps, step_size, pull.
-    rounds : FederatedPlan
-        What the server does.
-    """
-
-    loss: Any
-    intercept: float
-    shape: tuple[int, ...]
-    local: dict[str, Any]
-    rounds: Any
-
-    def query(self, coef):
-        """Return the query of a round, from the server's point."""
-        return ClientUpdates(coef, self.loss, self.rounds.clip, **self.local)
-
-
-def plan_problem(model, n_clients, n_features, loss):
-    """Return the `FederatedProblem` of an estimator's parameters, or raise a ValueError."""
-    intercept = 0.0
-    if model.fit_intercept and model.intercept_scaling is not None:
-        intercept = float(model.intercept_scaling)
-    elif model.fit_intercept:
-        reporting = model.local_epsilon is not None
-        intercept = _REPORTING_INTERCEPT if reporting else DEFAULT_INTERCEPT
-    n_coefs = n_features + bool(intercept)
-    shape = (n_coefs,) if loss.n_outputs == 1 else (loss.n_outputs, n_coefs)
-    randomiser = None
-    if model.local_epsilon is not None:
-        randomiser = ball_randomiser(
-            float(model.local_epsilon),
-            math.prod(shape),
-            model.magnitude,
-            model.expected_norm,
-            model.magnitude_epsilon,
-            model.parameters,
-        )
-    penalty = penalty_of(model.C, model.data_norm) / n_clients
-    rounds = plan_federated(
-        {
-            "n_rows": n_clients,
-            "n_features": n_features,
-            "loss": loss,
-            "intercept": intercept,
-            "l2": penalty,
-            "radius": None,
-            "n_steps": model.max_iter,
-            "step_size": model.step_size,
-            "clip": model.clipping_norm,
-        },
-        budget=FederatedBudget(
-            model.epsilon,
-            model.delta,
-            model.adjacency,
-            randomiser,
-            model.population_size,
-            model.population_batch_size,
-        ),
-        batch_size=model.batch_size,
-        report_norm=model.report_norm,
-        momentum=model.momentum,
-        average=model.average,
-    )
-    return FederatedProblem(
-        loss, intercept, shape, _client_randomiser(model, loss, intercept), rounds
-    )
-
-
-def _client_randomiser(model, loss, intercept):
-    """Return the steps of a client: their number, their length, and the pull of its start."""
-    curvature = loss.smoothness * (1.0 + intercept**2)
-    proximal = model.local_update == "proximal"
-    n_steps, length = model.local_steps, model.local_step_size
-    pull = 0.0
-    if proximal:
-        pull = curvature if model.proximal_strength is None else model.proximal_strength
-    if n_steps is None:
-        n_steps = _PROXIMAL_STEPS if proximal else 1
-    if length is None:
-        # such steps bring no two points further apart
-        length = 1.0 / (curvature + pull)
-    if pull * length > 1.0:
-        raise ValueError(
-            "local_step_size must be at most 1 / proximal_strength, or steps jump over the point "
-            f"that they approach; got {length!r} with proximal_strength={pull!r}."
-        )
-    return {"n_steps": n_steps, "step_size": float(length), "pull": float(pull)}
-
-
-def check_budget(model):
-    """Raise a ValueError if parameters of the budget do not go together."""
-    if model.epsilon is None and model.local_epsilon is None:
-        raise ValueError(
-            "epsilon and local_epsilon are both None: there would be no privacy. Set epsilon for "
-            "noise on what is released, local_epsilon for reports of clients, or both."
-        )
-    if model.local_epsilon is None:
-        for name in ("report_norm", "expected_norm", "magnitude_epsilon"):
-            if getattr(model, name) is not None:
-                raise ValueError(
-                    f"{name} is for reports: it must be None where local_epsilon is None; got "
-                    f"{getattr(model, name)!r}."
-                )
-    if model.local_update == "gradient" and model.proximal_strength is not None:
-        raise ValueError(
-            "proximal_strength is for local_update='proximal': it must be None with 'gradient'; "
-            f"got {model.proximal_strength!r}."
-        )
-    if model.population_size is None and model.population_batch_size is not None:
-        raise ValueError(
-            "population_batch_size needs a population_size; got "
-            f"{model.population_batch_size!r} with population_size=None."
-        )
-    if model.population_size is not None and model.epsilon is None:
-        raise ValueError(
-            "population_size is for noise on what is released: epsilon must be a number with it; "
-            "got None."
-        )
-
-
-def flat(coef, problem, n_features, data_norm):
-    """Return coefficients and intercepts for rows in the units of the data."""
-    coef = np.atleast_2d(coef)
-    intercept = np.zeros(len(coef))
-    if problem.intercept:
-        intercept = problem.intercept * coef[:, -1]
-    return coef[:, :n_features] / data_norm, intercept
-
-
 # The sum of local reports, none of which counts for more than a bound.
 
 
@@ -596,13 +849,13 @@ class ReportSum:
         return self.limit / np.maximum(norm, self.limit)
 
 
-# Federated learning: rounds in which clients move a model, and a server averages.
+# Rounds, and the server's steps.
 #
 # Nothing here knows the model or the loss: a function makes the query of a round from the
 # server's point. Whatever is done with what a curator releases costs nothing.
 
 
-class Rounds:
+class PrepaidRounds:
     """Federated rounds, all of them paid for before the first.
 
     Parameters
