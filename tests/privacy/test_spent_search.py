@@ -144,7 +144,7 @@ def test_reading_the_candidates_changes_nothing(spy):
 
 
 def test_a_search_inside_of_a_pipeline_counts(spy):
-    search = GridSearchCV(model(spy), {"C": [0.1, 1.0]}, cv=FOLDS)
+    search = GridSearchCV(model(spy), {"C": [0.1, 1.0]}, cv=3)
     estimator = Pipeline([("scale", scaler(spy)), ("search", search)]).fit(X, Y)
     spent = privacy_spent(estimator)
     assert spent.n_fits == 2 * 3 + 1 + 1 == len(spy.charges)
