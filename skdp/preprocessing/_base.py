@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._rows.streams import RowStream, first_rows
 from skdp._sklearn import StreamCheck, refuse_sparse, validate_private_data
-from skdp._typing import MatrixLike
+from skdp._typing import ArrayLike, MatrixLike
 
 
 def map_rows(estimator, X, function, accept_sparse=("csr", "csc")):

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from skdp import DPSparseMeanEstimator
 from skdp.exceptions import SeededNoiseWarning
 from skdp.location._sparse_mean import plan_sparse_mean
+from skdp.location._sparse_noisy import SparseMeanProblem
 from tests.location._bags import admitted_mean, bags_of_words
 
 NAN, INF = float("nan"), float("inf")
@@ -211,9 +212,8 @@ def test_vectors_that_do_not_fit_in_memory_are_refused_by_name(mechanism):
 
 
 def test_there_is_no_such_mechanism():
-    problem = MODELS["pure"]._problem(3, 3)
     with pytest.raises(ValueError, match="mechanism"):
-        plan_sparse_mean("median", problem)
+        plan_sparse_mean("median", SparseMeanProblem(3, 3, 1.0, 0.0, "zero-out", sparsity=2))
 
 
 def test_a_fit_needs_memory_for_the_non_zeros_and_a_few_vectors():
