@@ -63,14 +63,12 @@ from skdp.exceptions import (
 )
 from skdp.inspection import (
     DictionaryRisk,
-    GridWalkSteps,
     LedgerPart,
     PrivacyCard,
     ReconstructionRisk,
     cosine_for_reconstruction,
     dictionary_risk,
     epsilon_for_reconstruction,
-    grid_walk_steps,
 )
 from skdp.io import RowStream, stream_arrays, stream_chunks, stream_parquet
 from skdp.local import (
@@ -88,6 +86,15 @@ from skdp.local import (
     uniform_levels,
 )
 from skdp.model_selection import RowScorer
+from skdp.papers import (
+    AcceleratedOnePass,
+    BiasReduced,
+    FiniteNet,
+    GridWalkSteps,
+    Localized,
+    OnePass,
+    grid_walk_steps,
+)
 from skdp.privacy import (
     Charge,
     Curator,
@@ -117,6 +124,18 @@ from skdp.privacy import (
     plan_selection,
     sampled_mu,
 )
+from skdp.solvers import (
+    GD,
+    SGD,
+    Accelerated,
+    ExactDraw,
+    FrankWolfe,
+    LazySGD,
+    Objective,
+    Output,
+    Phased,
+    Solver,
+)
 
 X: npt.NDArray[np.float64] = np.ones((10, 2))
 y: npt.NDArray[np.int64] = np.repeat([0, 1], 5)
@@ -126,7 +145,11 @@ version: str = skdp.__version__
 budget: PrivacyBudget = PrivacyBudget(1.0, 1e-6, path=Path("budget"))
 spent: tuple[float, float] = budget.spent
 model = DPLogisticRegression(
-    epsilon=1.0, mechanism="gradient", solver="sgd", classes=["no", "yes"], budget=budget
+    epsilon=1.0,
+    mechanism="gradient",
+    solver=SGD(batch_size=5),
+    classes=["no", "yes"],
+    budget=budget,
 )
 assert_type(model.fit(X, y), DPLogisticRegression)
 assert_type(model.epsilon, float)
@@ -148,6 +171,16 @@ print(DPMedian(bounds=np.array([0.0, 1.0])).fit(X).score(X))
 print(DPQuantile(quantile=0.9).fit(X).location_, DPNormQuantile(tail=5).fit(X).ledger_)
 clients = FederatedDPLogisticRegression(epsilon=None, local_epsilon=4.0)
 print(clients.fit(X, y, groups=y).coef_, clients.predict_proba(X))
+
+# how they are fitted
+many: list[Solver] = [
+    Accelerated(clipping_norm=0.5), GD(), LazySGD(), Objective(minimizer="newton"), Phased(),
+    Output(sparsity=2), SGD(batch_size=5), ExactDraw(localize=True), FrankWolfe(l1_bound=3.0),
+    BiasReduced(oracle="projection", sparsity=2), Localized(growth="halving"), OnePass(),
+    AcceleratedOnePass(failure_probability=0.1), FiniteNet(intercept_scaling=1.0),
+]  # fmt: skip
+print([DPLogisticRegression(solver=solver) for solver in many], DPHingeSVM(solver="gd"))
+print(DPLpRegressor(p=("quantile", 0.9), clipping_norm=("moments", 2.0, 3.0)))
 
 # preprocessing
 print(BoundedScaler(bounds=(0, 1)).fit(X).transform(X), NormClipper(norm=2.0).fit_transform(X))

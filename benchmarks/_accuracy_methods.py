@@ -8,8 +8,9 @@ import warnings
 import numpy as np
 from _accuracy_data import DATA, SEEDS, SPARSITY, public_model, split
 from _datasets import DELTA, EPSILONS
+from sklearn.base import clone
 
-from skdp import DPHingeSVM, DPLogisticRegression, LocalDPLogisticRegression
+from skdp import DPHingeSVM, DPLogisticRegression, LocalDPLogisticRegression, papers, solvers
 
 __all__ = ["DEFAULT", "LOCAL", "PURE", "SECTIONS", "WITH_DELTA", "measure"]
 
@@ -26,23 +27,31 @@ _ROWS = (
     ('mechanism="objective"', DPLogisticRegression, {"mechanism": "objective"}),
     ('mechanism="output"', DPLogisticRegression, {"mechanism": "output"}),
     ('solver="phased"', DPLogisticRegression, {"solver": "phased"}),
-    ('solver="localized"', DPLogisticRegression, {"solver": "localized"}),
-    ('solver="one-pass"', DPLogisticRegression, {"solver": "one-pass"}),
-    ('solver="accelerated-one-pass"', DPLogisticRegression, {"solver": "accelerated-one-pass"}),
+    ("solver=papers.Localized()", DPLogisticRegression, {"solver": papers.Localized()}),
+    ("solver=papers.OnePass()", DPLogisticRegression, {"solver": papers.OnePass()}),
+    (
+        "solver=papers.AcceleratedOnePass()",
+        DPLogisticRegression,
+        {"solver": papers.AcceleratedOnePass()},
+    ),
     ("DPHingeSVM()", DPHingeSVM, {}),
 )
 _SPARSE_ROWS = (
     ('solver="lazy-sgd"', DPLogisticRegression, {"solver": "lazy-sgd"}),
-    ('solver="frank-wolfe"', DPLogisticRegression, {"solver": "frank-wolfe", "sparsity": SPARSITY}),
-    ('solver="bias-reduced"', DPLogisticRegression, {"solver": "bias-reduced"}),
+    (
+        'solver="frank-wolfe"',
+        DPLogisticRegression,
+        {"solver": solvers.FrankWolfe(sparsity=SPARSITY)},
+    ),
+    ("solver=papers.BiasReduced()", DPLogisticRegression, {"solver": papers.BiasReduced()}),
 )
 # replace-one, delta = 0
 _PURE_ROWS = (
     ("DPLogisticRegression(delta=0)", DPLogisticRegression, {}),
-    ('delta=0, mechanism="output"', DPLogisticRegression, {"mechanism": "output"}),
+    ('delta=0, mechanism="output"', DPLogisticRegression, {"solver": solvers.Output()}),
 )
 _PURE_SPARSE_ROWS = (
-    ('delta=0, solver="frank-wolfe"', DPLogisticRegression, {"solver": "frank-wolfe"}),
+    ('delta=0, solver="frank-wolfe"', DPLogisticRegression, {"solver": solvers.FrankWolfe()}),
 )
 
 
@@ -55,11 +64,11 @@ def rows(name):
     for section in WITH_DELTA:
         for label, kind, parameters in (*_ROWS, *(_SPARSE_ROWS if name == "text" else ())):
             yield section, label, maker(kind, delta=DELTA, adjacency=section, **parameters)
-    sparse = {"sparsity": SPARSITY} if name == "text" else {}
     pure = (*_PURE_ROWS, *(_PURE_SPARSE_ROWS if name == "text" else ()))
     for label, kind, parameters in pure:
-        bound = sparse if parameters else {}
-        yield PURE, label, maker(kind, delta=0.0, **parameters, **bound)
+        if parameters and name == "text":
+            parameters = {"solver": clone(parameters["solver"]).set_params(sparsity=SPARSITY)}
+        yield PURE, label, maker(kind, delta=0.0, **parameters)
     yield LOCAL, "LocalDPLogisticRegression()", maker(LocalDPLogisticRegression)
 
 

@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import normalize
 
-from skdp import DPLogisticRegression
+from skdp import DPLogisticRegression, solvers
 from skdp.preprocessing import DPFeatureCenterer
 from skdp.privacy import gdp_mu
 
@@ -89,10 +89,13 @@ def stochastic(rows, epsilon, preprocess, point):
     norm, batch, epochs, rate = point
     share = (gdp_mu(EPSILON_F, DELTA) / gdp_mu(epsilon, DELTA)) ** 2
     model = DPLogisticRegression(
-        epsilon, mechanism="gradient", solver="sgd", sampling="poisson", batch_size=batch,
-        max_iter=round(epochs * len(y) / batch), clipping_norm=1.0 / norm,
-        step_size=float(rate * norm**2), momentum=False, intercept_scaling=1.0 / norm,
-        preprocess=preprocess, preprocess_share=share, classes=range(10), **COMMON,
+        epsilon,
+        solver=solvers.SGD(
+            batch_size=batch, momentum=False, clipping_norm=1.0 / norm,
+            step_size=float(rate * norm**2), intercept_scaling=1.0 / norm, preprocess_share=share,
+        ),
+        max_iter=round(epochs * len(y) / batch),
+        preprocess=preprocess, classes=range(10), **COMMON,
     )  # fmt: skip
     return model.fit(X, y).score(X_test, y_test)
 

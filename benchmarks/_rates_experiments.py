@@ -14,7 +14,7 @@ from _rates_fit import worst
 from _rates_queries import LinearDraw, PenalisedMedian, PenalisedMedianDraw, RampMinimiser
 from scipy.special import gammainccinv, ndtri
 
-from skdp import DPHingeSVM
+from skdp import DPHingeSVM, solvers
 from skdp._rows.columns import PointRows
 from skdp._rows.domains import L2Ball, ball_constraint
 from skdp._rows.linear import LinearRows
@@ -181,7 +181,7 @@ def localised_hinge(n_rows):
     """Return one excess loss of DPHingeSVM, localised: equal rows, kink at the minimum."""
     ridge = n_rows / 2
     model = DPHingeSVM(
-        1.0, 0.0, mechanism="exponential", localize=True, coef_bound=2.0, C=1 / ridge,
+        1.0, 0.0, solver=solvers.ExactDraw(localize=True), coef_bound=2.0, C=1 / ridge,
         fit_intercept=False, classes=(0, 1), random_state=next(_seeds),
     ).fit(np.ones((n_rows, 1)), np.ones(n_rows, dtype=int))  # fmt: skip
     w = model.coef_[0, 0]

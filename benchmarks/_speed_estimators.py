@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import skdp
+from skdp import papers
 
 __all__ = ["estimators"]
 
@@ -104,8 +105,11 @@ def sparse_cases(X, scores):
     for name, parameters in {
         "": {"classes": (0, 1)},
         ", solver='sgd'": {**gradient, "solver": "sgd"},
-        ", solver='lazy-sgd'": {**gradient, "solver": "lazy-sgd", "sparsity": per_row},
-        ", solver='bias-reduced'": {**gradient, "solver": "bias-reduced", "sparsity": per_row},
+        ", solver='lazy-sgd'": {**gradient, "solver": "lazy-sgd"},
+        ", solver=papers.BiasReduced()": {
+            "classes": (0, 1),
+            "solver": papers.BiasReduced(sparsity=per_row),
+        },
         ", mechanism='objective'": {"classes": (0, 1), "mechanism": "objective"},
     }.items():
         yield (

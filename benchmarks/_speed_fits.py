@@ -9,7 +9,7 @@ from _speed_peers import BATCH, BUDGET
 from _speed_rows import alternately, labels, make, name_of, read_seconds
 from sklearn.linear_model import LogisticRegression
 
-from skdp import DPLogisticRegression
+from skdp import DPLogisticRegression, solvers
 
 __all__ = ["epochs", "fits", "pass_seconds"]
 
@@ -79,9 +79,12 @@ def epochs(sizes):
 
         def fit(n_epochs, X=X, y=y, steps=steps):
             return DPLogisticRegression(
-                BUDGET["epsilon"], BUDGET["delta"], mechanism="gradient", solver="sgd",
-                adjacency="zero-out", batch_size=BATCH, max_iter=n_epochs * steps,
-                clipping_norm=BUDGET["clip"], step_size=BUDGET["lr"], classes=(0, 1),
+                BUDGET["epsilon"], BUDGET["delta"],
+                solver=solvers.SGD(
+                    batch_size=BATCH, clipping_norm=BUDGET["clip"], step_size=BUDGET["lr"]
+                ),
+                adjacency="zero-out", max_iter=n_epochs * steps,
+                classes=(0, 1),
             ).fit(X, y)  # fmt: skip
 
         fit(1), fit(3)  # the noise levels are remembered now: what is left is work on rows

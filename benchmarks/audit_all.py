@@ -22,7 +22,7 @@ from _audit_mutants import Mutant, mutants
 from sklearn.base import BaseEstimator
 
 import skdp
-from skdp import federated, local
+from skdp import federated, local, papers
 from skdp.audit import adversarial_pairs, audit_privacy
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks" / "audits.rst"
@@ -64,16 +64,17 @@ def cases():
     pure = {"delta": 0.0}
     for kind in (skdp.DPLogisticRegression, skdp.DPHingeSVM):
         smooth = {"smoothing": 0.5} if kind is skdp.DPHingeSVM else {}
-        for solver in ("accelerated", "gd", "sgd", "lazy-sgd", "accelerated-one-pass"):
+        for solver in ("accelerated", "gd", "sgd", "lazy-sgd", papers.AcceleratedOnePass()):
             yield kind(epsilon=8.0, solver=solver, **binary), LABEL
         yield kind(epsilon=8.0, adjacency="zero-out", **binary), NOTHING
         yield kind(epsilon=8.0, mechanism="objective", **binary, **smooth), LABEL
         yield kind(epsilon=4.0, mechanism="objective", **pure, **binary, **smooth), LABEL
         yield kind(epsilon=8.0, mechanism="output", **binary, **smooth), LABEL
         yield kind(epsilon=4.0, mechanism="output", **pure, **binary, **smooth), LABEL
-        for solver in ("phased", "localized", "one-pass", "frank-wolfe", "bias-reduced"):
-            needs = smooth if solver in ("one-pass", "frank-wolfe") else {}
-            yield kind(epsilon=8.0, solver=solver, **needs, **binary), LABEL
+        for solver in ("phased", papers.Localized(), papers.BiasReduced()):
+            yield kind(epsilon=8.0, solver=solver, **binary), LABEL
+        for solver in (papers.OnePass(), "frank-wolfe"):
+            yield kind(epsilon=8.0, solver=solver, **smooth, **binary), LABEL
         exponential = {"mechanism": "exponential", "coef_bound": 10.0, "epsilon": 4.0}
         yield kind(**exponential, **binary), LABEL
     yield skdp.DPLpRegressor(epsilon=8.0), LABEL
@@ -81,7 +82,7 @@ def cases():
     yield skdp.DPLpRegressor(epsilon=8.0, p="huber", solver="sgd"), LABEL
     yield skdp.DPLpRegressor(epsilon=20.0, clipping_norm="private"), LABEL
     yield skdp.DPLpRegressor(epsilon=8.0, mechanism="output"), LABEL
-    yield skdp.DPLpRegressor(epsilon=8.0, solver="localized"), LABEL
+    yield skdp.DPLpRegressor(epsilon=8.0, solver=papers.Localized()), LABEL
     yield skdp.DPMean(epsilon=4.0), OPPOSITE
     yield skdp.DPMean(epsilon=2.0, mechanism="laplace"), OPPOSITE
     yield skdp.DPMean(epsilon=4.0, adjacency="zero-out"), against_null([1.0, 0.0])

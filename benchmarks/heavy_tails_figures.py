@@ -29,23 +29,26 @@ from sklearn.linear_model import LogisticRegression
 sys.path.insert(0, str(Path(__file__).parent))
 from _a9a import A9A_NORM, a9a_like
 
-from skdp import DPLogisticRegression, DPLpRegressor
+from skdp import DPLogisticRegression, DPLpRegressor, papers, solvers
 
 EPSILONS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0)
 N_ROWS, ROWS, AT_EPSILON = 10_000, (1000, 2000, 5000, 10_000, 20_000, 32_561), 8.0
 RIDGE = 1e-3
 METHODS = {
     "DP-SGD": {"solver": "sgd"},
-    "localised": {"solver": "localized"},
-    "localised, doubling": {"solver": "localized", "growth": "doubling"},
-    "accelerated, one pass": {"solver": "accelerated-one-pass"},
+    "localised": {"solver": papers.Localized()},
+    "localised, doubling": {"solver": papers.Localized(growth="doubling")},
+    "accelerated, one pass": {"solver": papers.AcceleratedOnePass()},
     "accelerated, several passes": {"solver": "accelerated"},
 }
 # settings that are chosen among by test accuracy, which nobody pays for: an upper bound
 GRIDS = {
-    "localised": [{"solver": "localized", "clipping_norm": clip} for clip in (0.3, 0.6, None)],
+    "localised": [{"solver": papers.Localized(clipping_norm=clip)} for clip in (0.3, 0.6, None)],
     "accelerated, several passes": [
-        {"solver": "accelerated", "clipping_norm": clip, "max_iter": n_steps, "step_size": step}
+        {
+            "solver": solvers.Accelerated(clipping_norm=clip, step_size=step),
+            "max_iter": n_steps,
+        }
         for clip, n_steps, step in itertools.product((0.25, 0.4), (32, 64, 128), (16.0, 32.0))
     ],
 }

@@ -35,6 +35,8 @@ os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS
 import numpy as np
 from scipy import sparse
 
+from skdp import solvers
+
 sys.path.insert(0, str(Path(__file__).parent))
 from _environments import add_argument, run_there
 
@@ -97,9 +99,12 @@ def measure_skdp(arguments):
 
             def fit(epochs, X=X, y=y, steps=steps):
                 return DPLogisticRegression(
-                    EPSILON, DELTA, mechanism="gradient", solver="sgd", adjacency="zero-out",
-                    batch_size=arguments.batch, max_iter=epochs * steps, clipping_norm=CLIP,
-                    step_size=STEP, classes=(0, 1),
+                    EPSILON, DELTA, adjacency="zero-out",
+                    solver=solvers.SGD(
+                        batch_size=arguments.batch, clipping_norm=CLIP, step_size=STEP
+                    ),
+                    max_iter=epochs * steps,
+                    classes=(0, 1),
                 ).fit(X, y)  # fmt: skip
 
             first = [seconds(lambda fit=fit, e=e: fit(e)) for e in (1, 3)]

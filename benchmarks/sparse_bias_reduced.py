@@ -35,7 +35,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 from _separable import ADJACENCY, DELTA, EPSILON, Estimates, descended, separable
 
-from skdp import DPLogisticRegression
+from skdp import DPLogisticRegression, papers, solvers
 
 LEVELS = 4
 STEPS = (0.2, 0.5, 1.0, 2.0, 4.0)
@@ -105,12 +105,12 @@ def excess(sizes, n_features, n_steps, repeats):
 def logistic(sizes, n_features, n_steps, repeats):
     """Print the log-loss of the estimator, untuned."""
     variants = {
-        "sgd, plain": {"solver": "sgd", "momentum": False},
+        "sgd, plain": {"solver": solvers.SGD(momentum=False)},
         "default": {},
-        "bias-reduced": {"solver": "bias-reduced", "max_iter": n_steps},
-        "the same, 4 levels": {"solver": "bias-reduced", "max_iter": n_steps, "levels": LEVELS},
+        "bias-reduced": {"solver": papers.BiasReduced(), "max_iter": n_steps},
+        "the same, 4 levels": {"max_iter": n_steps, "levels": LEVELS},
         "the same, boosted": {
-            "solver": "bias-reduced", "max_iter": n_steps, "failure_probability": 0.1,
+            "solver": papers.BiasReduced(failure_probability=0.1), "max_iter": n_steps,
         },
     }  # fmt: skip
     cells = {name: [] for name in variants}
@@ -124,7 +124,7 @@ def logistic(sizes, n_features, n_steps, repeats):
         for name, given in variants.items():
             given, losses = dict(given), []
             if levels := given.pop("levels", 0):
-                given["batch_size"] = n / 2**levels
+                given["solver"] = papers.BiasReduced(batch_size=n / 2**levels)
             for seed in range(repeats):
                 model = DPLogisticRegression(
                     EPSILON, DELTA, adjacency=ADJACENCY, classes=(0, 1), random_state=seed, **given

@@ -26,7 +26,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
-from skdp import DPLogisticRegression
+from skdp import DPLogisticRegression, solvers
 from skdp.privacy import Sampling, sampled_mu
 
 DELTA = 1e-6
@@ -60,10 +60,12 @@ def measure(solver, batch_size, args, answers):
         n_releases=args.steps, adjacency="replace-one",
     )  # fmt: skip
     calibration = time.process_time() - started
+    given = {"batch_size": batch_size, "step_size": args.step, "clipping_norm": args.clip}
+    lazy = solver == "lazy-sgd"
+    chosen = solvers.LazySGD(**given) if lazy else solvers.SGD(momentum=False, **given)
     model = DPLogisticRegression(
-        args.epsilon, DELTA, solver=solver, momentum=False, batch_size=batch_size,
-        max_iter=args.steps, step_size=args.step, clipping_norm=args.clip, classes=(0, 1),
-    )  # fmt: skip
+        args.epsilon, DELTA, solver=chosen, max_iter=args.steps, classes=(0, 1)
+    )
     started = time.process_time()
     model.fit(X_train, y_train)
     seconds = time.process_time() - started

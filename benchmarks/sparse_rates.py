@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from _rates_fit import Effort, Rate
 from _rates_picture import save_picture
 
-from skdp import DPLogisticRegression, DPMean, DPSparseMeanEstimator
+from skdp import DPLogisticRegression, DPMean, DPSparseMeanEstimator, solvers
 from skdp.privacy import gdp_mu
 
 DELTA = 1e-6
@@ -165,12 +165,12 @@ def excess(n_rows, n_features, epsilon=1.0, ridge=None):
     X, y = labelled_rows(int(n_rows), int(n_features))
     C = np.inf if ridge is None else 1 / (ridge * n_rows)
     model = DPLogisticRegression(
-        epsilon, DELTA, mechanism="output", solver="lbfgs", C=C, classes=(0, 1),
+        epsilon, DELTA, solver=solvers.Output(minimizer="lbfgs"), C=C, classes=(0, 1),
         fit_intercept=False, random_state=next(_seeds),
     ).fit(X, y)  # fmt: skip
     # nearly without noise: the same penalised minimiser
     exact = DPLogisticRegression(
-        1e6, DELTA, mechanism="output", solver="lbfgs", C=C, classes=(0, 1),
+        1e6, DELTA, solver=solvers.Output(minimizer="lbfgs"), C=C, classes=(0, 1),
         fit_intercept=False, random_state=0,
     ).fit(X, y)  # fmt: skip
 

@@ -32,7 +32,7 @@ from sklearn.model_selection import train_test_split
 sys.path.insert(0, str(Path(__file__).parent))
 from _text import reviews
 
-from skdp import DPHingeSVM, DPLogisticRegression, DPMean, DPSparseMeanEstimator
+from skdp import DPHingeSVM, DPLogisticRegression, DPMean, DPSparseMeanEstimator, solvers
 
 DELTA = 1e-5
 #: a public bound: the longest review has 43 words
@@ -72,12 +72,14 @@ CLASSIFIERS = {
     "gradient, accelerated (default)": classifier(),
     "gradient, lazy-sgd": classifier(solver="lazy-sgd"),
     "output": classifier(mechanism="output"),
-    "output, l∞ projection": classifier(mechanism="output", coef_bound=10.0, linf_projection=True),
+    "output, l∞ projection": classifier(
+        solver=solvers.Output(linf_projection=True), coef_bound=10.0
+    ),
     "objective": classifier(mechanism="objective"),
-    "frank-wolfe": classifier(solver="frank-wolfe", sparsity=SPARSITY),
+    "frank-wolfe": classifier(solver=solvers.FrankWolfe(sparsity=SPARSITY)),
     "hinge, gradient (default)": classifier(DPHingeSVM),
-    "output, δ = 0": classifier(mechanism="output", delta=0.0, sparsity=SPARSITY),
-    "frank-wolfe, δ = 0": classifier(solver="frank-wolfe", delta=0.0, sparsity=SPARSITY),
+    "output, δ = 0": classifier(solver=solvers.Output(sparsity=SPARSITY), delta=0.0),
+    "frank-wolfe, δ = 0": classifier(solver=solvers.FrankWolfe(sparsity=SPARSITY), delta=0.0),
     "non-private": lambda epsilon: LogisticRegression(C=5.0, max_iter=500),
 }
 

@@ -53,11 +53,5 @@ SeededState.__module__ = "builtins"
 Seed: TypeAlias = int | SeededState | None
 
 ClassifierMechanism: TypeAlias = Literal["auto", "gradient", "objective", "output", "exponential"]
-ClassifierSolver: TypeAlias = Literal[
-    "auto", "accelerated", "gd", "newton", "lbfgs", "cvxpy", "phased", "localized", "one-pass",
-    "exact", "net", "sgd", "lazy-sgd", "bias-reduced", "accelerated-one-pass", "frank-wolfe",
-]  # fmt: skip
-RegressorSolver: TypeAlias = Literal[
-    "auto", "accelerated", "gd", "sgd", "newton", "lbfgs", "phased", "localized",
-    "accelerated-one-pass",
-]  # fmt: skip
+#: What is done to private rows before a classifier is fitted to them.
+Preprocess: TypeAlias = Literal["center", "center-scale", "center-clip"]

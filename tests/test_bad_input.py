@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from skdp import BoundedScaler, DPLogisticRegression, DPMean, NormClipper
 from skdp.privacy import Curator, gdp_mu
+from tests._solvers import linear_model
 
 NAN, INF = float("nan"), float("inf")
 rng = np.random.default_rng(0)
@@ -56,7 +57,7 @@ BAD_PARAMETERS = [
 
 @pytest.mark.parametrize(("estimator", "name", "value"), BAD_PARAMETERS)
 def test_a_parameter_out_of_range_is_named_and_nothing_is_fitted(estimator, name, value):
-    model = estimator(**{name: value})
+    model = linear_model(estimator, **{name: value})
     with pytest.raises((ValueError, TypeError), match=name) as raised:
         model.fit(X, y)
     assert "must" in str(raised.value)
@@ -69,7 +70,7 @@ def test_a_parameter_out_of_range_is_named_and_nothing_is_fitted(estimator, name
     [p for p in BAD_PARAMETERS if p[1] in ("epsilon", "delta", "data_norm", "adjacency", "bounds")],
 )
 def test_the_gate_does_not_rely_on_scikit_learn_s_validation(estimator, name, value):
-    model = estimator(**{name: value})
+    model = linear_model(estimator, **{name: value})
     with (
         sklearn.config_context(skip_parameter_validation=True, assume_finite=True),
         pytest.raises((ValueError, TypeError)),

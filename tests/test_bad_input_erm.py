@@ -30,7 +30,6 @@ BAD = {
     "C": [0, -1, NAN, "1", None],
     "smoothing": [0, -1, NAN, INF, 1e-4, 1e4, "1"],
     "coef_bound": [0, -1, NAN, INF, 1e-60, "1"],
-    "localize": ["yes", None, 2],
     "max_iter": [0, -1, 1.5],
 }
 GATED = ("epsilon", "delta", "data_norm", "adjacency")

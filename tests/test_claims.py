@@ -27,6 +27,7 @@ from tests._neighbours import (
     worst_mean_pairs,
     worst_pairs,
 )
+from tests._solvers import linear_model
 
 EPSILON, DELTA = 2.0, 1e-5
 CLAIMED_MU = gdp_mu(EPSILON, DELTA)
@@ -52,7 +53,7 @@ every_mechanism = pytest.mark.parametrize("mechanism", MEASURES)
 
 def logistic(params, adjacency="replace-one", **extra):
     options = {"random_state": 0, **PLAN, **params, **extra}
-    return DPLogisticRegression(adjacency=adjacency, **options)
+    return linear_model(DPLogisticRegression, adjacency=adjacency, **options)
 
 
 def fit_rows(model, rows):

@@ -13,14 +13,13 @@ from sklearn.base import clone
 
 from skdp import DPHingeSVM, DPLogisticRegression
 from skdp.privacy import gdp_mu
-from skdp.solvers.choice import SOLVERS
 from skdp.solvers.exponential import LossDraw, localized_radius
 from tests import _audit, _densities
 from tests._densities import Line
 from tests._neighbours import ADJACENCIES, neighbours, on_examples
+from tests._solvers import PAIRS, linear_model, problem_of
 
 EPSILON, DELTA = 2.0, 1e-5
-PAIRS = [(mechanism, solver) for mechanism, known in SOLVERS.items() for solver in known]
 NEW = [pair for pair in PAIRS if pair[0] != "gradient"]
 ADDITIVE = [pair for pair in PAIRS if pair[0] != "exponential"]
 ESTIMATORS = {"logistic": DPLogisticRegression, "hinge": DPHingeSVM}
@@ -38,7 +37,9 @@ def make(name, mechanism, solver, n_classes=2, **options):
     }  # fmt: skip
     if name == "hinge" and (mechanism == "objective" or solver in ("one-pass", "frank-wolfe")):
         usual["smoothing"] = 0.5
-    return ESTIMATORS[name](mechanism=mechanism, solver=solver, **{**usual, **options})
+    return linear_model(
+        ESTIMATORS[name], mechanism=mechanism, solver=solver, **{**usual, **options}
+    )
 
 
 def fit_rows(model, rows):
@@ -94,7 +95,7 @@ def test_localised_draws_keep_their_claim_given_the_same_first_stage(name, adjac
     assert half <= EPSILON / 2
     coarse, draw = fit(first).ledger_.releases
     assert coarse.noise.epsilon + draw.noise.epsilon == EPSILON
-    problem = model._problem(len(xs), 1, 2)
+    problem = problem_of(model, len(xs), 1, 2)
     for center in (-4.9, 0.0, 3.0):
         near = (np.array([center]), localized_radius(problem))
         query = LossDraw(problem.loss, 1, 1.0, problem.penalty, 5.0, near=near)
@@ -123,7 +124,7 @@ def test_draws_have_the_density_of_the_temperature_on_the_ledger(name, adjacency
 
 def draw_levels(model, line, seeds):
     """Return where the draws of many fits lie in their law, uniform if it is the declared one."""
-    problem = model._problem(len(line.x), 1, 2)
+    problem = problem_of(model, len(line.x), 1, 2)
     w, levels = np.linspace(-problem.radius, problem.radius, 8001), []
     for seed in seeds:
         fitted = clone(model).set_params(random_state=seed).fit(*line.labels())

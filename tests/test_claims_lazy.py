@@ -18,6 +18,7 @@ from tests import _audit
 from tests import _audit_batches as batches
 from tests._audit_lazy import dense
 from tests._neighbours import ADJACENCIES, worst_pairs
+from tests._solvers import linear_model
 from tests.test_claims_sampling import DELTA, EPSILON, STILL, N, arrays, fit
 
 every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -29,7 +30,7 @@ def lazy(adjacency="replace-one", n_classes=2, estimator=DPLogisticRegression, *
         "epsilon": EPSILON, "delta": DELTA, "solver": "lazy-sgd", "batch_size": 6, "max_iter": 8,
         "random_state": 0, "classes": range(n_classes), "adjacency": adjacency,
     }  # fmt: skip
-    return estimator(**{**usual, **STILL, **options})
+    return linear_model(estimator, **{**usual, **STILL, **options})
 
 
 def run(model):

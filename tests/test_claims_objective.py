@@ -19,6 +19,7 @@ from skdp.solvers.objective import weakest_ridge
 from tests import _audit, _densities
 from tests._densities import Line
 from tests._neighbours import ADJACENCIES, neighbours, on_examples
+from tests._solvers import problem_of, solver_of
 
 ESTIMATORS = {"logistic": DPLogisticRegression(), "hinge": DPHingeSVM(smoothing=0.05)}
 every_estimator = pytest.mark.parametrize("name", ESTIMATORS)
@@ -37,7 +38,7 @@ def fitted(name, adjacency, budget, strong, n_classes=2, **options):
     )  # fmt: skip
     d = 1 if n_classes == 2 else 2
     if not strong:
-        problem = model._problem(9, d, n_classes)
+        problem = problem_of(model, 9, d, n_classes)
         model.set_params(C=problem.largest_C(weakest_ridge(problem)) * (1 - 1e-12))
     return model.fit(np.zeros((9, d)), np.zeros(9, dtype=int))
 
@@ -113,7 +114,7 @@ def test_the_pure_price_is_kept_everywhere_in_several_dimensions(
     epsilon = data.draw(st.sampled_from([0.25, 3.0]))
     model = fitted(name, adjacency, (epsilon, 0.0), strong, n_classes)
     linear = model.ledger_.releases[0]
-    problem = model._problem(9, pair[0].X.shape[1], n_classes)
+    problem = problem_of(model, 9, pair[0].X.shape[1], n_classes)
     loss, ridge = problem.loss, _densities.ridge_of(linear)
     query = PerturbedMinimizer(loss, ridge, problem.n_coefs, problem.row_norm, 1.0)
     w = np.random.default_rng(data.draw(st.integers(0, 99))).normal(size=query.size)
@@ -135,7 +136,7 @@ def test_what_is_computed_is_within_half_of_what_the_cover_pays_for(
     name, solver, delta, line, seed
 ):
     model = clone(ESTIMATORS[name]).set_params(
-        epsilon=2.0, delta=delta, mechanism="objective", solver=solver, C=0.02, classes=(0, 1),
+        epsilon=2.0, delta=delta, solver=solver_of(solver, "objective"), C=0.02, classes=(0, 1),
         fit_intercept=False, random_state=seed,
     )  # fmt: skip
     with _audit.recorded() as additions:

@@ -13,6 +13,7 @@ from skdp import DPHingeSVM, DPLogisticRegression
 from tests import _audit
 from tests import _audit_batches as batches
 from tests._neighbours import ADJACENCIES, LAYOUTS, as_layout, neighbours, on_examples, worst_pairs
+from tests._solvers import linear_model
 
 EPSILON, DELTA, N = 2.0, 1e-5, 24
 every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -26,7 +27,7 @@ def sgd(adjacency="replace-one", n_classes=2, estimator=DPLogisticRegression, **
         "epsilon": EPSILON, "delta": DELTA, "solver": "sgd", "batch_size": 6, "max_iter": 8,
         "random_state": 0, "classes": range(n_classes), "adjacency": adjacency,
     }  # fmt: skip
-    return estimator(**{**usual, **STILL, **options})
+    return linear_model(estimator, **{**usual, **STILL, **options})
 
 
 def fit(model, X, y):
@@ -150,7 +151,7 @@ def test_rows_in_units_of_a_drawn_radius_change_by_what_is_charged(preprocess, a
     X[0] = [0.6, 0.6, 0.3]
     model = sgd(adjacency, preprocess=preprocess, epsilon=30.0, batch_size=40)
     if preprocess == "center-clip":
-        model.set_params(clipping_norm=None)
+        model.set_params(solver__clipping_norm=None)
     run = functools.partial(fit, model)
     other = X.copy(), y.copy()
     if adjacency == "zero-out":

@@ -17,6 +17,7 @@ from skdp.papers import bias_reduced
 from tests import _audit
 from tests import _audit_batches as batches
 from tests._neighbours import ADJACENCIES, LAYOUTS, as_layout, neighbours, worst_pairs
+from tests._solvers import linear_model
 
 EPSILON, DELTA, N = 2.0, 1e-5, 24
 every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -30,7 +31,7 @@ def reduced(adjacency="replace-one", n_classes=2, estimator=DPLogisticRegression
         "epsilon": EPSILON, "delta": DELTA, "solver": "bias-reduced", "batch_size": 6,
         "max_iter": 9, "random_state": 0, "classes": range(n_classes), "adjacency": adjacency,
     }  # fmt: skip
-    return estimator(**{**usual, **STILL, **options})
+    return linear_model(estimator, **{**usual, **STILL, **options})
 
 
 def fit(model, X, y):

@@ -42,6 +42,8 @@ from skdp import (
     NormClipper,
     PrivUnitPrivatizer,
     ScalarPrivatizer,
+    papers,
+    solvers,
 )
 from skdp.federated import FederatedAveraging, ProximalPoint
 from skdp.local import BallRandomiser
@@ -52,7 +54,6 @@ def closeness(estimator, X, y):
     return 1 - (np.asarray(y) - estimator.predict(X)) ** 2
 
 
-SHRUNK = {"mechanism": "output", "coef_bound": 100.0, "linf_projection": True}
 CLASSIFIERS = [
     DPLogisticRegression(),
     DPLogisticRegression(solver="gd"),
@@ -60,63 +61,76 @@ CLASSIFIERS = [
     DPLogisticRegression(solver="gd", adjacency="zero-out", fit_intercept=False, C=10.0),
     DPLogisticRegression(epsilon=8.0, coef_bound=100.0, verbose=1),
     DPLogisticRegression(epsilon=2.0, solver="sgd"),
-    DPLogisticRegression(epsilon=8.0, solver="sgd", adjacency="zero-out", batch_size=8),
-    DPLogisticRegression(epsilon=20.0, solver="sgd", sampling="without-replacement", batch_size=8),
+    DPLogisticRegression(epsilon=8.0, solver=solvers.SGD(batch_size=8), adjacency="zero-out"),
     DPLogisticRegression(
-        epsilon=20.0, solver="sgd", sampling="with-replacement", batch_size=5, max_iter=200
+        epsilon=20.0, solver=solvers.SGD(batch_size=8, sampling="without-replacement")
+    ),
+    DPLogisticRegression(
+        epsilon=20.0, solver=solvers.SGD(batch_size=5, sampling="with-replacement"), max_iter=200
     ),
     DPLogisticRegression(epsilon=8.0, solver="lazy-sgd", max_iter=40, C=100.0, verbose=1),
-    DPLogisticRegression(epsilon=8.0, solver="accelerated-one-pass", growth="doubling"),
+    DPLogisticRegression(epsilon=8.0, solver=papers.AcceleratedOnePass(growth="doubling")),
     DPLogisticRegression(preprocess="center"),
     DPLogisticRegression(epsilon=20.0, preprocess="center-clip"),
     DPLogisticRegression(epsilon=4.0, preprocess="center", solver="sgd", verbose=1),
     DPLogisticRegression(epsilon=20.0, mechanism="objective"),
-    DPLogisticRegression(epsilon=8.0, mechanism="objective", solver="lbfgs", adjacency="zero-out"),
+    DPLogisticRegression(
+        epsilon=8.0, solver=solvers.Objective(minimizer="lbfgs"), adjacency="zero-out"
+    ),
     DPLogisticRegression(epsilon=50.0, delta=0.0),
     DPLogisticRegression(epsilon=20.0, mechanism="output"),
-    DPLogisticRegression(epsilon=40.0, delta=0.0, mechanism="output", solver="lbfgs"),
-    DPLogisticRegression(epsilon=20.0, mechanism="output", solver="cvxpy"),
-    DPLogisticRegression(epsilon=50.0, delta=0.0, sparsity=3, **SHRUNK),
+    DPLogisticRegression(epsilon=40.0, delta=0.0, solver=solvers.Output(minimizer="lbfgs")),
+    DPLogisticRegression(epsilon=20.0, solver=solvers.Output(minimizer="cvxpy")),
+    DPLogisticRegression(
+        epsilon=50.0,
+        delta=0.0,
+        solver=solvers.Output(linf_projection=True, sparsity=3),
+        coef_bound=100.0,
+    ),
     DPLogisticRegression(epsilon=8.0, solver="phased"),
-    DPLogisticRegression(epsilon=8.0, solver="localized"),
-    DPLogisticRegression(epsilon=20.0, solver="localized", growth="doubling", adjacency="zero-out"),
-    DPLogisticRegression(epsilon=20.0, solver="one-pass", adjacency="zero-out"),
+    DPLogisticRegression(epsilon=8.0, solver=papers.Localized()),
+    DPLogisticRegression(
+        epsilon=20.0, solver=papers.Localized(growth="doubling"), adjacency="zero-out"
+    ),
+    DPLogisticRegression(epsilon=20.0, solver=papers.OnePass(), adjacency="zero-out"),
     DPLogisticRegression(epsilon=40.0, mechanism="exponential", coef_bound=10.0),
     DPLogisticRegression(epsilon=20.0, solver="frank-wolfe"),
     DPLogisticRegression(
         epsilon=20.0,
         delta=0.0,
-        solver="frank-wolfe",
-        sparsity=3,
-        l1_bound=30.0,
+        solver=solvers.FrankWolfe(l1_bound=30.0, sparsity=3),
         adjacency="zero-out",
     ),
-    DPLogisticRegression(epsilon=8.0, solver="bias-reduced"),
+    DPLogisticRegression(epsilon=8.0, solver=papers.BiasReduced()),
     DPLogisticRegression(
         epsilon=20.0,
-        solver="bias-reduced",
-        oracle="projection",
-        sparsity=3,
-        batch_size=8,
+        solver=papers.BiasReduced(sparsity=3, oracle="projection", batch_size=8),
         max_iter=24,
         adjacency="zero-out",
     ),
     DPHingeSVM(),
     DPHingeSVM(solver="accelerated", adjacency="zero-out"),
     DPHingeSVM(epsilon=4.0, solver="sgd"),
-    DPHingeSVM(epsilon=20.0, solver="bias-reduced", batch_size=8, max_iter=24),
-    DPHingeSVM(epsilon=8.0, solver="lazy-sgd", adjacency="zero-out", max_iter=40, batch_size=8),
-    DPHingeSVM(epsilon=8.0, solver="accelerated-one-pass", adjacency="zero-out"),
+    DPHingeSVM(epsilon=20.0, solver=papers.BiasReduced(batch_size=8), max_iter=24),
+    DPHingeSVM(
+        epsilon=8.0, solver=solvers.LazySGD(batch_size=8), adjacency="zero-out", max_iter=40
+    ),
+    DPHingeSVM(epsilon=8.0, solver=papers.AcceleratedOnePass(), adjacency="zero-out"),
     DPHingeSVM(epsilon=4.0, preprocess="center"),
     DPHingeSVM(epsilon=20.0, preprocess="center-clip", solver="gd"),
     DPHingeSVM(epsilon=8.0, mechanism="objective", smoothing=0.5),
     DPHingeSVM(epsilon=40.0, delta=0.0),
     DPHingeSVM(epsilon=8.0, solver="phased"),
-    DPHingeSVM(epsilon=20.0, solver="localized", growth="halving", failure_probability=0.3),
-    DPHingeSVM(epsilon=20.0, mechanism="output", solver="cvxpy"),
-    DPHingeSVM(epsilon=20.0, sparsity=4, smoothing=0.5, **SHRUNK),
-    DPHingeSVM(epsilon=20.0, solver="one-pass", smoothing=0.5),
-    DPHingeSVM(epsilon=40.0, mechanism="exponential", coef_bound=10.0),
+    DPHingeSVM(epsilon=20.0, solver=papers.Localized(growth="halving", failure_probability=0.3)),
+    DPHingeSVM(epsilon=20.0, solver=solvers.Output(minimizer="cvxpy")),
+    DPHingeSVM(
+        epsilon=20.0,
+        solver=solvers.Output(linf_projection=True, sparsity=4),
+        coef_bound=100.0,
+        smoothing=0.5,
+    ),
+    DPHingeSVM(epsilon=20.0, solver=papers.OnePass(), smoothing=0.5),
+    DPHingeSVM(epsilon=40.0, solver=papers.FiniteNet(), coef_bound=10.0),
     DPHingeSVM(epsilon=20.0, solver="frank-wolfe", smoothing=0.5),
     LocalDPLogisticRegression(),
     LocalDPLogisticRegression(
@@ -169,18 +183,20 @@ REGRESSORS = [
     DPLpRegressor(),
     DPLpRegressor(adjacency="zero-out", verbose=1),
     DPLpRegressor(epsilon=4.0, p=1),
-    DPLpRegressor(epsilon=20.0, p=1, quantile=0.6, mechanism="output"),
+    DPLpRegressor(epsilon=20.0, p=("quantile", 0.6), mechanism="output"),
     DPLpRegressor(epsilon=8.0, p=4, clipping_norm=2.0),
     DPLpRegressor(epsilon=2.0, p="huber", l2=1.0, coef_bound=10.0),
     DPLpRegressor(epsilon=8.0, solver="gd", data_norm=4.0, target_scale=1.0, fit_intercept=False),
     DPLpRegressor(epsilon=8.0, solver="sgd"),
     DPLpRegressor(epsilon=20.0, clipping_norm="private"),
-    DPLpRegressor(epsilon=20.0, solver="newton", moment_order=2.0, moment_bound=3.0),
+    DPLpRegressor(epsilon=20.0, solver="output", clipping_norm=("moments", 2.0, 3.0)),
     DPLpRegressor(epsilon=50.0, delta=0.0),
     DPLpRegressor(epsilon=8.0, solver="phased", adjacency="zero-out"),
-    DPLpRegressor(epsilon=20.0, solver="localized"),
-    DPLpRegressor(epsilon=20.0, solver="localized", p=1, growth="doubling", adjacency="zero-out"),
-    DPLpRegressor(epsilon=40.0, solver="accelerated-one-pass"),
+    DPLpRegressor(epsilon=20.0, solver=papers.Localized()),
+    DPLpRegressor(
+        epsilon=20.0, p=1, solver=papers.Localized(growth="doubling"), adjacency="zero-out"
+    ),
+    DPLpRegressor(epsilon=40.0, solver=papers.AcceleratedOnePass()),
     LocalDPLinearRegression(),
     LocalDPLinearRegression(epsilon=16.0, fit_intercept=False, target_scale=1.0),
     LocalDPLinearRegression(epsilon=20.0, data_norm=4.0, l2=1.0, intercept_scaling=0.1),

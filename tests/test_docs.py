@@ -21,8 +21,7 @@ import skdp.io
 import skdp.local
 import skdp.model_selection
 import skdp.privacy
-from skdp.solvers.choice import SOLVERS
-from skdp.solvers.exponential import EXACT_LIMIT
+from skdp.solvers.exponential import EXACT_LIMIT, ExactDraw
 
 ROOT = Path(__file__).resolve().parent.parent
 #: elsewhere than in ROOT, where the tests run against an installed wheel
@@ -242,9 +241,9 @@ def test_the_table_of_claims_covers_every_combination():
         assert (ROOT / path).is_file(), path
     for name in ("DPLogisticRegression", "DPHingeSVM"):
         shown = {row[1] for row in rows if row[0].endswith(f"{name}`")}
-        for mechanism, solvers in SOLVERS.items():
-            for solver in solvers:
-                assert any(re.match(rf"{mechanism}, .*\b{solver}\b", cell) for cell in shown)
+        for kind in claims.KINDS:
+            pattern = rf"{kind.mechanism}, .*\b{kind.__name__}\b"
+            assert any(re.match(pattern, cell) for cell in shown)
     laws = {row[claims.COLUMNS.index("Noise")].split(",")[0] for row in rows}
     assert laws == set(claims.NORMS)
 
@@ -255,17 +254,9 @@ def test_the_table_of_claims_leaves_out_only_what_must_be():
     for estimator in (skdp.DPLogisticRegression, skdp.DPHingeSVM):
         for _, given in claims.configurations(estimator):
             if claims.fitted_ledger(estimator, given) is None:
-                assert (
-                    (given["solver"] == "exact" and 4 * len(given["classes"]) > EXACT_LIMIT)
-                    or (
-                        given["solver"] in ("phased", "localized", "one-pass")
-                        and given["delta"] == 0
-                    )
-                    or (given["solver"] != "sgd" and "batch_size" in given)
-                    or (given["solver"] in ("lazy-sgd", "bias-reduced") and "preprocess" in given)
-                    or (given["solver"] == "frank-wolfe" and "localize" in given)
-                    or (given["solver"] in ("exact", "net") and "max_iter" in given)
-                )
+                # three classes of four coefficients each
+                assert isinstance(given["solver"], ExactDraw)
+                assert 4 * len(given["classes"]) > EXACT_LIMIT
 
 
 def test_version_is_the_same_everywhere():

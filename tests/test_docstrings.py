@@ -23,8 +23,10 @@ PUBLIC_MODULES = [
     "skdp.local",
     "skdp.location",
     "skdp.model_selection",
+    "skdp.papers",
     "skdp.preprocessing",
     "skdp.privacy",
+    "skdp.solvers",
 ]
 #: what they hold beside estimators need not say what else to see
 HELPING = ["audit", "exceptions", "inspection", "io", "local", "privacy"]

@@ -21,6 +21,7 @@ from skdp.location._sparse_noisy import SparseRowSum, sparse_rows
 from skdp.preprocessing._standard_scaler import MomentSum, SideSum
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
 from skdp.solvers.gradient import ClippedGradient
+from tests._solvers import linear_model
 
 N, D = 60_000, 10
 BOX = Box(-np.ones(D), np.ones(D))
@@ -128,13 +129,13 @@ TWO = {"classes": (0, 1), "random_state": 0}
 GRADIENT = {**TWO, "mechanism": "gradient", "max_iter": 20}
 SPARSE = {**GRADIENT, "sparsity": 10}
 DENSE_MODELS = [
-    skdp.DPLogisticRegression(**GRADIENT),
-    skdp.DPLogisticRegression(**GRADIENT, solver="sgd"),
-    skdp.DPLogisticRegression(**GRADIENT, solver="accelerated"),
-    skdp.DPLogisticRegression(**GRADIENT, preprocess="center"),
-    skdp.DPLogisticRegression(**TWO, mechanism="objective"),
-    skdp.DPLogisticRegression(**TWO, mechanism="output"),
-    skdp.DPHingeSVM(**GRADIENT),
+    linear_model(skdp.DPLogisticRegression, **GRADIENT),
+    linear_model(skdp.DPLogisticRegression, **GRADIENT, solver="sgd"),
+    linear_model(skdp.DPLogisticRegression, **GRADIENT, solver="accelerated"),
+    linear_model(skdp.DPLogisticRegression, **GRADIENT, preprocess="center"),
+    linear_model(skdp.DPLogisticRegression, **TWO, mechanism="objective"),
+    linear_model(skdp.DPLogisticRegression, **TWO, mechanism="output"),
+    linear_model(skdp.DPHingeSVM, **GRADIENT),
     skdp.DPLpRegressor(random_state=0),
     skdp.DPLpRegressor(p=4, random_state=0),
     skdp.DPMean(random_state=0),
@@ -152,11 +153,11 @@ DENSE_MODELS = [
     skdp.LocalDPLogisticRegression(**TWO),
 ]
 SPARSE_MODELS = [
-    skdp.DPLogisticRegression(**GRADIENT),
-    skdp.DPLogisticRegression(**GRADIENT, solver="sgd"),
-    skdp.DPLogisticRegression(**SPARSE, solver="lazy-sgd"),
-    skdp.DPLogisticRegression(**SPARSE, solver="bias-reduced"),
-    skdp.DPLogisticRegression(**TWO, mechanism="objective"),
+    linear_model(skdp.DPLogisticRegression, **GRADIENT),
+    linear_model(skdp.DPLogisticRegression, **GRADIENT, solver="sgd"),
+    linear_model(skdp.DPLogisticRegression, **SPARSE, solver="lazy-sgd"),
+    linear_model(skdp.DPLogisticRegression, **SPARSE, solver="bias-reduced"),
+    linear_model(skdp.DPLogisticRegression, **TWO, mechanism="objective"),
     skdp.DPLpRegressor(random_state=0),
     skdp.DPSparseMeanEstimator(sparsity=5, random_state=0),
     skdp.DPFrequentFeatures(sparsity=5, random_state=0),
@@ -199,7 +200,9 @@ def peak_of(model, X, y):
 def test_dense_rows_are_never_copied_as_a_whole():
     X = np.random.default_rng(0).standard_normal((40_000, 100), dtype=np.float32)
     y = X[:, 0] > 0
-    model = skdp.DPLogisticRegression(**{**GRADIENT, "classes": (False, True), "max_iter": 2})
+    model = linear_model(
+        skdp.DPLogisticRegression, **{**GRADIENT, "classes": (False, True), "max_iter": 2}
+    )
     for fitted in (model, skdp.DPMean(random_state=0), skdp.DPStandardScaler(random_state=0)):
         assert peak_of(fitted, X, y) < X.nbytes
 

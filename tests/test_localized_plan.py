@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 from scipy.special import expit
 
-from skdp.papers import localized
 from skdp.papers.localized import moment_clip, plan_phases
 from skdp.privacy import gdp_mu
+from tests._solvers import plan_of
 from tests.linear_model.test_localized import make
 from tests.test_disjoint import SIZES, cover
 
@@ -118,7 +118,7 @@ def test_the_expected_excess_stays_below_the_proved_bound(n_rows):
         model.set_params(random_state=seed).fit(*rows(n_rows))
         excess.append(risk(model.coef_[0]) - risk(w))
     signal = gdp_mu(epsilon, 1e-6) / 2
-    plan = localized.plan(model._problem(n_rows, size, 2))
+    plan = plan_of(model, n_rows, size, 2)
     bound = proved_bound(plan, np.linalg.norm(w), size, signal)
     assert 0 < np.mean(excess) < bound
     # and the bound says something where there are rows enough

@@ -24,6 +24,7 @@ from skdp.solvers import gradient
 from skdp.solvers.gradient import ClippedGradient
 from tests import _audit
 from tests._neighbours import Rows, with_duplicates, worst_mean_pairs, worst_pairs
+from tests._solvers import linear_model
 
 EPSILON, DELTA, STEPS = 2.0, 1e-5, 9
 CLAIMED_MU = gdp_mu(EPSILON, DELTA)
@@ -34,7 +35,7 @@ def logistic(**options):
         "max_iter": STEPS, "clipping_norm": 0.1, "step_size": 1e-6, "solver": "gd",
         "classes": (0, 1), "random_state": 0,
     }  # fmt: skip
-    return DPLogisticRegression(EPSILON, DELTA, **{**defaults, **options})
+    return linear_model(DPLogisticRegression, EPSILON, DELTA, **{**defaults, **options})
 
 
 def trace(model, adjacency="replace-one", pairs=None):

@@ -103,9 +103,9 @@ def test_a_centre_at_half_its_price_is_caught(monkeypatch):
 def test_a_centre_that_is_not_on_the_ledger_is_caught(monkeypatch):
     model = sgd(preprocess="center", preprocess_share=0.45)
     assert spent(model, "zero-out") <= EPSILON
-    real = _preprocess.plan_centring
+    real = _preprocess.plan_row_centering
     monkeypatch.setattr(
-        "skdp.linear_model._classifier.plan_centring",
+        "skdp.linear_model._classifier.plan_row_centering",
         lambda *args, **kwargs: replace(real(*args, **kwargs), mu=0.0),
     )
     with pytest.raises(BudgetError):
@@ -119,7 +119,7 @@ def far_row_change():
     rng = np.random.default_rng(1)
     X, y = 0.01 * rng.normal(size=(400, 3)) + [0.5, 0.5, 0.0], np.arange(400) % 2
     X[0] = [-0.6, -0.6, 0.3]
-    model = clone(CENTRED["center-clip"]).set_params(adjacency="zero-out", batch_size=40)
+    model = clone(CENTRED["center-clip"]).set_params(adjacency="zero-out", solver__batch_size=40)
     run = functools.partial(fit, model)
     changed = batches.membership(run, 0, X, y, threshold=360)
     return max(changed) / batches.traced(run, X, y, threshold=360).steps[0].noise.mu

@@ -11,18 +11,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from skdp import papers
 from skdp._rows.domains import L2Ball
 from skdp._rows.linear import LinearRows
 from skdp.exceptions import BudgetError
 from skdp.location._clipped_mean import RowSum
-from skdp.papers import one_pass
 from skdp.privacy import Curator, ExponentialMechanism, KNormMechanism, Ledger
 from skdp.privacy.kernel import curator as _curator
 from skdp.privacy.kernel import mechanisms as _mechanisms
-from skdp.solvers import choice, exponential
+from skdp.solvers import exponential
 from skdp.solvers.exponential import LossDraw
 from tests import _audit, _densities
 from tests._densities import Line
+from tests._solvers import problem_of
 from tests.linear_model.test_mechanisms import label_flip
 from tests.test_claims_erm import draw_levels, make
 from tests.test_mutants_erm import is_tight, output, trace
@@ -90,13 +91,13 @@ def test_a_plan_whose_parts_overlap_exceeds_its_budget(monkeypatch):
     model, ((X, y), _) = output("one-pass", C=np.inf), label_flip(8, "replace-one")
     parts = [release.rows for release in model.fit(X, y).ledger_.releases]
     assert parts == [(0, 4), (4, 6), (6, 7), (7, 8)]
-    real = one_pass.plan
+    real = papers.OnePass.plan
 
-    def overlapping(problem):
-        plan = real(problem)
+    def overlapping(solver, problem):
+        plan = real(solver, problem)
         return replace(plan, parts=((0, 5), *plan.parts[1:]))
 
-    monkeypatch.setitem(choice._OWN_PLANS, "one-pass", overlapping)
+    monkeypatch.setattr(papers.OnePass, "plan", overlapping)
     with pytest.raises(BudgetError):
         model.fit(X, y)
 
@@ -131,7 +132,7 @@ def worst_draw(center, adjacency="zero-out"):
         "hinge", "exponential", "exact", fit_intercept=False, coef_bound=4.0, C=1e6,
         adjacency=adjacency,
     )  # fmt: skip
-    problem, near = model._problem(400, 1, 2), None
+    problem, near = problem_of(model, 400, 1, 2), None
     low, high = -4.0, 4.0
     if center is not None:
         near, low, high = (np.array([center]), 0.5), center - 0.5, center + 0.5

@@ -22,6 +22,7 @@ from skdp.privacy.kernel import curator as _curator
 from skdp.solvers.gradient import ClippedGradient
 from tests import _audit
 from tests._neighbours import Rows, changed
+from tests._solvers import linear_model
 from tests.test_mutants import unclipped
 
 EPSILON, DELTA, N_ROWS, STEPS = 2.0, 1e-5, 60, 6
@@ -33,7 +34,7 @@ def make(**options):
         "solver": "accelerated-one-pass", "classes": (0, 1), "random_state": 0,
         "max_iter": STEPS, "clipping_norm": 0.1, "step_size": 1e-6,
     }  # fmt: skip
-    return DPLogisticRegression(EPSILON, DELTA, **{**usual, **options})
+    return linear_model(DPLogisticRegression, EPSILON, DELTA, **{**usual, **options})
 
 
 def trace(model, i=7):

@@ -28,6 +28,7 @@ from skdp.privacy import gdp_mu
 from skdp.solvers.gradient import ClippedGradient
 from tests import _audit
 from tests._neighbours import ADJACENCIES, as_dense, neighbours
+from tests._solvers import linear_model
 
 EPSILON, DELTA, STEPS = 2.0, 1e-5, 4
 NAN = float("nan")
@@ -42,7 +43,7 @@ def regressor(**options):
     }  # fmt: skip
     if options.get("solver") in ("gd", "accelerated", "sgd"):
         usual.update(max_iter=STEPS, step_size=1e-6)
-    return DPLpRegressor(EPSILON, DELTA, **{**usual, **options})
+    return linear_model(DPLpRegressor, EPSILON, DELTA, **{**usual, **options})
 
 
 def fit(model, rows):
@@ -198,7 +199,7 @@ def test_a_loss_that_is_not_clipped_is_caught(solver, monkeypatch):
 def test_a_limit_that_is_not_divided_by_the_row_norm_is_caught(monkeypatch):
     pairs = worst_pairs("replace-one", length=50.0)
     model = DPLpRegressor(
-        EPSILON, DELTA, solver="newton", target_scale=1.0, clipping_norm=0.1, l2=300.0,
+        EPSILON, DELTA, solver="output", target_scale=1.0, clipping_norm=0.1, l2=300.0,
         fit_intercept=False, random_state=0,
     )  # fmt: skip
     assert 0.5 < ratio(model, pairs=pairs) <= 1

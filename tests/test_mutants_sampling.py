@@ -51,7 +51,7 @@ def spent(model, adjacency):
 
 def judged(model, n_rows=120, batch_size=30):
     X, y = np.random.default_rng(0).normal(size=(n_rows, 2)), np.arange(n_rows) % 2
-    model = clone(model).set_params(batch_size=batch_size, max_iter=100)
+    model = clone(model).set_params(solver__batch_size=batch_size, max_iter=100)
     trace = batches.traced(functools.partial(fit, model), X, y)
     return batches.batches_are_wrong(trace.batches, n_rows, batch_size / n_rows)
 

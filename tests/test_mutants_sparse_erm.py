@@ -25,6 +25,7 @@ from skdp.privacy import KNormMechanism
 from skdp.solvers import output
 from tests import _audit
 from tests._neighbours import ADJACENCIES
+from tests._solvers import linear_model
 from tests.test_sensitivity_sparse_erm import admit, query, star
 
 EPSILON = 2.0
@@ -37,7 +38,7 @@ def make(**options):
         "mechanism": "output", "classes": (0, 1), "random_state": 0, "fit_intercept": False,
         "smoothing": 0.01, "C": 0.05, "sparsity": 4,
     }  # fmt: skip
-    return DPHingeSVM(EPSILON, 0.0, **{**usual, **options})
+    return linear_model(DPHingeSVM, EPSILON, 0.0, **{**usual, **options})
 
 
 def flip(n_entries, adjacency, n_features=120):

@@ -23,13 +23,16 @@ from skdp import (
     NormClipper,
     PrivacyBudget,
     PrivUnitPrivatizer,
+    papers,
     privacy_card,
     privacy_spent,
+    solvers,
     trusted_types,
 )
 from skdp.exceptions import BudgetError
 from skdp.privacy import Curator
 from skdp.privacy.kernel.bits import make_bits
+from skdp.solvers import Solver
 from tests.test_common import ALL, configurations
 
 sio = pytest.importorskip("skops.io")
@@ -196,10 +199,14 @@ def needed(estimator):
 def test_every_trusted_type_is_needed_and_none_is_missing(capsys):
     found = set()
     for estimator in ALL:
-        if is_quick(estimator) or {"sgd", "neg_log_loss"} & {
-            estimator.get_params().get(name) for name in ("solver", "scoring")
-        }:
+        solver, scoring = map(estimator.get_params().get, ("solver", "scoring"))
+        if is_quick(estimator) or solver == "sgd" or scoring == "neg_log_loss":
             found |= needed(fitted(estimator)) | needed(clone(estimator))
+        elif isinstance(solver, Solver):
+            found |= needed(clone(estimator))
+    for solver in (*vars(solvers).values(), *vars(papers).values()):
+        if isinstance(solver, type) and issubclass(solver, Solver):
+            found |= needed(DPLogisticRegression(solver=solver()))
     assert sorted(found) == sorted(trusted_types())
 
 

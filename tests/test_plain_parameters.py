@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone, is_classifier
 
-from skdp import DPLogisticRegression, DPMean, DPStandardScaler
+from skdp import DPLogisticRegression, DPMean, DPStandardScaler, solvers
 from skdp._sklearn import is_number, plain_parameters
 from tests.test_common import ALL
 
@@ -83,7 +83,7 @@ def test_short_integers_do_not_run_over():
     usual = {"solver": "sgd", "epsilon": 8.0, "classes": [0, 1], "random_state": 0}
     rows, labels = np.tile(X, (30, 1)), np.tile(LABELS, 30)
     ledgers = [
-        DPLogisticRegression(batch_size=kind(100), max_iter=kind(100), **usual)
+        DPLogisticRegression(solver=solvers.SGD(batch_size=kind(100)), max_iter=kind(100), **usual)
         .fit(rows, labels)
         .ledger_
         for kind in (np.int8, np.uint8, int)
@@ -103,7 +103,9 @@ def test_what_is_no_plain_number_is_refused_by_name(estimator, name, bad):
 
 @pytest.mark.parametrize("bad", [*NO_NUMBERS, np.array(0.5), [0.5]], ids=name_of)
 def test_it_is_refused_of_bounds_and_shares_too(bad):
-    centred = DPLogisticRegression(preprocess="center", preprocess_share=bad, classes=[0, 1])
+    centred = DPLogisticRegression(
+        preprocess="center", solver=solvers.Accelerated(preprocess_share=bad), classes=[0, 1]
+    )
     for estimator, name in ((DPLogisticRegression(C=bad), "C"), (centred, "preprocess_share")):
         with pytest.raises(ValueError, match=name):
             estimator.fit(X, LABELS)

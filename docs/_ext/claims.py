@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 
 import skdp
+from skdp import papers, solvers
 from skdp.exceptions import PrivacyWarning
 from skdp.federated import FederatedAveraging
 from skdp.privacy.books.texts import rows_read, what_is_drawn, what_is_kept
-from skdp.solvers.choice import SOLVERS
 
 #: configurations that change the query, beyond mechanism, solver and adjacency
 _CLASSES = [("2 classes", {"classes": (0, 1)}), ("3 classes", {"classes": (0, 1, 2)})]
@@ -92,26 +92,15 @@ VARIANTS = {
         ("relative levels, epsilon=8", {"epsilon": 8.0, "levels": "relative"}),
     ],
 }
-#: the same for one mechanism of the linear models
-_ANY_DELTA = [("", {}), ("delta=0", {"delta": 0.0})]
-BY_MECHANISM = {
-    "gradient": [
-        ("", {}),
-        ("batch_size=4", {"batch_size": 4}),
-        *[
-            (f"{kind}, batch_size=4", {"batch_size": 4, "sampling": kind})
-            for kind in ("without-replacement", "with-replacement")
-        ],
-        ("preprocess=center", {"preprocess": "center"}),
-    ],
-    "objective": _ANY_DELTA,
-    "output": _ANY_DELTA,
-    "exponential": [
-        ("coef_bound=20", {"coef_bound": 20.0}),
-        ("coef_bound=20, C=0.01, localize", {"coef_bound": 20.0, "C": 0.01, "localize": True}),
-        ("max_iter=20", {"max_iter": 20}),
-    ],
-}
+#: every solver of the linear models
+KINDS = [
+    kind
+    for module in (solvers, papers)
+    for name in module.__all__
+    if isinstance(kind := getattr(module, name), type)
+    and issubclass(kind, solvers.Solver)
+    and kind is not solvers.Solver
+]
 #: a budget with which eight rows are not too few for the clipped means
 ENOUGH = {"DPMean": ("clipped", "coinpress", "shifted-clipped")}
 #: what the hinge gets where it needs a derivative
@@ -209,30 +198,57 @@ def options(estimator, parameter):
     return [{parameter: value} for value in sorted(constraint[0].options - {"auto"})]
 
 
-def _known(estimator, given):
-    """Return whether an estimator has all parameters of a configuration."""
-    return set(given) <= set(estimator._parameter_constraints)
+def solved(kind):
+    """Yield (words, solver, parameters of the estimator) of what changes a solver's query."""
+    own = inspect.signature(kind).parameters
+    flat = {}
+    if kind.needs_coef_bound:
+        flat = {"coef_bound": 20.0}
+    elif kind.mechanism == "exponential":
+        flat = {"max_iter": 20}
+    words = ", ".join(f"{name}={value:g}" for name, value in flat.items())
+    yield words, kind(), flat
+    if "batch_size" in own:
+        yield "batch_size=4", kind(batch_size=4), flat
+    if "sampling" in own:
+        for sampling in ("without-replacement", "with-replacement"):
+            yield f"{sampling}, batch_size=4", kind(batch_size=4, sampling=sampling), flat
+    if "localize" in own:
+        yield f"{words}, C=0.01, localize", kind(localize=True), {**flat, "C": 0.01}
+    if "preprocess" not in kind.unused:
+        yield "preprocess=center", kind(), {**flat, "preprocess": "center"}
+    if kind.mechanism in ("objective", "output") and not kind.needs_delta:
+        yield "delta=0", kind(), {**flat, "delta": 0.0}
+
+
+def linear_configurations(estimator, mechanism):
+    """Yield (words, parameters) of every solver of a mechanism."""
+    task = "regression" if estimator is skdp.DPLpRegressor else "classification"
+    for kind in KINDS:
+        if kind.mechanism != mechanism or task not in kind.tasks:
+            continue
+        for words, solver, flat in solved(kind):
+            if set(flat) <= set(estimator._parameter_constraints):
+                given = {**flat, "solver": solver}
+                if kind.needs_second_derivative and "smoothing" in estimator._parameter_constraints:
+                    given.update(SMOOTHED)
+                    words = ", ".join(filter(None, [words, "smoothing=0.5"]))
+                yield words, given
 
 
 def configurations(estimator):
     """Yield (words, parameters) of every configuration, those that are refused included."""
     name = estimator.__name__
-    variants = VARIANTS.get(name, [("", {})])
+    linear = estimator in (skdp.DPLogisticRegression, skdp.DPHingeSVM, skdp.DPLpRegressor)
     for adjacency, chosen in itertools.product(
         options(estimator, "adjacency"), options(estimator, "mechanism")
     ):
         mechanism = chosen.get("mechanism")
-        linear = "solver" in estimator._parameter_constraints and mechanism in SOLVERS
-        solvers = [{"solver": s} for s in SOLVERS[mechanism]] if linear else [{}]
-        more = BY_MECHANISM[mechanism] if linear else [("", {})]
-        # some understand fewer parameters
-        more = [(also, extra) for also, extra in more if _known(estimator, extra)]
-        for (words, variant), (also, extra), solver in itertools.product(variants, more, solvers):
-            given = {**variant, **extra, **chosen, **solver, **adjacency}
-            smooth = mechanism == "objective" or solver.get("solver") in ("one-pass", "frank-wolfe")
-            if smooth and "smoothing" in estimator._parameter_constraints:
-                given.update(SMOOTHED)
-                also = ", ".join(filter(None, [also, "smoothing=0.5"]))
+        more = linear_configurations(estimator, mechanism) if linear else [("", {})]
+        for (words, variant), (also, extra) in itertools.product(
+            VARIANTS.get(name, [("", {})]), more
+        ):
+            given = {**variant, **extra, **chosen, **adjacency}
             if mechanism in ENOUGH.get(name, ()):
                 given["epsilon"], also = 500.0, "epsilon=500"
             yield ", ".join(filter(None, [words, also])), given
@@ -291,9 +307,12 @@ def rows():
             tests = TESTS.get(name) or TESTS[mechanism]
             cells = tuple(release_cells(release, spent, tests) for release in ledger.releases)
             key = (mechanism, words, given.get("adjacency", ledger.adjacency), cells)
-            shared.setdefault(key, []).append(str(given.get("solver", "")))
-        for (mechanism, words, adjacency, parts), solvers in shared.items():
-            solver = " or ".join(filter(None, solvers))
+            solver = given.get("solver", "")
+            shared.setdefault(key, []).append(
+                type(solver).__name__ if isinstance(solver, solvers.Solver) else str(solver)
+            )
+        for (mechanism, words, adjacency, parts), kinds in shared.items():
+            solver = " or ".join(filter(None, kinds))
             configuration = ", ".join(filter(None, [mechanism, solver, words]))
             for cells in parts:
                 yield (f":class:`~skdp.{name}`", configuration, adjacency, *cells)

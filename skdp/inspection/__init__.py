@@ -14,12 +14,10 @@ from skdp.inspection._reconstruction import (
 )
 from skdp.inspection._trusted_types import trusted_types
 from skdp.inspection._utility_display import PrivacyUtilityDisplay
-from skdp.papers.grid_walk import GridWalkSteps, grid_walk_steps
 
 __all__ = [
     "AuditDisplay",
     "DictionaryRisk",
-    "GridWalkSteps",
     "PrivacyCard",
     "LedgerDisplay",
     "LedgerPart",
@@ -28,7 +26,6 @@ __all__ = [
     "cosine_for_reconstruction",
     "dictionary_risk",
     "epsilon_for_reconstruction",
-    "grid_walk_steps",
     "privacy_card",
     "reconstruction_risk",
     "trusted_types",

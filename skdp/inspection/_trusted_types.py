@@ -28,6 +28,24 @@ _ESTIMATORS = (
     "skdp.preprocessing._public.NormClipper",
     "skdp.preprocessing._standard_scaler.DPStandardScaler",
 )
+# how linear models are fitted
+_SOLVERS = (
+    "skdp.papers.accelerated_one_pass.AcceleratedOnePass",
+    "skdp.papers.bias_reduced.BiasReduced",
+    "skdp.papers.finite_net.FiniteNet",
+    "skdp.papers.localized.Localized",
+    "skdp.papers.one_pass.OnePass",
+    "skdp.solvers.base.Solver",
+    "skdp.solvers.exponential.ExactDraw",
+    "skdp.solvers.frank_wolfe.FrankWolfe",
+    "skdp.solvers.gradient.Accelerated",
+    "skdp.solvers.gradient.GD",
+    "skdp.solvers.lazy_sgd.LazySGD",
+    "skdp.solvers.objective.Objective",
+    "skdp.solvers.output.Output",
+    "skdp.solvers.phased.Phased",
+    "skdp.solvers.sgd.SGD",
+)
 _LEDGERS = (
     "skdp.privacy.kernel.ledger.Ledger",
     "skdp.privacy.kernel.mechanisms.Noise",
@@ -122,5 +140,5 @@ def trusted_types(*, budget: bool = False) -> list[str]:
     """
     if not isinstance(budget, bool):
         raise TypeError(f"budget must be True or False; got a {type(budget).__name__}.")
-    ours = (_ESTIMATORS, _LEDGERS, _SEARCHES, _RANDOMISERS, _PARAMETERS, _OTHERS)
+    ours = (_ESTIMATORS, _SOLVERS, _LEDGERS, _SEARCHES, _RANDOMISERS, _PARAMETERS, _OTHERS)
     return [name for names in (*ours, _BUDGETS if budget else ()) for name in names]

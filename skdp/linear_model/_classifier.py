@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""What private linear classifiers share: parameters, the way through the gate, attributes."""
+"""The base of private linear classifiers: private centering, and the way through the gate."""
 
 import math
 from dataclasses import dataclass
@@ -31,40 +31,42 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._typing import MatrixLike, VectorLike
+from skdp.linear_model._choice import MECHANISMS, asked_solver, chosen_solver
 from skdp.linear_model._problem import Problem, as_read, check_reading
 from skdp.location._clipped_mean import plan_mean
 from skdp.privacy.books.shares import mu_beside
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
-from skdp.privacy.kernel.batches import KINDS
-from skdp.solvers.choice import SOLVERS, choose, make_plan
+from skdp.solvers.base import Solver
 from skdp.solvers.gradient import DEFAULT_INTERCEPT
 
-# Centre the rows privately, and fit to them: two algorithms of Sun, Suresh and Menon (2023).
+# Private centering of the rows before the fit: two algorithms of Sun, Suresh and Menon (2023).
 #
 # "center" is their Algorithm 3: a Gaussian mean, a shift, and gradients that are clipped.
 # "center-clip" is Algorithm 2: a mean whose error does not grow with the offset, a radius tau
 # that few rows exceed, rows (x - mean, tau) shortened to sqrt(2) tau, and gradients that
-# need no clipping. "center-scale" takes the centre and the radius of the second, as the unit
+# need no clipping. "center-scale" takes the center and the radius of the second, as the unit
 # of length, and the clipped gradients of the first. Corrections to the print are in
 # docs/user_guide/proofs_sampling.rst.
 
 
-#: no centre is bought for less
+#: no center is bought for less
 SMALLEST_MU = 1e-10
 
+#: share of the budget for centering, where the solver has none
+DEFAULT_SHARE = 0.05
 PREPROCESS = ("center", "center-scale", "center-clip")
 
 
 @dataclass(frozen=True)
-class Centring:
-    """A plan to move the rows; public numbers only.
+class Centering:
+    """A plan to center the rows; public numbers only.
 
     Parameters
     ----------
     mean, threshold : object, object or None
-        Plans of `skdp._solvers`.
+        Plans of a private mean, and of a private radius.
     mu, priced : float, float
-        Price of the centre, a Gaussian-DP parameter, and of the radius, an epsilon.
+        Price of the center, a Gaussian-DP parameter, and of the radius, an epsilon.
     intercept : float
         Constant feature of the moved rows, in units of the radius.
     shorten : bool
@@ -84,7 +86,7 @@ class Centring:
         return self.mean.n_releases + (self.threshold is not None and self.threshold.released)
 
     def run(self, curator):
-        """Release centre and radius, and move the curator's rows.
+        """Release center and radius, and move the curator's rows.
 
         Parameters
         ----------
@@ -104,13 +106,15 @@ class Centring:
         return center, radius
 
 
-def plan_centring(preprocess, share, *, n_rows, n_features, epsilon, delta, adjacency, intercept):
-    """Plan the centring from public numbers.
+def plan_row_centering(
+    preprocess, share, *, n_rows, n_features, epsilon, delta, adjacency, intercept
+):
+    """Plan the centering from public numbers.
 
     Parameters
     ----------
     preprocess, share : {"center", "center-scale", "center-clip"}, float
-        Which algorithm, and which part of the budget the centre gets: of the squared
+        Which algorithm, and which part of the budget the center gets: of the squared
         Gaussian-DP parameter. The radius gets twice that share of epsilon.
     n_rows, n_features, epsilon, delta, adjacency : int, int, float, float, str
         Public facts.
@@ -119,21 +123,16 @@ def plan_centring(preprocess, share, *, n_rows, n_features, epsilon, delta, adja
 
     Returns
     -------
-    plan : Centring
+    plan : Centering
         The plan.
 
     Raises
     ------
     ValueError
-        If a parameter is out of range, or the budget is too small.
+        If the budget is too small.
     """
     if not (isinstance(preprocess, str) and preprocess in PREPROCESS):
         raise ValueError(f"preprocess must be None or one of {PREPROCESS}; got {preprocess!r}.")
-    number = isinstance(share, Real) and not isinstance(share, bool)
-    if not (number and 0 < share < 0.5):
-        raise ValueError(
-            f"preprocess_share must be a number between 0 and 0.5, neither of them; got {share!r}."
-        )
     threshold, priced, shorten = None, 0.0, preprocess == "center-clip"
     if preprocess != "center":
         # rows that are not shortened may be as long as one over the radius
@@ -150,7 +149,7 @@ def plan_centring(preprocess, share, *, n_rows, n_features, epsilon, delta, adja
     if mu < SMALLEST_MU:
         raise ValueError(
             f"preprocess_share={share!r} of epsilon={epsilon!r}, delta={delta!r} is too small to "
-            f"be spent: the noise of the centre would exceed {1 / SMALLEST_MU:.0e} times the "
+            f"be spent: the noise of the center would exceed {1 / SMALLEST_MU:.0e} times the "
             "influence of a row. Raise the share or the budget."
         )
     mean = plan_mean(
@@ -161,7 +160,7 @@ def plan_centring(preprocess, share, *, n_rows, n_features, epsilon, delta, adja
         adjacency=adjacency,
     )
     # a hair more than the ledger will hold
-    return Centring(mean, threshold, mu * (1 + 1e-9), priced, intercept, shorten)
+    return Centering(mean, threshold, mu * (1 + 1e-9), priced, intercept, shorten)
 
 
 def original_coef(coef, intercept, center, radius, data_norm):
@@ -190,29 +189,15 @@ class PrivateLinearClassifier(
 
     _parameter_constraints = {
         **SHARED_CONSTRAINTS,
-        "mechanism": [StrOptions({"auto", *SOLVERS})],
-        "solver": [StrOptions({"auto"}.union(*SOLVERS.values()))],
+        "mechanism": [StrOptions({"auto", *MECHANISMS})],
+        # `asked_solver` says what fits
+        "solver": "no_validation",
         "classes": ["array-like", None],
         "C": [Interval(Real, 0, None, closed="right")],
         "fit_intercept": ["boolean"],
-        "intercept_scaling": SCALE_OR_NONE,
         "coef_bound": SCALE_OR_NONE,
-        "localize": ["boolean"],
-        "clipping_norm": SCALE_OR_NONE,
-        "step_size": SCALE_OR_NONE,
-        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-        "batch_size": [Interval(Real, 0, None, closed="neither"), None],
-        "sampling": [StrOptions(set(KINDS))],
-        "momentum": ["boolean"],
         "preprocess": [StrOptions(set(PREPROCESS)), None],
-        "preprocess_share": [Interval(Real, 0, 0.5, closed="neither")],
-        "sparsity": [Interval(Integral, 1, None, closed="left"), None],
-        "linf_projection": ["boolean"],
-        "l1_bound": SCALE_OR_NONE,
-        "oracle": [StrOptions({"soft-threshold", "projection", "sketch"})],
-        "failure_probability": [Interval(Real, 0, 1, closed="neither"), None],
-        "growth": [StrOptions({"halving", "doubling"}), None],
-        "growth_order": [Interval(Real, 1, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "verbose": ["verbose"],
     }
 
@@ -229,8 +214,8 @@ class PrivateLinearClassifier(
         X : {array-like, sparse matrix, RowStream, dask array} of shape (n_samples, n_features)
             Private rows. Rows longer than `data_norm` are scaled down to it. Streams of
             `skdp.io`, memory maps from 256 MiB on and collections of dask are read chunk by
-            chunk, with the same result; not by the solvers "localized", "one-pass",
-            "accelerated-one-pass" and "cvxpy".
+            chunk, with the same result; not by solvers that need all rows in memory, which
+            say so.
         y : {array-like, RowStream, dask array} of shape (n_samples,)
             Private labels.
 
@@ -248,6 +233,7 @@ class PrivateLinearClassifier(
         """
         check_epsilon(self.epsilon)
         check_delta(self.delta)
+        asked = asked_solver(self.solver)
         ball = L2Ball(check_radius(self.data_norm))
         if self.preprocess is not None:
             refuse_sparse(X, f"preprocess={self.preprocess!r}", "preprocess=None")
@@ -255,20 +241,24 @@ class PrivateLinearClassifier(
         X, y = validate_private_data(self, X, y, streams=True, accept_sparse=sparse)
         classes, codes, outside, assumptions = resolve_classes(y, self.classes)
         n_rows, n_features = X.shape
-        problem = self._problem(n_rows, n_features, len(classes))
-        mechanism, solver = choose(self.mechanism, self.solver, problem)
-        plan = make_plan(mechanism, solver, problem)
-        check_reading(plan, solver, X)
+        problem = self._problem(n_rows, n_features, len(classes), asked or Solver())
+        solver = chosen_solver(self, asked, problem)
+        plan = solver.plan(problem)
+        check_reading(solver, X)
         if self.verbose:
             print(f"[{type(self).__name__}] {plan}")
-        loss, centring = problem.loss, problem.centring
-        # centred rows get their constant feature later
-        intercept = 0.0 if centring else problem.intercept
+        loss, centering = problem.loss, problem.centering
+        # centered rows get their constant feature later
+        intercept = 0.0 if centering else problem.intercept
         with open_gate(
             self,
             lambda: LinearRows(
                 *as_read(
-                    plan, top_entries(X, self.sparsity), over_rows(loss.encode, codes), outside
+                    solver,
+                    plan,
+                    top_entries(X, problem.sparsity),
+                    over_rows(loss.encode, codes),
+                    outside,
                 ),
                 ball,
                 intercept,
@@ -278,11 +268,11 @@ class PrivateLinearClassifier(
             delta=plan.delta,
             mu=plan.total_mu,
             assumptions=assumptions,
-            n_releases=plan.n_iter + (centring.n_releases if centring else 0),
+            n_releases=plan.n_iter + (centering.n_releases if centering else 0),
         ) as curator:
             center, radius = np.zeros(n_features), 1.0
-            if centring:
-                center, radius = centring.run(curator)
+            if centering:
+                center, radius = centering.run(curator)
                 plan = plan.rescaled(radius)
             coef = np.atleast_2d(plan.run(curator))
         self.classes_ = classes
@@ -296,14 +286,16 @@ class PrivateLinearClassifier(
         self.n_iter_ = plan.n_iter
         return self
 
-    def _problem(self, n_rows, n_features, n_classes):
-        scaling = DEFAULT_INTERCEPT if self.intercept_scaling is None else self.intercept_scaling
-        centring = None
+    def _problem(self, n_rows, n_features, n_classes, solver):
+        """Return the problem for what a solver asks of the rows; plans ask the solver itself."""
+        scaling = solver.intercept_scaling
+        scaling = DEFAULT_INTERCEPT if scaling is None else scaling
+        centering = None
         if self.preprocess is not None:
-            self._check_centring()
-            centring = plan_centring(
+            self._check_centering(solver)
+            centering = plan_row_centering(
                 self.preprocess,
-                self.preprocess_share,
+                getattr(solver, "preprocess_share", DEFAULT_SHARE),
                 n_rows=n_rows,
                 n_features=n_features,
                 epsilon=self.epsilon,
@@ -311,7 +303,7 @@ class PrivateLinearClassifier(
                 adjacency=self.adjacency,
                 intercept=scaling,
             )
-            scaling = centring.intercept
+            scaling = centering.intercept
         return Problem(
             n_rows=n_rows,
             n_features=n_features,
@@ -324,27 +316,16 @@ class PrivateLinearClassifier(
             radius=None if self.coef_bound is None else self.coef_bound * self.data_norm,
             data_norm=self.data_norm,
             max_iter=self.max_iter,
-            step_size=self.step_size,
-            clipping_norm=self.clipping_norm,
-            localize=self.localize,
-            batch_size=self.batch_size,
-            sampling=self.sampling,
-            momentum=self.momentum,
-            centring=centring,
-            sparsity=self.sparsity,
-            linf_projection=self.linf_projection,
-            l1_bound=None if self.l1_bound is None else self.l1_bound * self.data_norm,
-            oracle=self.oracle,
-            failure_probability=self.failure_probability,
-            growth=self.growth,
-            growth_order=self.growth_order,
+            clipping_norm=getattr(solver, "clipping_norm", None),
+            centering=centering,
+            sparsity=getattr(solver, "sparsity", None),
         )
 
-    def _check_centring(self):
-        """Raise a ValueError if a parameter makes no sense for centred rows."""
+    def _check_centering(self, solver):
+        """Raise a ValueError if a parameter makes no sense for centered rows."""
         if self.delta == 0:
             raise ValueError(
-                f"delta must be greater than 0 for preprocess={self.preprocess!r}, whose centre "
+                f"delta must be greater than 0 for preprocess={self.preprocess!r}, whose center "
                 "has Gaussian noise; got 0. Set preprocess=None for pure privacy."
             )
         if not self.fit_intercept:
@@ -352,10 +333,10 @@ class PrivateLinearClassifier(
                 f"preprocess={self.preprocess!r} moves the rows, which an intercept makes good; "
                 "got fit_intercept=False."
             )
-        if self.preprocess == "center-clip" and self.intercept_scaling is not None:
+        if self.preprocess == "center-clip" and solver.intercept_scaling is not None:
             raise ValueError(
                 "preprocess='center-clip' has the radius of the rows for their constant feature: "
-                f"intercept_scaling must be None with it; got {self.intercept_scaling!r}."
+                f"intercept_scaling must be None with it; got {solver.intercept_scaling!r}."
             )
         if self.preprocess != "center" and self.coef_bound is not None:
             raise ValueError(
@@ -365,6 +346,6 @@ class PrivateLinearClassifier(
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        # a centred sparse row is not sparse
+        # a centered sparse row is not sparse
         tags.input_tags.sparse = self.preprocess is None
         return tags

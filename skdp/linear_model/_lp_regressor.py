@@ -32,14 +32,16 @@ from skdp._sklearn import (
     StrOptions,
     effective_n_threads,
     fit_context,
+    is_number,
     real_targets,
     validate_private_data,
 )
-from skdp._typing import Adjacency, Budget, MatrixLike, RegressorSolver, Seed, VectorLike
+from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
+from skdp.linear_model._choice import asked_solver, chosen_solver
 from skdp.linear_model._problem import Problem, as_read, check_reading
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.kernel.mechanisms import ExponentialMechanism
-from skdp.solvers.choice import choose, make_plan
+from skdp.solvers.base import Solver
 
 # Public units of a regression, and what penalties, bounds and clips are in them.
 
@@ -51,24 +53,26 @@ _RANGE = (1e-40, 1e40)
 _LARGEST_COEF = 1e200
 
 
-def regression_loss(p, quantile, huber_threshold):
-    """Return the loss that the parameters name, or raise a ValueError."""
-    if p == 1:
-        return PinballLoss(quantile)
-    if quantile != 0.5:
+def regression_loss(p):
+    """Return the loss that a parameter p names and its power, or raise a ValueError."""
+    name, *more = p if isinstance(p, tuple) and p else (p,)
+    usual = {"quantile": 0.5, "huber": 1.0}
+    number = more[0] if more else usual.get(name) if isinstance(name, str) else None
+    known = name in usual if isinstance(name, str) else not more and name in (1, 2, 4)
+    if not known or len(more) > 1 or isinstance(p, bool) or (p == "quantile"):
         raise ValueError(
-            f"quantile is a parameter of p=1, whose loss has two slopes; got quantile={quantile!r} "
-            f"with p={p!r}."
+            "p must be 1, 2, 4, 'huber', ('huber', threshold) or ('quantile', quantile); got "
+            f"{p!r}."
         )
-    if p == "huber":
-        return HuberLoss(huber_threshold)
-    if huber_threshold != 1.0:
-        raise ValueError(
-            f"huber_threshold is a parameter of p='huber'; got {huber_threshold!r} with p={p!r}."
-        )
-    if p not in (2, 4):
-        raise ValueError(f"p must be 1, 2, 4 or 'huber'; got {p!r}.")
-    return SquaredLoss() if p == 2 else QuarticLoss()
+    if name == "quantile" and not (is_number(number) and 0 < number < 1):
+        raise ValueError(f"p must be ('quantile', q) with a number q in (0, 1); got {p!r}.")
+    if name == "huber" and not (is_number(number) and 1e-50 <= number <= 1e50):
+        raise ValueError(f"p must be ('huber', t) with a number t in [1e-50, 1e50]; got {p!r}.")
+    if name in (1, "quantile"):
+        return PinballLoss(0.5 if name == 1 else float(number)), 1.0
+    if name == "huber":
+        return HuberLoss(float(number)), 2.0
+    return (SquaredLoss(), 2.0) if name == 2 else (QuarticLoss(), 4.0)
 
 
 def check_target_scale(name, value):
@@ -147,14 +151,9 @@ class Units:
         return body, float(np.clip(self.center + shift, -_LARGEST_COEF, _LARGEST_COEF))
 
 
-# Which mechanism and which clipping norm a regression has, from public quantities.
+# The clipping norm of a regression, from public quantities.
 
 
-#: solvers of a mechanism that are for regression
-SOLVERS = {
-    "gradient": ("accelerated", "gd", "sgd", "accelerated-one-pass"),
-    "output": ("newton", "lbfgs", "phased", "localized"),
-}
 # The clipping norm, in public units, is a multiple of the root of the signal, and lies in a
 # range. For powers above 1 it grows without end, so that the bias of clipping vanishes: with
 # skewed noise that is worth what it costs. Chosen on data.
@@ -166,41 +165,30 @@ _CLIPS = {
 }
 
 
-def check_clips(clipping_norm, moment_order, moment_bound):
-    """Raise a ValueError unless one way, at most, leads to a clipping norm."""
-    if (moment_order is None) != (moment_bound is None):
-        raise ValueError(
-            "moment_order and moment_bound must be both numbers, k and a bound r on "
-            "(E |gradient|^k)^(1/k), or both None; got "
-            f"moment_order={moment_order!r}, moment_bound={moment_bound!r}."
-        )
-    if moment_order is not None and clipping_norm is not None:
-        raise ValueError(
-            "clipping_norm must be None with moment_order and moment_bound, which decide it; "
-            f"got {clipping_norm!r}."
-        )
+def clip_and_moments(clipping_norm):
+    """Return the clipping norm that was asked for, or None, and the moments, or None.
 
+    Parameters
+    ----------
+    clipping_norm : float, "private", tuple or None
+        ``("moments", k, r)`` is an order and a bound.
 
-def chosen(mechanism, solver, problem):
-    """Return the mechanism and the solver that are meant, or raise a ValueError."""
-    if mechanism == "auto" and problem.batch_size is None:
-        mechanism = "gradient" if problem.delta > 0 else "output"
-        owners = [name for name, known in SOLVERS.items() if solver in known]
-        mechanism = owners[0] if owners else mechanism
-    known = {solver for solvers in SOLVERS.values() for solver in solvers}
-    if mechanism not in ("auto", *SOLVERS) or solver not in ("auto", *known):
-        pairs = "; ".join(f"{name}: {', '.join(some)}" for name, some in SOLVERS.items())
+    Raises
+    ------
+    ValueError
+        If the tuple is of another kind.
+    """
+    if not isinstance(clipping_norm, tuple):
+        return (None if clipping_norm == "private" else clipping_norm), None
+    kind, *moments = clipping_norm or (None,)
+    usable = kind == "moments" and len(moments) == 2 and all(map(is_number, moments))
+    if not (usable and moments[0] > 1 and 1e-50 <= moments[1] <= 1e50):
         raise ValueError(
-            f"mechanism={mechanism!r} with solver={solver!r} is not for regression. The pairs "
-            f"that work are {pairs}."
+            "clipping_norm must be None, 'private', a number, or ('moments', k, r) with an order "
+            "k greater than 1 and a bound r in [1e-50, 1e50] on (E |gradient|^k)^(1/k); got "
+            f"{clipping_norm!r}."
         )
-    if mechanism == "gradient" and problem.delta == 0:
-        raise ValueError(
-            "delta must be greater than 0 for mechanism='gradient', whose Gaussian noise is never "
-            "purely epsilon-DP; got 0. Pure privacy: mechanism='output' with solver='newton' or "
-            "'lbfgs', or 'auto'."
-        )
-    return choose(mechanism, solver, problem)
+    return None, (float(moments[0]), float(moments[1]))
 
 
 def default_residual_clip(problem):
@@ -220,15 +208,15 @@ def default_residual_clip(problem):
     return min(max(least, growth * math.sqrt(problem.signal)), most)
 
 
-def plan_clipped(problem, mechanism, solver, clip):
-    """Return the plan of a mechanism for the loss of a problem, clipped."""
+def plan_clipped(problem, solver, clip):
+    """Return the plan of a solver for the loss of a problem, clipped."""
     problem = replace(problem, loss=ClippedLoss(problem.pointwise, clip, problem.row_norm))
-    if mechanism == "gradient":
+    if solver.mechanism == "gradient":
         problem = replace(problem, clipping_norm=problem.longest_gradient)
-    return make_plan(mechanism, solver, problem)
+    return solver.plan(problem)
 
 
-# Private scales of a regression: unit of length, centre and unit of the targets, a threshold.
+# Private scales of a regression: unit of length, center and unit of the targets, a threshold.
 #
 # All of them are drawn by ranks from public grids of a huge range, and are purely private.
 # Which draws are made, and at what price, follows from the numbers of rows and epsilon alone.
@@ -452,7 +440,7 @@ def plan_clip(epsilon, *, n_rows, tail):
     return ClipPlan(price, math.ceil(tail))
 
 
-# How a private linear regression is fitted: units, a threshold, then any mechanism.
+# The fit: units, a threshold, then any solver.
 
 
 # constant feature in public units, and where the coefficient of it is expected; targets of unit
@@ -468,26 +456,17 @@ class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator
             name: SHARED_CONSTRAINTS[name]
             for name in ("epsilon", "delta", "adjacency", "budget", "random_state")
         },
-        "p": [Interval(Real, 1, 4, closed="both"), StrOptions({"huber"})],
-        "quantile": [Interval(Real, 0, 1, closed="neither")],
-        "huber_threshold": SCALE_OR_NONE[:1],
-        "mechanism": [StrOptions({"auto", *SOLVERS})],
-        "solver": [StrOptions({"auto"}.union(*SOLVERS.values()))],
+        "p": [Interval(Real, 1, 4, closed="both"), StrOptions({"huber"}), tuple],
+        "mechanism": [StrOptions({"auto", "gradient", "output"})],
+        # `asked_solver` says what fits
+        "solver": "no_validation",
         "data_norm": SCALE_OR_NONE,
         "target_scale": SCALE_OR_NONE,
         "l2": [Interval(Real, 0, None, closed="left")],
         "fit_intercept": ["boolean"],
-        "intercept_scaling": SCALE_OR_NONE,
         "coef_bound": SCALE_OR_NONE,
-        "clipping_norm": [*SCALE_OR_NONE, StrOptions({"private"})],
-        "moment_order": [Interval(Real, 1, None, closed="neither"), None],
-        "moment_bound": SCALE_OR_NONE,
-        "growth": [StrOptions({"halving", "doubling"}), None],
-        "growth_order": [Interval(Real, 1, None, closed="neither")],
-        "failure_probability": [Interval(Real, 0, 1, closed="neither"), None],
-        "step_size": SCALE_OR_NONE,
+        "clipping_norm": [*SCALE_OR_NONE, StrOptions({"private"}), tuple],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-        "batch_size": [Interval(Real, 0, None, closed="neither"), None],
         "verbose": ["verbose"],
     }
 
@@ -499,8 +478,8 @@ class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator
         ----------
         X : {array-like, sparse matrix, RowStream, dask array} of shape (n_samples, n_features)
             Private rows, of any length. Streams of `skdp.io`, memory maps from 256 MiB on and
-            collections of dask are read chunk by chunk, with the same result; not by the
-            solvers "localized" and "accelerated-one-pass".
+            collections of dask are read chunk by chunk, with the same result; not by solvers
+            that need all rows in memory, which say so.
         y : {array-like, RowStream, dask array} of shape (n_samples,)
             Private targets, of any size.
 
@@ -518,6 +497,7 @@ class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator
         """
         check_epsilon(self.epsilon)
         check_delta(self.delta)
+        asked = asked_solver(self.solver)
         X, y = validate_private_data(
             self,
             X,
@@ -530,23 +510,25 @@ class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator
         )
         y = real_targets(y)
         n_rows, n_features = X.shape
-        scales, clipping, problem, pair = self._prepared(n_rows, n_features)
-        plan = self._planned(problem, pair, self._units(), None)
-        check_reading(plan, pair[1], X)
+        scaling = (asked or Solver()).intercept_scaling
+        scales, clipping, problem = self._prepared(n_rows, n_features, scaling)
+        solver = chosen_solver(self, asked, problem)
+        plan = self._planned(problem, solver, self._units(scaling), None)
+        check_reading(solver, X)
         if self.verbose:
             print(f"[{type(self).__name__}] {scales}, {clipping}, {plan}")
         with open_gate(
             self,
-            lambda: regression_rows(*as_read(plan, X, y), effective_n_threads()),
+            lambda: regression_rows(*as_read(solver, plan, X, y), effective_n_threads()),
             n_rows=n_rows,
             delta=plan.delta,
             mu=plan.total_mu,
             n_releases=plan.n_iter + len(scales.prices) + len(clipping.prices),
         ) as curator:
-            units = self._units(*scales.run(curator, *self._units().given))
+            units = self._units(scaling, *scales.run(curator, *self._units(scaling).given))
             curator.map_rows(units.rows)
             clip = clipping.run(curator, problem.pointwise, None)
-            plan = self._planned(problem, pair, units, clip)
+            plan = self._planned(problem, solver, units, clip)
             coef = plan.run(curator)
         self.coef_, self.intercept_ = units.original(coef)
         self.data_norm_, self.target_center_, self.target_scale_ = units.given
@@ -571,10 +553,10 @@ class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             return safe_sparse_dot(X, self.coef_) + self.intercept_
 
-    def _units(self, radius=None, center=0.0, scale=None):
+    def _units(self, scaling, radius=None, center=0.0, scale=None):
         """Return the units for scales that were drawn; those given, or a guess, for None."""
         given = self.data_norm is not None
-        scaling = _INTERCEPT if self.intercept_scaling is None else self.intercept_scaling
+        scaling = _INTERCEPT if scaling is None else scaling
         return Units(
             # as if features had been standardised
             radius=float(radius or self.data_norm or math.sqrt(self.n_features_in_)),
@@ -582,16 +564,16 @@ class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator
             center=center,
             scale=float(scale or self.target_scale or 1.0),
             intercept=float(scaling) if self.fit_intercept else 0.0,
-            power=2.0 if self.p == "huber" else float(self.p),
+            power=regression_loss(self.p)[1],
         )
 
-    def _prepared(self, n_rows, n_features):
-        """Return the plans of all draws, the problem without its clip, and the solver."""
-        loss = regression_loss(self.p, self.quantile, self.huber_threshold)
+    def _prepared(self, n_rows, n_features, scaling):
+        """Return the plans of all draws, and the problem without its clip."""
+        loss, _ = regression_loss(self.p)
         check_target_scale("data_norm", self.data_norm)
         check_target_scale("target_scale", self.target_scale)
-        check_clips(self.clipping_norm, self.moment_order, self.moment_bound)
-        units = self._units()
+        clip_and_moments(self.clipping_norm)
+        units = self._units(scaling)
         scales = plan_scales(
             self.epsilon,
             n_rows=n_rows,
@@ -612,11 +594,6 @@ class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator
             penalty=units.penalty(self.l2),
             radius=units.coef_bound(self.coef_bound),
             max_iter=self.max_iter,
-            step_size=self.step_size,
-            batch_size=self.batch_size,
-            failure_probability=self.failure_probability,
-            growth=self.growth,
-            growth_order=self.growth_order,
             scale_prices=scales.prices,
             expected_radius=math.hypot(math.sqrt(n_features), _EXPECTED_SHIFT),
         )
@@ -626,14 +603,13 @@ class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator
             tail=n_rows / problem.signal,
         )
         problem = replace(problem, scale_prices=(*scales.prices, *clipping.prices))
-        return scales, clipping, problem, chosen(self.mechanism, self.solver, problem)
+        return scales, clipping, problem
 
-    def _planned(self, problem, pair, units, clip):
-        """Return the plan of a mechanism in some units, with a clip that was drawn, or None."""
-        wanted = None if self.clipping_norm == "private" else self.clipping_norm
-        moments = None
-        if self.moment_order is not None:
-            moments = float(self.moment_order), units.gradient(self.moment_bound)
+    def _planned(self, problem, solver, units, clip):
+        """Return the plan of a solver in some units, with a clip that was drawn, or None."""
+        wanted, moments = clip_and_moments(self.clipping_norm)
+        if moments is not None:
+            moments = moments[0], units.gradient(moments[1])
         problem = replace(
             problem,
             penalty=units.penalty(self.l2),
@@ -641,7 +617,7 @@ class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator
             moments=moments,
         )
         clip = float(clip or wanted or default_residual_clip(problem))
-        return plan_clipped(problem, *pair, clip)
+        return plan_clipped(problem, solver, clip)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -662,26 +638,21 @@ class DPLpRegressor(PrivateLinearRegressor):
         Privacy budget in nats, greater than 0 and finite.
     delta : float, default=1e-6
         Privacy budget, in [0, 1); well below 1 / n_samples. 0 asks for pure privacy, which
-        mechanism "output" with the solvers "newton" and "lbfgs" can give.
-    p : {1, 2, 4, "huber"}, default=2
+        mechanism "output" with solver "output" can give.
+    p : {1, 2, 4, "huber"} or tuple, default=2
         Power of the residual: 2 for least squares, 1 for least absolute deviations, 4 for few
-        large residuals; "huber" is 2 up to `huber_threshold`, and 1 beyond.
-    quantile : float, default=0.5
-        With ``p=1``: the conditional quantile that is fitted, in (0, 1); the loss is twice the
-        pinball loss.
-    huber_threshold : float, default=1.0
-        With ``p="huber"``: in units of `target_scale_`.
+        large residuals; "huber" is 2 up to a threshold, and 1 beyond. ``("huber", t)`` has the
+        threshold t, in units of `target_scale_`, instead of 1. ``("quantile", q)`` fits the
+        conditional quantile q, in (0, 1): the loss is twice the pinball loss.
     mechanism : {"auto", "gradient", "output"}, default="auto"
         What is released. "gradient": noisy clipped gradients, one a step (Gaussian). "output":
         the minimiser of a clipped and penalised loss, plus noise (Gaussian, or K-norm noise at
         delta 0). "auto" is "gradient", and at delta 0 "output".
-    solver : {"auto", "accelerated", "gd", "sgd", "accelerated-one-pass", "newton", "lbfgs", \
-            "phased", "localized"}, default="auto"
-        "gradient": "accelerated" (Nesterov), "gd" (plain), "sgd" (a secret random batch a
-        step; for many rows), or "accelerated-one-pass" (every row is in one step [1]_).
-        "output": "newton", "lbfgs", "phased" (several noisy minimisers, each held near the one
-        before), or "localized" (the same on disjoint batches [1]_). "auto" chooses from public
-        quantities.
+    solver : str or Solver, default="auto"
+        An object of :mod:`skdp.solvers` or :mod:`skdp.papers`, whose parameters are documented
+        there, or the word for one with default parameters: "accelerated", "gd", "sgd"
+        (mechanism "gradient"), or "output", "phased" (mechanism "output"). "auto" chooses by
+        public quantities, and never from `skdp.papers`.
     adjacency : {"replace-one", "zero-out"}, default="replace-one"
         Which data sets the claim cannot tell apart: those that differ in one row and its
         target ("replace-one"), or in one row that is replaced by a null row which contributes
@@ -700,37 +671,22 @@ class DPLpRegressor(PrivateLinearRegressor):
         leaves the intercept out of the penalty, "output" must not.
     fit_intercept : bool, default=True
         Whether to fit an intercept. It is inside the guarantee.
-    intercept_scaling : float, default=None
-        Constant feature that carries the intercept, in units of R. None is 0.1.
     coef_bound : float, default=None
         Radius of the ball that the coefficients stay in, where the intercept counts as
-        ``(intercept_ - target_center_) / (intercept_scaling * R)``. None for no constraint.
-    clipping_norm : float or "private", default=None
+        ``(intercept_ - target_center_) / (intercept_scaling * R)``, with the solver's
+        `intercept_scaling`, which is 0.1 by default. None for no constraint.
+    clipping_norm : float, "private" or tuple, default=None
         Bound on the norm of one row's gradient, for rows in units of R and targets in units of
         B: the loss goes on linearly where its gradient would be longer. "private" draws it at
         a tenth of epsilon, such that few gradients at zero coefficients are longer, or leaves
-        it as for None if there are too few rows. None takes a public number. For powers above
+        it as for None if there are too few rows. ``("moments", k, r)``, with an order k greater
+        than 1 and a public bound r, in the units of the data, on ``(E |gradient|^k)^(1/k)``, is
+        the norm that balances bias and noise [1]_. None takes a public number. For powers above
         1 that grows with the signal, and the bias that clipping makes with skewed noise
         vanishes; for ``p=1`` and "huber" it stays short.
-    moment_order, moment_bound : float, default=None
-        Order k, greater than 1, and a public bound r, in the units of the data, on
-        ``(E |gradient|^k)^(1/k)``: the clipping norm is then the one that balances bias and
-        noise [1]_. Both or neither.
-    growth, growth_order : {"halving", "doubling"} or None, float, default=None and 2.0
-        Solvers "localized" and "accelerated-one-pass": restarts on further rows, with half the
-        radius each ("halving"), or twice as many rows ("doubling", where `growth_order` is a
-        lower bound on the power by which the loss of new rows grows) [1]_.
-    failure_probability : float, default=None
-        Solvers "localized" and "accelerated-one-pass": several runs on disjoint parts of the
-        rows, of which the most central result is taken. None makes one run.
-    step_size : float, default=None
-        "gradient": step along the gradient of the mean loss, in units of R and B. None chooses
-        it, and shortens it where released gradients call for it.
     max_iter : int, default=None
         "gradient": number of steps; all of them are made. None chooses it from public
         quantities.
-    batch_size : float, default=None
-        Solver "sgd": expected number of rows in a batch; asks for that solver.
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -816,27 +772,17 @@ class DPLpRegressor(PrivateLinearRegressor):
         epsilon: float = 1.0,
         delta: float = 1e-6,
         *,
-        p: float | Literal["huber"] = 2,
-        quantile: float = 0.5,
-        huber_threshold: float = 1.0,
+        p: float | Literal["huber"] | tuple[str, float] = 2,
         mechanism: Literal["auto", "gradient", "output"] = "auto",
-        solver: RegressorSolver = "auto",
+        solver: str | Solver = "auto",
         adjacency: Adjacency = "replace-one",
         data_norm: float | None = None,
         target_scale: float | None = None,
         l2: float = 0.0,
         fit_intercept: bool = True,
-        intercept_scaling: float | None = None,
         coef_bound: float | None = None,
-        clipping_norm: float | Literal["private"] | None = None,
-        moment_order: float | None = None,
-        moment_bound: float | None = None,
-        growth: Literal["halving", "doubling"] | None = None,
-        growth_order: float = 2.0,
-        failure_probability: float | None = None,
-        step_size: float | None = None,
+        clipping_norm: float | Literal["private"] | tuple[str, float, float] | None = None,
         max_iter: int | None = None,
-        batch_size: float | None = None,
         budget: Budget = None,
         random_state: Seed = None,
         verbose: int = 0,
@@ -844,8 +790,6 @@ class DPLpRegressor(PrivateLinearRegressor):
         self.epsilon = epsilon
         self.delta = delta
         self.p = p
-        self.quantile = quantile
-        self.huber_threshold = huber_threshold
         self.mechanism = mechanism
         self.solver = solver
         self.adjacency = adjacency
@@ -853,17 +797,9 @@ class DPLpRegressor(PrivateLinearRegressor):
         self.target_scale = target_scale
         self.l2 = l2
         self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
         self.coef_bound = coef_bound
         self.clipping_norm = clipping_norm
-        self.moment_order = moment_order
-        self.moment_bound = moment_bound
-        self.growth = growth
-        self.growth_order = growth_order
-        self.failure_probability = failure_probability
-        self.step_size = step_size
         self.max_iter = max_iter
-        self.batch_size = batch_size
         self.budget = budget
         self.random_state = random_state
         self.verbose = verbose

@@ -43,21 +43,12 @@ class Problem:
         The coefficients, intercept included, stay in the ball of this radius.
     data_norm : float
         Length of a unit in the units of the data.
-    max_iter, step_size, clipping_norm, localize : int, float, float, bool
-        Wishes of the user; None (False) leaves the choice to the plan.
-    batch_size, sampling, momentum : float or None, str, bool
-        Random batches and their steps, for solver "sgd".
-    centring : Centring or None
+    max_iter, clipping_norm : int or None, float or None
+        Wishes of the user; None leaves the choice to the plan.
+    centering : Centering or None
         What is done to the rows beforehand; it takes a part of the budget.
     sparsity : int or None
         Rows have at most that many entries, the constant feature not counted.
-    linf_projection, l1_bound, oracle, failure_probability : bool, float, str, float
-        Wishes for what is done to noisy coefficients, for solver "frank-wolfe" (the l1 ball
-        that the coefficients stay in), and for "bias-reduced" and the solvers that read
-        disjoint parts of the rows.
-    growth, growth_order : {"halving", "doubling"} or None, float
-        How the solvers that read disjoint parts of the rows are restarted, and the smallest
-        exponent of growth that is counted on.
     moments : tuple of (float, float) or None
         Order k and bound r_k on the k-th moment of a row's gradient, ``E |g|^k <= r_k^k``.
     scale_prices : tuple of float
@@ -79,20 +70,9 @@ class Problem:
     radius: float | None = None
     data_norm: float = 1.0
     max_iter: int | None = None
-    step_size: float | None = None
     clipping_norm: float | None = None
-    localize: bool = False
-    batch_size: float | None = None
-    sampling: str = "poisson"
-    momentum: bool = True
-    centring: Any = None
+    centering: Any = None
     sparsity: int | None = None
-    linf_projection: bool = False
-    l1_bound: float | None = None
-    oracle: str = "soft-threshold"
-    failure_probability: float | None = None
-    growth: str | None = None
-    growth_order: float = 2.0
     moments: tuple[float, float] | None = None
     scale_prices: tuple[float, ...] = ()
     expected_radius: float = EXPECTED_RADIUS
@@ -101,13 +81,13 @@ class Problem:
     @property
     def mu_spent(self):
         """Gaussian-DP parameter of what is released before the fit."""
-        return self.centring.mu if self.centring else 0.0
+        return self.centering.mu if self.centering else 0.0
 
     @property
     def priced(self):
         """What is released before the fit at a price in epsilon: (epsilon, delta, count)."""
-        centring = self.centring.priced if self.centring else 0.0
-        return tuple((spent, 0.0, 1) for spent in (centring, *self.scale_prices) if spent)
+        centering = self.centering.priced if self.centering else 0.0
+        return tuple((spent, 0.0, 1) for spent in (centering, *self.scale_prices) if spent)
 
     @property
     def mu(self):
@@ -187,7 +167,7 @@ class Problem:
     @property
     def clip(self):
         """Clipping norm that is asked for; None leaves it to the plan."""
-        if self.clipping_norm is None and self.centring and self.centring.shorten:
+        if self.clipping_norm is None and self.centering and self.centering.shorten:
             # rows are short by now: their gradients need no clipping
             return self.longest_gradient
         return self.clipping_norm
@@ -240,47 +220,47 @@ class Problem:
         return 1.0 / ridge / self.data_norm / self.data_norm
 
 
-# How a plan reads its rows: range by range as they come, or all of them in another order.
+# Reading of rows: range by range as they come, or all of them in another order.
 
 
 Arrays = TypeVarTuple("Arrays")
 
 
-def check_reading(plan, solver, X):
-    """Raise a TypeError if a plan needs rows in memory and X cannot be brought there.
+def check_reading(solver, X):
+    """Raise a TypeError if a solver needs rows in memory and X cannot be brought there.
 
     Parameters
     ----------
-    plan, solver : Fit, str
-        Plan of a mechanism, and what its solver is called.
+    solver : Solver
+        The solver.
     X : ndarray, CSR matrix or RowStream
         The rows.
     """
-    if isinstance(X, RowStream) and not plan.streams and not X.is_mapped:
+    if isinstance(X, RowStream) and not solver.streams and not X.is_mapped:
         raise TypeError(
-            f"solver={solver!r} reads the rows in an order of its own, or all at once, so they "
-            "must be in memory; got rows that are read chunk by chunk. All solvers but "
-            "'localized', 'accelerated-one-pass', 'one-pass' and 'cvxpy' can do with these."
+            f"solver={type(solver).__name__} reads the rows in an order of its own, or all at "
+            "once, so they must be in memory; got rows that are read chunk by chunk. All solvers "
+            "of skdp.solvers can do with these, but for the minimizer 'cvxpy'."
         )
 
 
-def as_read(plan: Any, *arrays: *Arrays) -> tuple[*Arrays]:
+def as_read(solver: Any, plan: Any, *arrays: *Arrays) -> tuple[*Arrays]:
     """Return rows, and what belongs to them, in the order in which a plan reads them.
 
     Parameters
     ----------
-    plan : Fit
-        Plan of a mechanism; some have a fixed public order.
+    solver, plan : Solver, Fit
+        The solver, and its plan; some have a fixed public order.
     *arrays : ndarray, CSR matrix or RowStream
         Of as many rows each.
 
     Returns
     -------
     arrays : tuple
-        Streams remain streams if the plan can do with them.
+        Streams remain streams if the solver can do with them.
     """
     read: Any = arrays
-    if not plan.streams:
+    if not solver.streams:
         read = [part.whole() if isinstance(part, RowStream) else part for part in arrays]
     order = plan.order() if hasattr(plan, "order") else None
     read = read if order is None else [part[order] for part in read]

@@ -1,3 +1,24 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Algorithms of the papers that are there for research."""
+"""Algorithms that are here because a paper has them, and nothing has shown them best anywhere.
+
+Objects of the solver classes are what `solver` of a linear model takes; no default ever chooses
+one. :ref:`solvers` has the figures.
+"""
+
+from skdp.papers.accelerated_one_pass import AcceleratedOnePass
+from skdp.papers.bias_reduced import BiasReduced
+from skdp.papers.finite_net import FiniteNet
+from skdp.papers.grid_walk import GridWalkSteps, grid_walk_steps
+from skdp.papers.localized import Localized
+from skdp.papers.one_pass import OnePass
+
+__all__ = [
+    "AcceleratedOnePass",
+    "BiasReduced",
+    "FiniteNet",
+    "GridWalkSteps",
+    "Localized",
+    "OnePass",
+    "grid_walk_steps",
+]

@@ -1,11 +1,20 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Gradient perturbation with an oracle for sparse gradients, and without its bias."""
+"""Bias-reduced sparse gradients: an oracle cleans noisy gradients, a telescope takes its bias.
+
+Ghazi, Guzman, Kamath, Kumar and Manurangsi (2024), Algorithms 3 to 5, with levels that are drawn
+in advance. An oracle cleans the noisy mean gradient of a batch; it is not linear, and the smaller
+the batch, the larger its bias. Level k compares a batch with its two halves, which on average is
+the difference between two sizes of batches. One level is drawn a step, and what it finds is
+divided by the probability of the level: all levels together add up to the oracle on all rows
+(Blanchet and Glynn 2015). Proofs are in docs/user_guide/proofs_sparse_erm.rst.
+"""
 
 import itertools
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any
+from numbers import Real
+from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
@@ -20,6 +29,7 @@ from skdp._recovery.shrinkage import (
 )
 from skdp._rows.domains import ball_constraint, row_norms
 from skdp._rows.sums import sum_over
+from skdp._sklearn import Interval, StrOptions
 from skdp.papers.boosting import BoostingPlan, boost, plan_boosting
 from skdp.privacy.books.shares import mu_beside
 from skdp.privacy.kernel.batches import Sampling
@@ -27,17 +37,166 @@ from skdp.privacy.kernel.bits import SeededBits
 from skdp.privacy.kernel.composition import SampledCost
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.batches import SampledGaussianMechanism, sampled_mus
-from skdp.solvers.base import Fit
-from skdp.solvers.gradient import ClippedGradient, GradientPlan, SuffixAverage
+from skdp.solvers.base import Fit, Solver
+from skdp.solvers.gradient import (
+    GRADIENT_CONSTRAINTS,
+    NEVER_PURE,
+    ClippedGradient,
+    GradientPlan,
+    SuffixAverage,
+)
+from skdp.solvers.output import SPARSITY
+from skdp.solvers.sgd import BATCH_SIZE
+
+
+class BiasReduced(Solver):
+    """Noisy sparse gradients that an oracle cleans, without the bias of small batches.
+
+    Parameters
+    ----------
+    sparsity : int, default=None
+        Public number of non-zero features that a row may have; of longer rows the largest
+        entries count. None for any number, with the oracle "soft-threshold" only.
+    oracle : {"soft-threshold", "projection", "sketch"}, default="soft-threshold"
+        How noisy sparse gradients are cleaned: by the threshold of least estimated risk; by
+        projection on the averages of sparse gradients; or by releasing few measurements, and
+        recovery.
+    batch_size : float, default=None
+        Rows of the smallest batches, at most the number of rows. None chooses it from public
+        quantities.
+    failure_probability : float, default=None
+        Several runs are made and one is chosen privately, so that the bound of [1]_ fails with
+        this probability at most. None makes one run.
+    clipping_norm : float, default=None
+        Bound on the norm of one row's gradient, for rows in units of `data_norm`. None is the
+        largest that there may be.
+    step_size : float, default=None
+        Step along the gradient of the mean loss, for rows in units of `data_norm`. None
+        chooses it from public quantities.
+    intercept_scaling : float, default=None
+        Constant feature that carries the intercept, in units of `data_norm`. A small one takes
+        less of a row's gradient. None is 0.1.
+
+    See Also
+    --------
+    skdp.solvers.LazySGD : More accurate for sparse rows in all our benchmarks.
+
+    Notes
+    -----
+    Levels are drawn in advance and not until they please; the noise of all releases is the
+    same. Batches are Poisson's, accounted with their halves.
+
+    References
+    ----------
+    .. [1] B. Ghazi, C. Guzmán, P. Kamath, R. Kumar and P. Manurangsi, "Differentially
+       private optimization with sparse gradients", NeurIPS 2024, Algorithms 3 to 5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPLogisticRegression, papers
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(5000, 2)) / 2
+    >>> y = X[:, 0] > 0
+    >>> solver = papers.BiasReduced(sparsity=2, oracle="projection")
+    >>> model = DPLogisticRegression(
+    ...     epsilon=4.0, solver=solver, max_iter=32, classes=[False, True], random_state=0
+    ... )
+    >>> model.fit(X, y).score(X, y) > 0.8
+    True
+    """
+
+    tasks = ("classification",)
+    needs_delta = NEVER_PURE
+    unused = {"preprocess": "it is for rows with few entries, and centered rows are not sparse"}
+
+    _parameter_constraints = {
+        **GRADIENT_CONSTRAINTS,
+        "sparsity": SPARSITY,
+        "oracle": [StrOptions({"soft-threshold", "projection", "sketch"})],
+        "batch_size": BATCH_SIZE,
+        "failure_probability": [Interval(Real, 0, 1, closed="neither"), None],
+    }
+
+    def __init__(
+        self,
+        *,
+        sparsity: int | None = None,
+        oracle: Literal["soft-threshold", "projection", "sketch"] = "soft-threshold",
+        batch_size: float | None = None,
+        failure_probability: float | None = None,
+        clipping_norm: float | None = None,
+        step_size: float | None = None,
+        intercept_scaling: float | None = None,
+    ) -> None:
+        self.sparsity = sparsity
+        self.oracle = oracle
+        self.batch_size = batch_size
+        self.failure_probability = failure_probability
+        self.clipping_norm = clipping_norm
+        self.step_size = step_size
+        self.intercept_scaling = intercept_scaling
+
+    def plan(self, problem: Any) -> Fit:
+        """Plan the levels and the steps from public facts.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+
+        Returns
+        -------
+        plan : BiasReducedFit
+            The plan.
+
+        Raises
+        ------
+        ValueError
+            If the oracle rests on a sparsity that was not given, or the budget is too small for
+            the steps.
+        """
+        if self.oracle != "soft-threshold" and problem.sparsity is None:
+            raise ValueError(
+                f"sparsity must be a number for oracle={self.oracle!r}, which looks for averages "
+                "of sparse gradients; got None. oracle='soft-threshold' needs none."
+            )
+        clip, boosting, n_runs = problem.longest_gradient, None, 1
+        priced: tuple[tuple[float, float, int], ...] = ()
+        if self.failure_probability is not None:
+            boosting = plan_boosting(problem.epsilon, problem.delta, self.failure_probability)
+            n_runs = boosting.n_runs
+            priced = ((boosting.epsilon_choice, 0.0, 1),)
+        n_nonzeros = None
+        if problem.sparsity is not None:
+            one = min(problem.sparsity, problem.n_features) + bool(problem.intercept)
+            n_nonzeros = problem.loss.n_outputs * one
+        steps = plan_telescope(
+            n_rows=problem.n_rows,
+            size=problem.size,
+            adjacency=problem.adjacency,
+            budget=(problem.epsilon, problem.delta, 0.0, priced),
+            clip=clip,
+            radius=problem.radius or problem.expected_radius,
+            l2=problem.penalty / problem.n_rows,
+            intercept=bool(problem.intercept),
+            n_nonzeros=n_nonzeros,
+            n_steps=problem.max_iter,
+            step_size=self.step_size,
+            batch_size=self.batch_size,
+            n_runs=n_runs,
+        )
+        oracle = make_oracle(
+            self.oracle,
+            radius=clip,
+            shape=problem.shape,
+            intercept=bool(problem.intercept),
+            sparsity=problem.sparsity,
+            signal=problem.n_rows / steps.sigma,
+        )
+        return BiasReducedFit(problem, steps, oracle, boosting)
+
 
 # Gradients without the bias of small batches: a sum over levels that telescopes.
-#
-# An oracle cleans the noisy mean gradient of a batch; it is not linear, and the smaller the
-# batch, the larger its bias. Level k compares a batch with its two halves, which on average is
-# the difference between two sizes of batches. One level is drawn a step, and what it finds is
-# divided by the probability of the level: all levels together add up to the oracle on all rows
-# (Blanchet and Glynn 2015; Ghazi, Guzman, Kamath, Kumar and Manurangsi 2024, Algorithm 3).
-
 
 # neighbours in the order of levels are spread over the steps
 _GOLDEN = (math.sqrt(5) - 1) / 2
@@ -750,78 +909,3 @@ class BiasReducedFit(Fit):
             problem.row_norm,
         )  # fmt: skip
         return chosen.reshape(problem.shape)
-
-
-def plan(problem):
-    """Plan bias-reduced descent.
-
-    Parameters
-    ----------
-    problem : Problem
-        Public facts.
-
-    Returns
-    -------
-    plan : BiasReducedFit
-        The plan.
-
-    Raises
-    ------
-    ValueError
-        If the oracle rests on a sparsity that was not given, if rows are to be centred, or
-        batches are not Poisson's, or the budget is too small for the steps.
-    """
-    _check_bias_reduced(problem)
-    clip, budget = problem.longest_gradient, (problem.epsilon, problem.delta, 0.0, ())
-    boosting, n_runs = None, 1
-    if problem.failure_probability is not None:
-        boosting = plan_boosting(problem.epsilon, problem.delta, problem.failure_probability)
-        n_runs = boosting.n_runs
-        budget = (*budget[:3], ((boosting.epsilon_choice, 0.0, 1),))
-    n_nonzeros = None
-    if problem.sparsity is not None:
-        one = min(problem.sparsity, problem.n_features) + bool(problem.intercept)
-        n_nonzeros = problem.loss.n_outputs * one
-    steps = plan_telescope(
-        n_rows=problem.n_rows,
-        size=problem.size,
-        adjacency=problem.adjacency,
-        budget=budget,
-        clip=clip,
-        radius=problem.radius or problem.expected_radius,
-        l2=problem.penalty / problem.n_rows,
-        intercept=bool(problem.intercept),
-        n_nonzeros=n_nonzeros,
-        n_steps=problem.max_iter,
-        step_size=problem.step_size,
-        batch_size=problem.batch_size,
-        n_runs=n_runs,
-    )
-    oracle = make_oracle(
-        problem.oracle,
-        radius=clip,
-        shape=problem.shape,
-        intercept=bool(problem.intercept),
-        sparsity=problem.sparsity,
-        signal=problem.n_rows / steps.sigma,
-    )
-    return BiasReducedFit(problem, steps, oracle, boosting)
-
-
-def _check_bias_reduced(problem):
-    """Raise a ValueError if something is asked for that the method does not have."""
-    if problem.centring is not None:
-        raise ValueError(
-            "preprocess must be None with solver='bias-reduced', which is for rows with few "
-            "entries: a centred row is not sparse. Use solver='sgd'."
-        )
-    if problem.sampling != "poisson" or not problem.momentum:
-        raise ValueError(
-            "sampling and momentum are parameters of solver='sgd'; got sampling="
-            f"{problem.sampling!r}, momentum={problem.momentum!r} with solver='bias-reduced'."
-        )
-    if problem.oracle != "soft-threshold" and problem.sparsity is None:
-        raise ValueError(
-            f"sparsity must be a number for oracle={problem.oracle!r}, which looks for averages "
-            "of sparse gradients; got None. oracle='soft-threshold' needs none."
-        )

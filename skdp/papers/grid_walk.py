@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""How long the grid walk of private empirical risk minimisation would have to run."""
+"""Length of the grid walk of private empirical risk minimisation, were it to be run."""
 
 import math
 from dataclasses import dataclass
@@ -119,7 +119,7 @@ def grid_walk_steps(
     --------
     A hundred records and one parameter take some 10^13 steps:
 
-    >>> from skdp._sampling import grid_walk_steps
+    >>> from skdp.papers import grid_walk_steps
     >>> steps = grid_walk_steps(n_samples=100, n_features=1)
     >>> f"{steps.steps_per_call:.1e}, {steps.total_steps:.1e}"
     '4.8e+11, 3.4e+13'

@@ -1,3 +1,30 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Solvers of private linear models: one file for each algorithm."""
+"""Solvers of private linear models: one file for each algorithm, from its plan to its steps.
+
+An object of one of these classes is what `solver` of a linear model takes. Each of them beats the
+default somewhere, or serves a setting that no other does; :ref:`solvers` has the figures.
+"""
+
+from skdp.solvers.base import Solver
+from skdp.solvers.exponential import ExactDraw
+from skdp.solvers.frank_wolfe import FrankWolfe
+from skdp.solvers.gradient import GD, Accelerated
+from skdp.solvers.lazy_sgd import LazySGD
+from skdp.solvers.objective import Objective
+from skdp.solvers.output import Output
+from skdp.solvers.phased import Phased
+from skdp.solvers.sgd import SGD
+
+__all__ = [
+    "Accelerated",
+    "ExactDraw",
+    "FrankWolfe",
+    "GD",
+    "LazySGD",
+    "Objective",
+    "Output",
+    "Phased",
+    "SGD",
+    "Solver",
+]

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the plans of all mechanisms have in common."""
+"""The base of all solvers, the base of their plans, and the default penalty of minimisers."""
 
 import math
 from dataclasses import dataclass, replace
@@ -8,8 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.optimize import brentq
+from sklearn.base import BaseEstimator
 
 from skdp._minimize.queries import l1_shift
+from skdp._sklearn import SCALE_OR_NONE
 from skdp.privacy.books.shares import mu_of_all
 
 #: coefficients are zero to the last digit under it
@@ -19,6 +21,78 @@ LARGEST_COEF = 1e100
 
 # a Hessian of this many coefficients is cheaper than the steps that it saves
 NEWTON_LIMIT = 300
+
+
+class Solver(BaseEstimator):
+    """Base of the algorithms that fit a private linear model.
+
+    A subclass declares in class attributes what it needs, and plans a fit in `plan`. One
+    function, `skdp.linear_model._choice.check_pair`, reads the declarations and refuses models
+    that do not go with it.
+
+    Parameters
+    ----------
+    intercept_scaling : float, default=None
+        Constant feature that carries the intercept, in units of `data_norm`. A small one takes
+        less of a row's gradient. None is 0.1.
+
+    Attributes
+    ----------
+    word : str or None
+        What `solver` of an estimator may say for an object with default parameters.
+    mechanism : {"gradient", "objective", "output", "exponential"}
+        What is released.
+    tasks : tuple of {"classification", "regression"}
+        What the algorithm is for.
+    needs_delta, needs_second_derivative, needs_coef_bound : str
+        Why there must be a delta greater than 0, a loss with a second derivative, or a bound on
+        the coefficients; empty if there need not.
+    most_coefs, beyond_most_coefs : float, str
+        Number of coefficients that it can handle, and what to do about more.
+    unused : dict
+        Why parameters of the estimator must be left at their defaults, by their names.
+    only_classification : tuple of str
+        Its own parameters that must be left at their defaults for regression.
+    streams : bool
+        Whether rows may be read chunk by chunk, in the order in which they come.
+    """
+
+    word: ClassVar[str | None] = None
+    mechanism: ClassVar[str] = "gradient"
+    tasks: ClassVar[tuple[str, ...]] = ("classification", "regression")
+    needs_delta: ClassVar[str] = ""
+    needs_second_derivative: ClassVar[str] = ""
+    needs_coef_bound: ClassVar[str] = ""
+    most_coefs: ClassVar[float] = math.inf
+    beyond_most_coefs: ClassVar[str] = ""
+    unused: ClassVar[dict[str, str]] = {}
+    only_classification: ClassVar[tuple[str, ...]] = ()
+    streams: ClassVar[bool] = True
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"intercept_scaling": SCALE_OR_NONE}
+
+    def __init__(self, *, intercept_scaling: float | None = None) -> None:
+        self.intercept_scaling = intercept_scaling
+
+    def plan(self, problem: Any) -> "Fit":
+        """Plan a fit from public facts.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts of `skdp.linear_model`.
+
+        Returns
+        -------
+        plan : Fit
+            What will be released, at what price; its `run` takes the steps.
+
+        Raises
+        ------
+        ValueError
+            If no plan can be made for this problem.
+        """
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -34,8 +108,6 @@ class Fit:
     problem: Any
     #: whether all releases of the plan have Gaussian noise, and read rows that are fixed
     full_batches: ClassVar[bool] = False
-    #: whether rows may be read chunk by chunk, in the order in which they come
-    streams: ClassVar[bool] = True
 
     @property
     def delta(self):
@@ -61,10 +133,6 @@ class Fit:
         return replace(self, steps=replace(self.steps, l2=l2))
 
 
-# a Hessian of this many coefficients is cheaper than the steps that it saves
-NEWTON_LIMIT = 300
-
-
 @dataclass(frozen=True)
 class RidgeFit(Fit):
     """A plan to release one minimiser of a penalised loss.
@@ -73,18 +141,25 @@ class RidgeFit(Fit):
     ----------
     problem : Problem
         Public facts.
-    solver : str
+    minimizer : {"newton", "lbfgs", "cvxpy"}
         Method for the minimiser.
     ridge : float
         Strength of the penalty next to the sum of losses.
     """
 
-    solver: str
+    minimizer: str
     ridge: float
     n_iter: int = 1
 
 
-# Which noise a minimiser gets, and which penalty it has, from public quantities.
+def minimizer_of(problem, wanted="auto"):
+    """Return the method for a minimiser: "auto" is Newton's for few coefficients."""
+    if wanted != "auto":
+        return wanted
+    return "newton" if problem.size <= NEWTON_LIMIT else "lbfgs"
+
+
+# The noise that a minimiser gets, and its default penalty, from public quantities.
 #
 # A row's loss sees the coefficients through its margin alone (through one margin a class).
 # Noise of independent coordinates moves the margin of a row by a deviation that depends on

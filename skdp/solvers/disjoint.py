@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""How rows are divided among runs that share none, and which of their results is kept.
+"""Disjoint rows: how runs that share none divide them, and which of the results is kept.
 
 What reads disjoint rows pays once: a row is charged for the part that it is in. Restarts
 shrink the set that is searched, for losses that grow fast around their minimum (Algorithms
@@ -11,14 +11,23 @@ arithmetic with public numbers, or looks at released points only.
 
 import itertools
 import math
+from numbers import Real
 
 import numpy as np
 from scipy.special import bdtr
+
+from skdp._sklearn import Interval, StrOptions
 
 #: fewest rows of a restart, and of a run of several
 LEAST_RESTART, LEAST_SPLIT = 100, 20
 #: probability with which one run is good: Markov's inequality at four times the expectation
 GOOD_RUN = 0.75
+#: parameters of the solvers that restart
+RESTART_CONSTRAINTS = {
+    "growth": [StrOptions({"halving", "doubling"}), None],
+    "growth_order": [Interval(Real, 1, None, closed="neither")],
+    "failure_probability": [Interval(Real, 0, 1, closed="neither"), None],
+}
 # more runs than the smallest positive float asks for
 _MOST_SPLITS = 5999
 # a golden stride spreads neighbouring rows far apart

@@ -1,6 +1,11 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""The exponential mechanism: coefficients drawn with probability exp(-loss/temperature)."""
+"""The exponential mechanism: coefficients drawn with probability exp(-loss/temperature).
+
+Bassily, Smith and Thakurta (2014), Algorithm 2, drawn exactly: by rejection from boxes that
+cover the ball, where print has a grid walk that cannot be run (`skdp.papers.grid_walk_steps`).
+Shrinking the ball first, for strongly convex losses, is their Algorithms 3 and 4.
+"""
 
 import math
 from dataclasses import dataclass
@@ -14,7 +19,91 @@ from skdp._minimize.queries import Minimizer
 from skdp._rows.domains import ball_constraint
 from skdp._rows.sums import sum_over
 from skdp.privacy.kernel.mechanisms import ExponentialMechanism, KNormMechanism, Sensitivity
-from skdp.solvers.base import Fit
+from skdp.solvers.base import Fit, Solver
+
+#: exact sampling covers the coefficients with boxes, 2^size at a time
+EXACT_LIMIT = 5
+
+
+class ExactDraw(Solver):
+    """A random draw that favours small losses, for at most five coefficients.
+
+    Purely private: no delta is spent.
+
+    Parameters
+    ----------
+    localize : bool, default=False
+        With finite `C`: spend half of epsilon on a coarse minimiser, and draw near it.
+    intercept_scaling : float, default=None
+        Constant feature that carries the intercept, in units of `data_norm`. A small one takes
+        less of a row's gradient. None is 0.1.
+
+    See Also
+    --------
+    Objective : Pure privacy for any number of coefficients.
+    skdp.papers.FiniteNet : A draw from a fixed set of candidates, of any number of coefficients.
+
+    Notes
+    -----
+    The density is ``exp(-loss / temperature)`` on the ball that `coef_bound` gives, the
+    temperature being the range of a row's loss over the ball, over epsilon. The draw has that
+    law itself: there is no Markov chain, and no mixing time.
+
+    References
+    ----------
+    .. [1] R. Bassily, A. Smith and A. Thakurta, "Private empirical risk minimization:
+       efficient algorithms and tight error bounds", FOCS 2014, Algorithms 2 to 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPLogisticRegression, solvers
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(2000, 2)) / 2
+    >>> y = X[:, 0] > 0
+    >>> model = DPLogisticRegression(
+    ...     solver=solvers.ExactDraw(), coef_bound=10.0, classes=[False, True], random_state=0
+    ... )
+    >>> model.fit(X, y).score(X, y) > 0.9
+    True
+    """
+
+    word = "exact"
+    mechanism = "exponential"
+    tasks = ("classification",)
+    needs_coef_bound = "which draws from a bounded set"
+    most_coefs = EXACT_LIMIT
+    beyond_most_coefs = " skdp.papers.FiniteNet() draws from a fixed set of candidates."
+    unused = {
+        "max_iter": "it has no steps",
+        "preprocess": "only gradients are taken of centered rows",
+    }
+
+    _parameter_constraints = {**Solver._parameter_constraints, "localize": ["boolean"]}
+
+    def __init__(self, *, localize: bool = False, intercept_scaling: float | None = None) -> None:
+        self.localize = localize
+        self.intercept_scaling = intercept_scaling
+
+    def plan(self, problem: Any) -> Fit:
+        """Plan the draw from public facts.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+
+        Returns
+        -------
+        plan : ExponentialFit
+            The plan.
+
+        Raises
+        ------
+        ValueError
+            If the set is to be shrunk without a penalty, or with too weak a one.
+        """
+        return plan_draw(problem, localize=self.localize, exact=True)
+
 
 # The loss at many coefficients in one pass over the rows.
 
@@ -200,23 +289,19 @@ class LossDraw:
         return points[choose_by_loss(scores, inverse, source)]
 
 
-#: exact sampling covers the coefficients with boxes, 2^size at a time
-EXACT_LIMIT = 5
-
-
 @dataclass(frozen=True)
 class ExponentialFit(Fit):
     """One draw, or a coarse minimiser and a draw near it.
 
     Parameters
     ----------
-    problem, solver : Problem, {"exact", "net"}
-        Public facts, and where to draw from.
+    problem, exact : Problem, bool
+        Public facts, and whether to draw from the density itself, or from a net.
     reach : float or None
         Radius around the coarse minimiser; None for one draw from the whole ball.
     """
 
-    solver: str
+    exact: bool
     reach: float | None
     n_iter: int = 1
     #: purely private
@@ -237,19 +322,20 @@ class ExponentialFit(Fit):
             near = (ball_constraint(coarse, problem.radius), self.reach)
         query = LossDraw(
             problem.loss, problem.n_coefs, problem.row_norm, problem.penalty, problem.radius,
-            near=near, exact=self.solver == "exact",
+            near=near, exact=self.exact,
         )  # fmt: skip
         drawn = curator.release(query, ExponentialMechanism(epsilon))
         return ball_constraint(drawn, problem.radius).reshape(problem.shape)
 
 
-def plan(problem, solver):
-    """Plan the exponential mechanism.
+def plan_draw(problem, *, localize, exact):
+    """Plan a draw, after a coarse minimiser if it pays.
 
     Parameters
     ----------
-    problem, solver : Problem, {"exact", "net"}
-        Public facts, and where to draw from.
+    problem, localize, exact : Problem, bool, bool
+        Public facts; whether to shrink the set first; and whether to draw from the density
+        itself, or from a net.
 
     Returns
     -------
@@ -259,23 +345,10 @@ def plan(problem, solver):
     Raises
     ------
     ValueError
-        If the set is not bounded, if there are too many coefficients to draw exactly, or
-        if the loss is to be localised without a penalty.
+        If the set is to be shrunk without a penalty, or with too weak a one.
     """
-    if problem.radius is None:
-        raise ValueError(
-            "coef_bound must be a number for mechanism='exponential', which draws from a bounded "
-            "set; got None."
-        )
-    if solver == "exact" and problem.size > EXACT_LIMIT:
-        raise ValueError(
-            f"solver='exact' draws at most {EXACT_LIMIT} coefficients, intercepts included; this "
-            f"problem has {problem.size}. Use mechanism='objective' or 'output' with delta=0 for "
-            "pure privacy, or mechanism='gradient' with delta > 0; solver='net' draws from a "
-            "fixed set of candidates, which serves as a cross-check."
-        )
-    if not problem.localize:
-        return ExponentialFit(problem, solver, None)
+    if not localize:
+        return ExponentialFit(problem, exact, None)
     if problem.penalty == 0:
         raise ValueError(
             "C must be finite for localize=True, which rests on the strong convexity that the "
@@ -284,7 +357,7 @@ def plan(problem, solver):
     problem.check_weak_penalty()
     reach = localized_radius(problem)
     # where the smaller ball is not small, all of the budget goes to the draw
-    return ExponentialFit(problem, solver, reach if 2 * reach < problem.radius else None)
+    return ExponentialFit(problem, exact, reach if 2 * reach < problem.radius else None)
 
 
 def localized_radius(problem):

@@ -1,6 +1,12 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Gradient perturbation on random batches of sparse rows, noise added where it is read."""
+"""Stochastic gradient descent for sparse rows, noise added late: where coefficients are read.
+
+A step touches the columns in which its batch has entries; all other columns owe noise, which is
+drawn at once when they are read. What comes out has the law of `SGD` with plain steps whose
+noise is added in every step, in time that does not grow with the number of features. Proofs
+are in docs/user_guide/proofs_sparse_erm.rst.
+"""
 
 import math
 from dataclasses import dataclass, replace
@@ -12,9 +18,112 @@ from scipy import sparse
 from skdp._rows.linear import LinearChunk
 from skdp._rows.sums import sum_over
 from skdp.privacy.laws.batches import SampledGaussianMechanism
-from skdp.solvers.base import Fit
-from skdp.solvers.gradient import ClippedGradient, skipped_steps
-from skdp.solvers.sgd import SgdPlan, plan_sgd
+from skdp.solvers.base import Fit, Solver
+from skdp.solvers.gradient import (
+    GRADIENT_CONSTRAINTS,
+    NEVER_PURE,
+    ClippedGradient,
+    gradient_facts,
+    skipped_steps,
+)
+from skdp.solvers.sgd import BATCH_SIZE, SgdPlan, plan_sgd
+
+
+class LazySGD(Solver):
+    """Noisy gradients of random batches in time that does not grow with the features.
+
+    For very sparse rows of many features, such as words.
+
+    Parameters
+    ----------
+    batch_size : float, default=None
+        Expected rows of a batch, which every row is in by its own coin; at most the number of
+        rows. None chooses it from public quantities.
+    clipping_norm : float, default=None
+        Bound on the norm of one row's gradient, for rows in units of `data_norm`. None chooses
+        it from public quantities.
+    step_size : float, default=None
+        Step along the gradient of the mean loss, for rows in units of `data_norm`. None
+        chooses it from public quantities.
+    intercept_scaling : float, default=None
+        Constant feature that carries the intercept, in units of `data_norm`. A small one takes
+        less of a row's gradient. None is 0.1.
+
+    See Also
+    --------
+    SGD : Batches of other kinds, accelerated steps, coefficients in a ball, dense rows.
+
+    Notes
+    -----
+    Steps are plain, and nobody sees them: the average of the later iterates is all that is
+    released. Its law is that of plain `SGD`.
+
+    References
+    ----------
+    .. [1] R. Bassily, A. Smith and A. Thakurta, "Private empirical risk minimization:
+       efficient algorithms and tight error bounds", FOCS 2014.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from skdp import DPLogisticRegression, solvers
+    >>> y = np.random.default_rng(0).integers(2, size=5000)
+    >>> X = sparse.csr_array((np.ones(5000), (np.arange(5000), y)), shape=(5000, 10**6))
+    >>> model = DPLogisticRegression(solver=solvers.LazySGD(), classes=[0, 1], random_state=0)
+    >>> model.fit(X, y).score(X, y) > 0.9
+    True
+    """
+
+    word = "lazy-sgd"
+    tasks = ("classification",)
+    needs_delta = NEVER_PURE
+    unused = {
+        "coef_bound": "a projection reads all coefficients in every step, and most of them have "
+        "no value until the end",
+        "preprocess": "it is for rows with few entries, and centered rows are not sparse",
+    }
+
+    _parameter_constraints = {**GRADIENT_CONSTRAINTS, "batch_size": BATCH_SIZE}
+
+    def __init__(
+        self,
+        *,
+        batch_size: float | None = None,
+        clipping_norm: float | None = None,
+        step_size: float | None = None,
+        intercept_scaling: float | None = None,
+    ) -> None:
+        self.batch_size = batch_size
+        self.clipping_norm = clipping_norm
+        self.step_size = step_size
+        self.intercept_scaling = intercept_scaling
+
+    def plan(self, problem: Any) -> Fit:
+        """Plan the batches and the steps from public facts.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+
+        Returns
+        -------
+        plan : LazySgdFit
+            The plan.
+
+        Raises
+        ------
+        ValueError
+            If a batch is larger than the data, or the budget too small for the steps.
+        """
+        steps = plan_lazy_sgd(
+            gradient_facts(problem, self.step_size),
+            budget=(problem.epsilon, problem.delta, problem.mu_spent, problem.priced),
+            batch_size=self.batch_size,
+        )
+        return LazySgdFit(problem, steps)
+
 
 # The plan of plain stochastic gradient descent whose noise is added late.
 #
@@ -248,57 +357,3 @@ class LazySgdFit(Fit):
         paid = curator.prepay(query, mechanism, steps.n_steps)
         sums = curator.descend(query, paid, steps.n_steps, steps.n_skipped)
         return (-scale * sums.T).reshape(problem.shape)
-
-
-def plan(problem):
-    """Plan lazy stochastic gradient descent.
-
-    Parameters
-    ----------
-    problem : Problem
-        Public facts.
-
-    Returns
-    -------
-    plan : LazySgdFit
-        The plan.
-
-    Raises
-    ------
-    ValueError
-        If something is asked for that would read all coefficients in every step.
-    """
-    if problem.radius is not None:
-        raise ValueError(
-            "coef_bound must be None with solver='lazy-sgd': a projection reads all coefficients "
-            "in every step, and most of them have no value until the end. Use solver='sgd' or "
-            "C for shorter coefficients."
-        )
-    if problem.centring is not None:
-        raise ValueError(
-            "preprocess must be None with solver='lazy-sgd', which is for rows with few entries: "
-            "a centred row is not sparse. Use solver='sgd'."
-        )
-    if problem.sampling != "poisson":
-        raise ValueError(
-            "sampling must be 'poisson' with solver='lazy-sgd'; got "
-            f"{problem.sampling!r}. Use solver='sgd' for batches of a fixed size."
-        )
-    steps = plan_lazy_sgd(
-        {
-            "n_rows": problem.n_rows,
-            "n_features": problem.n_features,
-            "loss": problem.loss,
-            "mu": problem.mu,
-            "adjacency": problem.adjacency,
-            "intercept": problem.intercept,
-            "l2": problem.penalty / problem.n_rows,
-            "radius": None,
-            "n_steps": problem.max_iter,
-            "step_size": problem.step_size,
-            "clip": problem.clip,
-        },
-        budget=(problem.epsilon, problem.delta, problem.mu_spent, problem.priced),
-        batch_size=problem.batch_size,
-    )
-    return LazySgdFit(problem, steps)

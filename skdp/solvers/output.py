@@ -1,27 +1,151 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Output perturbation: the minimiser of a penalised loss, with noise added to it."""
+"""Output perturbation: the minimiser of a penalised loss, with noise added to it.
+
+The minimiser of a sum with strength of convexity r moves by at most ``gradient sensitivity /
+r`` (Chaudhuri, Monteleoni and Sarwate 2011). It is computed to a certified precision, which is
+part of the sensitivity. The noise is Gaussian, or K-norm or Laplace noise at delta 0; its default
+penalty is that of `skdp.solvers.base`.
+"""
 
 import math
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, Literal
 
 from skdp._minimize.queries import Minimizer
 from skdp._recovery.shrinkage import project_linf
 from skdp._rows.domains import ball_constraint
+from skdp._sklearn import Interval, StrOptions
 from skdp.privacy.kernel.mechanisms import GaussianMechanism, KNormMechanism, LaplaceMechanism
-from skdp.solvers.base import RidgeFit, default_ridge, margin_noise
+from skdp.solvers.base import Fit, RidgeFit, Solver, default_ridge, margin_noise, minimizer_of
+
+#: number of non-zero features that a row may have
+SPARSITY = [Interval(Integral, 1, None, closed="left"), None]
+
+
+class Output(Solver):
+    """The certified minimiser of a penalised loss, plus noise.
+
+    Parameters
+    ----------
+    minimizer : {"auto", "newton", "lbfgs", "cvxpy"}, default="auto"
+        Method for the minimiser. What it returns is certified, so that the promise does not
+        depend on it. "auto" is Newton's method for at most 300 coefficients. "cvxpy" needs all
+        rows in memory, and is for classification.
+    linf_projection : bool, default=False
+        With `coef_bound`, for classification: whether noisy coefficients are brought into the
+        ball by soft-thresholding, which is the projection in the largest coordinate [2]_, and
+        leaves few of them; otherwise they are scaled.
+    sparsity : int, default=None
+        For classification: public number of non-zero features that a row may have; of longer
+        rows the largest entries count. None for any number. Laplace noise, which is for delta
+        0, rests on it.
+    intercept_scaling : float, default=None
+        Constant feature that carries the intercept, in units of `data_norm`. A small one takes
+        less of a row's gradient. None is 0.1.
+
+    See Also
+    --------
+    Objective : A random linear term instead of noise, for smooth losses.
+    Phased : Several noisy minimisers, without strong convexity.
+
+    Notes
+    -----
+    Privacy rests on a penalty: ``C=np.inf`` (``l2=0``) leaves it to the plan. At delta 0 it is
+    the default for losses with kinks.
+
+    References
+    ----------
+    .. [1] K. Chaudhuri, C. Monteleoni and A. D. Sarwate, "Differentially private empirical risk
+       minimization", JMLR, 2011.
+    .. [2] B. Ghazi, C. Guzmán, P. Kamath, R. Kumar and P. Manurangsi, "Differentially
+       private optimization with sparse gradients", NeurIPS 2024.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPHingeSVM, solvers
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(2000, 2)) / 2
+    >>> y = X[:, 0] > 0
+    >>> solver = solvers.Output(minimizer="lbfgs")
+    >>> model = DPHingeSVM(solver=solver, classes=[False, True], random_state=0)
+    >>> model.fit(X, y).score(X, y) > 0.9
+    True
+    """
+
+    word = "output"
+    mechanism = "output"
+    unused = {
+        "max_iter": "it has no steps",
+        "preprocess": "only gradients are taken of centered rows",
+    }
+    only_classification = ("linf_projection", "sparsity")
+
+    _parameter_constraints = {
+        **Solver._parameter_constraints,
+        "minimizer": [StrOptions({"auto", "newton", "lbfgs", "cvxpy"})],
+        "linf_projection": ["boolean"],
+        "sparsity": SPARSITY,
+    }
+
+    def __init__(
+        self,
+        *,
+        minimizer: Literal["auto", "newton", "lbfgs", "cvxpy"] = "auto",
+        linf_projection: bool = False,
+        sparsity: int | None = None,
+        intercept_scaling: float | None = None,
+    ) -> None:
+        self.minimizer = minimizer
+        self.linf_projection = linf_projection
+        self.sparsity = sparsity
+        self.intercept_scaling = intercept_scaling
+
+    @property
+    def streams(self) -> bool:  # type: ignore[override]
+        """Whether rows may be read chunk by chunk: cvxpy wants them all at once."""
+        return self.minimizer != "cvxpy"
+
+    def plan(self, problem: Any) -> Fit:
+        """Plan the penalty from public facts.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+
+        Returns
+        -------
+        plan : OutputFit
+            The plan.
+
+        Raises
+        ------
+        ValueError
+            If the penalty that was asked for is too weak for floating point, or if there is no
+            ball to bring noisy coefficients into.
+        """
+        if self.linf_projection and problem.radius is None:
+            raise ValueError(
+                "coef_bound must be a number for linf_projection=True, which brings noisy "
+                "coefficients into the ball of that radius; got coef_bound=None."
+            )
+        problem.check_weak_penalty()
+        ridge = problem.penalty or default_ridge(problem)
+        minimizer = minimizer_of(problem, self.minimizer)
+        return OutputFit(problem, minimizer, ridge, linf_projection=self.linf_projection)
+
 
 _PURE = {"k-norm": KNormMechanism, "laplace": LaplaceMechanism}
 
 
+@dataclass(frozen=True)
 class OutputFit(RidgeFit):
     """One certified minimiser with noise."""
 
+    linf_projection: bool = False
     full_batches = True
-
-    @property
-    def streams(self):
-        """Whether rows may be read chunk by chunk: cvxpy wants them all at once."""
-        return self.solver != "cvxpy"
 
     def run(self, curator):
         """Release the minimiser, then project it."""
@@ -29,7 +153,7 @@ class OutputFit(RidgeFit):
         tolerance = problem.tolerance(self.ridge)
         law, _ = margin_noise(problem)(self.ridge)
         query = Minimizer(
-            problem.loss, self.ridge, problem.n_coefs, problem.row_norm, tolerance, self.solver,
+            problem.loss, self.ridge, problem.n_coefs, problem.row_norm, tolerance, self.minimizer,
             row_l1=problem.row_l1 if law == "laplace" else math.inf, row_terms=problem.row_terms,
         )  # fmt: skip
         if law == "gaussian":
@@ -37,41 +161,5 @@ class OutputFit(RidgeFit):
         else:
             mechanism = _PURE[law](problem.pure_epsilon)
         released = curator.release(query, mechanism)
-        project = project_linf if problem.linf_projection else ball_constraint
+        project = project_linf if self.linf_projection else ball_constraint
         return project(released, problem.radius).reshape(problem.shape)
-
-
-def plan(problem, solver):
-    """Plan output perturbation.
-
-    Parameters
-    ----------
-    problem, solver : Problem, {"newton", "lbfgs", "cvxpy"}
-        Public facts, and the method.
-
-    Returns
-    -------
-    plan : OutputFit
-        The plan.
-
-    Raises
-    ------
-    ValueError
-        If the penalty that was asked for is too weak for floating point.
-    """
-    problem.check_weak_penalty()
-    return OutputFit(problem, solver, problem.penalty or default_ridge(problem))
-
-
-def check_projection(problem, solver):
-    """Raise a ValueError unless noisy coefficients can be projected."""
-    if solver in ("phased", "localized", "one-pass"):
-        raise ValueError(
-            "linf_projection=True is for one noisy minimiser, that is, for the solvers 'newton', "
-            f"'lbfgs' and 'cvxpy'; got it with solver={solver!r}."
-        )
-    if problem.radius is None:
-        raise ValueError(
-            "coef_bound must be a number for linf_projection=True, which brings noisy "
-            "coefficients into the ball of that radius; got coef_bound=None."
-        )

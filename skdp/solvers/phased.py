@@ -13,13 +13,94 @@ last noise. It holds for losses without a derivative.
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from skdp._minimize.queries import Minimizer
 from skdp._rows.domains import ball_constraint
 from skdp.privacy.kernel.mechanisms import GaussianMechanism
-from skdp.solvers.base import LARGEST_COEF, NEWTON_LIMIT, Fit
+from skdp.solvers.base import LARGEST_COEF, Fit, Solver, minimizer_of
+
+
+class Phased(Solver):
+    """Several noisy minimisers of all rows, each held near the one before.
+
+    No strong convexity is needed: without a penalty it adds less noise than `Output`.
+
+    Parameters
+    ----------
+    intercept_scaling : float, default=None
+        Constant feature that carries the intercept, in units of `data_norm`. A small one takes
+        less of a row's gradient. None is 0.1.
+
+    See Also
+    --------
+    Output : One noisy minimiser.
+
+    Notes
+    -----
+    The pull towards the point before grows fourfold a phase, and the noise shrinks with it. The
+    first phases are coarse and get most of the budget.
+
+    References
+    ----------
+    .. [1] V. Feldman, T. Koren and K. Talwar, "Private stochastic convex optimization: optimal
+       rates in linear time", STOC 2020.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPHingeSVM, solvers
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(2000, 2)) / 2
+    >>> y = X[:, 0] > 0
+    >>> model = DPHingeSVM(solver=solvers.Phased(), classes=[False, True], random_state=0)
+    >>> model.fit(X, y).score(X, y) > 0.9
+    True
+    """
+
+    word = "phased"
+    mechanism = "output"
+    needs_delta = "which adds Gaussian noise in several phases"
+    unused = {
+        "max_iter": "the number of rows decides how many phases there are",
+        "preprocess": "only gradients are taken of centered rows",
+    }
+
+    def __init__(self, *, intercept_scaling: float | None = None) -> None:
+        self.intercept_scaling = intercept_scaling
+
+    def plan(self, problem: Any) -> Fit:
+        """Plan the phases from public facts.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+
+        Returns
+        -------
+        plan : PhasedFit
+            The plan.
+
+        Notes
+        -----
+        The first phases are coarse and get most of the budget: phase i has the share ``2^-i``
+        of mu^2.
+        """
+        mu = problem.mu
+        n_phases = 1 + math.ceil(math.log(max(problem.n_rows, 2), 4))
+        radius = problem.distance
+        first = 4 * problem.gradient_sensitivity * math.sqrt(problem.size) / (radius * mu)
+        weights = np.array([2.0**-i for i in range(n_phases)])
+        # a hair less, so that the prices add up to no more than the budget in floats
+        mus = mu * np.sqrt(weights / weights.sum()) * (1 - 1e-12)
+        return PhasedFit(
+            problem,
+            ridges=tuple(first * 4.0**i for i in range(n_phases)),
+            mus=tuple(float(m) for m in mus),
+            minimizer=minimizer_of(problem),
+        )
 
 
 @dataclass(frozen=True)
@@ -32,13 +113,13 @@ class PhasedFit(Fit):
         Public facts.
     ridges, mus : tuple of float
         Pull towards the centre, and price, of every phase.
-    solver : {"newton", "lbfgs"}
+    minimizer : {"newton", "lbfgs"}
         Method for the minimisers.
     """
 
     ridges: tuple
     mus: tuple
-    solver: str = "newton"
+    minimizer: str = "newton"
     full_batches = True
 
     @property
@@ -55,43 +136,10 @@ class PhasedFit(Fit):
             center = coef * (pull / ridge)
             query = Minimizer(
                 problem.loss, ridge, problem.n_coefs, problem.row_norm,
-                problem.tolerance(ridge, center), self.solver, center,
+                problem.tolerance(ridge, center), self.minimizer, center,
                 row_terms=problem.row_terms,
             )  # fmt: skip
             released = curator.release(query, GaussianMechanism(mu))
             coef = np.clip(released, -LARGEST_COEF, LARGEST_COEF)
             coef = ball_constraint(coef, problem.radius)
         return coef.reshape(problem.shape)
-
-
-def plan(problem):
-    """Plan the phases from public facts.
-
-    Parameters
-    ----------
-    problem : Problem
-        Public facts.
-
-    Returns
-    -------
-    plan : PhasedFit
-        The plan.
-
-    Notes
-    -----
-    The first phases are coarse and get most of the budget: phase i has the share
-    ``2^-i`` of mu^2.
-    """
-    mu = problem.mu
-    n_phases = 1 + math.ceil(math.log(max(problem.n_rows, 2), 4))
-    radius = problem.distance
-    first = 4 * problem.gradient_sensitivity * math.sqrt(problem.size) / (radius * mu)
-    weights = np.array([2.0**-i for i in range(n_phases)])
-    # a hair less, so that the prices add up to no more than the budget in floats
-    mus = mu * np.sqrt(weights / weights.sum()) * (1 - 1e-12)
-    return PhasedFit(
-        problem,
-        ridges=tuple(first * 4.0**i for i in range(n_phases)),
-        mus=tuple(float(m) for m in mus),
-        solver="newton" if problem.size <= NEWTON_LIMIT else "lbfgs",
-    )

@@ -27,8 +27,10 @@ from skdp import (
     LocalDPMean,
     NormClipper,
     PrivUnitPrivatizer,
+    papers,
     privacy_card,
     privacy_spent,
+    solvers,
 )
 from skdp.federated import Population
 from tests.test_common import ALL, configurations
@@ -180,7 +182,7 @@ def test_a_seeded_fit_says_so_first():
 
 def test_sampled_releases():
     model = DPLogisticRegression(
-        epsilon=4.0, solver="sgd", batch_size=20, max_iter=5, classes=[0, 1]
+        epsilon=4.0, solver=solvers.SGD(batch_size=20), max_iter=5, classes=[0, 1]
     ).fit(X, Y)
     card, text = facts(model), privacy_card(model).to_markdown()
     assert "random batches" in card["composition"]["method"]
@@ -261,7 +263,7 @@ def test_thresholds_and_small_deltas():
 
 
 def test_ranges_of_rows():
-    model = DPLogisticRegression(epsilon=8.0, solver="one-pass", classes=[0, 1]).fit(X, Y)
+    model = DPLogisticRegression(epsilon=8.0, solver=papers.OnePass(), classes=[0, 1]).fit(X, Y)
     card, text = facts(model), privacy_card(model).to_markdown()
     assert "range of public positions" in card["composition"]["method"]
     last = card["ledger"][-1]["rows"]

@@ -17,10 +17,11 @@ from skdp._losses.classification import LogisticLoss
 from skdp._losses.clipped import ClippedLoss
 from skdp._losses.regression import SquaredLoss
 from skdp.linear_model._problem import Problem
-from skdp.papers import accelerated_one_pass
+from skdp.papers import AcceleratedOnePass
 from skdp.privacy import gdp_mu
 from tests import _audit
 from tests._neighbours import ADJACENCIES, Rows, changed, neighbours
+from tests._solvers import linear_model
 from tests.linear_model.test_mechanisms import blobs
 
 EPSILON, DELTA = 2.0, 1e-5
@@ -35,7 +36,7 @@ def make(estimator=DPLogisticRegression, **options):
         "epsilon": EPSILON, "delta": DELTA, "solver": "accelerated-one-pass", "classes": (0, 1),
         "random_state": 0,
     }  # fmt: skip
-    return estimator(**{**usual, **options})
+    return linear_model(estimator, **{**usual, **options})
 
 
 def problem(**options):
@@ -46,10 +47,16 @@ def problem(**options):
     return Problem(**{**usual, **options})
 
 
+def planned(given=None, **options):
+    names = ("growth", "growth_order", "failure_probability", "step_size")
+    own = {name: options.pop(name) for name in names if name in options}
+    return AcceleratedOnePass(**own).plan(given or problem(**options))
+
+
 @pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("n_rows", [100, 1000, 10_007])
 def test_every_row_is_read_in_exactly_one_step(way, n_rows):
-    plan = accelerated_one_pass.plan(problem(n_rows=n_rows, **way))
+    plan = planned(n_rows=n_rows, **way)
     parts = [part for run in plan.runs for restart in run for part in restart.parts]
     assert parts[0][0] == 0
     assert parts[-1][1] == n_rows
@@ -152,11 +159,11 @@ def test_it_learns_from_sorted_rows(estimator, way):
 
 
 def test_restarts_stay_near_the_last_result():
-    plan = accelerated_one_pass.plan(problem(n_rows=10_000, growth="halving", radius=8.0))
+    plan = planned(n_rows=10_000, growth="halving", radius=8.0)
     reaches = [restart.reach for restart in plan.runs[0]]
     assert reaches == [8.0 / 2**i for i in range(len(reaches))]
     assert len(reaches) == 4
-    free = accelerated_one_pass.plan(problem(n_rows=10_000, radius=8.0))
+    free = planned(n_rows=10_000, radius=8.0)
     assert [restart.reach for restart in free.runs[0]] == [None]
 
 
@@ -172,10 +179,10 @@ class Recorder:
 
 
 def test_steps_start_at_the_last_result_and_follow_means_of_the_pointwise_loss():
-    given = problem(growth="halving", radius=8.0, step_size=1e-3)
+    given = problem(radius=8.0)
     inner = SquaredLoss()
     given = replace(given, loss=ClippedLoss(inner, 0.7, given.row_norm))
-    plan, curator = accelerated_one_pass.plan(given), Recorder()
+    plan, curator = planned(given, growth="halving", step_size=1e-3), Recorder()
     found = plan.run(curator)
     assert all(query.loss is inner for query, _ in curator.asked)
     assert [rows for _, rows in curator.asked] == [p for one in plan.runs[0] for p in one.parts]
@@ -191,17 +198,17 @@ def test_steps_start_at_the_last_result_and_follow_means_of_the_pointwise_loss()
 
 
 def test_restarts_plan_for_the_radius_that_is_left():
-    one, other = accelerated_one_pass.plan(problem(n_rows=10_000, growth="halving")).runs[0][:2]
+    one, other = planned(n_rows=10_000, growth="halving").runs[0][:2]
     assert other.reach == one.reach / 2
     assert other.steps.error_bound < one.steps.error_bound / 1.9
     assert other.steps.n_steps < one.steps.n_steps
 
 
 def test_what_was_asked_for_is_done():
-    plan = accelerated_one_pass.plan(problem(max_iter=9, step_size=0.5, clipping_norm=0.3))
+    plan = planned(max_iter=9, step_size=0.5, clipping_norm=0.3)
     steps = plan.runs[0][0].steps
     assert (steps.n_steps, steps.step_size, steps.clip, steps.adaptive) == (9, 0.5, 0.3, False)
-    few = accelerated_one_pass.plan(problem(n_rows=4, max_iter=9))
+    few = planned(n_rows=4, max_iter=9)
     assert few.runs[0][0].parts == ((0, 1), (1, 2), (2, 3), (3, 4))
 
 
@@ -209,7 +216,7 @@ def test_a_loss_that_is_clipped_gives_its_clip_and_is_clipped_once():
     given = problem()
     inner = SquaredLoss()
     clipped = replace(given, loss=ClippedLoss(inner, 0.7, given.row_norm))
-    plan = accelerated_one_pass.plan(clipped)
+    plan = planned(clipped)
     assert plan.problem.pointwise is inner
     assert plan.runs[0][0].steps.clip == pytest.approx(0.7)
 
@@ -220,9 +227,9 @@ def test_moments_choose_the_clip(order):
     clips = []
     for n_rows in (10_000, 160_000):
         given = problem(n_rows=n_rows, moments=(order, 1e-4), max_iter=10)
-        clips.append(accelerated_one_pass.plan(given).runs[0][0].steps.clip)
+        clips.append(planned(given).runs[0][0].steps.clip)
     assert clips[1] / clips[0] == pytest.approx(16 ** (1 / order), rel=0.01)
-    capped = accelerated_one_pass.plan(problem(moments=(order, 1e9)))
+    capped = planned(moments=(order, 1e9))
     assert capped.runs[0][0].steps.clip == problem().row_norm
 
 
@@ -237,8 +244,6 @@ def test_centred_rows_are_paid_for_beside_the_steps(preprocess):
 REFUSED = [
     ({"delta": 0.0}, "delta must be greater than 0"),
     ({"failure_probability": 1e-9}, "failure_probability=1e-09 asks for"),
-    ({"batch_size": 10}, "batch_size is a parameter of the solvers"),
-    ({"growth": "doubling", "solver": "accelerated"}, "growth is a parameter of"),
     ({"growth": "tripling"}, "growth"),
     ({"growth": "doubling", "growth_order": 1.0}, "growth_order"),
 ]

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from skdp import DPHingeSVM, DPLogisticRegression
 from skdp.papers import bias_reduced
 from tests._neighbours import as_layout
+from tests._solvers import linear_model
 
 ESTIMATORS = (DPLogisticRegression, DPHingeSVM)
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -29,7 +30,7 @@ def reduced(estimator=DPLogisticRegression, **options):
         "epsilon": 4.0, "delta": 1e-5, "solver": "bias-reduced", "batch_size": 50, "max_iter": 7,
         "random_state": 0,
     }  # fmt: skip
-    return estimator(**{**usual, **options})
+    return linear_model(estimator, **{**usual, **options})
 
 
 @pytest.mark.covering
@@ -66,8 +67,6 @@ def test_unsorted_sparse_rows_and_single_precision():
         ({"batch_size": 0.5}, "must be at least 1"),
         ({"batch_size": 0}, "batch_size"),
         ({"batch_size": math.nan}, "batch_size"),
-        ({"sampling": "without-replacement"}, "parameters of solver='sgd'"),
-        ({"momentum": False}, "parameters of solver='sgd'"),
         ({"delta": 0.0}, "delta must be greater than 0"),
         ({"epsilon": 1e-9, "delta": 1e-300}, "too small"),
         ({"epsilon": -1.0}, "epsilon"),
@@ -77,9 +76,7 @@ def test_unsorted_sparse_rows_and_single_precision():
         ({"oracle": "lasso"}, "oracle"),
         ({"failure_probability": 0.0}, "failure_probability"),
         ({"failure_probability": 1.0}, "failure_probability"),
-        ({"preprocess": "center"}, "preprocess must be None with solver='bias-reduced'"),
-        ({"solver": "sgd", "oracle": "projection"}, "oracle is a parameter of solver="),
-        ({"solver": "sgd", "failure_probability": 0.1}, "failure_probability is a parameter"),
+        ({"preprocess": "center"}, "preprocess must be None with papers.BiasReduced\\(\\)"),
         ({"mechanism": "output"}, "does not belong to mechanism='output'"),
         ({"sparsity": 0}, "sparsity"),
     ],
@@ -102,7 +99,7 @@ def test_the_whole_budget_is_spent_and_no_more(options, adjacency):
     spent, delta = fitted.privacy_spent_
     assert 0.99 * model.epsilon < spent <= model.epsilon
     assert delta == 1e-5
-    runs = 1 if model.failure_probability is None else 4
+    runs = 1 if model.solver.failure_probability is None else 4
     assert fitted.n_iter_ == runs * model.max_iter
     assert fitted.ledger_.releases[0].count == fitted.n_iter_
 

@@ -12,11 +12,13 @@ from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.privacy import gdp_mu
 from skdp.solvers import objective
 from skdp.solvers.base import MARGIN_NOISE, default_ridge, margin_noise, rivals
+from tests._solvers import linear_model, problem_of
 
 
 def problem(n_rows=10_000, n_features=2**18, epsilon=1.0, delta=1e-5, n_classes=2, **options):
     """Return the public facts of a logistic regression."""
-    return DPLogisticRegression(epsilon, delta, **options)._problem(n_rows, n_features, n_classes)
+    model = linear_model(DPLogisticRegression, epsilon, delta, mechanism="output", **options)
+    return problem_of(model, n_rows, n_features, n_classes)
 
 
 def noise_law(public, ridge):
@@ -52,7 +54,7 @@ def test_few_coefficients_bear_more_noise_and_many_rows_less():
     unit = noise_law(problem(), 1.0)[1] * math.hypot(1, 0.1)
     assert ridges[0] == pytest.approx((2 * 10**9 * unit**2 / 4 / 900) ** (1 / 3), rel=0.06)
     kinked = DPHingeSVM(1.0, 1e-5)
-    ridges = [default_ridge(kinked._problem(n, 100, 2)) for n in (10**9, 4 * 10**9)]
+    ridges = [default_ridge(problem_of(kinked, n, 100, 2)) for n in (10**9, 4 * 10**9)]
     assert ridges[1] / ridges[0] == pytest.approx(2.0, rel=0.06)
 
 
@@ -60,7 +62,9 @@ def test_few_coefficients_bear_more_noise_and_many_rows_less():
 @pytest.mark.parametrize("sparsity", [None, 1, 7])
 @pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
 def test_the_penalty_is_found_for_any_budget(estimator, sparsity, epsilon):
-    public = estimator(epsilon, 0.0, sparsity=sparsity)._problem(50, 400, 3)
+    public = problem_of(
+        linear_model(estimator, epsilon, 0.0, mechanism="output", sparsity=sparsity), 50, 400, 3
+    )
     ridge = default_ridge(public)
     limit = MARGIN_NOISE / rivals(public.loss)
     assert noise_law(public, ridge)[1] <= limit * (1 + 1e-9)

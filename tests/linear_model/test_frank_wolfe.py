@@ -13,6 +13,7 @@ from skdp.privacy.kernel.composition import total_rho
 from skdp.solvers.frank_wolfe import default_coordinate_clip as default_clip
 from skdp.solvers.frank_wolfe import frank_wolfe, plan_frank_wolfe, prices
 from tests._neighbours import ADJACENCIES
+from tests._solvers import linear_model
 
 EPSILON, DELTA = 1.0, 1e-6
 every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -23,7 +24,7 @@ Y = (X[:, 1] - X[:, 4] + 0.1 * rng.normal(size=300) > 0).astype(int)
 
 def model(epsilon=EPSILON, delta=DELTA, **options):
     usual = {"solver": "frank-wolfe", "classes": (0, 1), "random_state": 0}
-    return DPLogisticRegression(epsilon, delta, **(usual | options))
+    return linear_model(DPLogisticRegression, epsilon, delta, **(usual | options))
 
 
 def made_up(n_rows, n_features, n_entries, seed=0):

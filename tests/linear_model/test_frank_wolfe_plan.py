@@ -7,14 +7,15 @@ import pytest
 from scipy import sparse
 
 from skdp import DPHingeSVM
-from skdp.solvers.frank_wolfe import MOST_STEPS, plan
+from skdp.solvers.frank_wolfe import MOST_STEPS
 from skdp.solvers.frank_wolfe import default_coordinate_clip as default_clip
+from tests._solvers import plan_of
 from tests.linear_model._vertices import fitted
 from tests.linear_model.test_frank_wolfe import X, Y, model
 
 
 def steps_of(n_rows=10_000, n_features=1000, n_classes=2, **options):
-    return plan(model(**options)._problem(n_rows, n_features, n_classes)).steps
+    return plan_of(model(**options), n_rows, n_features, n_classes).steps
 
 
 def test_the_plan_follows_the_budget_and_the_size():
@@ -66,16 +67,10 @@ def test_the_sparsity_is_enforced():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"C": 1.0}, "C must be inf for solver='frank-wolfe'.*l1_bound"),
-        ({"localize": True}, "localize=True is for"),
-        ({"step_size": 1.0}, "step_size is a parameter of mechanism='gradient'"),
-        ({"batch_size": 5}, "batch_size"),
-        ({"preprocess": "center", "mechanism": "exponential"}, "preprocess is a parameter"),
-        ({"linf_projection": True}, "linf_projection is a parameter"),
-        ({"failure_probability": 0.1}, "failure_probability is a parameter"),
+        ({"C": 1.0}, "C must be inf with solvers.FrankWolfe\\(\\).*l1_bound"),
+        ({"preprocess": "center", "mechanism": "exponential"}, "preprocess must be None"),
         ({"mechanism": "gradient"}, "does not belong to mechanism='gradient'"),
-        ({"solver": "net", "coef_bound": 1.0, "l1_bound": 1.0}, "l1_bound is a parameter"),
-        ({"solver": "net", "coef_bound": 1.0, "max_iter": 3}, "max_iter is a parameter"),
+        ({"solver": "net", "coef_bound": 1.0, "max_iter": 3}, "max_iter must be None"),
         ({"l1_bound": 0.0}, "l1_bound"),
         ({"l1_bound": np.nan}, "l1_bound"),
         ({"l1_bound": -1.0}, "l1_bound"),

@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
+from skdp import solvers
 from skdp.privacy.kernel import curator as _curator
 from skdp.privacy.laws import late_noise as _lazy_noise
 from skdp.privacy.laws.late_noise import LazySums
@@ -44,7 +45,8 @@ def test_without_noise_it_is_plain_stochastic_gradient_descent(
 ):
     X, y = rows(n_classes=n_classes)
     model = lazy(estimator, C=C, fit_intercept=fit_intercept, step_size=2.0)
-    plain = clone(model).set_params(solver="sgd", momentum=False)
+    own = model.solver.get_params()
+    plain = clone(model).set_params(solver=solvers.SGD(momentum=False, **own))
     first, second = no_noise()
     # the coarser grid of the average would show where there is no noise
     with first, second, mock.patch.object(_lazy_noise, "_COARSER_BITS", 0):

@@ -14,11 +14,12 @@ from skdp._losses.classification import LogisticLoss
 from skdp._losses.clipped import ClippedLoss
 from skdp._rows.domains import two_balls_constraint
 from skdp.linear_model._problem import EXPECTED_RADIUS, Problem
-from skdp.papers import localized
+from skdp.papers import Localized
 from skdp.privacy import gdp_mu
 from skdp.solvers.disjoint import public_order
 from tests import _audit
 from tests._neighbours import ADJACENCIES
+from tests._solvers import linear_model, plan_of
 from tests.linear_model.test_mechanisms import blobs
 
 RUNS = [
@@ -31,7 +32,7 @@ every_run = pytest.mark.parametrize("options", RUNS, ids=str)
 
 def make(epsilon=8.0, estimator=DPLogisticRegression, **options):
     usual = {"solver": "localized", "classes": (0, 1), "random_state": 0}
-    return estimator(epsilon, **{**usual, **options})
+    return linear_model(estimator, epsilon, **{**usual, **options})
 
 
 @pytest.mark.covering
@@ -63,17 +64,13 @@ def test_several_classes_learn_unless_gradients_are_to_be_clipped():
     model = make(20.0, classes=range(3), growth="halving", fit_intercept=False)
     assert model.fit(X, y).score(X, y) > 0.8
     # a bound that no gradient exceeds clips nothing
-    loose = clone(model).set_params(clipping_norm=10.0).fit(X, y)
+    loose = clone(model).set_params(solver__clipping_norm=10.0).fit(X, y)
     np.testing.assert_array_equal(loose.coef_, model.coef_)
     with pytest.raises(ValueError, match="several classes leave clipping_norm=None"):
-        clone(model).set_params(clipping_norm=0.3).fit(X, y)
+        clone(model).set_params(solver__clipping_norm=0.3).fit(X, y)
 
 
 REFUSED = [
-    ({"mechanism": "output", "solver": "newton", "growth": "halving"}, "growth is a parameter of"),
-    ({"solver": "phased", "failure_probability": 0.1}, "failure_probability is a parameter"),
-    ({"solver": "phased", "clipping_norm": 0.1}, "clipping_norm is a parameter"),
-    ({"linf_projection": True, "coef_bound": 1.0}, "linf_projection=True is for one"),
     ({"delta": 0.0}, "delta must be greater than 0"),
     ({"growth": "tripling"}, "growth"),
     ({"growth": "doubling", "growth_order": 1.0}, "growth_order"),
@@ -112,7 +109,7 @@ EXTREME = [
     {"epsilon": 1e-9}, {"epsilon": 1e6}, {"delta": 1e-300}, {"delta": 0.999},
     {"data_norm": 1e100}, {"data_norm": 1e-100}, {"C": 1e-6}, {"C": 1e6},
     {"coef_bound": 1e-30}, {"coef_bound": 1e30}, {"clipping_norm": 1e-30, "epsilon": 0.1},
-    {"clipping_norm": 1e30}, {"classes": (0, 1, 2), "growth": None}, {"sparsity": 1},
+    {"clipping_norm": 1e30}, {"classes": (0, 1, 2), "growth": None},
 ]  # fmt: skip
 
 
@@ -138,7 +135,7 @@ def test_extreme_parameters_give_finite_results(options, estimator):
 def test_the_result_is_the_projected_walk_over_what_was_released():
     X, y = blobs(n_rows=900)
     model = make(0.5, growth="doubling", coef_bound=4.0, fit_intercept=False)
-    plan = localized.plan(model._problem(900, 2, 2))
+    plan = plan_of(model, 900, 2, 2)
     far = 3 * np.random.default_rng(0).normal(size=(plan.n_iter, 2))
     with _audit.recorded(far):
         model.fit(X, y)
@@ -162,7 +159,7 @@ def test_of_several_runs_the_one_in_the_middle_is_kept():
     model = make(2.0, failure_probability=0.1, fit_intercept=False)
     with _audit.recorded() as additions:
         model.fit(X, y)
-    plan = localized.plan(model._problem(1400, 2, 2))
+    plan = plan_of(model, 1400, 2, 2)
     last, ends = [], np.cumsum([sum(len(p) for _, p in run) for run in plan.runs])
     last = np.array([additions[end - 1].output for end in ends])
     assert len(last) == 7
@@ -178,8 +175,8 @@ def test_the_penalty_is_beside_the_sum_over_all_rows():
     # hardly any noise: near the minimiser of the penalised loss of all rows
     reference = make(1e6, mechanism="output", solver="newton", C=C, fit_intercept=False).fit(X, y)
     np.testing.assert_allclose(model.coef_, reference.coef_, rtol=0.01, atol=0.05)
-    phase = localized.plan(model._problem(n_rows, 2, 2)).runs[0][0][1][-1]
-    query = localized.plan(model._problem(n_rows, 2, 2))._query(phase, np.ones(2))
+    phase = plan_of(model, n_rows, 2, 2).runs[0][0][1][-1]
+    query = plan_of(model, n_rows, 2, 2)._query(phase, np.ones(2))
     share = phase.n_rows / n_rows / C
     assert query.ridge == pytest.approx(phase.pull * phase.n_rows + share)
     np.testing.assert_allclose(query.center, phase.pull * phase.n_rows / query.ridge)
@@ -203,25 +200,25 @@ def test_phases_with_moments_have_clips_of_their_own():
         4000, 9, ClippedLoss(LogisticLoss(), 0.9, 1.0), 0.0, 1.0, 1e-6, "zero-out",
         moments=(2.0, 0.05),
     )  # fmt: skip
-    (((radius, phases),),) = localized.plan(problem).runs
+    (((radius, phases),),) = Localized().plan(problem).runs
     assert radius is None
     for phase in phases:
         wanted = 0.05 * np.sqrt(phase.n_rows * gdp_mu(1.0, 1e-6) / 3)
         assert phase.clip == pytest.approx(min(wanted, 0.9))
-        query = localized.plan(problem)._query(phase, np.zeros(9))
+        query = Localized().plan(problem)._query(phase, np.zeros(9))
         facts = query.sensitivity("zero-out", phase.n_rows)
         assert facts.l2 == pytest.approx(phase.clip / query.ridge, rel=1e-6)
 
 
 def test_without_a_bound_the_solution_is_expected_in_a_large_ball():
-    problem = make(growth="halving")._problem(1000, 2, 2)
-    assert [radius for radius, _ in localized.plan(problem).runs[0]] == [
+    plan = plan_of(make(growth="halving"), 1000, 2, 2)
+    assert [radius for radius, _ in plan.runs[0]] == [
         EXPECTED_RADIUS, EXPECTED_RADIUS / 2,
     ]  # fmt: skip
 
 
 def test_the_order_is_public_and_covers_the_rows():
-    plan = localized.plan(make()._problem(1000, 2, 2))
+    plan = plan_of(make(), 1000, 2, 2)
     np.testing.assert_array_equal(plan.order(), public_order(1000))
 
 
@@ -232,21 +229,20 @@ def test_a_short_clip_is_the_default_of_smooth_losses_of_two_classes():
         (make(classes=(0, 1, 2)), 1.0),
     ):
         n_classes = len(model.classes)
-        problem = model._problem(1000, 2, n_classes)
-        clips = {phase.clip for _, phases in localized.plan(problem).runs[0] for phase in phases}
+        plan = plan_of(model, 1000, 2, n_classes)
+        problem = plan.problem
+        clips = {phase.clip for _, phases in plan.runs[0] for phase in phases}
         assert clips == {share * problem.loss.lipschitz * problem.row_norm}
-    hinge = make(estimator=DPHingeSVM)._problem(1000, 2, 2)
-    assert localized.plan(hinge).runs[0][0][1][0].clip == hinge.row_norm
+    plan = plan_of(make(estimator=DPHingeSVM), 1000, 2, 2)
+    assert plan.runs[0][0][1][0].clip == plan.problem.row_norm
 
 
 def test_a_ball_beyond_reach_and_a_moment_beyond_the_longest_gradient_change_nothing():
-    near, far = (
-        localized.plan(make(coef_bound=bound)._problem(1000, 2, 2)).runs for bound in (1e6, 1e40)
-    )
+    near, far = (plan_of(make(coef_bound=bound), 1000, 2, 2).runs for bound in (1e6, 1e40))
     assert near == far
     loss = ClippedLoss(LogisticLoss(), 1.0, 1.0)
     plans = [
-        localized.plan(Problem(4000, 9, loss, 0.0, 1.0, 1e-6, "zero-out", moments=(4.0, bound)))
+        Localized().plan(Problem(4000, 9, loss, 0.0, 1.0, 1e-6, "zero-out", moments=(4.0, bound)))
         for bound in (1e3, 1e40)
     ]
     assert plans[0].runs == plans[1].runs

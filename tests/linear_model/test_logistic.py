@@ -10,7 +10,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from skdp import BoundedScaler, DPLogisticRegression, NormClipper
+from skdp import BoundedScaler, DPLogisticRegression, NormClipper, solvers
+from tests._solvers import linear_model
 
 SOLVERS = ["accelerated", "gd"]
 
@@ -33,7 +34,8 @@ def _rows_in_ball(n_classes, n_samples=2000, n_features=5, seed=0):
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_without_noise_to_speak_of_it_is_logistic_regression(solver, n_classes, fit_intercept):
     X, y = _rows_in_ball(n_classes)
-    private = DPLogisticRegression(
+    private = linear_model(
+        DPLogisticRegression,
         epsilon=1e6,
         solver=solver,
         C=0.01,
@@ -88,7 +90,12 @@ def test_rows_beyond_data_norm_count_as_if_scaled_down_to_it():
 
 def test_coef_bound_holds_the_coefficients():
     X, y = _rows_in_ball(3)
-    model = DPLogisticRegression(epsilon=0.1, coef_bound=0.7, intercept_scaling=0.5, data_norm=2.0)
+    model = DPLogisticRegression(
+        epsilon=0.1,
+        coef_bound=0.7,
+        solver=solvers.Accelerated(intercept_scaling=0.5),
+        data_norm=2.0,
+    )
     model.fit(X, y)
     theta = np.column_stack([model.coef_, model.intercept_ / (0.5 * 2.0)])
     assert np.linalg.norm(theta) <= 0.7 * (1 + 1e-12)

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from skdp import DPLpRegressor
+from skdp import DPLpRegressor, solvers
 from skdp._losses.clipped import ClippedLoss
 from skdp.linear_model._lp_regressor import Units, plan_clip, plan_scales
 from skdp.linear_model._problem import Problem
 from skdp.solvers.gradient import GradientPlan, regression_steps
+from tests._solvers import linear_model, solver_of
 
 W = np.array([1.0, -2.0, 0.5])
 
@@ -44,7 +45,7 @@ WAYS = [
 @pytest.mark.sample(4)
 @pytest.mark.parametrize(("options", "within"), WAYS, ids=str)
 def test_heavy_tails_at_epsilon_one_are_near_the_truth(options, within):
-    model = DPLpRegressor(epsilon=1.0, random_state=1, **options)
+    model = linear_model(DPLpRegressor, epsilon=1.0, random_state=1, **options)
     assert error(model, *heavy()) < within
     assert model.privacy_spent_[0] <= 1
 
@@ -61,8 +62,10 @@ def test_no_scale_of_the_data_is_assumed(x_scale, y_scale):
 @pytest.mark.parametrize("p", [1, 2, 4, "huber"])
 def test_units_given_in_proportion_change_nothing_but_the_unit(solver, p):
     X, y, X_new, _ = heavy(500)
-    options = {"p": p, "solver": solver, "random_state": 0}
-    model = DPLpRegressor(data_norm=2.0, target_scale=3.0, coef_bound=5.0, l2=0.25, **options)
+    options = {"p": p, "solver": solver_of(solver), "random_state": 0}
+    model = linear_model(
+        DPLpRegressor, data_norm=2.0, target_scale=3.0, coef_bound=5.0, l2=0.25, **options
+    )
     expected = model.fit(X, y).predict(X_new)
     a, b = 4.0, 0.5
     power = 2 if p == "huber" else p
@@ -94,7 +97,7 @@ def test_a_few_rows_of_any_size_do_not_move_the_fit():
 @pytest.mark.parametrize("quantile", [0.1, 0.9])
 def test_quantiles_of_the_target_are_fitted(quantile):
     X, y, _, _ = heavy()
-    model = DPLpRegressor(epsilon=4.0, p=1, quantile=quantile, solver="accelerated")
+    model = DPLpRegressor(epsilon=4.0, p=("quantile", quantile), solver="accelerated")
     below = np.mean(y < model.set_params(random_state=0).fit(X, y).predict(X))
     assert abs(below - quantile) < 0.05
 
@@ -106,7 +109,7 @@ def test_a_longer_clip_is_nearer_to_the_mean():
     noise = rng.exponential(2.0, size=20_000)
     y = X @ W[:2] + noise
     means = [
-        DPLpRegressor(epsilon=8.0, random_state=0, **options).fit(X, y).intercept_
+        linear_model(DPLpRegressor, epsilon=8.0, random_state=0, **options).fit(X, y).intercept_
         for options in ({"clipping_norm": 0.05}, {"clipping_norm": 20.0})
     ]
     assert means[0] < 1.7
@@ -118,7 +121,7 @@ def test_sparse_rows_are_the_same_rows():
     X[np.abs(X) < 0.7] = 0.0
     for options in ({}, {"solver": "newton"}, {"solver": "sgd"}, {"solver": "localized"}):
         dense, csr = (
-            DPLpRegressor(random_state=0, **options).fit(rows, y)
+            linear_model(DPLpRegressor, random_state=0, **options).fit(rows, y)
             for rows in (X, sparse.csr_array(X))
         )
         assert dense.data_norm_ == csr.data_norm_
@@ -138,7 +141,7 @@ def test_scales_are_on_the_ledger_if_there_are_enough_rows():
         ({"data_norm": 1.0, "target_scale": 2.0}, 0), ({"fit_intercept": False}, 2),
         ({"clipping_norm": "private"}, 5),
     ]:  # fmt: skip
-        model = DPLpRegressor(**options).fit(X, y)
+        model = linear_model(DPLpRegressor, **options).fit(X, y)
         drawn = [r for r in model.ledger_.releases if not r.noise.mu]
         assert len(drawn) == draws
         assert sum(r.noise.epsilon for r in drawn) <= 0.3 * model.epsilon
@@ -169,11 +172,14 @@ def test_a_threshold_needs_rows_and_a_budget():
 def test_moments_make_the_clip_that_theory_asks_for():
     X, y, _, _ = heavy(1000)
     model = DPLpRegressor(
-        data_norm=2.0, target_scale=3.0, moment_order=4.0, moment_bound=12.0, solver="newton"
+        data_norm=2.0,
+        target_scale=3.0,
+        clipping_norm=("moments", 4.0, 12.0),
+        solver=solvers.Output(minimizer="newton"),
     )
     model.n_features_in_ = 3
-    _, _, problem, pair = model._prepared(1000, 3)
-    plan = model._planned(problem, pair, model._units(), None)
+    _, _, problem = model._prepared(1000, 3, None)
+    plan = model._planned(problem, model.solver, model._units(None), None)
     # a gradient of squares is a row times a residual
     clip = 12.0 / 2.0 / 3.0 * problem.signal**0.25
     assert plan.problem.loss.clip == pytest.approx(clip)
@@ -183,10 +189,10 @@ def test_moments_make_the_clip_that_theory_asks_for():
 
 def test_the_loss_of_a_plan_is_clipped():
     # what sensitivities are stated from is the loss that is minimised
-    model = DPLpRegressor(solver="newton", clipping_norm=0.3)
+    model = DPLpRegressor(solver=solvers.Output(minimizer="newton"), clipping_norm=0.3)
     model.n_features_in_ = 3
-    _, _, problem, pair = model._prepared(50, 3)
-    plan = model._planned(problem, pair, model._units(), None)
+    _, _, problem = model._prepared(50, 3, None)
+    plan = model._planned(problem, model.solver, model._units(None), None)
     assert isinstance(plan.problem.loss, ClippedLoss)
     assert plan.problem.gradient_sensitivity == pytest.approx(2 * 0.3)
 

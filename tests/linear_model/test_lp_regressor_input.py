@@ -10,8 +10,9 @@ import pytest
 import sklearn
 from scipy import sparse
 
-from skdp import DPLpRegressor
+from skdp import DPLpRegressor, papers, solvers
 from skdp.exceptions import PrivacyWarning
+from tests._solvers import linear_model
 
 NAN, INF = float("nan"), float("inf")
 rng = np.random.default_rng(0)
@@ -21,23 +22,22 @@ y = X @ [1.0, -1.0] + 0.1 * rng.normal(size=80)
 BAD = {
     "epsilon": [0, -1, NAN, INF, "1", None, True],
     "delta": [-0.1, 1, 1.5, NAN, INF, "x", None, True],
-    "p": [3, 0.5, 1.5, 5, NAN, "2", None],
-    "quantile": [0, 1, NAN, None],
-    "huber_threshold": [0, -1, INF, NAN, None],
+    "p": [3, 0.5, 1.5, 5, NAN, "2", None, True, (), (1,), (2, 0.5), ("huber",), "quantile"]
+    + [("quantile", bad) for bad in (0, 1, NAN, None, "0.5", True)]
+    + [("huber", bad) for bad in (0, -1, INF, NAN, None)]
+    + [("quantile", 0.5, 0.5), ("median", 0.5), (["huber"], 1.0)],
     "mechanism": ["objective", "exponential", None, 1],
-    "solver": ["cvxpy", "one-pass", "lazy-sgd", "exact", "frank-wolfe", None, 0],
+    "solver": ["adam", None, 0],
     "adjacency": ["add-remove", None],
     "data_norm": [0, -1, NAN, INF, 1e-200, 1e200, "a", True],
     "target_scale": [0, -1, NAN, INF, 1e-200, 1e200, "a"],
     "l2": [-1, NAN, INF, "1", None],
     "intercept_scaling": [0, -1, NAN, INF],
     "coef_bound": [0, -1, NAN, INF, 1e-60, "1"],
-    "clipping_norm": [0, -1, NAN, INF, "public"],
-    "moment_order": [1, 0.5, -2, NAN],
-    "moment_bound": [0, -1, NAN, INF],
-    "growth": ["tripling", 1],
-    "growth_order": [1, 0.5, -1, NAN, None],
-    "failure_probability": [0, 1, -0.1, NAN],
+    "clipping_norm": [0, -1, NAN, INF, "public", (), ("moments",), ("moments", 2.0)]
+    + [("moments", bad, 3.0) for bad in (1, 0.5, -2, NAN, None, "2")]
+    + [("moments", 2.0, bad) for bad in (0, -1, NAN, INF, None, True)]
+    + [("moment", 2.0, 3.0), ("moments", 2.0, 3.0, 4.0)],
     "step_size": [0, -1, NAN, INF],
     "max_iter": [0, -1, 1.5],
     "batch_size": [0, -1, NAN],
@@ -48,7 +48,7 @@ BAD = {
     ("name", "value"), [(name, value) for name, values in BAD.items() for value in values]
 )
 def test_a_parameter_out_of_range_is_named_and_nothing_is_fitted(name, value):
-    model = DPLpRegressor(**{name: value})
+    model = linear_model(DPLpRegressor, **{name: value})
     with pytest.raises((ValueError, TypeError), match=name) as raised:
         model.fit(X, y)
     assert "must" in str(raised.value)
@@ -58,7 +58,7 @@ def test_a_parameter_out_of_range_is_named_and_nothing_is_fitted(name, value):
 @pytest.mark.parametrize("name", ["epsilon", "delta", "adjacency", "p", "mechanism", "solver"])
 def test_the_gate_does_not_rely_on_scikit_learn_s_validation(name):
     for value in BAD[name]:
-        model = DPLpRegressor(**{name: value})
+        model = linear_model(DPLpRegressor, **{name: value})
         with (
             sklearn.config_context(skip_parameter_validation=True),
             pytest.raises((ValueError, TypeError), match=name),
@@ -67,26 +67,32 @@ def test_the_gate_does_not_rely_on_scikit_learn_s_validation(name):
         assert not hasattr(model, "ledger_")
 
 
+NOT_FOR_REGRESSION = [
+    "objective", "one-pass", "lazy-sgd", "bias-reduced", "exact", "net", "frank-wolfe",
+]  # fmt: skip
 REFUSED = [
-    ({"moment_order": 2.0}, "moment_order and moment_bound must be both"),
-    ({"moment_bound": 2.0}, "moment_order and moment_bound must be both"),
-    ({"moment_order": 2.0, "moment_bound": 1.0, "clipping_norm": 1.0}, "clipping_norm must be"),
-    ({"quantile": 0.9}, "quantile is a parameter of p=1"),
-    ({"huber_threshold": 2.0}, "huber_threshold is a parameter of p='huber'"),
+    ({"solver": solvers.SGD(clipping_norm=1.0)}, r"clipping_norm of solvers.SGD\(\) must be None"),
+    ({"solver": solvers.Output(sparsity=3)}, r"sparsity=3 of solvers.Output\(\) is not for regr"),
+    (
+        {"solver": solvers.Output(linf_projection=True), "coef_bound": 1.0},
+        r"linf_projection=True of solvers.Output\(\) is not for regression",
+    ),
+    ({"solver": solvers.Output(minimizer="cvxpy")}, "is not for regression"),
+    *[({"solver": word}, "is not for regression") for word in NOT_FOR_REGRESSION],
+    ({"solver": papers.Localized(growth="tripling")}, "growth"),
+    ({"solver": papers.Localized(growth_order=1.0)}, "growth_order"),
+    ({"solver": papers.AcceleratedOnePass(failure_probability=1.0)}, "failure_probability"),
     ({"delta": 0.0, "mechanism": "gradient"}, "delta must be greater than 0"),
     ({"delta": 0.0, "solver": "localized"}, "delta must be greater than 0"),
     ({"mechanism": "gradient", "solver": "newton"}, "does not belong to"),
-    ({"mechanism": "output", "max_iter": 3}, "max_iter is a parameter of mechanism='gradient'"),
-    ({"solver": "gd", "growth": "halving"}, "growth is a parameter of"),
-    ({"solver": "gd", "failure_probability": 0.1}, "failure_probability is a parameter of"),
-    ({"solver": "gd", "batch_size": 8}, "batch_size is a parameter of"),
+    ({"mechanism": "output", "max_iter": 3}, "max_iter must be None with solvers.Output\\(\\)"),
     ({"batch_size": 81}, "batch_size"),
 ]
 
 
 @pytest.mark.parametrize(("options", "message"), REFUSED)
 def test_what_does_not_go_together_is_refused_before_a_release(options, message):
-    model = DPLpRegressor(**options)
+    model = linear_model(DPLpRegressor, **options)
     with pytest.raises(ValueError, match=message):
         model.fit(X, y)
     assert not hasattr(model, "ledger_")
@@ -141,7 +147,7 @@ WAYS = [
     {"solver": "newton", "p": 1},
     {"solver": "lbfgs", "p": 4}, {"delta": 0.0, "l2": 1.0}, {"solver": "localized"},
     {"solver": "phased"}, {"solver": "accelerated-one-pass"}, {"solver": "sgd"},
-    {"clipping_norm": "private", "coef_bound": 1.0}, {"moment_order": 3.0, "moment_bound": 1e9},
+    {"clipping_norm": "private", "coef_bound": 1.0}, {"clipping_norm": ("moments", 3.0, 1e9)},
     {"data_norm": 1e-50, "target_scale": 1e50}, {"l2": 1e300}, {"l2": 1e-300, "solver": "newton"},
     {"fit_intercept": False},
 ]  # fmt: skip
@@ -152,7 +158,7 @@ WAYS = [
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 def test_extreme_data_give_a_finite_fit_within_the_budget(options, budget):
     for name, (rows, targets) in EXTREME.items():
-        model = DPLpRegressor(**{**budget, **options})
+        model = linear_model(DPLpRegressor, **{**budget, **options})
         with np.errstate(all="raise", under="ignore", over="ignore", invalid="ignore"):
             model.fit(rows, targets)
         assert np.isfinite(model.coef_).all(), name
@@ -170,7 +176,7 @@ def test_enough_rows_of_any_scale_give_scales(options):
         (rows * 1e-300, rows[:, 1] * 1e-300), (local.standard_cauchy(size=(4000, 3)), rows[:, 0]),
         (rows, 1e300 * np.sign(rows[:, 0])), (rows, (rows[:, 0] > 2.0) * 1.0),
     ]:  # fmt: skip
-        model = DPLpRegressor(**options).fit(*data)
+        model = linear_model(DPLpRegressor, **options).fit(*data)
         assert len([r for r in model.ledger_.releases if not r.noise.mu]) == 4
         assert np.isfinite([*model.coef_, model.intercept_, model.data_norm_]).all()
 

@@ -13,14 +13,14 @@ from scipy import sparse
 from scipy.special import expit
 from sklearn.base import clone
 
-from skdp import DPHingeSVM, DPLogisticRegression
+from skdp import DPHingeSVM, DPLogisticRegression, DPLpRegressor, papers, solvers
+from skdp.linear_model._choice import chosen_solver
 from skdp.privacy import gdp_mu
-from skdp.solvers.choice import PLANS, SOLVERS
 from tests import _audit
 from tests._neighbours import ADJACENCIES, worst_pairs
+from tests._solvers import KINDS, PAIRS, linear_model, problem_of, solver_of
 
 BOUND = {"coef_bound": 20.0}
-PAIRS = [(mechanism, solver) for mechanism, known in SOLVERS.items() for solver in known]
 every_pair = pytest.mark.parametrize(("mechanism", "solver"), PAIRS)
 every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
 
@@ -41,7 +41,7 @@ def smooth(model, mechanism, solver):
         model.set_params(smoothing=0.5)
     if solver == "lazy-sgd":
         model.set_params(coef_bound=None)
-    return model.set_params(mechanism=mechanism, solver=solver)
+    return model.set_params(mechanism=mechanism, solver=solver_of(solver, mechanism))
 
 
 @pytest.mark.covering
@@ -81,12 +81,13 @@ def test_every_pair_learns_three_classes(estimator, mechanism, solver):
 @pytest.mark.parametrize("solver", ["newton", "lbfgs", "cvxpy"])
 @pytest.mark.parametrize("mechanism", ["objective", "output"])
 def test_pure_privacy_uses_k_norm_noise(mechanism, solver):
-    if solver not in SOLVERS[mechanism]:
+    if (mechanism, solver) not in PAIRS:
         return
     X, y = blobs()
-    model = DPLogisticRegression(
-        8.0, 0.0, mechanism=mechanism, solver=solver, classes=(0, 1), random_state=0
-    ).fit(X, y)
+    model = linear_model(
+        DPLogisticRegression, 8.0, 0.0, mechanism=mechanism, solver=solver, classes=(0, 1),
+        random_state=0,
+    ).fit(X, y)  # fmt: skip
     assert model.privacy_spent_ == (pytest.approx(8.0), 0.0)
     assert {release.noise.law for release in model.ledger_.releases} == {"k-norm"}
     assert model.score(X, y) > 0.9
@@ -95,9 +96,10 @@ def test_pure_privacy_uses_k_norm_noise(mechanism, solver):
 @pytest.mark.parametrize(("mechanism", "solver"), [p for p in PAIRS if p[0] != "exponential"])
 def test_layouts_agree(mechanism, solver):
     X, y = blobs(n_rows=200)
-    model = DPLogisticRegression(
-        4.0, mechanism=mechanism, solver=solver, classes=(0, 1), random_state=0, max_iter=None
-    )
+    model = linear_model(
+        DPLogisticRegression, 4.0, mechanism=mechanism, solver=solver, classes=(0, 1),
+        random_state=0, max_iter=None,
+    )  # fmt: skip
     dense = clone(model).fit(X, y).coef_
     for other in (sparse.csr_array(X), np.asfortranarray(X), sparse.csc_array(X)):
         np.testing.assert_allclose(clone(model).fit(other, y).coef_, dense, rtol=1e-3, atol=1e-5)
@@ -113,37 +115,85 @@ def test_auto_is_gradient_and_pure_auto_depends_on_the_loss():
             np.testing.assert_array_equal(default.coef_, named.coef_)
 
 
-@pytest.mark.parametrize(
-    "solver", ["gd", "net", "cvxpy", "phased", "localized", "one-pass", "accelerated-one-pass"]
-)
-def test_a_solver_that_one_mechanism_has_chooses_it(solver):
-    X, y = blobs()
-    owner = next(name for name, known in SOLVERS.items() if solver in known)
-    options = {"classes": (0, 1), "random_state": 0, "solver": solver, **BOUND}
-    auto = DPLogisticRegression(4.0, **options).fit(X, y)
-    named = DPLogisticRegression(4.0, mechanism=owner, **options).fit(X, y)
-    np.testing.assert_array_equal(auto.coef_, named.coef_)
+@pytest.mark.parametrize("solver", sorted(KINDS))
+def test_a_solver_chooses_its_mechanism_and_a_word_is_its_default_object(solver):
+    X, y = blobs(n_features=3)
+    kind = KINDS[solver]
+    options = {"classes": (0, 1), "random_state": 0, "smoothing": 0.5}
+    options["coef_bound"] = None if solver == "lazy-sgd" else 20.0
+    fits = [DPHingeSVM(4.0, solver=kind(), **options)]
+    fits += [DPHingeSVM(4.0, mechanism=kind.mechanism, solver=kind(), **options)]
+    if kind.word:
+        assert kind.word == solver
+        fits.append(DPHingeSVM(4.0, solver=solver, **options))
+    coefs = [model.fit(X, y).coef_ for model in fits]
+    for other in coefs[1:]:
+        np.testing.assert_array_equal(coefs[0], other)
 
 
 REFUSED = [
-    (DPLogisticRegression(mechanism="gradient", solver="newton"), "The pairs that work are"),
-    (DPLogisticRegression(mechanism="objective", solver="cvxpy"), "does not belong to"),
+    (
+        DPLogisticRegression(mechanism="gradient", solver="output"),
+        "solver=solvers.Output() does not belong to mechanism='gradient': it has "
+        "mechanism='output'. The solvers that fit are 'accelerated', 'gd', 'lazy-sgd', 'sgd'.",
+    ),
+    (
+        DPLogisticRegression(mechanism="objective", solver=papers.OnePass()),
+        "solver=papers.OnePass() does not belong to mechanism='objective'",
+    ),
     (DPLogisticRegression(delta=0.0, mechanism="gradient"), "delta must be greater than 0"),
+    (
+        DPLogisticRegression(delta=0.0, solver=solvers.SGD()),
+        "delta must be greater than 0 for solvers.SGD(), whose Gaussian noise is never purely "
+        "epsilon-DP; got 0. The solvers that fit are 'frank-wolfe', 'objective', 'output'.",
+    ),
     (DPLogisticRegression(delta=0.0, solver="phased"), "delta must be greater than 0"),
-    (DPLogisticRegression(delta=0.0, solver="localized"), "delta must be greater than 0"),
-    (DPLogisticRegression(delta=0.0, solver="one-pass"), "delta must be greater than 0"),
+    (DPLogisticRegression(delta=0.0, solver=papers.Localized()), "delta must be greater than 0"),
+    (DPLogisticRegression(delta=0.0, solver=papers.OnePass()), "delta must be greater than 0"),
+    (DPLogisticRegression(delta=0.0, solver=papers.BiasReduced()), "delta must be greater than 0"),
     (DPHingeSVM(mechanism="objective"), "second derivative, which the hinge does not have"),
-    (DPHingeSVM(solver="one-pass"), "needs a smooth loss"),
-    (DPLogisticRegression(mechanism="exponential"), "coef_bound must be a number"),
+    (DPHingeSVM(solver=papers.OnePass()), "second derivative, which the hinge does not have"),
+    (DPHingeSVM(solver="frank-wolfe"), "Set smoothing to a positive number"),
+    (DPLogisticRegression(solver="exact"), "coef_bound must be a number"),
+    (DPLogisticRegression(solver=papers.FiniteNet()), "coef_bound must be a number"),
     (
         DPLogisticRegression(mechanism="exponential", solver="exact", **BOUND),
-        "at most 5 coefficients, intercepts included; this problem has 7",
+        "at most 5 coefficients, intercepts included; this problem has 7. skdp.papers.FiniteNet() "
+        "draws from a fixed set of candidates. The solvers that fit are 'frank-wolfe'.",
     ),
-    (DPLogisticRegression(mechanism="exponential", localize=True, **BOUND), "C must be finite"),
+    (DPHingeSVM(mechanism="exponential", **BOUND), "at most 5 coefficients"),
+    (
+        DPLogisticRegression(solver=papers.FiniteNet(localize=True), **BOUND),
+        "C must be finite",
+    ),
     (DPLogisticRegression(mechanism="objective", C=1e6), "C must be at most"),
-    (DPLogisticRegression(mechanism="objective", clipping_norm=1.0), "clipping_norm is a param"),
-    (DPLogisticRegression(mechanism="output", max_iter=3), "max_iter is a parameter of mech"),
-    (DPLogisticRegression(localize=True), "localize is a parameter of mechanism='exponential'"),
+    (DPLogisticRegression(mechanism="output", max_iter=3), "max_iter must be None with"),
+    (
+        DPLogisticRegression(solver=papers.Localized(), preprocess="center"),
+        "preprocess must be None with papers.Localized(): only gradients are taken of centered "
+        "rows; got 'center'. The solvers that fit are 'accelerated', 'gd', 'sgd'.",
+    ),
+    (
+        DPLogisticRegression(solver="lazy-sgd", coef_bound=1.0),
+        "coef_bound must be None with solvers.LazySGD()",
+    ),
+    (DPLogisticRegression(solver="frank-wolfe", C=1.0), "C must be inf with solvers.FrankWolfe()"),
+    (
+        DPLogisticRegression(solver=solvers.Output(linf_projection=True)),
+        "coef_bound must be a number for linf_projection=True",
+    ),
+    (DPLogisticRegression(solver=solvers.SGD(batch_size=-1)), "'batch_size' parameter of SGD"),
+    (
+        DPLogisticRegression(solver="bias-reduced"),
+        "or an object of skdp.solvers or skdp.papers; got 'bias-reduced'. It is an object: "
+        "solver=skdp.papers.BiasReduced().",
+    ),
+    (DPLogisticRegression(solver="accelerated-one-pass"), "skdp.papers.AcceleratedOnePass()"),
+    (DPLogisticRegression(solver="localized"), "skdp.papers.Localized()"),
+    (DPLogisticRegression(solver="one-pass"), "skdp.papers.OnePass()"),
+    (DPLogisticRegression(solver="net"), "skdp.papers.FiniteNet()"),
+    (DPLogisticRegression(solver="newton"), "skdp.solvers.Output(minimizer='newton')"),
+    (DPLogisticRegression(solver="adam"), "solver must be 'auto', one of ['accelerated', "),
 ]
 
 
@@ -255,11 +305,55 @@ def test_pure_objective_perturbation_keeps_its_claim_where_it_lands(epsilon, adj
     assert 0.2 * epsilon < worst <= epsilon
 
 
-def test_no_mechanism_was_overlooked():
-    assert set(PLANS) == set(SOLVERS)
-    options = DPLogisticRegression._parameter_constraints
-    assert options["mechanism"][0].options == {"auto", *SOLVERS}
-    assert options["solver"][0].options == {"auto"}.union(*SOLVERS.values())
+NO_SOLVERS = [
+    (solvers.SGD, "an instance, for example solvers.SGD(); got the class SGD"),
+    (DPLogisticRegression, "an instance; got the class DPLogisticRegression"),
+    (DPLogisticRegression(), "got a DPLogisticRegression"),
+    (None, "got a NoneType"),
+    (7, "got a int"),
+]
+
+
+@pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM, DPLpRegressor])
+@pytest.mark.parametrize(("solver", "message"), NO_SOLVERS, ids=str)
+def test_what_is_no_solver_is_refused_with_a_list_of_what_is(estimator, solver, message):
+    model = estimator(solver=solver)
+    with pytest.raises(TypeError, match=re.escape(message)) as error:
+        model.fit(*blobs())
+    assert "solver must be 'auto', one of ['accelerated', 'exact'," in str(error.value)
+
+
+def test_a_parameter_of_another_solver_is_refused():
+    model = DPLogisticRegression(solver="gd")
+    with pytest.raises(AttributeError, match="set_params"):
+        model.set_params(solver__batch_size=8)
+    model.set_params(solver=solvers.GD())
+    with pytest.raises(ValueError, match="Invalid parameter 'batch_size' for estimator GD"):
+        model.set_params(solver__batch_size=8)
+    with pytest.raises(TypeError, match="batch_size"):
+        DPLogisticRegression(batch_size=8)
+
+
+def test_no_solver_was_overlooked():
+    public = {
+        kind
+        for module in (solvers, papers)
+        for name in module.__all__
+        if isinstance(kind := getattr(module, name), type) and issubclass(kind, solvers.Solver)
+    }
+    assert set(KINDS.values()) == public - {solvers.Solver}
+    assert {mechanism for mechanism, _ in PAIRS} == {kind.mechanism for kind in KINDS.values()}
+    for mechanism, word in PAIRS:
+        assert solver_of(word, mechanism).mechanism == mechanism
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("n_features", [2, 400])
+@pytest.mark.parametrize("mechanism", ["auto", "objective", "output", "exponential"])
+def test_auto_takes_nothing_from_papers(mechanism, n_features, delta):
+    model = DPHingeSVM(8.0, delta, mechanism=mechanism, coef_bound=5.0, smoothing=0.5)
+    chosen = chosen_solver(model, None, problem_of(model, 60, n_features, 2))
+    assert type(chosen).__module__.startswith("skdp.solvers.")
 
 
 @every_adjacency
@@ -272,8 +366,8 @@ def test_the_exponential_mechanism_keeps_its_claim_in_one_dimension(
     # the density of the last draw, on a grid, from the temperature on the ledger
     (X, y), (_, other) = label_flip(5, adjacency)
     X[1:] = np.linspace(-1, 1, 4)[:, None]
-    model = estimator(
-        1.0, mechanism="exponential", solver=solver, localize=localize, C=0.5,
+    model = linear_model(
+        estimator, 1.0, mechanism="exponential", solver=solver, localize=localize, C=0.5,
         adjacency=adjacency, fit_intercept=False, classes=(0, 1), random_state=0, coef_bound=3.0,
     ).fit(X, y)  # fmt: skip
     draw = model.ledger_.releases[-1]

@@ -9,10 +9,10 @@ import pytest
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
-from skdp import DPHingeSVM, DPLogisticRegression, NormClipper
+from skdp import DPHingeSVM, DPLogisticRegression, NormClipper, solvers
 
 MODELS = {
-    "sgd": DPLogisticRegression(solver="sgd", batch_size=5, max_iter=7, random_state=0),
+    "sgd": DPLogisticRegression(solver=solvers.SGD(batch_size=5), max_iter=7, random_state=0),
     "gd": DPHingeSVM(solver="gd", max_iter=250, random_state=0),
     "output": DPLogisticRegression(mechanism="output", random_state=0),
     "center": DPLogisticRegression(preprocess="center", max_iter=30, random_state=0),

@@ -17,6 +17,7 @@ from skdp._minimize.objective import RowObjective
 from skdp._recovery.shrinkage import project_linf
 from tests import _audit
 from tests._neighbours import ADJACENCIES
+from tests._solvers import linear_model, problem_of
 from tests.linear_model.test_default_ridge import noise_law, problem
 
 
@@ -36,7 +37,7 @@ def bags(n_rows=400, n_features=3000, per_row=5, seed=0):
 
 def model(epsilon=8.0, delta=0.0, **options):
     usual = {"mechanism": "output", "classes": (0, 1), "random_state": 0}
-    return DPLogisticRegression(epsilon, delta, **{**usual, **options})
+    return linear_model(DPLogisticRegression, epsilon, delta, **{**usual, **options})
 
 
 # -- the noise ---------------------------------------------------------------
@@ -66,7 +67,7 @@ def test_the_predicted_deviation_is_that_of_the_noise(delta, n_classes):
         )
         with _audit.recorded() as additions:
             fit.fit(X, y)
-        law, deviation = noise_law(fit._problem(60, 200, n_classes), 20.0)
+        law, deviation = noise_law(problem_of(fit, 60, 200, n_classes), 20.0)
         noise = additions[0].noise
         assert noise.law == law
         # the deviation of one coefficient
@@ -87,17 +88,15 @@ def test_sparsity_pays_under_pure_privacy():
     assert scores[5] > scores[None] + 0.1
 
 
-def test_auto_takes_laplace_noise_for_sparse_rows_only():
+def test_laplace_noise_is_for_sparse_rows_and_auto_knows_of_none():
     X, y = bags()
     laws = {}
     for sparsity in (None, 5):
-        auto = model(mechanism="auto", sparsity=sparsity).fit(X, y)
-        named = model(mechanism="output" if sparsity else "objective", sparsity=sparsity).fit(X, y)
-        np.testing.assert_array_equal(auto.coef_, named.coef_)
-        laws[sparsity] = auto.ledger_.releases[0].noise.law
+        named = model(sparsity=sparsity).fit(X, y)
+        laws[sparsity] = named.ledger_.releases[0].noise.law
     assert laws == {None: "k-norm", 5: "laplace"}
-    given = model(mechanism="auto", sparsity=5, C=0.1).fit(X, y)
-    assert given.ledger_.releases[0].noise.law == "laplace"
+    auto, named = model(mechanism="auto").fit(X, y), model(mechanism="objective").fit(X, y)
+    np.testing.assert_array_equal(auto.coef_, named.coef_)
 
 
 # -- the projection ----------------------------------------------------------
@@ -142,9 +141,6 @@ def test_the_projection_respects_units_and_classes(n_classes):
 
 REFUSED = [
     ({}, "coef_bound must be a number for linf_projection=True"),
-    ({"coef_bound": 1.0, "solver": "phased", "delta": 1e-6}, "got it with solver='phased'"),
-    ({"coef_bound": 1.0, "solver": "one-pass", "delta": 1e-6}, "got it with solver='one-pass'"),
-    ({"coef_bound": 1.0, "mechanism": "objective"}, "parameter of mechanism='output'"),
     ({"coef_bound": 1.0, "linf_projection": "yes"}, "linf_projection"),
     ({"sparsity": 0}, "sparsity"),
     ({"sparsity": 2.5}, "sparsity"),

@@ -21,6 +21,7 @@ from skdp import (
     FederatedDPLogisticRegression,
     PrivacyBudget,
     PrivUnitPrivatizer,
+    solvers,
 )
 from skdp._rows.domains import L2Ball
 from skdp._rows.linear import ball_rows
@@ -138,7 +139,7 @@ def test_a_curator_keeps_to_the_mu_that_was_charged():
 
 
 def test_random_batches_have_no_mu():
-    model = DPLogisticRegression(solver="sgd", batch_size=8, epsilon=1.0, max_iter=3)
+    model = DPLogisticRegression(solver=solvers.SGD(batch_size=8), epsilon=1.0, max_iter=3)
     assert model.fit(X, Y).ledger_.gdp == math.inf
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skdp import DPLogisticRegression
+from skdp import DPLogisticRegression, papers
 from skdp.privacy import (
     ExponentialMechanism,
     GaussianMechanism,
@@ -207,7 +207,9 @@ def test_the_events_of_parts_are_an_upper_bound():
 
 def test_two_fits_of_one_pass_add_up():
     X, y = np.zeros((40, 2)), np.arange(40) % 2
-    model = DPLogisticRegression(1.0, solver="one-pass", classes=(0, 1), random_state=0).fit(X, y)
+    model = DPLogisticRegression(1.0, solver=papers.OnePass(), classes=(0, 1), random_state=0).fit(
+        X, y
+    )
     one = model.ledger_
     rows = [release.rows for release in one.releases]
     assert rows[0][0] == 0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from skdp import DPLogisticRegression
+from skdp import DPLogisticRegression, papers
 from skdp import _log_concave as _net
 from skdp._log_concave import ball_candidates, ball_grid, choose_by_loss
 from skdp.solvers import exponential as _loss_draw
@@ -109,7 +109,11 @@ def test_candidates_do_not_depend_on_the_entries_of_sparse_rows(monkeypatch):
             (np.full(entries, 0.1), (np.arange(entries), np.zeros(entries, int))), (100, 6)
         )
         model = DPLogisticRegression(
-            mechanism="exponential", solver="net", coef_bound=1.0, classes=(0, 1), random_state=0
+            mechanism="exponential",
+            solver=papers.FiniteNet(),
+            coef_bound=1.0,
+            classes=(0, 1),
+            random_state=0,
         )
         model.fit(X, np.arange(100) % 2)
     assert seen[0] == seen[1]

@@ -17,6 +17,7 @@ from skdp import DPLogisticRegression, PrivacyBudget
 from skdp._rows import dask as _cluster
 from skdp._rows import sums as _sums
 from skdp.privacy import Curator
+from tests._solvers import linear_model
 
 pytestmark = [
     pytest.mark.full,
@@ -34,7 +35,9 @@ LOCAL = {"host": "127.0.0.1", "protocol": "tcp://", "dashboard_address": "127.0.
 
 
 def model(**params):
-    return DPLogisticRegression(data_norm=3.0, random_state=0, **{"max_iter": 5} | params)
+    return linear_model(
+        DPLogisticRegression, data_norm=3.0, random_state=0, **{"max_iter": 5} | params
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -130,8 +133,8 @@ def test_waves_of_sums(client, monkeypatch):
 def test_frames_and_fallbacks(client):
     frame = pd.DataFrame(X[:, :4], columns=list("abcd"))
     params = {"solver": "lazy-sgd", "batch_size": 100, "data_norm": 2.0, "max_iter": 5}
-    expected = DPLogisticRegression(random_state=0, **params).fit(frame, Y)
-    fitted = DPLogisticRegression(random_state=0, **params)
+    expected = linear_model(DPLogisticRegression, random_state=0, **params).fit(frame, Y)
+    fitted = linear_model(DPLogisticRegression, random_state=0, **params)
     same(fitted.fit(dd.from_pandas(frame, npartitions=3), Y), expected)
     assert list(fitted.feature_names_in_) == list("abcd")
 

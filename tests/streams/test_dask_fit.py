@@ -13,6 +13,7 @@ from scipy import sparse
 from skdp import DPHingeSVM, DPLogisticRegression, DPLpRegressor
 from skdp._rows import dask as _cluster
 from skdp._rows import sums as _sums
+from tests._solvers import linear_model
 
 N_ROWS, N_FEATURES = 3000, 5
 RNG = np.random.default_rng(0)
@@ -42,7 +43,7 @@ def same(model, expected):
 
 
 def logistic(**params):
-    return DPLogisticRegression(data_norm=3.0, random_state=0, **params)
+    return linear_model(DPLogisticRegression, data_norm=3.0, random_state=0, **params)
 
 
 STEPS = {"max_iter": 4}

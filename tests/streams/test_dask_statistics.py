@@ -18,6 +18,8 @@ from skdp import (
     DPQuantile,
     DPSparseMeanEstimator,
     DPStandardScaler,
+    papers,
+    solvers,
 )
 from skdp._rows import dask as _cluster
 from skdp._rows import sums as _sums
@@ -42,9 +44,9 @@ ADDED_UP = [
 #: these look at rows one by one, on the driver
 READ = [
     DPQuantile(bounds=(-2, 2), random_state=0),
-    DPLogisticRegression(solver="lazy-sgd", batch_size=200, max_iter=2, random_state=0),
+    DPLogisticRegression(solver=solvers.LazySGD(batch_size=200), max_iter=2, random_state=0),
     DPLogisticRegression(
-        solver="bias-reduced", batch_size=200, max_iter=2, sparsity=3, random_state=0
+        solver=papers.BiasReduced(batch_size=200, sparsity=3), max_iter=2, random_state=0
     ),
 ]
 

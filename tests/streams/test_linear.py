@@ -13,7 +13,7 @@ from sklearn.base import clone
 import skdp._rows.streams
 from skdp import DPHingeSVM, DPLogisticRegression, DPLpRegressor, PrivacyBudget
 from skdp.io import stream_arrays, stream_chunks
-from skdp.solvers.choice import SOLVERS
+from tests._solvers import PAIRS, linear_model
 from tests.streams._ways import OnDisk, assert_same_fit, chunked
 
 RNG = np.random.default_rng(1)
@@ -39,11 +39,10 @@ STREAMING = {
     "frank-wolfe": {"l1_bound": 5.0, "max_iter": 3},
 }
 IN_MEMORY = {"localized", "one-pass", "accelerated-one-pass", "cvxpy"}
-PAIRS = [(m, s) for m, solvers in SOLVERS.items() for s in solvers]
 
 
 def logistic(**options):
-    return DPLogisticRegression(**{"data_norm": 4.0, "random_state": 0, **options})
+    return linear_model(DPLogisticRegression, **{"data_norm": 4.0, "random_state": 0, **options})
 
 
 def test_every_solver_is_in_one_of_the_two_lists():
@@ -96,7 +95,7 @@ def test_options_of_logistic_regression(options):
     "options", [{}, {"delta": 0.0}, {"mechanism": "output", "solver": "phased"}], ids=str
 )
 def test_hinge(options):
-    model = DPHingeSVM(data_norm=4.0, random_state=0, **options)
+    model = linear_model(DPHingeSVM, data_norm=4.0, random_state=0, **options)
     assert_same_fit(model, (X[:FEW], BINARY[:FEW]), chunked(X[:FEW], BINARY[:FEW]))
 
 
@@ -115,7 +114,7 @@ def test_many_blocks(solver):
 )
 def test_regression(options):
     rows, y = X[:FEW], X[:FEW, 0] + RNG.standard_t(3, size=FEW)
-    model = DPLpRegressor(random_state=0, **options)
+    model = linear_model(DPLpRegressor, random_state=0, **options)
     assert_same_fit(model, (rows, y), chunked(rows, y), stream_arrays(OnDisk(rows), OnDisk(y)))
 
 
@@ -194,7 +193,7 @@ def test_sparse_chunks(solver):
     mechanism = {"newton": "objective", "frank-wolfe": "exponential"}.get(solver, "gradient")
     model = logistic(mechanism=mechanism, solver=solver, **options)
     if solver == "frank-wolfe":
-        model.set_params(l1_bound=5.0)
+        model.set_params(solver__l1_bound=5.0)
     y = BINARY[:FEW]
     assert_same_fit(model, (rows, y), chunked(rows, y))
 

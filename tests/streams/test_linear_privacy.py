@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import skdp._rows.linear as linear_rows
-from skdp import DPLogisticRegression
+from skdp import DPLogisticRegression, solvers
 from skdp._rows.streams import rows_of
 from skdp._rows.sums import CHUNKS_PER_BLOCK, LazyChunks
 from skdp.privacy import gdp_mu
@@ -23,8 +23,8 @@ from tests.streams._ways import chunked
 
 EPSILON, DELTA = 2.0, 1e-5
 MODEL = DPLogisticRegression(
-    EPSILON, DELTA, solver="gd", classes=(0, 1), max_iter=5, clipping_norm=0.1, step_size=1e-6,
-    random_state=0,
+    EPSILON, DELTA, solver=solvers.GD(clipping_norm=0.1, step_size=1e-06), classes=(0, 1),
+    max_iter=5, random_state=0,
 )  # fmt: skip
 
 

@@ -1,0 +1,68 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Linear models from words and one flat set of parameters, of the model and of its solver."""
+
+from inspect import signature
+
+from skdp import papers, solvers
+from skdp.linear_model._choice import asked_solver, chosen_solver
+from skdp.solvers import Solver
+
+#: every pair of a mechanism and a solver, by words
+PAIRS = [
+    *[("gradient", word) for word in ("accelerated", "gd", "sgd", "lazy-sgd", "bias-reduced")],
+    ("gradient", "accelerated-one-pass"),
+    *[("objective", word) for word in ("newton", "lbfgs")],
+    *[("output", word) for word in ("newton", "lbfgs", "cvxpy")],
+    *[("output", word) for word in ("phased", "localized", "one-pass")],
+    *[("exponential", word) for word in ("exact", "net", "frank-wolfe")],
+]
+KINDS = {
+    "accelerated": solvers.Accelerated,
+    "gd": solvers.GD,
+    "sgd": solvers.SGD,
+    "lazy-sgd": solvers.LazySGD,
+    "bias-reduced": papers.BiasReduced,
+    "accelerated-one-pass": papers.AcceleratedOnePass,
+    "objective": solvers.Objective,
+    "output": solvers.Output,
+    "phased": solvers.Phased,
+    "localized": papers.Localized,
+    "one-pass": papers.OnePass,
+    "exact": solvers.ExactDraw,
+    "net": papers.FiniteNet,
+    "frank-wolfe": solvers.FrankWolfe,
+}
+ALL_WORDS = {*KINDS, "newton", "lbfgs", "cvxpy"}
+
+
+def solver_of(word, mechanism="auto", **own):
+    """Return the solver of a word; that of a method for minimisers depends on the mechanism."""
+    if word in ("newton", "lbfgs", "cvxpy"):
+        kind = solvers.Objective if mechanism == "objective" else solvers.Output
+        return kind(minimizer=word, **own)
+    return KINDS[word](**own)
+
+
+def linear_model(estimator, *args, **params):
+    """Return a model; what its class has no parameter for belongs to its solver."""
+    flat = signature(estimator).parameters
+    own = {name: params.pop(name) for name in list(params) if name not in flat}
+    mechanism, solver = params.get("mechanism", "auto"), params.get("solver", "auto")
+    if own and solver == "auto":
+        gradient = "sgd" if "batch_size" in own else "accelerated"
+        solver = gradient if mechanism in ("auto", "gradient") else mechanism
+    if own or solver in ALL_WORDS:
+        params["solver"] = solver_of(solver, mechanism, **own)
+    return estimator(*args, **params)
+
+
+def problem_of(model, n_rows, n_features, n_classes):
+    """Return the public facts of a classifier's fit."""
+    return model._problem(n_rows, n_features, n_classes, asked_solver(model.solver) or Solver())
+
+
+def plan_of(model, n_rows, n_features, n_classes):
+    """Return the plan of a classifier's fit."""
+    problem = problem_of(model, n_rows, n_features, n_classes)
+    return chosen_solver(model, asked_solver(model.solver), problem).plan(problem)
