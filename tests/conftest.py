@@ -30,6 +30,8 @@ def pytest_collection_modifyitems(items):
     """Mark as full what a test marked as a selection does not need in the default tier."""
     groups = {}
     for item in items:
+        if item.get_closest_marker("full") and item.get_closest_marker("slow"):
+            raise pytest.UsageError(f"{item.name} is marked both full and slow: choose a tier.")
         if item.get_closest_marker("covering") or item.get_closest_marker("sample"):
             groups.setdefault((item.path, item.originalname), []).append(item)
     for group in groups.values():

@@ -4,6 +4,7 @@
 
 import importlib
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import skdp
 from tests.sampling._laws import quadrature_cdf, same_law, source
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
@@ -127,9 +129,11 @@ def test_a_comparison_with_peers_takes_a_folder_of_environments(script):
 
 
 def test_the_command_of_the_accuracy_page_starts():
+    # with the library that is tested, wherever another one is installed
+    library = str(Path(skdp.__file__).parents[1])
     done = subprocess.run(
         [sys.executable, "-W", "ignore", FOLDER / "accuracy.py", "--help"],
-        capture_output=True, text=True, check=True,
+        capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": library},
     )  # fmt: skip
     assert "--environments" in done.stdout
 

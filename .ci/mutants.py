@@ -1,0 +1,246 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Privacy bugs, planted one at a time in a copy of the library: the default tests must fail.
+
+    python .ci/mutants.py              # all of them, about two minutes each at most
+    python .ci/mutants.py clipping     # those with this word in their name
+
+Each names a function or a method, a pattern that its source has once, what takes its place, and
+the tests that ought to see it. A function that was moved is found again; a pattern that no longer
+matches is an error, so that the list is kept up.
+"""
+
+import argparse
+import ast
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class Mutant(NamedTuple):
+    """A bug: where it is planted, and which tests are asked."""
+
+    name: str
+    scope: str
+    pattern: str
+    replacement: str
+    tests: str
+
+
+MUTANTS = [
+    # noise
+    Mutant(
+        "Gaussian and Laplace noise halved", "_calibrate",
+        r"scale = paid / price", "scale = 0.5 * paid / price",
+        "tests/privacy/test_mechanisms.py",
+    ),
+    Mutant(
+        "noise halved, seen by the audits alone", "_calibrate",
+        r"scale = paid / price", "scale = 0.5 * paid / price",
+        "tests/test_claims.py",
+    ),
+    Mutant(
+        "temperature of a draw halved", "ExponentialMechanism.calibrate",
+        r"scale = paid / self\.epsilon", "scale = 0.5 * paid / self.epsilon",
+        "tests/test_mutants_draws.py tests/test_claims_erm.py tests/test_location_claims.py",
+    ),
+    Mutant(
+        "one draw of noise for all coordinates", "add_noise",
+        r"len\(steps\), bits\)", "1, bits)",
+        "tests/test_noise_erm.py tests/privacy/test_mechanisms.py",
+    ),
+    Mutant(
+        "the same seeded noise for every purpose", "make_bits",
+        r"SeededBits\(seed, purpose\)", 'SeededBits(seed, "")',
+        "tests/privacy/test_bits.py tests/privacy/test_curator.py",
+    ),
+    Mutant(
+        "a lower threshold", "StabilityHistogram._threshold",
+        r"return tau \* _UP", "return 0.8 * tau",
+        "tests/privacy/test_stability.py",
+    ),
+    # bounds
+    Mutant(
+        "rows not shortened into the ball", "L2Ball.factors",
+        r"np\.maximum\(norms, self\.radius\)", "(self.radius + 0 * norms)",
+        "tests/test_sensitivity.py",
+    ),
+    Mutant(
+        "rows not clipped into the box", "Box.to_unit",
+        r"\(np\.clip\(X, self\.lower, self\.upper\)(.*)np\.clip\(unit, -1\.0, 1\.0\)", r"(X\1unit",
+        "tests/test_sensitivity.py tests/test_claims.py",
+    ),
+    Mutant(
+        "clipping of gradients dropped", "ClippedGradient.partial",
+        r"limit = self\.clip / chunk\.norm", "limit = 1e9 * self.clip / chunk.norm",
+        "tests/test_sensitivity.py",
+    ),
+    Mutant(
+        "clipping dropped, seen by whole fits alone", "ClippedGradient.partial",
+        r"limit = self\.clip / chunk\.norm", "limit = 1e9 * self.clip / chunk.norm",
+        "tests/test_claims.py tests/linear_model/test_mechanisms.py",
+    ),
+    # sensitivities
+    Mutant(
+        "gradients: replace-one at the price of zero-out", "ClippedGradient.sensitivity",
+        r"2 \* self\.clip", "self.clip",
+        "tests/test_sensitivity.py",
+    ),
+    Mutant(
+        "mean: replace-one at the price of zero-out", "RowSum.sensitivity",
+        r"2 \* l1, 2 \* l2", "l1, l2",
+        "tests/test_sensitivity.py tests/test_claims.py",
+    ),
+    Mutant(
+        "clipped mean: replace-one at the price of zero-out", "ClippedRowSum.sensitivity",
+        r"2 \* self\.radius", "self.radius",
+        "tests/test_sensitivity_mean.py tests/test_mutants_mean.py",
+    ),
+    Mutant(
+        "measurements: replace-one at the price of zero-out", "SketchSum.sensitivity",
+        r"2 \* self\.radius", "self.radius",
+        "tests/test_sensitivity_sketch.py tests/test_mutants_sketch.py",
+    ),
+    Mutant(
+        "scaler: replace-one at the price of zero-out", "SideSum.sensitivity",
+        r"2 \* l1, 2 \* l2", "l1, l2",
+        "tests/test_sensitivity_scaler.py tests/test_mutants_scaler.py",
+    ),
+    Mutant(
+        "frequent features: one row's for two", "PresenceCount.sensitivity",
+        r"2 \* features, ", "features, ",
+        "tests/test_mutants_features.py",
+    ),
+    Mutant(
+        "a vertex chosen with half its spread", "SteepestCoordinate.sensitivity",
+        r"2 \* \(reach", "(reach",
+        "tests/test_steepest_coordinate.py tests/test_mutants_frank_wolfe.py",
+    ),
+    Mutant(
+        "a draw with half its spread", "LossDraw.sensitivity",
+        r"self\.loss\.lipschitz \* 2 \* reach", "self.loss.lipschitz * reach",
+        "tests/test_sensitivity_erm.py tests/test_claims_erm.py",
+    ),
+    Mutant(
+        "a search that chooses with half its spread", "HeldOutChoice.sensitivity",
+        r"2 \* ranges", "ranges",
+        "tests/model_selection tests/test_boosting.py",
+    ),
+    Mutant(
+        "reports of clients: replace-one at the price of zero-out", "ReportSum.sensitivity",
+        r"2 \* self\.limit", "self.limit",
+        "tests/federated/test_updates.py tests/federated/test_claims.py",
+    ),
+    # the ledger
+    Mutant(
+        "no check of the budget", "_append",
+        r"if not ledger\.fits", "if False and not ledger.fits",
+        "tests/privacy/test_curator.py",
+    ),
+    Mutant(
+        "releases that are not recorded", "_append",
+        r"self\._ledger = ledger\b", "pass",
+        "tests/privacy/test_curator.py",
+    ),
+    Mutant(
+        "a shared budget that is not charged", "_pay",
+        r"budget\.charge\(", "(lambda *_, **__: None)(",
+        "tests/privacy/test_budget_fits.py",
+    ),
+    Mutant(
+        "priced releases that are counted once", "compose_epsilon",
+        r"\(epsilon, count\) for epsilon, _, count", "(epsilon, 1) for epsilon, _, count",
+        "tests/privacy/test_accounting.py",
+    ),
+    # batches
+    Mutant(
+        "a sampling rate that is charged and not kept", "_batch",
+        r"noise\.sampling is None or", "True or",
+        "tests/privacy/test_curator_batches.py tests/test_claims_sampling.py",
+    ),
+]  # fmt: skip
+
+
+def places(scope, root):
+    """Return the files with a function or method of this name, with its first and last line."""
+    *owner, function = scope.split(".")
+    for path in sorted((root / "skdp").rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+        inside = [c for c in classes if c.name in owner] if owner else [tree, *classes]
+        for node in (node for one in inside for node in one.body):
+            if isinstance(node, ast.FunctionDef) and node.name == function:
+                yield path, node.lineno - 1, node.end_lineno
+
+
+def planted(mutant, root):
+    """Return the path of the file that changes, and its text with the bug in it."""
+    found = []
+    for path, start, stop in places(mutant.scope, root):
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        body = "".join(lines[start:stop])
+        changed, n_changes = re.subn(mutant.pattern, mutant.replacement, body, flags=re.DOTALL)
+        if n_changes:
+            assert n_changes == 1, f"{mutant.name}: the pattern matches {n_changes} times"
+            found.append((path, "".join([*lines[:start], changed, *lines[stop:]])))
+    assert len(found) == 1, f"{mutant.name}: the pattern matches in {len(found)} functions"
+    return found[0]
+
+
+def copy_of_source(folder):
+    """Copy what git tracks or would track."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=ROOT, check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    for name in filter(None, listed.stdout.split("\0")):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes((ROOT / name).read_bytes())
+
+
+def seen_by(mutant, folder):
+    """Return the first test of the default tier that fails, or None."""
+    path, text = planted(mutant, folder)
+    before = path.read_bytes()
+    path.write_text(text, encoding="utf-8")
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider",
+         "--tb=no", *mutant.tests.split()],
+        cwd=folder, env=os.environ | {"PYTHONPATH": str(folder)}, capture_output=True, text=True,
+    )  # fmt: skip
+    path.write_bytes(before)
+    assert run.returncode in (0, 1), run.stdout + run.stderr
+    failed = re.search(r"^FAILED (\S+)", run.stdout, re.M)
+    return failed[1] if failed else None
+
+
+def main():
+    """Plant every bug that is asked for, and print which test saw it."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("words", nargs="*", help="only bugs with one of these in their name")
+    words = parser.parse_args().words
+    mutants = [m for m in MUTANTS if not words or any(word in m.name for word in words)]
+    for mutant in mutants:
+        planted(mutant, ROOT)
+    alive = 0
+    with tempfile.TemporaryDirectory() as folder:
+        copy_of_source(Path(folder))
+        for mutant in mutants:
+            start = time.monotonic()
+            test = seen_by(mutant, Path(folder))
+            alive += test is None
+            seconds = f"{time.monotonic() - start:.0f} s"
+            print(f"| {mutant.name} | {test or '**not seen**'} | {seconds} |", flush=True)
+    return 1 if alive else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
