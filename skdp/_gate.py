@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from skdp._sklearn import blas_on_one_thread
+from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.curator import Curator
 
 # more than this many notes say nothing to anybody
@@ -134,7 +135,7 @@ def open_gate(
         yield curator
     if progress is not None:
         progress.close()
-    ledger = curator.ledger
+    ledger = Ledger.of(curator.ledger)
     # a fit that released nothing has spent no delta either
     spent = float(delta) if ledger.releases else 0.0
     estimator.ledger_ = ledger

@@ -2,17 +2,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Exceptions and warnings."""
 
+from skdp.privacy.kernel.errors import BudgetError, PrivacyWarning, SeededNoiseWarning
 
-class BudgetError(ValueError):
-    """A release would exceed the privacy budget; no private data were read for it."""
-
-
-class PrivacyWarning(UserWarning):
-    """Base class of the library's warnings."""
-
-
-class SeededNoiseWarning(PrivacyWarning):
-    """A `random_state` was given: the noise can be reproduced, and so removed."""
+__all__ = [
+    "BudgetError",
+    "NoisyEstimateWarning",
+    "PrivacyWarning",
+    "SeededNoiseWarning",
+    "SimulationWarning",
+]
 
 
 class NoisyEstimateWarning(PrivacyWarning):

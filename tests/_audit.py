@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Audits of a fit: coupled trace, noise stream, black box, and taint in its source.
 
-All additive noise goes through one function, `add_noise`, as the curator names it.
-The first two audits stand in front of it.
+All additive noise goes through one function, `add_noise` of the kernel's mechanisms. The
+first two audits stand in front of it.
 """
 
 import contextlib
@@ -15,7 +15,6 @@ from scipy import stats
 from scipy.special import ndtri
 
 from skdp.privacy import gdp_epsilon
-from skdp.privacy.kernel import curator as _curator
 from skdp.privacy.kernel import mechanisms as _mechanisms
 from tests._taint import Taint
 
@@ -47,9 +46,9 @@ class Addition:
 def recorded(outputs=None):
     """Record every noise addition of the body, with given outputs instead of noise or none.
 
-    Whatever stands under the name `add_noise` in the curator is what is audited.
+    Whatever stands under the name `add_noise` in the kernel's mechanisms is what is audited.
     """
-    additions, add_noise = [], _curator.add_noise
+    additions, add_noise = [], _mechanisms.add_noise
 
     def audited(values, noise, bits):
         statistic = noise.grid * _mechanisms.align(values, noise)
@@ -57,7 +56,7 @@ def recorded(outputs=None):
         additions.append(Addition(statistic, noise, output))
         return output.copy()
 
-    with mock.patch.object(_curator, "add_noise", audited):
+    with mock.patch.object(_mechanisms, "add_noise", audited):
         yield additions
 
 

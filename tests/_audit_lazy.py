@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A descent whose noise comes at once: what the lazy one must agree with, and its audits.
 
-`DenseSums` stands in for the curator's `LazySums`. It adds noise to all columns in every step
-through the curator's `add_noise`, so that the audits of releases see every step of it.
+`DenseSums` stands in for `LazySums`. It adds noise to all columns in every step through
+`add_noise`, so that the audits of releases see every step of it.
 """
 
 import contextlib
@@ -13,7 +13,8 @@ import numpy as np
 from scipy import stats
 from sklearn.base import clone
 
-from skdp.privacy.kernel import curator as _curator
+from skdp.privacy.kernel import mechanisms as _mechanisms
+from skdp.privacy.laws import late_noise as _late_noise
 from tests._audit import FALSE_ALARM
 
 
@@ -33,7 +34,7 @@ class DenseSums:
     def add(self, columns, statistic):
         dense = np.zeros_like(self.values)
         dense[columns] = statistic
-        released = _curator.add_noise(dense.ravel(), self.noise, self.bits)
+        released = _mechanisms.add_noise(dense.ravel(), self.noise, self.bits)
         self.values = self.decay * (self.values + released.reshape(dense.shape))
         self.iterates.append(self.values)
 
@@ -45,7 +46,7 @@ class DenseSums:
 @contextlib.contextmanager
 def dense_noise():
     """Make fits of solver "lazy-sgd" add all noise in every step."""
-    with mock.patch.object(_curator, "LazySums", DenseSums):
+    with mock.patch.object(_late_noise, "LazySums", DenseSums):
         yield
 
 
@@ -76,14 +77,14 @@ def coefficient_noise(model, X, y):
     Every row must be null, so that the coefficients are noise and nothing else.
     """
     plans = []
-    descend = _curator.Curator.descend
+    release = _late_noise.LateNoise.release
 
-    def listening(curator, query, prepaid, n_steps, n_skipped):
-        sums = descend(curator, query, prepaid, n_steps, n_skipped)
-        plans.append((query, n_steps, n_skipped))
+    def listening(law, query, noise, source):
+        sums = release(law, query, noise, source)
+        plans.append((query, law.n_steps, law.n_skipped))
         return sums
 
-    with mock.patch.object(_curator.Curator, "descend", listening):
+    with mock.patch.object(_late_noise.LateNoise, "release", listening):
         fitted = clone(model).fit(X, y)
     ((query, *steps),) = plans
     scale = query.step * fitted.ledger_.releases[0].noise.scale

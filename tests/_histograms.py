@@ -18,7 +18,8 @@ from scipy.special import ndtr
 from skdp._rows.domains import L2Ball
 from skdp.location._sparse_noisy import SparseMeanProblem, plan_histogram, sparse_rows
 from skdp.privacy import Curator, gdp_delta
-from skdp.privacy.kernel import curator as _curator
+from skdp.privacy.kernel import mechanisms as _mechanisms
+from skdp.privacy.laws import histogram as _histogram
 
 EPSILON, DELTA = 1.0, 1e-6
 # far beyond any threshold of these tests
@@ -36,7 +37,7 @@ class Histogram:
 
 def released(fit, rows):
     """Return the `Histogram` behind the one release of a fit."""
-    seen, touched, add_noise = [], _curator.touched, _curator.add_noise
+    seen, touched, add_noise = [], _histogram.touched, _mechanisms.add_noise
 
     def watched(sums, noise, bits):
         seen.append(noise)
@@ -47,8 +48,8 @@ def released(fit, rows):
         return seen[0], seen[1]
 
     with (
-        mock.patch.object(_curator, "touched", recorded),
-        mock.patch.object(_curator, "add_noise", watched),
+        mock.patch.object(_histogram, "touched", recorded),
+        mock.patch.object(_mechanisms, "add_noise", watched),
     ):
         fit(rows)
     columns, sums, noise = seen

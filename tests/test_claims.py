@@ -17,7 +17,7 @@ from sklearn.model_selection import cross_validate
 
 from skdp import DPLogisticRegression, DPMean
 from skdp.privacy import gdp_mu
-from skdp.privacy.kernel import curator as _curator
+from skdp.privacy.kernel import mechanisms as _mechanisms
 from tests import _audit
 from tests._neighbours import (
     ADJACENCIES,
@@ -269,7 +269,7 @@ def test_without_the_noisy_statistic_nothing_depends_on_the_data(model):
     for seed in range(3):
         X, y = some_rows(40, seed=seed)
         X[seed] *= 10.0 ** (100 * seed)
-        with mock.patch.object(_curator, "add_noise", lambda x, *_: np.full(x.shape, 0.25)):
+        with mock.patch.object(_mechanisms, "add_noise", lambda x, *_: np.full(x.shape, 0.25)):
             fitted = clone(model).fit(X, y)
         hashes.add(joblib.hash(vars(fitted)))
     assert len(hashes) == 1

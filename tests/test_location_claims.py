@@ -21,7 +21,7 @@ from skdp.location import _median as _geometric
 from skdp.location import _quantile as _rank
 from skdp.location._median import DirectionSum, DistanceSum
 from skdp.privacy import GaussianMechanism, Ledger, gdp_mu
-from skdp.privacy.kernel import curator as _curator
+from skdp.privacy.kernel import mechanisms as _mechanisms
 from tests import _audit
 from tests._neighbours import ADJACENCIES, neighbours, on_examples
 from tests.location._laws import (
@@ -160,7 +160,7 @@ def test_without_the_noisy_statistic_nothing_depends_on_the_data(model):
         X = some_rows(40, seed)
         X[seed] *= 10.0 ** (100 * seed)
         with (
-            mock.patch.object(_curator, "add_noise", lambda x, *_: np.full(x.shape, 0.25)),
+            mock.patch.object(_mechanisms, "add_noise", lambda x, *_: np.full(x.shape, 0.25)),
             recorded_draws(QuantileRank),
             recorded_draws(DistanceSum),
         ):
@@ -227,12 +227,12 @@ def test_halved_noise_is_caught(monkeypatch):
     X = np.random.default_rng(0).normal(size=(10, 500))
     model = gradient("replace-one", max_iter=5)
     assert not _audit.scale_is_wrong(_audit.noise_stream(clone(model).fit, X))
-    real = _curator.add_noise
+    real = _mechanisms.add_noise
 
     def quieter(values, noise, bits):
         return real(values, replace(noise, scale=noise.scale / 2), bits)
 
-    monkeypatch.setattr(_curator, "add_noise", quieter)
+    monkeypatch.setattr(_mechanisms, "add_noise", quieter)
     assert _audit.scale_is_wrong(_audit.noise_stream(clone(model).fit, X))
 
 

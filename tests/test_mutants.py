@@ -19,6 +19,7 @@ from skdp.linear_model import _classifier
 from skdp.location._clipped_mean import RowSum
 from skdp.privacy import GaussianMechanism, Ledger, gdp_mu
 from skdp.privacy.kernel import curator as _curator
+from skdp.privacy.kernel import mechanisms as _mechanisms
 from skdp.privacy.kernel.bits import SeededBits
 from skdp.solvers import gradient
 from skdp.solvers.gradient import ClippedGradient
@@ -66,12 +67,12 @@ def passes(ratio):
 @pytest.mark.parametrize("model", [logistic(), DPMean(EPSILON, DELTA, random_state=0)], ids=str)
 def test_halved_noise_is_caught(model, monkeypatch):
     assert not _audit.scale_is_wrong(stream(model, n_features=500))
-    real = _curator.add_noise
+    real = _mechanisms.add_noise
 
     def halved(values, noise, bits):
         return real(values, replace(noise, scale=noise.scale / 2), bits)
 
-    monkeypatch.setattr(_curator, "add_noise", halved)
+    monkeypatch.setattr(_mechanisms, "add_noise", halved)
     assert _audit.scale_is_wrong(stream(model, n_features=500))
 
 
@@ -125,7 +126,7 @@ def test_an_intercept_outside_the_norm_is_caught(scaling, monkeypatch):
 def test_noise_reused_across_steps_is_caught(monkeypatch):
     model = logistic()
     assert _audit.repeats(*[step.standard for step in stream(model)]) == 0
-    real, kept = _curator.add_noise, []
+    real, kept = _mechanisms.add_noise, []
 
     def reused(values, noise, bits):
         out = real(values, noise, bits)
@@ -133,21 +134,21 @@ def test_noise_reused_across_steps_is_caught(monkeypatch):
         kept.append(out - statistic)
         return statistic + kept[0]
 
-    monkeypatch.setattr(_curator, "add_noise", reused)
+    monkeypatch.setattr(_mechanisms, "add_noise", reused)
     assert _audit.repeats(*[step.standard for step in stream(model)]) > 0
 
 
 def test_noise_reused_across_classes_is_caught(monkeypatch):
     model = logistic(classes=(0, 1, 2), max_iter=1)
     assert _audit.repeats(*[step.standard for step in stream(model)]) == 0
-    real = _curator.add_noise
+    real = _mechanisms.add_noise
 
     def reused(values, noise, bits):
         statistic = noise.grid * np.rint(values / noise.grid)
         one = (real(values, noise, bits) - statistic).reshape(3, -1)[0]
         return statistic + np.tile(one, 3)
 
-    monkeypatch.setattr(_curator, "add_noise", reused)
+    monkeypatch.setattr(_mechanisms, "add_noise", reused)
     assert _audit.repeats(*[step.standard for step in stream(model)]) > 0
 
 

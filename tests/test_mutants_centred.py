@@ -21,7 +21,7 @@ from skdp.exceptions import BudgetError
 from skdp.linear_model import _classifier as _preprocess
 from skdp.location._clipped_mean import GaussianMean
 from skdp.privacy import Ledger
-from skdp.privacy.kernel import curator as _curator
+from skdp.privacy.kernel import mechanisms as _mechanisms
 from tests import _audit_batches as batches
 from tests.test_claims_sampling import EPSILON, fit, sgd
 from tests.test_mutants_sampling import spent, worst
@@ -32,7 +32,7 @@ def without_released_numbers(model, threshold=300):
     hashes = set()
     with contextlib.ExitStack() as stack:
         still = lambda x, *_: np.full(x.shape, 0.25)  # noqa: E731
-        stack.enter_context(mock.patch.object(_curator, "add_noise", still))
+        stack.enter_context(mock.patch.object(_mechanisms, "add_noise", still))
         stack.enter_context(
             mock.patch.object(NormThreshold, "draw", return_value=np.array([float(threshold)]))
         )

@@ -17,8 +17,8 @@ from skdp._rows.linear import LinearRows
 from skdp.exceptions import BudgetError
 from skdp.location._clipped_mean import RowSum
 from skdp.privacy import Curator, ExponentialMechanism, KNormMechanism, Ledger
-from skdp.privacy.kernel import curator as _curator
 from skdp.privacy.kernel import mechanisms as _mechanisms
+from skdp.privacy.laws import k_norm as _k_norm
 from skdp.solvers import exponential
 from skdp.solvers.exponential import LossDraw
 from tests import _audit, _densities
@@ -45,12 +45,12 @@ def k_norm_stream(n_releases, size):
 
 def test_halved_k_norm_noise_is_caught(monkeypatch):
     assert not _audit.scale_is_wrong(k_norm_stream(1, 200))
-    real = _curator.add_noise
+    real = _mechanisms.add_noise
 
     def halved(values, noise, bits):
         return real(values, replace(noise, scale=noise.scale / 2), bits)
 
-    monkeypatch.setattr(_curator, "add_noise", halved)
+    monkeypatch.setattr(_mechanisms, "add_noise", halved)
     assert _audit.scale_is_wrong(k_norm_stream(1, 200))
 
 
@@ -66,7 +66,7 @@ def test_k_norm_noise_with_the_length_of_a_gaussian_is_caught(rescaled, monkeypa
         factor = size / stats.chi(size).mean() if rescaled else 1.0
         return _mechanisms.rounded_gaussian(scale * factor, size, bits)
 
-    monkeypatch.setitem(_mechanisms._SAMPLERS, "k-norm", gaussian)
+    monkeypatch.setattr(_k_norm, "rounded_k_norm", gaussian)
     planted = k_norm_stream(2000, 5)
     assert _audit.law_is_wrong(planted)
     # only the spread of the lengths gives the second one away
@@ -108,14 +108,14 @@ def test_phases_that_share_their_noise_are_caught(solver, monkeypatch):
     rng = np.random.default_rng(0)
     data = rng.normal(size=(40, 5)), np.arange(40) % 2
     assert _audit.repeats(*[s.standard for s in _audit.noise_stream(model.fit, *data)]) == 0
-    real, kept = _curator.add_noise, []
+    real, kept = _mechanisms.add_noise, []
 
     def shared(values, noise, bits):
         statistic = noise.grid * np.rint(values / noise.grid)
         kept.append((real(values, noise, bits) - statistic) / noise.scale)
         return statistic + noise.scale * kept[0]
 
-    monkeypatch.setattr(_curator, "add_noise", shared)
+    monkeypatch.setattr(_mechanisms, "add_noise", shared)
     assert _audit.repeats(*[s.standard for s in _audit.noise_stream(model.fit, *data)]) > 0
 
 

@@ -18,6 +18,8 @@ from skdp._minimize.queries import Minimizer, PerturbedMinimizer
 from skdp._minimize.smooth import SMOOTH_SOLVERS
 from skdp.linear_model._problem import Problem
 from skdp.privacy import gdp_mu
+from skdp.privacy.kernel import bits as _bits
+from skdp.privacy.kernel import mechanisms as _mechanisms
 from skdp.solvers import objective
 from tests import _audit
 from tests._densities import Line
@@ -124,14 +126,14 @@ def test_the_same_secret_term_in_two_fits_is_caught(monkeypatch):
         return [step.standard for step in both]
 
     assert _audit.repeats(*streams()) == 0
-    real = _audit._curator.add_noise
+    real = _mechanisms.add_noise
 
     def secret(values, noise, bits):
         # the first of two additions: zeros plus the linear term
-        seeded = _audit._curator.make_bits(7, "another fit")
+        seeded = _bits.make_bits(7, "another fit")
         return real(values, noise, bits if values.any() else seeded)
 
-    monkeypatch.setattr(_audit._curator, "add_noise", secret)
+    monkeypatch.setattr(_mechanisms, "add_noise", secret)
     assert _audit.repeats(*streams()) > 0
 
 
@@ -143,7 +145,7 @@ def test_a_cover_that_is_left_out_or_reused_is_caught(delta, monkeypatch):
     linear, cover = _audit.noise_stream(model.fit, *data)
     assert not _audit.scale_is_wrong([cover])
     assert _audit.repeats(linear.standard, cover.standard) == 0
-    real, kept = _audit._curator.add_noise, []
+    real, kept = _mechanisms.add_noise, []
 
     def left_out(values, noise, bits):
         if not values.any():
@@ -155,9 +157,9 @@ def test_a_cover_that_is_left_out_or_reused_is_caught(delta, monkeypatch):
         kept.append((real(values, noise, bits) - statistic) / noise.scale)
         return statistic + noise.scale * kept[0]
 
-    monkeypatch.setattr(_audit._curator, "add_noise", left_out)
+    monkeypatch.setattr(_mechanisms, "add_noise", left_out)
     assert _audit.scale_is_wrong(_audit.noise_stream(model.fit, *data)[1:])
-    monkeypatch.setattr(_audit._curator, "add_noise", reused)
+    monkeypatch.setattr(_mechanisms, "add_noise", reused)
     assert _audit.repeats(*[step.standard for step in _audit.noise_stream(model.fit, *data)]) > 0
 
 

@@ -21,7 +21,7 @@ from skdp.location._sparse_noisy import sparse_rows
 from skdp.preprocessing import _frequent_features as _presence_count
 from skdp.preprocessing._frequent_features import PresenceCount
 from skdp.privacy import gdp_mu
-from skdp.privacy.kernel import curator as _curator
+from skdp.privacy.kernel import mechanisms as _mechanisms
 from tests import _audit
 from tests._neighbours import ADJACENCIES, as_dense, neighbours, on_examples
 
@@ -123,7 +123,7 @@ def test_without_the_noisy_counts_nothing_depends_on_the_data():
     hashes = set()
     for seed in range(3):
         X = np.random.default_rng(seed).normal(size=(40, 30))
-        with mock.patch.object(_curator, "add_noise", return_value=np.arange(30.0)):
+        with mock.patch.object(_mechanisms, "add_noise", return_value=np.arange(30.0)):
             hashes.add(joblib.hash(vars(selector().fit(X))))
     assert len(hashes) == 1
 
@@ -132,12 +132,12 @@ def test_without_the_noisy_counts_nothing_depends_on_the_data():
 def test_noise_has_the_declared_scale_and_halved_noise_is_caught(delta, monkeypatch):
     X = np.eye(2000)
     assert not _audit.scale_is_wrong(_audit.noise_stream(selector(delta=delta).fit, X))
-    real = _curator.add_noise
+    real = _mechanisms.add_noise
 
     def halved(values, noise, bits):
         return real(values, replace(noise, scale=noise.scale / 2), bits)
 
-    monkeypatch.setattr(_curator, "add_noise", halved)
+    monkeypatch.setattr(_mechanisms, "add_noise", halved)
     assert _audit.scale_is_wrong(_audit.noise_stream(selector(delta=delta).fit, X))
 
 

@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 
 from skdp.federated._averaging import ClientUpdates, ReportSum, _all, _norms
-from skdp.privacy.kernel import curator as _curator
+from skdp.privacy.kernel import mechanisms as _mechanisms
 from tests import _audit
 from tests.federated._clients import admitted, clients, loss_of
 from tests.federated.test_claims import data, model, ratio
@@ -75,12 +75,12 @@ def test_division_by_the_realised_number_is_caught(monkeypatch):
 def test_halved_noise_is_caught(monkeypatch):
     X, y, groups = clients([3] * 12, n_features=400)
     assert not _audit.scale_is_wrong(_audit.noise_stream(clone(model()).fit, X, y, groups))
-    real = _curator.add_noise
+    real = _mechanisms.add_noise
 
     def halved(values, noise, bits):
         return real(values, replace(noise, scale=noise.scale / 2), bits)
 
-    monkeypatch.setattr(_curator, "add_noise", halved)
+    monkeypatch.setattr(_mechanisms, "add_noise", halved)
     assert _audit.scale_is_wrong(_audit.noise_stream(clone(model()).fit, X, y, groups))
 
 

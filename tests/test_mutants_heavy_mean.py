@@ -17,7 +17,7 @@ from skdp.location import _heavy_tailed_mean as heavy_tailed_mean
 from skdp.location._clipped_mean import ClippedRowSum
 from skdp.location._heavy_tailed_mean import plan_heavy_tailed_mean
 from skdp.privacy import Ledger, gdp_mu
-from skdp.privacy.kernel import curator as _curator
+from skdp.privacy.kernel import mechanisms as _mechanisms
 from tests import _audit
 from tests._neighbours import ADJACENCIES, neighbours, on_examples
 from tests.location._thresholds import drawn, threshold_epsilon, worst_pair
@@ -152,12 +152,12 @@ def test_halved_noise_is_caught(delta, monkeypatch):
     model, rows = mean(delta=delta), np.random.default_rng(0).normal(size=(300, 500))
     fit = lambda: fitted(model, rows)  # noqa: E731
     assert not _audit.scale_is_wrong(_audit.noise_stream(fit))
-    real = _curator.add_noise
+    real = _mechanisms.add_noise
 
     def halved(values, noise, bits):
         return real(values, replace(noise, scale=noise.scale / 2), bits)
 
-    monkeypatch.setattr(_curator, "add_noise", halved)
+    monkeypatch.setattr(_mechanisms, "add_noise", halved)
     assert _audit.scale_is_wrong(_audit.noise_stream(fit))
 
 

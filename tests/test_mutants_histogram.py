@@ -15,7 +15,7 @@ from scipy import sparse
 from skdp.location import _sparse_noisy as _sparse_row_sum
 from skdp.location._sparse_noisy import TouchedColumnSum
 from skdp.privacy import StabilityHistogram
-from skdp.privacy.kernel import curator as _curator
+from skdp.privacy.kernel import mechanisms as _mechanisms
 from skdp.privacy.laws import histogram as _stability
 from tests import _audit
 from tests._histograms import alone, measured, release_of, rows_of, unit
@@ -27,12 +27,12 @@ every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_noise_has_the_declared_scale_and_halved_noise_is_caught(monkeypatch):
     X = sparse.csr_array(np.eye(2000))
     assert not _audit.scale_is_wrong(_audit.noise_stream(release_of("zero-out"), X))
-    real = _curator.add_noise
+    real = _mechanisms.add_noise
 
     def halved(values, noise, bits):
         return real(values, replace(noise, scale=noise.scale / 2), bits)
 
-    monkeypatch.setattr(_curator, "add_noise", halved)
+    monkeypatch.setattr(_mechanisms, "add_noise", halved)
     assert _audit.scale_is_wrong(_audit.noise_stream(release_of("zero-out"), X))
 
 

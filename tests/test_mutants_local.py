@@ -16,9 +16,9 @@ from skdp import PrivUnitPrivatizer, ScalarPrivatizer
 from skdp.local.randomisers.base import Randomiser
 from skdp.local.randomisers.report import LocalReports, RowVectors
 from skdp.privacy import Curator, LocalMechanism
-from skdp.privacy.kernel import curator as _curator
+from skdp.privacy.kernel import mechanisms as _mechanisms
 from skdp.privacy.kernel.bits import SeededBits
-from skdp.privacy.laws.local_reports import report_epsilon
+from skdp.privacy.kernel.composition import report_epsilon
 
 EPSILON, U = 2.0, np.array([0.0, 1.0, 0.0])
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
@@ -184,7 +184,7 @@ def test_snapping_changes_digits_only(monkeypatch):
     usual = made.fit(rows).transform(rows)
     grid = made.ledger_.releases[0].noise.grid
     np.testing.assert_array_equal(usual, np.rint(usual / grid) * grid)
-    monkeypatch.setattr(_curator, "align", lambda part, noise: part / noise.grid)
+    monkeypatch.setattr(_mechanisms, "align", lambda part, noise: part / noise.grid)
     unsnapped = made.fit(rows).transform(rows)
     np.testing.assert_allclose(unsnapped, usual, atol=grid)
     assert not np.array_equal(unsnapped, usual)

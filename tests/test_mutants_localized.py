@@ -18,7 +18,7 @@ from skdp.exceptions import BudgetError
 from skdp.linear_model._problem import Problem
 from skdp.papers import localized
 from skdp.privacy import Curator, Ledger, gdp_mu
-from skdp.privacy.kernel import curator as _curator
+from skdp.privacy.kernel import mechanisms as _mechanisms
 from skdp.solvers.disjoint import public_order
 from tests import _audit
 from tests._neighbours import ADJACENCIES, worst_pairs
@@ -145,14 +145,14 @@ def test_noise_that_is_used_again_is_caught(options, monkeypatch):
     data = rng.normal(size=(N_ROWS, 5)), np.arange(N_ROWS) % 2
     stream = _audit.noise_stream(model.fit, *data)
     assert _audit.repeats(*[step.standard for step in stream]) == 0
-    real, kept = _curator.add_noise, []
+    real, kept = _mechanisms.add_noise, []
 
     def shared(values, noise, bits):
         statistic = noise.grid * np.rint(values / noise.grid)
         kept.append((real(values, noise, bits) - statistic) / noise.scale)
         return statistic + noise.scale * kept[0]
 
-    monkeypatch.setattr(_curator, "add_noise", shared)
+    monkeypatch.setattr(_mechanisms, "add_noise", shared)
     stream = _audit.noise_stream(model.fit, *data)
     assert _audit.repeats(*[step.standard for step in stream]) > 0
 

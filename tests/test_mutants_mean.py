@@ -26,7 +26,7 @@ from skdp.location._clipped_mean import (
     rotate_back,
 )
 from skdp.privacy import GaussianMechanism, Ledger, gdp_mu
-from skdp.privacy.kernel import curator as _curator
+from skdp.privacy.kernel import mechanisms as _mechanisms
 from tests import _audit
 from tests._neighbours import ADJACENCIES, neighbours, on_examples
 
@@ -147,12 +147,12 @@ def test_halved_noise_is_caught(mechanism, monkeypatch):
     rows, model = pair("zero-out", d=50, n_rows=3000)[0], mean(mechanism, epsilon=20.0)
     fit = lambda: fitted(model, rows)  # noqa: E731
     assert not _audit.scale_is_wrong(_audit.noise_stream(fit))
-    real = _curator.add_noise
+    real = _mechanisms.add_noise
 
     def halved(values, noise, bits):
         return real(values, replace(noise, scale=noise.scale / 2), bits)
 
-    monkeypatch.setattr(_curator, "add_noise", halved)
+    monkeypatch.setattr(_mechanisms, "add_noise", halved)
     assert _audit.scale_is_wrong(_audit.noise_stream(fit))
 
 

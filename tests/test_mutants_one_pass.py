@@ -19,6 +19,7 @@ from skdp.papers import accelerated_one_pass
 from skdp.papers.accelerated_one_pass import ApproximationPlan, Restart
 from skdp.privacy import Ledger, gdp_mu
 from skdp.privacy.kernel import curator as _curator
+from skdp.privacy.kernel import mechanisms as _mechanisms
 from skdp.solvers.gradient import ClippedGradient
 from tests import _audit
 from tests._neighbours import Rows, changed
@@ -59,12 +60,12 @@ def passes(ratio):
 
 def test_halved_noise_is_caught(monkeypatch):
     assert not _audit.scale_is_wrong(stream(make(), 500))
-    real = _curator.add_noise
+    real = _mechanisms.add_noise
 
     def halved(values, noise, bits):
         return real(values, replace(noise, scale=noise.scale / 2), bits)
 
-    monkeypatch.setattr(_curator, "add_noise", halved)
+    monkeypatch.setattr(_mechanisms, "add_noise", halved)
     assert _audit.scale_is_wrong(stream(make(), 500))
 
 
@@ -146,7 +147,7 @@ def test_an_order_that_depends_on_the_labels_is_caught(monkeypatch):
 def test_steps_that_share_their_noise_are_caught(monkeypatch):
     for model in (make(), make(failure_probability=0.2, max_iter=2)):
         assert _audit.repeats(*[step.standard for step in stream(model)]) == 0
-        real, kept = _curator.add_noise, []
+        real, kept = _mechanisms.add_noise, []
 
         def shared(values, noise, bits, real=real, kept=kept):
             statistic = noise.grid * np.rint(values / noise.grid)
@@ -154,5 +155,5 @@ def test_steps_that_share_their_noise_are_caught(monkeypatch):
             return statistic + noise.scale * kept[0]
 
         with monkeypatch.context() as patch:
-            patch.setattr(_curator, "add_noise", shared)
+            patch.setattr(_mechanisms, "add_noise", shared)
             assert _audit.repeats(*[step.standard for step in stream(model)]) > 0

@@ -14,8 +14,8 @@ from sklearn.base import clone
 
 from skdp.exceptions import BudgetError
 from skdp.privacy import Sampling
-from skdp.privacy.kernel import curator as _curator
 from skdp.privacy.kernel import ledger as _ledger
+from skdp.privacy.kernel import mechanisms as _mechanisms
 from skdp.solvers import sgd as sgd_solver
 from skdp.solvers.gradient import ClippedGradient
 from tests import _audit
@@ -153,12 +153,12 @@ def test_halved_noise_is_caught(monkeypatch):
     X, y = np.random.default_rng(0).normal(size=(30, 300)), np.arange(30) % 2
     model = sgd(preprocess="center")
     assert not _audit.scale_is_wrong(_audit.noise_stream(clone(model).fit, X, y))
-    real = _curator.add_noise
+    real = _mechanisms.add_noise
 
     def halved(values, noise, bits):
         return real(values, replace(noise, scale=noise.scale / 2), bits)
 
-    monkeypatch.setattr(_curator, "add_noise", halved)
+    monkeypatch.setattr(_mechanisms, "add_noise", halved)
     assert _audit.scale_is_wrong(_audit.noise_stream(clone(model).fit, X, y))
 
 

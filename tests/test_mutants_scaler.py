@@ -19,7 +19,7 @@ from skdp.preprocessing import _standard_scaler as _moments
 from skdp.preprocessing import _standard_scaler as _private_moments
 from skdp.preprocessing._standard_scaler import MomentSum, SideSum
 from skdp.privacy import gdp_mu
-from skdp.privacy.kernel import curator as _curator
+from skdp.privacy.kernel import mechanisms as _mechanisms
 from tests import _audit
 from tests._neighbours import ADJACENCIES, neighbours, on_examples, worst_mean_pairs
 
@@ -116,7 +116,7 @@ def test_without_the_noisy_statistic_nothing_depends_on_the_data(bounds):
     hashes, sizes = set(), set()
     for seed in range(3):
         X = np.random.default_rng(seed).normal(size=(40, 3)) * 10.0 ** (100 * seed)
-        with mock.patch.object(_curator, "add_noise", lambda x, *_: np.full(x.shape, 0.25)):
+        with mock.patch.object(_mechanisms, "add_noise", lambda x, *_: np.full(x.shape, 0.25)):
             fitted = scaler(bounds=bounds).fit(X)
         hashes.add(joblib.hash(vars(fitted)))
         sizes.add(len(pickle.dumps(fitted)))

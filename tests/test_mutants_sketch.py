@@ -16,7 +16,7 @@ from skdp._recovery.measurements import MEASUREMENTS, measurement_matrix
 from skdp.location import DPSparseMeanEstimator
 from skdp.location._compressed_sensing import SketchMean, SketchSum
 from skdp.privacy import gdp_mu
-from skdp.privacy.kernel import curator as _curator
+from skdp.privacy.kernel import mechanisms as _mechanisms
 from tests import _audit
 from tests._neighbours import ADJACENCIES, neighbours, on_examples
 
@@ -151,12 +151,12 @@ def test_halved_noise_is_caught(monkeypatch):
     model = mean(n_measurements=60)
     fit = lambda: fitted(model, X)  # noqa: E731
     assert not _audit.scale_is_wrong(_audit.noise_stream(fit))
-    real = _curator.add_noise
+    real = _mechanisms.add_noise
 
     def halved(values, noise, bits):
         return real(values, replace(noise, scale=noise.scale / 2), bits)
 
-    monkeypatch.setattr(_curator, "add_noise", halved)
+    monkeypatch.setattr(_mechanisms, "add_noise", halved)
     assert _audit.scale_is_wrong(_audit.noise_stream(fit))
 
 

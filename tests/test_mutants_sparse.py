@@ -19,7 +19,7 @@ from skdp._rows.domains import L2Ball
 from skdp.location import _sparse_noisy as _sparse_row_sum
 from skdp.location._sparse_noisy import SparseRowSum
 from skdp.privacy import gdp_mu
-from skdp.privacy.kernel import curator as _curator
+from skdp.privacy.kernel import mechanisms as _mechanisms
 from tests import _audit
 from tests._neighbours import ADJACENCIES, LAYOUTS, as_dense, as_layout, neighbours, on_examples
 
@@ -113,12 +113,12 @@ def test_halved_noise_is_caught(model, monkeypatch):
     X = np.random.default_rng(0).normal(size=(9, 500))
     fit = lambda: fitted(model, X)  # noqa: E731
     assert not _audit.scale_is_wrong(_audit.noise_stream(fit))
-    real = _curator.add_noise
+    real = _mechanisms.add_noise
 
     def halved(values, noise, bits):
         return real(values, replace(noise, scale=noise.scale / 2), bits)
 
-    monkeypatch.setattr(_curator, "add_noise", halved)
+    monkeypatch.setattr(_mechanisms, "add_noise", halved)
     assert _audit.scale_is_wrong(_audit.noise_stream(fit))
 
 

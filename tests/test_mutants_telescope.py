@@ -18,8 +18,8 @@ from skdp.papers import bias_reduced as query_module
 from skdp.papers import bias_reduced as telescope_plan
 from skdp.papers.bias_reduced import TelescopedGradient
 from skdp.privacy import Sampling
-from skdp.privacy.kernel import curator as _curator
 from skdp.privacy.kernel import ledger as _ledger
+from skdp.privacy.kernel import mechanisms as _mechanisms
 from tests import _audit
 from tests import _audit_batches as batches
 from tests._neighbours import worst_pairs
@@ -144,18 +144,18 @@ def test_halved_noise_is_caught(monkeypatch):
     X, y = np.random.default_rng(0).normal(size=(30, 100)), np.arange(30) % 2
     model = reduced()
     assert not _audit.scale_is_wrong(_audit.noise_stream(clone(model).fit, X, y))
-    real = _curator.add_noise
+    real = _mechanisms.add_noise
 
     def halved(values, noise, bits):
         return real(values, replace(noise, scale=noise.scale / 2), bits)
 
-    monkeypatch.setattr(_curator, "add_noise", halved)
+    monkeypatch.setattr(_mechanisms, "add_noise", halved)
     assert _audit.scale_is_wrong(_audit.noise_stream(clone(model).fit, X, y))
 
 
 def test_one_noise_for_a_batch_and_its_halves_is_caught(monkeypatch):
     X, y = np.random.default_rng(0).normal(size=(30, 100)), np.arange(30) % 2
-    model, real = reduced(), _curator.add_noise
+    model, real = reduced(), _mechanisms.add_noise
 
     def repeated(values, noise, bits):
         if len(values) % 3 or len(values) == 101:
@@ -169,7 +169,7 @@ def test_one_noise_for_a_batch_and_its_halves_is_caught(monkeypatch):
         )
 
     assert seen() == 0
-    monkeypatch.setattr(_curator, "add_noise", repeated)
+    monkeypatch.setattr(_mechanisms, "add_noise", repeated)
     assert seen() > 0
 
 

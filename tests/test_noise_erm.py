@@ -12,7 +12,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import cross_validate
 
-from skdp.privacy.kernel import curator as _curator
+from skdp.privacy.kernel import mechanisms as _mechanisms
 from tests import _audit
 from tests.test_claims_erm import ADDITIVE, DELTA, ESTIMATORS, every_estimator, every_new, make
 
@@ -137,8 +137,8 @@ def test_without_the_noisy_statistic_nothing_depends_on_the_data(name, mechanism
         X[seed] *= 10.0 ** (100 * seed)
         constant = lambda x, *_: np.full(x.shape, 0.25)  # noqa: E731
         with (
-            mock.patch.object(_curator, "add_noise", constant),
-            mock.patch.object(_curator, "align", constant),
+            mock.patch.object(_mechanisms, "add_noise", constant),
+            mock.patch.object(_mechanisms, "align", constant),
         ):
             fitted = make(name, mechanism, solver).fit(X, y)
         hashes.add(joblib.hash(vars(fitted)))

@@ -22,7 +22,7 @@ from skdp._quantiles import (
 )
 from skdp._rows.linear import regression_rows, unit_rows
 from skdp.privacy.kernel.bits import SeededBits
-from skdp.privacy.kernel.mechanisms import ExponentialMechanism
+from skdp.privacy.laws.exponential import ExponentialMechanism
 from tests._neighbours import (
     ADJACENCIES,
     LAYOUTS,

@@ -16,7 +16,7 @@ from skdp.location import DPNormQuantile
 from skdp.preprocessing import DPFeatureCenterer
 from skdp.privacy import gdp_mu
 from skdp.privacy.kernel.bits import SeededBits
-from skdp.privacy.kernel.mechanisms import ExponentialMechanism
+from skdp.privacy.laws.exponential import ExponentialMechanism
 from tests import _audit
 from tests._neighbours import ADJACENCIES, LAYOUTS, as_dense, neighbours, on_examples
 from tests.location._thresholds import NAN, drawn, law, threshold_epsilon, worst_pair

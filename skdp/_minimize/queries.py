@@ -4,7 +4,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,6 +31,9 @@ def title(loss):
 @dataclass(frozen=True, eq=False)
 class Regularised:
     """Loss, penalty and tolerance of a minimiser; parameters are those of `Minimizer`."""
+
+    # no bound is stated
+    may_be_infinite: ClassVar[tuple[str, ...]] = ("row_l1",)
 
     loss: Any
     ridge: float

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from skdp.privacy.kernel.accounting import gdp_epsilon, gdp_mu
+from skdp.privacy.kernel.accounting import gdp_epsilon
+from skdp.privacy.laws.calibration import gdp_mu
 
 #: (rate, lower end, upper end)
 Rate = tuple[float, float, float]

@@ -27,12 +27,13 @@ from skdp._rows.sums import CompensatedSum, sum_over
 from skdp._sklearn import SCALE_OR_NONE, Interval
 from skdp.local._ball_randomiser import ParameterGroup, as_ball_randomiser
 from skdp.local.randomisers.report import LocalReports
-from skdp.privacy.kernel.accounting import HAIR, gdp_mu
+from skdp.privacy.kernel.accounting import HAIR
 from skdp.privacy.kernel.batches import SMALLEST_RATE, Sampling
-from skdp.privacy.kernel.composition import SampledCost, compose_epsilon
+from skdp.privacy.kernel.composition import SampledCost, compose_epsilon, report_epsilon
 from skdp.privacy.kernel.mechanisms import Sensitivity
-from skdp.privacy.laws.batches import SampledGaussianMechanism, sampled_mu
-from skdp.privacy.laws.local_reports import LocalMechanism, report_epsilon
+from skdp.privacy.laws.additive import SampledGaussianMechanism
+from skdp.privacy.laws.calibration import gdp_mu, sampled_mu
+from skdp.privacy.laws.local_reports import LocalMechanism, ReportedSum, SumOfReports
 from skdp.solvers.gradient import (
     DEFAULT_INTERCEPT,
     MOST_STEPS,
@@ -891,7 +892,8 @@ class PrepaidRounds:
         if plan.mu_round is None:
             self._paid = curator.prepay(reports, local, plan.n_steps)
         else:
-            self._paid = curator.prepay(self._total, noise, plan.n_steps, behind=(reports, local))
+            sums = SumOfReports(self._total, reports)
+            self._paid = curator.prepay(sums, ReportedSum(noise, local), plan.n_steps)
 
     def mean_update(self, point):
         """Return the released mean update of the clients of one round, at a point."""
@@ -906,7 +908,7 @@ class PrepaidRounds:
                 self._n_projected += self._total.n_projected(made)
                 total = self._total.total(made)
             else:
-                total = self._curator.release(self._total, self._paid, reports=reports)
+                total = self._curator.release(SumOfReports(self._total, reports), self._paid)
         return total.reshape(point.shape) / plan.sampling.batch_size
 
     @property

@@ -25,6 +25,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._typing import Estimator
+from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.books.spent import (
     NotCovered,
     is_search,
@@ -32,7 +33,6 @@ from skdp.privacy.books.spent import (
     leaves,
     privacy_spent,
 )
-from skdp.privacy.kernel.ledger import Ledger
 
 
 class PrivacyCard:

@@ -17,8 +17,8 @@ from skdp.inspection._drawing import (
     words_beside,
     wrapped,
 )
+from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.books.spent import NotCovered, leaves, privacy_spent
-from skdp.privacy.kernel.ledger import Ledger
 
 
 @dataclass(frozen=True)

@@ -47,17 +47,26 @@ _SOLVERS = (
     "skdp.solvers.sgd.SGD",
 )
 _LEDGERS = (
-    "skdp.privacy.kernel.ledger.Ledger",
-    "skdp.privacy.kernel.mechanisms.Noise",
-    "skdp.privacy.kernel.ledger.Release",
+    "skdp.privacy.books.ledger.Ledger",
     "skdp.privacy.kernel.batches.Sampling",
+    "skdp.privacy.kernel.ledger.Release",
+    "skdp.privacy.kernel.mechanisms.Noise",
+    "skdp.privacy.kernel.mechanisms.Price",
+    "skdp.privacy.laws.exponential.DrawnNoise",
+    "skdp.privacy.laws.histogram.SparseSensitivity",
+    "skdp.privacy.laws.histogram.ThresholdNoise",
+    "skdp.privacy.laws.k_norm.KNormNoise",
+    "skdp.privacy.laws.local_reports.ReportNoise",
+    "skdp.privacy.laws.objective.Influence",
+    "skdp.privacy.laws.objective.LinearTerm",
 )
 # how a search was planned and scored
 _SEARCHES = (
     "skdp.model_selection._row_scorer.RowScorer",
     "skdp.model_selection._row_scorer.accuracy",
     "skdp.model_selection._row_scorer.neg_log_loss",
-    "skdp.privacy.kernel.ledger.Winner",
+    "skdp.privacy.laws.search.DeclaredTotal",
+    "skdp.privacy.laws.search.Winner",
     "skdp.privacy.laws.selection.Repetitions",
     "skdp.privacy.laws.selection.SelectionPlan",
 )
@@ -130,7 +139,7 @@ def trusted_types(*, budget: bool = False) -> list[str]:
     Examples
     --------
     >>> from skdp import DPMean, trusted_types
-    >>> "skdp.privacy.kernel.ledger.Ledger" in trusted_types()
+    >>> "skdp.privacy.books.ledger.Ledger" in trusted_types()
     True
 
     With skops::

@@ -34,8 +34,8 @@ from skdp._typing import MatrixLike, VectorLike
 from skdp.linear_model._choice import MECHANISMS, asked_solver, chosen_solver
 from skdp.linear_model._problem import Problem, as_read, check_reading
 from skdp.location._clipped_mean import plan_mean
-from skdp.privacy.books.shares import mu_beside
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
+from skdp.privacy.laws.calibration import mu_beside
 from skdp.solvers.base import Solver
 from skdp.solvers.gradient import DEFAULT_INTERCEPT
 

@@ -40,7 +40,7 @@ from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
 from skdp.linear_model._choice import asked_solver, chosen_solver
 from skdp.linear_model._problem import Problem, as_read, check_reading
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
-from skdp.privacy.kernel.mechanisms import ExponentialMechanism
+from skdp.privacy.laws.exponential import ExponentialMechanism
 from skdp.solvers.base import Solver
 
 # Public units of a regression, and what penalties, bounds and clips are in them.
@@ -129,6 +129,8 @@ class Units:
         """Return the strength of ``l2/2 |coef|^2`` for coefficients in units; 0 for none."""
         if l2 == 0:
             return 0.0
+        if not l2 < math.inf:
+            raise ValueError(f"l2 must be a finite number; got {l2!r}.")
         # by logarithms: powers of scales may overflow
         log = math.log(l2) + (2 - self.power) * math.log(self.scale) - 2 * math.log(self.radius)
         return kept_exp(log)

@@ -10,7 +10,7 @@ from skdp._losses.regression import QuarticLoss
 from skdp._minimize.objective import objective_bounds
 from skdp._minimize.smooth import reachable_tolerance
 from skdp._rows.streams import RowStream
-from skdp.privacy.books.shares import mu_beside
+from skdp.privacy.laws.calibration import mu_beside
 
 #: in units of one row's loss
 WEAKEST_PENALTY = 1e-50

@@ -28,7 +28,7 @@ from skdp.local._row_domains import BallDomain, BoxDomain
 from skdp.local.randomisers.cube import optimal_privunit_cube
 from skdp.local.randomisers.report import LocalReports
 from skdp.location._base import MeanEstimator
-from skdp.privacy.kernel.ledger import Ledger
+from skdp.privacy.books.ledger import Ledger
 
 # The plan: public domain of the rows, randomiser, and units of reports.
 

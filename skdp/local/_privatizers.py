@@ -39,8 +39,8 @@ from skdp.local.randomisers.privunit import optimal_privunit
 from skdp.local.randomisers.privunit_gaussian import optimal_privunit_gaussian
 from skdp.local.randomisers.projunit import projunit, smallest_projunit
 from skdp.local.randomisers.report import LocalReports
+from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.curator import Curator
-from skdp.privacy.kernel.ledger import Ledger
 from skdp.privacy.laws.local_reports import LocalMechanism
 
 # The ledger of a transformer, which grows from call to call.

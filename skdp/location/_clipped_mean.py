@@ -33,7 +33,8 @@ from skdp._rows.columns import distances_from, gaps_from, unit_columns
 from skdp._rows.domains import L2Ball, ball_constraint
 from skdp._rows.linear import chunks_of
 from skdp._rows.sums import chunk_rows, sum_over
-from skdp.privacy.kernel.mechanisms import GaussianMechanism, Sensitivity
+from skdp.privacy.kernel.mechanisms import Sensitivity
+from skdp.privacy.laws.additive import GaussianMechanism
 
 #: with too few rows for one, the one before it is taken
 MEANS = ("gaussian", "clipped", "coinpress", "shifted-clipped")

@@ -27,8 +27,9 @@ from skdp.location._sparse_noisy import (
     SparseMeanProblem,
     into_convex_set,
 )
-from skdp.privacy.kernel.accounting import gdp_mu
-from skdp.privacy.kernel.mechanisms import GaussianMechanism, Sensitivity
+from skdp.privacy.kernel.mechanisms import Sensitivity
+from skdp.privacy.laws.additive import GaussianMechanism
+from skdp.privacy.laws.calibration import gdp_mu
 
 # share of the rows of norm 1 that are clipped although their measurements are typical
 _CLIPPED = 1e-3

@@ -37,9 +37,10 @@ from skdp._sklearn import (
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed
 from skdp.location._base import MeanEstimator
 from skdp.location._clipped_mean import ClippedRowSum
-from skdp.privacy.books.shares import mu_beside, mu_of_all
-from skdp.privacy.kernel.accounting import check_delta, check_epsilon, gdp_mu
-from skdp.privacy.kernel.mechanisms import GaussianMechanism, KNormMechanism
+from skdp.privacy.kernel.accounting import check_delta, check_epsilon
+from skdp.privacy.laws.additive import GaussianMechanism
+from skdp.privacy.laws.calibration import gdp_mu, mu_beside, mu_of_all
+from skdp.privacy.laws.k_norm import KNormMechanism
 
 # The radius that a bound on a moment suggests, and the error that it proves.
 

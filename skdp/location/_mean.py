@@ -21,9 +21,9 @@ from skdp._sklearn import (
 from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed
 from skdp.location._base import MeanEstimator
 from skdp.location._clipped_mean import MEANS, BoxRows, RowSum, plan_mean
-from skdp.privacy.books.shares import mu_of_all
-from skdp.privacy.kernel.accounting import check_delta, check_epsilon, gdp_mu
-from skdp.privacy.kernel.mechanisms import GaussianMechanism, LaplaceMechanism
+from skdp.privacy.kernel.accounting import check_delta, check_epsilon
+from skdp.privacy.laws.additive import GaussianMechanism, LaplaceMechanism
+from skdp.privacy.laws.calibration import gdp_mu, mu_of_all
 
 #: one release, in a ball or a box
 ONE_RELEASE = ("gaussian", "laplace")

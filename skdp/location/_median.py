@@ -38,9 +38,11 @@ from skdp._sklearn import (
 from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed
 from skdp.location._base import LocationEstimator
 from skdp.location._quantile import check_quantile, release_quantiles
-from skdp.privacy.books.shares import mu_of_all
-from skdp.privacy.kernel.accounting import check_delta, check_epsilon, gdp_mu
-from skdp.privacy.kernel.mechanisms import ExponentialMechanism, GaussianMechanism, Sensitivity
+from skdp.privacy.kernel.accounting import check_delta, check_epsilon
+from skdp.privacy.kernel.mechanisms import Sensitivity
+from skdp.privacy.laws.additive import GaussianMechanism
+from skdp.privacy.laws.calibration import gdp_mu, mu_of_all
+from skdp.privacy.laws.exponential import ExponentialMechanism
 from skdp.solvers.subgradient import plan_subgradient, subgradient_descent
 
 #: beyond this the exact sampler is too slow

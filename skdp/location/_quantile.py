@@ -20,7 +20,7 @@ from skdp._sklearn import SHARED_CONSTRAINTS, Interval, fit_context, validate_pr
 from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed
 from skdp.location._base import LocationEstimator
 from skdp.privacy.kernel.accounting import check_epsilon
-from skdp.privacy.kernel.mechanisms import ExponentialMechanism
+from skdp.privacy.laws.exponential import ExponentialMechanism
 
 # Quantiles are fractions with denominators up to this, so that scores are integers.
 _FINEST = 10**6

@@ -35,8 +35,8 @@ from skdp.location._sparse_noisy import (
     plan_soft_threshold,
     sparse_rows,
 )
-from skdp.privacy.books.shares import mu_of_all
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
+from skdp.privacy.laws.calibration import mu_of_all
 
 PLANS = {
     "soft-threshold": plan_soft_threshold,

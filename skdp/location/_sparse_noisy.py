@@ -35,8 +35,9 @@ from skdp._rows.domains import ball_constraint, without_duplicates
 from skdp._rows.linear import ball_rows, top_entries
 from skdp._rows.streams import over_rows
 from skdp._rows.sums import sum_over
-from skdp.privacy.kernel.accounting import gdp_mu
-from skdp.privacy.kernel.mechanisms import GaussianMechanism, LaplaceMechanism, Sensitivity
+from skdp.privacy.kernel.mechanisms import Sensitivity
+from skdp.privacy.laws.additive import GaussianMechanism, LaplaceMechanism
+from skdp.privacy.laws.calibration import gdp_mu
 from skdp.privacy.laws.histogram import SparseSensitivity, StabilityHistogram
 
 # Public facts, admitted rows, and the result of a plan: shared by all mechanisms.

@@ -21,9 +21,10 @@ from sklearn.utils.parallel import Parallel, delayed
 from skdp._sklearn import take_rows
 from skdp.exceptions import BudgetError
 from skdp.model_selection._row_scorer import HeldOutChoice, HeldOutRows, HeldOutScore
+from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.books.spent import is_free, is_private, learns_nothing, leaves, name_of
-from skdp.privacy.kernel.accounting import gdp_epsilon, gdp_mu, pure_epsilon, pure_mu
-from skdp.privacy.kernel.ledger import Ledger
+from skdp.privacy.kernel.accounting import gdp_epsilon, pure_mu
+from skdp.privacy.laws.calibration import gdp_mu, pure_epsilon
 from skdp.privacy.laws.selection import plan_selection
 
 # Steps: which are private, and which may stand beside them.

@@ -37,6 +37,7 @@ from skdp.model_selection._runs import (
     run_search,
     stamp,
 )
+from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.laws.search import Search
 from skdp.privacy.laws.selection import STRATEGIES
 
@@ -133,7 +134,7 @@ class DPSearchCV(BaseSearchCV):
         public = None if X_val is None else (as_table(X_val), as_targets(y_val))
         outcome = run_search(gate, candidates, scorer, (X, y), public, form, self.n_jobs)
         self.scorer_, self.n_splits_, self.plan_ = scorer, 1, plan
-        self.ledger_, self.privacy_spent_ = gate.ledger, plan.spent
+        self.ledger_, self.privacy_spent_ = Ledger.of(gate.ledger), plan.spent
         self.best_index_ = outcome.run // self.n_repeats
         self.best_params_ = listed[self.best_index_]
         self.best_score_ = released_score(outcome, scorer.bounds, plan.public_scores)
@@ -141,7 +142,7 @@ class DPSearchCV(BaseSearchCV):
         for name in ("best_estimator_", "feature_names_in_"):
             self.__dict__.pop(name, None)  # of an earlier fit
         if self.refit:
-            stamp(outcome.model, gate.ledger, plan.spent)
+            stamp(outcome.model, self.ledger_, plan.spent)
             self.best_estimator_ = outcome.model
             if hasattr(outcome.model, "feature_names_in_"):
                 self.feature_names_in_ = outcome.model.feature_names_in_

@@ -14,7 +14,7 @@ import itertools
 import math
 from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy import sparse
@@ -31,12 +31,12 @@ from skdp._rows.domains import ball_constraint, row_norms
 from skdp._rows.sums import sum_over
 from skdp._sklearn import Interval, StrOptions
 from skdp.papers.boosting import BoostingPlan, boost, plan_boosting
-from skdp.privacy.books.shares import mu_beside
 from skdp.privacy.kernel.batches import Sampling
 from skdp.privacy.kernel.bits import SeededBits
 from skdp.privacy.kernel.composition import SampledCost
 from skdp.privacy.kernel.mechanisms import Sensitivity
-from skdp.privacy.laws.batches import SampledGaussianMechanism, sampled_mus
+from skdp.privacy.laws.additive import SampledGaussianMechanism
+from skdp.privacy.laws.calibration import mu_beside, sampled_mus
 from skdp.solvers.base import Fit, Solver
 from skdp.solvers.gradient import (
     GRADIENT_CONSTRAINTS,
@@ -609,6 +609,9 @@ class TelescopedGradient:
     -----
     Rows are `LinearRows`, all of them or a batch. The gradient is that of `ClippedGradient`.
     """
+
+    # nothing is measured
+    may_be_infinite: ClassVar[tuple[str, ...]] = ("radius",)
 
     coef: Any
     loss: Any

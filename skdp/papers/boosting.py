@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from skdp._log_concave import choose_by_loss
-from skdp.privacy.books.shares import mu_beside
-from skdp.privacy.kernel.mechanisms import ExponentialMechanism, Sensitivity
+from skdp.privacy.kernel.mechanisms import Sensitivity
+from skdp.privacy.laws.calibration import mu_beside
+from skdp.privacy.laws.exponential import ExponentialMechanism
 from skdp.solvers.exponential import loss_values
 
 # The choice of one of several released coefficients, by their loss.

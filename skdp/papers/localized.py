@@ -19,7 +19,7 @@ from skdp._losses.clipped import ClippedLoss
 from skdp._minimize.queries import Minimizer
 from skdp._rows.domains import ball_constraint, two_balls_constraint
 from skdp._sklearn import SCALE_OR_NONE
-from skdp.privacy.kernel.mechanisms import GaussianMechanism
+from skdp.privacy.laws.additive import GaussianMechanism
 from skdp.solvers.base import LARGEST_COEF, Fit, Solver, minimizer_of
 from skdp.solvers.disjoint import (
     RESTART_CONSTRAINTS,

@@ -17,8 +17,9 @@ import numpy as np
 
 from skdp._rows.domains import ball_constraint
 from skdp._rows.sums import SMALLEST_CHUNK
-from skdp.privacy.kernel.accounting import gdp_mu
-from skdp.privacy.kernel.mechanisms import GaussianMechanism, Sensitivity
+from skdp.privacy.kernel.mechanisms import Sensitivity
+from skdp.privacy.laws.additive import GaussianMechanism
+from skdp.privacy.laws.calibration import gdp_mu
 from skdp.solvers.base import Fit, Solver
 from skdp.solvers.disjoint import public_order
 

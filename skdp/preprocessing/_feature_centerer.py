@@ -28,8 +28,8 @@ from skdp._sklearn import (
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed
 from skdp.location._clipped_mean import plan_mean
 from skdp.preprocessing._base import ShiftAndScale
-from skdp.privacy.books.shares import mu_beside, mu_of_all
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
+from skdp.privacy.laws.calibration import mu_beside, mu_of_all
 
 
 def plan_centering(

@@ -34,9 +34,10 @@ from skdp._sklearn import (
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed
 from skdp.location._sparse_noisy import entries, sparse_rows
 from skdp.preprocessing._base import map_rows
-from skdp.privacy.books.shares import mu_of_all
-from skdp.privacy.kernel.accounting import check_delta, check_epsilon, gdp_mu
-from skdp.privacy.kernel.mechanisms import GaussianMechanism, LaplaceMechanism, Sensitivity
+from skdp.privacy.kernel.accounting import check_delta, check_epsilon
+from skdp.privacy.kernel.mechanisms import Sensitivity
+from skdp.privacy.laws.additive import GaussianMechanism, LaplaceMechanism
+from skdp.privacy.laws.calibration import gdp_mu, mu_of_all
 
 # a count for every feature has to fit in memory
 _MOST_FEATURES = 2**31

@@ -32,9 +32,10 @@ from skdp._sklearn import (
 )
 from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed
 from skdp.preprocessing._base import map_shiftable_rows, restored, standardized
-from skdp.privacy.books.shares import mu_of_all
-from skdp.privacy.kernel.accounting import check_delta, check_epsilon, gdp_mu
-from skdp.privacy.kernel.mechanisms import GaussianMechanism, Sensitivity
+from skdp.privacy.kernel.accounting import check_delta, check_epsilon
+from skdp.privacy.kernel.mechanisms import Sensitivity
+from skdp.privacy.laws.additive import GaussianMechanism
+from skdp.privacy.laws.calibration import gdp_mu, mu_of_all
 
 # The plan: which releases there are, and how the budget is shared.
 

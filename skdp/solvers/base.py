@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from skdp._minimize.queries import l1_shift
 from skdp._sklearn import SCALE_OR_NONE
-from skdp.privacy.books.shares import mu_of_all
+from skdp.privacy.laws.calibration import mu_of_all
 
 #: coefficients are zero to the last digit under it
 LARGEST_L2 = 1e150

@@ -18,7 +18,9 @@ from skdp._log_concave import ball_candidates, choose_by_loss, sample_tangent_bo
 from skdp._minimize.queries import Minimizer
 from skdp._rows.domains import ball_constraint
 from skdp._rows.sums import sum_over
-from skdp.privacy.kernel.mechanisms import ExponentialMechanism, KNormMechanism, Sensitivity
+from skdp.privacy.kernel.mechanisms import Sensitivity
+from skdp.privacy.laws.exponential import ExponentialMechanism
+from skdp.privacy.laws.k_norm import KNormMechanism
 from skdp.solvers.base import Fit, Solver
 
 #: exact sampling covers the coefficients with boxes, 2^size at a time

@@ -19,9 +19,9 @@ import numpy as np
 from skdp._quantiles import rate
 from skdp._rows.sums import sum_over
 from skdp._sklearn import SCALE_OR_NONE
-from skdp.privacy.kernel.accounting import zcdp_rho
-from skdp.privacy.kernel.mechanisms import ExponentialMechanism, Sensitivity
-from skdp.privacy.laws.exponential import weighted_choice
+from skdp.privacy.kernel.mechanisms import Sensitivity
+from skdp.privacy.laws.calibration import zcdp_rho
+from skdp.privacy.laws.exponential import ExponentialMechanism, weighted_choice
 from skdp.solvers.base import Fit, Solver
 from skdp.solvers.output import SPARSITY
 

@@ -19,7 +19,8 @@ from skdp._losses.clipped import ClippedLoss
 from skdp._rows.domains import ball_constraint
 from skdp._rows.sums import sum_over
 from skdp._sklearn import SCALE_OR_NONE, Interval
-from skdp.privacy.kernel.mechanisms import GaussianMechanism, Sensitivity
+from skdp.privacy.kernel.mechanisms import Sensitivity
+from skdp.privacy.laws.additive import GaussianMechanism
 from skdp.solvers.base import Fit, Solver
 from skdp.solvers.subgradient import SubgradientPlan, plan_subgradient, subgradient_descent
 

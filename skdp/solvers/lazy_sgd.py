@@ -17,7 +17,8 @@ from scipy import sparse
 
 from skdp._rows.linear import LinearChunk
 from skdp._rows.sums import sum_over
-from skdp.privacy.laws.batches import SampledGaussianMechanism
+from skdp.privacy.laws.additive import SampledGaussianMechanism
+from skdp.privacy.laws.late_noise import LateNoise
 from skdp.solvers.base import Fit, Solver
 from skdp.solvers.gradient import (
     GRADIENT_CONSTRAINTS,
@@ -231,7 +232,7 @@ class SparseGradient:
     -----
     The gradient is `ClippedGradient`: there is one clipping in the library. What is
     different is who sees it. Which columns a batch touches says what is in its rows: it is for
-    the curator's `descend` alone, which adds noise to all the other columns as well.
+    `LateNoise` alone, which adds noise to all the other columns as well.
     """
 
     n_coefs: int
@@ -354,6 +355,5 @@ class LazySgdFit(Fit):
             problem.n_coefs, problem.loss, steps.clip, steps.intercept, scale, steps.decay
         )
         mechanism = SampledGaussianMechanism(steps.mu_batch, steps.sampling)
-        paid = curator.prepay(query, mechanism, steps.n_steps)
-        sums = curator.descend(query, paid, steps.n_steps, steps.n_skipped)
+        sums = curator.release(query, LateNoise(mechanism, steps.n_steps, steps.n_skipped))
         return (-scale * sums.T).reshape(problem.shape)

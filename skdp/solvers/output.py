@@ -17,7 +17,8 @@ from skdp._minimize.queries import Minimizer
 from skdp._recovery.shrinkage import project_linf
 from skdp._rows.domains import ball_constraint
 from skdp._sklearn import Interval, StrOptions
-from skdp.privacy.kernel.mechanisms import GaussianMechanism, KNormMechanism, LaplaceMechanism
+from skdp.privacy.laws.additive import GaussianMechanism, LaplaceMechanism
+from skdp.privacy.laws.k_norm import KNormMechanism
 from skdp.solvers.base import Fit, RidgeFit, Solver, default_ridge, margin_noise, minimizer_of
 
 #: number of non-zero features that a row may have

@@ -19,7 +19,7 @@ import numpy as np
 
 from skdp._minimize.queries import Minimizer
 from skdp._rows.domains import ball_constraint
-from skdp.privacy.kernel.mechanisms import GaussianMechanism
+from skdp.privacy.laws.additive import GaussianMechanism
 from skdp.solvers.base import LARGEST_COEF, Fit, Solver, minimizer_of
 
 

@@ -19,7 +19,8 @@ from skdp._losses.clipped import ClippedLoss
 from skdp._rows.domains import ball_constraint
 from skdp._sklearn import Interval, StrOptions
 from skdp.privacy.kernel.batches import KINDS, Sampling
-from skdp.privacy.laws.batches import SampledGaussianMechanism, sampled_mu
+from skdp.privacy.laws.additive import SampledGaussianMechanism
+from skdp.privacy.laws.calibration import sampled_mu
 from skdp.solvers.base import Fit, Solver
 from skdp.solvers.gradient import (
     GRADIENT_CONSTRAINTS,

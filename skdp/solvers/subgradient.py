@@ -33,7 +33,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdp._rows.domains import ball_constraint
-from skdp.privacy.kernel.mechanisms import GaussianMechanism, Sensitivity
+from skdp.privacy.kernel.mechanisms import Sensitivity
+from skdp.privacy.laws.additive import GaussianMechanism
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from skdp import solvers
-from skdp.privacy.kernel import curator as _curator
+from skdp.privacy.kernel import mechanisms as _mechanisms
 from skdp.privacy.laws import late_noise as _lazy_noise
 from skdp.privacy.laws.late_noise import LazySums
 from tests._audit_lazy import coefficient_noise, dense, law_is_wrong
@@ -21,13 +21,13 @@ def no_noise():
     """Leave the noise out, lazy or not, and draw no bits for it."""
 
     def aligned(values, noise, bits):
-        return _curator.align(values, noise) * noise.grid
+        return _mechanisms.align(values, noise) * noise.grid
 
     def zeros(sums, n_columns):
         return np.zeros((n_columns, sums._values.shape[1]))
 
     return (
-        mock.patch.object(_curator, "add_noise", aligned),
+        mock.patch.object(_mechanisms, "add_noise", aligned),
         mock.patch.object(LazySums, "_draws", zeros),
     )
 

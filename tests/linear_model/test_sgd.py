@@ -9,8 +9,8 @@ import pytest
 from sklearn.base import clone
 
 from skdp import DPHingeSVM, DPLogisticRegression
-from skdp.privacy.kernel import composition as _composition
-from skdp.privacy.laws import batches as _sampled_gaussian
+from skdp.privacy.laws import calibration as _calibration
+from skdp.privacy.laws import loss_distributions as _loss_distributions
 from tests import _audit
 from tests._neighbours import as_layout
 from tests._solvers import linear_model
@@ -131,15 +131,15 @@ def test_extreme_features(scale):
 def test_a_repeated_fit_makes_no_second_calibration(monkeypatch):
     model = sgd(epsilon=3.21, max_iter=17)
     first = clone(model).fit(*rows())
-    misses = _composition._sampled_epsilon.cache_info().misses
+    misses = _loss_distributions._sampled_epsilon.cache_info().misses
 
     def refused(*args):
         raise AssertionError("calibrated again")
 
-    monkeypatch.setattr(_sampled_gaussian, "compose_epsilon", refused)
+    monkeypatch.setattr(_calibration, "compose_epsilon", refused)
     again = clone(model).fit(*rows(seed=1))
     assert again.ledger_ == first.ledger_
-    assert _composition._sampled_epsilon.cache_info().misses == misses
+    assert _loss_distributions._sampled_epsilon.cache_info().misses == misses
 
 
 @pytest.mark.covering

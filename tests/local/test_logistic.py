@@ -109,9 +109,9 @@ def test_reports_are_unbiased(magnitude):
 def test_every_row_reports_exactly_once(monkeypatch):
     read, release = [], Curator.release
 
-    def spy(self, query, mechanism, rows=None, reports=None):
+    def spy(self, query, mechanism, rows=None):
         read.append((query.what.name, rows))
-        return release(self, query, mechanism, rows=rows, reports=reports)
+        return release(self, query, mechanism, rows=rows)
 
     monkeypatch.setattr(Curator, "release", spy)
     fitted(*made_up(601), batch_size=50, covariance_share=0.25)

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from skdp import LocalDPMean, PrivUnitPrivatizer
 from skdp.local import _moments as _report_sums
 from skdp.privacy import Curator, LocalMechanism
-from skdp.privacy.kernel.curator import Account
+from skdp.privacy.kernel.charging import Account
 from tests import _audit
 
 MODELS = [

@@ -15,7 +15,8 @@ from skdp import (
 )
 from skdp.exceptions import BudgetError
 from skdp.privacy import Curator, GaussianMechanism, Ledger
-from skdp.privacy.kernel.accounting import pure_epsilon, pure_mu
+from skdp.privacy.kernel.accounting import pure_mu
+from skdp.privacy.laws.calibration import pure_epsilon
 from tests.model_selection._spy import data
 
 X, Y = data(200)

@@ -9,7 +9,7 @@ import pytest
 
 from skdp.model_selection._row_scorer import STEPS, HeldOutChoice, HeldOutRows, HeldOutScore
 from skdp.privacy.kernel.bits import SeededBits
-from skdp.privacy.kernel.mechanisms import ExponentialMechanism
+from skdp.privacy.laws.exponential import ExponentialMechanism
 
 ADJACENCIES = ("replace-one", "zero-out")
 BOUNDS = [(0.0, 1.0), (-7.0, 0.0), (-1e308, 1e308), (0.0, 1e-300), (1.0, 1.0 + 2**-52)]

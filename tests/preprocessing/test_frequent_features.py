@@ -71,7 +71,7 @@ def test_how_many_are_kept(options, kept):
 
 
 def test_of_equal_counts_the_first_are_kept(monkeypatch):
-    monkeypatch.setattr("skdp.privacy.kernel.curator.add_noise", lambda values, *_: np.ones(D))
+    monkeypatch.setattr("skdp.privacy.kernel.mechanisms.add_noise", lambda values, *_: np.ones(D))
     model = selector(n_features_to_select=3).fit(X)
     assert model.get_support(indices=True).tolist() == [0, 1, 2]
 

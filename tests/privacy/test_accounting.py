@@ -266,7 +266,7 @@ def test_gaussian_noise_is_refused_without_delta():
 def test_a_budget_too_small_to_spend_is_refused(epsilon, delta):
     with pytest.raises(ValueError, match=r"epsilon=.*, delta=.* is too small to be spent"):
         gdp_mu(epsilon, delta)
-    assert gdp_delta(_accounting._SMALLEST_MU, epsilon) > delta
+    assert gdp_delta(_accounting.SMALLEST_MU, epsilon) > delta
 
 
 @pytest.mark.parametrize(

@@ -11,19 +11,18 @@ import pytest
 
 from skdp.exceptions import BudgetError
 from skdp.privacy import (
-    Curator,
     GaussianMechanism,
     LaplaceMechanism,
-    Ledger,
+    LateNoise,
     LocalMechanism,
     PrivacyBudget,
-    Release,
+    Record,
     gdp_delta,
     gdp_epsilon,
     gdp_mu,
 )
 from skdp.privacy.kernel.accounting import pure_mu
-from skdp.privacy.kernel.curator import Charging, Terms
+from skdp.privacy.kernel.charging import Charging, Terms
 from tests.privacy.test_curator import DELTA, EPSILON, MU, Door, Total, curator_of
 from tests.privacy.test_curator_descent import ColumnTotals, Setting
 from tests.privacy.test_local import Said
@@ -65,30 +64,22 @@ def test_threads_cannot_redeem_a_right_more_often_than_it_was_paid_for(count):
 
 def test_threads_cannot_redeem_a_right_while_another_one_does(monkeypatch):
     rights = []
-    for gate, query, mechanism, use in (
-        (local_curator(), Said(), LocalMechanism(0.5), Curator.release),
-        (curator_of(Door()), Total(), GaussianMechanism(0.1), Curator.release),
-        (descent(), ColumnTotals(), GaussianMechanism(0.1), one_step),
+    for gate, query, law in (
+        (local_curator(), Said(), LocalMechanism(0.5)),
+        (curator_of(Door()), Total(), GaussianMechanism(0.1)),
+        (Setting(epsilon=1.0).curator, ColumnTotals(), LateNoise(GaussianMechanism(0.1), 1, 0)),
     ):
-        rights.append((gate, query, gate.prepay(query, mechanism, 1), use))
-    # looked at after the rights that are left, and before they are fewer
-    slowly = property(lambda release: threading.Event().wait(0.01) or vars(release)["noise"])
-    monkeypatch.setattr(Release, "noise", slowly, raising=False)
-    for gate, query, paid, use in rights:
-        assert ask(4, lambda _, each=(gate, query, paid), use=use: use(*each)) == 1
-
-
-def descent():
-    return Setting(epsilon=1.0).curator
-
-
-def one_step(gate, query, paid):
-    return gate.descend(query, paid, 1, 0)
+        rights.append((gate, query, gate.prepay(query, law, 1)))
+        # looked at after the rights that are left, and before they are fewer
+        slowly = property(lambda _, turns=law.in_turn: threading.Event().wait(0.01) or turns)
+        monkeypatch.setattr(type(law), "in_turn", slowly, raising=False)
+    for gate, query, paid in rights:
+        assert ask(4, lambda _, each=(gate, query, paid): each[0].release(*each[1:])) == 1
 
 
 def test_threads_cannot_charge_while_another_one_does(monkeypatch):
-    fits, gate = Ledger.fits, curator_of(Door())
-    monkeypatch.setattr(Ledger, "fits", lambda *facts: threading.Event().wait(0.01) or fits(*facts))
+    fits, gate = Record.fits, curator_of(Door())
+    monkeypatch.setattr(Record, "fits", lambda *facts: threading.Event().wait(0.01) or fits(*facts))
     assert ask(4, lambda _: gate.prepay(Total(), LaplaceMechanism(0.6), 1)) == 1
     assert gate.ledger.releases[0].count == 1
 

@@ -15,8 +15,12 @@ from tests.privacy.test_curator_rows import Draw, Perturbed
 
 @pytest.mark.parametrize("drawn", [0.1, 2.0, -2.0, 7.3, -1e300, math.inf, -math.inf, math.nan])
 def test_a_draw_is_snapped_to_the_public_grid_and_clamped(drawn):
+    class Drawn(Draw):
+        def draw(self, rows, noise, source):
+            return np.array([drawn])
+
     curator = curator_of(Door())
-    released = curator.release(Draw((drawn,)), ExponentialMechanism(0.5))
+    released = curator.release(Drawn((0.0,)), ExponentialMechanism(0.5))
     (release,) = curator.ledger.releases
     assert release.noise.grid == 2.0 * 2.0**-32
     steps = released / release.noise.grid

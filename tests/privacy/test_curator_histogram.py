@@ -11,7 +11,8 @@ import pytest
 from scipy.special import ndtr
 
 from skdp.exceptions import BudgetError
-from skdp.privacy import GaussianMechanism, StabilityHistogram
+from skdp.privacy import GaussianMechanism, Ledger, StabilityHistogram
+from skdp.privacy.books.ledger import release_event
 from skdp.privacy.laws import histogram as _stability
 from tests.privacy.test_curator import Door, Total, curator_of
 from tests.privacy.test_stability import facts_of
@@ -94,13 +95,13 @@ def test_the_ledger_has_the_price_and_the_threshold():
     assert (noise.law, noise.mu, noise.epsilon, noise.delta) == ("gaussian", 0.0, 1.0, 1e-6)
     assert curator.ledger.epsilon(1e-6) == 1.0
     assert curator.ledger.epsilon(0.99e-6) == math.inf
-    assert f"only beyond {noise.threshold:.6g}" in repr(curator.ledger)
+    assert f"only beyond {noise.threshold:.6g}" in repr(Ledger.of(curator.ledger))
     one_sided = release(Touched(nonnegative=True))[0].ledger
-    assert f"only above {one_sided.releases[0].noise.threshold:.6g}" in repr(one_sided)
-    assert "beyond" in curator.ledger._repr_html_()
+    assert f"only above {one_sided.releases[0].noise.threshold:.6g}" in repr(Ledger.of(one_sided))
+    assert "beyond" in Ledger.of(curator.ledger)._repr_html_()
     stored = json.loads(json.dumps(asdict(curator.ledger)))
     assert stored["releases"][0]["noise"]["threshold"] == noise.threshold
-    assert "UnsupportedDpEvent" in type(entry.dp_event).__name__
+    assert "UnsupportedDpEvent" in type(release_event(entry)).__name__
 
 
 def test_overspending_is_refused_and_two_releases_add_up():
@@ -140,6 +141,6 @@ def test_other_releases_have_no_threshold():
     curator.release(Total(), GaussianMechanism(0.1))
     noise = curator.ledger.releases[0].noise
     assert noise.threshold is None
-    assert "only" not in repr(curator.ledger)
+    assert "only" not in repr(Ledger.of(curator.ledger))
     # without one nothing would be released
     assert _stability.beyond(np.arange(3), np.full(3, 1e9), noise)[0].size == 0

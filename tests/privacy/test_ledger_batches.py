@@ -11,7 +11,7 @@ import dp_accounting
 import pytest
 from dp_accounting.pld import PLDAccountant
 
-from skdp.privacy import GaussianMechanism, LaplaceMechanism, gdp_mu
+from skdp.privacy import GaussianMechanism, LaplaceMechanism, Ledger, gdp_mu
 from tests.privacy.test_curator_batches import (
     ADJACENCIES,
     DELTA,
@@ -30,7 +30,7 @@ def mixture(adjacency="replace-one", kind="poisson"):
     setting.curator.release(Total(), GaussianMechanism(0.3))
     setting.curator.release(Total(), LaplaceMechanism(0.2))
     setting.prepay()
-    ledger = setting.curator.ledger
+    ledger = Ledger.of(setting.curator.ledger)
     return ledger, [replace(ledger, releases=(r,)) for r in ledger.releases]
 
 
@@ -66,7 +66,7 @@ RELATIONS = {
 def test_the_event_reads_back_to_the_same_epsilon(adjacency):
     setting = Setting(adjacency)
     setting.prepay()
-    ledger = setting.curator.ledger
+    ledger = Ledger.of(setting.curator.ledger)
     accountant = PLDAccountant(RELATIONS[adjacency], value_discretization_interval=1e-3)
     accountant.compose(ledger.dp_event)
     assert accountant.get_epsilon(DELTA) == pytest.approx(ledger.epsilon(DELTA), rel=2e-3)
@@ -78,7 +78,7 @@ def test_the_event_of_batches_next_to_full_releases_reads_back_too(adjacency):
     setting = Setting(adjacency, epsilon=50.0)
     setting.curator.release(Total(), GaussianMechanism(0.3))
     setting.prepay()
-    ledger = setting.curator.ledger
+    ledger = Ledger.of(setting.curator.ledger)
     accountant = PLDAccountant(RELATIONS[adjacency], value_discretization_interval=1e-3)
     accountant.compose(ledger.dp_event)
     assert accountant.get_epsilon(DELTA) == pytest.approx(ledger.epsilon(DELTA), rel=2e-3)
@@ -88,7 +88,7 @@ def test_the_event_of_batches_next_to_full_releases_reads_back_too(adjacency):
 def test_the_event_of_batches_of_all_rows_is_a_full_one(adjacency):
     setting = Setting(adjacency, batch_size=N)
     setting.prepay()
-    ledger = setting.curator.ledger
+    ledger = Ledger.of(setting.curator.ledger)
     accountant = PLDAccountant(RELATIONS["zero-out"], value_discretization_interval=1e-3)
     accountant.compose(ledger.dp_event)
     assert accountant.get_epsilon(DELTA) == pytest.approx(ledger.epsilon(DELTA), rel=1e-2)
@@ -103,7 +103,7 @@ def test_events_of_fixed_sizes_name_their_sampling():
     ):
         setting = Setting(kind=kind)
         setting.prepay()
-        (event,) = setting.curator.ledger.dp_event.events
+        (event,) = Ledger.of(setting.curator.ledger).dp_event.events
         assert type(event.event).__name__ == name
         assert (event.event.source_dataset_size, event.event.sample_size) == (N, 4)
         assert event.count == STEPS

@@ -13,12 +13,13 @@ from skdp.privacy import (
     GaussianMechanism,
     Ledger,
     LocalMechanism,
+    ReportedSum,
     SampledGaussianMechanism,
     Sampling,
     Sensitivity,
+    SumOfReports,
 )
-from skdp.privacy.kernel.composition import most_participations
-from skdp.privacy.laws.local_reports import report_epsilon
+from skdp.privacy.kernel.composition import most_participations, report_epsilon
 from tests.privacy.test_curator import DELTA, Total, curator_of
 from tests.privacy.test_local import Admitted, Said, curator
 
@@ -37,6 +38,10 @@ class SumOf:
         return reports.sum(axis=0)
 
 
+def sums(price=0.5):
+    return SumOfReports(SumOf(), Said(price=price))
+
+
 # -- sums of reports -------------------------------------------------------------------------
 
 
@@ -46,8 +51,7 @@ def behind(count=20, rate=0.2, mu=0.5, price=0.5, **changes):
         Admitted, n_rows=10, adjacency="zero-out", **{"epsilon": 50.0, "delta": DELTA, **changes}
     )
     local, central = LocalMechanism(price, sampling), SampledGaussianMechanism(mu, sampling)
-    paid = gate.prepay(SumOf(), central, count, behind=(Said(price=price), local))
-    return gate, paid
+    return gate, gate.prepay(sums(price=price), ReportedSum(central, local), count)
 
 
 def test_a_sum_of_reports_has_two_prices():
@@ -67,22 +71,33 @@ def test_a_sum_of_reports_has_two_prices():
     assert gate.ledger.local_epsilon() == pytest.approx(10.0)
     assert gate.ledger.local_epsilon(1e-6) < 8.0
     for _ in range(20):
-        assert gate.release(SumOf(), paid, reports=Said()).shape == (2,)
+        assert gate.release(sums(), paid).shape == (2,)
     with pytest.raises(BudgetError, match="no release of this kind is left"):
-        gate.release(SumOf(), paid, reports=Said())
+        gate.release(sums(), paid)
 
 
 def test_what_reports_first_is_part_of_what_was_paid_for():
     gate, paid = behind()
-    with pytest.raises(BudgetError, match="whether rows report first"):
-        gate.release(SumOf(), paid)
     with pytest.raises(BudgetError, match="is not the release that was paid for"):
-        gate.release(SumOf(), paid, reports=Said(price=0.4))
-    with pytest.raises(ValueError, match="paid for beforehand"):
-        gate.release(SumOf(), GaussianMechanism(0.1), reports=Said())
+        gate.release(sums(price=0.4), paid)
+    # reports cannot be left out, neither from what is released nor from what is stated
+    for other in (SumOf(), Said()):
+        with pytest.raises((BudgetError, AttributeError, TypeError)):
+            gate.release(other, paid)
     plain = curator().prepay(Said(), LocalMechanism(0.5), 1)
     with pytest.raises(BudgetError):
-        gate.release(SumOf(), plain, reports=Said())
+        gate.release(sums(), plain)
+    assert gate.release(sums(), paid).shape == (2,)
+
+
+def test_a_sum_of_reports_can_be_charged_at_once():
+    sampling = Sampling("poisson", 10, 2.0)
+    gate = curator_of(Admitted, n_rows=10, adjacency="zero-out", epsilon=50.0)
+    law = ReportedSum(SampledGaussianMechanism(0.5, sampling), LocalMechanism(0.5, sampling))
+    assert gate.release(sums(), law).shape == (2,)
+    assert [(line.hidden, line.of_reports) for line in gate.ledger.releases] == [
+        (True, False), (False, True),
+    ]  # fmt: skip
 
 
 def test_reports_of_other_batches_are_refused():
@@ -91,7 +106,7 @@ def test_reports_of_other_batches_are_refused():
     central = SampledGaussianMechanism(0.5, sampling)
     for local in (LocalMechanism(0.5), LocalMechanism(0.5, other), GaussianMechanism(0.5)):
         with pytest.raises(ValueError, match=r"local reports of the rows of the batch|bound"):
-            gate.prepay(SumOf(), central, 3, behind=(Said(), local))
+            gate.prepay(sums(), ReportedSum(central, local), 3)
     assert not gate.ledger.releases
 
 
@@ -139,7 +154,8 @@ def test_reports_stand_beside_releases_of_either_adjacency():
     for adjacency in ("replace-one", "zero-out"):
         central = curator_of(Admitted, n_rows=10, adjacency=adjacency)
         central.release(Total(), GaussianMechanism(0.1))
-        for both in (reported.ledger + central.ledger, central.ledger + reported.ledger):
+        of_rows, of_all = Ledger.of(reported.ledger), Ledger.of(central.ledger)
+        for both in (of_rows + of_all, of_all + of_rows):
             assert both.adjacency == adjacency
             assert both.local_epsilon(0.5) == math.inf
             assert central.ledger.epsilon(DELTA) < both.epsilon(DELTA)
@@ -149,7 +165,7 @@ def test_reports_stand_beside_releases_of_either_adjacency():
     one = curator_of(Admitted, n_rows=10, adjacency="replace-one")
     one.release(Total(), GaussianMechanism(0.1))
     with pytest.raises(ValueError, match="one adjacency"):
-        reported.ledger + zero.ledger + one.ledger
+        Ledger.of(reported.ledger) + zero.ledger + one.ledger
     assert Ledger().local_epsilon() == Ledger().epsilon() == 0.0
 
 
@@ -158,31 +174,32 @@ def test_rows_and_clients_do_not_add_up():
     for gate in (rows, clients):
         gate.release(Said(), LocalMechanism(0.5))
     assert clients.ledger.unit == "client"
-    assert "per client" in repr(clients.ledger)
+    assert "per client" in repr(Ledger.of(clients.ledger))
     with pytest.raises(ValueError, match="protects one unit"):
-        rows.ledger + clients.ledger
+        Ledger.of(rows.ledger) + clients.ledger
 
 
 def test_events_of_reports_are_randomised_responses():
     accounting = pytest.importorskip("dp_accounting")
     gate = curator(delta=1e-9)
     paid = gate.prepay(Said(), LocalMechanism(0.5), 3)
-    event = gate.ledger.dp_event
+    event = Ledger.of(gate.ledger).dp_event
     accountant = accounting.pld.PLDAccountant(accounting.NeighboringRelation.REPLACE_ONE)
     accountant.compose(event)
     assert accountant.get_epsilon(1e-12) == pytest.approx(1.5, rel=1e-3)
     assert paid is not None
     # what nobody sees is no event
     hidden, _ = behind()
-    text = repr(hidden.ledger.dp_event)
+    text = repr(Ledger.of(hidden.ledger).dp_event)
     assert "PoissonSampled" in text
     assert "RandomizedResponse" not in text
 
 
 def test_the_ledger_says_who_reports():
     gate, _ = behind()
-    for text in (repr(gate.ledger), gate.ledger._repr_html_()):
+    ledger = Ledger.of(gate.ledger)
+    for text in (repr(ledger), ledger._repr_html_()):
         assert "drawn by every row on its own" in text
         assert "local" in text
-    frame = gate.ledger.to_frame()
+    frame = ledger.to_frame()
     assert list(frame["hidden"]) == [True, False]

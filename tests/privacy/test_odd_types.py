@@ -3,7 +3,7 @@
 """Numbers of other types at the gate: what is no plain number is refused, or becomes one."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from fractions import Fraction
 
@@ -23,7 +23,7 @@ from skdp.privacy import (
     Sampling,
     Sensitivity,
 )
-from skdp.privacy.kernel.composition import _sum_up, compose_epsilon
+from skdp.privacy.kernel.composition import compose_epsilon, sum_up
 
 PURE = [LaplaceMechanism, KNormMechanism, ExponentialMechanism, LocalMechanism]
 NO_NUMBERS = [True, np.True_, "1", Decimal(1), Fraction(1, 2), None, math.nan, 1j, [1.0]]
@@ -109,7 +109,8 @@ def test_parts_of_the_rows_are_whole_numbers_and_stand_as_such_on_the_ledger():
 
 
 def all_numbers(noise):
-    return [value for value in vars(noise).values() if not isinstance(value, str | None)]
+    values = [getattr(noise, field.name) for field in fields(noise)]
+    return [value for value in values if not isinstance(value, str | None)]
 
 
 @pytest.mark.parametrize("kind", FLOATS)
@@ -161,7 +162,7 @@ def test_a_sum_of_two_kinds_of_prices_is_rounded_up():
 
 
 def test_a_sum_may_overflow_to_infinity():
-    assert _sum_up([(1e308, 2)]) == _sum_up([(math.inf, 1)]) == math.inf
+    assert sum_up([(1e308, 2)]) == sum_up([(math.inf, 1)]) == math.inf
     assert compose_epsilon(0.0, [(1e308, 0.0, 2)], 0.0) == math.inf
     ours = curator(epsilon=1e308)
     ours.release(Total(float), LaplaceMechanism(9e307))

@@ -14,8 +14,8 @@ from skdp.privacy import (
     ObjectivePerturbation,
     Sensitivity,
 )
-from skdp.privacy.kernel.accounting import zcdp_rho
-from skdp.privacy.kernel.curator import Prepaid
+from skdp.privacy.kernel.charging import Prepaid
+from skdp.privacy.laws.calibration import zcdp_rho
 from tests.privacy.test_curator import DELTA, EPSILON, Door, curator_of
 from tests.privacy.test_curator_rows import Draw, Perturbed
 

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skdp import PrivacyBudget
-from skdp.privacy.kernel.accounting import pure_epsilon, pure_mu
+from skdp.privacy.kernel.accounting import pure_mu
+from skdp.privacy.laws.calibration import pure_epsilon
 
 mp = mpmath.mp.clone()
 mp.dps = 60

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Noise for releases on random batches: within the budget, close to its edge, and cached."""
 
+import dataclasses
 import math
 from unittest import mock
 
@@ -17,7 +18,7 @@ from skdp.privacy import (
     sampled_mu,
 )
 from skdp.privacy.kernel.composition import SampledCost, compose_epsilon
-from skdp.privacy.laws import batches as _sampled_gaussian
+from skdp.privacy.laws import calibration as _calibration
 
 EPSILON, DELTA = 1.0, 1e-5
 KINDS = ("poisson", "without-replacement", "with-replacement")
@@ -71,7 +72,7 @@ def test_more_releases_larger_batches_and_smaller_budgets_need_more_noise():
 
 def test_a_second_question_is_answered_without_a_composition():
     first = found(epsilon=0.77)
-    with mock.patch.object(_sampled_gaussian, "compose_epsilon", side_effect=AssertionError):
+    with mock.patch.object(_calibration, "compose_epsilon", side_effect=AssertionError):
         assert found(epsilon=0.77) == first
         with pytest.raises(AssertionError):
             found(epsilon=0.771)
@@ -113,7 +114,7 @@ def test_noise_is_that_of_a_full_release_with_the_sampling_noted():
     plain = GaussianMechanism(0.3).calibrate(unit, 5)
     assert noise.sampling is SMALL
     assert plain.sampling is None
-    assert {**vars(noise), "sampling": None} == vars(plain)
+    assert dataclasses.replace(noise, sampling=None) == plain
     assert noise.scale == pytest.approx(2.0 / 0.3, rel=1e-5)
 
 

@@ -12,6 +12,8 @@ from scipy import integrate, signal, stats
 from skdp.privacy import Sampling
 from skdp.privacy.kernel import composition as accounting
 from skdp.privacy.kernel.composition import SampledCost, compose_epsilon
+from skdp.privacy.laws import loss_distributions
+from skdp.privacy.laws.loss_distributions import batch_copies, batch_loss, batch_profile
 
 KINDS = ("poisson", "without-replacement", "with-replacement")
 CASES = [(10, 1), (100, 10), (1000, 1), (50, 25), (7, 6)]
@@ -43,7 +45,7 @@ def test_copies_are_the_law_of_the_number_of_draws():
         law = stats.binom(size, 1 / n_rows)
         inside = law.sf(0)
         total = 0.0
-        for count, weight in sampling.copies():
+        for count, weight in batch_copies(sampling):
             total += weight
             assert weight == pytest.approx(law.pmf(count) / inside, rel=1e-6)
         assert 1 <= total <= 1 + 1e-11
@@ -84,10 +86,11 @@ def test_profile_is_the_formula_by_quadrature(kind, mu, n_rows, size):
     for epsilon in (0.0, 0.3):
         order = 1 + math.expm1(epsilon) / sampling.rate
         direct = sampling.rate * sum(
-            weight * gaussian_profile(copies * mu, order) for copies, weight in sampling.copies()
+            weight * gaussian_profile(copies * mu, order)
+            for copies, weight in batch_copies(sampling)
         )
         back = 1 - math.exp(-epsilon) + math.exp(-epsilon) * direct
-        found = sampling.profile(mu, np.array([epsilon, -epsilon]))
+        found = batch_profile(sampling, mu, np.array([epsilon, -epsilon]))
         assert found[0] == pytest.approx(direct, rel=1e-8, abs=1e-17)
         assert found[1] == pytest.approx(back if epsilon else direct, rel=1e-8)
         assert found[0] >= direct * (1 - 1e-9) - 1e-18
@@ -99,13 +102,13 @@ def test_profile_is_that_of_a_pair(kind, mu):
     # convex in exp(epsilon), falling, at least what any profile is, and small far away
     sampling = Sampling(kind, 100, 20)
     orders = np.linspace(0.02, 30, 4001)
-    deltas = sampling.profile(mu, np.log(orders))
+    deltas = batch_profile(sampling, mu, np.log(orders))
     assert (deltas >= 1 - orders - 1e-14).all()
     assert (deltas <= 1).all()
     slopes = np.diff(deltas) / np.diff(orders)
     assert (slopes <= 1e-12).all()
     assert (np.diff(slopes) >= -1e-10).all()
-    assert sampling.profile(mu, np.array([800.0, -800.0, 3000.0]))[1] == 1.0
+    assert batch_profile(sampling, mu, np.array([800.0, -800.0, 3000.0]))[1] == 1.0
 
 
 def batch_laws(n_rows, size, with_replacement):
@@ -133,7 +136,7 @@ def test_the_profile_bounds_what_worst_data_show(kind, n_rows, size):
     for other in (-1.0, 0.0):
         one, two = density(1.0), density(other)
         for epsilon in (-1.0, -0.1, 0.0, 0.2, 1.0):
-            bound = sampling.profile(2 / sigma, np.array([epsilon]))[0]
+            bound = batch_profile(sampling, 2 / sigma, np.array([epsilon]))[0]
             for p, q in ((one, two), (two, one)):
                 gap = np.maximum(p - math.exp(epsilon) * q, 0)
                 measured = np.trapezoid(gap, x)
@@ -141,7 +144,9 @@ def test_the_profile_bounds_what_worst_data_show(kind, n_rows, size):
     # and it is attained, but for the copies, where order and data are the worst
     measured = np.trapezoid(np.maximum(density(1.0) - density(-1.0), 0), x)
     if size == 1:
-        assert measured == pytest.approx(sampling.profile(2 / sigma, np.zeros(1))[0], rel=1e-6)
+        assert measured == pytest.approx(
+            batch_profile(sampling, 2 / sigma, np.zeros(1))[0], rel=1e-6
+        )
 
 
 def pair(q, mu, adjacency, y):
@@ -194,7 +199,7 @@ def test_composed_batches_of_fixed_size_agree_with_direct_integration(n_releases
     # the law of the loss of a symmetric pair: second differences of its profile
     h = 2.0**-7
     e = np.arange(-600, 601) * h
-    d = sampling.profile(mu, e)
+    d = batch_profile(sampling, mu, e)
     fall = -np.diff(d)
     mass = np.append(0, fall / -math.expm1(-h)) - np.append(fall / math.expm1(h), 0)
     total, law = e, mass
@@ -215,10 +220,10 @@ PRICED = [("poisson", 2.0, 1000), ("poisson", 100.0, 50), ("without-replacement"
 def test_a_finer_grid_changes_little(kind, batch_size, count, adjacency, monkeypatch):
     sampling = Sampling(kind, 1000, batch_size)
     cost = SampledCost(sampling, 0.8, adjacency, count)
-    usual = accounting._sampled_epsilon.__wrapped__(0.0, (), 1e-6, (cost,))
+    usual = loss_distributions._sampled_epsilon.__wrapped__(0.0, (), 1e-6, (cost,))
     real = Sampling.loss
     monkeypatch.setattr(Sampling, "loss", lambda s, m, a, h: real(s, m, a, h / 2))
-    finer = accounting._sampled_epsilon.__wrapped__(0.0, (), 1e-6, (cost,))
+    finer = loss_distributions._sampled_epsilon.__wrapped__(0.0, (), 1e-6, (cost,))
     assert finer <= usual * (1 + 1e-6)
     assert finer == pytest.approx(usual, rel=0.01)
 
@@ -243,7 +248,7 @@ def test_price_of_a_million_single_rows():
 def test_long_compositions_of_small_losses_stay_laws():
     # the masses of one release add up to 1 so well that a million of them still do
     for kind in KINDS[1:]:
-        loss = Sampling(kind, 1000, 1).loss(2 / 95.7, "zero-out", 2.0**-20)
+        loss = batch_loss(Sampling(kind, 1000, 1), 2 / 95.7, "zero-out", 2.0**-20)
         total = loss._pmf_remove._probs.sum() + loss._pmf_remove._infinity_mass
         assert abs(total - 1) < 1e-13
 

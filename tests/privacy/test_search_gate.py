@@ -19,7 +19,14 @@ from sklearn.base import BaseEstimator
 
 from skdp._sklearn import fit_context
 from skdp.exceptions import BudgetError, SeededNoiseWarning
-from skdp.privacy import LaplaceMechanism, PrivacyBudget, Search, Sensitivity, plan_selection
+from skdp.privacy import (
+    LaplaceMechanism,
+    Ledger,
+    PrivacyBudget,
+    Search,
+    Sensitivity,
+    plan_selection,
+)
 from skdp.privacy.laws.selection import STRATEGIES
 
 every_strategy = pytest.mark.parametrize("strategy", STRATEGIES)
@@ -89,7 +96,7 @@ def test_a_search_is_one_line_of_the_ledger(strategy, delta, gaussian, share):
     assert search.ledger.assumptions == ("the labels",)
     assert search.ledger.adjacency == "replace-one"
     assert ("Proposition 72" if strategy == "all" else "Proposition 71") in line.theorem
-    for text in (repr(search.ledger), search.ledger._repr_html_()):
+    for text in (repr(Ledger.of(search.ledger)), Ledger.of(search.ledger)._repr_html_()):
         assert "best of 6 candidates" in text
         assert ("secret number of runs" in text) is (strategy != "all")
         assert "second fit" in text or not share
@@ -97,13 +104,13 @@ def test_a_search_is_one_line_of_the_ledger(strategy, delta, gaussian, share):
     again = pickle.loads(pickle.dumps(search.ledger))
     assert again == search.ledger
     # two searches of the same people add up, and are told apart from one
-    both = search.ledger + search.ledger
+    both = Ledger.of(search.ledger) + search.ledger
     assert both.releases[0].count == 2
     assert both.epsilon(2 * delta) == pytest.approx(2 * plan.spent[0], rel=1e-6)
-    assert len(search.ledger.to_frame()) == 1
+    assert len(Ledger.of(search.ledger).to_frame()) == 1
     # beside another release
     other = search_of(plan_of(0.5, 0.0, strategy="all", n=2)).ledger
-    assert (search.ledger + other).epsilon(delta) <= 1.5
+    assert (Ledger.of(search.ledger) + other).epsilon(delta) <= 1.5
 
 
 @pytest.mark.covering
@@ -113,7 +120,7 @@ def test_gaussian_searches_have_an_event(strategy, share):
     from dp_accounting.rdp import RdpAccountant
 
     plan = plan_of(1.0, 1e-5, strategy=strategy, n=2, refit_share=share)
-    ledger = search_of(plan).ledger
+    ledger = Ledger.of(search_of(plan).ledger)
     with np.errstate(all="ignore"):
         theirs = RdpAccountant().compose(ledger.dp_event).get_epsilon(1e-5)
     # looser, but of the same search
@@ -122,10 +129,10 @@ def test_gaussian_searches_have_an_event(strategy, share):
 
 
 def test_other_searches_have_no_wrong_event():
-    pure = search_of(plan_of(1.0, 0.0)).ledger.dp_event
+    pure = Ledger.of(search_of(plan_of(1.0, 0.0)).ledger).dp_event
     assert "RandomizedResponse" in repr(pure)
     for plan in (plan_of(gaussian=False), plan_of(strategy="all")):
-        assert "UnsupportedDpEvent" in repr(search_of(plan).ledger.dp_event)
+        assert "UnsupportedDpEvent" in repr(Ledger.of(search_of(plan).ledger).dp_event)
 
 
 # -- what is charged -------------------------------------------------------------------------
@@ -327,7 +334,7 @@ class Searching(BaseEstimator):
             purpose="x",
         )
         gate.score_curator(lambda: None, 4, 0)
-        self.ledger_ = gate.ledger
+        self.ledger_ = Ledger.of(gate.ledger)
         return self
 
 

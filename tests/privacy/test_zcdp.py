@@ -23,8 +23,10 @@ from skdp.privacy import (
     Sensitivity,
     gdp_epsilon,
 )
-from skdp.privacy.kernel.accounting import zcdp_epsilon, zcdp_rho
+from skdp.privacy.kernel.accounting import zcdp_epsilon
 from skdp.privacy.kernel.composition import compose_epsilon, total_mu, total_rho
+from skdp.privacy.laws.calibration import zcdp_rho
+from skdp.privacy.laws.search import DeclaredTotal
 from tests.privacy.test_ledger import entry, ledger_of
 
 DELTA = 1e-6
@@ -192,14 +194,12 @@ def test_a_ledger_of_many_laws_has_the_sum(order):
 
 def test_what_has_no_such_parameter_leaves_the_other_bounds():
     draws = drawn(0.01, 1000)
-    noise = dataclasses.replace(
-        entry(GaussianMechanism(0.3)).noise, mu=0.0, epsilon=0.3, delta=1e-9
-    )
-    broken = dataclasses.replace(draws, noise=noise, count=1)
-    sampled = dataclasses.replace(
-        entry(GaussianMechanism(0.3)).noise, sampling=Sampling("poisson", 100, 10)
-    )
-    batch = dataclasses.replace(draws, noise=sampled, count=1)
+    noise = entry(GaussianMechanism(0.3)).noise
+    said = {field.name: getattr(noise, field.name) for field in dataclasses.fields(noise)}
+    total = DeclaredTotal(**{**said, "mu": 0.0, "epsilon": 0.3, "delta": 1e-9})
+    broken = dataclasses.replace(draws, noise=total, count=1)
+    sampled = dataclasses.replace(noise, sampling=Sampling("poisson", 100, 10))
+    batch = dataclasses.replace(draws, noise=sampled, stated_sensitivity=1.0, count=1)
     assert ledger_of(draws).epsilon(DELTA) < 2
     assert ledger_of(draws, broken).rho == ledger_of(draws, batch).rho == math.inf
     assert ledger_of(draws, broken).epsilon(DELTA) == pytest.approx(10.3)

@@ -9,7 +9,6 @@ from dataclasses import asdict, fields
 from fractions import Fraction
 from typing import Any
 
-from skdp.exceptions import BudgetError
 from skdp.privacy.books.store import (
     NOTHING,
     BudgetTerms,
@@ -23,6 +22,7 @@ from skdp.privacy.books.store import (
 )
 from skdp.privacy.books.texts import tags
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon, check_mu
+from skdp.privacy.kernel.errors import BudgetError
 
 # How a shared budget prints, and its charges as tables.
 

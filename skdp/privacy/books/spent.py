@@ -18,10 +18,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
-from skdp.privacy.kernel.composition import _sum_up
-from skdp.privacy.kernel.ledger import Ledger, Release
-from skdp.privacy.kernel.mechanisms import Noise
+from skdp.privacy.kernel.composition import sum_up
+from skdp.privacy.kernel.ledger import Release
+from skdp.privacy.laws.search import DeclaredTotal
 
 #: what can be done about steps that learn without a ledger
 ADVICE = "use public constants there (imputers: keep_empty_features=True too), or private steps"
@@ -204,7 +205,7 @@ def privacy_spent(*estimators: Any, cv: Any = None, delta: float | None = None) 
     for estimator in estimators:
         total.add(estimator)
     # rounded up: rounded to nearest it may be less than what was spent
-    at = _sum_up(total.deltas) if delta is None else check_delta(delta)
+    at = sum_up(total.deltas) if delta is None else check_delta(delta)
     not_covered = tuple(dict.fromkeys(total.not_covered))
     return PrivacySpent(total.ledger.epsilon(at), at, total.ledger, not_covered, total.n_fits)
 
@@ -363,7 +364,7 @@ def _granted(step: str | None, leaf: Any) -> Release:
         adjacency=_adjacency(leaf),
         stated_sensitivity=math.inf,
         theorem="every fit keeps to its parameters epsilon and delta",
-        noise=Noise("fits", 0.0, 1.0, math.inf, math.inf, 0.0, epsilon, delta),
+        noise=DeclaredTotal("fits", 0.0, 1.0, math.inf, math.inf, 0.0, epsilon, delta),
         numerics="as in the fits",
         seeded=getattr(leaf, "random_state", None) is not None,
         unit="client" if hasattr(leaf, "local_epsilon") else "row",

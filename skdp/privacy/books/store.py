@@ -14,18 +14,17 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from skdp.exceptions import BudgetError
 from skdp.privacy.kernel.accounting import (
     HAIR,
     check_choice,
     check_delta,
     check_epsilon,
     gdp_epsilon,
-    gdp_mu,
-    pure_epsilon,
     pure_mu,
 )
 from skdp.privacy.kernel.bits import SystemBits
+from skdp.privacy.kernel.errors import BudgetError
+from skdp.privacy.laws.calibration import gdp_mu, pure_epsilon
 
 # How the prices of fits add up in a shared budget (Proposition 74).
 

@@ -1,9 +1,9 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Privacy arithmetic: the exact Gaussian curve, composition, calibration.
+"""Privacy arithmetic: the exact Gaussian curve, pure and concentrated privacy.
 
 Everything is rounded outward: a reported epsilon or delta is never below the
-true one, a calibrated parameter never above what was granted. epsilon is in nats.
+true one. epsilon is in nats.
 
 A Gaussian release of a quantity of l2 sensitivity S with noise of standard
 deviation sigma is mu-GDP with mu = S / sigma, and exactly so: adaptive releases
@@ -18,16 +18,15 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-from scipy.special import erf, erfcx, erfinv, log_ndtr, ndtri_exp
+from scipy.special import erfcx, erfinv, log_ndtr, ndtri_exp
 
-#: Relative margin kept between a calibrated parameter and the budget's edge.
-MARGIN = 1e-9
-#: By so much, a tenth of that, the mu of a whole fit is above the sum of its parts, which round.
+#: By so much, a tenth of `MARGIN`, the mu of a whole fit is above the sum of its parts, which
+#: round.
 HAIR = 1 + 1e-10
-# No budget that asks for noise beyond this multiple of the sensitivity is served.
-_SMALLEST_MU = 1e-10
-# Below, floats lose digits.
-_FLOOR = 1e-300
+#: Gaussian-DP parameters below count as this: nobody could tell the difference.
+SMALLEST_MU = 1e-10
+#: Below, floats lose digits.
+FLOOR = 1e-300
 
 
 def as_float(value: Any) -> float:
@@ -107,7 +106,7 @@ def gdp_delta(mu: float, epsilon: float) -> float:
         return 0.0
     if not (0 < mu < math.inf and epsilon >= 0):
         raise ValueError("mu must be finite and non-negative, epsilon non-negative.")
-    mu = max(mu, _SMALLEST_MU)
+    mu = max(mu, SMALLEST_MU)
     # rounding error of the formula: cancellation in 1 - ratio, conditioning of the tail
     # (checked against 60 digits in tests/privacy/test_accounting.py)
     slack = 1e-12 + 4e-15 * (1 + epsilon / mu) * (1 / min(mu, 1.0) + epsilon / mu)
@@ -137,53 +136,6 @@ def gdp_epsilon(mu: float, delta: float) -> float:
     if gdp_delta(mu, 0.0) <= delta:
         return 0.0
     return first(lambda e: gdp_delta(mu, e) <= delta, 1e-12)
-
-
-def gdp_mu(epsilon: float, delta: float) -> float:
-    """Return the largest mu such that mu-GDP implies (epsilon, delta)-DP, rounded down.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        Budget: epsilon in nats, finite and positive; delta in (0, 1).
-
-    Returns
-    -------
-    mu : float
-        Gaussian-DP parameter. One Gaussian release of a quantity with l2
-        sensitivity S needs standard deviation S / mu; T releases S sqrt(T) / mu.
-
-    Raises
-    ------
-    ValueError
-        If epsilon or delta is out of range; delta = 0 in particular, because
-        Gaussian noise never gives pure differential privacy. If the budget is so
-        small that mu would be under 1e-10.
-
-    Examples
-    --------
-    >>> round(1 / gdp_mu(1.0, 1e-6), 6)
-    4.224679
-    """
-    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
-    if delta == 0:
-        raise ValueError(
-            "delta must be greater than 0 for Gaussian noise, which is never purely epsilon-DP; "
-            "got 0. Choose a delta well below 1/n_samples, or a mechanism with pure DP."
-        )
-    # floats give out beyond, and nobody could tell the difference
-    epsilon = min(epsilon, 1e9)
-    if gdp_delta(_SMALLEST_MU, epsilon) > delta:
-        raise ValueError(
-            f"the budget epsilon={epsilon!r}, delta={delta!r} is too small to be spent: the "
-            "noise would exceed 1e10 times the influence of a row. Raise epsilon or delta."
-        )
-    too_large = first(lambda m: gdp_delta(m, epsilon) > delta, _SMALLEST_MU)
-    mu = too_large * (1 - MARGIN)
-    # where the margins of the formula itself are wider
-    while gdp_delta(mu, epsilon) > delta:
-        mu *= 1 - MARGIN
-    return mu
 
 
 def pure_mu(epsilon: float) -> float:
@@ -217,31 +169,7 @@ def pure_mu(epsilon: float) -> float:
     else:
         mu = -2 * float(ndtri_exp(-epsilon - math.log1p(math.exp(-epsilon))))
     # where floats give out it is more, but never nothing
-    return max(mu * (1 + 1e-13), _FLOOR) if epsilon else 0.0
-
-
-def pure_epsilon(mu: float) -> float:
-    """Return the largest epsilon whose `pure_mu` is no more than `mu`, rounded down.
-
-    Parameters
-    ----------
-    mu : float
-        At least 0.
-
-    Returns
-    -------
-    epsilon : float
-        In nats, finite: less than ``log(Phi(mu / 2) / Phi(-mu / 2))``, by a part in 10^12 mostly.
-    """
-    epsilon = float(log_ndtr(mu / 2) - log_ndtr(-mu / 2))
-    if mu < 2:
-        # erf keeps all digits near 0
-        epsilon = 2 * math.atanh(erf(mu / math.sqrt(8))) if mu >= _FLOOR else 0.0
-    epsilon = min(epsilon, sys.float_info.max) * (1 - 1e-12)
-    # where scipy's inverse has wider margins
-    while pure_mu(epsilon) > mu:
-        epsilon *= 1 - 1e-12
-    return epsilon
+    return max(mu * (1 + 1e-13), FLOOR) if epsilon else 0.0
 
 
 def first(holds: Callable[[float], bool], start: float) -> float:
@@ -258,7 +186,7 @@ def first(holds: Callable[[float], bool], start: float) -> float:
     return high
 
 
-# Zero-concentrated privacy: from rho to (epsilon, delta) and back, rounded outward.
+# Zero-concentrated privacy.
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
@@ -291,31 +219,3 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     terms = (rho, rho * x, -math.log1p(1 / x), log / x, -math.log1p(x) / x)
     # every term is a few ulps off
     return max(0.0, math.fsum(terms) + 4e-15 * math.fsum(map(abs, terms)))
-
-
-def zcdp_rho(epsilon: float, delta: float) -> float:
-    """Return the largest rho such that rho-zCDP implies (epsilon, delta)-DP, rounded down.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        Budget: epsilon in nats, finite and positive; delta in [0, 1).
-
-    Returns
-    -------
-    rho : float
-        0 at delta 0, or if the budget is so small that floats give out.
-    """
-    # floats give out beyond, and nobody could tell the difference
-    epsilon, delta = min(check_epsilon(epsilon), 1e9), check_delta(delta)
-    if delta == 0:
-        return 0.0
-    log = -math.log(delta)
-    # the classical conversion epsilon = rho + 2 sqrt(rho log(1 / delta))
-    start = (epsilon / (math.sqrt(log + epsilon) + math.sqrt(log))) ** 2
-    if start < sys.float_info.min:
-        return 0.0
-    rho = first(lambda r: zcdp_epsilon(r, delta) > epsilon, start) * (1 - MARGIN)
-    while zcdp_epsilon(rho, delta) > epsilon:
-        rho *= 1 - MARGIN
-    return rho

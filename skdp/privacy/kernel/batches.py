@@ -1,41 +1,24 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which rows a release reads, by chance, and what that is worth.
+"""Random batches of rows, with exact laws.
 
 A release that reads a secret random batch says less about a row than one that reads all
-rows. `Sampling` states how batches are drawn, draws them, and gives the privacy loss
-of Gaussian noise on a sum over a batch. Let a row's contribution to the sum have norm at
-most C, and sigma be the standard deviation of the noise.
-
-Poisson. Under zero-out the worst pair is ``(1-q) N(0) + q N(C)`` against ``N(0)``, in both
-directions; under replace-one ``(1-q) N(0) + q N(C)`` against ``(1-q) N(0) + q N(-C)``
-(proved in docs/user_guide/proofs_sampling.rst). Both dominate at every order, hence under
-adaptive composition as well (Zhu, Dong and Wang 2022). dp_accounting knows these pairs.
-
-Fixed size. A batch without the row has another one in its place, which may be as far away
-as two contributions can be: the profile below bounds all pairs of either adjacency in both
-directions, and a bound on a profile is that of a dominating pair.
+rows; what that is worth is computed in ``laws/loss_distributions.py``. Which rows are in a
+batch is secret: amplification by sampling rests on it. So batches are drawn from the same
+bits as the noise, inside the gate, and nobody else sees them.
 """
 
 import math
 import operator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfcx, ndtr
 
 from skdp.privacy.kernel.accounting import as_float, check_choice
 from skdp.privacy.kernel.bits import Bits
 from skdp.privacy.kernel.samplers import geometric
-
-# Random batches of rows, with exact laws.
-#
-# Which rows are in a batch is secret: amplification by sampling rests on it. So batches are
-# drawn from the same bits as the noise, inside the gate, and nobody else sees them.
-
 
 Positions = NDArray[np.int64]
 
@@ -94,10 +77,6 @@ def _uniform_positions(n_rows: int, size: int, bits: Bits) -> Positions:
 
 
 KINDS = ("poisson", "without-replacement", "with-replacement")
-# multiplicities of a row in a batch beyond this weigh nothing that matters
-_MOST_COPIES = 40
-_LIGHTEST = 1e-20
-_TAIL = 1e-18
 #: the gaps between the rows of a Poisson batch must be counted exactly
 SMALLEST_RATE = 1e-12
 
@@ -167,7 +146,7 @@ class Sampling:
         return min(1.0, exact * (1 + 1e-15))
 
     def adjacency(self, asked: str) -> str:
-        """Return the adjacency whose sensitivity the loss below is stated in.
+        """Return the adjacency in whose sensitivity the price of a batch is stated.
 
         Parameters
         ----------
@@ -192,127 +171,3 @@ class Sampling:
             return poisson_subset(self.n_rows, self.gap_scale, bits)
         subset = fixed_subset if self.kind == "without-replacement" else repeated_subset
         return subset(self.n_rows, int(self.batch_size), bits)
-
-    def copies(self) -> list[tuple[int, float]]:
-        """Return pairs: how often a row is in a fixed-size batch, and how likely, given once."""
-        if self.kind == "without-replacement":
-            return [(1, 1.0)]
-        size, n_rows = int(self.batch_size), self.n_rows
-        k = np.arange(1, min(size, _MOST_COPIES) + 1)
-        # logarithms of factors, not of factorials, whose difference would have few digits
-        logs = np.cumsum(np.log((size - k + 1) / (k * n_rows)))
-        if n_rows > 1:
-            logs += (size - k) * math.log1p(-1 / n_rows)
-        weights = np.exp(logs) / self.rate * (1 + 1e-12)
-        # what is left out counts as the worst: see `profile`
-        return [(int(c), float(w)) for c, w in zip(k, weights, strict=True) if w > _LIGHTEST]
-
-    def profile(self, mu: float, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return a bound on delta for fixed-size batches, at any real epsilons, rounded up.
-
-        Parameters
-        ----------
-        mu : float
-            Distance of two contributions, in standard deviations of the noise.
-        epsilons : ndarray
-            In nats; negative ones ask for the same of the reversed pair.
-
-        Returns
-        -------
-        delta : ndarray
-            ``q sum_k w_k H(k mu)`` at ``log(1 + (exp(epsilon) - 1) / q)`` (Balle, Barthe and
-            Gaboardi 2018, Theorems 9 and 10), symmetrised.
-        """
-        size, q = np.abs(epsilons), self.rate
-        # log(1 + expm1(size) / q), which expm1 would overflow for large ones
-        inner = np.where(
-            size < 30,
-            np.log1p(np.expm1(np.minimum(size, 30)) / q),
-            size - math.log(q) + np.log1p((q - 1) * np.exp(-size)),
-        )
-        copies = self.copies()
-        # what has more copies weighs less still, each a small part of the one before
-        complete = self.kind == "without-replacement" or len(copies) == self.batch_size
-        beyond = 0.0 if complete else (_MOST_COPIES + 1) * _LIGHTEST
-        delta = q * (beyond + sum(w * _gaussian_delta(k * mu, inner) for k, w in copies))
-        delta = np.minimum(delta, 1.0)
-        mirrored = -np.expm1(-size) + np.exp(-size) * delta
-        return np.where(epsilons >= 0, delta, mirrored)
-
-    def loss(self, mu: float, adjacency: str, interval: float) -> Any:
-        """Return the privacy loss distribution of one release, on a grid of losses.
-
-        Parameters
-        ----------
-        mu, adjacency : float, {"replace-one", "zero-out"}
-            Sensitivity over noise, the sensitivity as `adjacency` asks for it; what is
-            promised.
-        interval : float
-            Step of the grid; losses are rounded up.
-
-        Returns
-        -------
-        loss : dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
-            Of a dominating pair.
-        """
-        return _loss(self, mu, adjacency, interval)
-
-
-@lru_cache(maxsize=4)
-def _loss(sampling: Sampling, mu: float, adjacency: str, interval: float) -> Any:
-    from dp_accounting import NeighboringRelation
-    from dp_accounting.pld import pld_pmf, privacy_loss_distribution
-
-    if sampling.kind == "poisson" or sampling.reads_all:
-        replace = adjacency == "replace-one" and not sampling.reads_all
-        return privacy_loss_distribution.from_gaussian_mechanism(
-            1 / mu,
-            value_discretization_interval=interval,
-            sampling_prob=sampling.rate,
-            neighboring_relation=NeighboringRelation.REPLACE_ONE
-            if replace
-            else NeighboringRelation.ADD_OR_REMOVE_ONE,
-        )
-    # far enough for the mass beyond to be nothing
-    farthest = 2.0**-10
-    while sampling.profile(mu, np.array([farthest]))[0] > _TAIL and farthest < 700:
-        farthest *= 1.25
-    epsilons = np.arange(math.ceil(farthest / interval) + 1, dtype=np.float64) * interval
-    deltas = np.minimum.accumulate(sampling.profile(mu, epsilons))
-    probs = _connected(deltas, interval)
-    # a loss of -x has exp(-x) times the probability of x; differences of deltas near 1
-    # would have rounding errors instead
-    both = np.concatenate([(probs * np.exp(-epsilons))[:0:-1], probs])
-    steps = len(probs) - 1
-    return privacy_loss_distribution.PrivacyLossDistribution(
-        pld_pmf.DensePLDPmf(interval, -steps, both, float(deltas[-1]), True)
-    )
-
-
-def _connected(deltas: NDArray[np.float64], interval: float) -> NDArray[np.float64]:
-    """Return the masses of the losses 0, interval, ... of a symmetric pair, from its deltas.
-
-    The profile is linear in exp(epsilon) between the losses (Doroshenko et al. 2022).
-    """
-    drop = -np.diff(deltas)
-    rise, fall = math.expm1(interval), -math.expm1(-interval)
-    probs: NDArray[np.float64] = np.append(0.0, drop / fall)
-    probs[1:-1] -= drop[1:] / rise
-    probs[0] = 1 - deltas[1] - drop[0] * (1 / fall + 1 / rise)
-    np.maximum(probs, 0.0, out=probs)
-    return probs
-
-
-def _gaussian_delta(mu: float, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the delta of mu-GDP at many non-negative epsilons, rounded up."""
-    u, v = epsilon / mu - mu / 2, epsilon / mu + mu / 2
-    near = np.maximum(u, -5.0)
-    with np.errstate(under="ignore", over="ignore"):
-        # exp(-u^2/2) is common to both terms, and would drown their difference
-        scaled = erfcx(near / math.sqrt(2)) - erfcx(v / math.sqrt(2))
-        tail = 0.5 * np.exp(-near * near / 2) * scaled
-        plain = ndtr(-u) - np.exp(np.minimum(epsilon, 700)) * ndtr(-v)
-    exact: NDArray[np.float64] = np.where(u > -5, tail, plain)
-    # as in `gdp_delta`: cancellation for small mu, conditioning of the tail
-    slack = 1e-11 + 4e-15 * (1 + epsilon / mu) * (1 / min(mu, 1.0) + epsilon / mu)
-    return np.clip(exact * (1 + slack), 0.0, 1.0)

@@ -2,22 +2,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Composition: the epsilon of many releases together, rounded up.
 
-Gaussian releases compose in closed form. Everything else is composed by privacy loss
-distributions of dp_accounting, on a grid of losses that only ever rounds up, or by Renyi
-divergences, whose bounds add up.
+Gaussian releases compose in closed form, pure ones by sums and by concentrated privacy.
+Everything else is composed numerically, as privacy loss distributions, by whatever stands in
+`numerical_epsilon`. It is not part of the kernel: without it, the bounds here are coarser, and
+infinite for random batches.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache, reduce
-from typing import Any
 
-import numpy as np
 from scipy.special import bdtrc
 
 from skdp.privacy.kernel.accounting import gdp_epsilon, zcdp_epsilon
+from skdp.privacy.kernel.batches import Sampling
 
 # so little noise that chance hides next to nothing, and losses fill long grids
 _LOUD = 20.0
@@ -35,15 +34,25 @@ class SampledCost:
         Number of releases.
     """
 
-    sampling: Any
+    sampling: Sampling
     mu: float
     adjacency: str
     count: int
 
 
+Priced = Sequence[tuple[float, float, int]]
+Numerical = Callable[
+    [float, tuple[tuple[float, float, int], ...], float, tuple[SampledCost, ...]], float
+]
+
+#: Composes (mu, priced, delta, sampled) if there is no closed form; ``skdp.privacy`` puts that of
+#: ``laws/loss_distributions.py`` here. It must return an upper bound; nothing known is infinite.
+numerical_epsilon: Numerical = lambda mu, priced, delta, sampled: math.inf  # noqa: E731
+
+
 def compose_epsilon(
     mu: float,
-    priced: Sequence[tuple[float, float, int]],
+    priced: Priced,
     delta: float,
     sampled: Sequence[SampledCost] = (),
     rho: float = math.inf,
@@ -53,28 +62,28 @@ def compose_epsilon(
     `mu` stands for all Gaussian releases (0 for none), `priced` for triples (epsilon,
     delta, count), `sampled` for releases on random batches, `rho` for the zCDP parameter
     of all of them together (infinite if none is known). Gaussian releases alone compose
-    exactly; priced releases alone are summed. Everything else is composed by
-    dp_accounting's privacy loss distributions, each priced release standing for its worst
-    case (randomised response, broken with probability delta); the best of that, of the
-    plain sum and of what `rho` implies is returned.
+    exactly; priced releases alone are summed. Everything else is composed by privacy loss
+    distributions, each priced release standing for its worst case (randomised response,
+    broken with probability delta); the best of that, of the plain sum and of what `rho`
+    implies is returned.
     """
     if sampled:
         if delta == 0:
             return math.inf
         # close parameters share one computation; up means more privacy loss
-        costs = tuple(replace(c, mu=_round_up(c.mu)) for c in sampled)
+        costs = tuple(replace(c, mu=round_up(c.mu)) for c in sampled)
         if max(c.mu for c in costs) > _LOUD and all(
             c.sampling.kind != "with-replacement" for c in costs
         ):
             return _loud_epsilon(mu, priced, delta, costs)
-        return _sampled_epsilon(mu, tuple(priced), delta, costs)
-    total = _sum_up((epsilon, count) for epsilon, _, count in priced)
-    broken = _sum_up((part, count) for _, part, count in priced)
+        return numerical_epsilon(mu, tuple(priced), delta, costs)
+    total = sum_up((epsilon, count) for epsilon, _, count in priced)
+    broken = sum_up((part, count) for _, part, count in priced)
     # an ulp less, in case the difference was rounded up
     left = delta - broken if broken == 0 else (delta - broken) * (1 - 1e-15)
     if left < 0:
         return math.inf
-    plain = _sum_up([(total, 1), (gdp_epsilon(mu, left), 1)])
+    plain = sum_up([(total, 1), (gdp_epsilon(mu, left), 1)])
     if not priced or delta == 0:
         return plain
     best = min(plain, zcdp_epsilon(rho, delta))
@@ -82,7 +91,7 @@ def compose_epsilon(
     # next to one priced release, a little Gaussian noise leaves nothing to be gained
     if mu == 0 or (alone and plain < 1.02 * total):
         return best
-    return min(best, _pld_epsilon(mu, tuple(priced), delta))
+    return min(best, numerical_epsilon(mu, tuple(priced), delta, ()))
 
 
 def most_participations(n_rounds: int, rate: float, delta: float) -> int:
@@ -108,7 +117,7 @@ def most_participations(n_rounds: int, rate: float, delta: float) -> int:
 
 def _loud_epsilon(
     mu: float,
-    priced: Sequence[tuple[float, float, int]],
+    priced: Priced,
     delta: float,
     sampled: Sequence[SampledCost],
 ) -> float:
@@ -141,7 +150,8 @@ def total_rho(mu: float, pure: Iterable[tuple[float, int, bool]]) -> float:
     return math.nextafter(rho, math.inf) if rho < exact else rho
 
 
-def _sum_up(terms: Iterable[tuple[float, int]]) -> float:
+def sum_up(terms: Iterable[tuple[float, int]]) -> float:
+    """Return the sum of count * value for pairs (value, count), rounded up."""
     try:
         exact = sum((Fraction(value) * count for value, count in terms), Fraction(0))
         total = float(exact)
@@ -157,73 +167,30 @@ def total_mu(mus: Sequence[tuple[float, int]]) -> float:
     return math.hypot(*(mu * math.sqrt(count) for mu, count in mus)) * (1 + 1e-15)
 
 
-def _round_up(mu: float) -> float:
+def round_up(mu: float) -> float:
+    """Return a parameter rounded up to a mantissa of 30 bits."""
     mantissa, exponent = math.frexp(mu)
     return math.ldexp(math.ceil(mantissa * 2**30) / 2**30, exponent)
 
 
-@lru_cache(maxsize=4096)
-def _sampled_epsilon(
-    mu: float,
-    priced: tuple[tuple[float, float, int], ...],
+def report_epsilon(
+    always: Sequence[tuple[float, float, int]],
+    by_chance: Sequence[tuple[float, int, float]],
     delta: float,
-    sampled: tuple[SampledCost, ...],
 ) -> float:
-    steps = sum(cost.count for cost in sampled)
-    # every loss is rounded up to the grid: by half a step each, for the sum by
-    # interval * sqrt(steps) at the scale of its spread. A tenth of epsilon is fine enough
-    # (tested by halving), and any grid gives a bound
-    likely = [c.sampling.rate * math.sqrt(c.count * math.expm1(min(c.mu**2, 30))) for c in sampled]
-    spread = gdp_epsilon(min(math.hypot(mu, *likely), 30.0), delta)
-    spread = max(spread, *(epsilon for epsilon, _, _ in priced), 1e-4)
-    finest = min([0.03 * spread / math.sqrt(steps), *(e / 64 for e, _, _ in priced)])
-    # where a row is hardly ever drawn, the rare losses are what counts, and they are far away
-    finest = max(finest, *(_farthest(cost) * 2.0**-15 for cost in sampled))
-    interval = 2.0 ** math.floor(math.log2(finest))
-    interval = min(max(interval, 2.0**-24), 2.0**-8)
-    # tails over- and underflow on the way
-    with np.errstate(all="ignore"):
-        total = _common_loss(mu, priced, interval)
-        for cost in sampled:
-            one = cost.sampling.loss(cost.mu, cost.adjacency, interval)
-            one = one.self_compose(cost.count) if cost.count > 1 else one
-            total = one if total is None else total.compose(one)
-        return float(total.get_epsilon_for_delta(delta)) * (1 + 1e-12)
+    """Return the epsilon, at `delta`, of all reports of one row together, rounded up.
 
+    `always` are triples (price, 0, count) of reports that every row makes, `by_chance` triples
+    (price, count, probability) of rounds in which a row may take part.
 
-def _farthest(cost: SampledCost) -> float:
-    """Return about the largest loss that counts, of one release."""
-    far = 10 * cost.mu + cost.mu**2 / 2
-    return far + math.log(cost.sampling.rate + math.exp(-far))
-
-
-@lru_cache(maxsize=1024)
-def _pld_epsilon(mu: float, priced: tuple[tuple[float, float, int], ...], delta: float) -> float:
-    # the grid of losses is rounded up, so it must be fine against the smallest loss
-    # composed, and the whole range must stay small enough for memory
-    finest = min([mu, *(epsilon for epsilon, _, _ in priced)]) / 100
-    largest = math.fsum(epsilon * count for epsilon, _, count in priced) + gdp_epsilon(mu, 1e-12)
-    if largest > 500:
-        return math.inf
-    interval = max(min(1e-4, finest), largest / 5e5)
-    return float(_common_loss(mu, priced, interval).get_epsilon_for_delta(delta))
-
-
-def _common_loss(mu: float, priced: Sequence[tuple[float, float, int]], interval: float) -> Any:
-    """Return the privacy loss distribution of what reads all rows; None for nothing."""
-    from dp_accounting.pld import common, privacy_loss_distribution
-
-    parts = []
-    if mu:
-        parts = [
-            privacy_loss_distribution.from_gaussian_mechanism(
-                1 / mu, value_discretization_interval=interval
-            )
-        ]
-    for epsilon, broken, count in priced:
-        one = privacy_loss_distribution.from_privacy_parameters(
-            common.DifferentialPrivacyParameters(epsilon, broken),
-            value_discretization_interval=interval,
-        )
-        parts.append(one.self_compose(count) if count > 1 else one)
-    return reduce(lambda a, b: a.compose(b), parts) if parts else None
+    Who takes part does not depend on the data. Given that a row reports at most k times, its
+    reports compose like k of them; that it does so more often has a probability, which counts
+    as delta. All of delta may go there, or half of it and the rest into composition.
+    """
+    best = math.inf
+    for share in (1.0, 0.5) if by_chance and delta else (0.0,):
+        spare = delta * share / max(len(by_chance), 1) * (1 - 1e-12)
+        priced = [*always]
+        priced += [(e, 0.0, most_participations(n, rate, spare)) for e, n, rate in by_chance]
+        best = min(best, compose_epsilon(0.0, priced, delta * (1 - share)))
+    return best

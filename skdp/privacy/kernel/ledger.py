@@ -1,50 +1,34 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""The ledger: what was released, at what price, and why that price is right.
+"""The record of releases: what was released, at what price, and why that price is right.
 
-A ledger is plain immutable data. The meaning of a field never changes between
-versions; new kinds of release get new fields.
+A record is plain immutable data. The meaning of a field never changes between
+versions; new kinds of release get new fields. Every line is priced twice: as its law
+declares it, which is what is added up, and from its own sensitivity, noise and batches
+(`Noise.actual`). A line whose declared price is the lower one is refused.
 """
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
-from skdp.privacy.books.texts import ledger_html, ledger_text
 from skdp.privacy.kernel.accounting import check_delta, gdp_delta, pure_mu
 from skdp.privacy.kernel.composition import (
     SampledCost,
-    _sum_up,
     compose_epsilon,
+    report_epsilon,
+    sum_up,
     total_mu,
     total_rho,
 )
-from skdp.privacy.kernel.mechanisms import Noise
-from skdp.privacy.laws.local_reports import report_epsilon
-from skdp.privacy.laws.selection import Repetitions
+from skdp.privacy.kernel.errors import BudgetError
+from skdp.privacy.kernel.mechanisms import Noise, Price
 
-# One line of the ledger: a kind of release, and what it is for an accountant.
+# One line: a kind of release.
 
 
 ADJACENCIES = ("replace-one", "zero-out", "local")
-
-
-@dataclass(frozen=True)
-class Winner:
-    """What a release that is a whole search consists of.
-
-    Parameters
-    ----------
-    repetitions : Repetitions or None
-        The law of the number of runs; None if every candidate was run once.
-    mu_run, mu_refit : float or None
-        Gaussian-DP parameters of a run, and of the second fit of the winner; None for none.
-    """
-
-    repetitions: Repetitions | None
-    mu_run: float | None
-    mu_refit: float | None
 
 
 @dataclass(frozen=True)
@@ -80,7 +64,7 @@ class Release:
         Whether these are local reports of which only a noisy sum was released, and whether
         this is such a sum.
     winner : Winner or None
-        What a whole search consists of; None for anything else.
+        What a whole search consists of, for other accountants; None for anything else.
     """
 
     query: str
@@ -97,62 +81,12 @@ class Release:
     unit: str = "row"
     hidden: bool = False
     of_reports: bool = False
-    winner: Winner | None = None
+    winner: Any = None
 
     @property
-    def dp_event(self) -> Any:
-        """The release as a ``dp_accounting.DpEvent``, relative to its own adjacency.
-
-        The noise multiplier of a Gaussian event is the standard deviation over the
-        actual sensitivity, so compose it as is (ADD_OR_REMOVE_ONE): an accountant that
-        doubles the sensitivity for replace-one would do so twice. A pure release other
-        than one Laplace draw stands as randomised response (REPLACE_ONE), its worst case
-        (for many draws of the exponential mechanism the ledger itself has a better bound);
-        an (epsilon, delta) release as an unsupported event, which accountants refuse. The
-        winner of a secret number of Gaussian runs stands as ``RepeatAndSelectDpEvent``, which
-        costs more there than its price on the ledger.
-        Releases on random batches stand with the sensitivity of their own worst pair: the
-        norm of one contribution for Poisson batches (compose under the ledger's adjacency),
-        the distance of two for fixed sizes.
-        """
-        return self._event(1.0)
-
-    def _event(self, reach: float) -> Any:
-        """Return the event, full Gaussian releases in units of a part of their sensitivity."""
-        import dp_accounting
-
-        event: Any
-        sampling = self.noise.sampling
-        if self.noise.mu:
-            event = dp_accounting.GaussianDpEvent(1 / self.noise.mu)
-            if sampling is None or sampling.reads_all:
-                event = dp_accounting.GaussianDpEvent(reach / self.noise.mu)
-            elif sampling.kind == "poisson":
-                event = dp_accounting.PoissonSampledDpEvent(sampling.rate, event)
-            else:
-                kind = {
-                    "without-replacement": dp_accounting.SampledWithoutReplacementDpEvent,
-                    "with-replacement": dp_accounting.SampledWithReplacementDpEvent,
-                }[sampling.kind]
-                event = kind(sampling.n_rows, int(sampling.batch_size), event)
-        elif self.winner is not None and self.winner.repetitions and self.winner.mu_run:
-            law, kind = self.winner.repetitions, dp_accounting.dp_event.RepeatAndSelectDpEvent
-            event = dp_accounting.GaussianDpEvent(reach / self.winner.mu_run)
-            event = kind(event, law.mean, law.eta)
-            if self.winner.mu_refit:
-                last = dp_accounting.GaussianDpEvent(reach / self.winner.mu_refit)
-                event = dp_accounting.ComposedDpEvent([event, last])
-        elif self.noise.delta:
-            # dp_accounting has no event for (epsilon, delta): better none than a wrong one
-            event = dp_accounting.UnsupportedDpEvent()
-        elif self.noise.law == "laplace" and self.size == 1:
-            event = dp_accounting.LaplaceDpEvent(1 / self.noise.epsilon)
-        else:
-            lie = 2 / (1 + math.exp(min(self.noise.epsilon, 700.0)))
-            event = dp_accounting.RandomizedResponseDpEvent(lie, 2)
-            # dp_accounting 0.6.0 forgets the count of a self-composed randomised response
-            return dp_accounting.ComposedDpEvent([event] * self.count)
-        return dp_accounting.SelfComposedDpEvent(event, self.count) if self.count > 1 else event
+    def price(self) -> Price:
+        """What one such release costs."""
+        return self.noise.price
 
 
 def _dearest(releases: list[Release], total: Callable[[list[Release]], float]) -> list[float]:
@@ -172,16 +106,16 @@ def _dearest(releases: list[Release], total: Callable[[list[Release]], float]) -
 
 
 def _total_mu(releases: list[Release]) -> float:
-    return total_mu([(0.0, 1), *((r.noise.mu, r.count) for r in releases)])
+    return total_mu([(0.0, 1), *((r.price.mu, r.count) for r in releases)])
 
 
 def _total_price(releases: list[Release]) -> float:
-    return _sum_up((r.noise.epsilon, r.count) for r in releases)
+    return sum_up((r.price.epsilon, r.count) for r in releases)
 
 
 @dataclass(frozen=True)
-class Ledger:
-    """Immutable list of releases; ledgers about the same people add up with ``+``.
+class Record:
+    """Immutable list of releases, and what they cost together; `Ledger` says it in words.
 
     Parameters
     ----------
@@ -189,17 +123,6 @@ class Ledger:
         In order.
     assumptions : tuple of str
         What was taken from the data and is assumed public.
-
-    See Also
-    --------
-    privacy_spent : Add up the ledgers of fitted estimators.
-
-    Examples
-    --------
-    >>> from skdp import DPMean
-    >>> mean = DPMean(epsilon=0.5, random_state=0).fit([[0.1], [0.2], [0.3]])
-    >>> (mean.ledger_ + mean.ledger_).epsilon(delta=1e-6) < 1.0
-    True
     """
 
     releases: tuple[Release, ...] = ()
@@ -233,36 +156,36 @@ class Ledger:
     @property
     def mu(self) -> float:
         """Gaussian-DP parameter of all full Gaussian releases, for the row that pays most."""
-        gaussian = [r for r in self._seen if r.noise.mu and not r.noise.by_chance]
+        gaussian = [r for r in self._seen if r.price.mu and not r.price.by_chance]
         if not any(r.rows for r in gaussian):
-            return total_mu([(r.noise.mu, r.count) for r in gaussian])
+            return total_mu([(r.price.mu, r.count) for r in gaussian])
         return total_mu([(most, 1) for most in _dearest(gaussian, _total_mu)])
 
     @property
     def rho(self) -> float:
         """Parameter of zCDP of all releases; infinite with random batches, or prices in delta."""
-        if any(r.noise.by_chance or r.noise.delta for r in self._seen):
+        if any(r.price.by_chance or r.price.delta for r in self._seen):
             return math.inf
-        pure = [r for r in self._seen if not r.noise.mu]
-        costs = [(r.noise.epsilon, r.count, r.noise.law == "exponential") for r in pure]
+        pure = [r for r in self._seen if not r.price.mu]
+        costs = [(r.price.epsilon, r.count, r.price.bounded_range) for r in pure]
         return total_rho(self.mu, costs)
 
     @property
     def gdp(self) -> float:
         """Gaussian-DP parameter of all releases; infinite with random batches, or delta."""
-        if any(r.noise.by_chance or r.noise.delta for r in self._seen):
+        if any(r.price.by_chance or r.price.delta for r in self._seen):
             return math.inf
-        pure = [(pure_mu(r.noise.epsilon), r.count) for r in self._seen if not r.noise.mu]
+        pure = [(pure_mu(r.price.epsilon), r.count) for r in self._seen if not r.price.mu]
         return total_mu([(self.mu, 1), *pure])
 
     def _priced(self) -> list[tuple[float, float, int]]:
-        return [(r.noise.epsilon, r.noise.delta, r.count) for r in self._seen if not r.noise.mu]
+        return [(r.price.epsilon, r.price.delta, r.count) for r in self._seen if not r.price.mu]
 
     def _sampled(self) -> tuple[SampledCost, ...]:
         return tuple(
-            SampledCost(r.noise.sampling, r.noise.mu, r.adjacency, r.count)
+            SampledCost(r.price.sampling, r.price.mu, r.adjacency, r.count)
             for r in self._seen
-            if r.noise.mu and r.noise.by_chance
+            if r.price.mu and r.price.sampling and r.price.by_chance
         )
 
     def epsilon(self, delta: float = 0.0) -> float:
@@ -313,8 +236,22 @@ class Ledger:
             return gdp_delta(self.mu, epsilon) <= delta
         return self.epsilon(delta) <= epsilon
 
-    def append(self, release: Release) -> "Ledger":
-        """Return a new ledger with one more release; a repeat raises the last count."""
+    def append(self, release: Release) -> Self:
+        """Return a new record with one more release; a repeat raises the last count.
+
+        Raises
+        ------
+        BudgetError
+            If the release costs more than it declares.
+        ValueError
+            If it is about another unit or adjacency.
+        """
+        actual = release.noise.actual(release.stated_sensitivity, release.size)
+        if not release.price.covers(actual):
+            raise BudgetError(
+                f"{release.query!r} declares the price {release.price} and costs {actual}: its "
+                "noise is not the one that was paid for."
+            )
         if self.unit not in (None, release.unit):
             raise ValueError(
                 f"a ledger protects one unit; got a release per {release.unit} for a ledger per "
@@ -332,57 +269,18 @@ class Ledger:
             before = before[:-1]
         return replace(self, releases=(*before, release))
 
-    def assume(self, *assumptions: str) -> "Ledger":
-        """Return a new ledger that lists further assumptions."""
+    def assume(self, *assumptions: str) -> Self:
+        """Return a new record that lists further assumptions."""
         return replace(self, assumptions=tuple(dict.fromkeys(self.assumptions + assumptions)))
-
-    def __add__(self, other: "Ledger") -> "Ledger":
-        if not isinstance(other, Ledger):
-            return NotImplemented
-        total = self.assume(*other.assumptions)
-        first = 1 + max((r.fit for r in self.releases if r.rows), default=-1)
-        for release in other.releases:
-            total = total.append(replace(release, fit=first + release.fit if release.rows else 0))
-        return total
-
-    @property
-    def dp_event(self) -> Any:
-        """All releases as one ``dp_accounting.ComposedDpEvent``; see `Release.dp_event`.
-
-        With Poisson batches under replace-one all of it is to be composed as REPLACE_ONE: the
-        full Gaussian releases then stand in units of one contribution as well.
-        """
-        import dp_accounting
-
-        batches = [r.noise.sampling for r in self._seen if r.noise.mu and r.noise.by_chance]
-        coins = any(batch is not None and batch.kind == "poisson" for batch in batches)
-        reach = 2.0 if coins and self.adjacency == "replace-one" else 1.0
-        return dp_accounting.ComposedDpEvent([release._event(reach) for release in self._seen])
-
-    def to_frame(self) -> Any:
-        """Return a pandas DataFrame, one row per kind of release (needs pandas)."""
-        import pandas as pd
-
-        return pd.json_normalize([asdict(release) for release in self.releases], sep="_")
-
-    def _notes(self) -> list[str]:
-        seeded = "seeded noise: whoever knows random_state can remove it"
-        return [seeded] * self.seeded + [f"assumed public: {a}" for a in self.assumptions]
-
-    def __repr__(self) -> str:
-        return ledger_text(self.releases, self._notes())
-
-    def _repr_html_(self) -> str:
-        return ledger_html(self.releases, self._notes())
 
 
 def _epsilon_of_reports(reports: list[Release], delta: float) -> float:
     """Return the epsilon of local reports, for the row that pays most."""
-    chance = [r for r in reports if r.noise.by_chance]
-    always = [r for r in reports if not r.noise.by_chance]
-    rates = [(r.noise.epsilon, r.count, r.noise.sampling.rate) for r in chance if r.noise.sampling]
+    chance = [r for r in reports if r.price.by_chance]
+    always = [r for r in reports if not r.price.by_chance]
+    rates = [(r.price.epsilon, r.count, r.price.sampling.rate) for r in chance if r.price.sampling]
     if any(r.rows for r in always):
         prices = [(most, 0.0, 1) for most in _dearest(always, _total_price)]
     else:
-        prices = [(r.noise.epsilon, 0.0, r.count) for r in always]
+        prices = [(r.price.epsilon, 0.0, r.count) for r in always]
     return report_epsilon(prices, rates, delta)

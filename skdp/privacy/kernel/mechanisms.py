@@ -1,10 +1,12 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Mechanisms: how much noise a release gets, what that costs, how it is added.
+"""Queries, laws and noise: what is stated, what it costs, and how noise is added.
 
-A mechanism is told what one release may cost. It turns the sensitivity that a query
-states into a `Noise`, and that one object is both what the ledger records and what
-the noise is drawn from: no second number can reach the accountant.
+A law is told what one release may cost. It turns the sensitivity that a query states
+into a `Noise`, and that one object is both what the ledger records and what the noise
+is drawn from: no second number can reach the accountant. What additive noise costs is
+computed here once more, from its scale and the sensitivity (`Noise.actual`): a law
+that errs is found out. Laws themselves stand in ``privacy/laws``.
 
 Numerics. With g a public power of two, a statistic x is released as
 ``g * (rint(x / g) + rint(N / g))``, N continuous noise, all in exact integer
@@ -20,27 +22,22 @@ on top (see skdp/_rows/sums.py for why sums stay within it).
 """
 
 import math
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.privacy.kernel.accounting import check_epsilon, check_mu
 from skdp.privacy.kernel.batches import Sampling
 from skdp.privacy.kernel.bits import Bits
-from skdp.privacy.kernel.samplers import rounded_gaussian, rounded_laplace
-from skdp.privacy.laws.k_norm import rounded_k_norm
+from skdp.privacy.kernel.errors import BudgetError
+from skdp.privacy.kernel.samplers import Integers, rounded_gaussian, rounded_laplace
 
 Values = NDArray[np.float64]
 
 FLOAT_SLACK = 1e-6
-# grid step = noise scale / 2^24, or coarser when the statistic is huge
-_GRID_BITS = 24
-# |x/g| + |noise/g| must stay exact in int64 and float64
-_EXACT_BITS = 51
-# float formulas for the scale are a few ulps off; this rounds the noise up
-_UP = 1 + 1e-14
 
 
 def plain_floats(stated: Any, *names: str) -> None:
@@ -78,8 +75,49 @@ class Sensitivity:
 
 
 @dataclass(frozen=True)
+class Price:
+    """What one release costs, in the form in which it is added up.
+
+    Parameters
+    ----------
+    mu : float, default=0.0
+        Gaussian-DP parameter; 0 if the price is a pair.
+    epsilon, delta : float, default=0.0
+        The pair, if `mu` is 0.
+    sampling : Sampling, default=None
+        How the batch was drawn that was read. If it is up to chance who is in, `mu` is the
+        parameter without that, and both state the dominating pair of a sampled Gaussian.
+    bounded_range : bool, default=False
+        Whether the privacy loss stays within an interval of length `epsilon`, and not only of
+        twice that: it then costs a quarter of the rho in zCDP.
+    """
+
+    mu: float = 0.0
+    epsilon: float = 0.0
+    delta: float = 0.0
+    sampling: Sampling | None = None
+    bounded_range: bool = False
+
+    @property
+    def by_chance(self) -> bool:
+        """Whether it is up to chance which rows are read."""
+        return self.sampling is not None and not self.sampling.reads_all
+
+    def covers(self, other: "Price") -> bool:
+        """Return whether another price is of the same kind, and no higher."""
+        kind = (self.sampling, self.bounded_range, self.mu > 0)
+        parts = ((self.mu, other.mu), (self.epsilon, other.epsilon), (self.delta, other.delta))
+        return kind == (other.sampling, other.bounded_range, other.mu > 0) and all(
+            actual <= declared for declared, actual in parts
+        )
+
+
+@dataclass(frozen=True)
 class Noise:
     """Everything public about how one release is randomised.
+
+    This class is additive noise; how else a release can be random is said by laws, which
+    derive from it and price themselves in `actual`.
 
     Parameters
     ----------
@@ -121,16 +159,56 @@ class Noise:
         """Whether it is up to chance which rows are read."""
         return self.sampling is not None and not self.sampling.reads_all
 
+    @cached_property
+    def price(self) -> Price:
+        """The price that is declared, and charged."""
+        return Price(self.mu, self.epsilon, self.delta, self.sampling)
+
+    def actual(self, stated: float, size: int) -> Price:
+        """Return what the release costs, from what was stated and the noise that is drawn.
+
+        Parameters
+        ----------
+        stated : float
+            Sensitivity that the query states, in the norm of the law.
+        size : int
+            Number of coordinates.
+        """
+        if self.law == "gaussian" and self.threshold is None:
+            return Price(mu=self.loudness(stated, math.sqrt(size)), sampling=self.sampling)
+        if self.law == "laplace" and self.threshold is None:
+            return Price(epsilon=self.loudness(stated, size), sampling=self.sampling)
+        raise BudgetError(f"no price is known for a release by the law {self.law!r}.")
+
+    def loudness(self, stated: float, rounding: float) -> float:
+        """Return sensitivity over scale, with float slack, and `rounding` grid steps."""
+        paid = stated * (1 + FLOAT_SLACK) + self.grid * rounding
+        return paid / self.scale if self.is_usable else math.inf
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether scale and grid are positive and finite."""
+        return 0 < self.scale < math.inf and 0 < self.grid < math.inf
+
+    def rounded(self, size: int, bits: Bits) -> Integers:
+        """Draw the noise of a vector, in whole grid steps."""
+        return _SAMPLERS[self.law](self.scale / self.grid, size, bits)
+
+
+_SAMPLERS: dict[str, Callable[[float, int, Bits], Integers]] = {
+    "gaussian": rounded_gaussian, "laplace": rounded_laplace,
+}  # fmt: skip
+
 
 class Query(Protocol):
     """A statistic of the private rows. Its fields are public; the rows are an argument.
 
-    What the mechanism of a query needs besides, none of it ever raising because of a
-    value: `evaluate(rows)`, the exact statistic, for additive noise (for a release with a
-    threshold a pair: sorted columns, and the sums there);
-    `draw(rows, noise, source)`, a draw at the temperature ``noise.scale``, and `idealised`,
-    whether it takes `Variates` (floats) or `Bits`, for the exponential mechanism;
-    `minimise(rows, linear)`, for objective perturbation.
+    What the law of a query needs besides, none of it ever raising because of a value:
+    `evaluate(rows)`, the exact statistic, for additive noise; what other laws ask for is said
+    there. `idealised` says that noise is made of floats and not exact on the grid.
+
+    Fields must be finite; ``may_be_infinite``, a tuple on the class, names those that may be
+    infinite because that means something, like "no bound is stated".
     """
 
     name: str  # what the statistic is, in words
@@ -140,99 +218,105 @@ class Query(Protocol):
         """State the sensitivity under an adjacency, for a public number of rows."""
 
 
-class Mechanism(Protocol):
-    """A rule that turns a sensitivity into noise at a fixed price."""
+def check_fields(stated: Any, name: str = "") -> None:
+    """Raise unless the public numbers of a query are finite, or declared to be infinite.
+
+    Parameters
+    ----------
+    stated : dataclass
+        The query; dataclasses among its fields are checked as well.
+    name : str, default=""
+        How the error calls it; empty for the name of the query.
+    """
+    name = name or getattr(stated, "name", type(stated).__name__)
+    infinite = getattr(stated, "may_be_infinite", ())
+    for one in fields(stated) if is_dataclass(stated) else ():
+        value = getattr(stated, one.name)
+        for part in value if isinstance(value, tuple) else (value,):
+            if is_dataclass(part):
+                check_fields(part, name)
+            elif not _is_finite(part, one.name in infinite):
+                raise ValueError(f"query {name!r} has a field {one.name!r} that is not finite.")
+
+
+def _is_finite(value: Any, or_infinite: bool) -> bool:
+    """Return whether a number, or all of an array, is finite; whatever else it is, it passes."""
+    if isinstance(value, float | np.floating):
+        return math.isfinite(value) or (or_infinite and not math.isnan(value))
+    values = getattr(value, "data", None) if hasattr(value, "tocsr") else value
+    if not (isinstance(values, np.ndarray) and values.dtype.kind == "f"):
+        return True
+    # a finite sum has no other terms; one that is not may have overflowed
+    with np.errstate(over="ignore", invalid="ignore"):
+        if math.isfinite(float(values.sum())):
+            return True
+    return bool((~np.isnan(values) if or_infinite else np.isfinite(values)).all())
+
+
+class Line(NamedTuple):
+    """What a law says about a release, for the ledger: see `skdp.privacy.kernel.ledger.Release`.
+
+    `idealised` says whether its noise is made of floats; `local`, whether it is a report that
+    rows make on their own, whatever the adjacency of the curator.
+    """
+
+    query: str
+    size: int
+    noise: Noise
+    stated: float
+    theorem: str
+    idealised: bool = False
+    local: bool = False
+    hidden: bool = False
+    of_reports: bool = False
+    times: int = 1
+
+
+class Source(Protocol):
+    """What a curator hands to a law, for one release that has been charged."""
+
+    bits: Bits  # the source of random words
+    n_rows: int  # the number of rows of the part that is read; public
+
+    def read(self) -> Any:
+        """Return the rows, a fresh batch every time; as often as was charged, and no more."""
+
+
+class Law:
+    """A way to randomise a release: what noise a price buys, what that costs, how it is drawn.
+
+    A law is a class with `calibrate` and `release`; what it costs is said by the noise that
+    `calibrate` returns. It stands in one file with its proof.
+    """
+
+    #: how batches are drawn; None for all rows
+    sampling: Sampling | None = None
+    #: whether releases can be charged beforehand
+    prepayable = True
+    #: whether rows that were charged together may be read part by part
+    in_turn = False
 
     def calibrate(self, sensitivity: Any, size: int) -> Any:
         """Return the noise for a statistic of that sensitivity and size."""
+        raise NotImplementedError
 
+    def price(self, noise: Any) -> Price:
+        """Return what one release with such noise costs."""
+        declared: Price = noise.price
+        return declared
 
-def _calibrate(
-    stated: float, bound: float, price: float, rounding: float, spread: float = 1.0
-) -> tuple[float, ...]:
-    """Return scale, grid and the sensitivity paid for.
+    def stated(self, sensitivity: Any) -> float:
+        """Return the sensitivity in the norm of the law."""
+        return float(sensitivity.l2)
 
-    `rounding` is its part per grid step, `spread` the size of a draw in scales.
-    """
-    if not (0 < stated < math.inf and 0 < bound < math.inf and rounding >= 1):
-        raise ValueError(
-            "a query must state a positive finite sensitivity and bound, and have at least "
-            f"one coordinate; got sensitivity={stated!r}, bound={bound!r}."
-        )
-    paid = stated * (1 + FLOAT_SLACK)
-    fine = math.ceil(math.log2(paid * spread) - math.log2(price)) - _GRID_BITS
-    exponent = max(fine, math.ceil(math.log2(bound)) - _EXACT_BITS)
-    grid = math.ldexp(1.0, min(max(exponent, -1000), 900))
-    paid += grid * rounding
-    scale = paid / price * _UP
-    if not (-1000 <= exponent <= 900 and 0 < scale / grid <= 2.0**40):
-        raise ValueError("the noise leaves the range of floating point; rescale the data.")
-    return scale, grid, paid
+    def lines(self, query: Any, sensitivity: Any, noise: Any) -> Sequence[Line]:
+        """Return what goes on the ledger for one release: every part of it that costs."""
+        stated, idealised = self.stated(sensitivity), getattr(query, "idealised", False)
+        return (Line(query.name, query.size, noise, stated, sensitivity.theorem, idealised),)
 
-
-@dataclass(frozen=True)
-class GaussianMechanism:
-    """Gaussian noise such that one release is exactly `mu`-GDP.
-
-    Parameters
-    ----------
-    mu : float
-        Gaussian-DP parameter that one release costs.
-
-    Examples
-    --------
-    >>> unit = Sensitivity(l1=float("inf"), l2=1.0, bound=10.0, theorem="example")
-    >>> round(GaussianMechanism(mu=0.5).calibrate(unit, size=3).scale, 4)
-    2.0
-    """
-
-    mu: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "mu", check_mu(self.mu))
-
-    def calibrate(self, sensitivity: Sensitivity, size: int) -> Noise:
-        """Return the noise: sigma = (S + g sqrt(k)) / mu."""
-        bound = sensitivity.bound
-        scale, grid, paid = _calibrate(sensitivity.l2, bound, self.mu, math.sqrt(size))
-        return Noise("gaussian", scale, grid, paid, bound, mu=paid / scale * _UP, epsilon=0.0)
-
-
-@dataclass(frozen=True)
-class PureMechanism:
-    """Whatever has a price in nats alone."""
-
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-
-
-class LaplaceMechanism(PureMechanism):
-    """Laplace noise such that one release is `epsilon`-DP.
-
-    Parameters
-    ----------
-    epsilon : float
-        Pure-DP parameter that one release costs, in nats.
-
-    Examples
-    --------
-    >>> unit = Sensitivity(l1=1.0, l2=1.0, bound=10.0, theorem="example")
-    >>> round(LaplaceMechanism(epsilon=0.5).calibrate(unit, size=1).scale, 4)
-    2.0
-    """
-
-    def calibrate(self, sensitivity: Sensitivity, size: int) -> Noise:
-        """Return the noise: scale = (S + g k) / epsilon."""
-        bound = sensitivity.bound
-        scale, grid, paid = _calibrate(sensitivity.l1, bound, self.epsilon, size)
-        return Noise("laplace", scale, grid, paid, bound, mu=0.0, epsilon=self.epsilon)
-
-
-_SAMPLERS = {
-    "gaussian": rounded_gaussian, "laplace": rounded_laplace, "k-norm": rounded_k_norm,
-}  # fmt: skip
+    def release(self, query: Any, noise: Any, source: Source) -> Any:
+        """Make one release that has been charged."""
+        raise NotImplementedError
 
 
 def align(values: Values, noise: Noise) -> Values:
@@ -248,70 +332,14 @@ def align(values: Values, noise: Noise) -> Values:
 def add_noise(values: Values, noise: Noise, bits: Bits) -> Values:
     """Return the released statistic, multiples of the grid: noise is added only here."""
     steps = align(values, noise).astype(np.int64)
-    steps += _SAMPLERS[noise.law](noise.scale / noise.grid, len(steps), bits)
+    steps += noise.rounded(len(steps), bits)
     released: Values = np.multiply(steps, noise.grid, dtype=np.float64)
     return released
 
 
-# Two purely private mechanisms: K-norm noise, and the exponential mechanism.
-
-
-# a drawn output lies on the grid bound / 2^32
-_DRAWN_BITS = 32
-
-
-class KNormMechanism(PureMechanism):
-    """Noise of density proportional to ``exp(-|b|/s)``: one release is `epsilon`-DP.
-
-    It is calibrated to the l2 sensitivity, and suits statistics whose l1 sensitivity is
-    sqrt(size) times larger (Hardt and Talwar 2010).
-
-    Parameters
-    ----------
-    epsilon : float
-        Pure-DP parameter that one release costs, in nats.
-
-    Examples
-    --------
-    >>> unit = Sensitivity(l1=float("inf"), l2=1.0, bound=10.0, theorem="example")
-    >>> round(KNormMechanism(epsilon=0.5).calibrate(unit, size=3).scale, 4)
-    2.0
-    """
-
-    def calibrate(self, sensitivity: Sensitivity, size: int) -> Noise:
-        """Return the noise: s = (S + g sqrt(k)) / epsilon."""
-        bound, root = sensitivity.bound, math.sqrt(size)
-        scale, grid, paid = _calibrate(sensitivity.l2, bound, self.epsilon, root, spread=root)
-        return Noise("k-norm", scale, grid, paid, bound, mu=0.0, epsilon=self.epsilon)
-
-
-class ExponentialMechanism(PureMechanism):
-    """A draw with probability proportional to ``exp(-score / temperature)``.
-
-    If the change of the score between neighbours, as a function of the output, stays
-    within an interval of length `spread`, temperature ``spread / epsilon`` makes one
-    draw `epsilon`-DP: the density changes by the factor exp(-change / temperature), its
-    integral by a mean of that factor (McSherry and Talwar 2007).
-
-    Parameters
-    ----------
-    epsilon : float
-        Pure-DP parameter that one draw costs, in nats.
-
-    Examples
-    --------
-    >>> facts = Sensitivity(float("inf"), float("inf"), 1.0, "example", spread=2.0)
-    >>> round(ExponentialMechanism(epsilon=0.5).calibrate(facts, size=1).scale, 4)
-    4.0
-    """
-
-    def calibrate(self, sensitivity: Sensitivity, size: int) -> Noise:
-        """Return the temperature, as the scale of the noise."""
-        spread, bound = sensitivity.spread, sensitivity.bound
-        if not (0 < spread < math.inf and 0 < bound < math.inf):
-            raise ValueError("a query that is drawn must state a finite spread and bound.")
-        paid = spread * (1 + FLOAT_SLACK)
-        # coarse enough to hide the last digits of a sampler that works in floats
-        grid = math.ldexp(1.0, math.ceil(math.log2(bound)) - _DRAWN_BITS)
-        scale = paid / self.epsilon * _UP
-        return Noise("exponential", scale, grid, paid, bound, mu=0.0, epsilon=self.epsilon)
+def shaped(query: Any, values: Any) -> Values:
+    """Return a statistic as floats, if it has the size that its query states."""
+    found: Values = np.asarray(values, dtype=np.float64)
+    if found.shape != (query.size,):
+        raise ValueError(f"query {query.name!r} does not have the size that it states.")
+    return found

@@ -1,17 +1,22 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""A random index with exact exponential weights: the exponential mechanism on a list.
+"""The exponential mechanism: draws with probability proportional to exp(-score / temperature).
 
-The index is the inverse of the cumulative weights at ``u * total``, u a uniform real
-number whose bits are drawn as they are needed. The first 64 bits and floating point
-decide, unless a boundary is nearer than a bound on all errors; then decimal arithmetic
-decides the same question, with more bits and digits until no boundary is too near.
+If the change of the score between neighbours, as a function of the output, stays within an
+interval of length `spread`, temperature ``spread / epsilon`` makes one draw epsilon-DP, with a
+privacy loss within an interval of length epsilon: the density changes by the factor
+exp(-change / temperature), its integral by a mean of that factor (McSherry and Talwar 2007).
+
+On a list, the drawn index is the inverse of the cumulative weights at ``u * total``, u a uniform
+real number whose bits are drawn as they are needed. The first 64 bits and floating point decide,
+unless a boundary is nearer than a bound on all errors; then decimal arithmetic decides the same
+question, with more bits and digits until no boundary is too near.
 """
 
 import math
 from bisect import bisect_right
 from decimal import Context, Decimal, localcontext
-from functools import cache
+from functools import cache, cached_property
 from itertools import accumulate
 from typing import Any
 
@@ -19,8 +24,22 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from skdp.privacy.kernel import mechanisms
 from skdp.privacy.kernel.bits import Bits
+from skdp.privacy.kernel.mechanisms import (
+    FLOAT_SLACK,
+    Noise,
+    Price,
+    Sensitivity,
+    Source,
+    Values,
+    shaped,
+)
+from skdp.privacy.laws.additive import PureMechanism
+from skdp.privacy.laws.calibration import ROUND_UP
 
+# a drawn output lies on the grid bound / 2^32
+_DRAWN_BITS = 32
 # Relative error of a float weight, in units of 2^-52: rate * step <= 745 (else exp
 # underflows) is rounded twice, exp and the product are a few units off. A weight that
 # underflows is below 2^52 * 2^-1074, nothing against a total of at least 1.
@@ -142,3 +161,61 @@ class Variates:
         sign = 1.0 - 2.0 * (words & np.uint64(1)).astype(np.float64)
         draws: Floats = sign * -ndtri(u)
         return draws
+
+
+def drawing_source(query: Any, bits: Bits) -> Any:
+    """Return the source of randomness that a query draws from: floats, or bits."""
+    return Variates(bits) if query.idealised else bits
+
+
+class DrawnNoise(Noise):
+    """The temperature of a draw, as the scale of the noise."""
+
+    @cached_property
+    def price(self) -> Price:
+        """The declared price; its privacy loss has a bounded range."""
+        return Price(epsilon=self.epsilon, bounded_range=True)
+
+    def actual(self, stated: float, size: int) -> Price:
+        """Return the price: spread over temperature."""
+        return Price(epsilon=self.loudness(stated, 0.0), bounded_range=True)
+
+
+class ExponentialMechanism(PureMechanism):
+    """A draw with probability proportional to ``exp(-score / temperature)``.
+
+    A query has ``draw(rows, noise, source)``, a draw at the temperature ``noise.scale``, and
+    `idealised`, whether it takes `Variates` (floats) or `Bits` for it.
+
+    Parameters
+    ----------
+    epsilon : float
+        Pure-DP parameter that one draw costs, in nats.
+
+    Examples
+    --------
+    >>> facts = Sensitivity(float("inf"), float("inf"), 1.0, "example", spread=2.0)
+    >>> round(ExponentialMechanism(epsilon=0.5).calibrate(facts, size=1).scale, 4)
+    4.0
+    """
+
+    def calibrate(self, sensitivity: Sensitivity, size: int) -> Noise:
+        """Return the temperature, as the scale of the noise."""
+        spread, bound = sensitivity.spread, sensitivity.bound
+        if not (0 < spread < math.inf and 0 < bound < math.inf):
+            raise ValueError("a query that is drawn must state a finite spread and bound.")
+        paid = spread * (1 + FLOAT_SLACK)
+        # coarse enough to hide the last digits of a sampler that works in floats
+        grid = math.ldexp(1.0, math.ceil(math.log2(bound)) - _DRAWN_BITS)
+        scale = paid / self.epsilon * ROUND_UP
+        return DrawnNoise("exponential", scale, grid, paid, bound, mu=0.0, epsilon=self.epsilon)
+
+    def stated(self, sensitivity: Sensitivity) -> float:
+        """Return the spread of the score."""
+        return sensitivity.spread
+
+    def release(self, query: Any, noise: Noise, source: Source) -> Values:
+        """Draw an output, and put it on the grid."""
+        drawn = query.draw(source.read(), noise, drawing_source(query, source.bits))
+        snapped: Values = mechanisms.align(shaped(query, drawn), noise) * noise.grid
+        return snapped

@@ -27,8 +27,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from skdp.privacy.kernel.accounting import check_delta, check_epsilon, first, gdp_delta, gdp_mu
-from skdp.privacy.kernel.mechanisms import _UP, FLOAT_SLACK, Noise, Sensitivity, Values, _calibrate
+from skdp.privacy.kernel import mechanisms
+from skdp.privacy.kernel.accounting import check_delta, check_epsilon, first, gdp_delta
+from skdp.privacy.kernel.mechanisms import (
+    FLOAT_SLACK,
+    Law,
+    Noise,
+    Price,
+    Sensitivity,
+    Source,
+    Values,
+)
+from skdp.privacy.laws.calibration import ROUND_UP, additive_scale, gdp_mu
 
 # cells of [0, 1] that bound what depends on a
 _CELLS = 64
@@ -84,8 +94,57 @@ def _distance(a: Values, facts: SparseSensitivity) -> Values:
     return left * (1 + FLOAT_SLACK)
 
 
+def _broken(facts: SparseSensitivity, sigma: float, grid: float, epsilon: float) -> Any:
+    """Return the function that bounds, for a threshold, (delta at epsilon, chance p')."""
+    a = np.linspace(0.0, 1.0, _CELLS + 1)
+    rounding = grid * math.sqrt(facts.rows * facts.columns)
+    mus = (_distance(a, facts) + rounding) / sigma * ROUND_UP
+    gaussian = np.array([gdp_delta(float(mu), epsilon) for mu in mus])
+
+    def at(tau: float) -> tuple[float, float]:
+        stray = _stray(a, facts.columns - 1, sigma, tau, facts.nonnegative)
+        alone = float(_stray(a[-1:], facts.columns, sigma, tau, facts.nonnegative)[0])
+        # on a cell: the chance at its upper end, the distance at its lower one
+        total = max(float((stray[1:] + gaussian[:-1]).max()), alone + float(gaussian[-1]))
+        return total * (1 + 1e-12), alone
+
+    return at
+
+
+def _divergence_epsilon(epsilon: float, delta: float) -> tuple[float, float]:
+    """Return the epsilon at which the divergence is taken, and the most that p' may be."""
+    # p' is held below this, so that the divergence is taken at a positive epsilon
+    most = min(delta, -math.expm1(-epsilon / 2))
+    # floats give out beyond, see gdp_mu
+    return min(epsilon, 1e9) + math.log1p(-most), most
+
+
 @dataclass(frozen=True)
-class StabilityHistogram:
+class ThresholdNoise(Noise):
+    """Gaussian noise behind a threshold; `facts` is what the query stated."""
+
+    facts: SparseSensitivity | None = None
+
+    def actual(self, stated: float, size: int) -> Price:
+        """Return the price: delta at the declared epsilon, by the bound above."""
+        facts, tau = self.facts, self.threshold
+        if facts is None or tau is None or facts.l2 != stated or not self.is_usable:
+            return Price(epsilon=self.epsilon, delta=1.0)
+        if self.two_sided == facts.nonnegative:
+            return Price(epsilon=self.epsilon, delta=1.0)
+        inner, most = _divergence_epsilon(self.epsilon, self.delta)
+        delta, alone = _broken(facts, self.scale, self.grid, inner)(tau - self.grid)
+        safe = tau >= _lowest(self.scale) and alone <= most
+        return Price(epsilon=self.epsilon, delta=delta if safe else 1.0)
+
+
+def _lowest(sigma: float) -> float:
+    """Return the least threshold for which the bounds hold."""
+    return 1 + FLOAT_SLACK + 2 * sigma
+
+
+@dataclass(frozen=True)
+class StabilityHistogram(Law):
     """Noise and a threshold such that one release is (epsilon, delta)-DP.
 
     For queries that state a `SparseSensitivity`. Their `evaluate` returns a pair: the
@@ -116,45 +175,40 @@ class StabilityHistogram:
 
     def calibrate(self, facts: SparseSensitivity, size: int) -> Noise:
         """Return the noise with the lowest threshold; how many columns there are is no matter."""
-        # p' is held below this, so that the divergence is taken at a positive epsilon
-        most = min(self.delta, -math.expm1(-self.epsilon / 2))
-        # floats give out beyond, see gdp_mu
-        inner = min(self.epsilon, 1e9) + math.log1p(-most)
+        inner, most = _divergence_epsilon(self.epsilon, self.delta)
         rounding, lowest = math.sqrt(facts.rows * facts.columns), math.inf
         for share in _SHARES:
             mu = gdp_mu(inner, self.delta * share)
-            scale, grid, paid = _calibrate(facts.l2, facts.bound, mu, rounding)
+            scale, grid, paid = additive_scale(facts.l2, facts.bound, mu, rounding)
             tau = self._threshold(facts, scale, grid, inner, most)
             if tau < lowest:
                 lowest, best = tau, (scale, grid, paid)
         if not lowest < math.inf:
             raise ValueError(f"delta={self.delta!r} is too small for a threshold.")
-        return Noise(
+        return ThresholdNoise(
             "gaussian", *best, facts.bound, mu=0.0, epsilon=self.epsilon, delta=self.delta,
-            threshold=lowest, two_sided=not facts.nonnegative,
+            threshold=lowest, two_sided=not facts.nonnegative, facts=facts,
         )  # fmt: skip
 
     def _threshold(
         self, facts: SparseSensitivity, sigma: float, grid: float, epsilon: float, most: float
     ) -> float:
         """Return the lowest threshold, on top of the grid's step, that keeps the price."""
-        a = np.linspace(0.0, 1.0, _CELLS + 1)
-        rounding = grid * math.sqrt(facts.rows * facts.columns)
-        mus = (_distance(a, facts) + rounding) / sigma * _UP
-        gaussian = np.array([gdp_delta(float(mu), epsilon) for mu in mus])
+        broken, lowest = _broken(facts, sigma, grid, epsilon), _lowest(sigma)
 
         def holds(tau: float) -> bool:
-            stray = _stray(a, facts.columns - 1, sigma, tau, facts.nonnegative)
-            alone = _stray(a[-1:], facts.columns, sigma, tau, facts.nonnegative)[0]
-            # on a cell: the chance at its upper end, the distance at its lower one
-            total = max(float((stray[1:] + gaussian[:-1]).max()), alone + gaussian[-1])
-            return tau >= lowest and alone <= most and total * (1 + 1e-12) <= self.delta
+            delta, alone = broken(tau)
+            return tau >= lowest and alone <= most and delta <= self.delta
 
-        lowest = 1 + FLOAT_SLACK + 2 * sigma
         # where nothing holds, the search runs to the end of floats
         with np.errstate(over="ignore", under="ignore"):
             tau = first(holds, lowest) + grid
-        return tau * _UP
+        return tau * ROUND_UP
+
+    def release(self, query: Any, noise: Noise, source: Source) -> tuple[NDArray[np.int64], Values]:
+        """Add noise to the sums over the columns that rows touch; return what is beyond."""
+        columns, sums = touched(query.evaluate(source.read()), query.size)
+        return beyond(columns, mechanisms.add_noise(sums, noise, source.bits), noise)
 
 
 def touched(pair: Any, size: int) -> tuple[NDArray[np.int64], Values]:

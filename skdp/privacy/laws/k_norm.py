@@ -1,6 +1,9 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Integer vectors of K-norm noise (for the Euclidean norm) whose distribution is exact.
+"""K-norm noise for the Euclidean norm: additive, pure, and exact on the grid.
+
+If neighbours move a statistic by at most S in l2, the densities of ``exp(-|b|/s)`` around it
+differ by a factor of at most ``exp(S / s)`` (Hardt and Talwar 2010): one release costs S / s.
 
 `rounded_k_norm` returns ``rint(N)``, coordinate by coordinate, where N has density
 proportional to ``exp(-|N|/scale)``. Such an N is ``scale * R * G / |G|`` with G standard
@@ -26,6 +29,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from skdp.privacy.kernel.bits import Bits, Words
+from skdp.privacy.kernel.mechanisms import Noise, Price, Sensitivity
 from skdp.privacy.kernel.samplers import (
     _DIGITS,
     _TWO_PI,
@@ -34,6 +38,8 @@ from skdp.privacy.kernel.samplers import (
     check_scale,
     rounded_laplace,
 )
+from skdp.privacy.laws.additive import Additive, PureMechanism
+from skdp.privacy.laws.calibration import additive_scale
 
 # Bound on the float error of a variable x, in units of 1 + |x|: the measured error of
 # ndtri and log, 20 times over. It leaves room for the few roundings of `_round_surely`.
@@ -131,3 +137,40 @@ def rounded_k_norm(scale: float, size: int, bits: Bits) -> Integers:
     g = np.where(words[:size] & np.uint64(1), -g, g)
     result = _round_surely(scale, g, g_error, math.fsum(e), math.fsum(e_error))
     return _round_exactly(scale, digits, g, bits) if result is None else result
+
+
+class KNormNoise(Noise):
+    """Noise of a whole vector, of density proportional to ``exp(-|b|/scale)``."""
+
+    def actual(self, stated: float, size: int) -> Price:
+        """Return the price: sensitivity in l2 over scale."""
+        return Price(epsilon=self.loudness(stated, math.sqrt(size)))
+
+    def rounded(self, size: int, bits: Bits) -> Integers:
+        """Draw the noise of the vector, in whole grid steps."""
+        return rounded_k_norm(self.scale / self.grid, size, bits)
+
+
+class KNormMechanism(PureMechanism, Additive):
+    """Noise of density proportional to ``exp(-|b|/s)``: one release is `epsilon`-DP.
+
+    It is calibrated to the l2 sensitivity, and suits statistics whose l1 sensitivity is
+    sqrt(size) times larger (Hardt and Talwar 2010).
+
+    Parameters
+    ----------
+    epsilon : float
+        Pure-DP parameter that one release costs, in nats.
+
+    Examples
+    --------
+    >>> unit = Sensitivity(l1=float("inf"), l2=1.0, bound=10.0, theorem="example")
+    >>> round(KNormMechanism(epsilon=0.5).calibrate(unit, size=3).scale, 4)
+    2.0
+    """
+
+    def calibrate(self, sensitivity: Sensitivity, size: int) -> Noise:
+        """Return the noise: s = (S + g sqrt(k)) / epsilon."""
+        bound, root = sensitivity.bound, math.sqrt(size)
+        scale, grid, paid = additive_scale(sensitivity.l2, bound, self.epsilon, root, spread=root)
+        return KNormNoise("k-norm", scale, grid, paid, bound, mu=0.0, epsilon=self.epsilon)

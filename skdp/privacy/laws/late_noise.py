@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sums of noisy vectors in which most coordinates get their noise late.
+"""Late noise: sums of noisy vectors in which most coordinates get their noise when it matters.
 
 A step of a noisy descent adds noise to all coordinates, while the rows of a batch have
 entries in few of them. Which ones is private, so the noise of the others cannot be left out;
@@ -20,13 +20,17 @@ exact on the grid, that of several is a float made of exact draws ("idealised").
 """
 
 import math
+import operator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.privacy.kernel import mechanisms
+from skdp.privacy.kernel.batches import Sampling
 from skdp.privacy.kernel.bits import Bits
-from skdp.privacy.kernel.mechanisms import Noise
+from skdp.privacy.kernel.mechanisms import Law, Line, Noise, Source
 from skdp.privacy.kernel.samplers import rounded_gaussian
 
 Floats = NDArray[np.float64]
@@ -152,3 +156,64 @@ def _moments(decay: float, n_steps: int) -> Floats:
         rest[0] = 0.0
         table = [decay * powers, decay * sums, decay * np.sqrt(variance), slope, decay * rest]
     return np.pad(np.array(table), ((0, 0), (1, 0)))
+
+
+@dataclass(frozen=True)
+class LateNoise(Law):
+    """A descent along sums with noise that nobody sees, of which the average point is released.
+
+    All coordinates get noise in every step, as if every sum were released, and every step is
+    charged; where a batch has no entries the noise comes late, in one draw for many steps.
+    A query has `shape`, `n_free` and `decay` as in `LazySums`; ``touched(rows)``, the columns
+    in which a batch has entries, each once, and what is left of the rows; and
+    ``evaluate_at(part, values)``, the statistic in these columns, given the point there. The
+    average is an array of shape ``query.shape``, on a public grid.
+
+    Parameters
+    ----------
+    additive : Law
+        The noise of every step, Gaussian.
+    n_steps, n_skipped : int, int
+        Number of steps, and of the first ones that the average leaves out.
+
+    Raises
+    ------
+    ValueError
+        If no step is left for the average.
+    """
+
+    additive: Law
+    n_steps: int
+    n_skipped: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.n_skipped < operator.index(self.n_steps):
+            raise ValueError(f"n_skipped must be in [0, {self.n_steps}); got {self.n_skipped!r}.")
+
+    @property
+    def sampling(self) -> Sampling | None:  # type: ignore[override]
+        """How the batch of every step is drawn."""
+        return self.additive.sampling
+
+    def calibrate(self, sensitivity: Any, size: int) -> Noise:
+        """Return the noise of one step."""
+        noise: Noise = self.additive.calibrate(sensitivity, size)
+        if noise.law != "gaussian" or noise.threshold is not None:
+            raise ValueError("noise comes late for Gaussian noise only.")
+        return noise
+
+    def lines(self, query: Any, sensitivity: Any, noise: Any) -> tuple[Line, ...]:
+        """Return the line of one step, as often as there are steps."""
+        (line,) = self.additive.lines(query, sensitivity, noise)
+        return (line._replace(times=self.n_steps),)
+
+    def release(self, query: Any, noise: Noise, source: Source) -> Floats:
+        """Take all steps, and return their average."""
+        sums = LazySums(
+            query.shape, query.n_free, query.decay, self.n_steps, self.n_skipped, noise, source.bits
+        )
+        for step in range(self.n_steps):
+            columns, part = query.touched(source.read())
+            statistic = query.evaluate_at(part, sums.at(columns, step))
+            sums.add(columns, mechanisms.align(statistic, noise) * noise.grid)
+        return sums.average()

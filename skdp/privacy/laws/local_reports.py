@@ -9,25 +9,31 @@ report of every row costs a row what its own report costs, and no more.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import betainc, betaincc
 
+from skdp.privacy.kernel import mechanisms
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.kernel.batches import Sampling
-from skdp.privacy.kernel.composition import compose_epsilon, most_participations
-from skdp.privacy.kernel.mechanisms import Noise, Sensitivity
+from skdp.privacy.kernel.mechanisms import Law, Line, Noise, Price, Sensitivity, Source, Values
+from skdp.privacy.laws.exponential import drawing_source
 
+# numbers of reports that are put on the grid at a time
+_AT_ONCE = 1 << 18
 # the grid is 2^-20 of the size of an entry: it hides the last digits of floats
 _REPORT_BITS = 20
 
 
 @dataclass(frozen=True)
-class LocalMechanism:
+class LocalMechanism(Law):
     """A report of every row, at a price of at most `epsilon` each.
+
+    A query has ``draw(rows, noise, source)``, a report for each of the rows, and `idealised`, as
+    for the exponential mechanism.
 
     Parameters
     ----------
@@ -63,45 +69,136 @@ class LocalMechanism:
             )
         exponent = math.ceil(math.log2(bound / math.sqrt(size))) - _REPORT_BITS
         grid = math.ldexp(1.0, min(max(exponent, -1000), 900))
-        return Noise(
+        return ReportNoise(
             "local", 1.0, grid, spread, bound, mu=0.0, epsilon=spread, sampling=self.sampling
         )
 
+    @property
+    def in_turn(self) -> bool:  # type: ignore[override]
+        """Whether rows may report part by part: unless it is up to chance which rows report."""
+        return self.sampling is None or self.sampling.reads_all
 
-def report_epsilon(
-    always: Sequence[tuple[float, float, int]],
-    by_chance: Sequence[tuple[float, int, float]],
-    delta: float,
-) -> float:
-    """Return the epsilon, at `delta`, of all reports of one row together.
+    def stated(self, sensitivity: Sensitivity) -> float:
+        """Return the price that the query states."""
+        return sensitivity.spread
+
+    def lines(self, query: Any, sensitivity: Any, noise: Any) -> tuple[Line, ...]:
+        """Return the line of a report, which is private whatever the adjacency."""
+        return tuple(line._replace(local=True) for line in super().lines(query, sensitivity, noise))
+
+    def release(self, query: Any, noise: Noise, source: Source) -> Values:
+        """Return a report of every row, on the grid."""
+        made = made_reports(query, noise, source)
+        if self.in_turn and len(made) != source.n_rows:
+            raise ValueError(f"query {query.name!r} has not one report for every row.")
+        return made
+
+
+class ReportNoise(Noise):
+    """What every row does to its report: the price is that which the query states."""
+
+    def actual(self, stated: float, size: int) -> Price:
+        """Return the price of one report."""
+        return Price(epsilon=stated, sampling=self.sampling)
+
+
+def made_reports(query: Any, noise: Noise, source: Source) -> Values:
+    """Return a report of every row that is read, on the grid."""
+    rows = source.read()
+    # whether an entry underflows depends on the row: nobody is to be told
+    with np.errstate(under="ignore"):
+        drawn = query.draw(rows, noise, drawing_source(query, source.bits))
+        made = np.asarray(drawn, dtype=np.float64)
+        if made.ndim != 2 or made.shape[1] != query.size:
+            raise ValueError(f"query {query.name!r} does not have the size that it states.")
+        # in parts: there may be as many numbers as memory holds
+        step = max(1, _AT_ONCE // query.size)
+        for start in range(0, len(made), step):
+            part = made[start : start + step]
+            np.multiply(mechanisms.align(part, noise), noise.grid, out=part)
+    return made
+
+
+# Reports that nobody sees but whoever adds them up: a noisy sum is released.
+
+
+@dataclass(frozen=True)
+class SumOfReports:
+    """A sum of local reports, for `ReportedSum`.
 
     Parameters
     ----------
-    always : sequence of (float, float, int)
-        Reports that every row makes: price, 0, and how many.
-    by_chance : sequence of (float, int, float)
-        Rounds in which a row may take part: price, how many, and the probability.
-    delta : float
-        In [0, 1).
-
-    Returns
-    -------
-    epsilon : float
-        In nats, rounded up.
-
-    Notes
-    -----
-    Who takes part does not depend on the data. Given that a row reports at most k times, its
-    reports compose like k of them; that it does so more often has a probability, which counts
-    as delta. All of delta may go there, or half of it and the rest into composition.
+    sum_of, reports : Query, Query
+        The sum, with ``total(reports)``; and what makes the reports of the rows.
     """
-    best = math.inf
-    for share in (1.0, 0.5) if by_chance and delta else (0.0,):
-        spare = delta * share / max(len(by_chance), 1) * (1 - 1e-12)
-        priced = [*always]
-        priced += [(e, 0.0, most_participations(n, rate, spare)) for e, n, rate in by_chance]
-        best = min(best, compose_epsilon(0.0, priced, delta * (1 - share)))
-    return best
+
+    sum_of: Any
+    reports: Any
+
+    @property
+    def name(self) -> str:
+        """The name of the sum."""
+        return str(self.sum_of.name)
+
+    @property
+    def size(self) -> int:
+        """The number of coordinates of the sum."""
+        return int(self.sum_of.size)
+
+    def sensitivity(self, adjacency: str, n_rows: int) -> tuple[Any, Any]:
+        """Return what the sum states, and what the reports state."""
+        sums, reports = self.sum_of, self.reports
+        return sums.sensitivity(adjacency, n_rows), reports.sensitivity(adjacency, n_rows)
+
+
+@dataclass(frozen=True)
+class ReportedSum(Law):
+    """A noisy sum of reports that rows make on their own, of which only the sum is released.
+
+    It has two lines on the ledger: that of the reports, which whoever adds them up sees, and
+    that of the sum, which everybody sees.
+
+    Parameters
+    ----------
+    additive : Law
+        The noise of the sum.
+    local : LocalMechanism
+        The reports, of the same rows.
+    """
+
+    additive: Law
+    local: LocalMechanism
+
+    def __post_init__(self) -> None:
+        local = self.local
+        if not isinstance(local, LocalMechanism) or local.sampling != self.additive.sampling:
+            raise ValueError("what is summed must be local reports of the rows of the batch.")
+
+    @property
+    def sampling(self) -> Sampling | None:  # type: ignore[override]
+        """How the rows are drawn that report."""
+        return self.additive.sampling
+
+    def calibrate(self, sensitivity: tuple[Any, Any], size: int) -> tuple[Noise, Noise]:
+        """Return the noise of the sum, and that of the reports."""
+        own, reported = sensitivity
+        return self.additive.calibrate(own, size), self.local.calibrate(reported, size)
+
+    def price(self, noise: tuple[Noise, Noise]) -> Price:
+        """Return what the sum costs; the reports are not released."""
+        return noise[0].price
+
+    def lines(self, query: SumOfReports, sensitivity: Any, noise: Any) -> tuple[Line, ...]:
+        """Return the line of the reports, hidden from everybody else, and that of the sum."""
+        (own,) = self.additive.lines(query.sum_of, sensitivity[0], noise[0])
+        (reported,) = self.local.lines(query.reports, sensitivity[1], noise[1])
+        return reported._replace(hidden=True), own._replace(of_reports=True)
+
+    def release(self, query: SumOfReports, noise: Any, source: Source) -> Values:
+        """Let the rows report, add the reports up, and add the noise."""
+        made = made_reports(query.reports, noise[1], source)
+        values = mechanisms.shaped(query, query.sum_of.total(made))
+        return mechanisms.add_noise(values, noise[0], source.bits)
 
 
 # Amplification by shuffling: the budget of a local report that hides among others.

@@ -37,23 +37,29 @@ and what is released is a function of the exact minimiser and the covered error.
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
-from skdp.privacy.kernel.accounting import (
-    MARGIN,
-    check_delta,
-    check_epsilon,
-    first,
-    gdp_delta,
-    gdp_mu,
-)
+import numpy as np
+
+from skdp.privacy.kernel import mechanisms
+from skdp.privacy.kernel.accounting import check_delta, check_epsilon, first, gdp_delta
+from skdp.privacy.kernel.bits import Bits
 from skdp.privacy.kernel.mechanisms import (
     FLOAT_SLACK,
-    GaussianMechanism,
-    KNormMechanism,
+    Law,
+    Line,
     Noise,
+    Price,
     Sensitivity,
+    Source,
+    Values,
     plain_floats,
+    shaped,
 )
+from skdp.privacy.kernel.samplers import Integers
+from skdp.privacy.laws.additive import GaussianMechanism
+from skdp.privacy.laws.calibration import MARGIN, gdp_mu
+from skdp.privacy.laws.k_norm import KNormMechanism
 
 # Part of the budget that covers the error of the computed minimiser
 _COVER = 2.0**-8
@@ -126,9 +132,52 @@ def objective_delta(epsilon: float, sigma: float, influence: Influence) -> float
     return min(1.0, tied, general)
 
 
+def pure_scale(epsilon: float, influence: Influence) -> float:
+    """Return the least scale of K-norm noise for a pure epsilon: see the module's proof."""
+    tied = influence.rows * influence.reach / epsilon
+    if influence.slope > influence.reach / tied:
+        tied = math.inf
+    left = epsilon - influence.log_det
+    general = influence.rows * influence.reach / left if left > 0 else math.inf
+    return min(tied, general)
+
+
 @dataclass(frozen=True)
-class ObjectivePerturbation:
+class LinearTerm(Noise):
+    """The secret linear term: additive noise, and what one row does to the objective."""
+
+    additive: Noise | None = None
+    influence: Influence | None = None
+
+    def actual(self, stated: float, size: int) -> Price:
+        """Return the price of the exact minimiser, from the scale of the term."""
+        influence = self.influence
+        if influence is None or stated != influence.rows * influence.reach or not self.is_usable:
+            return Price(epsilon=math.inf)
+        influence = with_slack(influence)
+        if self.law == "gaussian":
+            delta = objective_delta(self.epsilon, self.scale, influence)
+            return Price(epsilon=self.epsilon, delta=delta)
+        enough = self.law == "k-norm" and pure_scale(self.epsilon, influence) <= self.scale
+        return Price(epsilon=self.epsilon if enough else math.inf)
+
+    def rounded(self, size: int, bits: Bits) -> Integers:
+        """Draw the term, in whole grid steps."""
+        assert self.additive is not None
+        return replace(self.additive, scale=self.scale, grid=self.grid).rounded(size, bits)
+
+
+def with_slack(influence: Influence) -> Influence:
+    """Return an influence with a reach that covers evaluation in floating point."""
+    return replace(influence, reach=influence.reach * (1 + FLOAT_SLACK))
+
+
+@dataclass(frozen=True)
+class ObjectivePerturbation(Law):
     """Noise such that one release of a perturbed minimiser is (epsilon, delta)-DP.
+
+    A query states an `Influence`, and has ``minimise(rows, linear)``, the minimiser of the
+    objective plus ``<linear, w>``.
 
     Parameters
     ----------
@@ -138,6 +187,8 @@ class ObjectivePerturbation:
 
     epsilon: float
     delta: float
+    # what is returned depends on two terms that are drawn together
+    prepayable = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
@@ -147,16 +198,16 @@ class ObjectivePerturbation:
         """Return what the length of the linear term exceeds with probability below e^-70."""
         return _longest(self._linear(influence, size), size)
 
-    def _linear(self, influence: Influence, size: int) -> Noise:
+    def _linear(self, influence: Influence, size: int) -> LinearTerm:
         epsilon, delta = self.epsilon * (1 - _COVER), self.delta * (1 - _COVER)
-        reach = influence.reach * (1 + FLOAT_SLACK)
-        influence = replace(influence, reach=reach)
+        wider = with_slack(influence)
         # at the price of 1, the additive mechanisms choose the grid for a given scale
-        unit = Sensitivity(math.inf, self._scale(epsilon, delta, influence), 1.0, "")
-        additive = GaussianMechanism(1.0) if delta else KNormMechanism(1.0)
-        return replace(
-            additive.calibrate(unit, size),
-            sensitivity=influence.rows * reach, mu=0.0, epsilon=epsilon, delta=delta,
+        unit = Sensitivity(math.inf, self._scale(epsilon, delta, wider), 1.0, "")
+        additive = (GaussianMechanism(1.0) if delta else KNormMechanism(1.0)).calibrate(unit, size)
+        return LinearTerm(
+            additive.law, additive.scale, additive.grid,
+            sensitivity=influence.rows * wider.reach, bound=additive.bound, mu=0.0,
+            epsilon=epsilon, delta=delta, additive=additive, influence=influence,
         )  # fmt: skip
 
     def calibrate(self, influence: Influence, size: int) -> ObjectiveNoise:
@@ -172,6 +223,26 @@ class ObjectivePerturbation:
         cover = self._cover().calibrate(error, size)
         return ObjectiveNoise(linear, cover, (cover, error.l2, error.theorem))
 
+    def price(self, noise: ObjectiveNoise) -> Price:
+        """Return the price of both terms together."""
+        return Price(epsilon=self.epsilon, delta=self.delta)
+
+    def lines(self, query: Any, sensitivity: Influence, noise: Any) -> tuple[Line, ...]:
+        """Return the line of the exact minimiser, and that of the error of the computed one."""
+        stated, idealised = sensitivity.rows * sensitivity.reach, getattr(query, "idealised", False)
+        name, size, (cover, error, reason) = query.name, query.size, noise.error
+        # the secret term is charged too: it is the price of the exact minimiser
+        return (
+            Line(name, size, noise.linear, stated, sensitivity.theorem, idealised),
+            Line(f"error of the {name}", size, cover, error, reason, idealised),
+        )
+
+    def release(self, query: Any, noise: ObjectiveNoise, source: Source) -> Values:
+        """Draw the linear term, minimise, and cover the error of the minimiser."""
+        linear = mechanisms.add_noise(np.zeros(query.size), noise.linear, source.bits)
+        values = shaped(query, query.minimise(source.read(), linear))
+        return mechanisms.add_noise(values, noise.cover, source.bits)
+
     def _cover(self) -> GaussianMechanism | KNormMechanism:
         # this difference is exact in floats (Sterbenz): the two parts add up to the whole
         epsilon, delta = self.epsilon - self.epsilon * (1 - _COVER), self.delta * _COVER
@@ -184,12 +255,7 @@ class ObjectivePerturbation:
     def _scale(epsilon: float, delta: float, influence: Influence) -> float:
         """Return the smallest scale of the linear term that keeps the price."""
         if delta == 0:
-            tied = influence.rows * influence.reach / epsilon
-            if influence.slope > influence.reach / tied:
-                tied = math.inf
-            left = epsilon - influence.log_det
-            general = influence.rows * influence.reach / left if left > 0 else math.inf
-            scale = min(tied, general)
+            scale = pure_scale(epsilon, influence)
         elif objective_delta(epsilon, math.inf, influence) > delta:
             scale = math.inf
         else:

@@ -6,25 +6,54 @@ import math
 import operator
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.exceptions import BudgetError, SeededNoiseWarning
 from skdp.privacy.kernel.accounting import check_choice, gdp_epsilon
 from skdp.privacy.kernel.batches import fixed_subset
 from skdp.privacy.kernel.bits import Bits, make_bits
-from skdp.privacy.kernel.composition import _sum_up
+from skdp.privacy.kernel.composition import sum_up
 from skdp.privacy.kernel.curator import Curator
-from skdp.privacy.kernel.ledger import Ledger, Release, Winner
-from skdp.privacy.kernel.mechanisms import Noise
+from skdp.privacy.kernel.errors import BudgetError, SeededNoiseWarning
+from skdp.privacy.kernel.ledger import Record, Release
+from skdp.privacy.kernel.mechanisms import Noise, Price
 from skdp.privacy.kernel.samplers import uniform_below
-from skdp.privacy.laws.selection import SelectionPlan
+from skdp.privacy.laws.selection import Repetitions, SelectionPlan
 
 Positions = NDArray[np.int64]
 # any delta will do for a curator that is bound by a Gaussian-DP parameter
 _DELTA = 1e-6
+
+
+@dataclass(frozen=True)
+class Winner:
+    """What a release that is a whole search consists of.
+
+    Parameters
+    ----------
+    repetitions : Repetitions or None
+        The law of the number of runs; None if every candidate was run once.
+    mu_run, mu_refit : float or None
+        Gaussian-DP parameters of a run, and of the second fit of the winner; None for none.
+    """
+
+    repetitions: Repetitions | None
+    mu_run: float | None
+    mu_refit: float | None
+
+
+class DeclaredTotal(Noise):
+    """A total that was added up elsewhere, of what has no noise of its own to be priced by.
+
+    No curator releases anything by it: whole fits and whole searches stand so on a ledger.
+    """
+
+    def actual(self, stated: float, size: int) -> Price:
+        """Return the price as it is declared."""
+        return self.price
 
 
 class Search:
@@ -79,7 +108,7 @@ class Search:
             # all at once, before a row is admitted; what fails from here on has been paid for
             epsilon, delta = plan.spent
             budget.charge(epsilon, delta, mu=None, adjacency=adjacency, unit="row", label=purpose)
-        self._ledger = Ledger(assumptions=assumptions).append(release)
+        self._ledger = Record(assumptions=assumptions).append(release)
         # one key for all streams that hang on the run, not on the order of calls
         self._key = int.from_bytes(self._bits.words(2).tobytes(), "little")
         self._seeds, self._given = dict[int, Bits](), set[int]()
@@ -95,7 +124,7 @@ class Search:
             )
 
     @property
-    def ledger(self) -> Ledger:
+    def ledger(self) -> Record:
         """One release: the whole search."""
         return self._ledger
 
@@ -196,7 +225,7 @@ class Search:
         if self._scored.setdefault(run, token := object()) is not token:
             raise BudgetError("the score of this run was asked for before.")
         if plan.epsilon_score is not None:
-            price = (_sum_up([(plan.epsilon_choice or 0.0, 1), (plan.epsilon_score, 1)]), 0.0)
+            price = (sum_up([(plan.epsilon_choice or 0.0, 1), (plan.epsilon_score, 1)]), 0.0)
         elif plan.mu_run is not None:
             mu = plan.mu_run
             price = (max(gdp_epsilon(mu, _DELTA), 1e-300), _DELTA)
@@ -238,7 +267,7 @@ def _line(plan: SelectionPlan, adjacency: str, bits: Bits) -> Release:
         adjacency=adjacency,
         stated_sensitivity=math.inf,
         theorem=theorem,
-        noise=Noise("search", 0.0, 1.0, math.inf, math.inf, 0.0, epsilon, delta),
+        noise=DeclaredTotal("search", 0.0, 1.0, math.inf, math.inf, 0.0, epsilon, delta),
         numerics=f"exact choice of runs, {bits.origin}",
         seeded=bits.seeded,
         winner=Winner(plan.repetitions, plan.mu_run, plan.mu_refit),

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a private search among candidates costs, and what is left for every run of it."""
+"""Private selection: the price of a search among candidates, and what every run of it may cost."""
 
 import math
 import operator
@@ -20,17 +20,13 @@ from skdp.privacy.kernel.accounting import (
     first,
     gdp_delta,
     gdp_epsilon,
-    gdp_mu,
-    zcdp_rho,
 )
 from skdp.privacy.kernel.bits import Bits
-from skdp.privacy.kernel.composition import _sum_up, compose_epsilon, total_mu, total_rho
-from skdp.privacy.kernel.mechanisms import (
-    ExponentialMechanism,
-    GaussianMechanism,
-    LaplaceMechanism,
-    Mechanism,
-)
+from skdp.privacy.kernel.composition import compose_epsilon, sum_up, total_mu, total_rho
+from skdp.privacy.kernel.mechanisms import Law
+from skdp.privacy.laws.additive import GaussianMechanism, LaplaceMechanism
+from skdp.privacy.laws.calibration import gdp_mu, zcdp_rho
+from skdp.privacy.laws.exponential import ExponentialMechanism
 
 # How many times a search runs: three laws of a secret number of runs.
 #
@@ -380,7 +376,7 @@ def shares_of_repeats(
         )
         searched = winner_epsilon(repetitions, RunCost(0.0, run, part), left[1])
         shares.update(epsilon_run=run, delta_run=part)
-    return {**shares, "spent": (_sum_up([(searched, 1), (last, 1)]), delta)}
+    return {**shares, "spent": (sum_up([(searched, 1), (last, 1)]), delta)}
 
 
 def _last_fit(epsilon: float, delta: float, gaussian: bool) -> tuple[dict[str, Any], float]:
@@ -436,7 +432,7 @@ def shares_of_all(
             beside = [(*kept, 1)]
         # the runs within their own part, the last fit on top
         searched = _all_of(n, pair, ours[1])
-        training = _sum_up([(searched, 1), *((part[0], 1) for part in beside)])
+        training = sum_up([(searched, 1), *((part[0], 1) for part in beside)])
     held_out = 0.0
     if not public_scores:
         choice, score = _on_held_out(scoring, n)
@@ -456,7 +452,7 @@ def _one_of(n: int, epsilon: float, delta: float) -> tuple[float, float]:
 def _all_of(n: int, pair: tuple[float, float], delta: float) -> float:
     """Return the epsilon of `n` runs that each are randomised response, sometimes broken."""
     epsilon, broken = pair
-    left = max(0.0, delta - _sum_up([(broken, n)])) * (1 - 1e-15)
+    left = max(0.0, delta - sum_up([(broken, n)])) * (1 - 1e-15)
     rho = total_rho(0.0, [(epsilon, n, False)])
     by_rho = compose_epsilon(0.0, [(epsilon, 0.0, n)], left, rho=rho)
     return min(compose_epsilon(0.0, [(*pair, n)], delta), by_rho)
@@ -553,7 +549,7 @@ class SelectionPlan:
         return self.repetitions.expected if self.repetitions else float(self.n_candidates)
 
     @property
-    def score_mechanism(self) -> Mechanism | None:
+    def score_mechanism(self) -> Law | None:
         """What releases a score: of every run, or of the winner for "all"; None if free."""
         if self.public_scores:
             return None
@@ -565,7 +561,7 @@ class SelectionPlan:
         return LaplaceMechanism(self.epsilon_run)  # type: ignore[arg-type]
 
     @property
-    def choice_mechanism(self) -> Mechanism | None:
+    def choice_mechanism(self) -> Law | None:
         """What draws the winner for "all" with private scores; None otherwise."""
         return None if self.epsilon_choice is None else ExponentialMechanism(self.epsilon_choice)
 

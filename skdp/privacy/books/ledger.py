@@ -1,0 +1,141 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ledgers: the record of releases in words, as tables, and as events of other accountants."""
+
+import math
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Self
+
+from skdp.privacy.books.texts import ledger_html, ledger_text
+from skdp.privacy.kernel.ledger import Record, Release
+from skdp.privacy.kernel.mechanisms import Noise
+
+_NOISE = tuple(field.name for field in fields(Noise))
+
+
+def release_event(release: Release) -> Any:
+    """Return a release as a ``dp_accounting.DpEvent``, relative to its own adjacency.
+
+    The noise multiplier of a Gaussian event is the standard deviation over the
+    actual sensitivity, so compose it as is (ADD_OR_REMOVE_ONE): an accountant that
+    doubles the sensitivity for replace-one would do so twice. A pure release other
+    than one Laplace draw stands as randomised response (REPLACE_ONE), its worst case
+    (for many draws of the exponential mechanism the ledger itself has a better bound);
+    an (epsilon, delta) release as an unsupported event, which accountants refuse. The
+    winner of a secret number of Gaussian runs stands as ``RepeatAndSelectDpEvent``, which
+    costs more there than its price on the ledger.
+    Releases on random batches stand with the sensitivity of their own worst pair: the
+    norm of one contribution for Poisson batches (compose under the ledger's adjacency),
+    the distance of two for fixed sizes.
+    """
+    return _dp_event(release, 1.0)
+
+
+def _dp_event(release: Release, reach: float) -> Any:
+    """Return the event, full Gaussian releases in units of a part of their sensitivity."""
+    import dp_accounting
+
+    event: Any
+    sampling = release.noise.sampling
+    if release.noise.mu:
+        event = dp_accounting.GaussianDpEvent(1 / release.noise.mu)
+        if sampling is None or sampling.reads_all:
+            event = dp_accounting.GaussianDpEvent(reach / release.noise.mu)
+        elif sampling.kind == "poisson":
+            event = dp_accounting.PoissonSampledDpEvent(sampling.rate, event)
+        else:
+            kind = {
+                "without-replacement": dp_accounting.SampledWithoutReplacementDpEvent,
+                "with-replacement": dp_accounting.SampledWithReplacementDpEvent,
+            }[sampling.kind]
+            event = kind(sampling.n_rows, int(sampling.batch_size), event)
+    elif release.winner is not None and release.winner.repetitions and release.winner.mu_run:
+        law, kind = release.winner.repetitions, dp_accounting.dp_event.RepeatAndSelectDpEvent
+        event = dp_accounting.GaussianDpEvent(reach / release.winner.mu_run)
+        event = kind(event, law.mean, law.eta)
+        if release.winner.mu_refit:
+            last = dp_accounting.GaussianDpEvent(reach / release.winner.mu_refit)
+            event = dp_accounting.ComposedDpEvent([event, last])
+    elif release.noise.delta:
+        # dp_accounting has no event for (epsilon, delta): better none than a wrong one
+        event = dp_accounting.UnsupportedDpEvent()
+    elif release.noise.law == "laplace" and release.size == 1:
+        event = dp_accounting.LaplaceDpEvent(1 / release.noise.epsilon)
+    else:
+        lie = 2 / (1 + math.exp(min(release.noise.epsilon, 700.0)))
+        event = dp_accounting.RandomizedResponseDpEvent(lie, 2)
+        # dp_accounting 0.6.0 forgets the count of a self-composed randomised response
+        return dp_accounting.ComposedDpEvent([event] * release.count)
+    return dp_accounting.SelfComposedDpEvent(event, release.count) if release.count > 1 else event
+
+
+@dataclass(frozen=True)
+class Ledger(Record):
+    """Immutable list of releases; ledgers about the same people add up with ``+``.
+
+    Parameters
+    ----------
+    releases : tuple of Release
+        In order.
+    assumptions : tuple of str
+        What was taken from the data and is assumed public.
+
+    See Also
+    --------
+    privacy_spent : Add up the ledgers of fitted estimators.
+
+    Examples
+    --------
+    >>> from skdp import DPMean
+    >>> mean = DPMean(epsilon=0.5, random_state=0).fit([[0.1], [0.2], [0.3]])
+    >>> (mean.ledger_ + mean.ledger_).epsilon(delta=1e-6) < 1.0
+    True
+    """
+
+    @classmethod
+    def of(cls, record: Record) -> Self:
+        """Return the ledger of a record, as a curator keeps it."""
+        return cls(record.releases, record.assumptions)
+
+    def __add__(self, other: Record) -> "Ledger":
+        if not isinstance(other, Record):
+            return NotImplemented
+        total = self.assume(*other.assumptions)
+        first = 1 + max((r.fit for r in self.releases if r.rows), default=-1)
+        for release in other.releases:
+            total = total.append(replace(release, fit=first + release.fit if release.rows else 0))
+        return total
+
+    @property
+    def dp_event(self) -> Any:
+        """All releases as one ``dp_accounting.ComposedDpEvent``; see `release_event`.
+
+        With Poisson batches under replace-one all of it is to be composed as REPLACE_ONE: the
+        full Gaussian releases then stand in units of one contribution as well.
+        """
+        import dp_accounting
+
+        batches = [r.noise.sampling for r in self._seen if r.noise.mu and r.noise.by_chance]
+        coins = any(batch is not None and batch.kind == "poisson" for batch in batches)
+        reach = 2.0 if coins and self.adjacency == "replace-one" else 1.0
+        return dp_accounting.ComposedDpEvent([_dp_event(release, reach) for release in self._seen])
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame, one row per kind of release (needs pandas)."""
+        import pandas as pd
+
+        rows = [asdict(release) for release in self.releases]
+        for row in rows:
+            # what a law keeps with its noise, to price it, is no column
+            row["noise"] = {key: row["noise"][key] for key in _NOISE}
+        return pd.json_normalize(rows, sep="_")
+
+    def _notes(self) -> list[str]:
+        seeded = "seeded noise: whoever knows random_state can remove it"
+        return [seeded] * self.seeded + [f"assumed public: {a}" for a in self.assumptions]
+
+    def __repr__(self) -> str:
+        return ledger_text(self.releases, self._notes())
+
+    def _repr_html_(self) -> str:
+        return ledger_html(self.releases, self._notes())

@@ -1,0 +1,128 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Additive noise: Gaussian, Laplace, and Gaussian on a random batch.
+
+A Gaussian release of a statistic of l2 sensitivity S with standard deviation sigma is exactly
+(S / sigma)-GDP, one with Laplace noise of scale b on a statistic of l1 sensitivity S is
+(S / b)-DP. Both hold for the statistic rounded to the grid, whose sensitivity is charged (see
+``kernel/mechanisms.py``); what a batch makes of a Gaussian release is said in
+``loss_distributions.py``. K-norm noise, which is additive too, has a file of its own.
+"""
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from skdp.privacy.kernel import mechanisms
+from skdp.privacy.kernel.accounting import check_epsilon, check_mu
+from skdp.privacy.kernel.batches import Sampling
+from skdp.privacy.kernel.mechanisms import Law, Noise, Sensitivity, Source, Values, shaped
+from skdp.privacy.laws.calibration import ROUND_UP, additive_scale
+
+
+class Additive(Law):
+    """Noise that is added to the exact statistic, ``query.evaluate(rows)``."""
+
+    def release(self, query: Any, noise: Noise, source: Source) -> Values:
+        """Evaluate the statistic on the rows, or on a batch of them, and add the noise."""
+        values = shaped(query, query.evaluate(source.read()))
+        return mechanisms.add_noise(values, noise, source.bits)
+
+
+@dataclass(frozen=True)
+class GaussianMechanism(Additive):
+    """Gaussian noise such that one release is exactly `mu`-GDP.
+
+    Parameters
+    ----------
+    mu : float
+        Gaussian-DP parameter that one release costs.
+
+    Examples
+    --------
+    >>> unit = Sensitivity(l1=float("inf"), l2=1.0, bound=10.0, theorem="example")
+    >>> round(GaussianMechanism(mu=0.5).calibrate(unit, size=3).scale, 4)
+    2.0
+    """
+
+    mu: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mu", check_mu(self.mu))
+
+    def calibrate(self, sensitivity: Sensitivity, size: int) -> Noise:
+        """Return the noise: sigma = (S + g sqrt(k)) / mu."""
+        bound = sensitivity.bound
+        scale, grid, paid = additive_scale(sensitivity.l2, bound, self.mu, math.sqrt(size))
+        return Noise("gaussian", scale, grid, paid, bound, mu=paid / scale * ROUND_UP, epsilon=0.0)
+
+
+@dataclass(frozen=True)
+class PureMechanism(Law):
+    """Whatever has a price in nats alone."""
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+
+
+class LaplaceMechanism(PureMechanism, Additive):
+    """Laplace noise such that one release is `epsilon`-DP.
+
+    Parameters
+    ----------
+    epsilon : float
+        Pure-DP parameter that one release costs, in nats.
+
+    Examples
+    --------
+    >>> unit = Sensitivity(l1=1.0, l2=1.0, bound=10.0, theorem="example")
+    >>> round(LaplaceMechanism(epsilon=0.5).calibrate(unit, size=1).scale, 4)
+    2.0
+    """
+
+    def calibrate(self, sensitivity: Sensitivity, size: int) -> Noise:
+        """Return the noise: scale = (S + g k) / epsilon."""
+        bound = sensitivity.bound
+        scale, grid, paid = additive_scale(sensitivity.l1, bound, self.epsilon, size)
+        return Noise("laplace", scale, grid, paid, bound, mu=0.0, epsilon=self.epsilon)
+
+    def stated(self, sensitivity: Sensitivity) -> float:
+        """Return the sensitivity in l1."""
+        return sensitivity.l1
+
+
+@dataclass(frozen=True)
+class SampledGaussianMechanism(Additive):
+    """Gaussian noise on a sum over the rows of a batch that is drawn anew every time.
+
+    Parameters
+    ----------
+    mu : float
+        Sensitivity over standard deviation, the sensitivity being the norm of one row's
+        contribution for Poisson batches, and the distance of two contributions otherwise.
+        Without sampling a release would be `mu`-GDP.
+    sampling : Sampling
+        How the batch is drawn.
+
+    See Also
+    --------
+    sampled_mu : The largest `mu` for a number of releases.
+
+    Examples
+    --------
+    >>> sampling = Sampling("poisson", n_rows=1000, batch_size=10)
+    >>> mechanism = SampledGaussianMechanism(mu=0.5, sampling=sampling)
+    >>> unit = Sensitivity(l1=float("inf"), l2=1.0, bound=10.0, theorem="example")
+    >>> round(mechanism.calibrate(unit, size=3).scale, 4)
+    2.0
+    """
+
+    mu: float
+    sampling: Sampling = field()
+
+    def calibrate(self, sensitivity: Sensitivity, size: int) -> Noise:
+        """Return the noise: sigma = (S + g sqrt(k)) / mu."""
+        plain = GaussianMechanism(self.mu).calibrate(sensitivity, size)
+        return replace(plain, sampling=self.sampling)
