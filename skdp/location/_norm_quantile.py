@@ -6,7 +6,6 @@ from numbers import Integral, Real
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from skdp._gate import open_gate
@@ -21,7 +20,7 @@ from skdp._sklearn import (
     refuse_sparse,
     validate_private_data,
 )
-from skdp._typing import Adjacency, Budget, MatrixLike, Seed
+from skdp._typing import Adjacency, ArrayLike, Budget, MatrixLike, Seed
 from skdp.privacy.kernel.accounting import check_epsilon
 
 
