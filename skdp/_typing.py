@@ -13,13 +13,12 @@ from skdp.privacy.books.budget import PrivacyBudget
 if TYPE_CHECKING:
     #: What numpy makes an array of.
     ArrayLike: TypeAlias = npt.ArrayLike
+    #: The lower and the upper ends, one for all features or one for each.
+    Bounds: TypeAlias = tuple[ArrayLike, ArrayLike] | list[Any] | NDArray[Any]
 else:
-
-    class ArrayLike:
-        """What numpy makes an array of; signatures show this name, and not what it stands for."""
-
-    # shown without the name of a module, as types of Python are
-    ArrayLike.__module__ = "builtins"
+    # signatures show these names, as those of types of Python, and not what they stand for
+    ArrayLike = type("ArrayLike", (), {"__module__": "builtins"})
+    Bounds = type("Bounds", (), {"__module__": "builtins"})
 
 #: Rows: arrays, data frames, sparse matrices, and what is larger than memory. What has rows is
 #: found out at run time; no checker could tell.
@@ -28,8 +27,6 @@ MatrixLike: TypeAlias = Any
 VectorLike: TypeAlias = Any
 #: Whatever has the methods of scikit-learn's estimators, which are not typed.
 Estimator: TypeAlias = Any
-#: The lower and the upper ends, one for all features or one for each.
-Bounds: TypeAlias = tuple[ArrayLike, ArrayLike] | list[Any] | NDArray[Any]
 
 Adjacency: TypeAlias = Literal["replace-one", "zero-out"]
 #: More can be audited than estimators here promise.

@@ -7,7 +7,6 @@ from numbers import Integral, Real
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from skdp._classification import SoftmaxClassifierMixin, resolve_classes
@@ -25,7 +24,7 @@ from skdp._sklearn import (
     fit_context,
     validate_private_data,
 )
-from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
+from skdp._typing import Adjacency, ArrayLike, Budget, MatrixLike, Seed, VectorLike
 from skdp.exceptions import SimulationWarning
 from skdp.federated._averaging import (
     LOCAL_UPDATES,

@@ -33,6 +33,7 @@ from skdp.privacy.books.spent import (
     leaves,
     privacy_spent,
 )
+from skdp.solvers.base import Solver
 
 
 class PrivacyCard:
@@ -526,7 +527,8 @@ def shown(name, value, depth=0):
     if depth >= _DEEPEST:
         return f"{kind}, not shown"
     if hasattr(value, "get_params"):
-        return {"estimator": kind, "parameters": shown_parameters(value, depth + 1)}
+        what = "solver" if isinstance(value, Solver) else "estimator"
+        return {what: kind, "parameters": shown_parameters(value, depth + 1)}
     if hasattr(value, "shape"):
         return f"{kind} of shape {tuple(value.shape)}"
     if isinstance(value, dict | list | tuple | set | frozenset | range):

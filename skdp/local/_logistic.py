@@ -14,7 +14,7 @@ from numbers import Integral, Real
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator
@@ -36,7 +36,7 @@ from skdp._sklearn import (
     fit_context,
     validate_private_data,
 )
-from skdp._typing import Budget, MatrixLike, Seed, VectorLike
+from skdp._typing import ArrayLike, Budget, MatrixLike, Seed, VectorLike
 from skdp.local._ball_randomiser import MAGNITUDES, BallRandomiser, as_ball_randomiser
 from skdp.local.randomisers.ball import lift
 from skdp.local.randomisers.base import check_local_epsilon

@@ -355,3 +355,12 @@ def test_a_search_without_any_private_step():
     (part,) = card["not_covered"]["parts"]
     assert (part["kind"], part["step"]) == ("fits", None)
     assert part["text"] == "the fits of GridSearchCV, whose price is not known"
+
+
+def test_a_solver_is_shown_with_its_parameters():
+    model = DPLogisticRegression(solver=solvers.SGD(batch_size=20), max_iter=5, classes=[0, 1])
+    card = privacy_card(model.fit(X, Y))
+    shown = card.to_dict()["public"]["steps"][0]["parameters"]["solver"]
+    assert shown["solver"] == "SGD"
+    assert shown["parameters"]["batch_size"] == 20
+    assert '"solver": "SGD"' in card.to_markdown()
