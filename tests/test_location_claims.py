@@ -16,9 +16,7 @@ from sklearn.base import clone
 from skdp import _quantiles as _quantile_rank
 from skdp._quantiles import QuantileRank
 from skdp.exceptions import BudgetError
-from skdp.location import DPMedian, DPQuantile
-from skdp.location import _median as _geometric
-from skdp.location import _quantile as _rank
+from skdp.location import DPMedian, DPQuantile, _median, _quantile
 from skdp.location._median import DirectionSum, DistanceSum
 from skdp.privacy import GaussianMechanism, Ledger, gdp_mu
 from skdp.privacy.kernel import mechanisms as _mechanisms
@@ -198,7 +196,7 @@ def test_half_the_sensitivity_is_caught(bug, monkeypatch):
 
 
 def test_the_full_budget_for_every_feature_is_caught(monkeypatch):
-    monkeypatch.setattr(_rank, "_share", lambda epsilon, n_parts: epsilon)
+    monkeypatch.setattr(_quantile, "_share", lambda epsilon, n_parts: epsilon)
     pair = worst_rank_pair("replace-one", 3)
     with pytest.raises(BudgetError):
         rank_epsilon(rank("replace-one"), *pair)
@@ -237,6 +235,6 @@ def test_halved_noise_is_caught(monkeypatch):
 
 
 def test_steps_sold_at_half_the_price_exceed_the_budget(monkeypatch):
-    monkeypatch.setattr(_geometric, "GaussianMechanism", lambda mu: GaussianMechanism(2 * mu))
+    monkeypatch.setattr(_median, "GaussianMechanism", lambda mu: GaussianMechanism(2 * mu))
     with pytest.raises(BudgetError):
         gradient("replace-one", max_iter=5).fit(np.zeros((9, 2)))

@@ -14,18 +14,7 @@ from scipy import sparse
 from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp._minimize import (
     nonsmooth,
-)
-from skdp._minimize import (
-    smooth as accelerated,
-)
-from skdp._minimize import (
-    smooth as certified,
-)
-from skdp._minimize import (
-    smooth as cvxpy_solver,
-)
-from skdp._minimize import (
-    smooth as newton,
+    smooth,
 )
 from skdp._minimize.nonsmooth import minimize_nonsmooth
 from skdp._minimize.objective import RowObjective
@@ -224,7 +213,7 @@ def test_smooth_minimisers_are_as_near_as_certified(loss, kind, ridge):
         for solver in ("newton", "lbfgs"):
             w = minimize_smooth(J, tolerance, solver)
             assert np.linalg.norm(w - best) <= tolerance
-            stated = certified.distance_bound(J, w, J.gradient(w))
+            stated = smooth.distance_bound(J, w, J.gradient(w))
             assert np.linalg.norm(w - best) <= stated <= tolerance
 
 
@@ -255,7 +244,7 @@ def test_cvxpy_agrees(loss):
     minimise = minimize_smooth if math.isfinite(loss.smoothness) else minimize_nonsmooth
     least = reachable_tolerance(J.bounds)
     best = minimise(J, least)
-    raw = cvxpy_solver.solve_with_cvxpy(J, np.zeros(J.size), None)
+    raw = smooth.solve_with_cvxpy(J, np.zeros(J.size), None)
     assert np.linalg.norm(raw - best) <= 1e-3
     assert np.linalg.norm(minimise(J, 10 * least, "cvxpy") - best) <= 11 * least
     assert_array_equal(J.center, center)
@@ -277,9 +266,9 @@ def test_large_hessians_are_not_formed(monkeypatch):
     X, codes = data("random")
     J = objective(X, codes, LogisticLoss(), 0.1)
     best = minimize_smooth(J, 1e-7)
-    monkeypatch.setattr(newton, "DENSE_SIZE", 2)
+    monkeypatch.setattr(smooth, "DENSE_SIZE", 2)
     monkeypatch.setattr(J, "hessian", None)
-    called = spy(monkeypatch, certified, "accelerated")
+    called = spy(monkeypatch, smooth, "accelerated")
     assert np.linalg.norm(minimize_smooth(J, 1e-7) - best) <= 2e-7
     assert not called
 
@@ -326,16 +315,16 @@ def test_a_solver_that_fails_is_replaced(failure, solver, monkeypatch):
     J = objective(X, codes, LogisticLoss(), 5.0)
     best = minimize_smooth(J, 1e-9)
     monkeypatch.setitem(SMOOTH_SOLVERS, solver, failure)
-    called = spy(monkeypatch, certified, "cooled_newton")
+    called = spy(monkeypatch, smooth, "cooled_newton")
     assert np.linalg.norm(minimize_smooth(J, 1e-9, solver) - best) <= 2e-9
     # nothing but the fall-back is left
     for name in ("newton", "cooled_newton"):
-        monkeypatch.setattr(certified, name, failure)
-    called = spy(monkeypatch, certified, "accelerated")
+        monkeypatch.setattr(smooth, name, failure)
+    called = spy(monkeypatch, smooth, "accelerated")
     w = minimize_smooth(J, 1e-9, solver)
     assert called
     assert np.linalg.norm(w - best) <= 2e-9
-    assert certified.distance_bound(J, w, J.gradient(w)) <= 1e-9
+    assert smooth.distance_bound(J, w, J.gradient(w)) <= 1e-9
 
 
 @pytest.mark.covering
@@ -362,7 +351,7 @@ def test_a_homotopy_that_fails_is_replaced(failure, loss, monkeypatch):
 def test_the_fall_back_keeps_its_theorem_without_looking(loss):
     X, codes = data("separable", n=40)
     J = objective(X, codes, loss, 2.0)
-    w = accelerated.accelerated(J, 1e-5, lambda *_: False)
+    w = smooth.accelerated(J, 1e-5, lambda *_: False)
     assert np.linalg.norm(J.gradient(w)) <= 1e-5
 
 

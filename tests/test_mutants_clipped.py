@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from skdp._losses import clipped
-from skdp._losses import clipped as forms
 from skdp._losses.classification import HingeLoss, SoftmaxLoss
 from skdp._losses.clipped import ClippedLoss
 from skdp._losses.regression import PinballLoss, QuarticLoss, SquaredLoss
@@ -151,6 +150,6 @@ def test_clipped_vectors_that_are_let_through_are_caught(monkeypatch):
     # solved for (tests/test_sensitivity_clipped.py measures how far its zeros move)
     with pytest.raises(ValueError, match="several classes leave clipping_norm=None"):
         ClippedLoss(SoftmaxLoss(3), CLIP, 1.0)
-    monkeypatch.setattr(clipped.ClippedLoss, "_forms", {SoftmaxLoss: forms.ClippedCurve})
+    monkeypatch.setattr(clipped.ClippedLoss, "_forms", {SoftmaxLoss: clipped.ClippedCurve})
     with pytest.raises(ValueError, match="one output"):
         ClippedLoss(SoftmaxLoss(3), CLIP, 1.0)

@@ -21,8 +21,7 @@ from skdp import DPLpRegressor
 from skdp._losses.clipped import ClippedLoss
 from skdp._quantiles import MagnitudeThreshold, TargetMedian
 from skdp.exceptions import BudgetError
-from skdp.linear_model import _lp_regressor as _regression
-from skdp.linear_model import _lp_regressor as _regression_units
+from skdp.linear_model import _lp_regressor
 from skdp.linear_model._lp_regressor import ScalesPlan
 from skdp.privacy import gdp_mu
 from skdp.solvers.gradient import ClippedGradient
@@ -212,7 +211,7 @@ def test_a_limit_that_is_not_divided_by_the_row_norm_is_caught(monkeypatch):
 def test_an_intercept_outside_the_clip_is_caught(monkeypatch):
     model = regressor(solver="gd", intercept_scaling=1.0)
     assert 0.99 <= ratio(model) <= 1
-    real = _regression_units.unit_rows
+    real = _lp_regressor.unit_rows
 
     def forgetful(rows, *args):
         moved = real(rows, *args)
@@ -220,7 +219,7 @@ def test_an_intercept_outside_the_clip_is_caught(monkeypatch):
             chunk.norm[:] = np.sqrt(np.maximum(chunk.norm**2 - chunk.lift**2, 1e-100))
         return moved
 
-    monkeypatch.setattr(_regression_units, "unit_rows", forgetful)
+    monkeypatch.setattr(_lp_regressor, "unit_rows", forgetful)
     # the long row is scaled down with its constant feature, to a fifth
     assert ratio(model) == pytest.approx(math.hypot(1, 0.2), rel=1e-3)
 
@@ -244,12 +243,12 @@ def test_a_scale_that_is_drawn_but_not_paid_for_is_caught(solver, delta, monkeyp
 def test_targets_scaled_by_their_own_maximum_are_caught(monkeypatch):
     model = regressor(solver="gd")
     assert ratio(model) <= 1
-    real = _regression.regression_rows
+    real = _lp_regressor.regression_rows
 
     def by_maximum(X, y, n_threads=1):
         return real(X, y / np.nanmax(np.abs(y)), n_threads)
 
-    monkeypatch.setattr(_regression, "regression_rows", by_maximum)
+    monkeypatch.setattr(_lp_regressor, "regression_rows", by_maximum)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40, 3)), rng.normal(size=40)
     other = y.copy()

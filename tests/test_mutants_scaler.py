@@ -14,9 +14,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from skdp.exceptions import BudgetError
-from skdp.preprocessing import DPStandardScaler
-from skdp.preprocessing import _standard_scaler as _moments
-from skdp.preprocessing import _standard_scaler as _private_moments
+from skdp.preprocessing import DPStandardScaler, _standard_scaler
 from skdp.preprocessing._standard_scaler import MomentSum, SideSum
 from skdp.privacy import gdp_mu
 from skdp.privacy.kernel import mechanisms as _mechanisms
@@ -133,7 +131,7 @@ def test_noise_has_the_declared_scale_and_is_never_used_twice(bounds):
 
 def unclipped(self, values, columns):
     unit = (values - self.box.center[columns]) / self.box.half_width[columns]
-    return [unit, _moments.WEIGHT * (unit * unit - _moments.OFFSET)]
+    return [unit, _standard_scaler.WEIGHT * (unit * unit - _standard_scaler.OFFSET)]
 
 
 @every_range
@@ -167,7 +165,7 @@ def test_a_second_moment_that_is_not_charged_is_caught(monkeypatch):
 
     monkeypatch.setattr(MomentSum, "sensitivity", alone)
     ratios = [measured(scaler("zero-out", BOUNDS), pair) for pair in pairs]
-    assert max(ratios) == pytest.approx(_moments.WEIGHT * _moments.OFFSET, rel=1e-3)
+    assert max(ratios) == pytest.approx(_standard_scaler.WEIGHT * _standard_scaler.OFFSET, rel=1e-3)
 
 
 def test_squares_that_weigh_too_much_to_be_free_are_caught(monkeypatch):
@@ -176,7 +174,7 @@ def test_squares_that_weigh_too_much_to_be_free_are_caught(monkeypatch):
     # the second maximum of the distance of two rows
     second[0] = 3.5 + 1.5 * (2 - math.sqrt(5))
     assert measured(scaler(bounds=BOUNDS), (first, second)) <= 1
-    monkeypatch.setattr(_moments, "WEIGHT", 2.0)
+    monkeypatch.setattr(_standard_scaler, "WEIGHT", 2.0)
     assert measured(scaler(bounds=BOUNDS), (first, second)) > 1.05
 
 
@@ -191,17 +189,17 @@ def test_a_centre_that_was_not_released_is_caught(monkeypatch):
     def leaky(belief):
         return np.median(data[-1], axis=0)
 
-    class Remembering(_private_moments.SideSum):
+    class Remembering(_standard_scaler.SideSum):
         def evaluate(self, rows):
             data.append(rows.chunks[0].X)
             return super().evaluate(rows)
 
-    monkeypatch.setattr(_private_moments, "SideSum", Remembering)
-    monkeypatch.setattr(_private_moments, "shortest", leaky)
+    monkeypatch.setattr(_standard_scaler, "SideSum", Remembering)
+    monkeypatch.setattr(_standard_scaler, "shortest", leaky)
     assert measured(scaler(), (first, second)) > 1.5
 
 
 def test_steps_that_cost_too_much_are_stopped_by_the_budget(monkeypatch):
-    monkeypatch.setattr(_private_moments, "_SHARES", (0.25, 0.25, 0.500001))
+    monkeypatch.setattr(_standard_scaler, "_SHARES", (0.25, 0.25, 0.500001))
     with pytest.raises(BudgetError):
         scaler().fit(np.ones((5, 2)))

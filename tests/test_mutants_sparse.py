@@ -13,8 +13,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from skdp import DPSparseMeanEstimator
-from skdp._rows import linear as _linear_rows
-from skdp._rows import linear as _top_entries
+from skdp._rows import linear
 from skdp._rows.domains import L2Ball
 from skdp.location import _sparse_noisy as _sparse_row_sum
 from skdp.location._sparse_noisy import SparseRowSum
@@ -144,7 +143,7 @@ def test_gaussian_noise_for_rows_that_are_clipped_in_l1_only_is_caught(monkeypat
         norms = np.abs(X).sum(axis=1)
         return norms / math.sqrt(S)
 
-    monkeypatch.setattr(_linear_rows, "row_norms", clip_l1)
+    monkeypatch.setattr(linear, "row_norms", clip_l1)
     assert measured(model, *one_entry) == pytest.approx(math.sqrt(S), rel=1e-3)
 
 
@@ -167,7 +166,7 @@ def test_a_sparsity_that_counts_what_is_stored_apart_is_caught(monkeypatch):
         ends = np.concatenate([[0], np.cumsum(kept)])[X.indptr[start : stop + 1]]
         return sparse.csr_array((X.data[kept], X.indices[kept], ends), shape=X.shape)
 
-    monkeypatch.setattr(_top_entries, "_cut_sparse", careless)
+    monkeypatch.setattr(linear, "_cut_sparse", careless)
     assert measured(LAPLACE, *rows) == pytest.approx(math.sqrt(2), rel=1e-3)
 
 
@@ -185,7 +184,7 @@ def test_norms_of_rows_with_duplicates_that_are_not_added_up_are_caught(model, m
         broken = np.bincount(rows, ~np.isfinite(X.data), X.shape[0]) > 0
         return type(X)((np.nan_to_num(X.data), X.indices, X.indptr), shape=X.shape), broken
 
-    for module in (_linear_rows, _top_entries):
+    for module in (linear, linear):
         monkeypatch.setattr(module, "tame", careless)
     assert measured(model, first, second) == pytest.approx(math.sqrt(2), rel=1e-3)
 

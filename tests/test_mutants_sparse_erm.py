@@ -15,8 +15,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from skdp import DPHingeSVM
-from skdp._minimize import queries as _minimizer
-from skdp._minimize import smooth as certified
+from skdp._minimize import queries, smooth
 from skdp._minimize.queries import Minimizer
 from skdp._minimize.smooth import SMOOTH_SOLVERS
 from skdp.linear_model import _classifier
@@ -105,9 +104,9 @@ def test_noise_for_the_other_norm_is_right_as_well(monkeypatch):
 
 def test_a_row_that_counts_half_is_caught(monkeypatch):
     model, pair = make(), flip(4, "replace-one")
-    real = _minimizer.l1_shift
+    real = queries.l1_shift
     monkeypatch.setattr(
-        _minimizer, "l1_shift", lambda *args, **facts: real(*args, **{**facts, "moved": 1})
+        queries, "l1_shift", lambda *args, **facts: real(*args, **{**facts, "moved": 1})
     )
     assert is_tight(trace(model, pair), 2.0)
 
@@ -126,9 +125,9 @@ def test_a_dropped_smoothness_is_caught(monkeypatch):
     moved, stated = moved_by(q, pair)
     assert 0.6 * stated < moved <= stated
     # what the other rows pass on, left out
-    real = _minimizer.l1_shift
+    real = queries.l1_shift
     monkeypatch.setattr(
-        _minimizer, "l1_shift", lambda *args, **facts: real(*args, **{**facts, "n_rows": 1})
+        queries, "l1_shift", lambda *args, **facts: real(*args, **{**facts, "n_rows": 1})
     )
     moved, stated = moved_by(q, pair)
     assert moved > 2 * stated
@@ -144,7 +143,7 @@ def test_a_tolerance_that_is_not_paid_for_in_every_coordinate_is_caught(paid, mo
         return w + 0.99 * tolerance / math.sqrt(len(w)) * np.sign(w[0])
 
     monkeypatch.setitem(SMOOTH_SOLVERS, "lbfgs", adversary)
-    monkeypatch.setattr(certified, "distance_bound", lambda *args: 0.0)
+    monkeypatch.setattr(smooth, "distance_bound", lambda *args: 0.0)
     monkeypatch.setattr(Problem, "tolerance", lambda *_, **__: tolerance)
     model, pair = make(solver="lbfgs"), flip(4, "replace-one")
     assert 0.99 < trace(model, pair) <= 1

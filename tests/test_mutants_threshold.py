@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skdp import DPFeatureCenterer, DPNormQuantile
-from skdp import _quantiles as _norm_threshold
-from skdp import _quantiles as threshold
+from skdp import DPFeatureCenterer, DPNormQuantile, _quantiles
 from skdp._quantiles import NormThreshold, plan_threshold
 from skdp.exceptions import BudgetError
 from skdp.location._clipped_mean import GaussianMean
@@ -48,8 +46,8 @@ def test_half_the_spread_is_caught(adjacency, monkeypatch):
 
 def test_half_the_temperature_is_caught(monkeypatch):
     assert worst_ratio() <= 1
-    real = _norm_threshold.rate
-    monkeypatch.setattr(_norm_threshold, "rate", lambda b, t: real(b, t / 2))
+    real = _quantiles.rate
+    monkeypatch.setattr(_quantiles, "rate", lambda b, t: real(b, t / 2))
     assert worst_ratio() > 1.9
 
 
@@ -95,7 +93,7 @@ def largest_distance(self, curator, center=None):
 @pytest.mark.parametrize("model", [CENTERER, QUANTILE], ids=str)
 def test_the_largest_distance_for_a_radius_is_caught(model, monkeypatch):
     assert replayed(model, ROWS, NEIGHBOUR)
-    monkeypatch.setattr(threshold.ThresholdPlan, "run", largest_distance)
+    monkeypatch.setattr(_quantiles.ThresholdPlan, "run", largest_distance)
     assert not replayed(model, ROWS, NEIGHBOUR)
     # the ledger does not show it: only the replay does
     assert model.fit(ROWS).ledger_.epsilon(DELTA) <= EPSILON
@@ -141,7 +139,7 @@ def test_a_centre_that_takes_all_of_the_budget_is_caught(monkeypatch):
 
 
 def test_a_radius_that_takes_all_of_the_budget_is_caught(monkeypatch):
-    monkeypatch.setattr(threshold, "ExponentialMechanism", lambda e: ExponentialMechanism(2 * e))
+    monkeypatch.setattr(_quantiles, "ExponentialMechanism", lambda e: ExponentialMechanism(2 * e))
     with pytest.raises(BudgetError):
         CENTERER.fit(ROWS)
     with pytest.raises(BudgetError):
@@ -162,7 +160,7 @@ def test_a_tail_without_its_margin_is_caught(monkeypatch):
     X = ROWS / 1e3
     model = DPNormQuantile(1.0)
     assert overshoot(X, model) <= model.failure
-    real = threshold.plan_threshold
+    real = _quantiles.plan_threshold
 
     def marginless(*args, tail=None, **options):
         return replace(real(*args, tail=tail, **options), tail=5)
@@ -180,5 +178,5 @@ def test_distances_that_depend_on_the_layout_are_caught(centered, monkeypatch):
         gaps = chunk.X * chunk.factor[:, None] - (0.0 if center is None else center)
         return np.sqrt(np.einsum("ij,ij->i", gaps, gaps))
 
-    monkeypatch.setattr(_norm_threshold, "distances_from", quick)
+    monkeypatch.setattr(_quantiles, "distances_from", quick)
     assert moved_by_awkward_row(query, "F").max() > 1

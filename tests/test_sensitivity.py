@@ -17,6 +17,7 @@ from skdp.location._clipped_mean import BoxRows, RowSum
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
 from skdp.solvers.gradient import ClippedGradient
 from tests import _neighbours
+from tests._chunks import shorten_chunks
 from tests._neighbours import (
     ADJACENCIES,
     LAYOUTS,
@@ -163,10 +164,7 @@ def test_in_any_layout_it_is_the_sum_of_clipped_gradients(loss, intercept, data)
 
 @pytest.fixture
 def small_chunks(monkeypatch):
-    monkeypatch.setattr(_sums, "dense_chunk_rows", lambda n_features: 3)
-    monkeypatch.setattr(_sums, "SPARSE_CHUNK_ROWS", 3)
-    monkeypatch.setattr(_sums, "CHUNKS_PER_BLOCK", 2)
-    monkeypatch.setattr(_sums, "_ENTRIES_PER_THREAD", 1)
+    shorten_chunks(monkeypatch, 3, threads=True)
 
 
 @every_loss

@@ -9,10 +9,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from skdp import DPSparseMeanEstimator
-from skdp._rows import sums as _sums
 from skdp._rows.domains import L2Ball
 from skdp._sklearn import validate_private_data
 from skdp.location._sparse_noisy import SparseRowSum, TouchedColumnSum, sparse_rows
+from tests._chunks import shorten_chunks
 from tests._histograms import DELTA, EPSILON, alone, measured, release_of, unit, worst
 from tests._neighbours import ADJACENCIES, BROKEN_ROWS, as_dense, as_layout, neighbours, on_examples
 
@@ -100,8 +100,7 @@ def test_no_column_is_touched_by_empty_rows():
 @pytest.mark.parametrize("row", [0, 1, 5, 8])
 def test_chunks_without_entries_are_no_exception(layout, row, monkeypatch):
     # with an entry in the first chunk or without: neighbours must not differ by an error
-    monkeypatch.setattr(_sums, "SPARSE_CHUNK_ROWS", 2)
-    monkeypatch.setattr(_sums, "dense_chunk_rows", lambda d: 2)
+    shorten_chunks(monkeypatch, 2)
     X = np.zeros((9, 4))
     X[row, 2] = 0.25
     columns, sums = evaluated(as_layout(X, layout), 2)
@@ -113,8 +112,7 @@ def test_chunks_without_entries_are_no_exception(layout, row, monkeypatch):
 @pytest.mark.parametrize("small", [False, True])
 def test_in_any_layout_it_is_the_sum_of_admitted_rows(layout, small, monkeypatch):
     if small:
-        monkeypatch.setattr(_sums, "SPARSE_CHUNK_ROWS", 3)
-        monkeypatch.setattr(_sums, "dense_chunk_rows", lambda d: 3)
+        shorten_chunks(monkeypatch, 3)
     rng = np.random.default_rng(0)
     X = as_layout(rng.normal(size=(40, 9)) * (rng.uniform(size=(40, 9)) < 0.4), layout)
     for sparsity, nonnegative in ((None, False), (2, False), (3, True)):
@@ -127,7 +125,7 @@ def test_in_any_layout_it_is_the_sum_of_admitted_rows(layout, small, monkeypatch
 
 @pytest.mark.parametrize("layout", ["C", "csr"])
 def test_other_columns_stay_equal_to_the_last_bit(layout, monkeypatch):
-    monkeypatch.setattr(_sums, "SPARSE_CHUNK_ROWS", 7)
+    shorten_chunks(monkeypatch, 7)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 30)) * (rng.uniform(size=(60, 30)) < 0.3)
     for row in (np.zeros(30), unit(30, 3, 17), 1e308 * unit(30, 5), np.full(30, np.nan)):

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skdp._rows import sums as _sums
 from skdp._rows.domains import L2Ball
 from skdp._rows.linear import LinearRows
 from skdp.location._clipped_mean import ClippedRowSum, FarCount, RotatedSideSum
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
 from tests import _neighbours
+from tests._chunks import shorten_chunks
 from tests._neighbours import (
     ADJACENCIES,
     LAYOUTS,
@@ -173,9 +173,7 @@ def test_chunks_and_threads_change_nothing_but_rounding(layout, monkeypatch):
         RotatedSideSum(np.full(5, 0.01)),
     )
     expected = [query.evaluate(admit(rows)) for query in queries]
-    monkeypatch.setattr(_sums, "dense_chunk_rows", lambda n_features: 3)
-    monkeypatch.setattr(_sums, "CHUNKS_PER_BLOCK", 2)
-    monkeypatch.setattr(_sums, "_ENTRIES_PER_THREAD", 1)
+    shorten_chunks(monkeypatch, 3, threads=True)
     for query, whole in zip(queries, expected, strict=True):
         one, many = (query.evaluate(admit(rows, n_threads=n)) for n in (1, 3))
         assert_array_equal(one, many)

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from skdp._rows import sums as _sums
 from skdp._rows.columns import FeatureRows
 from skdp._rows.domains import Box
 from skdp.preprocessing._standard_scaler import OFFSET, WEIGHT, MomentSum, SideSum
+from tests._chunks import shorten_chunks
 from tests._neighbours import ADJACENCIES, LAYOUTS, as_layout, neighbours, on_examples
 from tests.test_sensitivity import assert_keeps_its_word, gap_ratio
 
@@ -109,10 +109,7 @@ def some_rows():
 
 @pytest.fixture
 def small_chunks(monkeypatch):
-    monkeypatch.setattr(_sums, "dense_chunk_rows", lambda n_features: 3)
-    monkeypatch.setattr(_sums, "SPARSE_CHUNK_ROWS", 3)
-    monkeypatch.setattr(_sums, "CHUNKS_PER_BLOCK", 2)
-    monkeypatch.setattr(_sums, "_ENTRIES_PER_THREAD", 1)
+    shorten_chunks(monkeypatch, 3, threads=True)
 
 
 QUERIES = [

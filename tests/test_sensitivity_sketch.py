@@ -11,13 +11,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from skdp._recovery.measurements import MEASUREMENTS, Measurement, measurement_matrix
-from skdp._rows import sums as _sums
 from skdp._rows.domains import L2Ball
 from skdp._rows.linear import LinearRows
 from skdp.location import _compressed_sensing as _sketch_sum
 from skdp.location._compressed_sensing import SketchSum
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
 from tests import _neighbours
+from tests._chunks import shorten_chunks
 from tests._neighbours import ADJACENCIES, Rows, as_dense, as_layout, neighbours, on_examples
 
 NORMS = {"l1": 1, "l2": 2}
@@ -122,10 +122,7 @@ def test_chunks_blocks_and_threads_change_nothing_but_rounding(kind, layout, mon
     rows = Rows(as_layout(rows.X, layout), rows.codes, rows.null)
     query = SketchSum(measurement_matrix(kind, 4, 9), 0.7)
     expected = query.evaluate(admit(rows))
-    monkeypatch.setattr(_sums, "dense_chunk_rows", lambda n_features: 7)
-    monkeypatch.setattr(_sums, "SPARSE_CHUNK_ROWS", 7)
-    monkeypatch.setattr(_sums, "CHUNKS_PER_BLOCK", 2)
-    monkeypatch.setattr(_sums, "_ENTRIES_PER_THREAD", 1)
+    shorten_chunks(monkeypatch, 7, threads=True)
     monkeypatch.setattr(_sketch_sum, "_AT_ONCE", 8)
     one, many = (query.evaluate(admit(rows, n_threads=n)) for n in (1, 3))
     assert_array_equal(one, many)

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from skdp._rows import sums as _sums
 from skdp._rows.domains import L2Ball
 from skdp._rows.linear import top_entries
 from skdp.location._sparse_noisy import SparseRowSum, sparse_rows
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
+from tests._chunks import shorten_chunks
 from tests._neighbours import ADJACENCIES, LAYOUTS, as_dense, as_layout, neighbours, on_examples
 
 NORMS = {"l1": 1, "l2": 2}
@@ -146,8 +146,7 @@ def test_in_any_layout_it_is_the_sum_of_admitted_rows(layout, nonnegative, data)
 
 @pytest.fixture
 def small_chunks(monkeypatch):
-    monkeypatch.setattr(_sums, "SPARSE_CHUNK_ROWS", 3)
-    monkeypatch.setattr(_sums, "dense_chunk_rows", lambda n_features: 3)
+    shorten_chunks(monkeypatch, 3)
 
 
 @pytest.mark.usefixtures("small_chunks")

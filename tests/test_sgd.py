@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from skdp._losses.classification import LogisticLoss, SoftmaxLoss
-from skdp._rows import sums as _sums
 from skdp._rows.columns import centered_rows
 from skdp._rows.domains import L2Ball
 from skdp._rows.linear import LinearRows
 from skdp._rows.sums import SPARSE_CHUNK_ROWS, dense_chunk_rows
 from skdp.solvers.gradient import ClippedGradient
+from tests._chunks import shorten_chunks
 from tests._neighbours import LAYOUTS, Rows, as_dense, as_layout, mixed_rows, naive_gradient
 
 DENSE = [layout for layout in LAYOUTS if not layout.startswith("csr")]
@@ -34,8 +34,7 @@ def part_of(rows, positions):
 @pytest.fixture
 def small_chunks(monkeypatch):
     """Let a few rows fill a chunk."""
-    monkeypatch.setattr(_sums, "dense_chunk_rows", lambda n_features: 8)
-    monkeypatch.setattr(_sums, "SPARSE_CHUNK_ROWS", 8)
+    shorten_chunks(monkeypatch, 8)
 
 
 @pytest.mark.covering

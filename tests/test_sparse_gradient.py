@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
-from skdp._rows import sums as _sums
 from skdp._rows.domains import L2Ball
 from skdp._rows.linear import LinearRows
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
 from skdp.solvers.gradient import ClippedGradient
 from skdp.solvers.lazy_sgd import SparseGradient
+from tests._chunks import shorten_chunks
 from tests._neighbours import (
     ADJACENCIES,
     LAYOUTS,
@@ -62,8 +62,7 @@ def printed(query, rows, values):
 @pytest.fixture
 def small_chunks(monkeypatch):
     """Let a few rows fill a chunk."""
-    monkeypatch.setattr(_sums, "dense_chunk_rows", lambda n_features: 8)
-    monkeypatch.setattr(_sums, "SPARSE_CHUNK_ROWS", 8)
+    shorten_chunks(monkeypatch, 8)
 
 
 @pytest.mark.covering

@@ -9,11 +9,11 @@ import pytest
 
 from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp._recovery.measurements import measurement_matrix
-from skdp._rows import sums as _sums
 from skdp._rows.domains import L2Ball
 from skdp._rows.linear import LinearRows
 from skdp.papers import bias_reduced as query_module
 from skdp.papers.bias_reduced import TelescopedGradient
+from tests._chunks import shorten_chunks
 from tests._neighbours import Rows, as_dense, as_layout, mixed_rows, naive_gradient
 
 COEF = np.array([0.7, -1.1, 0.4, 0.2, -0.3, 0.5])
@@ -27,8 +27,7 @@ def admitted(rows, intercept=0.3, loss=None):
 @pytest.fixture
 def small_chunks(monkeypatch):
     """Let a few rows fill a chunk."""
-    monkeypatch.setattr(_sums, "dense_chunk_rows", lambda n_features: 8)
-    monkeypatch.setattr(_sums, "SPARSE_CHUNK_ROWS", 8)
+    shorten_chunks(monkeypatch, 8)
 
 
 @pytest.mark.parametrize("layout", ["C", "F", "csr", "csr duplicates"])

@@ -12,8 +12,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 
 from skdp import LocalDPLinearRegression, PrivUnitPrivatizer
 from skdp.exceptions import NoisyEstimateWarning
-from skdp.local import _linear_regression
-from skdp.local import _moments as _report_sums
+from skdp.local import _linear_regression, _moments
 from skdp.local._linear_regression import JointVectors
 
 COEF = np.array([1.0, -0.5, 0.25, 0.0, 0.8])
@@ -138,7 +137,7 @@ def test_every_row_reports_once():
 
 def test_noise_that_is_not_subtracted_is_caught(monkeypatch):
     monkeypatch.setattr(
-        _report_sums.MomentSums, "second_moment", lambda sums, unit: sums.gram / sums.n_reports
+        _moments.MomentSums, "second_moment", lambda sums, unit: sums.gram / sums.n_reports
     )
     model = reference(8.0, random_state=0).fit(*some_rows(50_000))
     assert (np.abs(model.coef_ - COEF) > 6 * model.coef_standard_error_).any()

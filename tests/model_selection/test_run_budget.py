@@ -9,10 +9,9 @@ import pytest
 
 from skdp import DPGridSearchCV, DPLogisticRegression
 from skdp.exceptions import BudgetError
-from skdp.model_selection._runs import RunBudget
-from skdp.model_selection._runs import RunCharge as Charge
+from skdp.model_selection._runs import RunBudget, RunCharge
 
-PAIR = Charge(1.0, 1e-6, None, "replace-one", "row")
+PAIR = RunCharge(1.0, 1e-6, None, "replace-one", "row")
 GAUSSIAN = replace(PAIR, mu=0.2)
 
 

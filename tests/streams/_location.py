@@ -14,7 +14,7 @@ from skdp import (
     DPQuantile,
     DPSparseMeanEstimator,
 )
-from skdp._rows import sums as _sums
+from tests._chunks import shorten_chunks
 
 N, D, STEP = 130, 3, 7
 PUBLIC = {"epsilon": 40.0, "random_state": 0}
@@ -52,8 +52,7 @@ sparse_model = pytest.mark.parametrize("name", BOTH)
 @pytest.fixture(autouse=True)
 def short_chunks(monkeypatch):
     """Cut few rows into many chunks, several blocks of them."""
-    monkeypatch.setattr(_sums, "dense_chunk_rows", lambda n_features: STEP)
-    monkeypatch.setattr(_sums, "SPARSE_CHUNK_ROWS", STEP)
+    shorten_chunks(monkeypatch, STEP)
 
 
 def dense_rows(dtype=np.float64):

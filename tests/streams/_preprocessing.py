@@ -14,8 +14,8 @@ from skdp import (
     DPStandardScaler,
     NormClipper,
 )
-from skdp._rows import sums as _sums
 from skdp._rows.streams import RowStream
+from tests._chunks import shorten_chunks
 
 N, D, STEP = 130, 3, 7
 PUBLIC = {"epsilon": 40.0, "random_state": 0}
@@ -47,8 +47,7 @@ every_type = pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.fixture(autouse=True)
 def short_chunks(monkeypatch):
     """Cut few rows into many chunks, several blocks of them."""
-    monkeypatch.setattr(_sums, "dense_chunk_rows", lambda n_features: STEP)
-    monkeypatch.setattr(_sums, "SPARSE_CHUNK_ROWS", STEP)
+    shorten_chunks(monkeypatch, STEP)
 
 
 def dense_rows(dtype=np.float64):

@@ -15,8 +15,8 @@ from distributed import Client, LocalCluster
 
 from skdp import DPLogisticRegression, PrivacyBudget
 from skdp._rows import dask as _cluster
-from skdp._rows import sums as _sums
 from skdp.privacy import Curator
+from tests._chunks import shorten_chunks
 from tests._solvers import linear_model
 
 pytestmark = [
@@ -43,7 +43,7 @@ def model(**params):
 @pytest.fixture(autouse=True)
 def small_partitions(monkeypatch):
     """Cut few rows into many blocks and partitions."""
-    monkeypatch.setattr(_sums, "dense_chunk_rows", lambda n_features: 64)
+    shorten_chunks(monkeypatch, 64)
     monkeypatch.setattr(_cluster, "PARTITION_BYTES", 8 * N_FEATURES * 1100)
 
 

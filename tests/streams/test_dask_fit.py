@@ -12,7 +12,7 @@ from scipy import sparse
 
 from skdp import DPHingeSVM, DPLogisticRegression, DPLpRegressor
 from skdp._rows import dask as _cluster
-from skdp._rows import sums as _sums
+from tests._chunks import shorten_chunks
 from tests._solvers import linear_model
 
 N_ROWS, N_FEATURES = 3000, 5
@@ -28,8 +28,7 @@ CUTS = ((1, 0, 777, 1222, 300, 700),)
 @pytest.fixture(autouse=True)
 def small_partitions(monkeypatch):
     """Cut few rows into many blocks and partitions, and compute without threads."""
-    monkeypatch.setattr(_sums, "dense_chunk_rows", lambda n_features: 64)
-    monkeypatch.setattr(_sums, "SPARSE_CHUNK_ROWS", 64)
+    shorten_chunks(monkeypatch, 64)
     monkeypatch.setattr(_cluster, "PARTITION_BYTES", 8 * N_FEATURES * 1100)
     with dask.config.set(scheduler="synchronous"):
         yield

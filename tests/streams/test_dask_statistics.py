@@ -22,7 +22,7 @@ from skdp import (
     solvers,
 )
 from skdp._rows import dask as _cluster
-from skdp._rows import sums as _sums
+from tests._chunks import shorten_chunks
 from tests.streams._ways import assert_same_fit
 
 N_ROWS = 2000
@@ -54,7 +54,7 @@ READ = [
 @pytest.fixture(autouse=True)
 def brought(monkeypatch):
     """Cut few rows into many partitions, and count the rows that come to the driver."""
-    monkeypatch.setattr(_sums, "dense_chunk_rows", lambda n_features: 64)
+    shorten_chunks(monkeypatch, 64)
     monkeypatch.setattr(_cluster, "PARTITION_BYTES", 8 * 4 * 600)
     count = []
     for name in ("_read", "_brought"):
