@@ -18,7 +18,10 @@ def test_reports_are_unbiased_and_their_variance_is_bounded(levels, epsilon):
     reports = made.transform(np.tile(row, (50_000, 1)))
     error = reports.std(axis=0) / np.sqrt(50_000)
     assert (np.abs(reports.mean(axis=0) - row) <= 5 * error).all()
-    assert (reports.var(axis=0) <= 1.05 * made.noise_variance_).all()
+    # at large budgets a few far levels make up half of the variance
+    squares = (reports - row) ** 2
+    error = squares.std(axis=0) / np.sqrt(50_000)
+    assert (squares.mean(axis=0) <= made.noise_variance_ + 5 * error).all()
     np.testing.assert_allclose(
         made.noise_variance_, made.noise_variance_[0] * np.array([1, 100, 16])
     )
