@@ -221,8 +221,8 @@ def test_a_finer_grid_changes_little(kind, batch_size, count, adjacency, monkeyp
     sampling = Sampling(kind, 1000, batch_size)
     cost = SampledCost(sampling, 0.8, adjacency, count)
     usual = loss_distributions._sampled_epsilon.__wrapped__(0.0, (), 1e-6, (cost,))
-    real = Sampling.loss
-    monkeypatch.setattr(Sampling, "loss", lambda s, m, a, h: real(s, m, a, h / 2))
+    real = loss_distributions.batch_loss
+    monkeypatch.setattr(loss_distributions, "batch_loss", lambda s, m, a, h: real(s, m, a, h / 2))
     finer = loss_distributions._sampled_epsilon.__wrapped__(0.0, (), 1e-6, (cost,))
     assert finer <= usual * (1 + 1e-6)
     assert finer == pytest.approx(usual, rel=0.01)
