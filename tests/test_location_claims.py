@@ -18,8 +18,9 @@ from skdp._quantiles import QuantileRank
 from skdp.exceptions import BudgetError
 from skdp.location import DPMedian, DPQuantile, _median, _quantile
 from skdp.location._median import DirectionSum, DistanceSum
-from skdp.privacy import GaussianMechanism, Ledger, gdp_mu
+from skdp.privacy import GaussianMechanism, gdp_mu
 from skdp.privacy.kernel import mechanisms as _mechanisms
+from skdp.privacy.kernel.ledger import Record
 from tests import _audit
 from tests._neighbours import ADJACENCIES, neighbours, on_examples
 from tests.location._laws import (
@@ -201,7 +202,7 @@ def test_the_full_budget_for_every_feature_is_caught(monkeypatch):
     with pytest.raises(BudgetError):
         rank_epsilon(rank("replace-one"), *pair)
     # and by the law, with a ledger that forgets
-    monkeypatch.setattr(Ledger, "append", lambda ledger, new: replace(ledger, releases=(new,)))
+    monkeypatch.setattr(Record, "append", lambda ledger, new: replace(ledger, releases=(new,)))
     assert rank_epsilon(rank("replace-one"), *pair) > 2.9 * EPSILON
 
 

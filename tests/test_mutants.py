@@ -17,10 +17,11 @@ from skdp._rows.linear import LinearRows
 from skdp.exceptions import BudgetError
 from skdp.linear_model import _classifier
 from skdp.location._clipped_mean import RowSum
-from skdp.privacy import GaussianMechanism, Ledger, gdp_mu
+from skdp.privacy import GaussianMechanism, gdp_mu
 from skdp.privacy.kernel import curator as _curator
 from skdp.privacy.kernel import mechanisms as _mechanisms
 from skdp.privacy.kernel.bits import SeededBits
+from skdp.privacy.kernel.ledger import Record
 from skdp.solvers import gradient
 from skdp.solvers.gradient import ClippedGradient
 from tests import _audit
@@ -185,7 +186,7 @@ def test_an_accountant_told_of_one_step_is_caught(monkeypatch):
     # every step is sold at the price of all, and the ledger remembers one of them
     monkeypatch.setattr(gradient, "GaussianMechanism", lambda _: GaussianMechanism(CLAIMED_MU))
     monkeypatch.setattr(
-        Ledger,
+        Record,
         "append",
         lambda ledger, release: replace(ledger, releases=(replace(release, count=1),)),
     )

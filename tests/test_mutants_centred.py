@@ -20,8 +20,8 @@ from skdp._rows.columns import centered_rows
 from skdp.exceptions import BudgetError
 from skdp.linear_model import _classifier as _preprocess
 from skdp.location._clipped_mean import GaussianMean
-from skdp.privacy import Ledger
 from skdp.privacy.kernel import mechanisms as _mechanisms
+from skdp.privacy.kernel.ledger import Record
 from tests import _audit_batches as batches
 from tests.test_claims_sampling import EPSILON, fit, sgd
 from tests.test_mutants_sampling import spent, worst
@@ -96,7 +96,7 @@ def test_a_centre_at_half_its_price_is_caught(monkeypatch):
     # the budget sees it, unless the ledger forgets half of it
     with pytest.raises(BudgetError):
         spent(model, "zero-out")
-    monkeypatch.setattr(Ledger, "mu", property(lambda s, real=Ledger.mu: real.fget(s) / 2))
+    monkeypatch.setattr(Record, "mu", property(lambda s, real=Record.mu: real.fget(s) / 2))
     assert spent(model, "zero-out") > 1.05 * EPSILON
 
 
@@ -110,7 +110,7 @@ def test_a_centre_that_is_not_on_the_ledger_is_caught(monkeypatch):
     )
     with pytest.raises(BudgetError):
         spent(model, "zero-out")
-    monkeypatch.setattr(Ledger, "mu", property(lambda s: 0.0))
+    monkeypatch.setattr(Record, "mu", property(lambda s: 0.0))
     assert spent(model, "zero-out") > 1.05 * EPSILON
 
 

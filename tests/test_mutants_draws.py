@@ -16,8 +16,9 @@ from skdp._rows.domains import L2Ball
 from skdp._rows.linear import LinearRows
 from skdp.exceptions import BudgetError
 from skdp.location._clipped_mean import RowSum
-from skdp.privacy import Curator, ExponentialMechanism, KNormMechanism, Ledger
+from skdp.privacy import Curator, ExponentialMechanism, KNormMechanism
 from skdp.privacy.kernel import mechanisms as _mechanisms
+from skdp.privacy.kernel.ledger import Record
 from skdp.privacy.laws import k_norm as _k_norm
 from skdp.solvers import exponential
 from skdp.solvers.exponential import LossDraw
@@ -186,5 +187,5 @@ def test_both_stages_at_the_whole_epsilon_exceed_the_budget(monkeypatch):
     with pytest.raises(BudgetError):
         model.fit(X, y)
     # without that check the ledger tells
-    monkeypatch.setattr(Ledger, "fits", lambda *_: True)
+    monkeypatch.setattr(Record, "fits", lambda *_: True)
     assert model.fit(X, y).privacy_spent_ == (4.0, 0.0)

@@ -15,8 +15,10 @@ from scipy import special
 from skdp._losses.classification import LogisticLoss
 from skdp._rows.linear import LinearChunk
 from skdp.exceptions import BudgetError
-from skdp.privacy import Curator, Ledger
+from skdp.privacy import Curator
 from skdp.privacy.kernel import composition as _composition
+from skdp.privacy.kernel.charging import Charging
+from skdp.privacy.kernel.ledger import Record
 from skdp.solvers import frank_wolfe as _steepest_coordinate
 from skdp.solvers.frank_wolfe import SteepestCoordinate
 from tests._neighbours import ADJACENCIES, Rows
@@ -204,13 +206,13 @@ def test_a_step_that_is_not_paid_is_refused_and_caught(monkeypatch):
     with pytest.raises(BudgetError, match="no release of this kind is left"):
         unpaid()
     # without that check the count tells
-    redeem = Curator._redeem
+    redeem = Charging.redeem
 
     def forever(self, query, paid, *others):
         self._accounts[paid].left = 99
         return redeem(self, query, paid, *others)
 
-    monkeypatch.setattr(Curator, "_redeem", forever)
+    monkeypatch.setattr(Charging, "redeem", forever)
     assert unpaid() == 1
 
 
@@ -221,7 +223,7 @@ def test_steps_at_the_price_of_more_steps_exceed_the_budget(monkeypatch):
     monkeypatch.setattr(solver, "prices", lambda e, d, n: real(e, d, n / 1.05))
     with pytest.raises(BudgetError, match="would exceed the budget"):
         made.fit(X, Y)
-    monkeypatch.setattr(Ledger, "fits", lambda *_: True)
+    monkeypatch.setattr(Record, "fits", lambda *_: True)
     assert made.fit(X, Y).privacy_spent_[0] > 1.01
 
 

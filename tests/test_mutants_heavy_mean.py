@@ -16,8 +16,9 @@ from skdp.exceptions import BudgetError
 from skdp.location import _heavy_tailed_mean as heavy_tailed_mean
 from skdp.location._clipped_mean import ClippedRowSum
 from skdp.location._heavy_tailed_mean import plan_heavy_tailed_mean
-from skdp.privacy import Ledger, gdp_mu
+from skdp.privacy import gdp_mu
 from skdp.privacy.kernel import mechanisms as _mechanisms
+from skdp.privacy.kernel.ledger import Record
 from tests import _audit
 from tests._neighbours import ADJACENCIES, neighbours, on_examples
 from tests.location._thresholds import drawn, threshold_epsilon, worst_pair
@@ -170,7 +171,7 @@ def test_a_mean_that_takes_all_of_the_budget_is_caught(delta, monkeypatch):
     with pytest.raises(BudgetError):
         fitted(model, rows)
     # without that check the ledger tells
-    monkeypatch.setattr(Ledger, "fits", lambda *_: True)
+    monkeypatch.setattr(Record, "fits", lambda *_: True)
     assert fitted(model, rows).privacy_spent_[0] > 1.2 * EPSILON
 
 

@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from skdp.exceptions import BudgetError
 from skdp.location import _sparse_noisy as _sparse_row_sum
 from skdp.location._sparse_noisy import TouchedColumnSum
 from skdp.privacy import StabilityHistogram
 from skdp.privacy.kernel import mechanisms as _mechanisms
 from skdp.privacy.laws import histogram as _stability
+from skdp.privacy.laws.histogram import ThresholdNoise
 from tests import _audit
 from tests._histograms import alone, measured, release_of, rows_of, unit
 from tests._neighbours import ADJACENCIES
@@ -42,6 +44,11 @@ def test_a_threshold_that_is_too_low_is_caught(adjacency, nonnegative, monkeypat
     assert 0.9 <= measured(pair, adjacency, nonnegative) <= 1
     real = StabilityHistogram._threshold
     monkeypatch.setattr(StabilityHistogram, "_threshold", lambda *args: 0.97 * real(*args))
+    # the ledger prices the threshold once more
+    with pytest.raises(BudgetError, match="its noise is not the one that was paid for"):
+        measured(pair, adjacency, nonnegative)
+    # and without that the audit tells
+    monkeypatch.setattr(ThresholdNoise, "actual", lambda noise, stated, size: noise.price)
     assert measured(pair, adjacency, nonnegative) > 1.5
 
 

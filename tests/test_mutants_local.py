@@ -18,6 +18,7 @@ from skdp.local.randomisers.report import LocalReports, RowVectors
 from skdp.privacy import Curator, LocalMechanism
 from skdp.privacy.kernel import mechanisms as _mechanisms
 from skdp.privacy.kernel.bits import SeededBits
+from skdp.privacy.kernel.charging import Charging
 from skdp.privacy.kernel.composition import report_epsilon
 
 EPSILON, U = 2.0, np.array([0.0, 1.0, 0.0])
@@ -195,7 +196,7 @@ def test_a_call_that_is_not_charged_is_caught(monkeypatch):
     for _ in range(3):
         made.transform(U[None])
     assert made.privacy_spent_[0] > 2.9 * EPSILON
-    monkeypatch.setattr(Curator, "_append", lambda *_: None)
+    monkeypatch.setattr(Charging, "_append", lambda *_: None)
     made.transform(U[None])
     assert made.privacy_spent_[0] < 3.1 * EPSILON
 

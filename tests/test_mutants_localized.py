@@ -17,8 +17,9 @@ from skdp._rows.linear import LinearRows
 from skdp.exceptions import BudgetError
 from skdp.linear_model._problem import Problem
 from skdp.papers import localized
-from skdp.privacy import Curator, Ledger, gdp_mu
+from skdp.privacy import Curator, gdp_mu
 from skdp.privacy.kernel import mechanisms as _mechanisms
+from skdp.privacy.kernel.ledger import Record
 from skdp.solvers.disjoint import public_order
 from tests import _audit
 from tests._neighbours import ADJACENCIES, worst_pairs
@@ -133,7 +134,7 @@ def test_phases_that_read_all_rows_are_charged_as_a_sum(monkeypatch):
     with pytest.raises(BudgetError):
         model.fit(*data)
     # without that check the ledger tells
-    monkeypatch.setattr(Ledger, "fits", lambda *_: True)
+    monkeypatch.setattr(Record, "fits", lambda *_: True)
     mu = model.fit(*data).ledger_.mu
     assert mu == pytest.approx(gdp_mu(EPSILON, DELTA) * np.sqrt(n_phases))
 

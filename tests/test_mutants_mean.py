@@ -25,8 +25,9 @@ from skdp.location._clipped_mean import (
     RotatedSideSum,
     rotate_back,
 )
-from skdp.privacy import GaussianMechanism, Ledger, gdp_mu
+from skdp.privacy import GaussianMechanism, gdp_mu
 from skdp.privacy.kernel import mechanisms as _mechanisms
+from skdp.privacy.kernel.ledger import Record
 from tests import _audit
 from tests._neighbours import ADJACENCIES, neighbours, on_examples
 
@@ -193,7 +194,7 @@ def test_a_split_that_sums_to_more_is_caught(mechanism, monkeypatch):
         fitted(model, rows[0])
     # a ledger that forgets would let it pass; the trace does not
     monkeypatch.setattr(
-        Ledger, "append", lambda ledger, release: replace(ledger, releases=(release,))
+        Record, "append", lambda ledger, release: replace(ledger, releases=(release,))
     )
     assert measured(model, *rows) > 1.05
 

@@ -17,9 +17,10 @@ from skdp._rows.linear import LinearRows
 from skdp.exceptions import BudgetError
 from skdp.papers import accelerated_one_pass
 from skdp.papers.accelerated_one_pass import ApproximationPlan, Restart
-from skdp.privacy import Ledger, gdp_mu
+from skdp.privacy import gdp_mu
 from skdp.privacy.kernel import curator as _curator
 from skdp.privacy.kernel import mechanisms as _mechanisms
+from skdp.privacy.kernel.ledger import Record
 from skdp.solvers.gradient import ClippedGradient
 from tests import _audit
 from tests._neighbours import Rows, changed
@@ -98,7 +99,7 @@ def test_a_row_in_two_parts_exceeds_the_budget(monkeypatch):
     with pytest.raises(BudgetError):
         make().fit(X, y)
     # without that check the ledger tells: two releases read the row
-    monkeypatch.setattr(Ledger, "fits", lambda *_: True)
+    monkeypatch.setattr(Record, "fits", lambda *_: True)
     assert make().fit(X, y).ledger_.mu == pytest.approx(CLAIMED_MU * np.sqrt(2))
 
 

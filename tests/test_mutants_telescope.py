@@ -185,7 +185,7 @@ def test_levels_that_are_not_paid_for_are_caught(adjacency, monkeypatch):
     # the budget sees it, unless nobody looks
     with pytest.raises(BudgetError):
         composed(reduced(), adjacency)
-    monkeypatch.setattr(_ledger.Ledger, "fits", lambda *budget: True)
+    monkeypatch.setattr(_ledger.Record, "fits", lambda *budget: True)
     assert composed(reduced(), adjacency) > 1.5 * EPSILON
 
 

@@ -16,7 +16,8 @@ from skdp._quantiles import NormThreshold, plan_threshold
 from skdp.exceptions import BudgetError
 from skdp.location._clipped_mean import GaussianMean
 from skdp.preprocessing import _feature_centerer as _centering_plan
-from skdp.privacy import ExponentialMechanism, Ledger, gdp_mu
+from skdp.privacy import ExponentialMechanism, gdp_mu
+from skdp.privacy.kernel.ledger import Record
 from tests import _audit
 from tests.location._thresholds import drawn, fitted_law, threshold_epsilon, worst_pair
 from tests.test_sensitivity_threshold import moved_by_awkward_row
@@ -134,7 +135,7 @@ def test_a_centre_that_takes_all_of_the_budget_is_caught(monkeypatch):
     with pytest.raises(BudgetError):
         CENTERER.fit(ROWS)
     # without that check the ledger tells
-    monkeypatch.setattr(Ledger, "fits", lambda *_: True)
+    monkeypatch.setattr(Record, "fits", lambda *_: True)
     assert CENTERER.fit(ROWS).privacy_spent_[0] > 1.4 * EPSILON
 
 

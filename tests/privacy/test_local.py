@@ -13,6 +13,7 @@ import pytest
 
 from skdp.exceptions import BudgetError
 from skdp.privacy import GaussianMechanism, Ledger, LocalMechanism, Sampling, Sensitivity
+from skdp.privacy.kernel.ledger import Record
 from tests.privacy.test_curator import Total, curator_of
 
 ROWS = np.arange(1.0, 11.0)
@@ -195,7 +196,7 @@ def test_threads_do_not_share_one_budget(monkeypatch):
         with suppress(BudgetError):
             made.append(gate.release(Said(), LocalMechanism(0.5)))
 
-    monkeypatch.setattr(Ledger, "fits", slowly)
+    monkeypatch.setattr(Record, "fits", slowly)
     threads = [threading.Thread(target=report_once) for _ in range(3)]
     for thread in threads:
         thread.start()
