@@ -237,15 +237,7 @@ class Record:
         return self.epsilon(delta) <= epsilon
 
     def append(self, release: Release) -> Self:
-        """Return a new record with one more release; a repeat raises the last count.
-
-        Raises
-        ------
-        BudgetError
-            If the release costs more than it declares.
-        ValueError
-            If it is about another unit or adjacency.
-        """
+        """Return a new record with one more release, if it costs no more than it declares."""
         actual = release.noise.actual(release.stated_sensitivity, release.size)
         if not release.price.covers(actual):
             raise BudgetError(

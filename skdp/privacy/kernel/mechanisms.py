@@ -169,10 +169,13 @@ class Noise:
 
         Parameters
         ----------
-        stated : float
-            Sensitivity that the query states, in the norm of the law.
-        size : int
-            Number of coordinates.
+        stated, size : float, int
+            Sensitivity that the query states, in the norm of the law; number of coordinates.
+
+        Returns
+        -------
+        price : Price
+            To be compared with `price`.
         """
         if self.law == "gaussian" and self.threshold is None:
             return Price(mu=self.loudness(stated, math.sqrt(size)), sampling=self.sampling)
@@ -219,14 +222,17 @@ class Query(Protocol):
 
 
 def check_fields(stated: Any, name: str = "") -> None:
-    """Raise unless the public numbers of a query are finite, or declared to be infinite.
+    """Raise unless the numbers of a query, and of what it holds, are finite or declared not to be.
 
     Parameters
     ----------
-    stated : dataclass
-        The query; dataclasses among its fields are checked as well.
-    name : str, default=""
-        How the error calls it; empty for the name of the query.
+    stated, name : dataclass, str
+        The query, or a part of it, and the name in errors; empty for its own.
+
+    Raises
+    ------
+    ValueError
+        If a number, or an entry of an array, is not finite.
     """
     name = name or getattr(stated, "name", type(stated).__name__)
     infinite = getattr(stated, "may_be_infinite", ())
