@@ -29,7 +29,7 @@ PUBLIC_MODULES = [
     "skdp.solvers",
 ]
 #: what they hold beside estimators need not say what else to see
-HELPING = ["audit", "exceptions", "inspection", "io", "local", "privacy"]
+HELPING = ["audit", "exceptions", "inspection", "io", "local", "papers", "privacy"]
 ALL_MODULES = sorted(
     ["skdp"] + [m.name for m in pkgutil.walk_packages(skdp.__path__, prefix="skdp.")]
 )

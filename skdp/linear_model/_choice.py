@@ -110,27 +110,27 @@ def check_pair(model, solver, problem):
     model, solver, problem : estimator, Solver, Problem
         Whose fit it is; the solver; public facts.
     """
-    misfit = next(_misfits(model, solver, problem), None)
+    misfit = next(_misfits(model, model.mechanism, solver, problem), None)
     if misfit is None:
         return
-    fitting = [word for word, kind in SOLVERS.items() if not any(_misfits(model, kind(), problem))]
-    if fitting:
-        others = f"The solvers that fit are {', '.join(map(repr, fitting))}."
-    else:
-        pairs = "; ".join(f"{name}: {', '.join(_words(name))}" for name in MECHANISMS)
-        others = f"The solvers of every mechanism are {pairs}."
-    raise ValueError(f"{misfit} {others}")
+    for mechanism, where in ((model.mechanism, ""), ("auto", " with another mechanism")):
+        fitting = [word for word in SOLVERS if _serves(model, mechanism, word, problem)]
+        if fitting:
+            raise ValueError(
+                f"{misfit} The solvers that fit{where} are {', '.join(map(repr, fitting))}."
+            )
+    raise ValueError(f"{misfit} No solver of default parameters fits the rest of this model.")
 
 
-def _misfits(model, solver, problem):
+def _misfits(model, mechanism, solver, problem):
     """Yield what a model has that a solver cannot do with."""
     name = _call(type(solver))
     regression = is_regressor(model)
     if ("regression" if regression else "classification") not in solver.tasks:
         yield f"solver={name} is not for {'regression' if regression else 'classification'}."
-    if model.mechanism not in ("auto", solver.mechanism):
+    if mechanism not in ("auto", solver.mechanism):
         yield (
-            f"solver={name} does not belong to mechanism={model.mechanism!r}: it has "
+            f"solver={name} does not belong to mechanism={mechanism!r}: it has "
             f"mechanism={solver.mechanism!r}."
         )
     if solver.needs_delta and problem.delta == 0:
@@ -177,7 +177,7 @@ def _misfits_of_regression(solver, name):
 def _best_mechanism(model, problem):
     if problem.delta > 0:
         return "gradient"
-    if not _serves(model, "objective", problem):
+    if not _serves(model, "auto", "objective", problem):
         return "output"
     # Laplace noise on the minimiser of sparse rows, or a linear term with K-norm noise
     ridge = problem.penalty or default_ridge(problem)
@@ -195,18 +195,13 @@ def _best_solver(model, mechanism, problem):
         return "gd" if problem.signal < _CLEAR and not wide else "accelerated"
     if mechanism == "exponential":
         many = problem.size > SOLVERS["exact"].most_coefs
-        return "frank-wolfe" if many and _serves(model, "frank-wolfe", problem) else "exact"
+        return "frank-wolfe" if many and _serves(model, "auto", "frank-wolfe", problem) else "exact"
     return "accelerated" if mechanism == "gradient" else mechanism
 
 
-def _serves(model, word, problem):
-    """Return whether a solver of default parameters goes with a model."""
-    return not any(_misfits(model, SOLVERS[word](), problem))
-
-
-def _words(mechanism):
-    """Return the words of the solvers of a mechanism."""
-    return [repr(word) for word, kind in SOLVERS.items() if kind.mechanism == mechanism]
+def _serves(model, mechanism, word, problem):
+    """Return whether a solver of default parameters goes with a model of a mechanism."""
+    return not any(_misfits(model, mechanism, SOLVERS[word](), problem))
 
 
 def _call(kind):

@@ -54,25 +54,27 @@ _LARGEST_COEF = 1e200
 
 
 def regression_loss(p):
-    """Return the loss that a parameter p names and its power, or raise a ValueError."""
-    name, *more = p if isinstance(p, tuple) and p else (p,)
-    usual = {"quantile": 0.5, "huber": 1.0}
-    number = more[0] if more else usual.get(name) if isinstance(name, str) else None
-    known = name in usual if isinstance(name, str) else not more and name in (1, 2, 4)
-    if not known or len(more) > 1 or isinstance(p, bool) or (p == "quantile"):
-        raise ValueError(
-            "p must be 1, 2, 4, 'huber', ('huber', threshold) or ('quantile', quantile); got "
-            f"{p!r}."
-        )
-    if name == "quantile" and not (is_number(number) and 0 < number < 1):
-        raise ValueError(f"p must be ('quantile', q) with a number q in (0, 1); got {p!r}.")
-    if name == "huber" and not (is_number(number) and 1e-50 <= number <= 1e50):
-        raise ValueError(f"p must be ('huber', t) with a number t in [1e-50, 1e50]; got {p!r}.")
-    if name in (1, "quantile"):
-        return PinballLoss(0.5 if name == 1 else float(number)), 1.0
-    if name == "huber":
+    """Return the loss that a parameter p names, and its power, or raise a ValueError."""
+    kind, number = None, None
+    if isinstance(p, tuple):
+        kind, number = p if len(p) == 2 and p[0] in ("quantile", "huber") else (None, None)
+    elif isinstance(p, str):
+        kind, number = ("huber", 1.0) if p == "huber" else (None, None)
+    elif is_number(p) and p in (1, 2, 4):
+        kind, number = ("quantile", 0.5) if p == 1 else (int(p), None)
+    if kind == "quantile":
+        if not (is_number(number) and 0 < number < 1):
+            raise ValueError(f"p must be ('quantile', q) with a number q in (0, 1); got {p!r}.")
+        return PinballLoss(float(number)), 1.0
+    if kind == "huber":
+        if not (is_number(number) and 1e-50 <= number <= 1e50):
+            raise ValueError(f"p must be ('huber', t) with a number t in [1e-50, 1e50]; got {p!r}.")
         return HuberLoss(float(number)), 2.0
-    return (SquaredLoss(), 2.0) if name == 2 else (QuarticLoss(), 4.0)
+    if number is not None or kind not in (2, 4):
+        raise ValueError(
+            f"p must be 1, 2, 4, 'huber', ('huber', threshold) or ('quantile', q); got {p!r}."
+        )
+    return (SquaredLoss(), 2.0) if kind == 2 else (QuarticLoss(), 4.0)
 
 
 def check_target_scale(name, value):

@@ -55,6 +55,16 @@ class Solver(BaseEstimator):
         Its own parameters that must be left at their defaults for regression.
     streams : bool
         Whether rows may be read chunk by chunk, in the order in which they come.
+
+    See Also
+    --------
+    skdp.DPLogisticRegression : Takes an object of a subclass as `solver`.
+
+    Examples
+    --------
+    >>> from skdp.solvers import SGD, Solver
+    >>> issubclass(SGD, Solver), SGD.mechanism, SGD.tasks
+    (True, 'gradient', ('classification', 'regression'))
     """
 
     word: ClassVar[str | None] = None

@@ -81,8 +81,8 @@ NAMES = ("mechanism", "solver", "clipping_norm", "preprocess")
 def adapts(estimator):
     """Tell whether a release is scaled by what an earlier one of the same fit let out."""
     params = estimator.get_params()
-    choices = {str(params.get(name)) for name in NAMES}
-    adaptive = "phased localized one-pass clipped coinpress shifted-clipped private center"
+    choices = {str(params.get(name)).split("(")[0] for name in NAMES}
+    adaptive = "phased Localized OnePass clipped coinpress shifted-clipped private center"
     adaptive = {*adaptive.split(), "center-clip"}
     return bool(choices & adaptive) or (
         isinstance(estimator, DPHeavyTailedMean) and params["moment_bound"] is None

@@ -22,7 +22,22 @@ y = X @ [1.0, -1.0] + 0.1 * rng.normal(size=80)
 BAD = {
     "epsilon": [0, -1, NAN, INF, "1", None, True],
     "delta": [-0.1, 1, 1.5, NAN, INF, "x", None, True],
-    "p": [3, 0.5, 1.5, 5, NAN, "2", None, True, (), (1,), (2, 0.5), ("huber",), "quantile"]
+    "p": [
+        3,
+        0.5,
+        1.5,
+        5,
+        NAN,
+        "2",
+        None,
+        True,
+        (),
+        (1,),
+        (2, 0.5),
+        (2, None),
+        ("huber",),
+        "quantile",
+    ]
     + [("quantile", bad) for bad in (0, 1, NAN, None, "0.5", True)]
     + [("huber", bad) for bad in (0, -1, INF, NAN, None)]
     + [("quantile", 0.5, 0.5), ("median", 0.5), (["huber"], 1.0)],
