@@ -69,7 +69,7 @@ def heavy_pair(base, adjacency, rng):
     return (X, y, null), (X2, y2, null2)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @every_adjacency
 @every_loss
 def test_heavy_tailed_neighbours_keep_the_sensitivity(base, adjacency):
