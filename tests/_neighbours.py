@@ -17,6 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from skdp._rows.domains import L2Ball
+from skdp._rows.linear import LinearRows
+
 ADJACENCIES = ("replace-one", "zero-out")
 LAYOUTS = ("C", "F", "strided", "read-only", "float32", "csr", "csr zeros", "csr duplicates")
 FINITE_ROWS = (
@@ -37,6 +40,11 @@ class Rows:
     def labels(self):
         """Return the codes as labels, null rows labelled outside the label set."""
         return np.where(self.null, OUTSIDE, self.codes)
+
+
+def rows_in_ball(X, target, null, radius=1.0, intercept=0.0, **options):
+    """Return what a curator admits of rows that are clipped to norm `radius`."""
+    return LinearRows(X, target, null, L2Ball(radius), intercept, **options)
 
 
 def make_row(kind, n_features, radius, rng):

@@ -15,9 +15,9 @@ from skdp import (
     DPStandardScaler,
 )
 from skdp._rows.columns import FeatureRows
-from skdp._rows.domains import Box, L2Ball
-from skdp._rows.linear import LinearRows
+from skdp._rows.domains import Box
 from skdp.preprocessing._standard_scaler import MomentSum, SideSum
+from tests._neighbours import rows_in_ball
 from tests.test_bad_input_preprocessing import MODELS, X, fit
 
 
@@ -56,7 +56,7 @@ def test_a_stored_value_counts_once_whatever_the_matrix_remembers(adjacency):
     np.testing.assert_allclose(
         MomentSum(box).evaluate(FeatureRows(rows)), MomentSum(box).evaluate(FeatureRows(dense))
     )
-    admitted = LinearRows(rows, null, null, L2Ball(1.0), 0.0)
+    admitted = rows_in_ball(rows, null, null, 1.0, 0.0)
     np.testing.assert_array_equal(admitted.chunks[0].X.toarray(), dense)
 
 

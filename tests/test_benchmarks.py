@@ -128,6 +128,7 @@ def test_a_comparison_with_peers_takes_a_folder_of_environments(script):
     assert "add_argument(parser)" in (FOLDER / f"{script}.py").read_text(encoding="utf-8")
 
 
+@pytest.mark.full
 def test_the_command_of_the_accuracy_page_starts():
     # with the library that is tested, wherever another one is installed
     library = str(Path(skdp.__file__).parents[1])

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
-from skdp._rows.domains import L2Ball
-from skdp._rows.linear import LinearRows
 from skdp.papers.boosting import CandidateChoice, boost, plan_boosting
 from skdp.privacy import (
     Curator,
@@ -21,6 +19,7 @@ from skdp.privacy import (
 from skdp.privacy.kernel.bits import SeededBits
 from skdp.privacy.laws.exponential import Variates
 from skdp.solvers.exponential import loss_gradients, loss_values
+from tests._neighbours import rows_in_ball
 
 LOSSES = [LogisticLoss(), LogisticLoss(1.0, 0.3), SoftmaxLoss(3), HingeLoss(), HingeLoss(3)]
 
@@ -29,7 +28,7 @@ def admitted(n_rows=40, d=3, n_classes=2, seed=0, loss=LOSSES[0]):
     rng = np.random.default_rng(seed)
     X, codes = rng.normal(size=(n_rows, d)), rng.integers(0, n_classes, n_rows)
     null = rng.uniform(size=n_rows) < 0.2
-    return LinearRows(X, loss.encode(codes), null, L2Ball(1.0), 0.5), X, codes, null
+    return rows_in_ball(X, loss.encode(codes), null, 1.0, 0.5), X, codes, null
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)

@@ -13,12 +13,10 @@ from sklearn.base import clone
 
 from skdp import DPHingeSVM, DPLogisticRegression
 from skdp._minimize.queries import PerturbedMinimizer
-from skdp._rows.domains import L2Ball
-from skdp._rows.linear import LinearRows
 from skdp.solvers.objective import weakest_ridge
 from tests import _audit, _densities
 from tests._densities import Line
-from tests._neighbours import ADJACENCIES, neighbours, on_examples
+from tests._neighbours import ADJACENCIES, neighbours, on_examples, rows_in_ball
 from tests._solvers import problem_of, solver_of
 
 ESTIMATORS = {"logistic": DPLogisticRegression(), "hinge": DPHingeSVM(smoothing=0.05)}
@@ -119,9 +117,7 @@ def test_the_pure_price_is_kept_everywhere_in_several_dimensions(
     query = PerturbedMinimizer(loss, ridge, problem.n_coefs, problem.row_norm, 1.0)
     w = np.random.default_rng(data.draw(st.integers(0, 99))).normal(size=query.size)
     w *= data.draw(st.sampled_from([0.0, 0.1, 1.0, 20.0])) * linear.noise.scale / ridge
-    rows = [
-        LinearRows(r.X, loss.encode(r.codes), r.null, L2Ball(1.0), problem.intercept) for r in pair
-    ]
+    rows = [rows_in_ball(r.X, loss.encode(r.codes), r.null, 1.0, problem.intercept) for r in pair]
     ratio = _densities.log_ratio_at(w, *rows, loss, query, linear.noise)
     assert abs(ratio) <= linear.noise.epsilon * (1 + 1e-5)
 

@@ -220,6 +220,7 @@ def test_whole_fits_cannot_be_told_apart_better_than_claimed(adjacency, label):
     assert 0.5 < _audit.rate_epsilon(one, other, 1e-3) < 6.0
 
 
+@pytest.mark.full
 def test_the_black_box_finds_noise_for_a_rate_that_is_not_kept(monkeypatch):
     # the same worlds with a batch that is always everything: more is seen than was paid for
     model = sgd("zero-out", epsilon=1.0, batch_size=0.02, max_iter=1, fit_intercept=False)

@@ -212,6 +212,7 @@ def test_the_plan_is_complete_before_there_is_a_curator(failure, monkeypatch):
     assert sizes[1::2] == expected
 
 
+@pytest.mark.sample(1)
 @every_adjacency
 @settings(max_examples=12)
 @given(data=st.data())

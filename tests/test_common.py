@@ -4,6 +4,7 @@
 
 import inspect
 import os
+import re
 import warnings
 
 import numpy as np
@@ -304,17 +305,19 @@ def _way(estimator):
     return tuple(v if v is None or isinstance(v, str) else type(v).__name__ for v in values)
 
 
-def _plain():
-    """Return the plainest configuration of every class and of every way."""
+def _plainest(key):
+    """Return the configurations that set the fewest parameters among those with the same key."""
     plainest = {}
     for estimator in sorted(ALL, key=lambda e: len(_changed_params(e))):
-        for key in (type(estimator), _way(estimator)):
-            plainest.setdefault(key, estimator)
+        plainest.setdefault(key(estimator), estimator)
     return {id(estimator) for estimator in plainest.values()}
 
 
-# The default tier holds all checks of these; of the others, the full tier.
-PLAIN = _plain()
+# The default tier holds all checks of the first, and of the others those that repeat no other
+# check on rows in another container; the full tier has the rest.
+DEFAULTS = _plainest(type)
+PLAIN = DEFAULTS | _plainest(_way)
+REPEATED = re.compile("sparse_matrix|readonly_memmap")
 NAMES = {id(estimator): " ".join(str(estimator).split()) for estimator in ALL}
 
 
@@ -333,6 +336,11 @@ def _check_name(check):
     return check.func.__name__ + (f"({keywords})" if keywords else "")
 
 
+def _tier(estimator, check):
+    repeated = REPEATED.search(_check_name(check))
+    return () if id(estimator) in (DEFAULTS if repeated else PLAIN) else pytest.mark.full
+
+
 def test_the_grid_covers_every_public_estimator():
     public = {
         obj
@@ -345,8 +353,8 @@ def test_the_grid_covers_every_public_estimator():
 @pytest.mark.parametrize(
     ("estimator", "check"),
     [
-        pytest.param(e, check, id=f"{name}-{_check_name(check)}", marks=marks)
-        for (estimator,), marks, name in configurations(ALL)
+        pytest.param(e, check, id=f"{name}-{_check_name(check)}", marks=_tier(e, check))
+        for name, estimator in zip(NAMES.values(), ALL, strict=True)
         for e, check in estimator_checks_generator(estimator)
     ],
 )

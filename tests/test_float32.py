@@ -14,13 +14,14 @@ import skdp
 from skdp._losses.classification import LogisticLoss, SoftmaxLoss
 from skdp._rows.columns import FeatureRows, PointRows
 from skdp._rows.domains import Box, L2Ball
-from skdp._rows.linear import LinearChunk, LinearRows, ball_rows
+from skdp._rows.linear import LinearChunk, ball_rows
 from skdp.location._clipped_mean import BoxRows, RowSum
 from skdp.location._median import DirectionSum
 from skdp.location._sparse_noisy import SparseRowSum, sparse_rows
 from skdp.preprocessing._standard_scaler import MomentSum, SideSum
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
 from skdp.solvers.gradient import ClippedGradient
+from tests._neighbours import rows_in_ball
 from tests._solvers import linear_model
 
 N, D = 60_000, 10
@@ -41,7 +42,7 @@ def gradient(loss):
     query = ClippedGradient(np.zeros(shape), loss, 0.1)
     codes = np.zeros(N, dtype=int)
     nobody = np.zeros(N, dtype=bool)
-    return query, lambda X: LinearRows(X, loss.encode(codes), nobody, L2Ball(1.0), 0.0)
+    return query, lambda X: rows_in_ball(X, loss.encode(codes), nobody, 1.0, 0.0)
 
 
 QUERIES = {
@@ -109,7 +110,7 @@ def test_a_dropped_row_would_move_a_sum_in_single_precision_by_many_times_its_se
     assert moved > 3 * longest
 
     def ours(null):
-        rows = LinearRows(X, np.zeros(n), null, L2Ball(1.0), 0.0)
+        rows = rows_in_ball(X, np.zeros(n), null, 1.0, 0.0)
         return RowSum(L2Ball(1.0), d).evaluate(rows)
 
     kept = np.linalg.norm(ours(np.zeros(n, bool)) - ours(np.arange(n) == 0))

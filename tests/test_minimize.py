@@ -19,9 +19,7 @@ from skdp._minimize import (
 from skdp._minimize.nonsmooth import minimize_nonsmooth
 from skdp._minimize.objective import RowObjective
 from skdp._minimize.smooth import SMOOTH_SOLVERS, minimize_smooth, reachable_tolerance
-from skdp._rows.domains import L2Ball
-from skdp._rows.linear import LinearRows
-from tests._neighbours import as_dense, as_layout
+from tests._neighbours import as_dense, as_layout, rows_in_ball
 
 SMOOTH = {
     "logistic": LogisticLoss(),
@@ -67,7 +65,7 @@ def objective(X, codes, loss, ridge=1.0, null=None, intercept=0.5, **options):
     if loss.n_outputs > 2:
         codes = codes + (np.arange(len(codes)) % 3 == 0)
     null = np.arange(len(codes)) % 7 == 3 if null is None else null
-    rows = LinearRows(X, loss.encode(codes), null, L2Ball(1.0), intercept)
+    rows = rows_in_ball(X, loss.encode(codes), null, 1.0, intercept)
     size = {"n_coefs": X.shape[1] + bool(intercept), "row_norm": math.hypot(1, intercept)}
     return RowObjective(rows, loss, ridge=ridge, **size, **options)
 

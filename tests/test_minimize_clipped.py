@@ -21,8 +21,7 @@ from skdp._minimize.nonsmooth import minimize_nonsmooth
 from skdp._minimize.objective import RowObjective
 from skdp._minimize.queries import Minimizer
 from skdp._minimize.smooth import SMOOTH_SOLVERS, minimize_smooth, reachable_tolerance
-from skdp._rows.domains import L2Ball
-from skdp._rows.linear import LinearRows
+from tests._neighbours import rows_in_ball
 from tests.test_minimize import FAILURES, spy
 
 NORM = math.hypot(1.0, 0.5)
@@ -68,7 +67,7 @@ def data(kind, base, n=80, d=3, seed=0):
 
 def objective(X, y, loss, ridge=1.0, intercept=0.5, **options):
     null = np.arange(len(y)) % 9 == 4
-    rows = LinearRows(X, y, null, L2Ball(1.0), intercept)
+    rows = rows_in_ball(X, y, null, 1.0, intercept)
     n_coefs = X.shape[1] + bool(intercept)
     norm = math.hypot(1.0, intercept)
     return RowObjective(rows, loss, ridge=ridge, n_coefs=n_coefs, row_norm=norm, **options)
@@ -302,7 +301,7 @@ def test_bounds_are_public_and_cover_what_they_bound(base):
 @every_loss
 def test_minimizers_of_clipped_losses(base):
     X, y = data("huge", base)
-    rows = LinearRows(X, y, np.zeros(80, dtype=bool), L2Ball(1.0), 0.5)
+    rows = rows_in_ball(X, y, np.zeros(80, dtype=bool), 1.0, 0.5)
     loss = ClippedLoss(base, 0.3, NORM)
     values = []
     for solver in ("newton", "lbfgs"):
@@ -328,7 +327,7 @@ def test_whatever_null_rows_have_for_targets_is_not_read(base):
         target = y.astype(np.float64)
         target[null] = junk
         target.flags.writeable = False
-        rows = LinearRows(X, target, null, L2Ball(1.0), 0.5)
+        rows = rows_in_ball(X, target, null, 1.0, 0.5)
         q = Minimizer(ClippedLoss(base, 0.3, NORM), 1.5, 4, NORM, 1e-2)
         with np.errstate(all="raise", under="ignore"):
             values.append(q.evaluate(rows))
@@ -357,7 +356,7 @@ def test_residuals_below_the_rounding_of_one_keep_their_digits(base, clip, solve
     for depth in (25.0, 35.0, 40.0):
         n, center = 1000, np.array([base.margin + depth * base.temperature])
         ridge = n * math.exp(-depth)
-        rows = LinearRows(np.ones((n, 1)), np.ones(n), np.zeros(n, dtype=bool), L2Ball(1.0), 0.0)
+        rows = rows_in_ball(np.ones((n, 1)), np.ones(n), np.zeros(n, dtype=bool), 1.0, 0.0)
         loss = ClippedLoss(base, clip, 1.0)
         J = RowObjective(rows, loss, ridge=ridge, n_coefs=1, row_norm=1.0, center=center)
         tolerance = reachable_tolerance(J.bounds)
@@ -378,7 +377,7 @@ def test_kinks_that_nearly_touch_do_not_need_the_fall_back():
     y = np.array([-1e150, -1e-300, -1e300, 0, 1e-10, -1e150, 1e300, -1e300, -1e300, -1, 1e-10,
                   1e300, 1e300, 1e-10, 1e300, -1e300, -1e10, -1e-10, 1.7e308, 1e-300])  # fmt: skip
     X, y = np.append(v, np.zeros(20))[:, None], np.append(y, np.zeros(20))
-    rows = LinearRows(X, y, np.arange(40) >= len(v), L2Ball(1.0), 0.0)
+    rows = rows_in_ball(X, y, np.arange(40) >= len(v), 1.0, 0.0)
     loss = ClippedLoss(PinballLoss(), 1e-5, 1.0)
     J = RowObjective(rows, loss, ridge=4e-8, n_coefs=1, row_norm=1.0, center=np.array([36.9]))
     goal = J.ridge * reachable_tolerance(J.bounds) ** 2 / 2

@@ -15,10 +15,8 @@ from skdp._minimize import smooth as certified
 from skdp._minimize.objective import RowObjective
 from skdp._minimize.queries import Minimizer, PerturbedMinimizer
 from skdp._minimize.smooth import SMOOTH_SOLVERS, reachable_tolerance
-from skdp._rows.domains import L2Ball
-from skdp._rows.linear import LinearRows
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
-from tests._neighbours import ADJACENCIES, Rows, changed, neighbours, on_examples
+from tests._neighbours import ADJACENCIES, Rows, changed, neighbours, on_examples, rows_in_ball
 
 LOSSES = {
     "logistic": LogisticLoss(),
@@ -32,7 +30,7 @@ every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
 
 
 def admit(rows, loss, intercept=0.0):
-    return LinearRows(rows.X, loss.encode(rows.codes), rows.null, L2Ball(1.0), intercept)
+    return rows_in_ball(rows.X, loss.encode(rows.codes), rows.null, 1.0, intercept)
 
 
 def query(loss, n_rows, n_coefs, *, ridge=1.0, intercept=0.0, share=0.0, kind=Minimizer, **options):

@@ -20,10 +20,9 @@ from skdp._minimize import nonsmooth
 from skdp._minimize import smooth as certified
 from skdp._minimize.queries import Minimizer
 from skdp._minimize.smooth import SMOOTH_SOLVERS
-from skdp._rows.domains import L2Ball
-from skdp._rows.linear import LinearRows
 from skdp.privacy import Curator, GaussianMechanism, gdp_mu
 from tests import _audit
+from tests._neighbours import rows_in_ball
 from tests.test_mutants_erm import off_by
 from tests.test_sensitivity_clipped import query, worst_pair
 
@@ -40,7 +39,7 @@ every_loss = pytest.mark.parametrize("base", LOSSES.values(), ids=LOSSES)
 def release(q, intercept, data):
     """Release a minimiser with Gaussian noise that takes the whole budget."""
     X, y, null = data
-    rows = LinearRows(X, y, null, L2Ball(1.0), intercept)
+    rows = rows_in_ball(X, y, null, 1.0, intercept)
     curator = Curator(
         lambda: rows, n_rows=len(y), epsilon=EPSILON, delta=DELTA, adjacency="replace-one",
         random_state=None, purpose="test",

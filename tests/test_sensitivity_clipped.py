@@ -14,10 +14,8 @@ from skdp._losses.clipped import ClippedLoss
 from skdp._losses.regression import HuberLoss, PinballLoss, QuarticLoss, SquaredLoss
 from skdp._minimize.queries import Minimizer, PerturbedMinimizer
 from skdp._minimize.smooth import reachable_tolerance
-from skdp._rows.domains import L2Ball
-from skdp._rows.linear import LinearRows
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
-from tests._neighbours import ADJACENCIES, BROKEN_ROWS, FINITE_ROWS, make_row
+from tests._neighbours import ADJACENCIES, BROKEN_ROWS, FINITE_ROWS, make_row, rows_in_ball
 
 LOSSES = {
     "squared": SquaredLoss(),
@@ -41,7 +39,7 @@ def query(base, clip, n_rows, n_coefs, intercept=0.0, ridge=1.0, share=0.0, **op
 
 
 def admit(X, y, null, intercept=0.0):
-    return LinearRows(X, y, null, L2Ball(1.0), intercept)
+    return rows_in_ball(X, y, null, 1.0, intercept)
 
 
 def heavy_row(rng, d):
@@ -69,7 +67,7 @@ def heavy_pair(base, adjacency, rng):
     return (X, y, null), (X2, y2, null2)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @every_adjacency
 @every_loss
 def test_heavy_tailed_neighbours_keep_the_sensitivity(base, adjacency):

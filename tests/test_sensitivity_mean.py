@@ -7,8 +7,6 @@ import pytest
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skdp._rows.domains import L2Ball
-from skdp._rows.linear import LinearRows
 from skdp.location._clipped_mean import ClippedRowSum, FarCount, RotatedSideSum
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
 from tests import _neighbours
@@ -21,6 +19,7 @@ from tests._neighbours import (
     as_layout,
     neighbours,
     on_examples,
+    rows_in_ball,
 )
 
 NORMS = {"l1": 1, "l2": 2}
@@ -31,7 +30,7 @@ every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
 
 def admit(rows, radius=1.0, **options):
     null = np.asarray(rows.null)
-    return LinearRows(rows.X, np.zeros(len(null)), null, L2Ball(radius), 0.0, **options)
+    return rows_in_ball(rows.X, np.zeros(len(null)), null, radius, 0.0, **options)
 
 
 def rows_of(X, null=None):

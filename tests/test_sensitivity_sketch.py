@@ -11,14 +11,20 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from skdp._recovery.measurements import MEASUREMENTS, Measurement, measurement_matrix
-from skdp._rows.domains import L2Ball
-from skdp._rows.linear import LinearRows
 from skdp.location import _compressed_sensing as _sketch_sum
 from skdp.location._compressed_sensing import SketchSum
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
 from tests import _neighbours
 from tests._chunks import shorten_chunks
-from tests._neighbours import ADJACENCIES, Rows, as_dense, as_layout, neighbours, on_examples
+from tests._neighbours import (
+    ADJACENCIES,
+    Rows,
+    as_dense,
+    as_layout,
+    neighbours,
+    on_examples,
+    rows_in_ball,
+)
 
 NORMS = {"l1": 1, "l2": 2}
 every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -27,7 +33,7 @@ every_kind = pytest.mark.parametrize("kind", MEASUREMENTS)
 
 def admit(rows, radius=1.0, **options):
     null = np.asarray(rows.null)
-    return LinearRows(rows.X, np.zeros(len(null)), null, L2Ball(radius), 0.0, **options)
+    return rows_in_ball(rows.X, np.zeros(len(null)), null, radius, 0.0, **options)
 
 
 def rows_of(X, null=None):

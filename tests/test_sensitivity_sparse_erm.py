@@ -12,10 +12,9 @@ from scipy import sparse
 from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp._minimize.queries import Minimizer, l1_shift
 from skdp._minimize.smooth import reachable_tolerance
-from skdp._rows.domains import L2Ball
-from skdp._rows.linear import LinearRows, top_entries
+from skdp._rows.linear import top_entries
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
-from tests._neighbours import ADJACENCIES, Rows, changed, neighbours, on_examples
+from tests._neighbours import ADJACENCIES, Rows, changed, neighbours, on_examples, rows_in_ball
 
 every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
 LOSSES = {
@@ -42,7 +41,7 @@ def query(loss, n_rows, n_features, sparsity, *, ridge, intercept=0.0, **options
 
 def admit(rows, loss, sparsity, intercept=0.0):
     X = top_entries(rows.X, sparsity)
-    return LinearRows(X, loss.encode(rows.codes), rows.null, L2Ball(1.0), intercept)
+    return rows_in_ball(X, loss.encode(rows.codes), rows.null, 1.0, intercept)
 
 
 def l1_distance(q, loss, pair, sparsity, intercept=0.0):

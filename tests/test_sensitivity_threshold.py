@@ -10,15 +10,13 @@ import pytest
 from hypothesis import strategies as st
 
 from skdp._quantiles import NormThreshold, plan_threshold
-from skdp._rows.domains import L2Ball
-from skdp._rows.linear import LinearRows
 from skdp.location import DPNormQuantile
 from skdp.preprocessing import DPFeatureCenterer
 from skdp.privacy import gdp_mu
 from skdp.privacy.kernel.bits import SeededBits
 from skdp.privacy.laws.exponential import ExponentialMechanism
 from tests import _audit
-from tests._neighbours import ADJACENCIES, LAYOUTS, as_dense, neighbours, on_examples
+from tests._neighbours import ADJACENCIES, LAYOUTS, as_dense, neighbours, on_examples, rows_in_ball
 from tests.location._thresholds import NAN, drawn, law, threshold_epsilon, worst_pair
 
 EPSILON = 2.0
@@ -28,7 +26,7 @@ every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
 
 def admit(X, null=None, radius=1.0):
     null = np.zeros(X.shape[0], dtype=bool) if null is None else null
-    return LinearRows(X, null, null, L2Ball(radius), 0.0)
+    return rows_in_ball(X, null, null, radius, 0.0)
 
 
 def naive_distances(X, null, query, radius=1.0):

@@ -7,12 +7,18 @@ import pytest
 
 from skdp._losses.classification import LogisticLoss, SoftmaxLoss
 from skdp._rows.columns import centered_rows
-from skdp._rows.domains import L2Ball
-from skdp._rows.linear import LinearRows
 from skdp._rows.sums import SPARSE_CHUNK_ROWS, dense_chunk_rows
 from skdp.solvers.gradient import ClippedGradient
 from tests._chunks import shorten_chunks
-from tests._neighbours import LAYOUTS, Rows, as_dense, as_layout, mixed_rows, naive_gradient
+from tests._neighbours import (
+    LAYOUTS,
+    Rows,
+    as_dense,
+    as_layout,
+    mixed_rows,
+    naive_gradient,
+    rows_in_ball,
+)
 
 DENSE = [layout for layout in LAYOUTS if not layout.startswith("csr")]
 BROKEN = Rows(np.array([[np.nan, 1.0], [1e308, -1e308], [0.5, 0.1], [1e-320, 0.2]]), None, None)
@@ -20,7 +26,7 @@ BROKEN = Rows(np.array([[np.nan, 1.0], [1e308, -1e308], [0.5, 0.1], [1e-320, 0.2
 
 def admitted(rows, intercept=0.3, radius=1.0):
     loss = LogisticLoss()
-    return LinearRows(rows.X, loss.encode(rows.codes), rows.null, L2Ball(radius), intercept)
+    return rows_in_ball(rows.X, loss.encode(rows.codes), rows.null, radius, intercept)
 
 
 def gradient_at(coef, clip, loss=None):
@@ -71,7 +77,7 @@ def test_an_empty_batch_sums_to_nothing(layout):
     empty = private.batch(np.zeros(0, dtype=np.int64), 0.1)
     assert not gradient_at(np.ones(6), 1.0).evaluate(empty).any()
     loss = SoftmaxLoss(3)
-    rows3 = LinearRows(private._X, loss.encode(rows.codes), rows.null, L2Ball(1.0), 0.3)
+    rows3 = rows_in_ball(private._X, loss.encode(rows.codes), rows.null, 1.0, 0.3)
     found = gradient_at(np.ones((3, 6)), 1.0, loss).evaluate(rows3.batch(np.arange(0), 0.1))
     assert found.shape == (18,)
     assert not found.any()

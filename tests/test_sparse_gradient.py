@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
-from skdp._rows.domains import L2Ball
-from skdp._rows.linear import LinearRows
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
 from skdp.solvers.gradient import ClippedGradient
 from skdp.solvers.lazy_sgd import SparseGradient
@@ -24,6 +22,7 @@ from tests._neighbours import (
     mixed_rows,
     neighbours,
     on_examples,
+    rows_in_ball,
 )
 
 LOSSES = {
@@ -35,7 +34,7 @@ every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
 
 
 def admitted(rows, loss, intercept=0.3, radius=1.0):
-    return LinearRows(rows.X, loss.encode(rows.codes), rows.null, L2Ball(radius), intercept)
+    return rows_in_ball(rows.X, loss.encode(rows.codes), rows.null, radius, intercept)
 
 
 def query_for(rows, loss, clip=0.4, intercept=0.3):

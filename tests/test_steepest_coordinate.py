@@ -10,13 +10,19 @@ from hypothesis import strategies as st
 from scipy import sparse, stats
 
 from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
-from skdp._rows.domains import L2Ball
-from skdp._rows.linear import LinearRows
 from skdp.privacy import Curator, ExponentialMechanism
 from skdp.privacy.kernel.bits import SeededBits
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
 from skdp.solvers.frank_wolfe import SteepestCoordinate
-from tests._neighbours import ADJACENCIES, Rows, as_dense, as_layout, neighbours, on_examples
+from tests._neighbours import (
+    ADJACENCIES,
+    Rows,
+    as_dense,
+    as_layout,
+    neighbours,
+    on_examples,
+    rows_in_ball,
+)
 from tests.linear_model._vertices import law
 from tests.test_sensitivity import admit, make_coef
 
@@ -118,8 +124,8 @@ def test_a_row_is_clipped_by_its_own_entries_alone():
             (chunk,) = admit(rows, LogisticLoss(), intercept).chunks
             whole = chunk.largest_entries()
             for i in range(50):
-                alone = LinearRows(
-                    rows.X[i : i + 1], np.ones(1), np.zeros(1, bool), L2Ball(1.0), intercept
+                alone = rows_in_ball(
+                    rows.X[i : i + 1], np.ones(1), np.zeros(1, bool), 1.0, intercept
                 ).chunks[0]
                 assert alone.largest_entries() == whole[i]
             assert chunk.largest_entries() is whole

@@ -8,18 +8,16 @@ import numpy as np
 import pytest
 
 from skdp._losses.classification import LogisticLoss
-from skdp._rows.domains import L2Ball
-from skdp._rows.linear import LinearRows
 from skdp.papers import bias_reduced as query_module
 from skdp.papers.bias_reduced import Telescope, TelescopedGradient, make_oracle
-from tests._neighbours import mixed_rows
+from tests._neighbours import mixed_rows, rows_in_ball
 
 COEF = np.array([0.7, -1.1, 0.4, 0.2, -0.3, 0.5])
 
 
 def admitted(rows, intercept=0.3, loss=None):
     loss = loss or LogisticLoss()
-    return LinearRows(rows.X, loss.encode(rows.codes), rows.null, L2Ball(1.0), intercept)
+    return rows_in_ball(rows.X, loss.encode(rows.codes), rows.null, 1.0, intercept)
 
 
 def crooked(mean, size):

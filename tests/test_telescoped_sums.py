@@ -9,19 +9,17 @@ import pytest
 
 from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp._recovery.measurements import measurement_matrix
-from skdp._rows.domains import L2Ball
-from skdp._rows.linear import LinearRows
 from skdp.papers import bias_reduced as query_module
 from skdp.papers.bias_reduced import TelescopedGradient
 from tests._chunks import shorten_chunks
-from tests._neighbours import Rows, as_dense, as_layout, mixed_rows, naive_gradient
+from tests._neighbours import Rows, as_dense, as_layout, mixed_rows, naive_gradient, rows_in_ball
 
 COEF = np.array([0.7, -1.1, 0.4, 0.2, -0.3, 0.5])
 
 
 def admitted(rows, intercept=0.3, loss=None):
     loss = loss or LogisticLoss()
-    return LinearRows(rows.X, loss.encode(rows.codes), rows.null, L2Ball(1.0), intercept)
+    return rows_in_ball(rows.X, loss.encode(rows.codes), rows.null, 1.0, intercept)
 
 
 @pytest.fixture

@@ -165,6 +165,7 @@ def test_unseeded_fits_differ_and_seeded_fits_repeat():
     np.testing.assert_array_equal(*seeded)
 
 
+@pytest.mark.full
 def test_it_works_inside_scikit_learn_s_tools():
     X, y = _rows_in_ball(2)
     pipeline = make_pipeline(BoundedScaler((-1, 1)), DPLogisticRegression(epsilon=4.0))

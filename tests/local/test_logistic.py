@@ -10,8 +10,6 @@ from scipy import sparse
 
 from skdp import LocalDPLogisticRegression
 from skdp._losses.classification import LogisticLoss, SoftmaxLoss
-from skdp._rows.domains import L2Ball
-from skdp._rows.linear import LinearRows
 from skdp.exceptions import SeededNoiseWarning
 from skdp.local import BallRandomiser
 from skdp.local._logistic import CurvatureVectors, GradientVectors
@@ -20,6 +18,7 @@ from skdp.local.randomisers.report import LocalReports
 from skdp.privacy import Curator
 from skdp.privacy.kernel.bits import SeededBits
 from skdp.privacy.laws.exponential import Variates
+from tests._neighbours import rows_in_ball
 
 INTERCEPT = 0.4
 LONGEST = np.hypot(1.0, INTERCEPT)
@@ -34,7 +33,7 @@ def made_up(n_rows=600, n_features=3, n_classes=2, seed=0):
 
 def admitted(X, codes, loss, null=None):
     null = np.zeros(X.shape[0], dtype=bool) if null is None else null
-    return LinearRows(X, loss.encode(codes), null, L2Ball(1.0), INTERCEPT)
+    return rows_in_ball(X, loss.encode(codes), null, 1.0, INTERCEPT)
 
 
 def fitted(X, y, seed=0, **given):

@@ -7,11 +7,11 @@ import pytest
 from scipy import sparse
 
 from skdp._losses.classification import LogisticLoss, SoftmaxLoss
-from skdp._rows.domains import L2Ball
-from skdp._rows.linear import LinearRows, regression_rows
+from skdp._rows.linear import regression_rows
 from skdp.local._linear_regression import JointVectors
 from skdp.local._logistic import CurvatureVectors, GradientVectors
 from skdp.local.randomisers.report import RowVectors
+from tests._neighbours import rows_in_ball
 
 N, D = 40, 17
 COEF = np.random.default_rng(1).normal(size=(3, D + 1))
@@ -33,7 +33,7 @@ def vectors_of(kind, X):
     if intercept is None:
         rows = regression_rows(X, target.astype(np.float64))
     else:
-        rows = LinearRows(X, target, nobody, L2Ball(1.0), intercept)
+        rows = rows_in_ball(X, target, nobody, 1.0, intercept)
     return np.concatenate([what.vectors(chunk) for chunk in rows.chunks])
 
 

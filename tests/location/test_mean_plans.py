@@ -9,11 +9,9 @@ import pytest
 from scipy import sparse
 
 from skdp import DPMean
-from skdp._rows.domains import L2Ball
-from skdp._rows.linear import LinearRows
 from skdp.location._clipped_mean import MEANS, ClippedMean, GaussianMean, RadiusSearch, plan_mean
 from skdp.privacy import Curator, gdp_mu
-from tests._neighbours import ADJACENCIES
+from tests._neighbours import ADJACENCIES, rows_in_ball
 
 MU = gdp_mu(1.0, 1e-6)
 MOVING = ("coinpress", "shifted-clipped")
@@ -24,7 +22,7 @@ every_mean = pytest.mark.parametrize("mechanism", MEANS)
 def curator_of(X, epsilon, adjacency="replace-one", null=None, seed=0):
     null = np.zeros(len(X), bool) if null is None else null
     return Curator(
-        lambda: LinearRows(X, np.zeros(len(X)), null, L2Ball(1.0), 0.0),
+        lambda: rows_in_ball(X, np.zeros(len(X)), null, 1.0, 0.0),
         n_rows=len(X), epsilon=epsilon, delta=1e-6, adjacency=adjacency, random_state=seed,
         purpose="test",
     )  # fmt: skip

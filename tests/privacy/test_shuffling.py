@@ -219,6 +219,7 @@ def test_the_margin_of_a_tail_exceeds_its_error():
             assert 4 * error < 1e-13 + 3e-14 * math.sqrt(coins)
 
 
+@pytest.mark.full
 @given(
     epsilon=st.floats(1e-3, 12.0), n_reports=st.integers(1, 10**7), exponent=st.integers(-12, -1)
 )

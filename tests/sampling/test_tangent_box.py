@@ -88,7 +88,7 @@ def cells_of(loss, c, balls, n=240, n_cells=12):
     return np.linspace(-1, 1, n_cells + 1), mass / mass.sum()
 
 
-@pytest.mark.covering
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", PLANE)
 @pytest.mark.parametrize("balls", [UNIT, TWO], ids=["ball", "two balls"])
 def test_law_in_the_plane(name, balls):

@@ -8,8 +8,7 @@ import pytest
 
 from skdp._losses.classification import HingeLoss, LogisticLoss
 from skdp._minimize import objective as _objective
-from skdp._rows.domains import L2Ball
-from skdp._rows.linear import LinearRows
+from tests._neighbours import rows_in_ball
 
 SECRET = np.array([0.123456789, -2.718281828, 3.141592653])
 ROWS = np.random.default_rng(0).normal(size=(50, 3))
@@ -39,7 +38,7 @@ def parts_of(objective, monkeypatch):
 @pytest.mark.parametrize("loss", [LogisticLoss(), HingeLoss()], ids=["smooth", "kinked"])
 def test_the_secret_term_of_objective_perturbation_is_not_sent(monkeypatch, loss):
     target = np.where(ROWS[:, 0] > 0, 1.0, -1.0)
-    rows = LinearRows(ROWS, target, np.zeros(50, dtype=bool), L2Ball(10.0), 0.0)
+    rows = rows_in_ball(ROWS, target, np.zeros(50, dtype=bool), 10.0, 0.0)
     objective = _objective.RowObjective(
         rows, loss, ridge=1.0, n_coefs=3, row_norm=1.0, center=np.full(3, 7.5), linear=SECRET
     )

@@ -28,7 +28,7 @@ __all__ = ["short_chunks"]
 pytestmark = pytest.mark.filterwarnings("ignore:.*random_state:UserWarning")
 
 
-@pytest.mark.covering
+@pytest.mark.sample(10)
 @every_model
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_chunks_are_as_rows_in_memory(name, dtype):
@@ -39,7 +39,7 @@ def test_chunks_are_as_rows_in_memory(name, dtype):
     assert_same_fit(MODELS[name], [X], *ways)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(6)
 @sparse_model
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_sparse_chunks_are_as_sparse_rows_in_memory(name, dtype):
@@ -50,7 +50,7 @@ def test_sparse_chunks_are_as_sparse_rows_in_memory(name, dtype):
         assert_same_fit(MODELS[name], [X], chunked(X), chunked(X, cuts=[0, N]))
 
 
-@pytest.mark.covering
+@pytest.mark.sample(8)
 @every_model
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
 def test_chunks_of_data_frames_are_as_the_frame(name, frame):
@@ -59,7 +59,7 @@ def test_chunks_of_data_frames_are_as_the_frame(name, frame):
     assert_array_equal(model.feature_names_in_, ["a", "b", "c"])
 
 
-@pytest.mark.covering
+@pytest.mark.sample(8)
 @every_model
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_large_memory_maps_are_streamed_and_the_same(name, order, tmp_path, monkeypatch):

@@ -43,7 +43,7 @@ __all__ = ["short_chunks"]
 pytestmark = pytest.mark.filterwarnings("ignore:.*random_state:UserWarning")
 
 
-@pytest.mark.covering
+@pytest.mark.sample(5)
 @private_model
 @every_type
 def test_what_is_learned_from_chunks_is_learned_in_memory(name, dtype):
@@ -59,7 +59,7 @@ def test_what_is_learned_from_sparse_chunks_is_learned_in_memory(name, dtype):
     assert_same_fit(PRIVATE[name], [X], chunked(X))
 
 
-@pytest.mark.covering
+@pytest.mark.sample(4)
 @private_model
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
 def test_what_is_learned_from_frames_is_learned_in_memory(name, frame):
