@@ -13,11 +13,11 @@ from sklearn.base import BaseEstimator, clone
 import skdp
 from skdp.location._clipped_mean import RowSum
 from skdp.privacy import GaussianMechanism, Ledger
-from skdp.privacy.kernel import curator as _curator
+from skdp.privacy.kernel import mechanisms as _mechanisms
 from skdp.privacy.kernel.bits import SeededBits
 from skdp.solvers.gradient import ClippedGradient
 
-_ADD_NOISE = _curator.add_noise
+_ADD_NOISE = _mechanisms.add_noise
 
 
 @contextmanager
@@ -27,7 +27,7 @@ def half_the_noise():
     def halved(values, noise, bits):
         return _ADD_NOISE(values, replace(noise, scale=noise.scale / 2), bits)
 
-    with patch.object(_curator, "add_noise", halved):
+    with patch.object(_mechanisms, "add_noise", halved):
         yield
 
 
@@ -66,7 +66,7 @@ def noise_repeats():
     def repeated(values, noise, bits):
         return _ADD_NOISE(values, noise, SeededBits(seed))
 
-    with patch.object(_curator, "add_noise", repeated):
+    with patch.object(_mechanisms, "add_noise", repeated):
         yield
 
 
@@ -79,7 +79,7 @@ def no_noise_in_the_last_coordinate():
         released[-1] = values[-1]
         return released
 
-    with patch.object(_curator, "add_noise", most):
+    with patch.object(_mechanisms, "add_noise", most):
         yield
 
 

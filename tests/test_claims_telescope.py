@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from skdp import DPHingeSVM, DPLogisticRegression
-from skdp.linear_model import _classifier
-from skdp.papers import bias_reduced
+from skdp import DPHingeSVM, DPLogisticRegression, _gate
+from skdp.papers import BiasReduced
 from tests import _audit
 from tests import _audit_batches as batches
 from tests._neighbours import ADJACENCIES, LAYOUTS, as_layout, neighbours, worst_pairs
@@ -180,20 +179,20 @@ class Reached(Exception):
 
 @pytest.mark.parametrize("failure", [None, 0.1])
 def test_the_plan_is_complete_before_there_is_a_curator(failure, monkeypatch):
-    plans, real = [], bias_reduced.plan
+    plans, real = [], BiasReduced.plan
 
-    def kept(problem):
-        plans.append(real(problem))
+    def kept(solver, problem):
+        plans.append(real(solver, problem))
         return plans[-1]
 
     def refused(*args, **kwargs):
         raise Reached
 
-    monkeypatch.setattr(bias_reduced, "plan", kept)
+    monkeypatch.setattr(BiasReduced, "plan", kept)
     rng = np.random.default_rng(0)
     models = reduced(failure_probability=failure), reduced(failure_probability=failure)
     with monkeypatch.context() as patch:
-        patch.setattr(_classifier, "Curator", refused)
+        patch.setattr(_gate, "Curator", refused)
         for model in models:
             with pytest.raises(Reached):
                 model.fit(rng.normal(size=(N, 3)), rng.integers(0, 2, N))
