@@ -53,7 +53,7 @@ CENTRED = {
 @pytest.mark.parametrize("name", CENTRED)
 def test_a_centre_taken_from_the_data_is_caught(name, monkeypatch):
     assert without_released_numbers(CENTRED[name]) == 1
-    real = _preprocess.Centring.run
+    real = _preprocess.Centering.run
 
     def peeking(plan, curator):
         _, radius = real(plan, curator)
@@ -68,7 +68,7 @@ def test_a_centre_taken_from_the_data_is_caught(name, monkeypatch):
         curator._admitted(None)
         return true[0], radius
 
-    monkeypatch.setattr(_preprocess.Centring, "run", peeking)
+    monkeypatch.setattr(_preprocess.Centering, "run", peeking)
     assert without_released_numbers(CENTRED[name]) == 3
 
 
