@@ -125,7 +125,7 @@ def test_a_parameter_out_of_range_is_named_and_nothing_is_fitted(name, parameter
     ],
 )
 def test_parameters_that_make_no_sense_together(given, message):
-    model = linear_model(DPLogisticRegression, **PUBLIC, **given)
+    model = linear_model(DPLogisticRegression, **{**PUBLIC, **given})
     with pytest.raises(ValueError, match=message):
         fit(model, X)
     assert not hasattr(model, "ledger_")
@@ -138,7 +138,7 @@ def test_parameters_that_make_no_sense_together(given, message):
 )
 def test_skipped_validation_does_not_change_what_is_meant(parameter, value):
     given = {"preprocess": "center-scale", parameter: value}
-    model = linear_model(DPLogisticRegression, **PUBLIC, **given)
+    model = linear_model(DPLogisticRegression, **{**PUBLIC, **given})
     with (
         sklearn.config_context(skip_parameter_validation=True),
         pytest.raises(ValueError, match=f"{parameter}.* must be"),

@@ -80,7 +80,7 @@ def test_short_numbers_round_no_sensitivity(mechanism):
 
 def test_short_integers_do_not_run_over():
     # 100 rows in each of 100 steps are more than 16 bits hold, and 100 of them than 8
-    usual = {"solver": "sgd", "epsilon": 8.0, "classes": [0, 1], "random_state": 0}
+    usual = {"epsilon": 8.0, "classes": [0, 1], "random_state": 0}
     rows, labels = np.tile(X, (30, 1)), np.tile(LABELS, 30)
     ledgers = [
         DPLogisticRegression(solver=solvers.SGD(batch_size=kind(100)), max_iter=kind(100), **usual)
