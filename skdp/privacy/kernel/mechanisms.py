@@ -211,7 +211,7 @@ class Query(Protocol):
 
 
 def check_fields(stated: Any, name: str = "") -> None:
-    """Raise unless the numbers of a query, and of what it holds, are finite or declared not to be."""
+    """Raise unless the numbers of a query, and of what it holds, are finite, or may be infinite."""
     name = name or getattr(stated, "name", type(stated).__name__)
     infinite = getattr(stated, "may_be_infinite", ())
     for one in fields(stated) if is_dataclass(stated) else ():
