@@ -165,18 +165,7 @@ class Noise:
         return Price(self.mu, self.epsilon, self.delta, self.sampling)
 
     def actual(self, stated: float, size: int) -> Price:
-        """Return what the release costs, from what was stated and the noise that is drawn.
-
-        Parameters
-        ----------
-        stated, size : float, int
-            Sensitivity that the query states, in the norm of the law; number of coordinates.
-
-        Returns
-        -------
-        price : Price
-            To be compared with `price`.
-        """
+        """Return what a release costs, from the stated sensitivity and the noise that is drawn."""
         if self.law == "gaussian" and self.threshold is None:
             return Price(mu=self.loudness(stated, math.sqrt(size)), sampling=self.sampling)
         if self.law == "laplace" and self.threshold is None:
@@ -222,18 +211,7 @@ class Query(Protocol):
 
 
 def check_fields(stated: Any, name: str = "") -> None:
-    """Raise unless the numbers of a query, and of what it holds, are finite or declared not to be.
-
-    Parameters
-    ----------
-    stated, name : dataclass, str
-        The query, or a part of it, and the name in errors; empty for its own.
-
-    Raises
-    ------
-    ValueError
-        If a number, or an entry of an array, is not finite.
-    """
+    """Raise unless the numbers of a query, and of what it holds, are finite, or may be infinite."""
     name = name or getattr(stated, "name", type(stated).__name__)
     infinite = getattr(stated, "may_be_infinite", ())
     for one in fields(stated) if is_dataclass(stated) else ():
