@@ -37,12 +37,12 @@ class Mutant(NamedTuple):
 MUTANTS = [
     # noise
     Mutant(
-        "Gaussian and Laplace noise halved", "_calibrate",
+        "Gaussian and Laplace noise halved", "additive_scale",
         r"scale = paid / price", "scale = 0.5 * paid / price",
         "tests/privacy/test_mechanisms.py",
     ),
     Mutant(
-        "noise halved, seen by the audits alone", "_calibrate",
+        "noise halved, seen by the audits alone", "additive_scale",
         r"scale = paid / price", "scale = 0.5 * paid / price",
         "tests/test_claims.py",
     ),
@@ -63,7 +63,7 @@ MUTANTS = [
     ),
     Mutant(
         "a lower threshold", "StabilityHistogram._threshold",
-        r"return tau \* _UP", "return 0.8 * tau",
+        r"return tau \* ROUND_UP", "return 0.8 * tau",
         "tests/privacy/test_stability.py",
     ),
     # bounds
@@ -141,16 +141,16 @@ MUTANTS = [
     # the ledger
     Mutant(
         "no check of the budget", "_append",
-        r"if not ledger\.fits", "if False and not ledger.fits",
+        r"if not record\.fits", "if False and not record.fits",
         "tests/privacy/test_curator.py",
     ),
     Mutant(
         "releases that are not recorded", "_append",
-        r"self\._ledger = ledger\b", "pass",
+        r"self\._record = record\n", "pass\n",
         "tests/privacy/test_curator.py",
     ),
     Mutant(
-        "a shared budget that is not charged", "_pay",
+        "a shared budget that is not charged", "share",
         r"budget\.charge\(", "(lambda *_, **__: None)(",
         "tests/privacy/test_budget_fits.py",
     ),
@@ -162,7 +162,7 @@ MUTANTS = [
     # batches
     Mutant(
         "a sampling rate that is charged and not kept", "_batch",
-        r"noise\.sampling is None or", "True or",
+        r"if sampling is None or", "if True or",
         "tests/privacy/test_curator_batches.py tests/test_claims_sampling.py",
     ),
 ]  # fmt: skip
