@@ -14,7 +14,7 @@ import skdp
 from skdp.location._clipped_mean import RowSum
 from skdp.privacy import GaussianMechanism, Ledger
 from skdp.privacy.kernel import mechanisms as _mechanisms
-from skdp.privacy.kernel.bits import SeededBits
+from skdp.privacy.kernel.samplers import SeededBits
 from skdp.solvers.gradient import ClippedGradient
 
 _ADD_NOISE = _mechanisms.add_noise

@@ -12,7 +12,7 @@ from _heavy_data import DELTA
 from _heavy_queries import UNIT, PowerMinimiser, heavy_rows, power_minimiser
 
 from skdp import DPHeavyTailedMean
-from skdp._rows.domains import ball_constraint
+from skdp._rows.base import ball_constraint
 from skdp.location._clipped_mean import ClippedRowSum
 from skdp.papers.localized import moment_clip, plan_phases
 from skdp.privacy import Curator, GaussianMechanism, gdp_mu

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from skdp._rows.domains import L2Ball
+from skdp._rows.base import L2Ball
 from skdp._rows.linear import LinearRows
 from skdp.location._clipped_mean import ClippedRowSum
 from skdp.privacy import Sensitivity

@@ -56,7 +56,7 @@ def load(name, n_dims, epsilon, folder):
     if name.startswith("skdp"):
         from skdp.local.randomisers.privunit import optimal_privunit
         from skdp.local.randomisers.projunit import projunit
-        from skdp.privacy.kernel.bits import SystemBits
+        from skdp.privacy.kernel.samplers import SystemBits
 
         if kept is None:
             randomiser = optimal_privunit(epsilon, n_dims)

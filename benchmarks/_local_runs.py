@@ -11,7 +11,7 @@ import numpy as np
 from _local_theory import BALL, CUBE, NORM, Noise, error, make
 
 from skdp.local.randomisers.privunit import optimal_privunit
-from skdp.privacy.kernel.bits import SeededBits, SystemBits
+from skdp.privacy.kernel.samplers import SeededBits, SystemBits
 
 DIMS = (10, 100, 1000, 10_000, 100_000, 1_000_000)
 EPSILONS = (0.5, 2.0, 8.0, 32.0, 128.0, 1000.0)

@@ -18,7 +18,7 @@ from skdp import LocalDPLogisticRegression
 from skdp.local import BallRandomiser
 from skdp.local.randomisers.ball import Lift
 from skdp.local.randomisers.privunit import cap_cosines
-from skdp.privacy.kernel.bits import SeededBits
+from skdp.privacy.kernel.samplers import SeededBits
 
 PAPER, OPTIMAL, LIFT, PLAIN = "paper's split", "best split", "lift", "no privacy"
 DECAY = 0.51

@@ -15,8 +15,8 @@ from _rates_queries import LinearDraw, PenalisedMedian, PenalisedMedianDraw, Ram
 from scipy.special import gammainccinv, ndtri
 
 from skdp import DPHingeSVM, solvers
+from skdp._rows.base import L2Ball, ball_constraint
 from skdp._rows.columns import PointRows
-from skdp._rows.domains import L2Ball, ball_constraint
 from skdp._rows.linear import LinearRows
 from skdp.location import DPMedian
 from skdp.location._clipped_mean import RowSum

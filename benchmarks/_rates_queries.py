@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from skdp._log_concave import sample_tangent_box
-from skdp._rows.domains import L2Ball
+from skdp._rows.base import L2Ball
 from skdp.location._clipped_mean import RowSum
 from skdp.privacy import Influence, Sensitivity
 

@@ -21,8 +21,8 @@ from _machine import machine, versions
 from distributed import Client, LocalCluster
 
 from skdp._losses.classification import LogisticLoss
+from skdp._rows.base import L2Ball
 from skdp._rows.dask import opened
-from skdp._rows.domains import L2Ball
 from skdp._rows.linear import LinearRows
 from skdp._rows.streams import facts_of, no_flags, over_rows
 from skdp._sklearn import blas_on_one_thread

@@ -22,11 +22,10 @@ from sklearn.linear_model import LogisticRegression
 
 from skdp import DPLogisticRegression
 from skdp._losses.classification import LogisticLoss
-from skdp._rows.domains import L2Ball
+from skdp._rows.base import L2Ball
 from skdp._rows.linear import LinearRows
 from skdp._sklearn import blas_on_one_thread, effective_n_threads
-from skdp.privacy.kernel.bits import SystemBits
-from skdp.privacy.kernel.samplers import rounded_gaussian, rounded_laplace
+from skdp.privacy.kernel.samplers import SystemBits, rounded_gaussian, rounded_laplace
 from skdp.solvers.gradient import ClippedGradient
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -62,7 +62,7 @@ def sample_piecewise_exponential(knots, slopes, c, variates):
 
     >>> import numpy as np
     >>> from skdp._log_concave import sample_piecewise_exponential
-    >>> from skdp.privacy.kernel.bits import SeededBits
+    >>> from skdp.privacy.kernel.samplers import SeededBits
     >>> from skdp.privacy.laws.exponential import Variates
     >>> knots = np.array([-1.0, -0.2, 0.1, 0.4, 1.0])
     >>> slopes = np.array([-3.0, -1.0, 1.0, 3.0])

@@ -25,10 +25,10 @@ from typing import Any
 
 import numpy as np
 
+from skdp._rows.base import chunk_rows, sum_over
 from skdp._rows.columns import distances_from
 from skdp._rows.linear import raw_norms
 from skdp._rows.streams import RowStream
-from skdp._rows.sums import chunk_rows, sum_over
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.kernel.samplers import uniform_below
 from skdp.privacy.laws.exponential import ExponentialMechanism, weighted_choice

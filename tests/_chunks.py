@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Few rows in many chunks, for tests of sums that are the same however rows are cut."""
 
-from skdp._rows import sums
+from skdp._rows import base as sums
 
 
 def shorten_chunks(monkeypatch, n_rows, *, threads=False):

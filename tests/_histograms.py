@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import ndtr
 
-from skdp._rows.domains import L2Ball
+from skdp._rows.base import L2Ball
 from skdp.location._sparse_noisy import SparseMeanProblem, plan_histogram, sparse_rows
 from skdp.privacy import Curator, gdp_delta
 from skdp.privacy.kernel import mechanisms as _mechanisms

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from skdp._rows.domains import L2Ball
+from skdp._rows.base import L2Ball
 from skdp._rows.linear import LinearRows
 
 ADJACENCIES = ("replace-one", "zero-out")

@@ -5,7 +5,7 @@
 from inspect import signature
 
 from skdp import papers, solvers
-from skdp.linear_model._choice import asked_solver, chosen_solver
+from skdp.linear_model._classifiers import asked_solver, chosen_solver
 from skdp.solvers import Solver
 
 #: every pair of a mechanism and a solver, by words

@@ -14,8 +14,8 @@ from skdp import (
     DPNormQuantile,
     DPStandardScaler,
 )
+from skdp._rows.base import Box
 from skdp._rows.columns import FeatureRows
-from skdp._rows.domains import Box
 from skdp.preprocessing._standard_scaler import MomentSum, SideSum
 from tests._neighbours import rows_in_ball
 from tests.test_bad_input_preprocessing import MODELS, X, fit

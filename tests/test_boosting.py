@@ -16,7 +16,7 @@ from skdp.privacy import (
     KNormMechanism,
     gdp_mu,
 )
-from skdp.privacy.kernel.bits import SeededBits
+from skdp.privacy.kernel.samplers import SeededBits
 from skdp.privacy.laws.exponential import Variates
 from skdp.solvers.exponential import loss_gradients, loss_values
 from tests._neighbours import rows_in_ball

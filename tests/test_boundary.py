@@ -332,7 +332,7 @@ def test_the_kernel_imports_at_the_top_and_makes_no_texts():
 
 def test_the_kernel_alone_falls_back_on_bounds_that_are_no_lower():
     # what composes loss distributions is put into it from outside
-    from skdp.privacy.kernel import composition
+    from skdp.privacy.kernel import ledger as composition
 
     arguments = (0.3, [(0.1, 0.0, 4)], 1e-6)
     cost = composition.SampledCost(skdp.privacy.Sampling("poisson", 100, 10), 0.5, "zero-out", 5)
@@ -343,7 +343,7 @@ def test_the_kernel_alone_falls_back_on_bounds_that_are_no_lower():
         # packages without their faces: nothing but the kernel is loaded
         "[sys.modules.setdefault(n, types.ModuleType(n)).__dict__.update(__path__=[str(p)]) "
         "for n, p in (('skdp', root), ('skdp.privacy', root / 'privacy'))]; "
-        "from skdp.privacy.kernel import composition as c, curator; "
+        "from skdp.privacy.kernel import ledger as c, curator; "
         "from skdp.privacy.kernel.batches import Sampling; "
         f"print(c.compose_epsilon(*{arguments!r})); "
         "s = c.SampledCost(Sampling('poisson', 100, 10), 0.5, 'zero-out', 5); "

@@ -13,8 +13,8 @@ from scipy import sparse
 
 from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp._losses.regression import HuberLoss, PinballLoss, SquaredLoss
+from skdp._rows.base import Box, L2Ball, row_major, row_norms, tame
 from skdp._rows.columns import FeatureRows, PointRows, centered_rows, distances_from, gaps_from
-from skdp._rows.domains import Box, L2Ball, row_major, row_norms, tame
 from skdp._rows.linear import (
     LinearChunk,
     LinearRows,
@@ -39,7 +39,7 @@ OTHERS = np.arange(N) != PLACE
 
 @pytest.fixture(autouse=True)
 def short_chunks(monkeypatch):
-    monkeypatch.setattr("skdp._rows.sums.dense_chunk_rows", lambda n_features: STEP)
+    monkeypatch.setattr("skdp._rows.base.dense_chunk_rows", lambda n_features: STEP)
 
 
 def rows_at_the_kink(n_rows=N):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from skdp._rows.domains import two_balls_constraint
+from skdp._rows.base import two_balls_constraint
 from skdp.solvers.disjoint import (
     LEAST_RESTART,
     LEAST_SPLIT,

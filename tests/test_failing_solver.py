@@ -12,8 +12,8 @@ from sklearn.base import clone
 from skdp._minimize import nonsmooth
 from skdp._minimize import smooth as certified
 from skdp._minimize.smooth import SMOOTH_SOLVERS
-from skdp.linear_model._problem import Problem
 from skdp.privacy import gdp_mu
+from skdp.solvers.base import Problem
 from tests import _audit
 from tests.linear_model.test_mechanisms import label_flip
 from tests.test_claims_erm import make

@@ -12,8 +12,8 @@ from sklearn.base import clone
 
 import skdp
 from skdp._losses.classification import LogisticLoss, SoftmaxLoss
+from skdp._rows.base import Box, L2Ball
 from skdp._rows.columns import FeatureRows, PointRows
-from skdp._rows.domains import Box, L2Ball
 from skdp._rows.linear import LinearChunk, ball_rows
 from skdp.location._clipped_mean import BoxRows, RowSum
 from skdp.location._median import DirectionSum

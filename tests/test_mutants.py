@@ -15,13 +15,13 @@ from sklearn.base import clone
 from skdp import DPLogisticRegression, DPMean
 from skdp._rows.linear import LinearRows
 from skdp.exceptions import BudgetError
-from skdp.linear_model import _classifier
+from skdp.linear_model import _classifiers as _classifier
 from skdp.location._clipped_mean import RowSum
 from skdp.privacy import GaussianMechanism, gdp_mu
 from skdp.privacy.kernel import curator as _curator
 from skdp.privacy.kernel import mechanisms as _mechanisms
-from skdp.privacy.kernel.bits import SeededBits
 from skdp.privacy.kernel.ledger import Record
+from skdp.privacy.kernel.samplers import SeededBits
 from skdp.solvers import gradient
 from skdp.solvers.gradient import ClippedGradient
 from tests import _audit
@@ -100,7 +100,7 @@ def test_rows_that_are_not_clipped_to_the_data_norm_are_caught(monkeypatch):
     model = logistic(clipping_norm=None, coef_bound=1e-3)
     assert trace(model) <= 1
     monkeypatch.setattr(
-        "skdp._rows.domains.L2Ball.factors", lambda ball, norms: 1 / ball.radius + 0 * norms
+        "skdp._rows.base.L2Ball.factors", lambda ball, norms: 1 / ball.radius + 0 * norms
     )
     monkeypatch.setattr(ClippedGradient, "partial", unclipped)
     assert trace(model) > 1.5

@@ -18,7 +18,7 @@ from sklearn.base import clone
 from skdp._quantiles import NormThreshold, ThresholdPlan
 from skdp._rows.columns import centered_rows
 from skdp.exceptions import BudgetError
-from skdp.linear_model import _classifier as _preprocess
+from skdp.linear_model import _classifiers as _preprocess
 from skdp.location._clipped_mean import GaussianMean
 from skdp.privacy.kernel import mechanisms as _mechanisms
 from skdp.privacy.kernel.ledger import Record
@@ -105,7 +105,7 @@ def test_a_centre_that_is_not_on_the_ledger_is_caught(monkeypatch):
     assert spent(model, "zero-out") <= EPSILON
     real = _preprocess.plan_row_centering
     monkeypatch.setattr(
-        "skdp.linear_model._classifier.plan_row_centering",
+        "skdp.linear_model._classifiers.plan_row_centering",
         lambda *args, **kwargs: replace(real(*args, **kwargs), mu=0.0),
     )
     with pytest.raises(BudgetError):

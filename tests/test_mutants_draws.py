@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from skdp import papers
-from skdp._rows.domains import L2Ball
+from skdp._rows.base import L2Ball
 from skdp._rows.linear import LinearRows
 from skdp.exceptions import BudgetError
 from skdp.location._clipped_mean import RowSum

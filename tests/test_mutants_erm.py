@@ -16,11 +16,11 @@ from skdp._minimize import smooth as certified
 from skdp._minimize.objective import RowObjective
 from skdp._minimize.queries import Minimizer, PerturbedMinimizer
 from skdp._minimize.smooth import SMOOTH_SOLVERS
-from skdp.linear_model._problem import Problem
 from skdp.privacy import gdp_mu
-from skdp.privacy.kernel import bits as _bits
 from skdp.privacy.kernel import mechanisms as _mechanisms
+from skdp.privacy.kernel import samplers as _bits
 from skdp.solvers import objective
+from skdp.solvers.base import Problem
 from tests import _audit
 from tests._densities import Line
 from tests.linear_model.test_mechanisms import label_flip

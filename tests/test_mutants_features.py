@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from skdp import DPFrequentFeatures
-from skdp._rows.domains import L2Ball
+from skdp._rows.base import L2Ball
 from skdp.location import _sparse_noisy as _sparse_row_sum
 from skdp.location._sparse_noisy import sparse_rows
 from skdp.preprocessing import _frequent_features as _presence_count

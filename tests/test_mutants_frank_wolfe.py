@@ -16,7 +16,7 @@ from skdp._losses.classification import LogisticLoss
 from skdp._rows.linear import LinearChunk
 from skdp.exceptions import BudgetError
 from skdp.privacy import Curator
-from skdp.privacy.kernel import composition as _composition
+from skdp.privacy.kernel import ledger as _composition
 from skdp.privacy.kernel.charging import Charging
 from skdp.privacy.kernel.ledger import Record
 from skdp.solvers import frank_wolfe as _steepest_coordinate

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from skdp import DPHeavyTailedMean
 from skdp._quantiles import NormThreshold, ThresholdPlan
-from skdp._rows.domains import L2Ball
+from skdp._rows.base import L2Ball
 from skdp.exceptions import BudgetError
 from skdp.location import _heavy_tailed_mean as heavy_tailed_mean
 from skdp.location._clipped_mean import ClippedRowSum

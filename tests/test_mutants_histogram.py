@@ -81,7 +81,7 @@ def test_rows_with_more_entries_than_stated_are_caught(monkeypatch):
 def test_rows_that_are_not_clipped_are_caught(adjacency, monkeypatch):
     pair = rows_of(4 * unit(60, 1), np.zeros(60))
     assert measured(pair, adjacency) <= 1
-    monkeypatch.setattr("skdp._rows.domains.L2Ball.factors", lambda ball, norms: 1 + 0 * norms)
+    monkeypatch.setattr("skdp._rows.base.L2Ball.factors", lambda ball, norms: 1 + 0 * norms)
     assert measured(pair, adjacency) > 1.5
 
 

@@ -17,9 +17,9 @@ from skdp.local.randomisers.base import Randomiser
 from skdp.local.randomisers.report import LocalReports, RowVectors
 from skdp.privacy import Curator, LocalMechanism
 from skdp.privacy.kernel import mechanisms as _mechanisms
-from skdp.privacy.kernel.bits import SeededBits
 from skdp.privacy.kernel.charging import Charging
-from skdp.privacy.kernel.composition import report_epsilon
+from skdp.privacy.kernel.ledger import report_epsilon
+from skdp.privacy.kernel.samplers import SeededBits
 
 EPSILON, U = 2.0, np.array([0.0, 1.0, 0.0])
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")

@@ -12,14 +12,14 @@ import pytest
 from sklearn.base import clone
 
 from skdp._minimize.queries import Minimizer
-from skdp._rows.domains import ball_constraint
+from skdp._rows.base import ball_constraint
 from skdp._rows.linear import LinearRows
 from skdp.exceptions import BudgetError
-from skdp.linear_model._problem import Problem
 from skdp.papers import localized
 from skdp.privacy import Curator, gdp_mu
 from skdp.privacy.kernel import mechanisms as _mechanisms
 from skdp.privacy.kernel.ledger import Record
+from skdp.solvers.base import Problem
 from skdp.solvers.disjoint import public_order
 from tests import _audit
 from tests._neighbours import ADJACENCIES, worst_pairs

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from skdp import DPMean
 from skdp._rows import linear as _linear_rows
-from skdp._rows.domains import L2Ball
+from skdp._rows.base import L2Ball
 from skdp._rows.linear import ball_rows
 from skdp.exceptions import BudgetError
 from skdp.location import _clipped_mean as _far_count

@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from skdp import DPSparseMeanEstimator
 from skdp._rows import linear
-from skdp._rows.domains import L2Ball
+from skdp._rows.base import L2Ball
 from skdp.location import _sparse_noisy as _sparse_row_sum
 from skdp.location._sparse_noisy import SparseRowSum
 from skdp.privacy import gdp_mu

@@ -18,10 +18,10 @@ from skdp import DPHingeSVM
 from skdp._minimize import queries, smooth
 from skdp._minimize.queries import Minimizer
 from skdp._minimize.smooth import SMOOTH_SOLVERS
-from skdp.linear_model import _classifier
-from skdp.linear_model._problem import Problem
+from skdp.linear_model import _classifiers as _classifier
 from skdp.privacy import KNormMechanism
 from skdp.solvers import output
+from skdp.solvers.base import Problem
 from tests import _audit
 from tests._neighbours import ADJACENCIES
 from tests._solvers import linear_model

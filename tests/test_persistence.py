@@ -31,7 +31,7 @@ from skdp import (
 )
 from skdp.exceptions import BudgetError
 from skdp.privacy import Curator
-from skdp.privacy.kernel.bits import make_bits
+from skdp.privacy.kernel.samplers import make_bits
 from skdp.solvers import Solver
 from tests.test_common import ALL, configurations
 

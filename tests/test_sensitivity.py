@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skdp._losses.classification import LogisticLoss, SoftmaxLoss
-from skdp._rows import sums as _sums
-from skdp._rows.domains import Box, L2Ball
+from skdp._rows import base as _sums
+from skdp._rows.base import Box, L2Ball
 from skdp._rows.linear import LinearRows
 from skdp.location._clipped_mean import BoxRows, RowSum
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
@@ -204,7 +204,7 @@ def test_threads_do_not_change_a_bit(layout):
 @pytest.mark.parametrize("row", ["denormal", "huge", "nan"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_row_shifts_the_rounding_of_its_own_chunk_only(layout, row):
-    # the proof in skdp/_rows/sums.py counts one partial that differs
+    # the proof in skdp/_rows/base.py counts one partial that differs
     X = np.random.default_rng(0).normal(size=(60, 7))
     other = X.copy()
     other[30] = _neighbours.make_row(row, 7, 1.0, np.random.default_rng(1))

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from skdp import DPSparseMeanEstimator
-from skdp._rows.domains import L2Ball
+from skdp._rows.base import L2Ball
 from skdp._sklearn import validate_private_data
 from skdp.location._sparse_noisy import SparseRowSum, TouchedColumnSum, sparse_rows
 from tests._chunks import shorten_chunks

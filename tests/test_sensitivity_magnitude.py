@@ -21,7 +21,7 @@ from skdp._quantiles import (
     rate,
 )
 from skdp._rows.linear import regression_rows, unit_rows
-from skdp.privacy.kernel.bits import SeededBits
+from skdp.privacy.kernel.samplers import SeededBits
 from skdp.privacy.laws.exponential import ExponentialMechanism
 from tests._neighbours import (
     ADJACENCIES,

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
+from skdp._rows.base import Box
 from skdp._rows.columns import FeatureRows
-from skdp._rows.domains import Box
 from skdp.preprocessing._standard_scaler import OFFSET, WEIGHT, MomentSum, SideSum
 from tests._chunks import shorten_chunks
 from tests._neighbours import ADJACENCIES, LAYOUTS, as_layout, neighbours, on_examples

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from skdp._rows.domains import L2Ball
+from skdp._rows.base import L2Ball
 from skdp._rows.linear import top_entries
 from skdp.location._sparse_noisy import SparseRowSum, sparse_rows
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK

@@ -13,7 +13,7 @@ from skdp._quantiles import NormThreshold, plan_threshold
 from skdp.location import DPNormQuantile
 from skdp.preprocessing import DPFeatureCenterer
 from skdp.privacy import gdp_mu
-from skdp.privacy.kernel.bits import SeededBits
+from skdp.privacy.kernel.samplers import SeededBits
 from skdp.privacy.laws.exponential import ExponentialMechanism
 from tests import _audit
 from tests._neighbours import ADJACENCIES, LAYOUTS, as_dense, neighbours, on_examples, rows_in_ball

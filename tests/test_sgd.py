@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from skdp._losses.classification import LogisticLoss, SoftmaxLoss
+from skdp._rows.base import SPARSE_CHUNK_ROWS, dense_chunk_rows
 from skdp._rows.columns import centered_rows
-from skdp._rows.sums import SPARSE_CHUNK_ROWS, dense_chunk_rows
 from skdp.solvers.gradient import ClippedGradient
 from tests._chunks import shorten_chunks
 from tests._neighbours import (

@@ -10,8 +10,7 @@ from scipy import stats
 from scipy.special import ndtr
 
 from skdp import DPLogisticRegression
-from skdp.privacy.kernel.bits import SeededBits
-from skdp.privacy.kernel.samplers import rounded_gaussian, rounded_laplace
+from skdp.privacy.kernel.samplers import SeededBits, rounded_gaussian, rounded_laplace
 from tests import test_black_box_erm
 from tests.test_claims import audited_epsilon, tiny_worlds
 from tests.test_common import training_check_data

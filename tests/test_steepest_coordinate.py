@@ -11,8 +11,8 @@ from scipy import sparse, stats
 
 from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.privacy import Curator, ExponentialMechanism
-from skdp.privacy.kernel.bits import SeededBits
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
+from skdp.privacy.kernel.samplers import SeededBits
 from skdp.solvers.frank_wolfe import SteepestCoordinate
 from tests._neighbours import (
     ADJACENCIES,

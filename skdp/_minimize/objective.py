@@ -13,8 +13,8 @@ import numpy as np
 from scipy import sparse
 
 from skdp._minimize.smooth import Bounds
+from skdp._rows.base import sum_over
 from skdp._rows.linear import LinearChunk
-from skdp._rows.sums import sum_over
 
 # The public constants of a regularised loss of private rows.
 

@@ -29,7 +29,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 # unit roundoff
 _U = 2.0**-53
 # A partial sum has at most that many rows, and costs one rounding each: see
-# skdp/_rows/sums.py. The rest counts what happens to one row before it is summed.
+# skdp/_rows/base.py. The rest counts what happens to one row before it is summed.
 _SUM_ROUNDINGS = 32768 + 100
 
 

@@ -19,7 +19,7 @@ from scipy.linalg import hadamard
 from scipy.special import ndtri
 
 from skdp._recovery.shrinkage import soft_threshold
-from skdp.privacy.kernel.bits import SeededBits
+from skdp.privacy.kernel.samplers import SeededBits
 
 # Public measurement matrices.
 

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdp._rows.domains import L2Ball, row_major, row_norms, tame, without_duplicates
+from skdp._rows.base import L2Ball, chunk_rows, row_major, row_norms, tame, without_duplicates
 from skdp._rows.linear import LinearChunk, chunks_of, usable_norms
-from skdp._rows.sums import chunk_rows
 
 #: all columns, in their order
 EVERY = slice(None)

@@ -19,16 +19,20 @@ from threading import Lock
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from skdp._rows.streams import ArrayTable, PairTable, RowStream, is_dask, targets_of
-from skdp._rows.sums import added_up
-from skdp._rows.tables import (
+from skdp._rows.base import added_up
+from skdp._rows.streams import (
     READ_ROWS,
+    ArrayTable,
+    PairTable,
+    RowStream,
     Table,
     as_block,
+    is_dask,
     joined,
     names_of,
     refuse_other_types,
     taken,
+    targets_of,
     through,
 )
 

@@ -8,7 +8,7 @@ that the data need not be copied. A chunk predicts, and adds up residuals times 
 statistic of a linear model is made of. `top_entries` cuts rows down to few entries beforehand;
 `regression_rows` admits rows and targets of any length, which `unit_rows` brings to public units.
 
-The layout that products are made in is that of the contract in ``skdp/_rows/domains.py``.
+The layout that products are made in is that of the contract in ``skdp/_rows/base.py``.
 """
 
 from dataclasses import dataclass
@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdp._rows.domains import row_major, row_norms, tame
+from skdp._rows.base import LazyChunks, chunk_rows, row_major, row_norms, tame
 from skdp._rows.streams import LARGE, RowStream, no_flags, over_rows, together
-from skdp._rows.sums import LazyChunks, chunk_rows
 
 # A chunk: consecutive rows, and products with them.
 

@@ -44,7 +44,7 @@ from skdp.audit._pairs import (
     resolve_adjacency,
 )
 from skdp.audit._result import AuditResult
-from skdp.privacy.kernel.bits import SeededBits
+from skdp.privacy.kernel.samplers import SeededBits
 
 #: fits to each side of a pair in one round of the search, at least
 FEWEST_FITS = 8

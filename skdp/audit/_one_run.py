@@ -24,7 +24,7 @@ from skdp.audit._pairs import (
     resolve_adjacency,
 )
 from skdp.audit._result import compared
-from skdp.privacy.kernel.bits import SeededBits, SystemBits
+from skdp.privacy.kernel.samplers import SeededBits, SystemBits
 
 
 @dataclass(frozen=True, repr=False)

@@ -21,15 +21,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdp._classification import penalty_of
+from skdp._rows.base import CompensatedSum, sum_over
 from skdp._rows.linear import LinearRows, whole_chunk
-from skdp._rows.sums import CompensatedSum, sum_over
-from skdp._sklearn import SCALE_OR_NONE, Interval
+from skdp._sklearn import SCALE_OR_NONE, Interval, penalty_of
 from skdp.local._ball_randomiser import ParameterGroup, as_ball_randomiser
 from skdp.local.randomisers.report import LocalReports
 from skdp.privacy.kernel.accounting import HAIR
 from skdp.privacy.kernel.batches import SMALLEST_RATE, Sampling
-from skdp.privacy.kernel.composition import SampledCost, compose_epsilon, report_epsilon
+from skdp.privacy.kernel.ledger import SampledCost, compose_epsilon, report_epsilon
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.additive import SampledGaussianMechanism
 from skdp.privacy.laws.calibration import gdp_mu, sampled_mu

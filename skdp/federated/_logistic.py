@@ -9,19 +9,20 @@ from typing import Literal, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skdp._classification import SoftmaxClassifierMixin, resolve_classes
 from skdp._gate import open_gate
 from skdp._losses.classification import LogisticLoss, SoftmaxLoss
-from skdp._rows.domains import L2Ball, check_radius
+from skdp._rows.base import L2Ball, check_radius
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
     CallbackSupportMixin,
     Interval,
     LinearClassifierMixin,
+    SoftmaxClassifierMixin,
     SparseCoefMixin,
     StrOptions,
     effective_n_threads,
     fit_context,
+    resolve_classes,
     validate_private_data,
 )
 from skdp._typing import Adjacency, ArrayLike, Budget, MatrixLike, Seed, VectorLike

@@ -4,8 +4,8 @@
 
 _ESTIMATORS = (
     "skdp.federated._logistic.FederatedDPLogisticRegression",
-    "skdp.linear_model._hinge.DPHingeSVM",
-    "skdp.linear_model._logistic.DPLogisticRegression",
+    "skdp.linear_model._classifiers.DPHingeSVM",
+    "skdp.linear_model._classifiers.DPLogisticRegression",
     "skdp.linear_model._lp_regressor.DPLpRegressor",
     "skdp.local._covariance.LocalDPCovariance",
     "skdp.local._linear_regression.LocalDPLinearRegression",
@@ -72,7 +72,7 @@ _SEARCHES = (
 )
 # how the rows of skdp.local report
 _RANDOMISERS = (
-    "skdp._rows.domains.Box",
+    "skdp._rows.base.Box",
     "skdp.local.randomisers.privunit_gaussian.PrivUnitG",
     "skdp.local.randomisers.cube.PrivUnitCube",
     "skdp.local.randomisers.privunit.PrivUnit",

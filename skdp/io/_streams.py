@@ -8,8 +8,16 @@ from glob import glob
 from os import PathLike, fspath
 from typing import Any
 
-from skdp._rows.streams import ArrayTable, ChunkTable, RowStream, targets_of
-from skdp._rows.tables import arrow_dtype, check_target, columns_of, is_table
+from skdp._rows.streams import (
+    ArrayTable,
+    ChunkTable,
+    RowStream,
+    arrow_dtype,
+    check_target,
+    columns_of,
+    is_table,
+    targets_of,
+)
 
 #: what is wrong with iterators
 ONCE = (

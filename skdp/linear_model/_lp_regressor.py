@@ -37,11 +37,10 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
-from skdp.linear_model._choice import asked_solver, chosen_solver
-from skdp.linear_model._problem import Problem, as_read, check_reading
+from skdp.linear_model._classifiers import asked_solver, chosen_solver
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.laws.exponential import ExponentialMechanism
-from skdp.solvers.base import Solver
+from skdp.solvers.base import Problem, Solver, as_read, check_reading
 
 # Public units of a regression, and what penalties, bounds and clips are in them.
 

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from skdp._gate import open_gate
-from skdp._rows.domains import L2Ball, check_radius
+from skdp._rows.base import L2Ball, check_radius
 from skdp._rows.linear import ball_rows
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,

@@ -20,20 +20,22 @@ from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._classification import SoftmaxClassifierMixin, penalty_of, resolve_classes
 from skdp._gate import open_gate
 from skdp._losses.classification import LogisticLoss, SoftmaxLoss
-from skdp._rows.domains import L2Ball, check_radius
+from skdp._rows.base import L2Ball, check_radius
 from skdp._rows.linear import LinearRows
 from skdp._sklearn import (
     SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
     Interval,
     LinearClassifierMixin,
+    SoftmaxClassifierMixin,
     SparseCoefMixin,
     StrOptions,
     effective_n_threads,
     fit_context,
+    penalty_of,
+    resolve_classes,
     validate_private_data,
 )
 from skdp._typing import ArrayLike, Budget, MatrixLike, Seed, VectorLike

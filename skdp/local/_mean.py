@@ -12,7 +12,7 @@ from scipy.special import stdtrit
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._gate import open_gate
-from skdp._rows.domains import check_bounds, check_radius
+from skdp._rows.base import check_bounds, check_radius
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
     Interval,

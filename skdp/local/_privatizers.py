@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._rows.domains import check_bounds, check_radius
+from skdp._rows.base import check_bounds, check_radius
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
     Interval,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdp._rows.domains import RADIUS_RANGE, Box, L2Ball, row_norms, tame
+from skdp._rows.base import RADIUS_RANGE, Box, L2Ball, row_norms, tame
 from skdp._rows.linear import ball_rows
 from skdp._sklearn import effective_n_threads
 from skdp.local.randomisers.report import RowVectors

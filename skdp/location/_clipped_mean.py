@@ -29,10 +29,9 @@ from typing import Any
 import numpy as np
 from scipy.fft import dct, idct
 
+from skdp._rows.base import L2Ball, ball_constraint, chunk_rows, sum_over
 from skdp._rows.columns import distances_from, gaps_from, unit_columns
-from skdp._rows.domains import L2Ball, ball_constraint
 from skdp._rows.linear import chunks_of
-from skdp._rows.sums import chunk_rows, sum_over
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.additive import GaussianMechanism
 

@@ -20,8 +20,7 @@ from scipy.special import chdtri
 
 from skdp._recovery.measurements import measurement_matrix, recover
 from skdp._recovery.shrinkage import predicted_error
-from skdp._rows.domains import row_norms
-from skdp._rows.sums import sum_over
+from skdp._rows.base import row_norms, sum_over
 from skdp.location._sparse_noisy import (
     SparseEstimate,
     SparseMeanProblem,

@@ -24,7 +24,7 @@ from scipy.special import gammainccinv
 
 from skdp._gate import open_gate
 from skdp._quantiles import ThresholdPlan, plan_threshold
-from skdp._rows.domains import RADIUS_RANGE, L2Ball, ball_constraint, check_radius
+from skdp._rows.base import RADIUS_RANGE, L2Ball, ball_constraint, check_radius
 from skdp._rows.linear import ball_rows
 from skdp._sklearn import (
     SCALE_OR_NONE,

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from skdp._gate import open_gate
-from skdp._rows.domains import Box, L2Ball, check_bounds, check_radius
+from skdp._rows.base import Box, L2Ball, check_bounds, check_radius
 from skdp._rows.linear import ball_rows
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,

@@ -22,10 +22,9 @@ import numpy as np
 from skdp._gate import open_gate
 from skdp._log_concave import sample_piecewise_exponential, sample_tangent_box
 from skdp._quantiles import RankRows
+from skdp._rows.base import Box, L2Ball, check_bounds, check_radius, sum_over
 from skdp._rows.columns import PointRows
-from skdp._rows.domains import Box, L2Ball, check_bounds, check_radius
 from skdp._rows.streams import RowStream
-from skdp._rows.sums import sum_over
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
     Interval,

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from skdp._gate import open_gate
 from skdp._quantiles import plan_threshold
-from skdp._rows.domains import L2Ball, check_radius
+from skdp._rows.base import L2Ball, check_radius
 from skdp._rows.linear import ball_rows
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,

@@ -15,7 +15,7 @@ import numpy as np
 
 from skdp._gate import open_gate
 from skdp._quantiles import GRID_CELLS, QuantileRank, RankRows
-from skdp._rows.domains import check_bounds
+from skdp._rows.base import check_bounds
 from skdp._sklearn import SHARED_CONSTRAINTS, Interval, fit_context, validate_private_data
 from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed
 from skdp.location._base import LocationEstimator

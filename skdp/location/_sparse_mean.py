@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from skdp._gate import open_gate
-from skdp._rows.domains import L2Ball, check_radius
+from skdp._rows.base import L2Ball, check_radius
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
     Interval,

@@ -31,10 +31,9 @@ from skdp._recovery.shrinkage import (
     sure_threshold,
     universal_threshold,
 )
-from skdp._rows.domains import ball_constraint, without_duplicates
+from skdp._rows.base import ball_constraint, sum_over, without_duplicates
 from skdp._rows.linear import ball_rows, top_entries
 from skdp._rows.streams import over_rows
-from skdp._rows.sums import sum_over
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.additive import GaussianMechanism, LaplaceMechanism
 from skdp.privacy.laws.calibration import gdp_mu

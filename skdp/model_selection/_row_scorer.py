@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from skdp._quantiles import rate
-from skdp._rows.sums import CHUNKS_PER_BLOCK, SMALLEST_CHUNK, sum_over
+from skdp._rows.base import CHUNKS_PER_BLOCK, SMALLEST_CHUNK, sum_over
 from skdp._typing import Estimator, MatrixLike, VectorLike
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.exponential import weighted_choice

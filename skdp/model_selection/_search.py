@@ -17,7 +17,6 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from skdp._classification import resolve_classes
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
     BaseSearchCV,
@@ -26,6 +25,7 @@ from skdp._sklearn import (
     StrOptions,
     columns_of_params,
     fit_context,
+    resolve_classes,
 )
 from skdp._typing import Budget, Estimator, MatrixLike, Seed, VectorLike
 from skdp.model_selection._row_scorer import RowScorer, check_methods, resolve_scoring

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from skdp._rows.domains import two_balls_constraint
+from skdp._rows.base import two_balls_constraint
 from skdp.privacy.laws.additive import GaussianMechanism
 from skdp.solvers.base import LARGEST_L2, Fit, Solver
 from skdp.solvers.disjoint import (

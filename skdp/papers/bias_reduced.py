@@ -27,14 +27,13 @@ from skdp._recovery.shrinkage import (
     soft_threshold,
     sure_threshold,
 )
-from skdp._rows.domains import ball_constraint, row_norms
-from skdp._rows.sums import sum_over
+from skdp._rows.base import ball_constraint, row_norms, sum_over
 from skdp._sklearn import Interval, StrOptions
 from skdp.papers.boosting import BoostingPlan, boost, plan_boosting
 from skdp.privacy.kernel.batches import Sampling
-from skdp.privacy.kernel.bits import SeededBits
-from skdp.privacy.kernel.composition import SampledCost
+from skdp.privacy.kernel.ledger import SampledCost
 from skdp.privacy.kernel.mechanisms import Sensitivity
+from skdp.privacy.kernel.samplers import SeededBits
 from skdp.privacy.laws.additive import SampledGaussianMechanism
 from skdp.privacy.laws.calibration import mu_beside, sampled_mus
 from skdp.solvers.base import Fit, Solver

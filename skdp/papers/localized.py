@@ -17,7 +17,7 @@ import numpy as np
 
 from skdp._losses.clipped import ClippedLoss
 from skdp._minimize.queries import Minimizer
-from skdp._rows.domains import ball_constraint, two_balls_constraint
+from skdp._rows.base import ball_constraint, two_balls_constraint
 from skdp._sklearn import SCALE_OR_NONE
 from skdp.privacy.laws.additive import GaussianMechanism
 from skdp.solvers.base import LARGEST_COEF, Fit, Solver, minimizer_of

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._rows.domains import ball_constraint
-from skdp._rows.sums import SMALLEST_CHUNK
+from skdp._rows.base import SMALLEST_CHUNK, ball_constraint
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.additive import GaussianMechanism
 from skdp.privacy.laws.calibration import gdp_mu

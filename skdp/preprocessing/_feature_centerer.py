@@ -14,7 +14,7 @@ import numpy as np
 
 from skdp._gate import open_gate
 from skdp._quantiles import plan_threshold
-from skdp._rows.domains import RADIUS_RANGE, L2Ball, check_radius
+from skdp._rows.base import RADIUS_RANGE, L2Ball, check_radius
 from skdp._rows.linear import ball_rows
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,

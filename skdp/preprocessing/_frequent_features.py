@@ -21,9 +21,8 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._gate import open_gate
-from skdp._rows.domains import L2Ball
+from skdp._rows.base import L2Ball, sum_over
 from skdp._rows.streams import RowStream, first_rows
-from skdp._rows.sums import sum_over
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
     Interval,

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
-from skdp._rows.domains import check_bounds, check_radius, row_norms, tame
+from skdp._rows.base import check_bounds, check_radius, row_norms, tame
 from skdp._rows.streams import RowStream
 from skdp._sklearn import SHARED_CONSTRAINTS, fit_context, validate_private_data
 from skdp._typing import Bounds, MatrixLike

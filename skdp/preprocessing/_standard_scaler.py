@@ -20,9 +20,8 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._gate import open_gate
+from skdp._rows.base import Box, check_bounds, sum_over
 from skdp._rows.columns import FeatureRows
-from skdp._rows.domains import Box, check_bounds
-from skdp._rows.sums import sum_over
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
     effective_n_threads,

@@ -5,8 +5,8 @@
 ``kernel/`` is what must be right for any promise to hold, and imports numpy and scipy only. Read
 `curator` (the only exit for private numbers) and `charging` (its side that never sees a row),
 `mechanisms` (what queries state, what laws promise, how noise is added), `ledger` (what is added
-up, and priced once more), `accounting` and `composition` (what it costs), then `batches`,
-`samplers` and `bits` (how batches and noise are drawn).
+up, and priced once more), `accounting` (what it costs), then `batches` and `samplers` (how batches
+and noise are drawn, of random bits that nothing else makes).
 
 ``laws/`` has a file for every way to randomise a release, with its proof: `additive`, `k_norm`,
 `exponential`, `histogram`, `objective`, `late_noise`, `local_reports`; `loss_distributions`
@@ -22,7 +22,7 @@ from skdp.privacy.books.budget import PrivacyBudget
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.books.spent import NotCovered, PrivacySpent, privacy_spent
 from skdp.privacy.books.store import Charge
-from skdp.privacy.kernel import composition
+from skdp.privacy.kernel import ledger
 from skdp.privacy.kernel.accounting import gdp_delta, gdp_epsilon
 from skdp.privacy.kernel.batches import Sampling
 from skdp.privacy.kernel.curator import Curator
@@ -84,4 +84,4 @@ __all__ = [
 ]
 
 # the kernel knows no loss distributions: here it is told where they are
-composition.numerical_epsilon = loss_distributions.numerical_epsilon
+ledger.numerical_epsilon = loss_distributions.numerical_epsilon

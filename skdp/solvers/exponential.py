@@ -16,8 +16,7 @@ from scipy.special import gammainccinv
 
 from skdp._log_concave import ball_candidates, choose_by_loss, sample_tangent_box
 from skdp._minimize.queries import Minimizer
-from skdp._rows.domains import ball_constraint
-from skdp._rows.sums import sum_over
+from skdp._rows.base import ball_constraint, sum_over
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.exponential import ExponentialMechanism
 from skdp.privacy.laws.k_norm import KNormMechanism

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from skdp._quantiles import rate
-from skdp._rows.sums import sum_over
+from skdp._rows.base import sum_over
 from skdp._sklearn import SCALE_OR_NONE
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.calibration import zcdp_rho

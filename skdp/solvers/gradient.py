@@ -16,8 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skdp._losses.clipped import ClippedLoss
-from skdp._rows.domains import ball_constraint
-from skdp._rows.sums import sum_over
+from skdp._rows.base import ball_constraint, sum_over
 from skdp._sklearn import SCALE_OR_NONE, Interval
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.additive import GaussianMechanism

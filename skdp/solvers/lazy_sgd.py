@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
+from skdp._rows.base import sum_over
 from skdp._rows.linear import LinearChunk
-from skdp._rows.sums import sum_over
 from skdp.privacy.laws.additive import SampledGaussianMechanism
 from skdp.privacy.laws.late_noise import LateNoise
 from skdp.solvers.base import Fit, Solver

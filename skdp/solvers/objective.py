@@ -11,7 +11,7 @@ import math
 from typing import Any, Literal
 
 from skdp._minimize.queries import PerturbedMinimizer
-from skdp._rows.domains import ball_constraint
+from skdp._rows.base import ball_constraint
 from skdp._sklearn import StrOptions
 from skdp.privacy.laws.objective import ObjectivePerturbation
 from skdp.solvers.base import Fit, RidgeFit, Solver, minimizer_of, rivals

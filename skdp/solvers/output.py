@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from skdp._minimize.queries import Minimizer
 from skdp._recovery.shrinkage import project_linf
-from skdp._rows.domains import ball_constraint
+from skdp._rows.base import ball_constraint
 from skdp._sklearn import Interval, StrOptions
 from skdp.privacy.laws.additive import GaussianMechanism, LaplaceMechanism
 from skdp.privacy.laws.k_norm import KNormMechanism

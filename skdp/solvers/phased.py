@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from skdp._minimize.queries import Minimizer
-from skdp._rows.domains import ball_constraint
+from skdp._rows.base import ball_constraint
 from skdp.privacy.laws.additive import GaussianMechanism
 from skdp.solvers.base import LARGEST_COEF, Fit, Solver, minimizer_of
 

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from skdp._losses.clipped import ClippedLoss
-from skdp._rows.domains import ball_constraint
+from skdp._rows.base import ball_constraint
 from skdp._sklearn import Interval, StrOptions
 from skdp.privacy.kernel.batches import KINDS, Sampling
 from skdp.privacy.laws.additive import SampledGaussianMechanism

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp._rows.domains import ball_constraint
+from skdp._rows.base import ball_constraint
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.additive import GaussianMechanism
 

@@ -5,7 +5,7 @@
 import numpy as np
 
 from skdp._losses.classification import LogisticLoss, SoftmaxLoss
-from skdp._rows.domains import L2Ball
+from skdp._rows.base import L2Ball
 from skdp.federated._averaging import ClientRows
 
 OUTSIDE = 99

@@ -15,7 +15,7 @@ from skdp import FederatedDPLogisticRegression
 from skdp.exceptions import PrivacyWarning, SimulationWarning
 from skdp.federated import FederatedAveraging, GradientSteps, Population
 from skdp.privacy import Sampling, gdp_epsilon, sampled_mu
-from skdp.privacy.kernel.composition import SampledCost, compose_epsilon
+from skdp.privacy.kernel.ledger import SampledCost, compose_epsilon
 from skdp.privacy.laws.loss_distributions import _sampled_epsilon
 from tests.federated._clients import clients
 

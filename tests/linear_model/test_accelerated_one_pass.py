@@ -16,9 +16,9 @@ from skdp import DPHingeSVM, DPLogisticRegression
 from skdp._losses.classification import LogisticLoss
 from skdp._losses.clipped import ClippedLoss
 from skdp._losses.regression import SquaredLoss
-from skdp.linear_model._problem import Problem
 from skdp.papers import AcceleratedOnePass
 from skdp.privacy import gdp_mu
+from skdp.solvers.base import Problem
 from tests import _audit
 from tests._neighbours import ADJACENCIES, Rows, changed, neighbours
 from tests._solvers import linear_model

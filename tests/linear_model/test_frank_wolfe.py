@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from skdp import DPHingeSVM, DPLogisticRegression
 from skdp._losses.classification import LogisticLoss
-from skdp.privacy.kernel.composition import total_rho
+from skdp.privacy.kernel.ledger import total_rho
 from skdp.solvers.frank_wolfe import default_coordinate_clip as default_clip
 from skdp.solvers.frank_wolfe import frank_wolfe, plan_frank_wolfe, prices
 from tests._neighbours import ADJACENCIES

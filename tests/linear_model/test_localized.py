@@ -12,10 +12,10 @@ from sklearn.base import clone
 from skdp import DPHingeSVM, DPLogisticRegression
 from skdp._losses.classification import LogisticLoss
 from skdp._losses.clipped import ClippedLoss
-from skdp._rows.domains import two_balls_constraint
-from skdp.linear_model._problem import EXPECTED_RADIUS, Problem
+from skdp._rows.base import two_balls_constraint
 from skdp.papers import Localized
 from skdp.privacy import gdp_mu
+from skdp.solvers.base import EXPECTED_RADIUS, Problem
 from skdp.solvers.disjoint import public_order
 from tests import _audit
 from tests._neighbours import ADJACENCIES

@@ -11,7 +11,7 @@ from scipy import sparse
 from skdp import DPLpRegressor, solvers
 from skdp._losses.clipped import ClippedLoss
 from skdp.linear_model._lp_regressor import Units, plan_clip, plan_scales
-from skdp.linear_model._problem import Problem
+from skdp.solvers.base import Problem
 from skdp.solvers.gradient import GradientPlan, regression_steps
 from tests._solvers import linear_model, solver_of
 

@@ -14,7 +14,7 @@ from scipy.special import expit
 from sklearn.base import clone
 
 from skdp import DPHingeSVM, DPLogisticRegression, DPLpRegressor, papers, solvers
-from skdp.linear_model._choice import chosen_solver
+from skdp.linear_model._classifiers import chosen_solver
 from skdp.privacy import gdp_mu
 from tests import _audit
 from tests._neighbours import ADJACENCIES, worst_pairs

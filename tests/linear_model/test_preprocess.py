@@ -12,8 +12,8 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from skdp import DPHingeSVM, DPLogisticRegression
-from skdp.linear_model import _classifier
-from skdp.linear_model._classifier import PREPROCESS, original_coef
+from skdp.linear_model import _classifiers as _classifier
+from skdp.linear_model._classifiers import PREPROCESS, original_coef
 from tests._neighbours import ADJACENCIES, as_layout
 from tests._solvers import linear_model
 

@@ -16,7 +16,7 @@ from skdp.local._logistic import CurvatureVectors, GradientVectors
 from skdp.local.randomisers.ball import lift
 from skdp.local.randomisers.report import LocalReports
 from skdp.privacy import Curator
-from skdp.privacy.kernel.bits import SeededBits
+from skdp.privacy.kernel.samplers import SeededBits
 from skdp.privacy.laws.exponential import Variates
 from tests._neighbours import rows_in_ball
 

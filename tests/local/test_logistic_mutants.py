@@ -14,7 +14,7 @@ from skdp.local import _logistic as _gradient_reports
 from skdp.local._ball_randomiser import MAGNITUDES, PARAMETERS, BallRandomiser
 from skdp.local._logistic import GradientVectors
 from skdp.local.randomisers.report import LocalReports
-from skdp.privacy.kernel.bits import SeededBits
+from skdp.privacy.kernel.samplers import SeededBits
 from skdp.privacy.laws.exponential import Variates
 from tests.local.test_logistic import LONGEST, admitted, fitted, made_up
 

@@ -14,7 +14,7 @@ from skdp.local import _moments as _report_sums
 from skdp.local._moments import MomentSums, noise_level
 from skdp.local.randomisers.ball import lift
 from skdp.local.randomisers.privunit import PrivUnit
-from skdp.privacy.kernel.bits import make_bits
+from skdp.privacy.kernel.samplers import make_bits
 from skdp.privacy.laws.exponential import Variates
 
 # a randomiser whose noise is not the same along a row

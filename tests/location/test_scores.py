@@ -12,11 +12,11 @@ from scipy import stats
 
 from skdp import _quantiles as _quantile_rank
 from skdp._quantiles import QuantileRank, RankRows, candidates
+from skdp._rows.base import L2Ball
 from skdp._rows.columns import PointRows
-from skdp._rows.domains import L2Ball
 from skdp.location._median import DirectionSum, DistanceSum, distances_and_subgradients
 from skdp.privacy import ExponentialMechanism
-from skdp.privacy.kernel.bits import SeededBits
+from skdp.privacy.kernel.samplers import SeededBits
 from tests._neighbours import ADJACENCIES
 
 NAN = float("nan")

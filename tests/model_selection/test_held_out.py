@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from skdp.model_selection._row_scorer import STEPS, HeldOutChoice, HeldOutRows, HeldOutScore
-from skdp.privacy.kernel.bits import SeededBits
+from skdp.privacy.kernel.samplers import SeededBits
 from skdp.privacy.laws.exponential import ExponentialMechanism
 
 ADJACENCIES = ("replace-one", "zero-out")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from skdp.privacy import gdp_delta, gdp_epsilon, gdp_mu
 from skdp.privacy.kernel import accounting as _accounting
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
-from skdp.privacy.kernel.composition import compose_epsilon, total_mu
+from skdp.privacy.kernel.ledger import compose_epsilon, total_mu
 
 mp = mpmath.mp.clone()
 mp.dps = 60

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import pytest
 
-from skdp.privacy.kernel.bits import SeededBits, SystemBits, make_bits
+from skdp.privacy.kernel.samplers import SeededBits, SystemBits, make_bits
 
 SOURCES = {
     "system": SystemBits,
@@ -128,7 +128,7 @@ def test_a_source_refuses_to_run_under_another_process_id(make, monkeypatch):
 
 FORK = """
 import os
-from skdp.privacy.kernel.bits import SeededBits, SystemBits
+from skdp.privacy.kernel.samplers import SeededBits, SystemBits
 inherited = [SeededBits(0), SystemBits()]
 refused, answer = [], os.pipe()
 child = os.fork()

@@ -27,7 +27,7 @@ from skdp.privacy.books import store as _budget_store
 from skdp.privacy.books.store import BudgetTerms as Terms
 from skdp.privacy.books.store import MemoryStore
 from skdp.privacy.kernel.accounting import HAIR, pure_mu
-from skdp.privacy.kernel.composition import compose_epsilon
+from skdp.privacy.kernel.ledger import compose_epsilon
 
 HERE = {"adjacency": "replace-one"}
 

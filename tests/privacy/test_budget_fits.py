@@ -23,7 +23,7 @@ from skdp import (
     PrivUnitPrivatizer,
     solvers,
 )
-from skdp._rows.domains import L2Ball
+from skdp._rows.base import L2Ball
 from skdp._rows.linear import ball_rows
 from skdp.exceptions import BudgetError, PrivacyWarning
 from skdp.federated import Population

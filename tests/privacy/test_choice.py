@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdp.privacy.kernel.bits import SeededBits, SystemBits
+from skdp.privacy.kernel.samplers import SeededBits, SystemBits
 from skdp.privacy.laws import exponential as _choice
 from skdp.privacy.laws.exponential import weighted_choice
 

@@ -8,8 +8,7 @@ import pytest
 from scipy import stats
 from scipy.special import ndtri
 
-from skdp.privacy.kernel.bits import SeededBits, SystemBits
-from skdp.privacy.kernel.samplers import rounded_laplace
+from skdp.privacy.kernel.samplers import SeededBits, SystemBits, rounded_laplace
 from skdp.privacy.laws import k_norm as _k_norm
 from skdp.privacy.laws.k_norm import rounded_k_norm
 

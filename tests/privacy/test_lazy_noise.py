@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdp.privacy.kernel.bits import SeededBits, SystemBits
 from skdp.privacy.kernel.mechanisms import Sensitivity
+from skdp.privacy.kernel.samplers import SeededBits, SystemBits
 from skdp.privacy.laws.additive import GaussianMechanism
 from skdp.privacy.laws.late_noise import LazySums, _moments
 from tests._audit_lazy import law_is_wrong, noise_weights

@@ -19,7 +19,7 @@ from skdp.privacy import (
     Sensitivity,
     SumOfReports,
 )
-from skdp.privacy.kernel.composition import most_participations, report_epsilon
+from skdp.privacy.kernel.ledger import most_participations, report_epsilon
 from tests.privacy.test_curator import DELTA, Total, curator_of
 from tests.privacy.test_local import Admitted, Said, curator
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from skdp.privacy import GaussianMechanism, LaplaceMechanism, Sensitivity, gdp_mu
-from skdp.privacy.kernel.bits import SeededBits, SystemBits
 from skdp.privacy.kernel.mechanisms import add_noise, align
+from skdp.privacy.kernel.samplers import SeededBits, SystemBits
 
 mp = mpmath.mp.clone()
 mp.dps = 50

@@ -23,7 +23,7 @@ from skdp.privacy import (
     Sampling,
     Sensitivity,
 )
-from skdp.privacy.kernel.composition import compose_epsilon, sum_up
+from skdp.privacy.kernel.ledger import compose_epsilon, sum_up
 
 PURE = [LaplaceMechanism, KNormMechanism, ExponentialMechanism, LocalMechanism]
 NO_NUMBERS = [True, np.True_, "1", Decimal(1), Fraction(1, 2), None, math.nan, 1j, [1.0]]

@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from skdp.privacy import Repetitions
-from skdp.privacy.kernel.bits import SeededBits, SystemBits
+from skdp.privacy.kernel.samplers import SeededBits, SystemBits
 from skdp.privacy.laws.selection import LAWS
 from tests.privacy._laws import derivative
 from tests.privacy.test_samplers import Words

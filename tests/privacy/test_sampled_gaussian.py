@@ -17,7 +17,7 @@ from skdp.privacy import (
     gdp_mu,
     sampled_mu,
 )
-from skdp.privacy.kernel.composition import SampledCost, compose_epsilon
+from skdp.privacy.kernel.ledger import SampledCost, compose_epsilon
 from skdp.privacy.laws import calibration as _calibration
 
 EPSILON, DELTA = 1.0, 1e-5

@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.special import ndtri
 
 from skdp.privacy.kernel import samplers
-from skdp.privacy.kernel.bits import SeededBits, SystemBits
+from skdp.privacy.kernel.samplers import SeededBits, SystemBits
 
 mp = mpmath.mp.clone()
 mp.dps = 60

@@ -10,8 +10,8 @@ import pytest
 from scipy import integrate, signal, stats
 
 from skdp.privacy import Sampling
-from skdp.privacy.kernel import composition as accounting
-from skdp.privacy.kernel.composition import SampledCost, compose_epsilon
+from skdp.privacy.kernel import ledger as accounting
+from skdp.privacy.kernel.ledger import SampledCost, compose_epsilon
 from skdp.privacy.laws import loss_distributions
 from skdp.privacy.laws.loss_distributions import batch_copies, batch_loss, batch_profile
 

@@ -419,7 +419,7 @@ def test_equal_streams_are_noticed(monkeypatch):
         return curator
 
     def copy_of_bits():
-        from skdp.privacy.kernel.bits import SeededBits
+        from skdp.privacy.kernel.samplers import SeededBits
 
         return SeededBits(0)
 

@@ -19,7 +19,7 @@ from skdp.privacy import (
     gdp_mu,
     plan_selection,
 )
-from skdp.privacy.kernel.composition import compose_epsilon, total_mu
+from skdp.privacy.kernel.ledger import compose_epsilon, total_mu
 from skdp.privacy.laws import selection as shares
 from skdp.privacy.laws.selection import (
     LAWS,

@@ -14,8 +14,7 @@ from scipy import stats
 from skdp.privacy import Sampling
 from skdp.privacy.kernel import samplers
 from skdp.privacy.kernel.batches import fixed_subset, poisson_subset, repeated_subset
-from skdp.privacy.kernel.bits import SeededBits
-from skdp.privacy.kernel.samplers import geometric
+from skdp.privacy.kernel.samplers import SeededBits, geometric
 from tests.privacy.test_samplers import Words
 
 mp = mpmath.mp.clone()

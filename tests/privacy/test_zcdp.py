@@ -24,7 +24,7 @@ from skdp.privacy import (
     gdp_epsilon,
 )
 from skdp.privacy.kernel.accounting import zcdp_epsilon
-from skdp.privacy.kernel.composition import compose_epsilon, total_mu, total_rho
+from skdp.privacy.kernel.ledger import compose_epsilon, total_mu, total_rho
 from skdp.privacy.laws.calibration import zcdp_rho
 from skdp.privacy.laws.search import DeclaredTotal
 from tests.privacy.test_ledger import entry, ledger_of

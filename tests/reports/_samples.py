@@ -4,7 +4,7 @@
 
 import numpy as np
 
-from skdp.privacy.kernel.bits import Bits, SeededBits
+from skdp.privacy.kernel.samplers import Bits, SeededBits
 
 
 class GivenBits(Bits):

@@ -16,7 +16,7 @@ from skdp.local.randomisers.privunit import (
     cosines_in_cap,
     optimal_privunit,
 )
-from skdp.privacy.kernel.bits import SeededBits
+from skdp.privacy.kernel.samplers import SeededBits
 
 BUDGETS = [1e-3, 0.5, 4.0, 16.0, 500.0, 1e4]
 DIMS = [2, 3, 5, 10, 1000, 10**6]

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from skdp.local.randomisers.base import coins, positions_below
-from skdp.privacy.kernel.bits import SeededBits
+from skdp.privacy.kernel.samplers import SeededBits
 from tests.reports._samples import GivenBits
 
 

@@ -11,7 +11,7 @@ from skdp.local.randomisers.ball import Flip, Lift
 from skdp.local.randomisers.grid import EntrywiseGrid, scalar_grid, uniform_levels
 from skdp.local.randomisers.privunit_gaussian import optimal_privunit_gaussian
 from skdp.local.randomisers.projunit import projunit
-from skdp.privacy.kernel.bits import SeededBits
+from skdp.privacy.kernel.samplers import SeededBits
 
 W = np.array([0.0, 0.6, 0.0])
 UNITS = {

@@ -15,7 +15,7 @@ from skdp.local.randomisers.grid import scalar_grid, uniform_levels
 from skdp.local.randomisers.privunit import optimal_privunit
 from skdp.local.randomisers.privunit_gaussian import optimal_privunit_gaussian
 from skdp.local.randomisers.projunit import projunit
-from skdp.privacy.kernel.bits import SeededBits, SystemBits
+from skdp.privacy.kernel.samplers import SeededBits, SystemBits
 from skdp.privacy.laws.exponential import Variates
 
 ALL = {

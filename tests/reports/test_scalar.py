@@ -15,7 +15,7 @@ from skdp.local.randomisers.grid import (
     scalar_grid,
     uniform_levels,
 )
-from skdp.privacy.kernel.bits import SeededBits
+from skdp.privacy.kernel.samplers import SeededBits
 from tests.reports._samples import reports_of, worst_bias
 
 GRIDS = [

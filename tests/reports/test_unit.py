@@ -18,7 +18,7 @@ from skdp.local.randomisers.privunit_gaussian import (
     optimal_privunit_gaussian,
     shares_along,
 )
-from skdp.privacy.kernel.bits import SeededBits
+from skdp.privacy.kernel.samplers import SeededBits
 from tests.reports._samples import (
     GivenBits,
     reports_of,

@@ -10,7 +10,7 @@ from scipy import stats
 
 from skdp.local.randomisers.base import directions_of as unit_rows
 from skdp.local.randomisers.base import normals, row_lengths, uniforms
-from skdp.privacy.kernel.bits import SeededBits
+from skdp.privacy.kernel.samplers import SeededBits
 
 ENDS = np.array([0, 1, 2**63 - 1, 2**63, 2**64 - 1], dtype=np.uint64)
 

@@ -5,7 +5,7 @@
 import numpy as np
 from scipy import stats
 
-from skdp.privacy.kernel.bits import SeededBits
+from skdp.privacy.kernel.samplers import SeededBits
 from skdp.privacy.laws.exponential import Variates
 
 #: chance that a check of a correct sampler fails, had the seed been random

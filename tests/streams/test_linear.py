@@ -250,7 +250,7 @@ def test_the_number_of_threads_does_not_matter(monkeypatch):
     model, fits = logistic(max_iter=2, solver="gd", data_norm=9.0), []
     for n_threads in (1, 3):
         monkeypatch.setattr(
-            "skdp.linear_model._classifier.effective_n_threads", lambda n=n_threads: n
+            "skdp.linear_model._classifiers.effective_n_threads", lambda n=n_threads: n
         )
         fits += [clone(model).fit(wide, y), clone(model).fit(*chunked(wide, y))]
     for fitted in fits[1:]:

@@ -14,8 +14,8 @@ import pytest
 
 import skdp._rows.linear as linear_rows
 from skdp import DPLogisticRegression, solvers
+from skdp._rows.base import CHUNKS_PER_BLOCK, LazyChunks
 from skdp._rows.streams import rows_of
-from skdp._rows.sums import CHUNKS_PER_BLOCK, LazyChunks
 from skdp.privacy import gdp_mu
 from tests import _audit
 from tests._neighbours import worst_pairs

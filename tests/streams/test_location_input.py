@@ -10,8 +10,7 @@ from sklearn.base import clone
 from skdp import DPMedian, PrivacyBudget
 from skdp import _quantiles as _quantile_rank
 from skdp._rows import streams as _arrays
-from skdp._rows.streams import RowStream
-from skdp._rows.tables import Table
+from skdp._rows.streams import RowStream, Table
 from skdp.io import stream_chunks
 from skdp.privacy import gdp_mu
 from tests import _audit

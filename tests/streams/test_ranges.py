@@ -13,12 +13,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import skdp._rows.sums as sums
+import skdp._rows.base as sums
 from skdp import DPLogisticRegression, DPStandardScaler
 from skdp._quantiles import RankRows
+from skdp._rows.base import LazyChunks
 from skdp._rows.dask import opened
 from skdp._rows.streams import RowStream, facts_of, rows_of
-from skdp._rows.sums import LazyChunks
 from skdp.io import stream_arrays, stream_chunks
 from tests.streams._ways import OnDisk, chunked
 

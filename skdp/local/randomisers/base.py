@@ -18,7 +18,7 @@ from scipy.special import expit, logit, ndtri
 
 from skdp.local.randomisers.caps import CAP_ACCURACY
 from skdp.privacy.kernel.accounting import check_epsilon
-from skdp.privacy.kernel.bits import Bits
+from skdp.privacy.kernel.samplers import Bits
 
 #: rows, and their entries, for which what all of them need is drawn first
 BLOCK, ENTRIES = 1 << 16, 1 << 22

@@ -20,8 +20,7 @@ import numpy as np
 
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
-from skdp.privacy.kernel.composition import sum_up
-from skdp.privacy.kernel.ledger import Release
+from skdp.privacy.kernel.ledger import Release, sum_up
 from skdp.privacy.laws.search import DeclaredTotal
 
 #: what can be done about steps that learn without a ledger

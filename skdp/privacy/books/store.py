@@ -22,8 +22,8 @@ from skdp.privacy.kernel.accounting import (
     gdp_epsilon,
     pure_mu,
 )
-from skdp.privacy.kernel.bits import SystemBits
 from skdp.privacy.kernel.errors import BudgetError
+from skdp.privacy.kernel.samplers import SystemBits
 from skdp.privacy.laws.calibration import gdp_mu, pure_epsilon
 
 # How the prices of fits add up in a shared budget (Proposition 74).

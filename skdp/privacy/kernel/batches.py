@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.privacy.kernel.accounting import as_float, check_choice
-from skdp.privacy.kernel.bits import Bits
-from skdp.privacy.kernel.samplers import geometric
+from skdp.privacy.kernel.samplers import Bits, geometric
 
 Positions = NDArray[np.int64]
 

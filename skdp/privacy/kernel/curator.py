@@ -8,11 +8,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from skdp.privacy.kernel.bits import make_bits
 from skdp.privacy.kernel.charging import Charged, Charging, Prepaid, Rows, Terms
 from skdp.privacy.kernel.errors import BudgetError, SeededNoiseWarning
 from skdp.privacy.kernel.ledger import Record
 from skdp.privacy.kernel.mechanisms import Law
+from skdp.privacy.kernel.samplers import make_bits
 
 
 def _level_of_caller() -> int:

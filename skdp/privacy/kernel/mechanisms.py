@@ -18,7 +18,7 @@ S + g * sqrt(k) in l2, S + g * k in l1. The last digits of the output say nothin
 
 Float evaluation. A query is evaluated in floating point; `FLOAT_SLACK` is the
 relative error in the *difference* of two neighbouring evaluations that is charged
-on top (see skdp/_rows/sums.py for why sums stay within it).
+on top (see skdp/_rows/base.py for why sums stay within it).
 """
 
 import math
@@ -31,9 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.privacy.kernel.batches import Sampling
-from skdp.privacy.kernel.bits import Bits
 from skdp.privacy.kernel.errors import BudgetError
-from skdp.privacy.kernel.samplers import Integers, rounded_gaussian, rounded_laplace
+from skdp.privacy.kernel.samplers import Bits, Integers, rounded_gaussian, rounded_laplace
 
 Values = NDArray[np.float64]
 

@@ -26,7 +26,7 @@ from skdp.privacy.kernel.accounting import (
     zcdp_epsilon,
 )
 from skdp.privacy.kernel.batches import Sampling
-from skdp.privacy.kernel.composition import SampledCost, compose_epsilon, total_mu
+from skdp.privacy.kernel.ledger import SampledCost, compose_epsilon, total_mu
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
 
 #: Relative margin kept between a calibrated parameter and the budget's edge.

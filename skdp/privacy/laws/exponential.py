@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from skdp.privacy.kernel import mechanisms
-from skdp.privacy.kernel.bits import Bits
 from skdp.privacy.kernel.mechanisms import (
     FLOAT_SLACK,
     Noise,
@@ -35,6 +34,7 @@ from skdp.privacy.kernel.mechanisms import (
     Values,
     shaped,
 )
+from skdp.privacy.kernel.samplers import Bits
 from skdp.privacy.laws.additive import PureMechanism
 from skdp.privacy.laws.calibration import ROUND_UP
 

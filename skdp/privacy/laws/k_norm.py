@@ -28,12 +28,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from skdp.privacy.kernel.bits import Bits, Words
 from skdp.privacy.kernel.mechanisms import Noise, Price, Sensitivity
 from skdp.privacy.kernel.samplers import (
     _DIGITS,
     _TWO_PI,
+    Bits,
     Integers,
+    Words,
     _gaussian_tail,
     check_scale,
     rounded_laplace,

@@ -29,9 +29,8 @@ from numpy.typing import NDArray
 
 from skdp.privacy.kernel import mechanisms
 from skdp.privacy.kernel.batches import Sampling
-from skdp.privacy.kernel.bits import Bits
 from skdp.privacy.kernel.mechanisms import Law, Line, Noise, Source
-from skdp.privacy.kernel.samplers import rounded_gaussian
+from skdp.privacy.kernel.samplers import Bits, rounded_gaussian
 
 Floats = NDArray[np.float64]
 Columns = NDArray[np.intp]

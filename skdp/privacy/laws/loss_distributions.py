@@ -28,7 +28,7 @@ from scipy.special import erfcx, ndtr
 
 from skdp.privacy.kernel.accounting import gdp_epsilon
 from skdp.privacy.kernel.batches import Sampling
-from skdp.privacy.kernel.composition import SampledCost
+from skdp.privacy.kernel.ledger import SampledCost
 
 # multiplicities of a row in a batch beyond this weigh nothing that matters
 _MOST_COPIES = 40

@@ -43,7 +43,6 @@ import numpy as np
 
 from skdp.privacy.kernel import mechanisms
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon, first, gdp_delta
-from skdp.privacy.kernel.bits import Bits
 from skdp.privacy.kernel.mechanisms import (
     FLOAT_SLACK,
     Law,
@@ -56,7 +55,7 @@ from skdp.privacy.kernel.mechanisms import (
     plain_floats,
     shaped,
 )
-from skdp.privacy.kernel.samplers import Integers
+from skdp.privacy.kernel.samplers import Bits, Integers
 from skdp.privacy.laws.additive import GaussianMechanism
 from skdp.privacy.laws.calibration import MARGIN, gdp_mu
 from skdp.privacy.laws.k_norm import KNormMechanism

@@ -14,13 +14,11 @@ from numpy.typing import NDArray
 
 from skdp.privacy.kernel.accounting import check_choice, gdp_epsilon
 from skdp.privacy.kernel.batches import fixed_subset
-from skdp.privacy.kernel.bits import Bits, make_bits
-from skdp.privacy.kernel.composition import sum_up
 from skdp.privacy.kernel.curator import Curator
 from skdp.privacy.kernel.errors import BudgetError, SeededNoiseWarning
-from skdp.privacy.kernel.ledger import Record, Release
+from skdp.privacy.kernel.ledger import Record, Release, sum_up
 from skdp.privacy.kernel.mechanisms import Noise, Price
-from skdp.privacy.kernel.samplers import uniform_below
+from skdp.privacy.kernel.samplers import Bits, make_bits, uniform_below
 from skdp.privacy.laws.selection import Repetitions, SelectionPlan
 
 Positions = NDArray[np.int64]

@@ -21,9 +21,9 @@ from skdp.privacy.kernel.accounting import (
     gdp_delta,
     gdp_epsilon,
 )
-from skdp.privacy.kernel.bits import Bits
-from skdp.privacy.kernel.composition import compose_epsilon, sum_up, total_mu, total_rho
+from skdp.privacy.kernel.ledger import compose_epsilon, sum_up, total_mu, total_rho
 from skdp.privacy.kernel.mechanisms import Law
+from skdp.privacy.kernel.samplers import Bits
 from skdp.privacy.laws.additive import GaussianMechanism, LaplaceMechanism
 from skdp.privacy.laws.calibration import gdp_mu, zcdp_rho
 from skdp.privacy.laws.exponential import ExponentialMechanism

@@ -1,0 +1,960 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""The base of private linear classifiers: private centering, and the way through the gate."""
+
+import math
+from dataclasses import dataclass
+from inspect import signature
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone, is_regressor
+
+import skdp.solvers as solvers
+from skdp._gate import open_gate
+from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
+from skdp._quantiles import plan_threshold
+from skdp._rows.base import L2Ball, check_radius
+from skdp._rows.columns import centered_rows
+from skdp._rows.linear import LinearRows, top_entries
+from skdp._rows.streams import over_rows
+from skdp._sklearn import (
+    SCALE_OR_NONE,
+    SHARED_CONSTRAINTS,
+    CallbackSupportMixin,
+    Interval,
+    LinearClassifierMixin,
+    SoftmaxClassifierMixin,
+    SparseCoefMixin,
+    StrOptions,
+    effective_n_threads,
+    fit_context,
+    penalty_of,
+    refuse_sparse,
+    resolve_classes,
+    validate_private_data,
+)
+from skdp._typing import (
+    Adjacency,
+    ArrayLike,
+    Budget,
+    ClassifierMechanism,
+    MatrixLike,
+    Preprocess,
+    Seed,
+    VectorLike,
+)
+from skdp.location._clipped_mean import plan_mean
+from skdp.privacy.kernel.accounting import check_delta, check_epsilon
+from skdp.privacy.laws.calibration import mu_beside
+from skdp.solvers.base import (
+    MOST_K_NORM,
+    Problem,
+    Solver,
+    as_read,
+    check_reading,
+    default_ridge,
+    margin_noise,
+)
+from skdp.solvers.gradient import DEFAULT_INTERCEPT
+from skdp.solvers.objective import default_objective_ridge
+
+# The solver of a fit: what was asked for, the choice of "auto", and pairs that do not fit.
+#
+# A solver declares what it needs (`skdp.solvers.Solver`); `check_pair` is the one place that
+# compares this with a model. "auto" follows from public numbers, and chooses from `skdp.solvers`
+# only.
+
+
+#: the solvers that have a word, by their words
+SOLVERS = {
+    kind.word: kind for kind in (getattr(solvers, name) for name in solvers.__all__) if kind.word
+}
+#: what may be released
+MECHANISMS = ("gradient", "objective", "output", "exponential")
+
+# signal to noise from which accelerated steps are the better ones for the hinge
+_CLEAR = 50.0
+
+
+def asked_solver(solver):
+    """Return the solver that was asked for, its parameters checked; None for "auto".
+
+    Parameters
+    ----------
+    solver : str or Solver
+        As given by the user.
+
+    Returns
+    -------
+    solver : Solver or None
+        A copy, whose numbers are those of Python.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is not a solver, or a parameter of it is out of range.
+    """
+    if isinstance(solver, str):
+        if solver == "auto":
+            return None
+        if solver not in SOLVERS:
+            raise ValueError(f"{_OPTIONS}; got {solver!r}.{_hint(solver)}")
+        return SOLVERS[solver]()
+    if isinstance(solver, type):
+        here = f", for example {_call(solver)}" if issubclass(solver, Solver) else ""
+        raise TypeError(f"{_OPTIONS}, that is, an instance{here}; got the class {solver.__name__}.")
+    if not isinstance(solver, Solver):
+        raise TypeError(f"{_OPTIONS}; got a {type(solver).__name__}.")
+    asked = clone(solver)
+    asked._validate_params()
+    numbers = {
+        name: float(value) if isinstance(value, np.floating) else int(value)
+        for name, value in asked.get_params().items()
+        if isinstance(value, np.floating | np.integer)
+    }
+    return asked.set_params(**numbers)
+
+
+def chosen_solver(model, asked, problem):
+    """Return the solver of a fit.
+
+    Parameters
+    ----------
+    model : estimator
+        Whose fit it is.
+    asked : Solver or None
+        As `asked_solver` returned it.
+    problem : Problem
+        Public facts. The choice depends on the budget, the loss, and the numbers of rows and
+        coefficients, and on nothing else.
+
+    Returns
+    -------
+    solver : Solver
+        That was asked for, or that "auto" stands for.
+
+    Raises
+    ------
+    ValueError
+        If the model and the solver do not go together.
+    """
+    mechanism = model.mechanism
+    if mechanism not in ("auto", *MECHANISMS):
+        raise ValueError(f"mechanism must be 'auto' or one of {MECHANISMS}; got {mechanism!r}.")
+    if asked is None:
+        released = mechanism
+        if mechanism == "auto":
+            released = _best_mechanism(model, problem)
+        asked = SOLVERS[_best_solver(model, released, problem)]()
+    check_pair(model, asked, problem)
+    return asked
+
+
+def check_pair(model, solver, problem):
+    """Raise a ValueError unless a model and a solver go together.
+
+    Parameters
+    ----------
+    model, solver, problem : estimator, Solver, Problem
+        Whose fit it is; the solver; public facts.
+    """
+    misfit = next(_misfits(model, model.mechanism, solver, problem), None)
+    if misfit is None:
+        return
+    for mechanism, where in ((model.mechanism, ""), ("auto", " with another mechanism")):
+        fitting = [word for word in SOLVERS if _serves(model, mechanism, word, problem)]
+        if fitting:
+            raise ValueError(
+                f"{misfit} The solvers that fit{where} are {', '.join(map(repr, fitting))}."
+            )
+    raise ValueError(f"{misfit} No solver of default parameters fits the rest of this model.")
+
+
+def _misfits(model, mechanism, solver, problem):
+    """Yield what a model has that a solver cannot do with."""
+    name = _call(type(solver))
+    regression = is_regressor(model)
+    if ("regression" if regression else "classification") not in solver.tasks:
+        yield f"solver={name} is not for {'regression' if regression else 'classification'}."
+    if mechanism not in ("auto", solver.mechanism):
+        yield (
+            f"solver={name} does not belong to mechanism={mechanism!r}: it has "
+            f"mechanism={solver.mechanism!r}."
+        )
+    if solver.needs_delta and problem.delta == 0:
+        yield f"delta must be greater than 0 for {name}, {solver.needs_delta}; got 0."
+    if solver.needs_second_derivative and math.isinf(problem.loss.smoothness):
+        yield (
+            f"{name} needs a loss with a second derivative, which the hinge does not have: "
+            f"{solver.needs_second_derivative}. Set smoothing to a positive number for the "
+            "smoothed hinge."
+        )
+    if solver.needs_coef_bound and problem.radius is None:
+        yield f"coef_bound must be a number for {name}, {solver.needs_coef_bound}; got None."
+    if problem.size > solver.most_coefs:
+        yield (
+            f"{name} is for at most {solver.most_coefs} coefficients, intercepts included; this "
+            f"problem has {problem.size}.{solver.beyond_most_coefs}"
+        )
+    flat = signature(type(model)).parameters
+    for parameter, why in solver.unused.items():
+        if parameter in flat and getattr(model, parameter) != flat[parameter].default:
+            yield (
+                f"{parameter} must be {flat[parameter].default!r} with {name}: {why}; got "
+                f"{getattr(model, parameter)!r}."
+            )
+    if regression:
+        yield from _misfits_of_regression(solver, name)
+
+
+def _misfits_of_regression(solver, name):
+    if getattr(solver, "clipping_norm", None) is not None:
+        yield (
+            f"clipping_norm of {name} must be None for regression, whose estimator has a "
+            f"parameter of that name; got {solver.clipping_norm!r}."
+        )
+    usual = type(solver)()
+    for parameter in solver.only_classification:
+        value = getattr(solver, parameter)
+        if value != getattr(usual, parameter):
+            yield f"{parameter}={value!r} of {name} is not for regression."
+    if not solver.streams and usual.streams:
+        yield f"{name} with these parameters is not for regression."
+
+
+def _best_mechanism(model, problem):
+    if problem.delta > 0:
+        return "gradient"
+    if not _serves(model, "auto", "objective", problem):
+        return "output"
+    # Laplace noise on the minimiser of sparse rows, or a linear term with K-norm noise
+    ridge = problem.penalty or default_ridge(problem)
+    other = problem.penalty or default_objective_ridge(problem)
+    laplace = margin_noise(problem)(ridge)[0] == "laplace"
+    weaker = ridge <= other or problem.size > MOST_K_NORM
+    return "output" if laplace and weaker else "objective"
+
+
+def _best_solver(model, mechanism, problem):
+    if mechanism == "gradient" and problem.delta and math.isinf(problem.loss.smoothness):
+        # on data the rule for kinks is the better one while noise dominates; but it counts
+        # the noise of all coefficients, of which a row of many features feels few
+        wide = problem.n_features > problem.n_rows
+        return "gd" if problem.signal < _CLEAR and not wide else "accelerated"
+    if mechanism == "exponential":
+        many = problem.size > SOLVERS["exact"].most_coefs
+        return "frank-wolfe" if many and _serves(model, "auto", "frank-wolfe", problem) else "exact"
+    return "accelerated" if mechanism == "gradient" else mechanism
+
+
+def _serves(model, mechanism, word, problem):
+    """Return whether a solver of default parameters goes with a model of a mechanism."""
+    return not any(_misfits(model, mechanism, SOLVERS[word](), problem))
+
+
+def _call(kind):
+    """Return how an object of a solver class is made, in words."""
+    face = kind.__module__.split(".")[1] + "." if kind.__module__.startswith("skdp.") else ""
+    return f"{face}{kind.__name__}()"
+
+
+def _hint(word):
+    """Return how to write what is no word of a solver, if it names an algorithm."""
+    # here and not above: a fit without an error needs none of them
+    import skdp.papers as papers
+
+    named = word.replace("-", "").replace("_", "").lower()
+    for name in papers.__all__:
+        kind = getattr(papers, name)
+        if named in {name.lower(), *_ALSO_CALLED.get(name, ())} and isinstance(kind, type):
+            return f" It is an object: solver=skdp.papers.{name}()."
+    if named in ("newton", "lbfgs", "cvxpy"):
+        return f" It is a minimizer: solver=skdp.solvers.Output(minimizer={named!r})" + (
+            f", or skdp.solvers.Objective(minimizer={named!r})." if named != "cvxpy" else "."
+        )
+    return ""
+
+
+_ALSO_CALLED = {"FiniteNet": ("net",)}
+_OPTIONS = (
+    f"solver must be 'auto', one of {list(SOLVERS)}, or an object of skdp.solvers or skdp.papers"
+)
+
+
+# Private centering of the rows before the fit: two algorithms of Sun, Suresh and Menon (2023).
+#
+# "center" is their Algorithm 3: a Gaussian mean, a shift, and gradients that are clipped.
+# "center-clip" is Algorithm 2: a mean whose error does not grow with the offset, a radius tau
+# that few rows exceed, rows (x - mean, tau) shortened to sqrt(2) tau, and gradients that
+# need no clipping. "center-scale" takes the center and the radius of the second, as the unit
+# of length, and the clipped gradients of the first. Corrections to the print are in
+# docs/user_guide/proofs_sampling.rst.
+
+
+#: no center is bought for less
+SMALLEST_MU = 1e-10
+
+#: share of the budget for centering, where the solver has none
+DEFAULT_SHARE = 0.05
+PREPROCESS = ("center", "center-scale", "center-clip")
+
+
+@dataclass(frozen=True)
+class Centering:
+    """A plan to center the rows; public numbers only.
+
+    Parameters
+    ----------
+    mean, threshold : object, object or None
+        Plans of a private mean, and of a private radius.
+    mu, priced : float, float
+        Price of the center, a Gaussian-DP parameter, and of the radius, an epsilon.
+    intercept : float
+        Constant feature of the moved rows, in units of the radius.
+    shorten : bool
+        Whether longer rows are shortened, so that gradients need no clipping.
+    """
+
+    mean: Any
+    threshold: Any
+    mu: float
+    priced: float
+    intercept: float
+    shorten: bool
+
+    @property
+    def n_releases(self):
+        """Number of releases."""
+        return self.mean.n_releases + (self.threshold is not None and self.threshold.released)
+
+    def run(self, curator):
+        """Release center and radius, and move the curator's rows.
+
+        Parameters
+        ----------
+        curator : Curator
+            Holds `LinearRows` without an intercept.
+
+        Returns
+        -------
+        center, radius : ndarray of shape (n_features,), float
+            In the unit ball; the radius is 1 for "center".
+        """
+        center, radius = self.mean.run(curator), 1.0
+        if self.threshold is not None:
+            radius = self.threshold.run(curator, center)
+        intercept, shorten = self.intercept, self.shorten
+        curator.map_rows(lambda rows: centered_rows(rows, center, intercept, radius, shorten))
+        return center, radius
+
+
+def plan_row_centering(
+    preprocess, share, *, n_rows, n_features, epsilon, delta, adjacency, intercept
+):
+    """Plan the centering from public numbers.
+
+    Parameters
+    ----------
+    preprocess, share : {"center", "center-scale", "center-clip"}, float
+        Which algorithm, and which part of the budget the center gets: of the squared
+        Gaussian-DP parameter. The radius gets twice that share of epsilon.
+    n_rows, n_features, epsilon, delta, adjacency : int, int, float, float, str
+        Public facts.
+    intercept : float
+        Constant feature; 1 for "center-clip".
+
+    Returns
+    -------
+    plan : Centering
+        The plan.
+
+    Raises
+    ------
+    ValueError
+        If the budget is too small.
+    """
+    if not (isinstance(preprocess, str) and preprocess in PREPROCESS):
+        raise ValueError(f"preprocess must be None or one of {PREPROCESS}; got {preprocess!r}.")
+    threshold, priced, shorten = None, 0.0, preprocess == "center-clip"
+    if preprocess != "center":
+        # rows that are not shortened may be as long as one over the radius
+        threshold = plan_threshold(
+            2 * share * epsilon,
+            n_rows=n_rows,
+            centered=True,
+            resolution=1e-9 if shorten else 1e-7,
+        )
+        priced = threshold.epsilon if threshold.released else 0.0
+    if shorten:
+        intercept = 1.0
+    mu = math.sqrt(share) * mu_beside(epsilon, delta, priced)
+    if mu < SMALLEST_MU:
+        raise ValueError(
+            f"preprocess_share={share!r} of epsilon={epsilon!r}, delta={delta!r} is too small to "
+            f"be spent: the noise of the center would exceed {1 / SMALLEST_MU:.0e} times the "
+            "influence of a row. Raise the share or the budget."
+        )
+    mean = plan_mean(
+        "gaussian" if preprocess == "center" else "shifted-clipped",
+        n_rows=n_rows,
+        n_features=n_features,
+        mu=mu,
+        adjacency=adjacency,
+    )
+    # a hair more than the ledger will hold
+    return Centering(mean, threshold, mu * (1 + 1e-9), priced, intercept, shorten)
+
+
+def original_coef(coef, intercept, center, radius, data_norm):
+    """Map coefficients and intercepts for moved rows to those for the rows as they are.
+
+    Parameters
+    ----------
+    coef, intercept : ndarray of shape (n_outputs, n_features), ndarray of shape (n_outputs,)
+        For rows ``(x / data_norm - center) / radius``.
+    center, radius, data_norm : ndarray of shape (n_features,), float, float
+        Public by now.
+
+    Returns
+    -------
+    coef, intercept : ndarray of shape (n_outputs, n_features), ndarray of shape (n_outputs,)
+        Such that ``x @ coef.T + intercept`` is the score of the row x.
+    """
+    body = coef / radius
+    return body / data_norm, intercept - body @ center
+
+
+class PrivateLinearClassifier(
+    CallbackSupportMixin, LinearClassifierMixin, SparseCoefMixin, BaseEstimator
+):
+    """Base of the private linear classifiers; a subclass states its loss."""
+
+    _parameter_constraints = {
+        **SHARED_CONSTRAINTS,
+        "mechanism": [StrOptions({"auto", *MECHANISMS})],
+        # `asked_solver` says what fits
+        "solver": "no_validation",
+        "classes": ["array-like", None],
+        "C": [Interval(Real, 0, None, closed="right")],
+        "fit_intercept": ["boolean"],
+        "coef_bound": SCALE_OR_NONE,
+        "preprocess": [StrOptions(set(PREPROCESS)), None],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "verbose": ["verbose"],
+    }
+
+    def _loss(self, n_classes):
+        """Return the loss for a number of classes."""
+        raise NotImplementedError
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: MatrixLike, y: VectorLike) -> Self:
+        """Fit the model within the budget.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, RowStream, dask array} of shape (n_samples, n_features)
+            Private rows. Rows longer than `data_norm` are scaled down to it. Streams of
+            `skdp.io`, memory maps from 256 MiB on and collections of dask are read chunk by
+            chunk, with the same result; not by solvers that need all rows in memory, which
+            say so.
+        y : {array-like, RowStream, dask array} of shape (n_samples,)
+            Private labels.
+
+        Returns
+        -------
+        self : object
+            Fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are unusable, or if mechanism, solver and loss do
+            not go together. The message names no data value, but that it was raised may
+            depend on the data.
+        """
+        check_epsilon(self.epsilon)
+        check_delta(self.delta)
+        asked = asked_solver(self.solver)
+        ball = L2Ball(check_radius(self.data_norm))
+        if self.preprocess is not None:
+            refuse_sparse(X, f"preprocess={self.preprocess!r}", "preprocess=None")
+        sparse = "csr" if self.preprocess is None else False
+        X, y = validate_private_data(self, X, y, streams=True, accept_sparse=sparse)
+        classes, codes, outside, assumptions = resolve_classes(y, self.classes)
+        n_rows, n_features = X.shape
+        problem = self._problem(n_rows, n_features, len(classes), asked or Solver())
+        solver = chosen_solver(self, asked, problem)
+        plan = solver.plan(problem)
+        check_reading(solver, X)
+        if self.verbose:
+            print(f"[{type(self).__name__}] {plan}")
+        loss, centering = problem.loss, problem.centering
+        # centered rows get their constant feature later
+        intercept = 0.0 if centering else problem.intercept
+        with open_gate(
+            self,
+            lambda: LinearRows(
+                *as_read(
+                    solver,
+                    plan,
+                    top_entries(X, problem.sparsity),
+                    over_rows(loss.encode, codes),
+                    outside,
+                ),
+                ball,
+                intercept,
+                effective_n_threads(),
+            ),
+            n_rows=n_rows,
+            delta=plan.delta,
+            mu=plan.total_mu,
+            assumptions=assumptions,
+            n_releases=plan.n_iter + (centering.n_releases if centering else 0),
+        ) as curator:
+            center, radius = np.zeros(n_features), 1.0
+            if centering:
+                center, radius = centering.run(curator)
+                plan = plan.rescaled(radius)
+            coef = np.atleast_2d(plan.run(curator))
+        self.classes_ = classes
+        self.coef_, self.intercept_ = original_coef(
+            coef[:, :n_features],
+            problem.intercept * coef[:, -1] if problem.intercept else np.zeros(len(coef)),
+            center,
+            radius,
+            self.data_norm,
+        )
+        self.n_iter_ = plan.n_iter
+        return self
+
+    def _problem(self, n_rows, n_features, n_classes, solver):
+        """Return the problem for what a solver asks of the rows; plans ask the solver itself."""
+        scaling = solver.intercept_scaling
+        scaling = DEFAULT_INTERCEPT if scaling is None else scaling
+        centering = None
+        if self.preprocess is not None:
+            self._check_centering(solver)
+            centering = plan_row_centering(
+                self.preprocess,
+                getattr(solver, "preprocess_share", DEFAULT_SHARE),
+                n_rows=n_rows,
+                n_features=n_features,
+                epsilon=self.epsilon,
+                delta=self.delta,
+                adjacency=self.adjacency,
+                intercept=scaling,
+            )
+            scaling = centering.intercept
+        return Problem(
+            n_rows=n_rows,
+            n_features=n_features,
+            loss=self._loss(n_classes),
+            intercept=scaling if self.fit_intercept else 0.0,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            adjacency=self.adjacency,
+            penalty=penalty_of(self.C, self.data_norm),
+            radius=None if self.coef_bound is None else self.coef_bound * self.data_norm,
+            data_norm=self.data_norm,
+            max_iter=self.max_iter,
+            clipping_norm=getattr(solver, "clipping_norm", None),
+            centering=centering,
+            sparsity=getattr(solver, "sparsity", None),
+        )
+
+    def _check_centering(self, solver):
+        """Raise a ValueError if a parameter makes no sense for centered rows."""
+        if self.delta == 0:
+            raise ValueError(
+                f"delta must be greater than 0 for preprocess={self.preprocess!r}, whose center "
+                "has Gaussian noise; got 0. Set preprocess=None for pure privacy."
+            )
+        if not self.fit_intercept:
+            raise ValueError(
+                f"preprocess={self.preprocess!r} moves the rows, which an intercept makes good; "
+                "got fit_intercept=False."
+            )
+        if self.preprocess == "center-clip" and solver.intercept_scaling is not None:
+            raise ValueError(
+                "preprocess='center-clip' has the radius of the rows for their constant feature: "
+                f"intercept_scaling must be None with it; got {solver.intercept_scaling!r}."
+            )
+        if self.preprocess != "center" and self.coef_bound is not None:
+            raise ValueError(
+                f"preprocess={self.preprocess!r} measures rows by a radius that is released "
+                f"during the fit: coef_bound must be None with it; got {self.coef_bound!r}."
+            )
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        # a centered sparse row is not sparse
+        tags.input_tags.sparse = self.preprocess is None
+        return tags
+
+
+# Differentially private logistic regression.
+
+
+class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
+    """Differentially private logistic regression, binary and multinomial.
+
+    Minimises ``C * sum_i log-loss(y_i, x_i coef + intercept) + |coef|^2 / 2`` within a
+    privacy budget, by one of several mechanisms.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget in nats, greater than 0 and finite.
+    delta : float, default=1e-6
+        Privacy budget, in [0, 1); well below 1 / n_samples. 0 asks for pure privacy,
+        which every mechanism but "gradient" can give. "exponential" is pure and spends
+        no delta, unless by solver "frank-wolfe".
+    mechanism : {"auto", "gradient", "objective", "output", "exponential"}, default="auto"
+        What is released. "gradient": noisy clipped gradients, one a step (Gaussian).
+        "objective": the minimiser of the loss plus a random linear term (Gaussian, or
+        K-norm noise at delta 0). "output": the minimiser of a penalised loss, plus noise
+        (likewise, or Laplace). "exponential": a random draw that favours small losses and needs
+        `coef_bound`, or many small draws (solver "frank-wolfe"). "auto" is that of the solver,
+        or else "gradient", and at delta 0 "objective", or "output" if that has less noise.
+    solver : str or Solver, default="auto"
+        An object of :mod:`skdp.solvers` or :mod:`skdp.papers`, whose parameters are documented
+        there, or the word for one with default parameters: "accelerated", "gd", "sgd",
+        "lazy-sgd" (mechanism "gradient"); "objective"; "output", "phased" (mechanism "output");
+        "exact", "frank-wolfe" (mechanism "exponential"). "auto" chooses by public quantities,
+        and never from `skdp.papers`.
+    adjacency : {"replace-one", "zero-out"}, default="replace-one"
+        Which data sets the claim cannot tell apart: those that differ in one row
+        ("replace-one"), or in one row that is replaced by a null row which contributes
+        nothing ("zero-out", half the noise). The number of rows is public in both.
+    data_norm : float, default=1.0
+        Public bound on the Euclidean norm of a row, in [1e-100, 1e100]. Longer rows are
+        scaled down to it, in `fit` only. It must not be computed from private data.
+    classes : array-like of shape (n_classes,), default=None
+        Public label set. Rows with another label contribute nothing; a class without
+        rows is allowed. None reads the set from `y`, and the ledger says so.
+    C : float, default=np.inf
+        Inverse strength of the penalty, as in scikit-learn. With ``np.inf`` "gradient"
+        and "exponential" have none; "objective" and "output", whose privacy rests on
+        one, choose it from public quantities. "gradient" leaves the intercept out of the
+        penalty, the others must not.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept. It is inside the guarantee: rows are bounded
+        together with the constant feature that carries it.
+    coef_bound : float, default=None
+        Radius of the ball that the coefficients stay in, where the intercept counts as
+        ``intercept_ / (intercept_scaling * data_norm)``, with the solver's `intercept_scaling`,
+        which is 0.1 by default. None for no constraint.
+    preprocess : {"center", "center-scale", "center-clip"} or None, default=None
+        "gradient": what is done to the rows first, within the same budget, so that their
+        common offset costs nothing. "center" subtracts a noisy mean. "center-scale"
+        subtracts a mean whose error does not grow with the offset, and takes a private
+        radius that few rows exceed as the unit of length. "center-clip" clips rows to that
+        radius as well; gradients need no clipping then. `coef_` and `intercept_` are for
+        the rows as they are. Dense rows only.
+    max_iter : int, default=None
+        Number of steps of the solvers that take steps; all of them are made, none depends on
+        the data. None chooses it from public quantities.
+    budget : PrivacyBudget, default=None
+        A budget that several fits share: each is charged (epsilon, delta) before it reads a
+        row, and refused if that is more than what is left.
+    random_state : int, RandomState instance or None, default=None
+        None draws the noise from the operating system. A seed makes the noise
+        reproducible, voids the guarantee towards whoever knows it, and warns.
+    verbose : int, default=0
+        1 prints the plan before the first release, and how many releases were made: public
+        numbers only.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Coefficients.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercepts.
+    classes_ : ndarray of shape (n_classes,)
+        Label set.
+    n_iter_ : int
+        Number of steps or phases, a public number.
+    ledger_ : Ledger
+        What was released, at what price.
+    privacy_spent_ : tuple of (float, float)
+        The (epsilon, delta) spent; never more than granted.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of features, if X had string names.
+
+    See Also
+    --------
+    DPHingeSVM : The same with the hinge loss.
+    DPMean : Private mean.
+    privacy_spent : Add up several fits.
+    sklearn.linear_model.LogisticRegression : Without privacy.
+
+    Notes
+    -----
+    Privacy. One row is protected, at (epsilon, delta) and the chosen adjacency. Public:
+    the parameters, the number of rows, the number and names of features, and the label
+    set. The intercept is inside the guarantee, and several classes share one budget. Not
+    covered: timing, exceptions on malformed input, `score` on private data, and the
+    choice of parameters by looking at private data.
+
+    By default a row's gradient is clipped to norm c, so that the sum moves by at most c
+    (zero-out) or 2c (replace-one); T releases with noise of standard deviation
+    ``sensitivity * sqrt(T) / mu`` are exactly mu-Gaussian-DP together [2]_, and mu is the
+    largest that implies (epsilon, delta) [3]_. `preprocess` follows [4]_. What the other
+    mechanisms are, and which solver is for what, is in the user guide (:ref:`linear_model`,
+    :ref:`solvers`), with all proofs and what is wrong in print.
+
+    References
+    ----------
+    .. [1] R. Bassily, A. Smith and A. Thakurta, "Private empirical risk minimization:
+       efficient algorithms and tight error bounds", FOCS 2014.
+    .. [2] J. Dong, A. Roth and W. J. Su, "Gaussian differential privacy", JRSS B, 2022,
+       Corollary 2.
+    .. [3] B. Balle and Y.-X. Wang, "Improving the Gaussian mechanism for differential
+       privacy", ICML 2018, Theorem 8.
+    .. [4] Z. Sun, A. T. Suresh and A. K. Menon, "The importance of feature preprocessing for
+       differentially private linear optimization", ICLR 2024.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from skdp import BoundedScaler, DPLogisticRegression
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = make_pipeline(
+    ...     BoundedScaler(bounds=(0, 16), feature_range=(0, 1)),
+    ...     DPLogisticRegression(epsilon=4.0, data_norm=4.0, classes=range(10), random_state=0),
+    ... )
+    >>> model.fit(X, y).score(X, y) > 0.85
+    True
+    >>> model[-1].privacy_spent_[0] <= 4.0
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        mechanism: ClassifierMechanism = "auto",
+        solver: str | Solver = "auto",
+        adjacency: Adjacency = "replace-one",
+        data_norm: float = 1.0,
+        classes: ArrayLike | None = None,
+        C: float = np.inf,
+        fit_intercept: bool = True,
+        coef_bound: float | None = None,
+        preprocess: Preprocess | None = None,
+        max_iter: int | None = None,
+        budget: Budget = None,
+        random_state: Seed = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.mechanism = mechanism
+        self.solver = solver
+        self.adjacency = adjacency
+        self.data_norm = data_norm
+        self.classes = classes
+        self.C = C
+        self.fit_intercept = fit_intercept
+        self.coef_bound = coef_bound
+        self.preprocess = preprocess
+        self.max_iter = max_iter
+        self.budget = budget
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _loss(self, n_classes):
+        return LogisticLoss() if n_classes == 2 else SoftmaxLoss(n_classes)
+
+
+# The differentially private support vector machine: hinge loss, no derivative needed.
+
+
+class DPHingeSVM(PrivateLinearClassifier):
+    """Differentially private linear support vector classification.
+
+    Minimises ``C * sum_i hinge(y_i, x_i coef + intercept) + |coef|^2 / 2`` within a
+    privacy budget. For two classes the hinge is ``max(0, 1 - y z)`` with y = -1 or 1; for
+    more it is that of Crammer and Singer [2]_, ``max(0, 1 + max_k z_k - z_y)``, k other than y.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget in nats, greater than 0 and finite.
+    delta : float, default=1e-6
+        Privacy budget, in [0, 1); well below 1 / n_samples. 0 asks for pure privacy,
+        which every mechanism but "gradient" can give. "exponential" is pure and spends
+        no delta, unless by solver "frank-wolfe".
+    mechanism : {"auto", "gradient", "objective", "output", "exponential"}, default="auto"
+        What is released. "gradient": noisy clipped gradients, one a step (Gaussian).
+        "objective": the minimiser of the loss plus a random linear term (Gaussian, or
+        K-norm noise at delta 0), for the smoothed hinge only. "output": the minimiser
+        of a penalised loss, plus noise (likewise, or Laplace). "exponential": a random draw that
+        favours small losses and needs `coef_bound`, or many small draws (solver "frank-wolfe",
+        for the smoothed hinge). "auto" is that of the solver, or else "gradient"; at delta 0 it
+        is "output", or "objective" if the hinge is smoothed.
+    solver : str or Solver, default="auto"
+        An object of :mod:`skdp.solvers` or :mod:`skdp.papers`, whose parameters are documented
+        there, or the word for one with default parameters: "accelerated", "gd", "sgd",
+        "lazy-sgd" (mechanism "gradient"); "objective"; "output", "phased" (mechanism "output");
+        "exact", "frank-wolfe" (mechanism "exponential"). "auto" chooses by public quantities,
+        and never from `skdp.papers`: "gd" while noise dominates, and "accelerated" beyond or
+        with more features than rows.
+    adjacency : {"replace-one", "zero-out"}, default="replace-one"
+        Which data sets the claim cannot tell apart: those that differ in one row
+        ("replace-one"), or in one row that is replaced by a null row which contributes
+        nothing ("zero-out", half the noise). The number of rows is public in both.
+    data_norm : float, default=1.0
+        Public bound on the Euclidean norm of a row, in [1e-100, 1e100]. Longer rows are
+        scaled down to it, in `fit` only. It must not be computed from private data.
+    classes : array-like of shape (n_classes,), default=None
+        Public label set. Rows with another label contribute nothing; a class without
+        rows is allowed. None reads the set from `y`, and the ledger says so.
+    C : float, default=np.inf
+        Inverse strength of the penalty, as in scikit-learn. With ``np.inf`` "gradient"
+        and "exponential" have none; "objective" and "output", whose privacy rests on
+        one, choose it from public quantities. Solver "accelerated" leaves the intercept
+        out of the penalty, the others must not.
+    smoothing : float, default=None
+        Temperature T of the smoothed hinge ``T log(1 + exp((1 - y z) / T))``, which lies
+        above the hinge by at most ``T log(n_classes)``. None is the hinge itself.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept. It is inside the guarantee: rows are bounded
+        together with the constant feature that carries it.
+    coef_bound : float, default=None
+        Radius of the ball that the coefficients stay in, where the intercept counts as
+        ``intercept_ / (intercept_scaling * data_norm)``, with the solver's `intercept_scaling`,
+        which is 0.1 by default. None for no constraint, but for
+        solver "gd", whose step rule needs one: 30 / `data_norm`.
+    preprocess : {"center", "center-scale", "center-clip"} or None, default=None
+        "gradient": what is done to the rows first, within the same budget, so that their
+        common offset costs nothing. "center" subtracts a noisy mean. "center-scale"
+        subtracts a mean whose error does not grow with the offset, and takes a private
+        radius that few rows exceed as the unit of length. "center-clip" clips rows to that
+        radius as well; gradients need no clipping then. `coef_` and `intercept_` are for
+        the rows as they are. Dense rows only.
+    max_iter : int, default=None
+        Number of steps of the solvers that take steps; all of them are made, none depends on
+        the data. None chooses it from public quantities.
+    budget : PrivacyBudget, default=None
+        A budget that several fits share: each is charged (epsilon, delta) before it reads a
+        row, and refused if that is more than what is left.
+    random_state : int, RandomState instance or None, default=None
+        None draws the noise from the operating system. A seed makes the noise
+        reproducible, voids the guarantee towards whoever knows it, and warns.
+    verbose : int, default=0
+        1 prints the plan before the first release, and how many releases were made: public
+        numbers only.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Coefficients.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercepts.
+    classes_ : ndarray of shape (n_classes,)
+        Label set.
+    n_iter_ : int
+        Number of steps or phases, a public number.
+    ledger_ : Ledger
+        What was released, at what price.
+    privacy_spent_ : tuple of (float, float)
+        The (epsilon, delta) spent; never more than granted.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of features, if X had string names.
+
+    See Also
+    --------
+    DPLogisticRegression : The same with the logistic loss, and probabilities.
+    sklearn.svm.LinearSVC : Without privacy.
+
+    Notes
+    -----
+    Privacy. One row is protected, at (epsilon, delta) and the chosen adjacency. Public:
+    the parameters, the number of rows, the number and names of features, and the label
+    set. The intercept is inside the guarantee, and several classes share one budget. Not
+    covered: timing, exceptions on malformed input, `score` on private data, and the
+    choice of parameters by looking at private data.
+
+    The hinge has no second derivative, and "objective" has no proof for it: smoothing it
+    enough for that mechanism costs an error that grows with the square root of the
+    number of rows ([1]_, Appendix A), where noisy subgradients pay nothing for the kink.
+    A subgradient is a fixed function of coefficients and row: 0 at the kink, the first
+    class of a tie. Otherwise mechanisms and proofs are those of `DPLogisticRegression`;
+    which solver is for what is in the user guide (:ref:`solvers`).
+
+    References
+    ----------
+    .. [1] R. Bassily, A. Smith and A. Thakurta, "Private empirical risk minimization:
+       efficient algorithms and tight error bounds", FOCS 2014.
+    .. [2] K. Crammer and Y. Singer, "On the algorithmic implementation of multiclass
+       kernel-based vector machines", JMLR, 2001.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import minmax_scale
+    >>> from skdp import DPHingeSVM
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = minmax_scale(X, (-1, 1))  # in earnest, with public bounds: see BoundedScaler
+    >>> model = DPHingeSVM(epsilon=4.0, data_norm=5.0, classes=(0, 1), random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.85
+    True
+    >>> model.privacy_spent_[0] <= 4.0
+    True
+    """
+
+    _parameter_constraints = {
+        **PrivateLinearClassifier._parameter_constraints,
+        "smoothing": [Interval(Real, 1e-3, 1e3, closed="both"), None],
+    }
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        mechanism: ClassifierMechanism = "auto",
+        solver: str | Solver = "auto",
+        adjacency: Adjacency = "replace-one",
+        data_norm: float = 1.0,
+        classes: ArrayLike | None = None,
+        C: float = np.inf,
+        smoothing: float | None = None,
+        fit_intercept: bool = True,
+        coef_bound: float | None = None,
+        preprocess: Preprocess | None = None,
+        max_iter: int | None = None,
+        budget: Budget = None,
+        random_state: Seed = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.mechanism = mechanism
+        self.solver = solver
+        self.adjacency = adjacency
+        self.data_norm = data_norm
+        self.classes = classes
+        self.C = C
+        self.smoothing = smoothing
+        self.fit_intercept = fit_intercept
+        self.coef_bound = coef_bound
+        self.preprocess = preprocess
+        self.max_iter = max_iter
+        self.budget = budget
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _loss(self, n_classes):
+        hinge = HingeLoss(1 if n_classes == 2 else n_classes)
+        return hinge if self.smoothing is None else hinge.smoothed(self.smoothing)
