@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Private names of scikit-learn, its input checks, and parameters as plain numbers.
+"""Private names of scikit-learn, checks of input and labels, and what all classifiers share.
 
 No other module may import a private name of scikit-learn.
 """

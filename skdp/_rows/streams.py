@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Streams: arrays that are computed range by range from the rows of a table.
+"""Tables and streams: rows outside memory, and arrays computed from them range by range.
 
 A `RowStream` stands for an array that is not in memory: the rows of a table, or a function of
 them, row by row. Its tables read arrays on disk by slices (`ArrayTable`), pair the rows of one
@@ -29,8 +29,9 @@ from sklearn.utils.validation import validate_data
 #
 # A `Table` reads any range of its rows, as often as it is asked to, and keeps the range that it
 # read last. What it reads are blocks: pairs of rows, as float arrays or CSR, and targets.
-# `as_block` makes one of whatever rows are stored as: arrays, data frames, sparse matrices, and tables and
-# batches of Arrow, whose values keep their precision. No message quotes a value (`quietly`).
+# `as_block` makes one of whatever rows are stored as: arrays, data frames, sparse matrices, and
+# tables and batches of Arrow, whose values keep their precision. No message quotes a value
+# (`quietly`).
 
 
 #: rows that are read at a time where nothing else says how many

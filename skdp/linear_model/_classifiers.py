@@ -1,6 +1,11 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""The base of private linear classifiers: private centering, and the way through the gate."""
+"""Linear classifiers: the choice of a solver, centering, the way through the gate, two models.
+
+`PrivateLinearClassifier` has the one `fit`; `DPLogisticRegression` and `DPHingeSVM` state their
+loss, their parameters and their promise. `check_pair` is the one place that refuses pairs of a model
+and a solver, from what the solver declares.
+"""
 
 import math
 from dataclasses import dataclass

@@ -1,6 +1,10 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""The base of all solvers, the base of their plans, and the default penalty of minimisers."""
+"""Solvers and their plans: what all have in common, and the public facts that plans start from.
+
+`Solver` is the base of the public classes, `Fit` of what they plan, `Problem` has what is public
+about a linear model and its budget, and `default_ridge` the penalty of minimisers.
+"""
 
 import math
 from dataclasses import dataclass, replace

@@ -5,7 +5,8 @@
 A record is plain immutable data. The meaning of a field never changes between
 versions; new kinds of release get new fields. Every line is priced twice: as its law
 declares it, which is what is added up, and from its own sensitivity, noise and batches
-(`Noise.actual`). A line whose declared price is the lower one is refused.
+(`Noise.actual`). A line whose declared price is the lower one is refused. Composition, the
+epsilon of many lines together, comes first.
 """
 
 import math

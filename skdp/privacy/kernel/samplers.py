@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Integer noise whose distribution is exact.
+"""Random bits, and integer noise whose distribution is exact.
 
 `rounded_gaussian` and `rounded_laplace` return ``rint(scale * Z)`` where Z is a
 standard normal or a standard (unit-scale) Laplace variable, as integers.
