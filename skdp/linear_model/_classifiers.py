@@ -3,8 +3,8 @@
 """Linear classifiers: the choice of a solver, centering, the way through the gate, two models.
 
 `PrivateLinearClassifier` has the one `fit`; `DPLogisticRegression` and `DPHingeSVM` state their
-loss, their parameters and their promise. `check_pair` is the one place that refuses pairs of a model
-and a solver, from what the solver declares.
+loss, their parameters and their promise. `check_pair` is the one place that refuses pairs of a
+model and a solver, from what the solver declares.
 """
 
 import math
