@@ -61,6 +61,7 @@ from skdp.exceptions import (
     SeededNoiseWarning,
     SimulationWarning,
 )
+from skdp.federated import FederatedAveraging, GradientSteps, Population, ProximalPoint
 from skdp.inspection import (
     DictionaryRisk,
     LedgerPart,
@@ -72,6 +73,7 @@ from skdp.inspection import (
 )
 from skdp.io import RowStream, stream_arrays, stream_chunks, stream_parquet
 from skdp.local import (
+    BallRandomiser,
     best_ball_randomiser,
     best_product,
     optimal_privunit,
@@ -103,13 +105,18 @@ from skdp.privacy import (
     Influence,
     KNormMechanism,
     LaplaceMechanism,
+    LateNoise,
+    Law,
     LocalMechanism,
     Noise,
     NotCovered,
     ObjectivePerturbation,
+    Price,
     PrivacySpent,
+    Record,
     Release,
     Repetitions,
+    ReportedSum,
     SampledGaussianMechanism,
     Sampling,
     Search,
@@ -117,6 +124,7 @@ from skdp.privacy import (
     Sensitivity,
     SparseSensitivity,
     StabilityHistogram,
+    SumOfReports,
     Winner,
     gdp_delta,
     gdp_epsilon,
@@ -171,6 +179,14 @@ print(DPMedian(bounds=np.array([0.0, 1.0])).fit(X).score(X))
 print(DPQuantile(quantile=0.9).fit(X).location_, DPNormQuantile(tail=5).fit(X).ledger_)
 clients = FederatedDPLogisticRegression(epsilon=None, local_epsilon=4.0)
 print(clients.fit(X, y, groups=y).coef_, clients.predict_proba(X))
+clients = FederatedDPLogisticRegression(
+    local_epsilon=4.0,
+    randomiser=BallRandomiser(magnitude="product"),
+    local_update=GradientSteps(n_steps=5),
+    solver=FederatedAveraging(batch_size=100, momentum=False),
+    population=Population(1_000_000, batch_size=5000),
+)
+pull: dict[str, Any] = ProximalPoint(0.5, n_steps=20).steps(0.25)
 
 # how they are fitted
 many: list[Solver] = [
@@ -241,7 +257,12 @@ steps: GridWalkSteps = grid_walk_steps(100, 10)
 mu: float = gdp_mu(1.0, 1e-6)
 price: float = gdp_epsilon(mu, 1e-6) + gdp_delta(mu, 1.0)
 unit = Sensitivity(l1=1.0, l2=1.0, bound=1.0, theorem="one row, one count")
+law: Law = GaussianMechanism(mu)
 noise: Noise = GaussianMechanism(mu).calibrate(unit, 1)
+one_release: Price = law.price(noise)
+late: Law = LateNoise(law, n_steps=10, n_skipped=5)
+record: Record = Record(releases)
+print(one_release.covers(Price(mu=mu)), late.sampling, record.adjacency, record.mu)
 plan: SelectionPlan = plan_selection(1.0, 1e-6, strategy="all", n_candidates=4, gaussian=True)
 print(Charge, Curator, ExponentialMechanism, Influence, KNormMechanism, LaplaceMechanism)
 print(
@@ -250,7 +271,9 @@ print(
     ObjectivePerturbation,
     PrivacySpent,
     Repetitions,
+    ReportedSum,
     SampledGaussianMechanism,
+    SumOfReports,
 )
 print(Sampling, Search, SparseSensitivity, StabilityHistogram, Winner, sampled_mu)
 

@@ -257,7 +257,7 @@ def test_a_budget_with_a_file_is_found_again(tmp_path):
                 back.fit(X)
     assert budget.spent[0] == 3.0
     assert "budget.db" not in privacy_card(model).to_json() + str(privacy_card(model))
-    assert any("shared" in note for note in privacy_card(model).to_dict()["notes"])
+    assert "shared budget" in [note["kind"] for note in privacy_card(model).to_dict()["notes"]]
 
 
 @pytest.mark.parametrize("trip", TRIPS)

@@ -152,7 +152,7 @@ def minimize_nonsmooth(objective, tolerance, solver="newton", start=None):
     -----
     Fall-back: accelerated gradient descent on the smoothed objective at the last
     temperature, for the number of steps after which, by the theorems in this module and
-    in accelerated.py, the gap is at most what is needed.
+    in ``smooth.py``, the gap is at most what is needed.
     """
     check_tolerance(tolerance, objective.bounds)
     goal = objective.bounds.ridge * tolerance**2 / 2

@@ -52,7 +52,7 @@ class LocalUpdate(ParameterGroup):
         """Return the strength of the pull to the start."""
         return 0.0
 
-    def steps(self, curvature):
+    def steps(self, curvature: float) -> dict[str, Any]:
         """Return the arguments of `ClientUpdates` for a client's steps.
 
         Parameters
