@@ -41,6 +41,7 @@ from skdp.federated._averaging import (
     plan_problem,
 )
 from skdp.local._ball_randomiser import MAGNITUDES, BallRandomiser
+from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 
 # The owner of every row.
@@ -253,6 +254,9 @@ class FederatedDPLogisticRegression(
     >>> model.privacy_spent_[0] <= 8.0
     True
     """
+
+    ledger_: Ledger
+    privacy_spent_: tuple[float, float]
 
     _parameter_constraints = {
         **SHARED_CONSTRAINTS,

@@ -51,6 +51,7 @@ from skdp._typing import (
     VectorLike,
 )
 from skdp.location._clipped_mean import plan_mean
+from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.laws.calibration import mu_beside
 from skdp.solvers.base import (
@@ -435,6 +436,9 @@ class PrivateLinearClassifier(
     CallbackSupportMixin, LinearClassifierMixin, SparseCoefMixin, BaseEstimator
 ):
     """Base of the private linear classifiers; a subclass states its loss."""
+
+    ledger_: Ledger
+    privacy_spent_: tuple[float, float]
 
     _parameter_constraints = {
         **SHARED_CONSTRAINTS,

@@ -38,6 +38,7 @@ from skdp._sklearn import (
 )
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
 from skdp.linear_model._classifiers import asked_solver, chosen_solver
+from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.laws.exponential import ExponentialMechanism
 from skdp.solvers.base import Problem, Solver, as_read, check_reading
@@ -453,6 +454,9 @@ _INTERCEPT, _EXPECTED_SHIFT = 0.1, 3.0
 
 class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
     """Base of private linear regression: parameters, and the way through the gate."""
+
+    ledger_: Ledger
+    privacy_spent_: tuple[float, float]
 
     _parameter_constraints = {
         **{

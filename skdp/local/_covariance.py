@@ -26,6 +26,7 @@ from skdp._typing import Budget, MatrixLike, Seed
 from skdp.local._moments import MomentSums, add_reports, noise_level
 from skdp.local.randomisers.ball import lift
 from skdp.local.randomisers.report import LocalReports, RowVectors
+from skdp.privacy.books.ledger import Ledger
 
 
 class LocalDPCovariance(BaseEstimator):
@@ -109,6 +110,9 @@ class LocalDPCovariance(BaseEstimator):
     >>> bool(np.abs(model.covariance_ - np.diag([0.09, 0.04, 0.01])).max() < 0.02)
     True
     """
+
+    ledger_: Ledger
+    privacy_spent_: tuple[float, float]
 
     _parameter_constraints = {
         **{
@@ -333,6 +337,9 @@ class LocalDPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     >>> bool(abs(pca.components_[0] @ [0.5**0.5, 0.5**0.5, 0.0]) > 0.99)
     True
     """
+
+    ledger_: Ledger
+    privacy_spent_: tuple[float, float]
 
     _parameter_constraints = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],

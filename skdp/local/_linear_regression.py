@@ -36,6 +36,7 @@ from skdp.exceptions import NoisyEstimateWarning
 from skdp.local._moments import MomentSums, add_reports, noise_level
 from skdp.local.randomisers.ball import lift
 from skdp.local.randomisers.report import LocalReports
+from skdp.privacy.books.ledger import Ledger
 from skdp.solvers.disjoint import even_parts
 
 # Rows and their targets, in one vector that reports.
@@ -297,6 +298,9 @@ class LocalDPLinearRegression(RegressorMixin, BaseEstimator):
     >>> bool((model.coef_standard_error_ < 0.03).all())
     True
     """
+
+    ledger_: Ledger
+    privacy_spent_: tuple[float, float]
 
     _parameter_constraints = {
         **{name: SHARED_CONSTRAINTS[name] for name in ("epsilon", "budget", "random_state")},

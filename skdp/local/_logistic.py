@@ -43,6 +43,7 @@ from skdp.local._ball_randomiser import MAGNITUDES, BallRandomiser, as_ball_rand
 from skdp.local.randomisers.ball import lift
 from skdp.local.randomisers.base import check_local_epsilon
 from skdp.local.randomisers.report import LocalReports
+from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.laws.local_reports import LocalMechanism
 from skdp.solvers.disjoint import even_parts, public_order
 
@@ -667,6 +668,9 @@ class LocalDPLogisticRegression(
     >>> model.privacy_spent_[0] <= 8.0
     True
     """
+
+    ledger_: Ledger
+    privacy_spent_: tuple[float, float]
 
     _parameter_constraints = {
         **{

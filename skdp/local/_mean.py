@@ -201,6 +201,9 @@ class LocalDPMean(MeanEstimator):
     True
     """
 
+    ledger_: Ledger
+    privacy_spent_: tuple[float, float]
+
     _parameter_constraints = {
         **{
             name: SHARED_CONSTRAINTS[name]

@@ -37,6 +37,7 @@ from skdp._sklearn import (
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed
 from skdp.location._base import MeanEstimator
 from skdp.location._clipped_mean import ClippedRowSum
+from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.laws.additive import GaussianMechanism
 from skdp.privacy.laws.calibration import gdp_mu, mu_beside, mu_of_all
@@ -529,6 +530,9 @@ class DPHeavyTailedMean(MeanEstimator):
     >>> bool(abs(mean.location_[0] - 5 / 3) < mean.error_bound_ < 0.1)
     True
     """
+
+    ledger_: Ledger
+    privacy_spent_: tuple[float, float]
 
     _parameter_constraints = {
         **SHARED_CONSTRAINTS,

@@ -21,6 +21,7 @@ from skdp._sklearn import (
 from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed
 from skdp.location._base import MeanEstimator
 from skdp.location._clipped_mean import MEANS, BoxRows, RowSum, plan_mean
+from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.laws.additive import GaussianMechanism, LaplaceMechanism
 from skdp.privacy.laws.calibration import gdp_mu, mu_of_all
@@ -203,6 +204,9 @@ class DPMean(MeanEstimator):
     >>> bool(np.abs(mean.location_ - 1e5).max() < 0.1)
     True
     """
+
+    ledger_: Ledger
+    privacy_spent_: tuple[float, float]
 
     _parameter_constraints = {
         **SHARED_CONSTRAINTS,

@@ -37,6 +37,7 @@ from skdp._sklearn import (
 from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed
 from skdp.location._base import LocationEstimator
 from skdp.location._quantile import check_quantile, release_quantiles
+from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.additive import GaussianMechanism
@@ -439,6 +440,9 @@ class DPMedian(LocationEstimator):
     >>> median.mechanism_, median.privacy_spent_
     ('rank', (1.0, 0.0))
     """
+
+    ledger_: Ledger
+    privacy_spent_: tuple[float, float]
 
     _parameter_constraints = {
         **SHARED_CONSTRAINTS,

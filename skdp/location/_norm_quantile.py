@@ -21,6 +21,7 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._typing import Adjacency, ArrayLike, Budget, MatrixLike, Seed
+from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_epsilon
 
 
@@ -113,6 +114,9 @@ class DPNormQuantile(BaseEstimator):
     >>> radius.privacy_spent_
     (1.0, 0.0)
     """
+
+    ledger_: Ledger
+    privacy_spent_: tuple[float, float]
 
     _parameter_constraints = {
         **{

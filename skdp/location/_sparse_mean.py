@@ -35,6 +35,7 @@ from skdp.location._sparse_noisy import (
     plan_soft_threshold,
     sparse_rows,
 )
+from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.laws.calibration import mu_of_all
 
@@ -226,6 +227,9 @@ class DPSparseMeanEstimator(MeanEstimator):
     >>> mean.privacy_spent_[0] <= 1.0
     True
     """
+
+    ledger_: Ledger
+    privacy_spent_: tuple[float, float]
 
     _parameter_constraints = {
         **SHARED_CONSTRAINTS,

@@ -28,6 +28,7 @@ from skdp._sklearn import (
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed
 from skdp.location._clipped_mean import plan_mean
 from skdp.preprocessing._base import ShiftAndScale
+from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.laws.calibration import mu_beside, mu_of_all
 
@@ -243,6 +244,9 @@ class DPFeatureCenterer(ShiftAndScale):
     >>> centerer.privacy_spent_[0] <= 2.0
     True
     """
+
+    ledger_: Ledger
+    privacy_spent_: tuple[float, float]
 
     _parameter_constraints = {
         **SHARED_CONSTRAINTS,

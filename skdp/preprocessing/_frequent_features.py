@@ -33,6 +33,7 @@ from skdp._sklearn import (
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed
 from skdp.location._sparse_noisy import entries, sparse_rows
 from skdp.preprocessing._base import map_rows
+from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.additive import GaussianMechanism, LaplaceMechanism
@@ -182,6 +183,9 @@ class DPFrequentFeatures(SelectorMixin, BaseEstimator):
     >>> selector.privacy_spent_[0] <= 1.0
     True
     """
+
+    ledger_: Ledger
+    privacy_spent_: tuple[float, float]
 
     _parameter_constraints = {
         **{name: SHARED_CONSTRAINTS[name] for name in ("epsilon", "delta", "adjacency")},

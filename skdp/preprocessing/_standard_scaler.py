@@ -31,6 +31,7 @@ from skdp._sklearn import (
 )
 from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed
 from skdp.preprocessing._base import map_shiftable_rows, restored, standardized
+from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.additive import GaussianMechanism
@@ -640,6 +641,9 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     >>> scaler.privacy_spent_[0] <= 1.0
     True
     """
+
+    ledger_: Ledger
+    privacy_spent_: tuple[float, float]
 
     _parameter_constraints = {
         **{name: SHARED_CONSTRAINTS[name] for name in ("epsilon", "delta", "adjacency")},
