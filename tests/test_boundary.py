@@ -267,13 +267,10 @@ def test_private_packages_have_no_face():
 ALONE = {
     "skdp.privacy.kernel.charging": "it sees no row, and that is read off its imports",
     "skdp._minimize.nonsmooth": "another theory than that of smooth losses",
-    "skdp.federated._rounds": "the rounds know no model and no loss",
     "skdp.location._compressed_sensing": "an algorithm of its own, one of several for a mean",
     "skdp.model_selection._runs": "its functions are audited one by one: they see held-out rows",
     "skdp.papers.boosting": "an algorithm of its own, of another section of the paper",
 }
-#: modules that list others, as a face does
-LISTS = {"skdp.solvers.choice"}
 
 
 def test_a_module_that_one_neighbour_imports_is_part_of_it():
@@ -282,10 +279,9 @@ def test_a_module_that_one_neighbour_imports_is_part_of_it():
         module
         for module, (*found,) in users.items()
         if len(found) == 1 and package(found[0]) == package(module)
-        if not found[0].endswith(".__init__") and found[0] not in LISTS
+        if not found[0].endswith(".__init__")
     }
-    assert alone <= set(ALONE)
-    assert {module for module in ALONE if module in MODULES} <= alone
+    assert alone == set(ALONE)
 
 
 # -- three rings ---------------------------------------------------------------------------------
