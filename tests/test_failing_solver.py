@@ -15,6 +15,7 @@ from skdp._minimize.smooth import SMOOTH_SOLVERS
 from skdp.privacy import gdp_mu
 from skdp.solvers.base import Problem
 from tests import _audit
+from tests._solvers import problem_of
 from tests.linear_model.test_mechanisms import label_flip
 from tests.test_claims_erm import make
 
@@ -85,7 +86,7 @@ def test_a_solver_that_fails_leaves_no_trace(
     release = found.ledger_.releases[-1]
     paid = release.stated_sensitivity
     if mechanism == "output":
-        problem = model._problem(12, 2, 2)
+        problem = problem_of(model, 12, 2, 2)
         paid = 2 * problem.tolerance(problem.penalty)
     assert gap <= paid + 2 * release.noise.grid
     np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-3 * abs(expected.coef_).max())

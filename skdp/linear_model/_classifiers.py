@@ -571,7 +571,7 @@ class PrivateLinearClassifier(
             max_iter=self.max_iter,
             clipping_norm=getattr(solver, "clipping_norm", None),
             centering=centering,
-            sparsity=getattr(solver, "sparsity", None),
+            sparsity=solver.sparsity,
         )
 
     def _check_centering(self, solver):

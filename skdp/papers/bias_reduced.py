@@ -44,7 +44,6 @@ from skdp.solvers.gradient import (
     GradientPlan,
     SuffixAverage,
 )
-from skdp.solvers.output import SPARSITY
 from skdp.solvers.sgd import BATCH_SIZE
 
 
@@ -110,7 +109,6 @@ class BiasReduced(Solver):
 
     _parameter_constraints = {
         **GRADIENT_CONSTRAINTS,
-        "sparsity": SPARSITY,
         "oracle": [StrOptions({"soft-threshold", "projection", "sketch"})],
         "batch_size": BATCH_SIZE,
         "failure_probability": [Interval(Real, 0, 1, closed="neither"), None],

@@ -51,6 +51,9 @@ class Localized(Solver):
         Runs on disjoint parts of the rows are made, of which the result with the least median
         distance to the others is taken: as many as make it bad with this probability at most.
         None makes one run.
+    sparsity : int, default=None
+        For classification: public number of non-zero features that a row may have; of longer
+        rows the largest entries count. None for any number.
     intercept_scaling : float, default=None
         Constant feature that carries the intercept, in units of `data_norm`. A small one takes
         less of a row's gradient. None is 0.1.
@@ -103,12 +106,14 @@ class Localized(Solver):
         growth: Literal["halving", "doubling"] | None = None,
         growth_order: float = 2.0,
         failure_probability: float | None = None,
+        sparsity: int | None = None,
         intercept_scaling: float | None = None,
     ) -> None:
         self.clipping_norm = clipping_norm
         self.growth = growth
         self.growth_order = growth_order
         self.failure_probability = failure_probability
+        self.sparsity = sparsity
         self.intercept_scaling = intercept_scaling
 
     def plan(self, problem: Any) -> Fit:

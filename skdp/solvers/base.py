@@ -8,6 +8,7 @@ about a linear model and its budget, and `default_ridge` the penalty of minimise
 
 import math
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any, ClassVar, TypeVarTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from skdp._minimize.objective import objective_bounds
 from skdp._minimize.queries import l1_shift
 from skdp._minimize.smooth import reachable_tolerance
 from skdp._rows.streams import RowStream
-from skdp._sklearn import SCALE_OR_NONE
+from skdp._sklearn import SCALE_OR_NONE, Interval
 from skdp.privacy.laws.calibration import mu_beside, mu_of_all
 
 #: coefficients are zero to the last digit under it
@@ -40,6 +41,9 @@ class Solver(BaseEstimator):
 
     Parameters
     ----------
+    sparsity : int, default=None
+        For classification: public number of non-zero features that a row may have; of longer
+        rows the largest entries count. None for any number.
     intercept_scaling : float, default=None
         Constant feature that carries the intercept, in units of `data_norm`. A small one takes
         less of a row's gradient. None is 0.1.
@@ -84,12 +88,18 @@ class Solver(BaseEstimator):
     most_coefs: ClassVar[float] = math.inf
     beyond_most_coefs: ClassVar[str] = ""
     unused: ClassVar[dict[str, str]] = {}
-    only_classification: ClassVar[tuple[str, ...]] = ()
+    only_classification: ClassVar[tuple[str, ...]] = ("sparsity",)
     streams: ClassVar[bool] = True
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"intercept_scaling": SCALE_OR_NONE}
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "sparsity": [Interval(Integral, 1, None, closed="left"), None],
+        "intercept_scaling": SCALE_OR_NONE,
+    }
 
-    def __init__(self, *, intercept_scaling: float | None = None) -> None:
+    def __init__(
+        self, *, sparsity: int | None = None, intercept_scaling: float | None = None
+    ) -> None:
+        self.sparsity = sparsity
         self.intercept_scaling = intercept_scaling
 
     def plan(self, problem: Any) -> "Fit":

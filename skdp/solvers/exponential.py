@@ -35,6 +35,9 @@ class ExactDraw(Solver):
     ----------
     localize : bool, default=False
         With finite `C`: spend half of epsilon on a coarse minimiser, and draw near it.
+    sparsity : int, default=None
+        For classification: public number of non-zero features that a row may have; of longer
+        rows the largest entries count. None for any number.
     intercept_scaling : float, default=None
         Constant feature that carries the intercept, in units of `data_norm`. A small one takes
         less of a row's gradient. None is 0.1.
@@ -81,8 +84,15 @@ class ExactDraw(Solver):
 
     _parameter_constraints = {**Solver._parameter_constraints, "localize": ["boolean"]}
 
-    def __init__(self, *, localize: bool = False, intercept_scaling: float | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        localize: bool = False,
+        sparsity: int | None = None,
+        intercept_scaling: float | None = None,
+    ) -> None:
         self.localize = localize
+        self.sparsity = sparsity
         self.intercept_scaling = intercept_scaling
 
     def plan(self, problem: Any) -> Fit:

@@ -23,7 +23,6 @@ from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.calibration import zcdp_rho
 from skdp.privacy.laws.exponential import ExponentialMechanism, weighted_choice
 from skdp.solvers.base import Fit, Solver
-from skdp.solvers.output import SPARSITY
 
 
 class FrankWolfe(Solver):
@@ -87,7 +86,6 @@ class FrankWolfe(Solver):
         **Solver._parameter_constraints,
         "l1_bound": SCALE_OR_NONE,
         "clipping_norm": SCALE_OR_NONE,
-        "sparsity": SPARSITY,
     }
 
     def __init__(

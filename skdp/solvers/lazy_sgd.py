@@ -46,6 +46,9 @@ class LazySGD(Solver):
     step_size : float, default=None
         Step along the gradient of the mean loss, for rows in units of `data_norm`. None
         chooses it from public quantities.
+    sparsity : int, default=None
+        For classification: public number of non-zero features that a row may have; of longer
+        rows the largest entries count. None for any number.
     intercept_scaling : float, default=None
         Constant feature that carries the intercept, in units of `data_norm`. A small one takes
         less of a row's gradient. None is 0.1.
@@ -93,11 +96,13 @@ class LazySGD(Solver):
         batch_size: float | None = None,
         clipping_norm: float | None = None,
         step_size: float | None = None,
+        sparsity: int | None = None,
         intercept_scaling: float | None = None,
     ) -> None:
         self.batch_size = batch_size
         self.clipping_norm = clipping_norm
         self.step_size = step_size
+        self.sparsity = sparsity
         self.intercept_scaling = intercept_scaling
 
     def plan(self, problem: Any) -> Fit:

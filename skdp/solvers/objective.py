@@ -25,6 +25,9 @@ class Objective(Solver):
     minimizer : {"auto", "newton", "lbfgs"}, default="auto"
         Method for the minimiser. What it returns is certified, so that the promise does not
         depend on it. "auto" is Newton's method for at most 300 coefficients.
+    sparsity : int, default=None
+        For classification: public number of non-zero features that a row may have; of longer
+        rows the largest entries count. None for any number.
     intercept_scaling : float, default=None
         Constant feature that carries the intercept, in units of `data_norm`. A small one takes
         less of a row's gradient. None is 0.1.
@@ -77,9 +80,11 @@ class Objective(Solver):
         self,
         *,
         minimizer: Literal["auto", "newton", "lbfgs"] = "auto",
+        sparsity: int | None = None,
         intercept_scaling: float | None = None,
     ) -> None:
         self.minimizer = minimizer
+        self.sparsity = sparsity
         self.intercept_scaling = intercept_scaling
 
     def plan(self, problem: Any) -> Fit:

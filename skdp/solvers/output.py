@@ -10,19 +10,15 @@ penalty is that of `skdp.solvers.base`.
 
 import math
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, Literal
 
 from skdp._minimize.queries import Minimizer
 from skdp._recovery.shrinkage import project_linf
 from skdp._rows.base import ball_constraint
-from skdp._sklearn import Interval, StrOptions
+from skdp._sklearn import StrOptions
 from skdp.privacy.laws.additive import GaussianMechanism, LaplaceMechanism
 from skdp.privacy.laws.k_norm import KNormMechanism
 from skdp.solvers.base import Fit, RidgeFit, Solver, default_ridge, margin_noise, minimizer_of
-
-#: number of non-zero features that a row may have
-SPARSITY = [Interval(Integral, 1, None, closed="left"), None]
 
 
 class Output(Solver):
@@ -81,13 +77,12 @@ class Output(Solver):
         "max_iter": "it has no steps",
         "preprocess": "only gradients are taken of centered rows",
     }
-    only_classification = ("linf_projection", "sparsity")
+    only_classification = ("linf_projection", *Solver.only_classification)
 
     _parameter_constraints = {
         **Solver._parameter_constraints,
         "minimizer": [StrOptions({"auto", "newton", "lbfgs", "cvxpy"})],
         "linf_projection": ["boolean"],
-        "sparsity": SPARSITY,
     }
 
     def __init__(

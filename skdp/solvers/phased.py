@@ -30,6 +30,9 @@ class Phased(Solver):
 
     Parameters
     ----------
+    sparsity : int, default=None
+        For classification: public number of non-zero features that a row may have; of longer
+        rows the largest entries count. None for any number.
     intercept_scaling : float, default=None
         Constant feature that carries the intercept, in units of `data_norm`. A small one takes
         less of a row's gradient. None is 0.1.
@@ -67,7 +70,10 @@ class Phased(Solver):
         "preprocess": "only gradients are taken of centered rows",
     }
 
-    def __init__(self, *, intercept_scaling: float | None = None) -> None:
+    def __init__(
+        self, *, sparsity: int | None = None, intercept_scaling: float | None = None
+    ) -> None:
+        self.sparsity = sparsity
         self.intercept_scaling = intercept_scaling
 
     def plan(self, problem: Any) -> Fit:

@@ -64,6 +64,9 @@ class SGD(Solver):
     preprocess_share : float, default=0.05
         With `preprocess` of the estimator: share, less than a half, of the squared Gaussian-DP
         budget that the center of the rows gets; their radius gets twice that share of epsilon.
+    sparsity : int, default=None
+        For classification: public number of non-zero features that a row may have; of longer
+        rows the largest entries count. None for any number.
     intercept_scaling : float, default=None
         Constant feature that carries the intercept, in units of `data_norm`. A small one takes
         less of a row's gradient. None is 0.1.
@@ -117,6 +120,7 @@ class SGD(Solver):
         clipping_norm: float | None = None,
         step_size: float | None = None,
         preprocess_share: float = 0.05,
+        sparsity: int | None = None,
         intercept_scaling: float | None = None,
     ) -> None:
         self.batch_size = batch_size
@@ -125,6 +129,7 @@ class SGD(Solver):
         self.clipping_norm = clipping_norm
         self.step_size = step_size
         self.preprocess_share = preprocess_share
+        self.sparsity = sparsity
         self.intercept_scaling = intercept_scaling
 
     def plan(self, problem: Any) -> Fit:

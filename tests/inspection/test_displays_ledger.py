@@ -22,6 +22,7 @@ from skdp import (
     LedgerDisplay,
     LocalDPMean,
     privacy_spent,
+    solvers,
 )
 from skdp.inspection import LedgerPart
 
@@ -109,7 +110,7 @@ def test_gaussian_noise_has_none_at_delta_0():
 
 
 def test_random_batches():
-    model = classifier(solver="sgd", batch_size=20).fit(X, y)
+    model = classifier(solver=solvers.SGD(batch_size=20)).fit(X, y)
     display = LedgerDisplay.from_estimator(model)
     assert display.total == pytest.approx(model.privacy_spent_[0], rel=1e-3)
     assert len(display.bars_) == len(display.parts)

@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What DPLogisticRegression fits, apart from what it promises."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_digits, make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -172,6 +175,42 @@ def test_it_works_inside_scikit_learn_s_tools():
     assert cross_val_score(pipeline, X, y, cv=3, n_jobs=2).shape == (3,)
     grid = GridSearchCV(DPLogisticRegression(), {"epsilon": [0.5, 5.0]}, cv=2).fit(X, y)
     assert grid.best_estimator_.privacy_spent_[0] <= grid.best_params_["epsilon"]
+
+
+def test_a_solver_object_is_searched_cloned_printed_and_pickled():
+    X, y = _rows_in_ball(2, n_samples=200)
+    model = DPLogisticRegression(
+        epsilon=4.0, solver=solvers.SGD(batch_size=20), max_iter=5, classes=(0, 1), random_state=0
+    )
+    grid = GridSearchCV(model, {"solver__batch_size": [10, 50]}, cv=2).fit(X, y)
+    assert grid.best_estimator_.solver.batch_size == grid.best_params_["solver__batch_size"]
+    # the search works on clones, and a clone has a solver of its own
+    assert model.solver.batch_size == 20
+    copy = clone(model)
+    assert copy.solver is not model.solver
+    assert copy.solver.get_params() == model.solver.get_params()
+    names = {"DPLogisticRegression": DPLogisticRegression, "SGD": solvers.SGD}
+    printed = eval(repr(model), names)
+    assert repr(printed) == repr(model) == repr(copy)
+    assert "solver=SGD(batch_size=20)" in repr(model)
+    model.fit(X, y)
+    loaded = pickle.loads(pickle.dumps(model))
+    assert loaded.solver.get_params() == model.solver.get_params()
+    for same in (loaded, copy.fit(X, y), printed.fit(X, y), clone(loaded).fit(X, y)):
+        np.testing.assert_array_equal(same.coef_, model.coef_)
+
+
+@pytest.mark.parametrize("kind", [solvers.Accelerated, solvers.SGD, solvers.Objective])
+def test_any_solver_cuts_rows_to_their_largest_entries(kind):
+    X, y = _rows_in_ball(2, n_samples=300)
+    cut = np.where(np.argsort(np.argsort(-abs(X))) < 2, X, 0.0)
+    given = {"epsilon": 4.0, "classes": (0, 1), "random_state": 0}
+    whole, short = (
+        DPLogisticRegression(solver=kind(sparsity=2), **given).fit(rows, y) for rows in (X, cut)
+    )
+    np.testing.assert_array_equal(whole.coef_, short.coef_)
+    other = DPLogisticRegression(solver=kind(), **given).fit(X, y)
+    assert np.any(other.coef_ != whole.coef_)
 
 
 def test_verbose_prints_the_public_plan(capsys):

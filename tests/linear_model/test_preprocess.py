@@ -106,7 +106,11 @@ def test_too_few_rows_for_a_draw_get_a_sound_radius(preprocess):
             {"mechanism": "output", "max_iter": None},
             "preprocess must be None|does not belong to",
         ),
-        ({"mechanism": "exponential", "coef_bound": None}, "preprocess|exponential|max_iter"),
+        ({"mechanism": "exponential"}, r"coef_bound must be a number for solvers.ExactDraw\(\)"),
+        (
+            {"mechanism": "exponential", "coef_bound": 1.0, "max_iter": None},
+            "preprocess must be None with|coef_bound must be None with it",
+        ),
         ({"solver": "newton"}, "does not belong to|preprocess|max_iter"),
         ({"delta": 0.0}, "delta must be greater than 0"),
         ({"preprocess_share": 0.0}, "preprocess_share"),

@@ -3,6 +3,7 @@
 """The curator: draws of the exponential mechanism, and perturbed minimisers."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -48,6 +49,17 @@ def test_a_draw_is_told_its_temperature_and_listed_with_it():
     assert release.noise.scale == pytest.approx(6.0, rel=1e-5)
     assert release.noise.scale >= 6.0
     assert (release.noise.epsilon, release.noise.mu, release.noise.delta) == (0.5, 0.0, 0.0)
+
+
+def test_a_draw_at_an_infinite_temperature_is_free_and_one_without_a_temperature_is_not():
+    sensitivity = Draw().sensitivity("replace-one", 10)
+    noise = ExponentialMechanism(5e-324).calibrate(sensitivity, 1)
+    assert noise.scale == math.inf
+    assert noise.actual(sensitivity.spread, 1).epsilon == 0.0
+    assert noise.price.covers(noise.actual(sensitivity.spread, 1))
+    for broken in ({"scale": 0.0}, {"scale": math.nan}, {"scale": -math.inf}, {"grid": math.inf}):
+        unknown = replace(noise, **broken).actual(sensitivity.spread, 1)
+        assert unknown.epsilon == math.inf
 
 
 def test_floats_are_handed_out_for_idealised_draws_only():

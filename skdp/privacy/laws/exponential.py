@@ -177,7 +177,9 @@ class DrawnNoise(Noise):
         return Price(epsilon=self.epsilon, bounded_range=True)
 
     def actual(self, stated: float, size: int) -> Price:
-        """Return the price: spread over temperature."""
+        """Return the price: spread over temperature; draws at an infinite one are uniform."""
+        if self.scale == math.inf and 0 < self.grid < math.inf:
+            return Price(bounded_range=True)
         return Price(epsilon=self.loudness(stated, 0.0), bounded_range=True)
 
 
