@@ -248,8 +248,8 @@ def audited_epsilon(model, labels, epsilon, runs):
 )
 @tiny_worlds
 def test_whole_fits_cannot_be_told_apart_better_than_claimed(model, labels, epsilon, runs):
-    # fewer runs see less of it
-    seen = 3 if runs == 2000 else 5
+    # few runs, looked at by default, see less of it
+    seen = 3 if runs == 2000 else 6
     assert epsilon / seen < audited_epsilon(model, labels, epsilon, runs) < epsilon
 
 

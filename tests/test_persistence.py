@@ -9,7 +9,7 @@ import joblib
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -30,6 +30,8 @@ from skdp import (
     trusted_types,
 )
 from skdp.exceptions import BudgetError
+from skdp.federated import FederatedAveraging, GradientSteps, Population, ProximalPoint
+from skdp.local import BallRandomiser
 from skdp.privacy import Curator
 from skdp.privacy.kernel.samplers import make_bits
 from skdp.solvers import Solver
@@ -199,14 +201,23 @@ def needed(estimator):
 def test_every_trusted_type_is_needed_and_none_is_missing(capsys):
     found = set()
     for estimator in ALL:
-        solver, scoring = map(estimator.get_params().get, ("solver", "scoring"))
+        parameters = estimator.get_params(deep=False)
+        solver, scoring = map(parameters.get, ("solver", "scoring"))
         if is_quick(estimator) or solver == "sgd" or scoring == "neg_log_loss":
             found |= needed(fitted(estimator)) | needed(clone(estimator))
-        elif isinstance(solver, Solver):
+        elif any(isinstance(value, BaseEstimator) for value in parameters.values()):
             found |= needed(clone(estimator))
     for solver in (*vars(solvers).values(), *vars(papers).values()):
         if isinstance(solver, type) and issubclass(solver, Solver):
             found |= needed(DPLogisticRegression(solver=solver()))
+    for given in (
+        {"population": Population(1_000_000)},
+        {"local_update": GradientSteps()},
+        {"local_update": ProximalPoint()},
+        {"solver": FederatedAveraging()},
+        {"randomiser": BallRandomiser()},
+    ):
+        found |= needed(skdp.FederatedDPLogisticRegression(**given))
     assert sorted(found) == sorted(trusted_types())
 
 
