@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a privacy promise rests on, in three rings; each imports only inwards.
+"""Three rings that a privacy promise rests on; each imports only inwards.
 
 ``kernel/`` is what must be right for any promise to hold, and imports numpy and scipy only. Read
 `curator` (the only exit for private numbers) and `charging` (its side that never sees a row),

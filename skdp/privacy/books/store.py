@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where the charges of a shared budget are kept: in one process, or in a file."""
+"""Storage for the charges of a shared budget: in one process, or in a file."""
 
 import math
 import os
