@@ -114,9 +114,11 @@ def test_seeds_repeat_a_fit_and_nothing_else_does(name, mechanism, solver):
     np.testing.assert_array_equal(seeded[0], seeded[1])
     model.set_params(random_state=None)
     # the same object twice, and its clone
-    free = [published(each.fit(*data)) for each in (model, model, clone(model))]
+    repeats = 10 if solver == "net" else 1
+    free = [published(each.fit(*data)) for each in (model, model, clone(model)) * repeats]
     values = [seeded[0], seeded[2], *free]
-    assert len(np.unique(values, axis=0)) == len(values)
+    # two draws from a finite set may agree; thirty do not
+    assert len(np.unique(values, axis=0)) >= (4 if solver == "net" else len(values))
 
 
 @every_new

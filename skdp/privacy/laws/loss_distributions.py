@@ -18,7 +18,7 @@ directions, and a bound on a profile is that of a dominating pair.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache, reduce
 from typing import Any
 
@@ -107,13 +107,7 @@ def _common_loss(mu: float, priced: Sequence[tuple[float, float, int]], interval
     """Return the privacy loss distribution of what reads all rows; None for nothing."""
     from dp_accounting.pld import common, privacy_loss_distribution
 
-    parts = []
-    if mu:
-        parts = [
-            privacy_loss_distribution.from_gaussian_mechanism(
-                1 / mu, value_discretization_interval=interval
-            )
-        ]
+    parts = [_symmetric_loss(lambda losses: _gaussian_delta(mu, losses), interval)] if mu else []
     for epsilon, broken, count in priced:
         one = privacy_loss_distribution.from_privacy_parameters(
             common.DifferentialPrivacyParameters(epsilon, broken),
@@ -144,7 +138,7 @@ def batch_loss(sampling: Sampling, mu: float, adjacency: str, interval: float) -
         Of a dominating pair.
     """
     from dp_accounting import NeighboringRelation
-    from dp_accounting.pld import pld_pmf, privacy_loss_distribution
+    from dp_accounting.pld import privacy_loss_distribution
 
     if sampling.kind == "poisson" or sampling.reads_all:
         replace = adjacency == "replace-one" and not sampling.reads_all
@@ -156,12 +150,21 @@ def batch_loss(sampling: Sampling, mu: float, adjacency: str, interval: float) -
             if replace
             else NeighboringRelation.ADD_OR_REMOVE_ONE,
         )
+    return _symmetric_loss(lambda losses: batch_profile(sampling, mu, losses), interval)
+
+
+def _symmetric_loss(
+    profile: Callable[[NDArray[np.float64]], NDArray[np.float64]], interval: float
+) -> Any:
+    """Return the privacy loss distribution of a symmetric pair, from its delta at any epsilons."""
+    from dp_accounting.pld import pld_pmf, privacy_loss_distribution
+
     # far enough for the mass beyond to be nothing
     farthest = 2.0**-10
-    while batch_profile(sampling, mu, np.array([farthest]))[0] > _TAIL and farthest < 700:
+    while profile(np.array([farthest]))[0] > _TAIL and farthest < 700:
         farthest *= 1.25
     epsilons = np.arange(math.ceil(farthest / interval) + 1, dtype=np.float64) * interval
-    deltas = np.minimum.accumulate(batch_profile(sampling, mu, epsilons))
+    deltas = np.minimum.accumulate(profile(epsilons))
     probs = _connected(deltas, interval)
     # a loss of -x has exp(-x) times the probability of x; differences of deltas near 1
     # would have rounding errors instead
