@@ -2,13 +2,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Set-up shared by all tests: environment, workers, and the tiers default, full and slow."""
 
+import gc
 import os
+import sys
 
 # Read when scipy is imported: without it one scikit-learn check skips for everybody.
 os.environ["SCIPY_ARRAY_API"] = "1"
 # Read when numpy is imported: the workers share the cores, and the matrices of tests are small.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+
+# pytest keeps rewritten assertions only where bytecode may be written: half a minute a worker.
+sys.dont_write_bytecode = False
 
 import pytest
 from hypothesis import settings
@@ -23,6 +28,11 @@ def pytest_xdist_auto_num_workers(config):
     """Start no workers for a few tests: each worker collects all that is asked for anew."""
     few = all(".py" in argument for argument in config.args) or config.option.keyword
     return 0 if few else None
+
+
+def pytest_collection_finish():
+    """Leave the tests themselves out of all later collections of garbage."""
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -313,11 +313,11 @@ def _plainest(key):
     return {id(estimator) for estimator in plainest.values()}
 
 
-# The default tier holds all checks of the first, and of the others those that repeat no other
-# check on rows in another container; the full tier has the rest.
+# The default tier holds all checks of the first, and of the others those of what is fitted: all
+# of them read rows in other containers by the same code. The full tier has the rest.
 DEFAULTS = _plainest(type)
 PLAIN = DEFAULTS | _plainest(_way)
-REPEATED = re.compile("sparse_matrix|readonly_memmap")
+REPEATED = re.compile("sparse|memmap|array_api|not_an_array|dataframe|set_output|feature_names")
 NAMES = {id(estimator): " ".join(str(estimator).split()) for estimator in ALL}
 
 
@@ -362,16 +362,28 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("check", FOR_ALL, ids=_check_name)
-@pytest.mark.parametrize("estimator", configurations(ALL))
+@pytest.mark.parametrize(
+    ("estimator", "check"),
+    [
+        pytest.param(e, check, id=f"{NAMES[id(e)]}-{_check_name(check)}", marks=_tier(e, check))
+        for e in ALL
+        for check in FOR_ALL
+    ],
+)
 def test_checks_that_scikit_learn_keeps_to_itself(estimator, check):
     check(type(estimator).__name__, clone(estimator))
 
 
 # the checks fit on a data frame and transform an array, and the other way round
 @pytest.mark.filterwarnings("ignore:X (has|does not have valid) feature names")
-@pytest.mark.parametrize("check", FOR_TRANSFORMERS, ids=_check_name)
-@pytest.mark.parametrize("estimator", configurations(TRANSFORMERS))
+@pytest.mark.parametrize(
+    ("estimator", "check"),
+    [
+        pytest.param(e, check, id=f"{NAMES[id(e)]}-{_check_name(check)}", marks=_tier(e, check))
+        for e in TRANSFORMERS
+        for check in FOR_TRANSFORMERS
+    ],
+)
 def test_transformer_checks_that_scikit_learn_keeps_to_itself(estimator, check):
     check(type(estimator).__name__, clone(estimator))
 

@@ -54,6 +54,8 @@ def collected(path, *arguments):
     """Return the names of the tests that are selected, in order."""
     plugin = Collected()
     quiet = ["--collect-only", "-qqq", "-p", "no:cacheprovider", "--import-mode", "importlib"]
+    # which collects the garbage of all tests before
+    quiet += ["-p", "no:unraisableexception"]
     place = ["--rootdir", str(path.parent), "-c", str(HERE.parent / "setup.cfg")]
     pytest.main([*quiet, *place, *arguments, str(path)], plugins=[plugin, conftest])
     return plugin.names

@@ -955,6 +955,8 @@ def federated_descent(mean_update, shape, plan):
 
 # numbers of one stack of clients, at most, unless one client alone has more
 _STACK_ENTRIES = 1 << 16
+# sparse rows of no more columns are stacked as dense ones
+_FEW_COLUMNS = 64
 # clients of one chunk; where chunks begin depends on public numbers alone
 _FEWEST, _MOST = 32, 512
 
@@ -1047,7 +1049,8 @@ class ClientRows:
         self._whole = whole_chunk(X, rows.chunks)
         self._starts = np.searchsorted(clients, np.arange(n_clients + 1))
         self._n_clients, self.n_threads = n_clients, n_threads
-        self._sparse, self._kept = sparse.issparse(X), {}
+        self._own_columns = sparse.issparse(X) and X.shape[1] > _FEW_COLUMNS
+        self._kept = {}
         self._step = int(np.clip(n_clients // 32, _FEWEST, _MOST))
         self._chunked(np.arange(n_clients), 1.0)
 
@@ -1076,9 +1079,9 @@ class ClientRows:
 
     def stack_width(self, size):
         """Return how many clients of a size are stacked."""
-        # sparse ones alone: each has columns of its own
+        # wide sparse ones alone: each has columns of its own
         entries = int(size) * (self._whole.X.shape[1] + 1)
-        return 1 if self._sparse else max(1, _STACK_ENTRIES // entries)
+        return 1 if self._own_columns else max(1, _STACK_ENTRIES // entries)
 
     def stack(self, place, positions, size):
         """Return clients of one size as a `ClientStack`."""
@@ -1089,10 +1092,12 @@ class ClientRows:
             index, key = (self._starts[positions][:, None] + np.arange(size)).ravel(), None
         part = self._whole.taken(index)
         rows, columns = part.explicit(), None
-        if sparse.issparse(rows):
+        if self._own_columns:
             columns, inverse = np.unique(rows.indices, return_inverse=True)
             shape = (rows.shape[0], len(columns))
             rows = sparse.csr_array((rows.data, inverse, rows.indptr), shape=shape).toarray()
+        elif sparse.issparse(rows):
+            rows = rows.toarray()
         counts = np.isfinite(part.norm).reshape(len(positions), size)
         weight = counts / np.maximum(counts.sum(axis=1), 1)[:, None]
         stacked = rows.reshape(len(positions), size, rows.shape[1])
