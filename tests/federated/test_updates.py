@@ -98,6 +98,14 @@ def test_layouts_agree(layout):
     assert_allclose(found, expected, atol=1e-6 if layout == "float32" else 1e-13)
 
 
+def test_wide_sparse_rows_agree():
+    X, y, groups = clients(SIZES, n_features=200, n_classes=3)
+    X[np.abs(X) < 1.5] = 0.0
+    asked = ClientUpdates(point(3, 201), loss_of(3), 0.2, n_steps=3, step_size=1.0)
+    found = [asked.evaluate(admitted(r, y, groups, 10, 3)) for r in (X, sparse.csr_array(X))]
+    assert_allclose(*found, atol=1e-13)
+
+
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_one_client_more_rows_leaves_all_others_as_they_are(n_threads):
     # to the last bit: chaotic local steps would blow up any rounding
