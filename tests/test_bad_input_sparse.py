@@ -18,7 +18,8 @@ from skdp._rows.base import Box
 from skdp._rows.columns import FeatureRows
 from skdp.preprocessing._standard_scaler import MomentSum, SideSum
 from tests._neighbours import rows_in_ball
-from tests.test_bad_input_preprocessing import MODELS, X, fit
+from tests.test_bad_input_preprocessing import MODELS, fit
+from tests.test_bad_input_preprocessing import X as PREPROCESSING_X
 
 
 @pytest.mark.parametrize(
@@ -33,7 +34,7 @@ from tests.test_bad_input_preprocessing import MODELS, X, fit
 )
 def test_sparse_rows_that_would_become_dense_are_refused_by_name(model, parameter):
     with pytest.raises(TypeError, match=parameter):
-        fit(model, sparse.csr_array(X))
+        fit(model, sparse.csr_array(PREPROCESSING_X))
 
 
 def stale():
@@ -69,7 +70,7 @@ def test_bounds_hold_for_values_that_are_stored_in_parts(container):
 
 @pytest.mark.parametrize("name", ["scale only", "tiny bounds", "quantile"])
 def test_sparse_rows_of_every_kind(name):
-    rows = sparse.csr_array(np.where(X > 0, X, 0))
+    rows = sparse.csr_array(np.where(PREPROCESSING_X > 0, PREPROCESSING_X, 0))
     long_indices = sparse.csr_matrix(rows)
     long_indices.indices = long_indices.indices.astype(np.int64)
     long_indices.indptr = long_indices.indptr.astype(np.int64)

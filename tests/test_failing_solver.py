@@ -112,8 +112,8 @@ def test_a_homotopy_that_fails_leaves_no_trace_either(failure, monkeypatch, capf
     model = make("hinge", "output", "newton", C=0.3)
     expected, exact = fit(model)
 
-    def broken(smooth, w, enough):
-        w = FAILURES[failure](smooth, w, None)
+    def broken(smoothed, w, enough):
+        w = FAILURES[failure](smoothed, w, None)
         return w, np.zeros_like(w)
 
     monkeypatch.setattr(nonsmooth, "_newton", broken)

@@ -280,9 +280,9 @@ def test_the_fall_back_keeps_its_theorem_without_looking(base):
 def test_the_last_temperature_is_low_enough(base):
     J = clipped(base, "huge", 0.3, 2.0)
     goal = 1e-4
-    smooth = J.smoothed(nonsmooth.last_temperature(J, goal))
-    w = minimize_smooth(smooth, max(1e-7, reachable_tolerance(smooth.bounds)))
-    gap, rest = nonsmooth.gap_bound(J, smooth, w, np.zeros(4))
+    smoothed = J.smoothed(nonsmooth.last_temperature(J, goal))
+    w = minimize_smooth(smoothed, max(1e-7, reachable_tolerance(smoothed.bounds)))
+    gap, rest = nonsmooth.gap_bound(J, smoothed, w, np.zeros(4))
     assert gap <= goal / 4 + J.bounds.gap_error(np.linalg.norm(w))
     assert rest <= goal / 4
 

@@ -113,10 +113,10 @@ def test_a_duality_gap_that_is_ignored_is_caught(base, monkeypatch):
     pair, q = worst_pair(base, "replace-one"), query(base, CLIP, 1, 2, share=0.01)
 
     def hasty(J, w, goal, first):
-        smooth = J.smoothed(nonsmooth.last_temperature(J, goal))
-        away = np.sign(smooth.gradient(J.center))
-        off = nonsmooth._newton(smooth, w, 1e-12)[0] - 20 * q.tolerance * away
-        return off, sum(nonsmooth.gap_bound(J, smooth, off, np.zeros_like(w))) <= goal
+        smoothed = J.smoothed(nonsmooth.last_temperature(J, goal))
+        away = np.sign(smoothed.gradient(J.center))
+        off = nonsmooth._newton(smoothed, w, 1e-12)[0] - 20 * q.tolerance * away
+        return off, sum(nonsmooth.gap_bound(J, smoothed, off, np.zeros_like(w))) <= goal
 
     monkeypatch.setattr(nonsmooth, "cool", hasty)
     # the certificate finds it out, and the fall-back takes its place

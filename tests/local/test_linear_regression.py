@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.linear_model import LinearRegression, Ridge
 
 from skdp import LocalDPLinearRegression, PrivUnitPrivatizer
+from skdp._rows.linear import regression_rows
 from skdp.exceptions import NoisyEstimateWarning
 from skdp.local import _linear_regression, _moments
 from skdp.local._linear_regression import JointVectors
@@ -164,7 +165,6 @@ def test_constant_that_is_not_scaled_down_is_caught(monkeypatch):
 
 
 def test_vectors_are_in_the_unit_ball():
-    from skdp._rows.linear import regression_rows
 
     X, y = some_rows(100, shift=3.0)
     X[0], X[1], y[2], y[3] = 1e300, 1e-300, 1e300, np.nan

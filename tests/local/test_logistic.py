@@ -12,6 +12,7 @@ from skdp import LocalDPLogisticRegression
 from skdp._losses.classification import LogisticLoss, SoftmaxLoss
 from skdp.exceptions import SeededNoiseWarning
 from skdp.local import BallRandomiser
+from skdp.local import _logistic as _gradient_reports
 from skdp.local._logistic import CurvatureVectors, GradientVectors
 from skdp.local.randomisers.ball import lift
 from skdp.local.randomisers.report import LocalReports
@@ -138,8 +139,6 @@ def test_gradients_and_curvatures_are_reported_by_different_rows_and_cost_the_ma
 
 
 def test_the_same_batch_twice_is_refused_at_the_gate(monkeypatch):
-    from skdp.local import _logistic as _gradient_reports
-
     mean = _gradient_reports.GradientReports.mean
 
     def twice(self, coef, batch):

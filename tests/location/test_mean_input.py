@@ -119,7 +119,7 @@ def test_rows_at_the_edge_are_of_norm_one():
         X = np.array([[3.0, 4.0], [0.0, 0.0], [0.6, 0.8], [0.3, 0.4], [1e-140, 0.0]])
         factor = 1 / np.maximum(np.linalg.norm(X, axis=1), 1.0)
 
-    columns, norm = _unit_columns.unit_columns(Chunk)
+    found, norm = _unit_columns.unit_columns(Chunk)
     np.testing.assert_allclose(norm, [1, 0, 1, 0.5, 1e-140], rtol=1e-12)
-    np.testing.assert_allclose(columns.T[0], [0.6, 0.8])
-    np.testing.assert_array_equal(columns.T[1], 0.0)
+    np.testing.assert_allclose(found.T[0], [0.6, 0.8])
+    np.testing.assert_array_equal(found.T[1], 0.0)

@@ -10,7 +10,7 @@ from skdp.local.randomisers.caps import log_cap
 from skdp.local.randomisers.cube import optimal_privunit_cube
 from skdp.local.randomisers.privunit import optimal_privunit, paper_privunit
 from skdp.local.randomisers.privunit_gaussian import optimal_privunit_gaussian
-from tests.reports._samples import reports_of, vector_of
+from tests.randomisers._samples import reports_of, vector_of
 
 
 def measured_epsilon(randomiser, limit, n_rows, n_dims=None):

@@ -9,7 +9,7 @@ from skdp.local.randomisers.ball import Flip, Lift, flip, lift, lifted, product
 from skdp.local.randomisers.privunit import PrivUnit
 from skdp.local.randomisers.privunit_gaussian import optimal_privunit_gaussian
 from skdp.privacy.kernel.samplers import SeededBits
-from tests.reports._samples import reports_of, rotated_to, vector_of, worst_bias
+from tests.randomisers._samples import reports_of, rotated_to, vector_of, worst_bias
 
 N = 60_000
 BALLS = [

@@ -10,7 +10,7 @@ from scipy import stats
 
 from skdp.local.randomisers.base import coins, positions_below
 from skdp.privacy.kernel.samplers import SeededBits
-from tests.reports._samples import GivenBits
+from tests.randomisers._samples import GivenBits
 
 
 @pytest.mark.parametrize("p", [0.25, 0.3, 1e-3, 1 - 2.0**-53, 2.0**-53])

@@ -11,7 +11,7 @@ from scipy import stats
 from skdp.local.randomisers import base as _chunks
 from skdp.local.randomisers.cube import PrivUnitCube, optimal_privunit_cube, uniform_subsets
 from skdp.privacy.kernel.samplers import SeededBits
-from tests.reports._samples import GivenBits, reports_of, worst_bias
+from tests.randomisers._samples import GivenBits, reports_of, worst_bias
 
 
 def corner_law(cube, row):

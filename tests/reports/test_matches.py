@@ -11,7 +11,7 @@ from scipy import stats
 
 from skdp.local.randomisers import cube as _matches
 from skdp.privacy.kernel.samplers import SeededBits
-from tests.reports._samples import GivenBits
+from tests.randomisers._samples import GivenBits
 
 SIDES = [(1, 1), (2, 2), (3, 5), (6, 10), (8, 10), (10, 10), (520, 1000), (900, 1000)]
 

@@ -20,7 +20,7 @@ from skdp.local.randomisers.cube import optimal_privunit_cube
 from skdp.local.randomisers.grid import ScalarGrid
 from skdp.local.randomisers.privunit import optimal_privunit, paper_privunit
 from skdp.privacy.kernel.samplers import SeededBits
-from tests.reports._samples import reports_of, vector_of, worst_bias
+from tests.randomisers._samples import reports_of, vector_of, worst_bias
 from tests.reports.test_audit import measured_epsilon
 from tests.reports.test_cube import corner_counts, corner_law
 

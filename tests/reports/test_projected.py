@@ -15,7 +15,7 @@ from skdp.local.randomisers.projunit import (
     smallest_projunit,
 )
 from skdp.privacy.kernel.samplers import SeededBits
-from tests.reports._samples import rotated_to, vector_of, worst_bias
+from tests.randomisers._samples import rotated_to, vector_of, worst_bias
 
 HAAR = [projunit(4.0, 1, 1), projunit(4.0, 6, 6), projunit(4.0, 6, 2), projunit(4.0, 12, 5)]
 

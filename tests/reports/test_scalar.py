@@ -16,7 +16,7 @@ from skdp.local.randomisers.grid import (
     uniform_levels,
 )
 from skdp.privacy.kernel.samplers import SeededBits
-from tests.reports._samples import reports_of, worst_bias
+from tests.randomisers._samples import reports_of, worst_bias
 
 GRIDS = [
     scalar_grid(uniform_levels(1), 1.0), scalar_grid(uniform_levels(4), 3.0),

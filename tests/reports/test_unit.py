@@ -19,7 +19,7 @@ from skdp.local.randomisers.privunit_gaussian import (
     shares_along,
 )
 from skdp.privacy.kernel.samplers import SeededBits
-from tests.reports._samples import (
+from tests.randomisers._samples import (
     GivenBits,
     reports_of,
     rotated_to,

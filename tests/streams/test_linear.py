@@ -10,8 +10,8 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
-import skdp._rows.streams
 from skdp import DPHingeSVM, DPLogisticRegression, DPLpRegressor, PrivacyBudget
+from skdp._rows import streams
 from skdp.io import stream_arrays, stream_chunks
 from tests._solvers import PAIRS, linear_model
 from tests.streams._ways import OnDisk, assert_same_fit, chunked
@@ -167,13 +167,13 @@ def test_memory_maps_are_streamed_unasked(tmp_path, monkeypatch, kind, order, mo
     mapped_y = memory_map(tmp_path, BINARY[:FEW], mode)
     memory = np.asarray(rows, order=order), BINARY[:FEW]
     model = logistic(data_norm=40.0, max_iter=3, solver="gd")
-    streams = stream_arrays(mapped, mapped_y)
-    assert_same_fit(model, memory, (mapped, mapped_y), streams)
-    monkeypatch.setattr(skdp._rows.streams, "LARGE", 0)
+    opened = stream_arrays(mapped, mapped_y)
+    assert_same_fit(model, memory, (mapped, mapped_y), opened)
+    monkeypatch.setattr(streams, "LARGE", 0)
     read = []
-    real = skdp._rows.streams.ArrayTable._read
+    real = streams.ArrayTable._read
     monkeypatch.setattr(
-        skdp._rows.streams.ArrayTable,
+        streams.ArrayTable,
         "_read",
         lambda self, *range_: (read.append(range_), real(self, *range_))[1],
     )
@@ -223,9 +223,9 @@ def test_rows_of_a_stream_with_targets_in_memory_or_of_another_stream():
 @pytest.mark.parametrize("solver", ["gd", "sgd"])
 @pytest.mark.parametrize("stored", [None, (100, 2), (20_000, 4)], ids=str)
 def test_arrays_on_disk(solver, stored):
-    streams = stream_arrays(OnDisk(X, stored), OnDisk(BINARY, stored and stored[:1]))
+    opened = stream_arrays(OnDisk(X, stored), OnDisk(BINARY, stored and stored[:1]))
     model = logistic(solver=solver, **STREAMING[solver])
-    assert_same_fit(model, (X, BINARY), streams)
+    assert_same_fit(model, (X, BINARY), opened)
 
 
 @pytest.mark.parametrize("solver", sorted(IN_MEMORY))
