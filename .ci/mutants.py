@@ -44,17 +44,17 @@ MUTANTS = [
     Mutant(
         "noise halved, seen by the audits alone", "additive_scale",
         r"scale = paid / price", "scale = 0.5 * paid / price",
-        "tests/test_claims.py",
+        "tests/test_claims_sgd.py",
     ),
     Mutant(
         "temperature of a draw halved", "ExponentialMechanism.calibrate",
         r"scale = paid / self\.epsilon", "scale = 0.5 * paid / self.epsilon",
-        "tests/test_mutants_draws.py tests/test_claims_erm.py tests/test_location_claims.py",
+        "tests/test_claims_erm.py tests/test_location_claims.py",
     ),
     Mutant(
         "one draw of noise for all coordinates", "add_noise",
         r"len\(steps\), bits\)", "1, bits)",
-        "tests/test_noise_erm.py tests/privacy/test_mechanisms.py",
+        "tests/test_claims_erm.py tests/privacy/test_mechanisms.py",
     ),
     Mutant(
         "the same seeded noise for every purpose", "make_bits",
@@ -70,33 +70,33 @@ MUTANTS = [
     Mutant(
         "rows not shortened into the ball", "L2Ball.factors",
         r"np\.maximum\(norms, self\.radius\)", "(self.radius + 0 * norms)",
-        "tests/test_sensitivity.py",
+        "tests/test_row_queries.py",
     ),
     Mutant(
         "rows not clipped into the box", "Box.to_unit",
         r"\(np\.clip\(X, self\.lower, self\.upper\)(.*)np\.clip\(unit, -1\.0, 1\.0\)", r"(X\1unit",
-        "tests/test_sensitivity.py tests/test_claims.py",
+        "tests/test_row_queries.py tests/test_claims_sgd.py",
     ),
     Mutant(
         "clipping of gradients dropped", "ClippedGradient.partial",
         r"limit = self\.clip / chunk\.norm", "limit = 1e9 * self.clip / chunk.norm",
-        "tests/test_sensitivity.py",
+        "tests/test_row_queries.py",
     ),
     Mutant(
         "clipping dropped, seen by whole fits alone", "ClippedGradient.partial",
         r"limit = self\.clip / chunk\.norm", "limit = 1e9 * self.clip / chunk.norm",
-        "tests/test_claims.py tests/linear_model/test_mechanisms.py",
+        "tests/test_claims_sgd.py tests/linear_model/test_classifiers.py",
     ),
     # sensitivities
     Mutant(
         "gradients: replace-one at the price of zero-out", "ClippedGradient.sensitivity",
         r"2 \* self\.clip", "self.clip",
-        "tests/test_sensitivity.py",
+        "tests/test_row_queries.py",
     ),
     Mutant(
         "mean: replace-one at the price of zero-out", "RowSum.sensitivity",
         r"2 \* l1, 2 \* l2", "l1, l2",
-        "tests/test_sensitivity.py tests/test_claims.py",
+        "tests/test_row_queries.py tests/test_claims_sgd.py",
     ),
     Mutant(
         "clipped mean: replace-one at the price of zero-out", "ClippedRowSum.sensitivity",
@@ -121,12 +121,12 @@ MUTANTS = [
     Mutant(
         "a vertex chosen with half its spread", "SteepestCoordinate.sensitivity",
         r"2 \* \(reach", "(reach",
-        "tests/test_steepest_coordinate.py tests/test_mutants_frank_wolfe.py",
+        "tests/test_frank_wolfe.py",
     ),
     Mutant(
         "a draw with half its spread", "LossDraw.sensitivity",
         r"self\.loss\.lipschitz \* 2 \* reach", "self.loss.lipschitz * reach",
-        "tests/test_sensitivity_erm.py tests/test_claims_erm.py",
+        "tests/test_private_minimizers.py tests/test_claims_erm.py",
     ),
     Mutant(
         "a search that chooses with half its spread", "HeldOutChoice.sensitivity",
@@ -163,7 +163,7 @@ MUTANTS = [
     Mutant(
         "a sampling rate that is charged and not kept", "_batch",
         r"if sampling is None or", "if True or",
-        "tests/privacy/test_curator_batches.py tests/test_claims_sampling.py",
+        "tests/privacy/test_curator_batches.py tests/test_claims_sgd.py",
     ),
 ]  # fmt: skip
 

@@ -15,7 +15,7 @@ from skdp._rows.columns import FeatureRows
 from skdp.preprocessing._standard_scaler import OFFSET, WEIGHT, MomentSum, SideSum
 from tests._chunks import shorten_chunks
 from tests._neighbours import ADJACENCIES, LAYOUTS, as_layout, neighbours, on_examples
-from tests.test_sensitivity import assert_keeps_its_word, gap_ratio
+from tests.test_row_queries import assert_keeps_its_word, gap_ratio
 
 every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
 THRESHOLDS = [0.0, -0.0, 0.3, -0.3, 1e-310, 1e308, -1e308, math.inf]

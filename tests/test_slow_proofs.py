@@ -11,9 +11,9 @@ from scipy.special import ndtr
 
 from skdp import DPLogisticRegression
 from skdp.privacy.kernel.samplers import SeededBits, rounded_gaussian, rounded_laplace
-from tests.test_black_box_erm import audited_epsilon as black_box_epsilon
-from tests.test_black_box_erm import every_world
-from tests.test_claims import audited_epsilon, tiny_worlds
+from tests.test_claims_erm import audited_epsilon as black_box_epsilon
+from tests.test_claims_erm import every_world
+from tests.test_claims_sgd import audited_epsilon, tiny_worlds
 from tests.test_common import training_check_data
 
 pytestmark = pytest.mark.slow

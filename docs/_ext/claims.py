@@ -107,21 +107,20 @@ ENOUGH = {"DPMean": ("clipped", "coinpress", "shifted-clipped")}
 SMOOTHED = {"smoothing": 0.5}
 #: where sensitivities and whole estimators are checked
 TESTS = {
-    "gradient": "tests/test_sensitivity.py tests/test_claims.py tests/test_claims_sampling.py "
-    "tests/test_claims_lazy.py tests/test_claims_telescope.py tests/test_mutants_one_pass.py",
-    "objective": "tests/privacy/test_objective.py tests/linear_model/test_mechanisms.py",
-    "output": "tests/test_minimizer_queries.py tests/linear_model/test_mechanisms.py "
-    "tests/test_sensitivity_sparse_erm.py tests/test_mutants_localized.py",
-    "exponential": "tests/linear_model/test_mechanisms.py tests/sampling/test_density_ratio.py "
-    "tests/test_steepest_coordinate.py tests/test_mutants_frank_wolfe.py",
+    "gradient": "tests/test_row_queries.py tests/test_claims_sgd.py tests/test_lazy_sgd.py "
+    "tests/test_telescope.py tests/test_localized.py",
+    "objective": "tests/test_claims_erm.py tests/linear_model/test_classifiers.py",
+    "output": "tests/test_private_minimizers.py tests/linear_model/test_classifiers.py "
+    "tests/test_localized.py",
+    "exponential": "tests/linear_model/test_classifiers.py tests/sampling/test_density_ratio.py "
+    "tests/test_frank_wolfe.py",
     "soft-threshold": "tests/test_sensitivity_sparse.py tests/test_mutants_sparse.py",
     "projection": "tests/test_sensitivity_sparse.py tests/test_mutants_sparse.py",
     "histogram": "tests/test_sensitivity_histogram.py tests/test_mutants_histogram.py",
     "compressed-sensing": "tests/test_sensitivity_sketch.py tests/test_mutants_sketch.py",
-    "DPLpRegressor": "tests/test_sensitivity_magnitude.py tests/test_mutants_regression.py "
-    "tests/test_minimizer_queries.py",
-    "DPMean": "tests/test_sensitivity.py tests/test_claims.py "
-    "tests/test_sensitivity_mean.py tests/test_mutants_mean.py",
+    "DPLpRegressor": "tests/linear_model/test_lp_regressor.py tests/test_private_minimizers.py",
+    "DPMean": "tests/test_row_queries.py tests/test_claims_sgd.py tests/test_sensitivity_mean.py "
+    "tests/test_mutants_mean.py",
     "DPHeavyTailedMean": "tests/location/test_heavy_tailed_mean.py "
     "tests/test_mutants_heavy_mean.py tests/test_sensitivity_mean.py",
     "DPMedian": "tests/test_location_claims.py tests/location/test_scores.py",

@@ -147,7 +147,7 @@ def hammer(budget, n_tries):
 SCRIPT = """
 import sys
 from skdp import PrivacyBudget
-from tests.privacy.test_budget_file import hammer
+from tests.privacy.test_budget import hammer
 print(hammer(PrivacyBudget(1.0, 1e-6, path=sys.argv[1]), 40))
 """
 
