@@ -49,7 +49,7 @@ MUTANTS = [
     Mutant(
         "temperature of a draw halved", "ExponentialMechanism.calibrate",
         r"scale = paid / self\.epsilon", "scale = 0.5 * paid / self.epsilon",
-        "tests/test_claims_erm.py tests/test_location_claims.py",
+        "tests/test_claims_erm.py tests/location/test_median.py",
     ),
     Mutant(
         "one draw of noise for all coordinates", "add_noise",
@@ -101,22 +101,22 @@ MUTANTS = [
     Mutant(
         "clipped mean: replace-one at the price of zero-out", "ClippedRowSum.sensitivity",
         r"2 \* self\.radius", "self.radius",
-        "tests/test_sensitivity_mean.py tests/test_mutants_mean.py",
+        "tests/location/test_mean.py",
     ),
     Mutant(
         "measurements: replace-one at the price of zero-out", "SketchSum.sensitivity",
         r"2 \* self\.radius", "self.radius",
-        "tests/test_sensitivity_sketch.py tests/test_mutants_sketch.py",
+        "tests/location/test_compressed_sensing.py",
     ),
     Mutant(
         "scaler: replace-one at the price of zero-out", "SideSum.sensitivity",
         r"2 \* l1, 2 \* l2", "l1, l2",
-        "tests/test_sensitivity_scaler.py tests/test_mutants_scaler.py",
+        "tests/preprocessing/test_standard_scaler.py",
     ),
     Mutant(
         "frequent features: one row's for two", "PresenceCount.sensitivity",
         r"2 \* features, ", "features, ",
-        "tests/test_mutants_features.py",
+        "tests/location/test_sparse_queries.py",
     ),
     Mutant(
         "a vertex chosen with half its spread", "SteepestCoordinate.sensitivity",

@@ -65,8 +65,7 @@ from tests._neighbours import (
     rows_in_ball,
 )
 from tests._solvers import linear_model
-from tests.test_bad_input_preprocessing import MODELS, fit
-from tests.test_bad_input_preprocessing import X as PREPROCESSING_X
+from tests.test_bad_input import MODELS, PREPROCESSING_X, fit
 
 # The contract of rows: what one contributes to a statistic depends on no bit of another.
 #
