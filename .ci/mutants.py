@@ -39,7 +39,7 @@ MUTANTS = [
     Mutant(
         "Gaussian and Laplace noise halved", "additive_scale",
         r"scale = paid / price", "scale = 0.5 * paid / price",
-        "tests/privacy/test_mechanisms.py",
+        "tests/privacy/test_laws.py",
     ),
     Mutant(
         "noise halved, seen by the audits alone", "additive_scale",
@@ -54,17 +54,17 @@ MUTANTS = [
     Mutant(
         "one draw of noise for all coordinates", "add_noise",
         r"len\(steps\), bits\)", "1, bits)",
-        "tests/test_claims_erm.py tests/privacy/test_mechanisms.py",
+        "tests/test_claims_erm.py tests/privacy/test_laws.py",
     ),
     Mutant(
         "the same seeded noise for every purpose", "make_bits",
         r"SeededBits\(seed, purpose\)", 'SeededBits(seed, "")',
-        "tests/privacy/test_bits.py tests/privacy/test_curator.py",
+        "tests/privacy/test_laws.py tests/privacy/test_curator.py",
     ),
     Mutant(
         "a lower threshold", "StabilityHistogram._threshold",
         r"return tau \* ROUND_UP", "return 0.8 * tau",
-        "tests/privacy/test_stability.py",
+        "tests/privacy/test_histogram.py",
     ),
     # bounds
     Mutant(
@@ -152,7 +152,7 @@ MUTANTS = [
     Mutant(
         "a shared budget that is not charged", "share",
         r"budget\.charge\(", "(lambda *_, **__: None)(",
-        "tests/privacy/test_budget_fits.py",
+        "tests/privacy/test_budget.py",
     ),
     Mutant(
         "priced releases that are counted once", "compose_epsilon",
@@ -163,7 +163,7 @@ MUTANTS = [
     Mutant(
         "a sampling rate that is charged and not kept", "_batch",
         r"if sampling is None or", "if True or",
-        "tests/privacy/test_curator_batches.py tests/test_claims_sgd.py",
+        "tests/privacy/test_curator.py tests/test_claims_sgd.py",
     ),
 ]  # fmt: skip
 
