@@ -131,12 +131,12 @@ MUTANTS = [
     Mutant(
         "a search that chooses with half its spread", "HeldOutChoice.sensitivity",
         r"2 \* ranges", "ranges",
-        "tests/model_selection tests/test_boosting.py",
+        "tests/model_selection",
     ),
     Mutant(
         "reports of clients: replace-one at the price of zero-out", "ReportSum.sensitivity",
         r"2 \* self\.limit", "self.limit",
-        "tests/federated/test_updates.py tests/federated/test_claims.py",
+        "tests/federated/test_federated.py",
     ),
     # the ledger
     Mutant(

@@ -112,7 +112,7 @@ TESTS = {
     "objective": "tests/test_claims_erm.py tests/linear_model/test_classifiers.py",
     "output": "tests/test_private_minimizers.py tests/linear_model/test_classifiers.py "
     "tests/test_localized.py",
-    "exponential": "tests/linear_model/test_classifiers.py tests/sampling/test_density_ratio.py "
+    "exponential": "tests/linear_model/test_classifiers.py tests/sampling/test_log_concave.py "
     "tests/test_frank_wolfe.py",
     "soft-threshold": "tests/location/test_sparse_queries.py",
     "projection": "tests/location/test_sparse_queries.py",
@@ -127,18 +127,16 @@ TESTS = {
     "DPStandardScaler": "tests/preprocessing/test_standard_scaler.py",
     "DPFeatureCenterer": "tests/location/test_norm_quantile.py",
     "DPFrequentFeatures": "tests/location/test_sparse_queries.py",
-    "DPGridSearchCV": "tests/privacy/test_selection.py tests/model_selection/test_mutants.py",
-    "DPRandomizedSearchCV": "tests/privacy/test_selection.py tests/model_selection/test_mutants.py",
-    "FederatedDPLogisticRegression": "tests/federated/test_claims.py "
-    "tests/test_mutants_federated.py",
-    "LocalDPCovariance": "tests/local/test_moments.py",
-    "LocalDPLinearRegression": "tests/local/test_linear_regression.py",
-    "LocalDPMean": "tests/local/test_mean.py",
-    "LocalDPPCA": "tests/local/test_moments.py",
-    "LocalDPLogisticRegression": "tests/local/test_logistic.py "
-    "tests/local/test_logistic_mutants.py",
-    "PrivUnitPrivatizer": "tests/local/test_privatizer.py tests/test_mutants_local.py",
-    "ScalarPrivatizer": "tests/local/test_scalar_privatizer.py tests/test_mutants_local.py",
+    "DPGridSearchCV": "tests/privacy/test_selection.py tests/model_selection/test_search.py",
+    "DPRandomizedSearchCV": "tests/privacy/test_selection.py tests/model_selection/test_search.py",
+    "FederatedDPLogisticRegression": "tests/federated/test_federated.py",
+    "LocalDPCovariance": "tests/local/test_models.py",
+    "LocalDPLinearRegression": "tests/local/test_models.py",
+    "LocalDPMean": "tests/local/test_models.py",
+    "LocalDPPCA": "tests/local/test_models.py",
+    "LocalDPLogisticRegression": "tests/local/test_models.py",
+    "PrivUnitPrivatizer": "tests/local/test_privatizers.py",
+    "ScalarPrivatizer": "tests/local/test_privatizers.py",
 }
 
 HEADER = """\
