@@ -546,7 +546,7 @@ def test_the_last_digit_does_not_say_whether_a_column_was_touched(decay):
 # What fits with late noise claim: membership, coupled traces, batches, whole fits.
 #
 # A trace needs the noise of every step. So it is taken of `DenseSums`, whose law is that of the
-# lazy sums (tests/test_lazy_sgd.py); whole fits are told apart as they are.
+# lazy sums (above); whole fits are told apart as they are.
 
 
 every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
