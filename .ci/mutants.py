@@ -39,104 +39,104 @@ MUTANTS = [
     Mutant(
         "Gaussian and Laplace noise halved", "additive_scale",
         r"scale = paid / price", "scale = 0.5 * paid / price",
-        "tests/privacy/test_mechanisms.py",
+        "tests/privacy/test_laws.py",
     ),
     Mutant(
         "noise halved, seen by the audits alone", "additive_scale",
         r"scale = paid / price", "scale = 0.5 * paid / price",
-        "tests/test_claims.py",
+        "tests/test_claims_sgd.py",
     ),
     Mutant(
         "temperature of a draw halved", "ExponentialMechanism.calibrate",
         r"scale = paid / self\.epsilon", "scale = 0.5 * paid / self.epsilon",
-        "tests/test_mutants_draws.py tests/test_claims_erm.py tests/test_location_claims.py",
+        "tests/test_claims_erm.py tests/location/test_median.py",
     ),
     Mutant(
         "one draw of noise for all coordinates", "add_noise",
         r"len\(steps\), bits\)", "1, bits)",
-        "tests/test_noise_erm.py tests/privacy/test_mechanisms.py",
+        "tests/test_claims_erm.py tests/privacy/test_laws.py",
     ),
     Mutant(
         "the same seeded noise for every purpose", "make_bits",
         r"SeededBits\(seed, purpose\)", 'SeededBits(seed, "")',
-        "tests/privacy/test_bits.py tests/privacy/test_curator.py",
+        "tests/privacy/test_laws.py tests/privacy/test_curator.py",
     ),
     Mutant(
         "a lower threshold", "StabilityHistogram._threshold",
         r"return tau \* ROUND_UP", "return 0.8 * tau",
-        "tests/privacy/test_stability.py",
+        "tests/privacy/test_histogram.py",
     ),
     # bounds
     Mutant(
         "rows not shortened into the ball", "L2Ball.factors",
         r"np\.maximum\(norms, self\.radius\)", "(self.radius + 0 * norms)",
-        "tests/test_sensitivity.py",
+        "tests/test_row_queries.py",
     ),
     Mutant(
         "rows not clipped into the box", "Box.to_unit",
         r"\(np\.clip\(X, self\.lower, self\.upper\)(.*)np\.clip\(unit, -1\.0, 1\.0\)", r"(X\1unit",
-        "tests/test_sensitivity.py tests/test_claims.py",
+        "tests/test_row_queries.py tests/test_claims_sgd.py",
     ),
     Mutant(
         "clipping of gradients dropped", "ClippedGradient.partial",
         r"limit = self\.clip / chunk\.norm", "limit = 1e9 * self.clip / chunk.norm",
-        "tests/test_sensitivity.py",
+        "tests/test_row_queries.py",
     ),
     Mutant(
         "clipping dropped, seen by whole fits alone", "ClippedGradient.partial",
         r"limit = self\.clip / chunk\.norm", "limit = 1e9 * self.clip / chunk.norm",
-        "tests/test_claims.py tests/linear_model/test_mechanisms.py",
+        "tests/test_claims_sgd.py tests/linear_model/test_classifiers.py",
     ),
     # sensitivities
     Mutant(
         "gradients: replace-one at the price of zero-out", "ClippedGradient.sensitivity",
         r"2 \* self\.clip", "self.clip",
-        "tests/test_sensitivity.py",
+        "tests/test_row_queries.py",
     ),
     Mutant(
         "mean: replace-one at the price of zero-out", "RowSum.sensitivity",
         r"2 \* l1, 2 \* l2", "l1, l2",
-        "tests/test_sensitivity.py tests/test_claims.py",
+        "tests/test_row_queries.py tests/test_claims_sgd.py",
     ),
     Mutant(
         "clipped mean: replace-one at the price of zero-out", "ClippedRowSum.sensitivity",
         r"2 \* self\.radius", "self.radius",
-        "tests/test_sensitivity_mean.py tests/test_mutants_mean.py",
+        "tests/location/test_mean.py",
     ),
     Mutant(
         "measurements: replace-one at the price of zero-out", "SketchSum.sensitivity",
         r"2 \* self\.radius", "self.radius",
-        "tests/test_sensitivity_sketch.py tests/test_mutants_sketch.py",
+        "tests/location/test_compressed_sensing.py",
     ),
     Mutant(
         "scaler: replace-one at the price of zero-out", "SideSum.sensitivity",
         r"2 \* l1, 2 \* l2", "l1, l2",
-        "tests/test_sensitivity_scaler.py tests/test_mutants_scaler.py",
+        "tests/preprocessing/test_standard_scaler.py",
     ),
     Mutant(
         "frequent features: one row's for two", "PresenceCount.sensitivity",
         r"2 \* features, ", "features, ",
-        "tests/test_mutants_features.py",
+        "tests/location/test_sparse_queries.py",
     ),
     Mutant(
         "a vertex chosen with half its spread", "SteepestCoordinate.sensitivity",
         r"2 \* \(reach", "(reach",
-        "tests/test_steepest_coordinate.py tests/test_mutants_frank_wolfe.py",
+        "tests/test_frank_wolfe.py",
     ),
     Mutant(
         "a draw with half its spread", "LossDraw.sensitivity",
         r"self\.loss\.lipschitz \* 2 \* reach", "self.loss.lipschitz * reach",
-        "tests/test_sensitivity_erm.py tests/test_claims_erm.py",
+        "tests/test_private_minimizers.py tests/test_claims_erm.py",
     ),
     Mutant(
         "a search that chooses with half its spread", "HeldOutChoice.sensitivity",
         r"2 \* ranges", "ranges",
-        "tests/model_selection tests/test_boosting.py",
+        "tests/model_selection",
     ),
     Mutant(
         "reports of clients: replace-one at the price of zero-out", "ReportSum.sensitivity",
         r"2 \* self\.limit", "self.limit",
-        "tests/federated/test_updates.py tests/federated/test_claims.py",
+        "tests/federated/test_federated.py",
     ),
     # the ledger
     Mutant(
@@ -152,7 +152,7 @@ MUTANTS = [
     Mutant(
         "a shared budget that is not charged", "share",
         r"budget\.charge\(", "(lambda *_, **__: None)(",
-        "tests/privacy/test_budget_fits.py",
+        "tests/privacy/test_budget.py",
     ),
     Mutant(
         "priced releases that are counted once", "compose_epsilon",
@@ -163,7 +163,7 @@ MUTANTS = [
     Mutant(
         "a sampling rate that is charged and not kept", "_batch",
         r"if sampling is None or", "if True or",
-        "tests/privacy/test_curator_batches.py tests/test_claims_sampling.py",
+        "tests/privacy/test_curator.py tests/test_claims_sgd.py",
     ),
 ]  # fmt: skip
 

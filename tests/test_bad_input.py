@@ -1,6 +1,8 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bad input: a clear error or a correct fit, never a silent non-private result."""
+"""Refused input: what is missing, not finite, out of range or of the wrong type."""
+
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -9,9 +11,27 @@ import sklearn
 from scipy import sparse
 from sklearn.base import clone
 
-from skdp import BoundedScaler, DPLogisticRegression, DPMean, NormClipper
+from skdp import (
+    BoundedScaler,
+    DPFeatureCenterer,
+    DPHingeSVM,
+    DPLogisticRegression,
+    DPMean,
+    DPMedian,
+    DPNormQuantile,
+    DPQuantile,
+    DPStandardScaler,
+    NormClipper,
+    PrivUnitPrivatizer,
+    ScalarPrivatizer,
+)
+from skdp.exceptions import SeededNoiseWarning
 from skdp.privacy import Curator, gdp_mu
 from tests._solvers import linear_model
+from tests.test_claims_erm import PAIRS, make
+
+# Bad input: a clear error or a correct fit, never a silent non-private result.
+
 
 NAN, INF = float("nan"), float("inf")
 rng = np.random.default_rng(0)
@@ -295,3 +315,714 @@ def test_tiny_and_huge_budgets():
         assert model.privacy_spent_[0] <= epsilon
     with pytest.raises(ValueError, match="too small"):
         DPLogisticRegression(epsilon=1e-12, delta=1e-12).fit(X, y)
+
+
+# Bad input to every mechanism of the linear classifiers: a clear error or a correct fit.
+
+
+erm_rng = np.random.default_rng(0)
+ERM_X = erm_rng.uniform(-1, 1, size=(60, 2))
+every_pair = pytest.mark.parametrize(("mechanism", "solver"), PAIRS)
+every_estimator = pytest.mark.parametrize("name", ["logistic", "hinge"])
+POINTS = [p for p in PAIRS if p[1] != "cvxpy"]
+
+BAD = {
+    "epsilon": [0, -1, NAN, INF, "1", None, True],
+    "delta": [-0.1, 1, 1.5, NAN, INF, "x", None, True],
+    "mechanism": ["laplace", "Gradient", None, 1],
+    "solver": ["adam", "saga", None, 0],
+    "adjacency": ["add-remove", None],
+    "data_norm": [0, -1, NAN, INF, 1e-200, 1e200, "a", None, True],
+    "classes": [[0], [], [0, 0], [0, NAN], 3],
+    "C": [0, -1, NAN, "1", None],
+    "smoothing": [0, -1, NAN, INF, 1e-4, 1e4, "1"],
+    "coef_bound": [0, -1, NAN, INF, 1e-60, "1"],
+    "max_iter": [0, -1, 1.5],
+}
+GATED = ("epsilon", "delta", "data_norm", "adjacency")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [(name, value) for name, values in BAD.items() for value in values]
+)
+def test_a_parameter_out_of_range_of_a_minimiser_is_named_and_nothing_is_fitted(name, value):
+    model = DPHingeSVM(**{name: value})
+    with pytest.raises((ValueError, TypeError), match=name) as raised:
+        model.fit(ERM_X, y)
+    assert "must" in str(raised.value)
+    assert not hasattr(model, "ledger_")
+    assert not hasattr(model, "coef_")
+
+
+@pytest.mark.covering
+@every_pair
+@pytest.mark.parametrize(
+    ("parameter", "value"), [(name, value) for name in GATED for value in BAD[name]]
+)
+def test_the_gate_of_minimisers_does_not_rely_on_scikit_learn_s_validation(
+    mechanism, solver, parameter, value
+):
+    model = make("logistic", mechanism, solver, **{parameter: value})
+    with (
+        sklearn.config_context(skip_parameter_validation=True, assume_finite=True),
+        pytest.raises((ValueError, TypeError), match=parameter),
+    ):
+        model.fit(ERM_X, y)
+    assert not hasattr(model, "ledger_")
+
+
+@every_estimator
+@every_pair
+def test_delta_zero_is_pure_or_refused_by_name(name, mechanism, solver):
+    model = make(name, mechanism, solver, delta=0.0, epsilon=0.5)
+    if mechanism == "gradient" or solver in ("phased", "localized", "one-pass"):
+        with pytest.raises(ValueError, match="delta must be greater than 0"):
+            model.fit(ERM_X, y)
+    else:
+        # steps that share the budget may leave an ulp
+        assert model.fit(ERM_X, y).privacy_spent_ == (pytest.approx(0.5, rel=1e-14), 0.0)
+        assert model.privacy_spent_[0] <= 0.5
+
+
+def assert_sound(model, data, labels):
+    """Fit; the result is finite and within its budget."""
+    model.fit(data, labels)
+    assert np.isfinite(model.coef_).all()
+    assert np.isfinite(model.intercept_).all()
+    assert model.privacy_spent_[0] <= model.epsilon
+    assert model.privacy_spent_[1] <= model.delta
+    assert model.ledger_.epsilon(model.delta) <= model.epsilon
+
+
+@pytest.mark.covering
+@every_estimator
+@every_pair
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 50.0, 1e6])
+def test_minimisers_at_tiny_and_huge_budgets(name, mechanism, solver, epsilon):
+    assert_sound(make(name, mechanism, solver, epsilon=epsilon), ERM_X, y)
+
+
+@pytest.mark.covering
+@every_pair
+@pytest.mark.parametrize("delta", [1e-300, 1e-15, 0.5, 0.999])
+def test_tiny_and_huge_deltas(mechanism, solver, delta):
+    assert_sound(make("logistic", mechanism, solver, delta=delta), ERM_X, y)
+
+
+@pytest.mark.covering
+@every_estimator
+@every_pair
+@pytest.mark.parametrize("data_norm", [1e-100, 1e-50, 1e50, 1e100])
+def test_extreme_units(name, mechanism, solver, data_norm):
+    model = make(name, mechanism, solver, data_norm=data_norm)
+    if mechanism == "exponential":
+        model.set_params(coef_bound=float(np.clip(3 / data_norm, 1e-50, 1e50)))
+    assert_sound(model, ERM_X * data_norm, y)
+
+
+@pytest.mark.covering
+@every_estimator
+@every_pair
+@pytest.mark.parametrize(
+    "case", ["one row", "one class", "null", "one feature", "equal", "huge", "tiny", "mixed"]
+)
+def test_degenerate_rows(name, mechanism, solver, case):
+    model, data, labels = make(name, mechanism, solver), ERM_X, y
+    if case == "one row":
+        data, labels = ERM_X[:1], y[:1]
+    elif case == "one feature":
+        data = ERM_X[:, :1]
+    elif case in ("one class", "null"):
+        labels = np.full(60, {"one class": 0, "null": 7}[case])
+        if case == "one class":
+            with pytest.raises(ValueError, match=r"1 class.*classes="):
+                clone(model).set_params(classes=None).fit(data, labels)
+    else:
+        data = {
+            "equal": np.zeros((60, 2)),
+            "huge": np.full((60, 2), 1e300),
+            "tiny": np.full((60, 2), -1e-300),
+            "mixed": np.where(erm_rng.random((60, 2)) < 0.5, 1e308, 5e-324),
+        }[case]
+    assert_sound(model, data, labels)
+
+
+@pytest.mark.covering
+@every_estimator
+@pytest.mark.parametrize(("mechanism", "solver"), [p for p in POINTS if p[1] != "exact"])
+def test_more_classes_than_rows(name, mechanism, solver):
+    assert_sound(make(name, mechanism, solver, n_classes=7), ERM_X[:2], y[:2])
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize("solver", ["newton", "lbfgs"])
+@pytest.mark.parametrize("mechanism", ["objective", "output"])
+def test_two_thousand_features(mechanism, solver):
+    wide = np.random.default_rng(0).normal(size=(20, 2000))
+    assert_sound(make("logistic", mechanism, solver), wide, np.arange(20) % 2)
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize(("mechanism", "solver"), POINTS)
+def test_other_layouts_are_read_and_never_written(mechanism, solver, tmp_path):
+    rows = np.vstack([ERM_X, [[1e308, 5e-324]]])
+    np.save(tmp_path / "rows.npy", rows)
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    labels = np.append(y, 0)
+    labels.flags.writeable = False
+    columns = np.tile([0, 1, 0, 1], 61)
+    halves = np.repeat(np.vstack([ERM_X, [[0.5, 0.25]]]) / 2, 2, axis=0).ravel()
+    twice = sparse.csr_array((halves, columns, np.arange(62) * 4), shape=(61, 2))
+    for data in (mapped, rows[:, ::-1], ERM_X.astype(np.float32), twice):
+        before = data.copy()
+        assert_sound(make("hinge", mechanism, solver), data, labels[: data.shape[0]])
+        if sparse.issparse(data):
+            np.testing.assert_array_equal(data.data, before.data)
+            np.testing.assert_array_equal(data.indices, before.indices)
+        else:
+            np.testing.assert_array_equal(data, before)
+
+
+@pytest.mark.parametrize(("mechanism", "solver"), POINTS)
+def test_with_validation_off_a_broken_row_contributes_nothing(mechanism, solver):
+    broken, gone = ERM_X.copy(), y.copy()
+    broken[7, 1], gone[7] = NAN, -1
+    model = make("logistic", mechanism, solver)
+    with sklearn.config_context(assume_finite=True):
+        coef = clone(model).fit(broken, y).coef_
+    np.testing.assert_allclose(coef, clone(model).fit(ERM_X, gone).coef_, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.covering
+@every_pair
+@pytest.mark.parametrize("C", [1e-15, 1e-6, 1e3])
+@pytest.mark.parametrize("localize", [False, True])
+def test_penalties_of_any_strength_work_or_are_named(mechanism, solver, C, localize):
+    own = {"localize": localize} if solver in ("exact", "net") else {}
+    model = make("hinge", mechanism, solver, C=C, **own)
+    if solver == "frank-wolfe":
+        with pytest.raises(ValueError, match=r"C must be inf with solvers.FrankWolfe\(\)"):
+            model.fit(ERM_X, y)
+    elif mechanism == "objective" and C > 1:
+        with pytest.raises(ValueError, match="C must be at most"):
+            model.fit(ERM_X, y)
+    else:
+        assert_sound(model, ERM_X, y)
+
+
+@pytest.mark.parametrize("data_norm", [1.0, 1e-100])
+def test_a_penalty_that_overflows_works_or_names_its_parameter(data_norm):
+    for estimator in (DPHingeSVM, DPLogisticRegression):
+        for C in (1e-160, 1e-300):
+            model = estimator(C=C, classes=(0, 1), data_norm=data_norm, random_state=0)
+            try:
+                assert_sound(model, ERM_X * data_norm, y)
+            except ValueError as error:
+                message = str(error)
+            else:
+                continue
+            assert "C must" in message
+
+
+@pytest.mark.parametrize(("solver", "bound"), [("exact", 1e-50), ("net", 1e-50), ("net", 1e50)])
+def test_extreme_balls(solver, bound):
+    for name in ("logistic", "hinge"):
+        model = make(name, "exponential", solver, coef_bound=bound)
+        assert_sound(model, ERM_X, y)
+        assert np.linalg.norm(np.append(model.coef_, model.intercept_ / 0.1)) <= bound * 1.0001
+
+
+def test_no_error_of_a_minimiser_repeats_a_data_value():
+    secret = "secret-4711"
+    rows = np.array([[0.5, secret], [0.5, 1.0]], dtype=object)
+    for mechanism, solver in PAIRS:
+        with pytest.raises(ValueError, match="numeric") as raised:
+            make("hinge", mechanism, solver).fit(rows, [0, 1])
+        assert secret not in str(raised.value)
+
+
+# Bad input to private preprocessing and random batches: a clear error, or a sound fit.
+
+
+preprocessing_rng = np.random.default_rng(0)
+PREPROCESSING_X = preprocessing_rng.normal(size=(60, 3))
+Y = np.arange(60) % 2
+PUBLIC = {"classes": [0, 1], "random_state": 0, "max_iter": 5}
+LOGISTIC = DPLogisticRegression(**PUBLIC)
+# budgets large enough for the radii and the fall-backs to be tried on a few rows
+MODELS = {
+    "centerer": DPFeatureCenterer(random_state=0),
+    "coinpress": DPFeatureCenterer(epsilon=60.0, mechanism="coinpress", random_state=0),
+    "shifted": DPFeatureCenterer(
+        epsilon=100.0, mechanism="shifted-clipped", data_norm=1e100, random_state=0
+    ),
+    "scale only": DPFeatureCenterer(epsilon=3.0, with_mean=False, random_state=0),
+    "scaler": DPStandardScaler(epsilon=20.0, random_state=0),
+    "bounded": DPStandardScaler(bounds=(-1, 1), random_state=0),
+    "tiny bounds": DPStandardScaler(bounds=(0, 1e-320), with_mean=False, random_state=0),
+    "quantile": DPNormQuantile(epsilon=100.0, tail=1, resolution=1e-100, random_state=0),
+    "mean": DPMean(epsilon=60.0, mechanism="coinpress", random_state=0),
+    "center": LOGISTIC.set_params(preprocess="center"),
+    "center-scale": DPHingeSVM(epsilon=9.0, preprocess="center-scale", **PUBLIC),
+    "center-clip": DPLogisticRegression(
+        epsilon=100.0, preprocess="center-clip", data_norm=1e-100, **PUBLIC
+    ),
+    "batches": DPLogisticRegression(preprocess="center-scale", solver="sgd", **PUBLIC),
+}
+every_model = pytest.mark.parametrize("name", MODELS)
+SHARED = {
+    "epsilon": [0, -1, NAN, INF, "1", None, True],
+    "delta": [-1e-9, 1, NAN, "0", None],
+    "adjacency": ["add-remove", None],
+    "random_state": [-1, "a"],
+}
+NORM = {"data_norm": [0, -1, NAN, INF, 1e101, "1"]}
+PREPROCESSING_BAD = {
+    "centerer": SHARED
+    | NORM
+    | {"threshold": ["public", 0, -1, INF, NAN, True], "threshold_share": [0, 1, NAN, "1", None]},
+    "scaler": SHARED
+    | {"bounds": [(1, 0), (0, 0), (0, NAN), (-INF, 1), (0,), "ab", 3, (-1e308, 1e308), ([0], [1])]},
+    "quantile": {"epsilon": SHARED["epsilon"], "adjacency": SHARED["adjacency"]}
+    | NORM
+    | {
+        "tail": [0, -1, 1.5, True, "1"],
+        "resolution": [0, 1, 1e-101, NAN],
+        "failure": [0, 1, NAN],
+        "center": [[1, 2], [1, 1, NAN], [9, 9, 9], "a", 5, [[0, 0, 0]]],
+    },
+}
+
+
+def fit(model, rows):
+    given = (rows, np.arange(rows.shape[0]) % 2) if hasattr(model, "classes") else (rows,)
+    with warnings.catch_warnings(), np.errstate(all="raise"):
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", SeededNoiseWarning)
+        return clone(model).fit(*given)
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize(
+    ("name", "parameter", "value"),
+    [
+        (name, key, v)
+        for name, bad in PREPROCESSING_BAD.items()
+        for key, values in bad.items()
+        for v in values
+    ],
+)
+@pytest.mark.parametrize("validated", [True, False])
+def test_a_parameter_out_of_range_of_a_transformer_is_named_and_nothing_is_fitted(
+    name, parameter, value, validated
+):
+    model = clone(MODELS[name]).set_params(**{parameter: value})
+    with (
+        sklearn.config_context(skip_parameter_validation=not validated),
+        pytest.raises((ValueError, TypeError), match=parameter),
+    ):
+        fit(model, PREPROCESSING_X)
+    assert not hasattr(model, "ledger_")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"batch_size": 61}, "batch_size must be .* at most the number of rows, 60; got 61"),
+        ({"batch_size": 0}, "batch_size.* Got 0"),
+        ({"batch_size": -1}, "batch_size.* Got -1"),
+        ({"batch_size": NAN}, "batch_size.* Got nan"),
+        ({"batch_size": INF}, "batch_size.* Got inf"),
+        ({"batch_size": 2.5, "sampling": "without-replacement"}, "batch_size must be a whole"),
+        ({"sampling": "shuffle", "solver": "sgd"}, "sampling.* Got 'shuffle'"),
+        ({"solver": "sgd", "mechanism": "output"}, "does not belong to mechanism='output'"),
+        ({"solver": "sgd", "delta": 0.0}, "delta must be greater than 0"),
+        ({"preprocess": "shift"}, "preprocess.* Got 'shift'"),
+        ({"preprocess": "center", "delta": 0.0}, "delta.* preprocess='center'.* got 0"),
+        (
+            {"preprocess": "center", "mechanism": "output", "max_iter": None},
+            "preprocess must be None with",
+        ),
+        ({"preprocess": "center", "solver": "newton"}, "max_iter must be None with"),
+        ({"preprocess": "center", "fit_intercept": False}, "preprocess.* got fit_intercept=False"),
+        ({"preprocess": "center-clip", "intercept_scaling": 2.0}, "intercept_scaling.* got 2.0"),
+        ({"preprocess": "center-scale", "coef_bound": 2.0}, "coef_bound must be None.* got 2.0"),
+        ({"preprocess_share": 0}, "preprocess_share.* Got 0"),
+        ({"preprocess_share": 0.5}, "preprocess_share.* Got 0.5"),
+        ({"preprocess_share": NAN}, "preprocess_share.* Got nan"),
+        ({"preprocess": "center", "preprocess_share": 1e-30}, "preprocess_share=1e-30 of"),
+        ({"delta": 1e-300, "batch_size": 5}, "delta=1e-300 is too small"),
+    ],
+)
+def test_parameters_that_make_no_sense_together(given, message):
+    model = linear_model(DPLogisticRegression, **{**PUBLIC, **given})
+    with pytest.raises(ValueError, match=message):
+        fit(model, PREPROCESSING_X)
+    assert not hasattr(model, "ledger_")
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [("preprocess", bad) for bad in ("shift", True, 1)]
+    + [("preprocess_share", bad) for bad in (0, 0.5, -1, NAN, "0.1", None, True)],
+)
+def test_skipped_validation_does_not_change_what_is_meant(parameter, value):
+    given = {"preprocess": "center-scale", parameter: value}
+    model = linear_model(DPLogisticRegression, **{**PUBLIC, **given})
+    with (
+        sklearn.config_context(skip_parameter_validation=True),
+        pytest.raises(ValueError, match=f"{parameter}.* must be"),
+    ):
+        fit(model, PREPROCESSING_X)
+
+
+BROKEN = np.where(
+    PREPROCESSING_X > 1.5, NAN, np.where(PREPROCESSING_X < -1.5, INF, PREPROCESSING_X)
+)
+DATA = {
+    "one row": PREPROCESSING_X[:1],
+    "two rows": PREPROCESSING_X[:2],
+    "one feature": PREPROCESSING_X[:, :1],
+    "constant": np.full((60, 3), 3.3),
+    "zeros": np.zeros((60, 3)),
+    "large": PREPROCESSING_X * 1e300,
+    "largest": np.full((60, 3), 1.7e308),
+    "both ends": np.where(PREPROCESSING_X > 0, 1.7e308, -1.7e308),
+    "small": PREPROCESSING_X * 1e-300,
+    "denormal": np.full((60, 3), 5e-324),
+    "single": PREPROCESSING_X.astype(np.float32),
+    "single, large": (PREPROCESSING_X * 1e37).astype(np.float32),
+    "scales": PREPROCESSING_X * [1e300, 1, 1e-300],
+    "integers": (PREPROCESSING_X * 10).astype(int),
+    "columns": np.asfortranarray(PREPROCESSING_X),
+    "backwards": PREPROCESSING_X[::-1, ::-1],
+    "wide": preprocessing_rng.normal(size=(3, 500)),
+    "broken": BROKEN,
+    "all broken": np.full((60, 3), NAN),
+}
+
+
+@pytest.mark.covering
+@every_model
+@pytest.mark.parametrize("rows", DATA.values(), ids=DATA)
+def test_degenerate_rows_for_transformers(name, rows):
+    before = rows.copy()
+    rows.flags.writeable = False
+    broken = not np.isfinite(rows).all()
+    # whoever switches the check off gets rows that count as null
+    with sklearn.config_context(assume_finite=broken):
+        fitted = fit(MODELS[name], rows)
+    spent, delta = fitted.privacy_spent_
+    assert spent <= fitted.epsilon
+    assert delta <= getattr(fitted, "delta", 0.0)
+    for key in ("center_", "threshold_", "mean_", "scale_", "location_", "coef_", "intercept_"):
+        assert np.isfinite(getattr(fitted, key, 0.0)).all()
+    if hasattr(fitted, "transform") and not broken:
+        with np.errstate(all="raise"):
+            assert np.isfinite(fitted.transform(rows)).all()
+    np.testing.assert_array_equal(rows, before)
+
+
+@pytest.mark.covering
+@every_model
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(1e-6, 1e-9), (1.0, 1e-300), (1.0, 0.4), (1e3, 1e-9)]
+)
+def test_legal_budgets_are_served_within_the_budget(name, epsilon, delta):
+    model = clone(MODELS[name]).set_params(epsilon=epsilon)
+    if "delta" in model.get_params():
+        # the losses of batches are composed on a grid, which is too coarse for so little
+        model.set_params(delta=max(delta, 1e-9) if name == "batches" else delta)
+    fitted = fit(model, PREPROCESSING_X)
+    assert fitted.privacy_spent_[0] <= epsilon
+    assert fitted.privacy_spent_[1] <= getattr(fitted, "delta", 0.0)
+
+
+@pytest.mark.parametrize("given", [{"threshold_share": 5e-324}, {"epsilon": 5e-324}])
+def test_a_share_that_is_rounded_to_nothing_buys_no_radius(given):
+    fitted = fit(clone(MODELS["centerer"]).set_params(**{"epsilon": 0.4, **given}), PREPROCESSING_X)
+    assert [r.noise.law for r in fitted.ledger_.releases] == ["gaussian"]
+    assert fitted.privacy_spent_[0] <= fitted.epsilon
+
+
+def test_a_share_of_nearly_all_leaves_a_centre_that_can_be_paid():
+    model = DPFeatureCenterer(0.02149593900514721, 4.798292439731643e-11, random_state=0)
+    rows = np.zeros((2000, 40))
+    assert fit(model.set_params(threshold_share=0.999999999), rows).privacy_spent_[0] <= 0.0215
+
+
+# -- messages --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", [DPFeatureCenterer(), DPMean(), DPStandardScaler()])
+@pytest.mark.parametrize("rows", [[0.123, 7.5], 0.123, [["0.123x"]], [[0.123 + 1j]]])
+def test_no_message_quotes_a_value(model, rows):
+    with pytest.raises((ValueError, TypeError)) as caught:
+        clone(model).fit(np.array(rows))
+    error = caught.value
+    while error is not None:
+        assert "0.123" not in str(error)
+        error = error.__cause__ or error.__context__
+
+
+# Bad input to medians and quantiles: a clear error or a correct fit within the budget.
+
+
+location_rng = np.random.default_rng(0)
+LOCATION_X = location_rng.uniform(-1, 1, size=(40, 2))
+LOCATION_MODELS = {
+    "median": DPMedian(bounds=(-1, 1), random_state=0),
+    "quantile": DPQuantile(bounds=(-1, 1), random_state=0),
+}
+every_location_model = pytest.mark.parametrize("name", LOCATION_MODELS)
+LOCATION_BAD = {
+    "epsilon": [0, -1, NAN, INF, "1", None, True],
+    "adjacency": ["add-remove", None],
+    "bounds": [(1, 0), (0, 0), (0, NAN), (-INF, 1), (0,), "ab", 3, (-1e308, 1e308)],
+    "random_state": [-1, "a"],
+}
+
+
+def location_fit(model, data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", SeededNoiseWarning)
+        return clone(model).fit(data)
+
+
+@every_location_model
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [(name, value) for name, values in LOCATION_BAD.items() for value in values],
+)
+@pytest.mark.parametrize("validated", [True, False])
+def test_a_parameter_out_of_range_of_a_location_is_named_and_nothing_is_fitted(
+    name, parameter, value, validated
+):
+    model = clone(LOCATION_MODELS[name]).set_params(**{parameter: value})
+    with (
+        sklearn.config_context(skip_parameter_validation=not validated),
+        pytest.raises((ValueError, TypeError), match=parameter),
+    ):
+        model.fit(LOCATION_X)
+    assert not hasattr(model, "ledger_")
+
+
+@pytest.mark.covering
+@every_location_model
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 50.0, 1e6])
+@pytest.mark.parametrize(
+    "data",
+    [
+        LOCATION_X,
+        LOCATION_X[:1],
+        LOCATION_X[:, :1],
+        np.zeros((5, 2)),
+        np.full((5, 2), 1e300),
+        np.full((5, 2), -1e-300),
+        LOCATION_X.astype(np.float32),
+        np.where(LOCATION_X > 0, 1e308, 5e-324),
+        LOCATION_X[::-1],
+        np.asfortranarray(LOCATION_X),
+    ],
+    ids=range(10),
+)
+def test_degenerate_rows_and_budgets(name, epsilon, data):
+    before = data.copy()
+    fitted = location_fit(clone(LOCATION_MODELS[name]).set_params(epsilon=epsilon), data)
+    epsilon_spent, delta_spent = fitted.privacy_spent_
+    assert epsilon_spent <= epsilon
+    assert delta_spent <= getattr(fitted, "delta", 0.0)
+    assert np.isfinite(fitted.location_).all()
+    assert (np.abs(fitted.location_) <= 1 + 1e-9).all()
+    np.testing.assert_array_equal(data, before)
+
+
+@every_location_model
+def test_a_read_only_memory_map(name, tmp_path):
+    np.save(tmp_path / "rows.npy", LOCATION_X)
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    location_fit(LOCATION_MODELS[name], mapped)
+    np.testing.assert_array_equal(np.load(tmp_path / "rows.npy"), LOCATION_X)
+
+
+@pytest.mark.parametrize(
+    ("model", "parameter", "values"),
+    [
+        (DPMedian(), "delta", [-0.1, 1, NAN, INF, True, None]),
+        (DPMedian(), "data_norm", [0, -1, NAN, INF, 1e-200, True]),
+        (DPMedian(), "mechanism", ["laplace", None, 1]),
+        (DPMedian(), "max_iter", [0, -1, 1.5]),
+        (DPQuantile(), "quantile", [0, 1, -0.1, 1.5, NAN, INF, "a", None]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_one_of_them_has_alone(model, parameter, values):
+    for value in values:
+        broken = clone(model).set_params(**{parameter: value})
+        with pytest.raises((ValueError, TypeError), match=parameter):
+            broken.fit(LOCATION_X)
+        assert not hasattr(broken, "ledger_")
+
+
+# Rows and parameters that break arithmetic, for the transformers that randomise rows.
+
+
+BOX = {"mechanism": "cube", "bounds": (-1.0, 1.0)}
+CONFIGURATIONS = [
+    PrivUnitPrivatizer(),
+    PrivUnitPrivatizer(magnitude="flip"),
+    PrivUnitPrivatizer(magnitude="product"),
+    PrivUnitPrivatizer(magnitude="product", levels="relative"),
+    PrivUnitPrivatizer(magnitude="unit"),
+    PrivUnitPrivatizer(mechanism="privunit-gaussian"),
+    PrivUnitPrivatizer(mechanism="privunit-gaussian", magnitude="flip"),
+    PrivUnitPrivatizer(mechanism="projunit"),
+    PrivUnitPrivatizer(mechanism="projunit", magnitude="unit"),
+    PrivUnitPrivatizer(**BOX),
+    ScalarPrivatizer(),
+    ScalarPrivatizer(levels="relative"),
+]
+every = pytest.mark.parametrize("made", CONFIGURATIONS, ids=str)
+
+
+@pytest.mark.covering
+@every
+@pytest.mark.parametrize("value", [0.0, 1e300, -1e300, 1e-300, 5e-324, 1.7e308, 1e-160])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 1), (4, 2), (2, 5)])
+def test_rows_of_all_sizes_are_reported_and_kept(made, value, shape):
+    X = np.full(shape, value)
+    reports = made.fit_transform(X)
+    assert reports.shape == shape
+    assert np.isfinite(reports).all()
+    # nothing about the size of rows is in the size of reports
+    assert np.abs(reports).max() < 1e6
+    kept = made.transform(X)
+    assert np.isfinite(kept).all()
+    assert np.linalg.norm(kept, axis=1).max() <= np.sqrt(shape[1]) * (1 + 1e-12)
+
+
+@every
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_refused_and_costs_nothing(made, bad):
+    X = np.zeros((3, 2))
+    made.fit(X)
+    X[1, 1] = bad
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
+        made.transform(X)
+    assert not made.ledger_.releases
+
+
+@every
+def test_layouts_and_types_of_rows_do_not_matter(made):
+    X = np.random.default_rng(0).uniform(-1, 1, size=(6, 3)).astype(np.float32)
+    X.setflags(write=False)
+    for rows in (X, np.asfortranarray(X), X[::-1], X.astype(int), X.tolist()):
+        reports = made.fit_transform(rows)
+        assert reports.dtype == np.float64
+        assert reports.shape == (6, 3)
+
+
+@every
+def test_zero_rows_get_a_fresh_direction_every_time(made):
+    # so many features that no two reports are the same by chance
+    reports = made.fit(np.zeros((1, 64))).transform(np.zeros((30, 64)))
+    assert len(np.unique(reports, axis=0)) == 30
+
+
+@pytest.mark.covering
+@every
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 50.0, 1e3, 1e5])
+@pytest.mark.parametrize("n_features", [1, 2, 3, 17])
+def test_budgets_of_all_sizes(made, epsilon, n_features):
+    made = type(made)(**{**made.get_params(), "epsilon": epsilon})
+    X = np.full((3, n_features), 0.1)
+    reports = made.fit_transform(X)
+    assert np.isfinite(reports).all()
+    assert 0 < made.privacy_spent_[0] <= epsilon
+    assert np.all(made.noise_variance_ >= 0)
+
+
+@every
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, np.nan, np.inf, 1e-7, 1e7, "1", None])
+def test_what_is_no_budget_is_refused(made, epsilon):
+    made = type(made)(**{**made.get_params(), "epsilon": epsilon})
+    with pytest.raises(ValueError, match="epsilon"):
+        made.fit(np.zeros((3, 2)))
+
+
+@pytest.mark.parametrize("made", CONFIGURATIONS[:9], ids=str)
+def test_sparse_rows_report_like_dense_ones(made):
+    X = sparse.random_array((20, 6), density=0.3, rng=np.random.default_rng(0), format="csr")
+    for rows in (X, X.tocsc(), X.tocoo(), sparse.csr_matrix(X)):
+        reports = made.fit_transform(rows)
+        assert isinstance(reports, np.ndarray)
+        assert reports.shape == (20, 6)
+        kept = made.transform(rows)
+        assert sparse.issparse(kept)
+        np.testing.assert_allclose(kept.toarray(), made.transform(X.toarray()))
+
+
+@pytest.mark.parametrize("made", CONFIGURATIONS[9:], ids=str)
+def test_sparse_rows_are_refused_where_zero_is_no_centre(made):
+    with pytest.raises(TypeError, match=r"[Ss]parse"):
+        made.fit(sparse.csr_array(np.eye(3)))
+
+
+def test_wide_rows():
+    X = np.zeros((3, 20_000))
+    for given in ({}, {"mechanism": "projunit"}, BOX):
+        made = PrivUnitPrivatizer(**given)
+        assert np.isfinite(made.fit_transform(X)).all()
+    with pytest.raises(ValueError, match="epsilon must be at least"):
+        ScalarPrivatizer(0.01).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"data_norm": 0.0}, "data_norm"),
+        ({"data_norm": 1e101}, "data_norm"),
+        ({"data_norm": np.nan}, "data_norm"),
+        ({"bounds": (0, 1)}, 'bounds must be given for mechanism="cube" and be None for others'),
+        ({"mechanism": "cube"}, "bounds must be given"),
+        ({"mechanism": "cube", "bounds": (1, 0)}, "bounds"),
+        ({"mechanism": "cube", "bounds": (0, [1, 2, 3])}, "bounds"),
+        ({"mechanism": "cube", "bounds": (0, np.inf)}, "bounds"),
+        ({"mechanism": "cube", "bounds": (-8e307, 8e307), "epsilon": 0.01}, "bounds are so far"),
+        ({**BOX, "parameters": "paper"}, "parameters='paper' is for mechanism=\"privunit\""),
+        ({"mechanism": "projunit", "magnitude": "product"}, 'magnitude="product"'),
+        ({"mechanism": "projunit", "n_components": 3}, "n_components must be at most"),
+        ({"n_components": 0}, "n_components"),
+        ({"magnitude": "length"}, "magnitude"),
+        ({"expected_norm": 0.0}, "expected_norm"),
+        ({"expected_norm": 1.5}, "expected_norm"),
+        ({"magnitude_epsilon": 1.0}, 'magnitude_epsilon is for magnitude="product"'),
+        ({"magnitude": "unit", "n_levels": 3}, 'n_levels is for magnitude="product"'),
+        ({"magnitude": "product", "magnitude_epsilon": 9.0}, "magnitude_epsilon"),
+        ({"magnitude": "product", "n_levels": 1}, "n_levels"),
+        ({"magnitude": "product", "n_levels": 3, "levels": "relative"}, "n_levels must be at"),
+        ({"levels": "relative"}, "levels='relative' needs magnitude=\"product\""),
+        ({"parameters": "paper-simulation"}, "paper-simulation"),
+        ({"parameters": "paper-simulation", "magnitude": "unit"}, "paper-simulation"),
+        ({"parameters": "paper", "magnitude": "unit"}, "gives? no cosine|spend more"),
+        ({"magnitude": "product", "epsilon": 1e-5}, "epsilon must be at least 0.0001"),
+        ({"new_rows": "never"}, "new_rows"),
+        ({"random_state": "seed"}, "random_state"),
+    ],
+)
+def test_parameters_that_do_not_go_together_are_refused(given, message):
+    made = PrivUnitPrivatizer(**given)
+    with pytest.raises(ValueError, match=message):
+        made.fit(np.zeros((2, 2)))
+
+
+def test_large_boxes_and_balls():
+    X = np.array([[1e100, -3e99]])
+    reports = PrivUnitPrivatizer(data_norm=1e100).fit_transform(np.tile(X, (50, 1)))
+    assert 1e99 < np.abs(reports).max() < 1e101
+    made = PrivUnitPrivatizer(mechanism="cube", bounds=(-1e300, 1e300)).fit(X)
+    assert np.isfinite(made.transform(X)).all()
+    assert np.isinf(made.noise_variance_).all()
+    tiny = PrivUnitPrivatizer(data_norm=1e-100).fit_transform(X / 1e200)
+    assert 0 < np.abs(tiny).max() < 1e-98

@@ -11,8 +11,9 @@ from scipy.special import ndtr
 
 from skdp import DPLogisticRegression
 from skdp.privacy.kernel.samplers import SeededBits, rounded_gaussian, rounded_laplace
-from tests import test_black_box_erm
-from tests.test_claims import audited_epsilon, tiny_worlds
+from tests.test_claims_erm import audited_epsilon as black_box_epsilon
+from tests.test_claims_erm import every_world
+from tests.test_claims_sgd import audited_epsilon, tiny_worlds
 from tests.test_common import training_check_data
 
 pytestmark = pytest.mark.slow
@@ -25,9 +26,9 @@ def test_whole_fits_at_everyday_budgets(model, labels, epsilon):
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 2.0])
-@test_black_box_erm.every_world
+@every_world
 def test_whole_fits_of_every_mechanism_at_everyday_budgets(name, epsilon):
-    found = test_black_box_erm.audited_epsilon(name, epsilon, 8000)
+    found = black_box_epsilon(name, epsilon, 8000)
     assert epsilon / 4 < found < epsilon
 
 

@@ -107,42 +107,36 @@ ENOUGH = {"DPMean": ("clipped", "coinpress", "shifted-clipped")}
 SMOOTHED = {"smoothing": 0.5}
 #: where sensitivities and whole estimators are checked
 TESTS = {
-    "gradient": "tests/test_sensitivity.py tests/test_claims.py tests/test_claims_sampling.py "
-    "tests/test_claims_lazy.py tests/test_claims_telescope.py tests/test_mutants_one_pass.py",
-    "objective": "tests/privacy/test_objective.py tests/linear_model/test_mechanisms.py",
-    "output": "tests/test_minimizer_queries.py tests/linear_model/test_mechanisms.py "
-    "tests/test_sensitivity_sparse_erm.py tests/test_mutants_localized.py",
-    "exponential": "tests/linear_model/test_mechanisms.py tests/sampling/test_density_ratio.py "
-    "tests/test_steepest_coordinate.py tests/test_mutants_frank_wolfe.py",
-    "soft-threshold": "tests/test_sensitivity_sparse.py tests/test_mutants_sparse.py",
-    "projection": "tests/test_sensitivity_sparse.py tests/test_mutants_sparse.py",
-    "histogram": "tests/test_sensitivity_histogram.py tests/test_mutants_histogram.py",
-    "compressed-sensing": "tests/test_sensitivity_sketch.py tests/test_mutants_sketch.py",
-    "DPLpRegressor": "tests/test_sensitivity_magnitude.py tests/test_mutants_regression.py "
-    "tests/test_minimizer_queries.py",
-    "DPMean": "tests/test_sensitivity.py tests/test_claims.py "
-    "tests/test_sensitivity_mean.py tests/test_mutants_mean.py",
-    "DPHeavyTailedMean": "tests/location/test_heavy_tailed_mean.py "
-    "tests/test_mutants_heavy_mean.py tests/test_sensitivity_mean.py",
-    "DPMedian": "tests/test_location_claims.py tests/location/test_scores.py",
-    "DPQuantile": "tests/test_location_claims.py tests/location/test_scores.py",
-    "DPNormQuantile": "tests/test_sensitivity_threshold.py tests/test_mutants_threshold.py",
-    "DPStandardScaler": "tests/test_sensitivity_scaler.py tests/test_mutants_scaler.py",
-    "DPFeatureCenterer": "tests/test_sensitivity_threshold.py tests/test_mutants_threshold.py",
-    "DPFrequentFeatures": "tests/preprocessing/test_frequent_features.py "
-    "tests/test_mutants_features.py",
-    "DPGridSearchCV": "tests/privacy/test_selection.py tests/model_selection/test_mutants.py",
-    "DPRandomizedSearchCV": "tests/privacy/test_selection.py tests/model_selection/test_mutants.py",
-    "FederatedDPLogisticRegression": "tests/federated/test_claims.py "
-    "tests/test_mutants_federated.py",
-    "LocalDPCovariance": "tests/local/test_moments.py",
-    "LocalDPLinearRegression": "tests/local/test_linear_regression.py",
-    "LocalDPMean": "tests/local/test_mean.py",
-    "LocalDPPCA": "tests/local/test_moments.py",
-    "LocalDPLogisticRegression": "tests/local/test_logistic.py "
-    "tests/local/test_logistic_mutants.py",
-    "PrivUnitPrivatizer": "tests/local/test_privatizer.py tests/test_mutants_local.py",
-    "ScalarPrivatizer": "tests/local/test_scalar_privatizer.py tests/test_mutants_local.py",
+    "gradient": "tests/test_row_queries.py tests/test_claims_sgd.py tests/test_lazy_sgd.py "
+    "tests/test_telescope.py tests/test_localized.py",
+    "objective": "tests/test_claims_erm.py tests/linear_model/test_classifiers.py",
+    "output": "tests/test_private_minimizers.py tests/linear_model/test_classifiers.py "
+    "tests/test_localized.py",
+    "exponential": "tests/linear_model/test_classifiers.py tests/sampling/test_log_concave.py "
+    "tests/test_frank_wolfe.py",
+    "soft-threshold": "tests/location/test_sparse_queries.py",
+    "projection": "tests/location/test_sparse_queries.py",
+    "histogram": "tests/location/test_sparse_queries.py",
+    "compressed-sensing": "tests/location/test_compressed_sensing.py",
+    "DPLpRegressor": "tests/linear_model/test_lp_regressor.py tests/test_private_minimizers.py",
+    "DPMean": "tests/test_row_queries.py tests/test_claims_sgd.py tests/location/test_mean.py",
+    "DPHeavyTailedMean": "tests/location/test_heavy_tailed_mean.py tests/location/test_mean.py",
+    "DPMedian": "tests/location/test_median.py",
+    "DPQuantile": "tests/location/test_median.py",
+    "DPNormQuantile": "tests/location/test_norm_quantile.py",
+    "DPStandardScaler": "tests/preprocessing/test_standard_scaler.py",
+    "DPFeatureCenterer": "tests/location/test_norm_quantile.py",
+    "DPFrequentFeatures": "tests/location/test_sparse_queries.py",
+    "DPGridSearchCV": "tests/privacy/test_selection.py tests/model_selection/test_search.py",
+    "DPRandomizedSearchCV": "tests/privacy/test_selection.py tests/model_selection/test_search.py",
+    "FederatedDPLogisticRegression": "tests/federated/test_federated.py",
+    "LocalDPCovariance": "tests/local/test_models.py",
+    "LocalDPLinearRegression": "tests/local/test_models.py",
+    "LocalDPMean": "tests/local/test_models.py",
+    "LocalDPPCA": "tests/local/test_models.py",
+    "LocalDPLogisticRegression": "tests/local/test_models.py",
+    "PrivUnitPrivatizer": "tests/local/test_privatizers.py",
+    "ScalarPrivatizer": "tests/local/test_privatizers.py",
 }
 
 HEADER = """\

@@ -1,19 +1,58 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""What private regression computes: near the truth, in any units, at the stated price."""
+"""Regression with heavy-tailed targets: DPLpRegressor, its thresholds, claims and planted bugs."""
 
+import contextlib
+import functools
+import itertools
 import math
+import warnings
+from unittest import mock
 
 import numpy as np
+import pandas as pd
 import pytest
+import sklearn
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.base import clone
 
-from skdp import DPLpRegressor, solvers
+from skdp import DPLpRegressor, papers, solvers
 from skdp._losses.clipped import ClippedLoss
-from skdp.linear_model._lp_regressor import Units, plan_clip, plan_scales
+from skdp._losses.regression import SquaredLoss
+from skdp._quantiles import (
+    GradientNorm,
+    MagnitudeThreshold,
+    RowNorm,
+    TargetDistance,
+    TargetMedian,
+    candidates,
+    rate,
+)
+from skdp._rows.linear import regression_rows, unit_rows
+from skdp.exceptions import BudgetError, PrivacyWarning
+from skdp.linear_model import _lp_regressor
+from skdp.linear_model._lp_regressor import ScalesPlan, Units, plan_clip, plan_scales
+from skdp.privacy import gdp_mu
+from skdp.privacy.kernel.samplers import SeededBits
+from skdp.privacy.laws.exponential import ExponentialMechanism
 from skdp.solvers.base import Problem
-from skdp.solvers.gradient import GradientPlan, regression_steps
+from skdp.solvers.gradient import ClippedGradient, GradientPlan, regression_steps
+from tests import _audit
+from tests._neighbours import (
+    ADJACENCIES,
+    LAYOUTS,
+    as_dense,
+    as_layout,
+    make_row,
+    neighbours,
+    on_examples,
+)
 from tests._solvers import linear_model, solver_of
+
+# What private regression computes: near the truth, in any units, at the stated price.
+
 
 W = np.array([1.0, -2.0, 0.5])
 
@@ -246,3 +285,709 @@ def test_where_most_targets_are_equal_their_unit_is_public_or_their_magnitude():
     assert model.target_center_ == pytest.approx(1000.0, abs=1.0)
     assert 500 < model.target_scale_ < 2000
     assert DPLpRegressor().fit(np.zeros_like(X), mostly.astype(float)).data_norm_ == math.sqrt(3)
+
+
+# Bad input to private regression: a clear error or a sound fit.
+
+
+NAN, INF = float("nan"), float("inf")
+rng = np.random.default_rng(0)
+X = rng.normal(size=(80, 2))
+y = X @ [1.0, -1.0] + 0.1 * rng.normal(size=80)
+
+BAD = {
+    "epsilon": [0, -1, NAN, INF, "1", None, True],
+    "delta": [-0.1, 1, 1.5, NAN, INF, "x", None, True],
+    "p": [
+        3,
+        0.5,
+        1.5,
+        5,
+        NAN,
+        "2",
+        None,
+        True,
+        (),
+        (1,),
+        (2, 0.5),
+        (2, None),
+        ("huber",),
+        "quantile",
+    ]
+    + [("quantile", bad) for bad in (0, 1, NAN, None, "0.5", True)]
+    + [("huber", bad) for bad in (0, -1, INF, NAN, None)]
+    + [("quantile", 0.5, 0.5), ("median", 0.5), (["huber"], 1.0)],
+    "mechanism": ["objective", "exponential", None, 1],
+    "solver": ["adam", None, 0],
+    "adjacency": ["add-remove", None],
+    "data_norm": [0, -1, NAN, INF, 1e-200, 1e200, "a", True],
+    "target_scale": [0, -1, NAN, INF, 1e-200, 1e200, "a"],
+    "l2": [-1, NAN, INF, "1", None],
+    "intercept_scaling": [0, -1, NAN, INF],
+    "coef_bound": [0, -1, NAN, INF, 1e-60, "1"],
+    "clipping_norm": [0, -1, NAN, INF, "public", (), ("moments",), ("moments", 2.0)]
+    + [("moments", bad, 3.0) for bad in (1, 0.5, -2, NAN, None, "2")]
+    + [("moments", 2.0, bad) for bad in (0, -1, NAN, INF, None, True)]
+    + [("moment", 2.0, 3.0), ("moments", 2.0, 3.0, 4.0)],
+    "step_size": [0, -1, NAN, INF],
+    "max_iter": [0, -1, 1.5],
+    "batch_size": [0, -1, NAN],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [(name, value) for name, values in BAD.items() for value in values]
+)
+def test_a_parameter_out_of_range_is_named_and_nothing_is_fitted(name, value):
+    model = linear_model(DPLpRegressor, **{name: value})
+    with pytest.raises((ValueError, TypeError), match=name) as raised:
+        model.fit(X, y)
+    assert "must" in str(raised.value)
+    assert not hasattr(model, "ledger_")
+
+
+@pytest.mark.parametrize("name", ["epsilon", "delta", "adjacency", "p", "mechanism", "solver"])
+def test_the_gate_does_not_rely_on_scikit_learn_s_validation(name):
+    for value in BAD[name]:
+        model = linear_model(DPLpRegressor, **{name: value})
+        with (
+            sklearn.config_context(skip_parameter_validation=True),
+            pytest.raises((ValueError, TypeError), match=name),
+        ):
+            model.fit(X, y)
+        assert not hasattr(model, "ledger_")
+
+
+NOT_FOR_REGRESSION = [
+    "objective", "one-pass", "lazy-sgd", "bias-reduced", "exact", "net", "frank-wolfe",
+]  # fmt: skip
+REFUSED = [
+    ({"solver": solvers.SGD(clipping_norm=1.0)}, r"clipping_norm of solvers.SGD\(\) must be None"),
+    ({"solver": solvers.Output(sparsity=3)}, r"sparsity=3 of solvers.Output\(\) is not for regr"),
+    (
+        {"solver": solvers.Output(linf_projection=True), "coef_bound": 1.0},
+        r"linf_projection=True of solvers.Output\(\) is not for regression",
+    ),
+    ({"solver": solvers.Output(minimizer="cvxpy")}, "is not for regression"),
+    *[({"solver": word}, "is not for regression") for word in NOT_FOR_REGRESSION],
+    ({"solver": papers.Localized(growth="tripling")}, "growth"),
+    ({"solver": papers.Localized(growth_order=1.0)}, "growth_order"),
+    ({"solver": papers.AcceleratedOnePass(failure_probability=1.0)}, "failure_probability"),
+    ({"delta": 0.0, "mechanism": "gradient"}, "delta must be greater than 0"),
+    ({"delta": 0.0, "solver": "localized"}, "delta must be greater than 0"),
+    ({"mechanism": "gradient", "solver": "newton"}, "does not belong to"),
+    ({"mechanism": "output", "max_iter": 3}, "max_iter must be None with solvers.Output\\(\\)"),
+    ({"batch_size": 81}, "batch_size"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), REFUSED)
+def test_what_does_not_go_together_is_refused_before_a_release(options, message):
+    model = linear_model(DPLpRegressor, **options)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y)
+    assert not hasattr(model, "ledger_")
+
+
+@pytest.mark.parametrize(
+    ("rows", "targets", "message"),
+    [
+        (np.where(X > 2, NAN, X), y, "NaN"),
+        (X, np.where(y > 1, NAN, y), "NaN"),
+        (X, np.where(y > 1, INF, y), "infinity"),
+        (X, np.array(["a"] * 80), "y must be real numbers"),
+        (X, np.array(["1.5"] * 80), "y must be real numbers"),
+        (X, np.array(["a"] * 80, dtype=object), "numeric"),
+        (X, y + 1j, "Complex|real"),
+        (X, np.column_stack([y, y]), "1d|2d|y should"),
+        (X, y[:-1], "inconsistent"),
+        (X[:, 0], y, "2D|Reshape"),
+        (X, None, "y"),
+        (X + 1j, y, "Complex"),
+    ],
+)
+def test_bad_data_are_an_error(rows, targets, message):
+    model = DPLpRegressor()
+    with pytest.raises(ValueError, match=message):
+        model.fit(rows, targets)
+    assert not hasattr(model, "ledger_")
+
+
+EXTREME = {
+    "targets of 1e300": (X, 1e300 * np.sign(y)),
+    "one target of 1e308": (X, np.where(np.arange(80) == 3, 1e308, y)),
+    "targets of 1e-300": (X, 1e-300 * y),
+    "integers": (X, rng.integers(-9, 9, size=80)),
+    "constant y": (X, np.full(80, 7.0)),
+    "zero y": (X, np.zeros(80)),
+    "constant X": (np.ones((80, 2)), y),
+    "zero X": (np.zeros((80, 2)), y),
+    "X of 1e300": (1e300 * X, y),
+    "X of 1e-300": (1e-300 * X, y),
+    "infinite variance": (rng.standard_cauchy(size=(80, 2)), rng.standard_cauchy(size=80)),
+    "one row": (X[:1], y[:1]),
+    "two rows": (X[:2], y[:2]),
+    "many features": (rng.normal(size=(5, 300)), y[:5]),
+    "sparse": (sparse.csr_array(np.where(X > 0, X, 0.0)), y),
+    "float32": (X.astype(np.float32), y.astype(np.float32)),
+}
+# drawn scales need rows, or a large budget
+BUDGETS = [{}, {"epsilon": 100.0}]
+INPUT_WAYS = [
+    {"p": 2}, {"p": 1}, {"p": 4}, {"p": "huber"}, {"solver": "newton"},
+    {"solver": "newton", "p": 1},
+    {"solver": "lbfgs", "p": 4}, {"delta": 0.0, "l2": 1.0}, {"solver": "localized"},
+    {"solver": "phased"}, {"solver": "accelerated-one-pass"}, {"solver": "sgd"},
+    {"clipping_norm": "private", "coef_bound": 1.0}, {"clipping_norm": ("moments", 3.0, 1e9)},
+    {"data_norm": 1e-50, "target_scale": 1e50}, {"l2": 1e300}, {"l2": 1e-300, "solver": "newton"},
+    {"fit_intercept": False},
+]  # fmt: skip
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize("options", INPUT_WAYS, ids=str)
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+def test_extreme_data_give_a_finite_fit_within_the_budget(options, budget):
+    for name, (rows, targets) in EXTREME.items():
+        model = linear_model(DPLpRegressor, **{**budget, **options})
+        with np.errstate(all="raise", under="ignore", over="ignore", invalid="ignore"):
+            model.fit(rows, targets)
+        assert np.isfinite(model.coef_).all(), name
+        assert np.isfinite(model.intercept_), name
+        assert model.privacy_spent_[0] <= model.epsilon, name
+        assert model.predict(rows).shape == (rows.shape[0],)
+
+
+@pytest.mark.parametrize("options", [{}, {"solver": "newton"}], ids=str)
+def test_enough_rows_of_any_scale_give_scales(options):
+    local = np.random.default_rng(1)
+    rows = local.normal(size=(4000, 3))
+    for data in [
+        (rows * 1e300, rows[:, 0]), (rows, np.full(4000, -5.0)), (rows * 0.0, rows[:, 0]),
+        (rows * 1e-300, rows[:, 1] * 1e-300), (local.standard_cauchy(size=(4000, 3)), rows[:, 0]),
+        (rows, 1e300 * np.sign(rows[:, 0])), (rows, (rows[:, 0] > 2.0) * 1.0),
+    ]:  # fmt: skip
+        model = linear_model(DPLpRegressor, **options).fit(*data)
+        assert len([r for r in model.ledger_.releases if not r.noise.mu]) == 4
+        assert np.isfinite([*model.coef_, model.intercept_, model.data_norm_]).all()
+
+
+def test_nothing_is_changed_and_no_layout_matters():
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    kept = X.copy()
+    kept.flags.writeable = False
+    fits = []
+    for rows, targets in [(kept, y), (frame, pd.Series(y)), (np.asfortranarray(X), list(y))]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyWarning)
+            fits.append(DPLpRegressor(random_state=0).fit(rows, targets).coef_)
+    np.testing.assert_array_equal(fits[0], fits[1])
+    np.testing.assert_allclose(fits[0], fits[2], rtol=1e-6)
+    np.testing.assert_array_equal(kept, X)
+
+
+# Scores of drawn scales and medians keep the spread they state, and units move rows alone.
+
+
+MAGNITUDE_NAN = float("nan")
+every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
+MAGNITUDES = [RowNorm(), TargetDistance(), TargetDistance(0.3), GradientNorm(SquaredLoss())]
+every_magnitude = pytest.mark.parametrize("magnitude", MAGNITUDES, ids=lambda m: type(m).__name__)
+TARGETS = [0.0, 1.0, -1.0, 0.3, 1e300, -1e300, 1e-310, 7.0]
+
+
+def admit(X, y, magnitude=None):
+    rows = regression_rows(X, np.asarray(y, dtype=np.float64))
+    units = isinstance(magnitude, GradientNorm)
+    return unit_rows(rows, 0.5, 3.0, 0.1, 0.2, 0.7) if units else rows
+
+
+def query_of(magnitude, tail, points=90):
+    return MagnitudeThreshold(magnitude, 1e-6, 1.4, points, tail)
+
+
+def naive_scores(magnitudes, query):
+    """Return the scores as the definition says, point by point."""
+    beyond = [np.sum(magnitudes > t) for t in query.grid()[:-1]] + [0]
+    return [
+        max(count - query.tail, query.tail - beyond[k - 1] if k else 0, 0)
+        for k, count in enumerate(beyond)
+    ]
+
+
+def law(steps, counts, scale, denominator=1):
+    """Return the log-probability of every single output of a group."""
+    logits = -rate(denominator, scale) * steps
+    total = np.log(np.sum(counts * np.exp(logits - logits.max()))) + logits.max()
+    return logits - total
+
+
+@pytest.mark.covering
+@every_adjacency
+@every_magnitude
+@on_examples(60)
+def test_any_neighbours_keep_the_spread_of_a_magnitude(magnitude, adjacency, data):
+    pair = data.draw(neighbours(adjacency, finite=True))
+    n = pair[0].X.shape[0]
+    targets = data.draw(st.lists(st.sampled_from(TARGETS), min_size=n, max_size=n))
+    other = list(targets)
+    i = data.draw(st.integers(0, n - 1))
+    # the row that differs, if any, takes another target too
+    differs = np.flatnonzero((as_dense(pair[0].X) != as_dense(pair[1].X)).any(axis=1))
+    i = int(differs[0]) if len(differs) else i
+    other[i] = MAGNITUDE_NAN if adjacency == "zero-out" else data.draw(st.sampled_from(TARGETS))
+    query = query_of(magnitude, data.draw(st.integers(0, n + 1)))
+    scores = [
+        query.scores(admit(rows.X, y, magnitude))
+        for rows, y in zip(pair, (targets, other), strict=True)
+    ]
+    change = scores[1] - scores[0]
+    assert np.ptp(change) <= query.sensitivity(adjacency, n).spread == 2
+    assert np.abs(change).max() <= 1
+
+
+@every_adjacency
+def test_the_spread_of_a_magnitude_is_attained_by_one_pair(adjacency):
+    # three targets far out and one just beyond the first point: one of the far ones goes
+    query = query_of(TargetDistance(), 3)
+    first = np.array([1e3, 1e3, 1e3, 1.1e-6])
+    second = first.copy()
+    second[0] = MAGNITUDE_NAN if adjacency == "zero-out" else 0.0
+    change = query.scores(admit(np.ones((4, 1)), second)) - query.scores(
+        admit(np.ones((4, 1)), first)
+    )
+    assert np.ptp(change) == query.sensitivity(adjacency, 4).spread
+
+
+@every_magnitude
+def test_scores_are_what_the_definition_says(magnitude):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 3)), rng.standard_t(1.5, size=200)
+    y[:3] = MAGNITUDE_NAN
+    norms = np.linalg.norm(X, axis=1)
+    s = np.minimum(1, 3.0 * 0.5 / norms)
+    expected = {
+        "RowNorm": norms,
+        "TargetDistance": np.abs(y - getattr(magnitude, "center", 0.0)),
+        "GradientNorm": s**2 * np.abs((y - 0.2) / 0.7) * np.hypot(norms / 0.5, 0.1),
+    }[type(magnitude).__name__]
+    expected = expected[3:]
+    query = query_of(magnitude, 50)
+    np.testing.assert_array_equal(
+        query.scores(admit(X, y, magnitude)), naive_scores(expected, query)
+    )
+
+
+@every_magnitude
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_row_moves_no_magnitude_but_its_own(magnitude, layout):
+    # an awkward row makes its chunk be copied: the others must not notice, to the last bit
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 7))
+    y = rng.normal(size=600)
+    found = []
+    for kind in ("denormal", "huge", "random"):
+        X[0] = make_row(kind, 7, 1.0, rng)
+        rows = admit(
+            np.asarray(as_layout(X, "C")) if "csr" not in layout else sparse.csr_array(X),
+            y,
+            magnitude,
+        )
+        found.append(np.concatenate([magnitude(chunk) for chunk in rows.chunks])[1:])
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+
+
+@pytest.mark.covering
+@every_adjacency
+@pytest.mark.parametrize("n_rows", [1, 2, 3, 4])
+def test_medians_of_all_small_neighbours_keep_the_spread(n_rows, adjacency):
+    query = TargetMedian(-2.0, 1.0, 4)
+    noise = ExponentialMechanism(2.0).calibrate(query.sensitivity(adjacency, n_rows), 1)
+    values = [-2.0, 0.0, 1.0, 9.0]
+    worlds = [*itertools.product([*values, MAGNITUDE_NAN], repeat=n_rows)]
+
+    def full(world):
+        """Return the score and the log-probability of every position, in halves of a rank."""
+        rows = admit(np.ones((n_rows, 1)), world)
+        starts, counts, steps = candidates(query.positions(rows), _half(), query.cells)
+        logs = law(steps, counts, noise.scale, 2)
+        score, log = np.empty(5), np.empty(5)
+        for start, count, step, value in zip(starts, counts, steps, logs, strict=True):
+            score[start : start + count], log[start : start + count] = step / 2, value
+        return score, log
+
+    known = {repr(world): full(world) for world in worlds}
+    worst, spread = 0.0, 0.0
+    for world in worlds:
+        score, log = known[repr(world)]
+        kept = np.array([v for v in world if not math.isnan(v)])
+        kept = np.clip(kept, -2, 2) + 2
+        naive = [
+            max((kept < t).sum() - len(kept) / 2, len(kept) / 2 - (kept <= t).sum(), 0)
+            for t in range(5)
+        ]
+        np.testing.assert_array_equal(score, naive)
+        others = [*values, MAGNITUDE_NAN] if adjacency == "replace-one" else [MAGNITUDE_NAN]
+        for i, other in itertools.product(range(n_rows), others):
+            changed = (*world[:i], other, *world[i + 1 :])
+            spread = max(spread, np.ptp(known[repr(changed)][0] - score))
+            worst = max(worst, np.abs(known[repr(changed)][1] - log).max())
+    assert worst <= 2.0
+    # attained by one row: a median moves, and both ends lose what the other gains
+    assert spread == query.sensitivity(adjacency, n_rows).spread or n_rows < 2
+
+
+def _half():
+    from fractions import Fraction
+
+    return Fraction(1, 2)
+
+
+def test_draws_of_a_median_follow_the_law():
+    query = TargetMedian(-2.0, 1.0, 4)
+    rows = admit(np.ones((5, 1)), [-2.0, 0.0, 0.0, 1.0, 9.0])
+    noise = ExponentialMechanism(1.0).calibrate(query.sensitivity("replace-one", 5), 1)
+    starts, counts, steps = candidates(query.positions(rows), _half(), 4)
+    expected = np.repeat(np.exp(law(steps, counts, noise.scale, 2)), counts)[
+        np.argsort(
+            np.concatenate([np.arange(s, s + c) for s, c in zip(starts, counts, strict=True)])
+        )
+    ]
+    bits, n_draws = SeededBits(0), 4000
+    drawn = np.bincount(
+        [int(query.draw(rows, noise, bits)[0]) for _ in range(n_draws)], minlength=5
+    )
+    assert np.sum((drawn - n_draws * expected) ** 2 / (n_draws * expected)) < 25
+
+
+def test_draws_of_a_magnitude_follow_the_law():
+    query = MagnitudeThreshold(TargetDistance(), 0.5, 2.0, 4, 2)
+    rows = admit(np.ones((6, 1)), [0.1, 0.7, 1.5, 2.5, 9.0, -9.0])
+    noise = ExponentialMechanism(1.0).calibrate(query.sensitivity("replace-one", 6), 1)
+    expected = np.exp(law(query.scores(rows), np.ones(4), noise.scale))
+    bits, n_draws = SeededBits(0), 4000
+    drawn = np.bincount(
+        [int(query.draw(rows, noise, bits)[0]) for _ in range(n_draws)], minlength=4
+    )
+    assert np.sum((drawn - n_draws * expected) ** 2 / (n_draws * expected)) < 22
+
+
+# -- units -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("intercept", [0.0, 0.1, 3.0])
+def test_units_are_what_the_definition_says(layout, intercept):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 3)).astype(np.float32).astype(np.float64)
+    X[0], X[1] = 0.0, 1e6
+    y = rng.normal(size=50)
+    rows = unit_rows(regression_rows(as_layout(X, layout), y), 0.5, 3.0, intercept, 0.2, 0.7)
+    (chunk,) = rows.chunks
+    s = np.minimum(1, 3.0 / np.maximum(np.linalg.norm(X, axis=1) / 0.5, 1e-9))
+    body = s[:, None] * X / 0.5
+    whole = np.column_stack([body, s * intercept]) if intercept else body
+    explicit = chunk.explicit()
+    explicit = explicit.toarray() if sparse.issparse(explicit) else explicit
+    np.testing.assert_allclose(explicit, whole, rtol=1e-6)
+    np.testing.assert_allclose(chunk.target, s * (y - 0.2) / 0.7, rtol=1e-6, atol=1e-12)
+    length = np.linalg.norm(whole, axis=1)
+    np.testing.assert_allclose(chunk.norm, np.maximum(length, 1e-100), rtol=1e-6)
+    assert chunk.norm.max() <= math.hypot(3.0, intercept) * (1 + 1e-12)
+
+
+def test_a_long_row_is_scaled_with_its_target():
+    # what a correct model predicts for it is still its target
+    X, w = np.array([[1e9, -2e9], [0.1, 0.2]]), np.array([2.0, -1.0])
+    y = X @ w + 5.0
+    rows = unit_rows(regression_rows(X, y), 1.0, 4.0, 0.1, 0.0, 10.0)
+    (chunk,) = rows.chunks
+    predicted = chunk.predict(np.append(w / 10.0, 5.0 / 10.0 / 0.1))
+    np.testing.assert_allclose(predicted, chunk.target, rtol=1e-12)
+    assert chunk.lift[0] < 1e-8
+
+
+# Claims of private regression, and known bugs, planted one by one: the audits see them all.
+#
+# Every test of a bug first shows that the audit passes on the real code.
+
+
+EPSILON, DELTA, STEPS = 2.0, 1e-5, 4
+CLAIMED_MU = gdp_mu(EPSILON, DELTA)
+SOLVERS = ["gd", "accelerated", "newton", "phased", "localized", "accelerated-one-pass"]
+
+
+def regressor(**options):
+    usual = {
+        "data_norm": 1.0, "target_scale": 1.0, "clipping_norm": 0.1, "random_state": 0,
+    }  # fmt: skip
+    if options.get("solver") in ("gd", "accelerated", "sgd"):
+        usual.update(max_iter=STEPS, step_size=1e-6)
+    return linear_model(DPLpRegressor, EPSILON, DELTA, **{**usual, **options})
+
+
+def fit(model, rows):
+    # a null row is one that is not a number
+    with sklearn.config_context(assume_finite=True):
+        return clone(model).fit(*rows)
+
+
+def worst_pairs(adjacency, n_rows=40, length=5.0):
+    """Return neighbours: a long row whose huge target changes its sign, or that vanishes."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, 3))
+    X /= 3 * np.linalg.norm(X, axis=1)[:, None]
+    X[0] = length * np.eye(3)[0]
+    y = rng.normal(size=n_rows)
+    pairs = []
+    for big in (1e300, 50.0):
+        first, second = y.copy(), y.copy()
+        first[0], second[0] = big, MAGNITUDE_NAN if adjacency == "zero-out" else -big
+        pairs.append(((X, first), (X, second)))
+    return pairs
+
+
+def ratio(model, adjacency="replace-one", pairs=None, measure=_audit.coupled_mu):
+    """Return the largest coupled parameter over worst pairs, relative to the claim."""
+    model = clone(model).set_params(adjacency=adjacency)
+    found = [
+        measure(functools.partial(fit, model), *pair) for pair in pairs or worst_pairs(adjacency)
+    ]
+    return max(found) / CLAIMED_MU
+
+
+@contextlib.contextmanager
+def fixed_draws(index):
+    """Let every draw of a scale or a threshold have one outcome."""
+
+    def draw(self, rows, noise, source):
+        return np.array([float(index if isinstance(self, MagnitudeThreshold) else self.cells // 2)])
+
+    patches = [mock.patch.object(kind, "draw", draw) for kind in (MagnitudeThreshold, TargetMedian)]
+    with patches[0], patches[1]:
+        yield
+
+
+@every_adjacency
+@pytest.mark.parametrize("p", [1, 2, 4, "huber"])
+def test_gradients_keep_their_claim_tightly(p, adjacency):
+    assert 0.99 <= ratio(regressor(solver="gd", p=p), adjacency) <= 1
+
+
+@pytest.mark.covering
+@every_adjacency
+@pytest.mark.parametrize("p", [1, 2, 4, "huber"])
+@pytest.mark.parametrize("solver", ["newton", "phased", "localized", "accelerated-one-pass"])
+def test_other_solvers_keep_their_claim(solver, p, adjacency):
+    assert ratio(regressor(solver=solver, p=p, l2=1.0), adjacency) <= 1
+
+
+@every_adjacency
+def test_the_minimiser_attains_its_sensitivity(adjacency):
+    X = np.zeros((5, 2))
+    X[0, 0] = 9.0
+    y = np.zeros(5)
+    pairs = [((X, y + 1e300 * np.eye(5)[0]), (X, y - 1e300 * np.eye(5)[0]))]
+    if adjacency == "zero-out":
+        pairs = [(pairs[0][0], (X, np.array([MAGNITUDE_NAN, 0, 0, 0, 0])))]
+    model = regressor(solver="newton", l2=1.0, fit_intercept=False)
+    assert 0.99 <= ratio(model, adjacency, pairs) <= 1
+
+
+@every_adjacency
+def test_pure_noise_keeps_its_claim(adjacency):
+    model = regressor(solver="newton", l2=1.0).set_params(delta=0.0)
+    measured = ratio(model, adjacency, measure=_audit.coupled_epsilon)
+    assert measured * CLAIMED_MU <= EPSILON
+
+
+@pytest.mark.covering
+@every_adjacency
+@pytest.mark.parametrize("solver", SOLVERS)
+@settings(max_examples=10)
+@given(data=st.data())
+def test_claims_are_kept_on_any_neighbours(solver, adjacency, data):
+    first, second = data.draw(neighbours(adjacency, finite=True))
+    n = first.X.shape[0]
+    sizes = st.sampled_from([0.0, 1.0, -0.4, 1e3, 1e300, -1e300, 1e-300])
+    y = np.array(data.draw(st.lists(sizes, min_size=n, max_size=n)))
+    options = {
+        "p": data.draw(st.sampled_from([1, 2, 4, "huber"])),
+        "data_norm": data.draw(st.sampled_from([1.0, 1e-3, 1e3, None])),
+        "target_scale": data.draw(st.sampled_from([1.0, 1e-20, 1e20, None])),
+        "fit_intercept": data.draw(st.booleans()),
+        "clipping_norm": data.draw(st.sampled_from([None, 1e-3, 50.0])),
+        "intercept_scaling": data.draw(st.sampled_from([None, 3.0])),
+    }
+    # the row that differs has another target too; a null row is not a number
+    differs = (as_dense(first.X) != as_dense(second.X)).any(axis=1)
+    other = np.where(second.null, MAGNITUDE_NAN, np.where(differs, data.draw(sizes), y))
+    y = np.where(first.null, MAGNITUDE_NAN, y)
+    model = regressor(solver=solver, adjacency=adjacency, **options)
+    measured = _audit.coupled_mu(functools.partial(fit, model), (first.X, y), (second.X, other))
+    assert measured <= CLAIMED_MU
+
+
+@pytest.mark.covering
+@every_adjacency
+@pytest.mark.parametrize("index", [0, 300, 10**9])
+@pytest.mark.parametrize("solver", ["gd", "newton"])
+def test_given_scales_the_rest_keeps_its_share(solver, index, adjacency):
+    # enough rows for all draws, which have the same outcome in both worlds
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(4000, 2)), rng.normal(size=4000)
+    model = regressor(
+        solver=solver, data_norm=None, target_scale=None, clipping_norm="private",
+        adjacency=adjacency,
+    )  # fmt: skip
+    first, second = y.copy(), y.copy()
+    first[0], second[0] = 1e300, MAGNITUDE_NAN if adjacency == "zero-out" else -1e300
+    with fixed_draws(min(index, 400)):
+        measured = _audit.coupled_mu(functools.partial(fit, model), (X, first), (X, second))
+        ledger = fit(model, (X, y)).ledger_
+    drawn = [r for r in ledger.releases if not r.noise.mu]
+    assert len(drawn) == 5
+    assert measured <= ledger.mu < CLAIMED_MU
+    assert ledger.epsilon(DELTA) <= EPSILON
+
+
+# -- planted bugs --------------------------------------------------------------------
+
+
+def test_clipping_dropped_is_caught(monkeypatch):
+    model = regressor(solver="gd")
+    assert ratio(model) <= 1
+    real = ClippedGradient.partial
+    monkeypatch.setattr(
+        ClippedGradient,
+        "partial",
+        lambda self, chunk: real(ClippedGradient(self.coef, self.loss, 1e100), chunk),
+    )
+    assert ratio(model) > 10
+
+
+@pytest.mark.parametrize("solver", ["newton", "phased", "localized"])
+def test_a_loss_that_is_not_clipped_is_caught(solver, monkeypatch):
+    model = regressor(solver=solver, l2=1.0)
+    assert ratio(model) <= 1
+    monkeypatch.setattr(
+        ClippedLoss, "targets", lambda self, target, norm: (target, np.full(len(target), 1e150))
+    )
+    assert ratio(model, pairs=worst_pairs("replace-one")[1:]) > 1.5
+
+
+def test_a_limit_that_is_not_divided_by_the_row_norm_is_caught(monkeypatch):
+    pairs = worst_pairs("replace-one", length=50.0)
+    model = DPLpRegressor(
+        EPSILON, DELTA, solver="output", target_scale=1.0, clipping_norm=0.1, l2=300.0,
+        fit_intercept=False, random_state=0,
+    )  # fmt: skip
+    assert 0.5 < ratio(model, pairs=pairs) <= 1
+    monkeypatch.setattr(
+        ClippedLoss, "targets", lambda self, target, norm: (target, np.full(len(target), self.clip))
+    )
+    assert ratio(model, pairs=pairs) > 2
+
+
+def test_an_intercept_outside_the_clip_is_caught(monkeypatch):
+    model = regressor(solver="gd", intercept_scaling=1.0)
+    assert 0.99 <= ratio(model) <= 1
+    real = _lp_regressor.unit_rows
+
+    def forgetful(rows, *args):
+        moved = real(rows, *args)
+        for chunk in moved.chunks:
+            chunk.norm[:] = np.sqrt(np.maximum(chunk.norm**2 - chunk.lift**2, 1e-100))
+        return moved
+
+    monkeypatch.setattr(_lp_regressor, "unit_rows", forgetful)
+    # the long row is scaled down with its constant feature, to a fifth
+    assert ratio(model) == pytest.approx(math.hypot(1, 0.2), rel=1e-3)
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize("solver", ["gd", "sgd", *SOLVERS[2:]])
+@pytest.mark.parametrize("delta", [DELTA, 0.0])
+def test_a_scale_that_is_drawn_but_not_paid_for_is_caught(solver, delta, monkeypatch):
+    if delta == 0 and solver != "newton":
+        return
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(4000, 2)), rng.normal(size=4000)
+    model = regressor(solver=solver, data_norm=None, target_scale=None).set_params(delta=delta)
+    spent, _ = fit(model, (X, y)).privacy_spent_
+    assert 0.9 * EPSILON < spent <= EPSILON
+    monkeypatch.setattr(ScalesPlan, "prices", ())
+    with pytest.raises(BudgetError):
+        fit(model, (X, y))
+
+
+def test_targets_scaled_by_their_own_maximum_are_caught(monkeypatch):
+    model = regressor(solver="gd")
+    assert ratio(model) <= 1
+    real = _lp_regressor.regression_rows
+
+    def by_maximum(X, y, n_threads=1):
+        return real(X, y / np.nanmax(np.abs(y)), n_threads)
+
+    monkeypatch.setattr(_lp_regressor, "regression_rows", by_maximum)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), rng.normal(size=40)
+    other = y.copy()
+    other[0] = 1e6
+    assert ratio(model, pairs=[((X, y), (X, other))]) > 1.5
+
+
+# Claims of private regression where floats end: tiny rows, absurd units, odd targets.
+
+
+@pytest.mark.parametrize("layout", ["C", "csr", "csr duplicates"])
+def test_rows_far_below_the_floor_of_norms_keep_their_length(layout):
+    # in units of 1e-50 they are as far above it: a norm that is too small is a limit too wide
+    X = np.outer([1e-99, 1e-101, 1e-130, 1e-139, 0.0], [1.0, -1.0])
+    rows = unit_rows(regression_rows(as_layout(X, layout), np.ones(5)), 1e-50, 1.0, 0.0, 0.0, 1.0)
+    (chunk,) = rows.chunks
+    length = np.sqrt(2) * np.array([1e-49, 1e-51, 1e-80, 1e-89, 0.0])
+    np.testing.assert_allclose(chunk.norm, np.maximum(length, 1e-100), rtol=1e-12)
+
+
+@pytest.mark.covering
+@every_adjacency
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_rows_as_short_as_floats_allow_keep_the_claim(solver, layout, adjacency):
+    # shorter than the floor of norms, in the units of the data
+    X = np.full((40, 2), 1e-51)
+    X[0] = 1e-101, 0.0
+    first, second = np.zeros(40), np.zeros(40)
+    first[0], second[0] = 1e150, MAGNITUDE_NAN if adjacency == "zero-out" else -1e150
+    pairs = [((layout(X), first), (layout(X), second))]
+    model = regressor(solver=solver, data_norm=1e-50, fit_intercept=False)
+    assert ratio(model, adjacency, pairs) <= 1
+
+
+@pytest.mark.parametrize("solver", ["phased", "localized"])
+@pytest.mark.parametrize(("name", "value"), [("intercept_scaling", 1e50), ("clipping_norm", 1e-50)])
+def test_noise_of_absurd_units_overflows_nothing(name, value, solver):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 2)), rng.normal(size=300)
+    with np.errstate(over="raise", invalid="raise"):
+        model = regressor(solver=solver, **{name: value}).fit(X, y)
+    assert np.isfinite(model.coef_).all()
+
+
+@pytest.mark.parametrize("odd", [None, float("inf"), float("nan")], ids=str)
+def test_objects_that_are_no_numbers_are_refused(odd):
+    # scikit-learn turns targets into floats after it has looked for what is not finite
+    y = np.arange(30.0).astype(object)
+    y[3] = odd
+    model = DPLpRegressor()
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
+        model.fit(np.ones((30, 1)), y)
+    assert not hasattr(model, "ledger_")
+
+
+def test_wide_floats_that_overflow_are_targets_far_out():
+    y = np.arange(30.0).astype(np.longdouble)
+    y[3] = np.longdouble(10) ** 400
+    assert np.isfinite(DPLpRegressor(random_state=0).fit(np.ones((30, 1)), y).intercept_)

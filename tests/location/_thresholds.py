@@ -9,8 +9,7 @@ import numpy as np
 import sklearn
 from sklearn.base import clone
 
-from skdp import _quantiles as _norm_threshold
-from skdp._quantiles import NormThreshold
+from skdp import _quantiles
 
 NAN = float("nan")
 
@@ -24,14 +23,17 @@ def drawn(draws):
             draws.append((self, rows, noise))
         return np.zeros(1)
 
-    with mock.patch.object(NormThreshold, "draw", draw), sklearn.config_context(assume_finite=True):
+    with (
+        mock.patch.object(_quantiles.NormThreshold, "draw", draw),
+        sklearn.config_context(assume_finite=True),
+    ):
         yield draws
 
 
 def law(query, noise, scores):
     """Return the log-probability of every radius."""
     # looked up there: a test may have planted a bug
-    logits = -_norm_threshold.rate(1, noise.scale) * scores
+    logits = -_quantiles.rate(1, noise.scale) * scores
     return logits - np.log(np.exp(logits - logits.max()).sum()) - logits.max()
 
 

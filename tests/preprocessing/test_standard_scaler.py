@@ -1,17 +1,57 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""DPStandardScaler: accuracy, extremes, bad input, and the interface of StandardScaler."""
+"""Scalers: moments, bisection, public scalers, sensitivities, planted bugs."""
 
+import math
+import pickle
+from unittest import mock
+
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 
-from skdp import DPLogisticRegression, DPStandardScaler, privacy_spent
+from skdp import BoundedScaler, DPLogisticRegression, DPStandardScaler, NormClipper, privacy_spent
+from skdp._rows.base import Box
+from skdp._rows.columns import FeatureRows
+from skdp.exceptions import BudgetError
+from skdp.preprocessing import _standard_scaler
+from skdp.preprocessing._standard_scaler import (
+    OFFSET,
+    WEIGHT,
+    FloatKey,
+    MomentSum,
+    SideSum,
+    bisect_quantile,
+    shortest,
+)
+from skdp.privacy import gdp_mu
+from skdp.privacy.kernel import mechanisms
+from tests import _audit
+from tests._chunks import shorten_chunks
+from tests._neighbours import (
+    ADJACENCIES,
+    LAYOUTS,
+    as_layout,
+    neighbours,
+    on_examples,
+    worst_mean_pairs,
+)
+from tests.test_row_queries import assert_keeps_its_word, gap_ratio
+
+# DPStandardScaler: accuracy, extremes, bad input, and the interface of StandardScaler.
+
 
 BOX = (-10.0, 10.0)
 SCALES = np.array([1.0, 1e300, 1e-300, 1e100, 1e-6])
@@ -212,3 +252,532 @@ def test_it_helps_a_private_classifier_where_features_have_wild_scales():
     spent = privacy_spent(pipe)
     assert spent.not_covered == ()
     assert spent.epsilon < 1.0
+
+
+# Noisy bisection: exact without noise, on all scales, and no worse than its noise.
+
+
+BISECTION_SCALES = np.array([1.0, 1e300, 1e-300, 1e6, 1e-6, -1e100])
+
+
+def search(X, tau, key, *, noise=0.0, steps=60, center=None, seed=0):
+    rng = np.random.default_rng(seed)
+    rows, (n, d) = FeatureRows(X), X.shape
+
+    def sides(thresholds):
+        assert thresholds.shape == (d,)
+        assert np.isfinite(thresholds).all()
+        return SideSum(thresholds, center).evaluate(rows) + noise * rng.normal(size=d)
+
+    return bisect_quantile(
+        sides, key, tau, n_rows=n, n_features=d, steps=steps, scale=noise or 1e-9
+    )
+
+
+def parts(belief):
+    low, high = belief.interval()
+    return low, belief.middle, high
+
+
+def rank(X, values):
+    """Return the share of rows that are not above the values."""
+    return (values >= X).mean(axis=0)
+
+
+@pytest.mark.parametrize("tau", [0.5, 0.1, 0.97])
+def test_without_noise_it_is_the_quantile_on_any_scale(tau):
+    X = np.random.default_rng(0).normal(3, 1, size=(1001, 6)) * BISECTION_SCALES
+    low, middle, high = parts(search(X, tau, FloatKey()))
+    expected = np.quantile(X, tau, axis=0, method="inverted_cdf")
+    np.testing.assert_allclose(middle, expected, rtol=1e-8)
+    assert (low < expected).all()
+    assert (expected <= high).all()
+
+
+@pytest.mark.parametrize("value", [0.0, -0.0, 0.1, -7.0, 1e6, 123456789.0, 1e-300, 1.7e308, 0.001])
+def test_a_value_that_all_rows_share_is_hit_exactly(value):
+    X = np.full((50, 1), value)
+    found = shortest(search(X, 0.5, FloatKey()))
+    assert found[0] == value
+    assert not np.signbit(found[0]) or value < 0
+    low, high = search(X, 0.9, FloatKey(3, signed=False), center=found, steps=20).interval()
+    assert low == 0
+    assert high < 1e-300
+
+
+def test_the_key_runs_through_all_floats_in_order():
+    key = FloatKey(mantissa_bits=1)
+    positions = np.arange(key.end + 1)
+    values = key.value(positions)
+    assert (np.diff(values) >= 0).all()
+    assert np.isfinite(values).all()
+    assert values[0] < -1e308
+    assert values[-1] > 1e308
+    assert 0.0 in values
+    for signed in (True, False):
+        starts, weights = FloatKey(signed=signed).prior()
+        assert (np.diff(starts) > 0).all()
+        assert starts[0] == 0
+        assert starts[-1] < FloatKey(signed=signed).end
+        assert weights.sum() == pytest.approx(1)
+        assert weights.min() > 0
+
+
+@pytest.mark.parametrize("tau", [0.5, 0.8])
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_the_rank_is_off_by_little_more_than_the_noise_of_a_count(offset, tau):
+    X = offset + np.random.default_rng(0).normal(size=(1000, 200))
+    noise = 30.0
+    middle = search(X, tau, FloatKey(), noise=noise, steps=42).middle
+    off = np.abs(rank(X, middle) - tau) * len(X)
+    assert np.median(off) < noise
+    assert off.max() < 5 * noise
+
+
+def test_wrong_turns_are_taken_back():
+    # a wrong turn of ordinary bisection is final; here the noise takes one in four features
+    X = np.random.default_rng(0).normal(size=(1000, 300))
+    middle = search(X, 0.5, FloatKey(), noise=200.0, steps=42).middle
+    assert (np.abs(middle) < 3).mean() > 0.95
+
+
+def test_if_nothing_can_be_learned_the_prior_remains():
+    X = np.random.default_rng(0).normal(1e200, 1, size=(10, 100))
+    low, middle, high = parts(search(X, 0.5, FloatKey(), noise=1e12, steps=42))
+    assert np.median(np.abs(middle)) < 1e3
+    assert (low < -1e3).all()
+    assert (high > 1e3).all()
+
+
+@pytest.mark.parametrize("released", [np.inf, -np.inf, 1e308, -1e308, 0.0])
+def test_whatever_is_released_the_answer_is_finite(released):
+    for key in (FloatKey(), FloatKey(3, signed=False)):
+        belief = bisect_quantile(
+            lambda thresholds: np.full(2, released),
+            key, 0.5, n_rows=10, n_features=2, steps=90, scale=1.0,
+        )  # fmt: skip
+        found = parts(belief)
+        assert np.isfinite(found).all()
+        assert (found[0] <= found[1]).all()
+        assert (found[1] <= found[2]).all()
+
+
+# Transformers with public constants: exact, stateless, and never out of range.
+
+
+ANY_FLOAT = st.floats(allow_nan=False, allow_infinity=False, width=64)
+
+
+@given(arrays(np.float64, (3, 4), elements=ANY_FLOAT), st.sampled_from([1e-100, 0.3, 1.0, 1e100]))
+def test_no_row_is_longer_than_the_norm(X, norm):
+    clipped = NormClipper(norm=norm).fit_transform(X)
+    unit = clipped / norm
+    assert np.all(np.linalg.norm(unit, axis=1) <= 1 + 1e-12)
+
+
+@given(arrays(np.float64, (3, 2), elements=ANY_FLOAT))
+def test_no_value_leaves_the_feature_range(X):
+    scaled = BoundedScaler(bounds=(-2.5, 7.0), feature_range=(-3, 11)).fit_transform(X)
+    assert scaled.min() >= -3
+    assert scaled.max() <= 11
+
+
+def test_short_rows_are_left_alone_and_long_ones_keep_their_direction():
+    X = np.array([[0.3, 0.4], [30.0, 40.0], [0.0, 0.0], [3e307, 4e307]])
+    clipped = NormClipper().fit_transform(X)
+    np.testing.assert_allclose(clipped, [[0.3, 0.4], [0.6, 0.8], [0, 0], [0.6, 0.8]])
+
+
+@pytest.mark.parametrize("container", [sparse.csr_array, sparse.csc_array, sparse.csr_matrix])
+def test_sparse_rows_stay_sparse_and_agree_with_dense_ones(container):
+    X = np.random.default_rng(0).normal(size=(30, 6)) * 3
+    X[np.abs(X) < 2] = 0
+    for scaler in (NormClipper(2.0), BoundedScaler((0, 4), (0, 0.5))):
+        result = scaler.fit_transform(container(X))
+        assert sparse.issparse(result)
+        assert result.format == container(X).format
+        np.testing.assert_allclose(result.toarray(), scaler.fit_transform(X))
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_single_precision_rows_whose_squares_overflow_it(container):
+    rows = container(np.array([[3e19, 4e19], [3e37, 4e37]], dtype=np.float32))
+    clipped = NormClipper().fit_transform(rows)
+    assert clipped.dtype == np.float32
+    np.testing.assert_allclose(clipped @ np.eye(2), [[0.6, 0.8]] * 2, rtol=1e-6)
+
+
+def test_duplicate_entries_of_a_sparse_row_are_added_before_its_norm_is_taken():
+    duplicated = sparse.csr_array(([1.0, 1.0], [0, 0], [0, 2]), shape=(1, 2))
+    assert NormClipper().fit_transform(duplicated).toarray().tolist() == [[1.0, 0.0]]
+
+
+def test_sparse_input_that_zero_would_not_survive_is_refused():
+    with pytest.raises(TypeError, match=r"[Ss]parse"):
+        BoundedScaler((0, 1), (-1, 1)).fit(sparse.csr_array([[1.0, 0.0]]))
+
+
+@pytest.mark.parametrize("transformer", [NormClipper(), BoundedScaler()])
+def test_they_learn_nothing(transformer):
+    assert not get_tags(transformer).requires_fit
+    X = np.random.default_rng(0).normal(size=(30, 6))
+    alone = type(transformer)().transform(X)
+    np.testing.assert_array_equal(transformer.fit(100 * X[:2]).transform(X), alone)
+
+
+def test_names_and_frames_pass_through_public_scalers():
+    frame = pd.DataFrame({"age": [30.0, 50.0], "height": [1.6, 1.8]})
+    scaler = BoundedScaler(([0, 0], [100, 2])).set_output(transform="pandas")
+    result = scaler.fit_transform(frame)
+    assert list(result.columns) == ["age", "height"]
+    assert list(scaler.get_feature_names_out()) == ["age", "height"]
+
+
+# Counts of sides and joint moments keep the sensitivity they state, and attain it.
+
+
+every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
+THRESHOLDS = [0.0, -0.0, 0.3, -0.3, 1e-310, 1e308, -1e308, math.inf]
+BOXES = [(-1.0, 1.0), (0.1, 0.3), (-1e-300, 1e-300), (-1e308, 1.7e308), (5.0, 1e9), (-3.0, -2.0)]
+
+
+def null_flags(rows, choice):
+    """Return rows whose null rows are flagged, or not a number."""
+    if choice == "flag":
+        return FeatureRows(rows.X, rows.null)
+    X = rows.X.toarray() if sparse.issparse(rows.X) else np.array(rows.X)
+    X[rows.null] = math.nan
+    return FeatureRows(X)
+
+
+@every_adjacency
+@on_examples(300)
+def test_counts_of_sides_keep_their_sensitivity(adjacency, data):
+    pair = data.draw(neighbours(adjacency))
+    n, d = pair[0].X.shape
+    thresholds = np.array(data.draw(st.lists(st.sampled_from(THRESHOLDS), min_size=d, max_size=d)))
+    center = data.draw(st.sampled_from([None, 0.0, 0.3, 1e308]))
+    query = SideSum(thresholds, None if center is None else np.full(d, center))
+    null = data.draw(st.sampled_from(["flag", "nan"]))
+    assert_keeps_its_word(query, adjacency, *(null_flags(rows, null) for rows in pair), n)
+
+
+@every_adjacency
+@on_examples(300)
+def test_joint_moments_keep_their_sensitivity(adjacency, data):
+    pair = data.draw(neighbours(adjacency))
+    n, d = pair[0].X.shape
+    lower, upper = data.draw(st.sampled_from(BOXES))
+    query = MomentSum(Box((lower,) * d, (upper,) * d))
+    null = data.draw(st.sampled_from(["flag", "nan"]))
+    assert_keeps_its_word(query, adjacency, *(null_flags(rows, null) for rows in pair), n)
+
+
+@every_adjacency
+@pytest.mark.parametrize("d", [1, 4])
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("center", [None, 5.0])
+def test_counts_of_sides_attain_their_sensitivity(adjacency, d, norm, center):
+    other = math.nan if adjacency == "zero-out" else 5.0
+    pair = [FeatureRows(np.full((1, d), value)) for value in (9.0, other)]
+    query = SideSum(np.full(d, 6.0 if center is None else 1.0), center and np.full(d, center))
+    assert gap_ratio(query, adjacency, *pair, norm=norm) == 1
+
+
+# the ends, the middle whose square is as far from the offset, and the second maximum
+@pytest.mark.parametrize("d", [1, 4])
+@pytest.mark.parametrize(
+    ("adjacency", "first", "second"),
+    [
+        ("zero-out", 1.0, math.nan),
+        ("zero-out", -1.0, math.nan),
+        ("zero-out", 0.0, math.nan),
+        ("replace-one", 1.0, -1.0),
+        ("replace-one", 1.0, 2 - math.sqrt(5)),
+        ("replace-one", math.sqrt(5) - 2, -1.0),
+    ],
+)
+def test_joint_moments_attain_their_sensitivity(adjacency, first, second, d):
+    box = Box((-3.0,) * d, (7.0,) * d)
+    pair = [FeatureRows(np.full((1, d), 2 + 5 * value)) for value in (first, second)]
+    assert gap_ratio(MomentSum(box), adjacency, *pair) == pytest.approx(1, rel=1e-12)
+
+
+def test_constants_of_the_moments():
+    golden = (1 + math.sqrt(5)) / 2
+    assert pytest.approx(golden**2.5 / 2, rel=1e-15) == WEIGHT
+    grid = np.linspace(-1, 1, 2001)
+    moments = np.column_stack([grid, WEIGHT * (grid**2 - OFFSET)])
+    norms = np.linalg.norm(moments, axis=1)
+    stated = [MomentSum(Box((0.0,), (1.0,))).sensitivity(a, 1).l2 for a in ADJACENCIES]
+    assert norms.max() == pytest.approx(stated[1], rel=1e-12)
+    coarse = moments[::10]
+    gaps = np.linalg.norm(coarse[:, None] - coarse[None], axis=2)
+    assert gaps.max() == pytest.approx(stated[0], rel=1e-12)
+    # a square that weighs any more is no longer free
+    heavier = moments * [1, 1.001]
+    gaps = np.linalg.norm(heavier[:, None] - heavier[[0, -1]][None], axis=2)
+    assert gaps.max() > 2.0000001
+
+
+def some_rows():
+    rng = np.random.default_rng(0)
+    X = np.where(rng.uniform(size=(101, 5)) < 0.4, rng.normal(size=(101, 5)), 0.0)
+    return X, rng.uniform(size=101) < 0.1
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    shorten_chunks(monkeypatch, 3, threads=True)
+
+
+QUERIES = [
+    SideSum(np.full(5, 0.2)),
+    SideSum(np.full(5, -0.2)),
+    SideSum(np.full(5, 0.2), np.full(5, 0.1)),
+    MomentSum(Box((-1.0,) * 5, (1.5,) * 5)),
+    MomentSum(Box((0.5,) * 5, (1.5,) * 5)),
+]
+
+
+def naive(query, X):
+    """Sum over rows as the definition says."""
+    if isinstance(query, MomentSum):
+        lower, upper = (np.array(side) for side in (query.box.lower, query.box.upper))
+        unit = (2 * np.clip(X, lower, upper) - lower - upper) / (upper - lower)
+        return np.concatenate([unit.sum(axis=0), (WEIGHT * (unit**2 - OFFSET)).sum(axis=0)])
+    values = X if query.center is None else np.abs(X - query.center)
+    return np.where(values > query.thresholds, 0.5, -0.5).sum(axis=0)
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: type(query).__name__)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_in_any_layout_and_chunks_it_is_the_sum_over_rows(query, layout, request):
+    X, null = some_rows()
+    rows = as_layout(X, layout)
+    expected = naive(query, (X.astype(np.float32) if layout == "float32" else X)[~null])
+    assert_allclose(query.evaluate(FeatureRows(rows, null)), expected, rtol=1e-12, atol=1e-12)
+    request.getfixturevalue("small_chunks")
+    cut = [query.evaluate(FeatureRows(rows, null, n_threads=n)) for n in (1, 2)]
+    assert len(FeatureRows(rows, null).chunks) == 34
+    assert_allclose(cut[0], expected, rtol=1e-12, atol=1e-12)
+    assert_array_equal(*cut)
+    assert_array_equal(X, some_rows()[0])
+
+
+@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.parametrize("layout", ["C", "csr"])
+@pytest.mark.parametrize("value", [1e308, math.nan, 1e-310, math.inf])
+def test_a_row_shifts_the_rounding_of_its_own_chunk_only(layout, value):
+    X, _ = some_rows()
+    other = X.copy()
+    other[30] = value
+    query = QUERIES[3]
+    partials = [
+        [query.partial(chunk) for chunk in FeatureRows(as_layout(rows, layout)).chunks]
+        for rows in (X, other)
+    ]
+    same = [np.array_equal(a, b) for a, b in zip(*partials, strict=True)]
+    assert same == [i != 10 for i in range(34)]
+
+
+def test_moments_are_recovered_and_the_floor_follows_from_the_noise():
+    X, query = some_rows()[0], QUERIES[3]
+    unit = np.clip((X - 0.25) / 1.25, -1, 1)
+    mean, variance = query.moments(query.evaluate(FeatureRows(X)), len(X), 0.0)
+    assert_allclose(mean, unit.mean(axis=0), rtol=1e-12)
+    assert_allclose(variance, unit.var(axis=0), rtol=1e-12)
+    _, floor = query.moments(np.full(10, -1e9), len(X), 2.0)
+    assert_allclose(floor, 2 * 2.0 / (len(X) * WEIGHT))
+    for total in (np.full(10, 1e300), np.full(10, -1e300)):
+        with np.errstate(over="ignore"):
+            mean, variance = query.moments(total, 1, 1e9)
+        assert_array_equal(np.abs(mean), 1)
+        assert_array_equal(variance, 1)
+
+
+# The claim of the private scaler: coupled traces of whole fits, and planted bugs.
+
+
+EPSILON, DELTA = 2.0, 1e-5
+CLAIMED_MU = gdp_mu(EPSILON, DELTA)
+BOUNDS = (2.0, 5.0)
+MUTANT_LAYOUTS = ("C", "F", "strided", "read-only", "float32")
+NAN = float("nan")
+every_range = pytest.mark.parametrize("bounds", [None, BOUNDS], ids=["search", "bounds"])
+
+
+def mutant_scaler(adjacency="replace-one", bounds=None, **options):
+    return DPStandardScaler(
+        EPSILON, DELTA, adjacency=adjacency, bounds=bounds, random_state=0, **options
+    )
+
+
+def measured(model, pair):
+    """Return the coupled mu of whole fits, relative to the claim."""
+
+    def fit(rows):
+        # the null row of the zero-out relation is not a number; no user can pass one
+        with sklearn.config_context(assume_finite=True):
+            clone(model).fit(rows)
+
+    return _audit.coupled_mu(fit, *pair) / CLAIMED_MU
+
+
+def far_pair(adjacency, d=3, n_rows=20):
+    """Return rows of which one is above all thresholds, and another below, or null."""
+    first = np.random.default_rng(0).normal(size=(n_rows, d))
+    second = first.copy()
+    first[0], second[0] = 1e308, NAN if adjacency == "zero-out" else -1e308
+    return first, second
+
+
+def box_pairs(adjacency, d=3):
+    pairs = worst_mean_pairs(20, d, adjacency, *BOUNDS)
+    if adjacency == "zero-out":
+        for _, second in pairs:
+            second[0] = NAN
+    return pairs
+
+
+@every_adjacency
+@pytest.mark.parametrize("d", [1, 4])
+def test_the_claim_with_bounds_is_kept_and_tight(adjacency, d):
+    ratios = [measured(mutant_scaler(adjacency, BOUNDS), pair) for pair in box_pairs(adjacency, d)]
+    assert 0.999 <= max(ratios) <= 1
+
+
+@every_adjacency
+def test_the_claim_without_bounds_is_kept_and_its_parts_are_tight(adjacency):
+    pair = far_pair(adjacency)
+    ratio = measured(mutant_scaler(adjacency), pair)
+    # a far row is far on either side: its distance to the median tells it from a null row only
+    everything = 1.0 if adjacency == "zero-out" else math.sqrt(0.75)
+    assert 0.999 * everything <= ratio <= 1
+
+
+def test_the_counts_of_distances_are_tight_on_their_own():
+    # rows that are all equal, so that the median is exact and a row there at distance zero
+    first, second = np.full((2, 10_000, 3), 7.0)
+    first[0] = 1e308
+    steps = _audit.coupled(mutant_scaler().fit, first, second)[42:62]
+    moved = [np.linalg.norm(a.statistic - b.statistic) / a.noise.scale for a, b in steps]
+    assert np.linalg.norm(moved) == pytest.approx(CLAIMED_MU / 2, rel=1e-3)
+
+
+@pytest.mark.covering
+@every_adjacency
+@every_range
+@on_examples(40)
+def test_the_claim_is_kept_on_any_neighbours(bounds, adjacency, data):
+    pair = data.draw(neighbours(adjacency, radius=3.0, finite=True, layouts=MUTANT_LAYOUTS))
+    options = {"with_std": data.draw(st.booleans())}
+    rows = [np.where(each.null[:, None], NAN, each.X) for each in pair]
+    assert measured(mutant_scaler(adjacency, bounds, **options), rows) <= 1
+
+
+@every_range
+def test_the_budget_is_spent_to_the_last_digit(bounds):
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    for adjacency in ADJACENCIES:
+        ledger = mutant_scaler(adjacency, bounds).fit(X).ledger_
+        assert ledger.mu == pytest.approx(CLAIMED_MU, rel=1e-9)
+        assert ledger.fits(EPSILON, DELTA)
+        assert len({release.query for release in ledger.releases}) == (3 if bounds is None else 1)
+
+
+@every_range
+def test_without_the_noisy_statistic_nothing_depends_on_the_data(bounds):
+    hashes, sizes = set(), set()
+    for seed in range(3):
+        X = np.random.default_rng(seed).normal(size=(40, 3)) * 10.0 ** (100 * seed)
+        with mock.patch.object(mechanisms, "add_noise", lambda x, *_: np.full(x.shape, 0.25)):
+            fitted = mutant_scaler(bounds=bounds).fit(X)
+        hashes.add(joblib.hash(vars(fitted)))
+        sizes.add(len(pickle.dumps(fitted)))
+    assert len(hashes) == len(sizes) == 1
+
+
+@every_range
+def test_noise_has_the_declared_scale_and_is_never_used_twice(bounds):
+    X = np.random.default_rng(0).normal(size=(20, 200))
+    streams = [_audit.noise_stream(mutant_scaler(bounds=bounds).fit, X)]
+    assert not _audit.scale_is_wrong(streams[0])
+    assert _audit.repeats(*(step.standard for step in streams[0])) == 0
+
+
+def unclipped(self, values, columns):
+    unit = (values - self.box.center[columns]) / self.box.half_width[columns]
+    return [unit, _standard_scaler.WEIGHT * (unit * unit - _standard_scaler.OFFSET)]
+
+
+@every_range
+def test_dropped_clipping_is_caught(bounds, monkeypatch):
+    # the statistic is clamped at its bound: enough rows, and not too far
+    first = np.random.default_rng(0).normal(3.5, 0.1, size=(200, 2))
+    second = first.copy()
+    second[0] = 50.0
+    assert measured(mutant_scaler(bounds=bounds), (first, second)) <= 1
+    monkeypatch.setattr(MomentSum, "_moments", unclipped)
+    assert measured(mutant_scaler(bounds=bounds), (first, second)) > 1.5
+
+
+@pytest.mark.parametrize("query", [SideSum, MomentSum])
+def test_replace_one_charged_as_zero_out_is_caught(query, monkeypatch):
+    pair = far_pair("replace-one")
+    assert measured(mutant_scaler(), pair) <= 1
+    real = query.sensitivity
+    monkeypatch.setattr(query, "sensitivity", lambda self, _, n: real(self, "zero-out", n))
+    assert measured(mutant_scaler(), pair) > 1.09
+
+
+def test_a_second_moment_that_is_not_charged_is_caught(monkeypatch):
+    # under zero-out it is not free: charge what the features cost alone
+    pairs = box_pairs("zero-out")
+    real = MomentSum.sensitivity
+
+    def alone(self, adjacency, n_rows):
+        stated = real(self, adjacency, n_rows)
+        return type(stated)(math.inf, math.sqrt(self.size // 2), stated.bound, "mutant")
+
+    monkeypatch.setattr(MomentSum, "sensitivity", alone)
+    ratios = [measured(mutant_scaler("zero-out", BOUNDS), pair) for pair in pairs]
+    assert max(ratios) == pytest.approx(_standard_scaler.WEIGHT * _standard_scaler.OFFSET, rel=1e-3)
+
+
+def test_squares_that_weigh_too_much_to_be_free_are_caught(monkeypatch):
+    first = np.full((20, 3), 5.0)
+    second = first.copy()
+    # the second maximum of the distance of two rows
+    second[0] = 3.5 + 1.5 * (2 - math.sqrt(5))
+    assert measured(mutant_scaler(bounds=BOUNDS), (first, second)) <= 1
+    monkeypatch.setattr(_standard_scaler, "WEIGHT", 2.0)
+    assert measured(mutant_scaler(bounds=BOUNDS), (first, second)) > 1.05
+
+
+def test_a_centre_that_was_not_released_is_caught(monkeypatch):
+    # one row decides which cluster has the median
+    first = np.concatenate([np.full(11, -1.0), np.linspace(5, 50, 10)])[:, None]
+    second = first.copy()
+    second[0] = 5.0
+    assert measured(mutant_scaler(), (first, second)) <= 1
+    data = []
+
+    def leaky(belief):
+        return np.median(data[-1], axis=0)
+
+    class Remembering(_standard_scaler.SideSum):
+        def evaluate(self, rows):
+            data.append(rows.chunks[0].X)
+            return super().evaluate(rows)
+
+    monkeypatch.setattr(_standard_scaler, "SideSum", Remembering)
+    monkeypatch.setattr(_standard_scaler, "shortest", leaky)
+    assert measured(mutant_scaler(), (first, second)) > 1.5
+
+
+def test_steps_that_cost_too_much_are_stopped_by_the_budget(monkeypatch):
+    monkeypatch.setattr(_standard_scaler, "_SHARES", (0.25, 0.25, 0.500001))
+    with pytest.raises(BudgetError):
+        mutant_scaler().fit(np.ones((5, 2)))

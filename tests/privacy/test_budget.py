@@ -1,17 +1,26 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""A shared budget in memory: its arithmetic, its parameters, its threads and its copies."""
+"""Budgets: charges, files, concurrent users, fits."""
 
 import copy
 import html
 import math
+import multiprocessing
 import os
 import pickle
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
 import threading
 import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from fractions import Fraction
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -19,15 +28,34 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
 
-from skdp import DPMean, PrivacyBudget
-from skdp.exceptions import BudgetError
-from skdp.privacy import Charge, gdp_delta, gdp_mu
-from skdp.privacy.books import store as _budget_store
-from skdp.privacy.books.store import BudgetTerms as Terms
-from skdp.privacy.books.store import MemoryStore
+from skdp import (
+    DPFeatureCenterer,
+    DPLogisticRegression,
+    DPMean,
+    DPQuantile,
+    DPStandardScaler,
+    FederatedDPLogisticRegression,
+    PrivacyBudget,
+    PrivUnitPrivatizer,
+    solvers,
+)
+from skdp._rows.base import L2Ball
+from skdp._rows.linear import ball_rows
+from skdp.exceptions import BudgetError, PrivacyWarning
+from skdp.federated import Population
+from skdp.location._clipped_mean import RowSum
+from skdp.privacy import Charge, Curator, GaussianMechanism, LaplaceMechanism, gdp_delta, gdp_mu
+from skdp.privacy.books import store
+from skdp.privacy.books.store import BudgetTerms, FileStore, MemoryStore
 from skdp.privacy.kernel.accounting import HAIR, pure_mu
 from skdp.privacy.kernel.ledger import compose_epsilon
+from tests.test_common import ALL, configurations
+
+# A shared budget in memory: its arithmetic, its parameters, its threads and its copies.
+
 
 HERE = {"adjacency": "replace-one"}
 
@@ -110,7 +138,7 @@ def test_a_split_that_is_chosen_afterwards_is_noticed(monkeypatch):
 
     asked = [(0.5, 3e-7, None)] * 3 + [(1.0, 0.0, 0.05)] * 100
     gaussian_rule_is_kept(asked)
-    monkeypatch.setattr(_budget_store, "within", whichever)
+    monkeypatch.setattr(store, "within", whichever)
     with pytest.raises(AssertionError):
         gaussian_rule_is_kept(asked)
 
@@ -120,7 +148,7 @@ def test_what_remains_under_gaussian_composition_can_be_charged(epsilon):
     budget = PrivacyBudget(epsilon, 1e-6, composition="gaussian")
     left = budget.remaining
     # a pure fit costs more than its epsilon on the curve; nearly all of the curve is used
-    cost = Terms(epsilon, 1e-6, "gaussian", "", "").cost(*left)
+    cost = BudgetTerms(epsilon, 1e-6, "gaussian", "", "").cost(*left)
     limit = gdp_mu(epsilon, 5e-7) * HAIR
     assert 1 - 1e-10 < cost[0] / Fraction(limit) ** 2 <= 1
     assert gdp_delta(limit, epsilon) <= 5e-7
@@ -159,7 +187,7 @@ def test_gaussian_composition_takes_many_more_fits():
 
 def test_tiny_prices_are_never_free():
     for composition in ("sum", "gaussian"):
-        terms = Terms(1.0, 1e-6, composition, "replace-one", "row")
+        terms = BudgetTerms(1.0, 1e-6, composition, "replace-one", "row")
         assert terms.cost(5e-324, 0.0)[0] > 0
         assert terms.cost(1e308, 0.5)[0] > 1
 
@@ -296,10 +324,8 @@ def never_overspent(budget, n_fits, workers=8):
 
 def slowly(monkeypatch):
     """Let time pass between the look at what was spent and the new sum."""
-    within = _budget_store.within
-    monkeypatch.setattr(
-        _budget_store, "within", lambda *costs: time.sleep(1e-3) is None and within(*costs)
-    )
+    within = store.within
+    monkeypatch.setattr(store, "within", lambda *costs: time.sleep(1e-3) is None and within(*costs))
 
 
 def test_threads_never_overspend(monkeypatch):
@@ -320,10 +346,10 @@ def test_a_check_that_comes_before_the_write_is_noticed():
     class TwoSteps(MemoryStore):
         def add(self, charge, cost, limits):
             before, _ = self.read()
-            if not _budget_store.within(_budget_store.total(before, cost), limits):
+            if not store.within(store.total(before, cost), limits):
                 return before
             time.sleep(1e-4)
-            self._spent = _budget_store.total(self._spent, cost)
+            self._spent = store.total(self._spent, cost)
             self._charges.append(charge)
             return None
 
@@ -407,7 +433,7 @@ def test_charges_say_who_where_and_when(monkeypatch):
         def now(zone):
             raise OSError("no clock")
 
-    monkeypatch.setattr(_budget_store, "datetime", Stopped)
+    monkeypatch.setattr(store, "datetime", Stopped)
     assert budget.charge(0.1, label="\ud800", **HERE).time == ""
     assert budget.spent == (0.2, 1e-7)
 
@@ -427,3 +453,733 @@ def test_a_budget_prints_and_is_a_table():
     assert html.escape("<DPMean>") in page
     assert "<DPMean>" not in page
     assert "PrivacyBudget" in repr(DPMean(budget=budget))
+
+
+# A shared budget in a file: processes that share it, crash, or find it gone.
+
+
+X = [[0.1], [0.2], [0.3]]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "budget.db"
+
+
+@pytest.fixture
+def budget(path):
+    return PrivacyBudget(1.0, 1e-6, path=path)
+
+
+def refused(budget, message, price=0.1):
+    """Assert that a charge and a fit raise, and say that nothing happened."""
+    for call in (
+        lambda: budget.charge(price, **HERE),
+        lambda: DPMean(epsilon=price, delta=0.0, mechanism="laplace", budget=budget).fit(X),
+    ):
+        with pytest.raises(BudgetError, match=message) as error:
+            call()
+        assert "Nothing was charged, and no row was read" in str(error.value)
+
+
+def test_a_later_session_finds_what_was_spent(path, budget):
+    budget.charge(0.3, 1e-7, mu=0.05, label="DPMean", **HERE)
+    again = PrivacyBudget(1.0, 1e-6, path=str(path))
+    found = PrivacyBudget.open(path)
+    for other in (again, found, pickle.loads(pickle.dumps(budget))):
+        assert other.spent == (0.3, 1e-7)
+        assert other.charges == budget.charges
+        assert repr(other) == repr(budget)
+        assert other.path == str(path)
+        assert (other.epsilon, other.delta, other.unit) == (1.0, 1e-6, "row")
+    found.charge(0.7, **HERE)
+    assert not try_to_charge(budget, 1e-9)
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_relative_path_survives_a_change_of_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    budget = PrivacyBudget(1.0, path="a budget?mode=memory#%41.db")
+    monkeypatch.chdir("/")
+    budget.charge(0.5, **HERE)
+    assert pickle.loads(pickle.dumps(budget)).remaining == (0.5, 0.0)
+    assert [file.name for file in tmp_path.iterdir()] == ["a budget?mode=memory#%41.db"]
+
+
+def test_a_link_is_another_name_of_the_same_file(tmp_path, path, budget):
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    other = PrivacyBudget(1.0, 1e-6, path=link)
+    other.charge(0.5, **HERE)
+    assert budget.spent == other.spent == (0.5, 0.0)
+    # where it leads to later is of no matter
+    link.unlink()
+    link.symlink_to(tmp_path / "elsewhere")
+    other.charge(0.5, **HERE)
+    assert not try_to_charge(budget, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"epsilon": 2.0}, "epsilon"),
+        ({"delta": 0.0}, "delta"),
+        ({"composition": "gaussian"}, "composition"),
+        ({"adjacency": "zero-out"}, "adjacency"),
+        ({"unit": "client"}, "unit"),
+    ],
+)
+def test_other_numbers_are_refused_by_name(path, budget, given, name):
+    with pytest.raises(BudgetError, match=f"has {name}="):
+        PrivacyBudget(**{"epsilon": 1.0, "delta": 1e-6, "path": path, **given})
+
+
+def test_threads_never_overspend_a_file(tmp_path, monkeypatch):
+    slowly(monkeypatch)
+    never_overspent(PrivacyBudget(1.0, path=tmp_path / "b.db"), 10, workers=4)
+
+
+def test_a_lock_that_comes_after_the_look_is_noticed(tmp_path, monkeypatch):
+    class Late(FileStore):
+        def _opened(self, begin):
+            return super()._opened("BEGIN")
+
+    budget = PrivacyBudget(1.0, path=tmp_path / "b.db")
+    budget._store.__class__ = Late
+    slowly(monkeypatch)
+    # SQLite still lets nobody overspend, but turns fits away
+    with pytest.raises(AssertionError):
+        never_overspent(budget, 10, workers=4)
+
+
+def test_a_charge_is_on_the_disk_when_it_returns(path, budget):
+    with closing(store._connect(str(path), "rw")) as file:
+        assert file.execute("PRAGMA synchronous").fetchone() == (3,)
+        assert file.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+
+
+def test_a_check_that_comes_before_the_write_of_a_file_is_noticed(tmp_path):
+    class TwoSteps(FileStore):
+        def add(self, charge, cost, limits):
+            before, _ = self.read()
+            if not store.within(store.total(before, cost), limits):
+                return before
+            time.sleep(0.01)
+            return super().add(charge, cost, (limits[0] * 99, limits[1] * 99))
+
+    budget = PrivacyBudget(1.0, path=tmp_path / "b.db")
+    budget._store.__class__ = TwoSteps
+    with pytest.raises(AssertionError):
+        never_overspent(budget, 10, workers=8)
+
+
+def hammer(budget, n_tries):
+    return sum(try_to_charge(budget, 0.02) for _ in range(n_tries))
+
+
+SCRIPT = """
+import sys
+from skdp import PrivacyBudget
+from tests.privacy.test_budget import hammer
+print(hammer(PrivacyBudget(1.0, 1e-6, path=sys.argv[1]), 40))
+"""
+
+
+def python(*arguments):
+    """Return a process that runs Python from the repository."""
+    root = Path(__file__).parents[2]
+    return subprocess.Popen(
+        [sys.executable, "-c", *map(str, arguments)], cwd=root, stdout=subprocess.PIPE, text=True
+    )
+
+
+def test_two_processes_never_overspend(path):
+    # also the first to come makes the file, and the other finds it
+    script = python(SCRIPT, path)
+    while not path.exists() and script.poll() is None:
+        time.sleep(0.01)
+    budget = PrivacyBudget(1.0, 1e-6, path=path)
+    granted = hammer(budget, 40) + int(script.communicate(timeout=100)[0])
+    assert granted == len(budget.charges) == 50
+    assert budget.spent == (1.0, 0.0)
+    assert len({charge.process for charge in budget.charges}) == 2
+
+
+@pytest.mark.slow
+def test_workers_never_overspend(budget):
+    granted = joblib.Parallel(n_jobs=2)(joblib.delayed(hammer)(budget, 18) for _ in range(2))
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        granted += pool.starmap(hammer, [(budget, 18)] * 2, chunksize=1)
+    assert sum(granted) == len(budget.charges) == 50
+    assert budget.spent == (1.0, 0.0)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="only where processes fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_child_shares_the_file(budget):
+    budget.charge(0.5, **HERE)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if hammer(budget, 30) == 25 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert not try_to_charge(budget, 0.02)
+    assert len(budget.charges) == 26
+
+
+def test_only_one_of_many_makes_the_file(path):
+    start, made = threading.Barrier(8), []
+
+    def make():
+        start.wait()
+        made.append(PrivacyBudget(1.0, path=path))
+
+    threads = [threading.Thread(target=make) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({budget._store.identity for budget in made}) == 1
+    assert list(path.parent.iterdir()) == [path]
+
+
+KILLED = """
+import os, signal, sys
+from skdp import DPMean, PrivacyBudget
+from skdp.privacy import Curator
+budget = PrivacyBudget.open(sys.argv[1])
+def die(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+if sys.argv[2] == "fit":
+    Curator._admitted = die
+    DPMean(epsilon=0.25, delta=1e-7, budget=budget).fit([[0.1], [0.2]])
+with budget._store._opened("BEGIN IMMEDIATE") as (file, row):
+    file.execute("PRAGMA cache_size = 1")
+    file.execute("UPDATE skdp_budget_1 SET spent = '1', n_charges = 9")
+    file.execute("PRAGMA cache_spill = 1")
+    file.executemany(
+        "INSERT INTO skdp_charges_1 (label) VALUES (?)", [("x" * 4000,) for _ in range(200)]
+    )
+    die()
+"""
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize(("where", "epsilon"), [("fit", 0.25), ("charge", 0.0)])
+def test_a_killed_process_has_paid_for_what_it_began(path, budget, where, epsilon):
+    script = python(KILLED, path, where)
+    script.communicate(timeout=100)
+    assert script.returncode == -signal.SIGKILL
+    assert budget.spent[0] == epsilon
+    assert [charge.label for charge in budget.charges] == ["DPMean"] * bool(epsilon)
+    DPMean(epsilon=0.5, delta=1e-7, budget=budget).fit(X)
+    assert budget.spent[0] == epsilon + 0.5
+
+
+def test_a_vanished_file_is_never_made_anew(path, budget):
+    budget.charge(0.1, **HERE)
+    text = pickle.dumps(budget)
+    path.unlink()
+    refused(budget, "has vanished")
+    # what was saved with an estimator can be loaded, but not spent
+    refused(pickle.loads(text), "has vanished")
+    assert "has vanished" in repr(budget)
+    assert "has vanished" in budget._repr_html_()
+    with pytest.raises(BudgetError, match="has vanished"):
+        PrivacyBudget.open(path)
+    assert not path.exists()
+
+
+def test_a_file_that_vanishes_during_a_charge(path, budget, monkeypatch):
+    connect = store._connect
+
+    def and_unlink(*arguments):
+        file = connect(*arguments)
+        file.execute("SELECT * FROM skdp_budget_1").fetchall()
+        path.unlink()
+        return file
+
+    monkeypatch.setattr(store, "_connect", and_unlink)
+    with pytest.raises(BudgetError, match="has vanished"):
+        budget.charge(0.1, **HERE)
+
+
+def test_another_file_in_its_place(path, budget):
+    text = pickle.dumps(budget)
+    path.unlink()
+    other = PrivacyBudget(1.0, 1e-6, path=path)
+    for old in (budget, pickle.loads(text)):
+        refused(old, "was replaced by another one")
+    assert other.charges == ()
+
+
+def test_an_old_copy_in_its_place(path, budget, tmp_path):
+    budget.charge(0.1, **HERE)
+    shutil.copy(path, tmp_path / "copy")
+    budget.charge(0.1, **HERE)
+    text = pickle.dumps(budget)
+    shutil.copy(tmp_path / "copy", path)
+    for old in (budget, pickle.loads(text)):
+        refused(old, "earlier state")
+
+
+def test_an_earlier_state_is_noticed_by_who_only_looked_on(path, budget, tmp_path):
+    shutil.copy(path, tmp_path / "copy")
+    PrivacyBudget.open(path).charge(0.1, **HERE)
+    assert budget.spent[0] == 0.1
+    shutil.copy(tmp_path / "copy", path)
+    refused(budget, "earlier state")
+
+
+def test_a_fit_does_not_read_all_charges_before_it(path, budget):
+    # ten thousand take 50 ms
+    budget.charge(0.1, **HERE)
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("DROP TABLE skdp_charges_1")
+    budget.check(0.9)
+    assert budget.spent == (0.1, 0.0)
+    assert "charges: 1" in repr(budget)
+    for use in (lambda: budget.charge(0.1, **HERE), lambda: budget.charges):
+        with pytest.raises(BudgetError, match="is damaged"):
+            use()
+    assert budget.spent == (0.1, 0.0)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: b"",
+        lambda content: content[:100],
+        lambda content: content[:5000],
+        lambda content: b"hello " * 1000,
+        lambda content: content.replace(b"skdp_budget_1", b"skdp_budget_2"),
+    ],
+    ids=["empty", "cut", "cut later", "text", "foreign"],
+)
+def test_a_damaged_or_foreign_file(path, budget, damage):
+    budget.charge(0.1, **HERE)
+    path.write_bytes(damage(path.read_bytes()))
+    refused(budget, "is damaged, or is no privacy budget")
+    for make in (PrivacyBudget.open, lambda path: PrivacyBudget(1.0, 1e-6, path=path)):
+        with pytest.raises(BudgetError, match="is damaged, or is no privacy budget"):
+            make(path)
+
+
+@pytest.mark.parametrize("text", ["DELETE FROM skdp_budget_1", "UPDATE skdp_budget_1 SET spent=''"])
+def test_a_file_without_its_numbers(path, budget, text):
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute(text)
+    refused(budget, "is damaged, or is no privacy budget")
+
+
+@pytest.mark.parametrize(
+    "text", ["epsilon=NULL", "epsilon=-1", "delta=7", "composition='renyi'", "unit='person'"]
+)
+def test_a_file_whose_terms_make_no_sense(path, budget, text):
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute(f"UPDATE skdp_budget_1 SET {text}")
+    with pytest.raises(BudgetError, match="is damaged, or is no privacy budget"):
+        PrivacyBudget.open(path)
+
+
+def test_places_where_no_file_can_be(tmp_path):
+    with pytest.raises(BudgetError, match="there is no"):
+        PrivacyBudget(1.0, path=tmp_path / "missing" / "budget.db")
+    with pytest.raises(BudgetError, match="unable to open"):
+        PrivacyBudget(1.0, path=tmp_path)
+    (tmp_path / "b.db-journal").write_text("left")
+    with pytest.raises(BudgetError, match="has left a journal"):
+        PrivacyBudget(1.0, path=tmp_path / "b.db")
+
+
+def test_a_lock_that_is_held_for_long(path, budget, monkeypatch):
+    monkeypatch.setattr(store, "_PATIENCE", 0.05)
+    with closing(sqlite3.connect(path, isolation_level=None)) as file:
+        file.execute("BEGIN EXCLUSIVE")
+        refused(budget, "database is locked")
+        file.execute("ROLLBACK")
+    budget.charge(0.1, **HERE)
+
+
+@contextmanager
+def without_rights(folder):
+    """Take the right to write away, from the superuser too."""
+    os.chmod(folder, 0o555)
+    superuser = os.geteuid() == 0
+    if superuser:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if superuser:
+            os.seteuid(0)
+        os.chmod(folder, 0o755)
+
+
+@pytest.mark.skipif(not hasattr(os, "seteuid"), reason="rights are another matter there")
+def test_a_file_that_cannot_be_written_to():
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "budget.db"
+        budget = PrivacyBudget(1.0, path=path)
+        budget.charge(0.1, **HERE)
+        path.chmod(0o444)
+        with without_rights(folder):
+            with pytest.raises(BudgetError, match="readonly"):
+                budget.charge(0.1, **HERE)
+            # reading is allowed
+            assert PrivacyBudget.open(path).spent == (0.1, 0.0)
+            with pytest.raises(BudgetError, match="cannot be created"):
+                PrivacyBudget(1.0, path=Path(folder) / "other.db")
+
+
+def test_a_disk_that_is_full(path, budget):
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    budget.charge(0.1, **HERE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        with pytest.raises(BudgetError, match="cannot be used") as error:
+            budget.charge(0.1, **HERE)
+        with pytest.raises(BudgetError, match="cannot be created"):
+            PrivacyBudget(1.0, path=path.with_name("other.db"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert "Nothing was charged" in str(error.value)
+    assert budget.spent == (0.1, 0.0)
+    budget.charge(0.9, **HERE)
+    assert not path.with_name("other.db").exists()
+
+
+# Every fit is charged once, before its data are read; searches and folds too.
+
+
+PRIVATE = [
+    estimator
+    for estimator in ALL
+    # searches are charged in tests of their own
+    if "budget" in estimator.get_params(deep=False) and "estimator" not in estimator.get_params()
+]
+
+# a scaler that neither shifts nor scales, say
+FREE = [estimator for estimator in PRIVATE if not getattr(estimator, "_releases", True)]
+
+
+every_estimator = pytest.mark.parametrize(
+    "estimator", configurations(estimator for estimator in PRIVATE if estimator not in FREE)
+)
+rng = np.random.default_rng(0)
+FIT_X = rng.normal(size=(60, 3)) / 3
+Y = (FIT_X[:, 0] + 0.1 * rng.normal(size=60) > 0).astype(int)
+
+
+def shared(estimator, epsilon=1e6, delta=0.9, **more):
+    """Return a copy of an estimator, and the budget that it shares."""
+    unit = "client" if isinstance(estimator, FederatedDPLogisticRegression) else "row"
+    adjacency = estimator.get_params().get("adjacency", "replace-one")
+    budget = PrivacyBudget(epsilon, delta, adjacency=adjacency, unit=unit, **more)
+    return clone(estimator).set_params(budget=budget), budget
+
+
+def fit(estimator, X=FIT_X, y=Y):
+    """Fit; a privatizer reports as well."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        if hasattr(estimator, "new_rows"):
+            return estimator.fit_transform(X)
+        return estimator.fit(X, y)
+
+
+def test_all_but_what_costs_nothing_can_share_a_budget():
+    # a search has an estimator, and a budget too
+    others = [e for e in ALL if "budget" not in e.get_params(deep=False)]
+    assert {type(estimator).__name__ for estimator in others} == {"NormClipper", "BoundedScaler"}
+
+
+@every_estimator
+def test_every_fit_is_charged_once_and_no_more_is_spent(estimator):
+    model, budget = shared(estimator)
+    fit(model)
+    (charge,) = budget.charges
+    assert type(model).__name__ in charge.label
+    ledger, (epsilon, delta) = model.ledger_, model.privacy_spent_
+    assert epsilon <= charge.epsilon
+    assert delta <= charge.delta
+    assert charge.delta == getattr(model, "delta", charge.delta) or charge.delta == 0
+    if model.epsilon is not None:
+        assert charge.epsilon == model.epsilon
+    # with too few rows a private radius is not released, and paid for; they are public
+    assert {charge.adjacency, ledger.adjacency} <= {budget.adjacency, "local", None}
+    assert {charge.unit, ledger.unit} <= {budget.unit, None}
+    if charge.mu is not None:
+        assert ledger.gdp <= charge.mu
+    elif charge.delta and not any(release.noise.sampling for release in ledger.releases):
+        # batches that happen to be all rows are charged like others
+        assert ledger.gdp == math.inf
+    # an epsilon counts as the decimal that is printed: the noise has room for the difference
+    for release in ledger.releases:
+        if release.noise.law in ("laplace", "k-norm", "exponential"):
+            price = Fraction(repr(release.noise.epsilon))
+            room = price * Fraction(release.noise.scale) / Fraction(release.stated_sensitivity)
+            assert room > 1 + 1e-9
+
+
+@pytest.mark.parametrize("estimator", [*FREE, DPFeatureCenterer(with_mean=False, threshold=None)])
+def test_a_fit_that_releases_nothing_costs_nothing(estimator):
+    model, budget = shared(estimator, epsilon=1e-9)
+    budget.charge(1e-9, adjacency=budget.adjacency, unit=budget.unit)
+    fit(model)
+    assert len(budget.charges) == 1
+    assert model.ledger_.releases == ()
+    assert model.privacy_spent_ == (0.0, 0.0)
+
+
+def test_a_curator_keeps_to_the_mu_that_was_charged():
+    kinds = {"n_rows": 4, "epsilon": 9.0, "delta": 0.5, "adjacency": "replace-one"}
+    kinds |= {"random_state": None, "purpose": "test"}
+    query = RowSum(L2Ball(1.0), 2)
+
+    def curator():
+        return Curator(lambda: ball_rows(np.zeros((4, 2)), L2Ball(1.0)), mu=0.5, **kinds)
+
+    # the budget (9, 0.5) would take a hundred times as much
+    with pytest.raises(BudgetError, match="no row was read"):
+        curator().release(query, GaussianMechanism(0.51))
+    with pytest.raises(BudgetError, match="no row was read"):
+        curator().release(query, LaplaceMechanism(0.5))
+    for mechanism, mu in ((GaussianMechanism(0.5), 0.5), (LaplaceMechanism(0.1), pure_mu(0.1))):
+        fits = curator()
+        fits.release(query, mechanism)
+        assert fits.ledger.gdp == pytest.approx(mu, rel=1e-9)
+        with pytest.raises(BudgetError, match="no row was read"):
+            fits.release(query, GaussianMechanism(0.495))
+    both = curator()
+    both.release(query, GaussianMechanism(0.3))
+    both.release(query, LaplaceMechanism(0.1))
+    assert both.ledger.gdp == pytest.approx(math.hypot(0.3, pure_mu(0.1)), rel=1e-9)
+
+
+def test_random_batches_have_no_mu():
+    model = DPLogisticRegression(solver=solvers.SGD(batch_size=8), epsilon=1.0, max_iter=3)
+    assert model.fit(FIT_X, Y).ledger_.gdp == math.inf
+
+
+class Untouchable:
+    """Raises whatever is done with it."""
+
+    def __getattribute__(self, name):
+        raise RuntimeError(f"the data were touched: {name}")
+
+
+@every_estimator
+def test_no_data_are_looked_at_where_nothing_is_left(estimator):
+    model, budget = shared(estimator, epsilon=1e-9)
+    budget.charge(1e-9, adjacency=budget.adjacency, unit=budget.unit)
+    with pytest.raises(BudgetError, match="Nothing was charged, and no row was read"):
+        fit(model, Untouchable(), Untouchable())
+    with pytest.raises(BudgetError):
+        fit(model, np.full((3, 2), np.nan))
+    assert len(budget.charges) == 1
+
+
+def events(monkeypatch, model, budget):
+    """Return what a fit does with the budget and with the rows, in order."""
+    seen, admitted, charge = [], Curator._admitted, budget.charge
+    monkeypatch.setattr(
+        Curator, "_admitted", lambda *part: (seen.append("rows"), admitted(*part))[1]
+    )
+    budget.charge = lambda *price, **more: (seen.append("charge"), charge(*price, **more))[1]
+    try:
+        fit(model)
+    except BudgetError:
+        seen.append("refused")
+    return seen
+
+
+def charged_first(monkeypatch, estimator):
+    """Assert that rows are read after the charge, and not at all if it is refused."""
+    with monkeypatch.context() as patch:
+        assert events(patch, *shared(estimator))[:2] == ["charge", "rows"]
+    with monkeypatch.context() as patch:
+        # delta is refused by the charge alone
+        assert events(patch, *shared(estimator, delta=0.0)) == ["charge", "refused"]
+
+
+@pytest.mark.parametrize("estimator", [DPMean(), DPLogisticRegression(), DPStandardScaler()])
+def test_the_charge_comes_before_the_rows(monkeypatch, estimator):
+    charged_first(monkeypatch, estimator)
+
+
+def test_a_charge_after_the_rows_is_noticed(monkeypatch):
+    begin, release = Curator.__init__, Curator.release
+
+    def late(self, *given, budget=None, **more):
+        begin(self, *given, **more)
+        self.late = budget
+
+    def then_charge(self, *given, **more):
+        value = release(self, *given, **more)
+        self.late.charge(1.0, 1e-6, **HERE)
+        return value
+
+    monkeypatch.setattr(Curator, "__init__", late)
+    monkeypatch.setattr(Curator, "release", then_charge)
+    with pytest.raises(AssertionError):
+        charged_first(monkeypatch, DPMean())
+
+
+def paid_although_it_failed(monkeypatch):
+    """Assert that a fit that breaks off has paid."""
+    model, budget = shared(DPMean())
+
+    def fail(*part):
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Curator, "_admitted", fail)
+        with pytest.raises(MemoryError):
+            fit(model)
+    assert len(budget.charges) == 1
+    assert budget.spent == (1.0, 1e-6)
+
+
+def test_a_fit_that_breaks_off_has_paid(monkeypatch):
+    paid_although_it_failed(monkeypatch)
+
+
+def test_a_refund_is_noticed(monkeypatch):
+    begin, release = Curator.__init__, Curator.release
+
+    def remember(self, *given, budget=None, **more):
+        begin(self, *given, budget=budget, **more)
+        self.charged = budget
+
+    def refund(self, *given, **more):
+        try:
+            return release(self, *given, **more)
+        except MemoryError:
+            self.charged._store._charges.clear()
+            self.charged._store._spent = (Fraction(0), Fraction(0))
+            raise
+
+    monkeypatch.setattr(Curator, "__init__", remember)
+    monkeypatch.setattr(Curator, "release", refund)
+    with pytest.raises(AssertionError):
+        paid_although_it_failed(monkeypatch)
+
+
+def test_a_fit_whose_data_are_unusable_costs_nothing():
+    model, budget = shared(DPMean())
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(np.full((3, 2), np.nan))
+    assert budget.charges == ()
+
+
+def test_every_report_is_charged_as_often_as_it_is_made():
+    budget = PrivacyBudget(10.0, adjacency="zero-out")
+    privatizer = PrivUnitPrivatizer(epsilon=4.0, new_rows="randomise", budget=budget).fit(FIT_X)
+    assert budget.charges == ()
+    privatizer.transform(FIT_X)
+    privatizer.transform(FIT_X)
+    assert budget.spent == (8.0, 0.0)
+    with pytest.raises(BudgetError):
+        privatizer.transform(FIT_X)
+
+
+@pytest.mark.parametrize("local_epsilon", [None, 8.0])
+def test_a_federation_of_one_nat_fits_a_budget_of_one_nat(local_epsilon):
+    budget = PrivacyBudget(1.0, 1e-6, unit="client")
+    model = FederatedDPLogisticRegression(
+        epsilon=1.0, delta=1e-6, local_epsilon=local_epsilon, budget=budget
+    )
+    model.fit(FIT_X, Y, groups=np.arange(60) % 30)
+    assert budget.spent == (1.0, 1e-6)
+
+
+@pytest.mark.parametrize("population", [10, 1e6])
+def test_a_simulated_population_is_charged_what_its_clients_spend(population):
+    # with fewer clients in the deployment than here they spend less than epsilon, else more
+    budget = PrivacyBudget(1.0 if population < 30 else 1e9, 1e-6, unit="client")
+    budget.charge(0.5, adjacency="replace-one", unit="client")
+    model = FederatedDPLogisticRegression(
+        epsilon=1.0, delta=1e-6, population=Population(population), budget=budget
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        model.fit(FIT_X, Y, groups=np.arange(60) % 30)
+    spent = model.privacy_spent_[0]
+    assert spent <= budget.charges[1].epsilon <= spent * (1 + 1e-6)
+    assert (spent < 0.5) is (population < 30)
+    assert model.ledger_.gdp <= budget.charges[1].mu
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize("epsilon", [1e-3, 0.3, 1.0, 8.0, 60.0])
+@pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.1])
+@pytest.mark.parametrize(
+    "estimator",
+    [DPMean(), DPStandardScaler(), DPLogisticRegression(), FederatedDPLogisticRegression()],
+)
+def test_a_gaussian_fit_fills_a_gaussian_budget(estimator, epsilon, delta):
+    model, budget = shared(estimator, epsilon, 2 * delta, composition="gaussian")
+    fit(model.set_params(epsilon=epsilon, delta=delta))
+    assert budget.remaining[0] <= 1e-5 * gdp_mu(epsilon, delta)
+    # the charge is a hair more than what was spent, and what is claimed holds for the charge
+    (charge,) = budget.charges
+    assert model.ledger_.gdp <= charge.mu * (1 - 5e-11)
+    assert gdp_delta(charge.mu, epsilon) <= delta
+    with pytest.raises(BudgetError):
+        fit(model)
+
+
+def test_estimators_share_a_budget():
+    budget = PrivacyBudget(1.0, 1e-6)
+    scaler = DPStandardScaler(epsilon=0.2, delta=5e-7, budget=budget)
+    model = DPLogisticRegression(epsilon=0.5, delta=5e-7, budget=budget)
+    make_pipeline(scaler, model).fit(FIT_X, Y)
+    DPQuantile(epsilon=0.3, budget=budget).fit(FIT_X)
+    assert [charge.label for charge in budget.charges] == [
+        "DPStandardScaler", "DPLogisticRegression", "DPQuantile",
+    ]  # fmt: skip
+    assert budget.spent == (1.0, 1e-6)
+
+
+GRID = {"C": [0.1, 1.0, 10.0, 100.0]}
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize(
+    ("search", "n_jobs"), [(GridSearchCV, None), (GridSearchCV, 2), (RandomizedSearchCV, None)]
+)
+def test_a_search_of_four_candidates_and_five_folds_is_21_fits(tmp_path, search, n_jobs):
+    path = tmp_path / "budget.db" if n_jobs else None
+    budget = PrivacyBudget(2.1, 21e-7, path=path)
+    model = DPLogisticRegression(epsilon=0.1, delta=1e-7, budget=budget)
+    more = {"n_iter": 4} if search is RandomizedSearchCV else {}
+    search(model, GRID, cv=5, n_jobs=n_jobs, error_score="raise", **more).fit(FIT_X, Y)
+    assert len(budget.charges) == 21
+    assert budget.spent == (2.1, 2.1e-6)
+    assert (len({charge.process for charge in budget.charges}) > 1) is bool(n_jobs)
+
+
+def test_a_search_stops_where_the_budget_ends(tmp_path):
+    for n_jobs, path in ((None, None), (2, tmp_path / "budget.db")):
+        budget = PrivacyBudget(1.0, 1e-6, path=path)
+        model = DPLogisticRegression(epsilon=0.1, delta=1e-7, budget=budget)
+        with pytest.raises(BudgetError, match="left"):
+            GridSearchCV(model, GRID, cv=5, n_jobs=n_jobs, error_score="raise").fit(FIT_X, Y)
+        assert len(budget.charges) <= 10
+        assert n_jobs or len(budget.charges) == 10
+
+
+def test_cross_validation_pays_for_every_fold():
+    budget = PrivacyBudget(0.5, 1e-6)
+    model = DPLogisticRegression(epsilon=0.1, delta=1e-7, budget=budget)
+    assert len(cross_val_score(model, FIT_X, Y, cv=5, error_score="raise")) == 5
+    assert len(budget.charges) == 5
+    with pytest.raises(BudgetError):
+        cross_val_score(model, FIT_X, Y, cv=5, error_score="raise")
+
+
+@pytest.mark.parametrize("budget", [1.0, "budget", object(), {"check": 1}])
+def test_what_is_no_budget_is_refused(budget):
+    with pytest.raises(ValueError, match="budget"):
+        DPMean(budget=budget).fit(FIT_X)

@@ -1,34 +1,107 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""What fitted estimators and pipelines have spent together."""
+"""The privacy loss of finished work: steps, folds, searches."""
 
+import copy
 import math
+from functools import reduce
+from operator import add
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor, make_column_selector
+from sklearn.decomposition import PCA
+from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.feature_selection import RFE, SelectFromModel, SelectKBest, SequentialFeatureSelector
+from sklearn.frozen import FrozenEstimator
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.impute import KNNImputer, SimpleImputer
+from sklearn.kernel_approximation import (
+    AdditiveChi2Sampler,
+    Nystroem,
+    PolynomialCountSketch,
+    RBFSampler,
+    SkewedChi2Sampler,
+)
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    GridSearchCV,
+    GroupKFold,
+    HalvingGridSearchCV,
+    HalvingRandomSearchCV,
+    KFold,
+    LeaveOneOut,
+    PredefinedSplit,
+    RandomizedSearchCV,
+    RepeatedStratifiedKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    TunedThresholdClassifierCV,
+    cross_val_score,
+    cross_validate,
+)
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
+from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    KBinsDiscretizer,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    QuantileTransformer,
+    StandardScaler,
+)
+from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 
 from skdp import (
     BoundedScaler,
+    DPGridSearchCV,
+    DPHingeSVM,
     DPLogisticRegression,
+    DPLpRegressor,
     DPMean,
     DPSparseMeanEstimator,
+    DPStandardScaler,
+    FederatedDPLogisticRegression,
     Ledger,
+    LocalDPMean,
     NormClipper,
+    PrivUnitPrivatizer,
     privacy_spent,
 )
+from skdp.federated import Population
 from skdp.privacy import NotCovered, gdp_epsilon, gdp_mu
+from tests.privacy._spies import (
+    FOLDS,
+    Collector,
+    Recorded,
+    Spy,
+    X,
+    Y,
+    agrees,
+    model,
+    pipeline,
+    scaler,
+)
+
+# What fitted estimators and pipelines have spent together.
+
 
 RNG = np.random.default_rng(0)
-X = RNG.uniform(-0.5, 0.5, size=(40, 3))
-Y = (X[:, 0] > 0).astype(int)
+SPENT_X = RNG.uniform(-0.5, 0.5, size=(40, 3))
+SPENT_Y = (SPENT_X[:, 0] > 0).astype(int)
 
 
 def mean_of(epsilon=0.5, **parameters):
-    return DPMean(epsilon=epsilon, random_state=0, **parameters).fit(X)
+    return DPMean(epsilon=epsilon, random_state=0, **parameters).fit(SPENT_X)
 
 
 def classifier(epsilon=0.5):
@@ -83,7 +156,7 @@ def test_a_bad_delta_is_refused(bad):
 
 @pytest.mark.parametrize("scaler", [NormClipper(), BoundedScaler(bounds=(-1, 1)), "passthrough"])
 def test_steps_that_learn_nothing_are_free_and_not_listed(scaler):
-    model = Pipeline([("scale", scaler), ("model", classifier())]).fit(X, Y)
+    model = Pipeline([("scale", scaler), ("model", classifier())]).fit(SPENT_X, SPENT_Y)
     spent = privacy_spent(model)
     assert spent.not_covered == ()
     assert spent.ledger == model[-1].ledger_
@@ -91,7 +164,7 @@ def test_steps_that_learn_nothing_are_free_and_not_listed(scaler):
 
 
 def test_a_step_that_learned_without_a_ledger_is_named():
-    model = Pipeline([("scale", StandardScaler()), ("model", classifier())]).fit(X, Y)
+    model = Pipeline([("scale", StandardScaler()), ("model", classifier())]).fit(SPENT_X, SPENT_Y)
     spent = privacy_spent(model)
     text = "step 'scale', which was fitted on the data"
     assert spent.not_covered == (NotCovered("step", "scale", text),)
@@ -101,7 +174,7 @@ def test_a_step_that_learned_without_a_ledger_is_named():
 
 def test_nested_pipelines_are_counted_to_the_last_step():
     inner = make_pipeline(NormClipper(), StandardScaler(), "passthrough", None)
-    model = make_pipeline(inner, make_pipeline(NormClipper(), classifier())).fit(X, Y)
+    model = make_pipeline(inner, make_pipeline(NormClipper(), classifier())).fit(SPENT_X, SPENT_Y)
     spent = privacy_spent(model, mean_of())
     assert [(item.kind, item.step) for item in spent.not_covered] == [("step", "standardscaler")]
     assert spent.ledger == model[-1][-1].ledger_ + mean_of().ledger_
@@ -113,8 +186,8 @@ def test_nested_pipelines_are_counted_to_the_last_step():
     [
         DPMean(),
         classifier(),
-        LogisticRegression().fit(X, Y),
-        StandardScaler().fit(X),
+        LogisticRegression().fit(SPENT_X, SPENT_Y),
+        StandardScaler().fit(SPENT_X),
         GridSearchCV(DPMean(random_state=0), {"epsilon": [0.5, 1.0]}),
         object(),
     ],
@@ -154,7 +227,7 @@ def test_text_names_the_budget_the_adjacency_and_the_unit():
 
 
 def test_parts_that_learn_nothing_spend_nothing():
-    spent = privacy_spent(NormClipper().fit(X))
+    spent = privacy_spent(NormClipper().fit(SPENT_X))
     assert tuple(spent) == (0.0, 0.0)
     assert str(spent) == "(epsilon=0, delta=0)"
 
@@ -163,9 +236,593 @@ def test_parts_that_learn_nothing_spend_nothing():
 def test_unequal_deltas_add_up_to_a_finite_epsilon(deltas):
     # a sum of deltas that is rounded down would not cover what was spent
     fits = [
-        DPSparseMeanEstimator(0.5, d, mechanism="histogram", sparsity=2, random_state=0).fit(X)
+        DPSparseMeanEstimator(0.5, d, mechanism="histogram", sparsity=2, random_state=0).fit(
+            SPENT_X
+        )
         for d in deltas
     ]
     epsilon, delta = privacy_spent(*fits)
     assert sum(deltas) <= delta <= sum(deltas) * (1 + 1e-12)
     assert 0.5 < epsilon <= 1.5
+
+
+# Which steps of a pipeline are counted, which are named, and which are free.
+
+
+FREE = [
+    FunctionTransformer(np.tanh),
+    Normalizer(),
+    PolynomialFeatures(),
+    GaussianRandomProjection(2, random_state=0),
+    SparseRandomProjection(2, random_state=0),
+    PolynomialCountSketch(random_state=0),
+    SkewedChi2Sampler(random_state=0),
+    AdditiveChi2Sampler(),
+    RBFSampler(gamma=0.5, random_state=0),
+    OneHotEncoder(categories=[[0, 1]] * 3),
+    OrdinalEncoder(categories=[np.array([0, 1])] * 3),
+    SimpleImputer(strategy="constant", keep_empty_features=True),
+]
+LEARNING = [
+    StandardScaler(),
+    MinMaxScaler(),
+    PCA(1),
+    SelectKBest(k=1),
+    KBinsDiscretizer(2, quantile_method="averaged_inverted_cdf"),
+    QuantileTransformer(n_quantiles=5),
+    KNNImputer(),
+    SimpleImputer(),
+    SimpleImputer(strategy="constant"),
+    SimpleImputer(strategy="constant", keep_empty_features=True, add_indicator=True),
+    RBFSampler(gamma="scale", random_state=0),
+    Nystroem(n_components=5, random_state=0),
+    OneHotEncoder(),
+    OneHotEncoder(categories=[[0, 1]] * 3, max_categories=1),
+    OneHotEncoder(categories=[[0, 1]] * 3, min_frequency=5),
+    OrdinalEncoder(),
+]
+BITS = (SPENT_X > 0).astype(float)
+
+
+class Unknown(TransformerMixin, BaseEstimator):
+    """A transformer of which nothing is known."""
+
+    def fit(self, X, y=None):
+        self.seen_ = True
+        return self
+
+    def transform(self, X):
+        return X
+
+
+class PolynomialFeaturesOfAnotherLibrary(Unknown):
+    """Has a name on the list, but stands elsewhere."""
+
+
+PolynomialFeaturesOfAnotherLibrary.__name__ = "PolynomialFeatures"
+
+
+def name_of(estimator):
+    return str(estimator).replace("\n", "")
+
+
+@pytest.mark.parametrize("step", FREE, ids=name_of)
+def test_a_step_that_looks_at_shapes_only_is_free(step):
+    model = Pipeline([("step", step), ("model", classifier())]).fit(BITS, SPENT_Y)
+    assert privacy_spent(model).not_covered == ()
+    assert tuple(privacy_spent(model)) == model[-1].privacy_spent_
+
+
+@pytest.mark.parametrize("step", [*LEARNING, Unknown(), PolynomialFeaturesOfAnotherLibrary()])
+def test_a_step_that_learns_is_named(step):
+    rows = BITS if hasattr(step, "categories") else SPENT_X
+    model = Pipeline([("step", step), ("model", classifier())]).fit(rows, SPENT_Y)
+    spent = privacy_spent(model)
+    assert [(item.kind, item.step) for item in spent.not_covered] == [("step", "step")]
+    assert "not covered: step 'step', which was fitted on the data" in str(spent)
+
+
+def columns(*parts, **options):
+    return ColumnTransformer([(name, step, [0, 1]) for name, step in parts], **options)
+
+
+def test_steps_are_found_inside_of_column_transformers_and_unions():
+    inner = make_pipeline(NormClipper(), PCA(1))
+    union = FeatureUnion([("minmax", MinMaxScaler()), ("clip", NormClipper()), ("off", "drop")])
+    front = columns(
+        ("inner", inner), ("union", union), ("as is", "passthrough"), remainder=SimpleImputer()
+    )
+    model = make_pipeline(FeatureUnion([("front", front)]), classifier()).fit(SPENT_X, SPENT_Y)
+    spent = privacy_spent(model)
+    assert [item.kind for item in spent.not_covered] == ["step"] * 3
+    assert [item.step for item in spent.not_covered] == ["pca", "minmax", "remainder"]
+    assert spent.ledger == model[-1].ledger_
+
+
+def test_parts_without_columns_and_dropped_ones_are_nothing():
+    front = ColumnTransformer(
+        [
+            ("none", StandardScaler(), []),
+            ("mask", StandardScaler(), [False] * 3),
+            ("text", StandardScaler(), make_column_selector(dtype_include=object)),
+            ("gone", "drop", [0]),
+        ],
+        remainder="passthrough",
+    )
+    frame = pd.DataFrame(SPENT_X, columns=["a", "b", "c"])
+    model = make_pipeline(front, classifier()).fit(frame, SPENT_Y)
+    assert privacy_spent(model).not_covered == ()
+
+
+def test_private_parts_count_with_their_ledgers():
+    scaler = DPStandardScaler(epsilon=0.5, bounds=(-1, 1), random_state=0)
+    front = columns(("dp", scaler), ("clip", NormClipper()))
+    union = FeatureUnion([("a", front), ("b", DPStandardScaler(bounds=(-1, 1), random_state=1))])
+    model = make_pipeline(union, classifier()).fit(SPENT_X, SPENT_Y)
+    spent = privacy_spent(model)
+    assert spent.not_covered == ()
+    ledgers = [
+        model[0].transformer_list[0][1].transformers_[0][1].ledger_,
+        model[0].transformer_list[1][1].ledger_,
+        model[1].ledger_,
+    ]
+    assert spent.ledger == ledgers[0] + ledgers[1] + ledgers[2]
+    assert spent.delta == pytest.approx(3e-6)
+    # on its own, not in a pipeline
+    assert privacy_spent(model[0]).ledger == ledgers[0] + ledgers[1]
+
+
+@pytest.mark.parametrize(
+    ("holder", "one_target"),
+    [
+        (OneVsRestClassifier(classifier()), True),
+        (OneVsOneClassifier(classifier()), True),
+        (OutputCodeClassifier(classifier(), random_state=0), True),
+        (ClassifierChain(classifier()), False),
+        (MultiOutputClassifier(classifier()), False),
+        (VotingClassifier([("a", classifier()), ("b", classifier())]), True),
+        (StackingClassifier([("a", classifier())], final_estimator=classifier(), cv=2), True),
+        (BaggingClassifier(classifier(), n_estimators=2), True),
+        (CalibratedClassifierCV(classifier(), cv=2), True),
+        (TunedThresholdClassifierCV(classifier(), cv=2), True),
+        (FixedThresholdClassifier(classifier()), True),
+        (SelectFromModel(classifier()), True),
+        (RFE(classifier(), n_features_to_select=1), True),
+        (SequentialFeatureSelector(classifier(), n_features_to_select=1, cv=2), True),
+        (TransformedTargetRegressor(DPLpRegressor(random_state=0)), True),
+    ],
+    ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
+)
+def test_what_holds_private_estimators_and_keeps_no_ledger_is_never_fine(holder, one_target):
+    labels = SPENT_Y if one_target else np.column_stack([SPENT_Y, 1 - SPENT_Y])
+    fitted = Pipeline([("step", holder)]).fit(SPENT_X, labels)
+    assert [item.step for item in privacy_spent(fitted).not_covered] == ["step"]
+    with pytest.raises(TypeError, match=r"keeps none\. Private estimators inside"):
+        privacy_spent(holder)
+    with pytest.raises(TypeError, match="have no private step"):
+        privacy_spent(holder, cv=2)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [FrozenEstimator(StandardScaler().fit(SPENT_X)), GaussianProcessRegressor(optimizer=None)],
+    ids=name_of,
+)
+def test_a_tag_does_not_excuse_what_has_learned(step):
+    # scikit-learn has regressors with requires_fit=False, and frozen steps learned before
+    try:
+        named = privacy_spent(Pipeline([("step", step)]).fit(SPENT_X, SPENT_Y)).not_covered
+    except TypeError as error:
+        named = (str(error),)
+    assert len(named) == 1
+    assert "step 'step'" in str(named[0])
+
+
+def test_a_frozen_private_step_counts():
+    frozen = FrozenEstimator(mean_of())
+    assert privacy_spent(make_pipeline(frozen)).ledger == mean_of().ledger_
+
+
+def test_an_unfitted_part_is_refused():
+    with pytest.raises(TypeError, match="step 'scale' has no ledger_: it is not fitted"):
+        privacy_spent(columns(("scale", StandardScaler())))
+
+
+def test_an_unfitted_remainder_is_refused():
+    # it was passed over once, and the total was nothing
+    model = ColumnTransformer([("keep", "passthrough", [0])], remainder=DPStandardScaler())
+    with pytest.raises(TypeError, match="step 'remainder' has no ledger_: it is not fitted"):
+        privacy_spent(model)
+    assert privacy_spent(model.fit(SPENT_X)).n_fits == 1
+
+
+def test_lost_fits_of_a_step_that_releases_nothing_are_free():
+    idle = DPStandardScaler(epsilon=0.3, with_mean=False, with_std=False)
+    alone, both = (
+        privacy_spent(m, cv=3) for m in (classifier(), make_pipeline(idle, classifier()))
+    )
+    assert tuple(both) == tuple(alone)
+    assert both.ledger == alone.ledger
+    assert both.n_fits == 3
+    nothing = privacy_spent(idle, cv=3)
+    assert tuple(nothing) == (0.0, 0.0)
+    assert nothing.n_fits == 0
+
+
+# What cross-validations have spent, and what of splits and scores is not covered.
+
+
+@pytest.fixture
+def spy(tmp_path):
+    return Spy(tmp_path / "charges")
+
+
+@pytest.mark.parametrize(
+    ("cv", "n_fits"),
+    [
+        (5, 5),
+        (np.int64(2), 2),
+        (KFold(4), 4),
+        (RepeatedStratifiedKFold(n_splits=2, n_repeats=3), 6),
+        (GroupKFold(3), 3),
+        (ShuffleSplit(1), 1),
+        (PredefinedSplit([0, 1, -1]), 2),
+        (list(KFold(3).split(X)), 3),
+        (tuple(KFold(2).split(X)), 2),
+    ],
+    ids=str,
+)
+def test_a_cross_validation_costs_its_fits(cv, n_fits):
+    spent = privacy_spent(model(), cv=cv)
+    assert spent.n_fits == n_fits
+    assert spent.delta == pytest.approx(n_fits * 1e-6)
+    assert 0.5 * n_fits * (1 - 1e-3) <= spent.epsilon <= 0.5 * n_fits
+    assert "scores" in {item.kind for item in spent.not_covered}
+
+
+@pytest.mark.parametrize("cv", [5, KFold(3)], ids=str)
+def test_a_cross_validation_is_charged_as_often(cv, spy):
+    estimator = pipeline(spy, ("scale", scaler(spy)))
+    cross_val_score(estimator, X, Y, cv=cv)
+    agrees(privacy_spent(estimator, cv=cv), spy.charges, steps=2)
+
+
+def test_the_fit_that_was_kept_counts_besides(spy):
+    estimator = model(spy).fit(X, Y)
+    cross_val_score(estimator, X, Y, cv=FOLDS)
+    spent = privacy_spent(estimator, cv=FOLDS)
+    assert spent.n_fits == 4 == len(spy.charges)
+    assert spent.epsilon > privacy_spent(model(), cv=FOLDS).epsilon
+
+
+def test_estimators_that_were_kept_have_their_ledgers(spy):
+    kept = cross_validate(model(spy), X, Y, cv=FOLDS, return_estimator=True)["estimator"]
+    spent = privacy_spent(*kept)
+    assert spent.n_fits == 3 == len(spy.charges)
+    assert spent.ledger == reduce(add, (one.ledger_ for one in kept))
+    # Gaussian fits compose better than what their budgets say
+    assert spent.epsilon < privacy_spent(model(), cv=FOLDS).epsilon
+
+
+def test_searches_that_were_cross_validated(spy):
+    search = GridSearchCV(model(spy), {"C": [0.1, 1.0]}, cv=2)
+    kept = cross_validate(search, X, Y, cv=FOLDS, return_estimator=True)["estimator"]
+    assert privacy_spent(*kept).n_fits == 3 * (2 * 2 + 1) == len(spy.charges)
+    with pytest.raises(TypeError, match="not fitted"):
+        privacy_spent(search, cv=FOLDS)
+
+
+@pytest.mark.parametrize("cv", [True, 5.0, "5", iter([1]), KFold(3).split(X), {0: 1}, object()])
+def test_a_cv_of_another_type_is_refused(cv):
+    with pytest.raises(TypeError, match="cv must be an int of at least 2"):
+        privacy_spent(model(), cv=cv)
+
+
+@pytest.mark.parametrize("cv", [0, 1, -3, [], [1, 2], LeaveOneOut(), np.arange(3), KFold])
+def test_a_cv_without_splits_is_refused(cv):
+    with pytest.raises(ValueError, match="cv must be an int of at least 2"):
+        privacy_spent(model(), cv=cv)
+
+
+@pytest.mark.parametrize("epsilon", [0, -1.0, math.nan, math.inf, "1", True])
+def test_an_epsilon_that_no_fit_takes_is_refused(epsilon):
+    with pytest.raises(ValueError, match="epsilon must be a finite number"):
+        privacy_spent(model(epsilon=epsilon), cv=3)
+
+
+def test_clients_are_another_unit():
+    federated = FederatedDPLogisticRegression(classes=[0, 1])
+    assert privacy_spent(federated, cv=3).ledger.unit == "client"
+    with pytest.raises(ValueError, match="protects one unit"):
+        privacy_spent(model(), federated, cv=3)
+    # clients here spend more than a deployment with more of them would
+    for given, name in (
+        ({"epsilon": None, "local_epsilon": 8.0}, "epsilon=None"),
+        (
+            {"epsilon": 1.0, "local_epsilon": None, "population": Population(1e6)},
+            r"population=Population\(size=1000000.0\)",
+        ),
+    ):
+        with pytest.raises(TypeError, match=f"{name}: its parameters do not tell what a fit"):
+            privacy_spent(federated.set_params(**given), cv=3)
+
+
+def test_reports_about_rows_that_are_predicted_on_are_named():
+    for new_rows in ("auto", "randomise"):
+        front = ("report", PrivUnitPrivatizer(new_rows=new_rows))
+        named = privacy_spent(pipeline(None, front), cv=3).not_covered
+        found = [item.step for item in named if item.kind == "reports"]
+        assert found == (["report"] if new_rows == "randomise" else [])
+
+
+@pytest.mark.parametrize(
+    ("cv", "stratified", "stated"),
+    [
+        (3, True, False),
+        (None, True, False),
+        (StratifiedKFold(3), True, False),
+        (RepeatedStratifiedKFold(n_splits=3, n_repeats=1), True, False),
+        (KFold(3), False, False),
+        (ShuffleSplit(3), False, False),
+        (list(KFold(3).split(X)), False, True),
+    ],
+    ids=str,
+)
+def test_the_choice_and_stratified_splits_are_not_covered(cv, stratified, stated):
+    spent = privacy_spent(GridSearchCV(model(), {"C": [1.0]}, cv=cv).fit(X, Y))
+    assert [item.kind for item in spent.not_covered] == ["choice", *["splits"] * stratified]
+    assert any("splits" in a for a in spent.ledger.assumptions) == stated
+    assert "fits, an upper bound" in str(spent)
+    assert "not covered: the choice of the winner" in str(spent)
+    assert "use public constants" not in str(spent)
+
+
+def test_means_have_no_labels_to_stratify_by():
+    search = GridSearchCV(DPMean(), {"epsilon": [0.5, 1.0]}, cv=4).fit(X)
+    spent = privacy_spent(search, cv=4)
+    assert spent.n_fits == 9
+    assert {item.kind for item in spent.not_covered} == {"choice"}
+    assert str(spent).splitlines()[1] == "9 fits, an upper bound from their budgets"
+    assert "fits of DPMean" in repr(spent.ledger)
+    assert spent.ledger._repr_html_()
+
+
+def test_another_number_of_folds_than_was_fitted_is_refused():
+    search = GridSearchCV(model(), {"C": [0.1]}, cv=FOLDS).fit(X, Y)
+    assert privacy_spent(search, cv=FOLDS) == privacy_spent(search)
+    with pytest.raises(ValueError, match=r"cv must be None for GridSearchCV.* 3 splits"):
+        privacy_spent(search, cv=5)
+
+
+def test_steps_with_one_ledger_in_common_count_once():
+    estimator = pipeline(None, ("scale", scaler())).fit(X, Y)
+    total = model(epsilon=1.0).fit(X, Y)
+    for step in ("scale", "model"):
+        estimator.named_steps[step].ledger_ = total.ledger_
+        estimator.named_steps[step].privacy_spent_ = total.privacy_spent_
+    for same in (estimator, copy.deepcopy(estimator)):
+        spent = privacy_spent(same)
+        assert spent.ledger == total.ledger_
+        assert tuple(spent) == total.privacy_spent_
+    # an equal ledger is not the same one, and two estimators are two
+    estimator.named_steps["model"].ledger_ = copy.deepcopy(total.ledger_)
+    assert privacy_spent(estimator).delta == 2 * total.privacy_spent_[1]
+    assert privacy_spent(total, total).delta == 2 * total.privacy_spent_[1]
+
+
+# What searches and cross-validations have spent: counted against what was charged.
+
+
+HALVING = {"cv": FOLDS, "min_resources": 15, "random_state": 0}
+SEARCHES = {
+    "grid": lambda e, grid: GridSearchCV(e, grid, cv=FOLDS),
+    "no refit": lambda e, grid: GridSearchCV(e, grid, cv=FOLDS, refit=False),
+    "random": lambda e, grid: RandomizedSearchCV(e, grid, n_iter=3, cv=FOLDS, random_state=0),
+    "halving": lambda e, grid: HalvingGridSearchCV(e, grid, **HALVING),
+    "random halving": lambda e, grid: HalvingRandomSearchCV(e, grid, n_candidates=4, **HALVING),
+}
+GRID = {"epsilon": [0.5, 1.0], "C": [0.1, 1.0, 10.0]}
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_a_search_has_spent_all_its_fits(kind, spy):
+    search = SEARCHES[kind](model(spy), GRID).fit(X, Y)
+    agrees(privacy_spent(search), spy.charges)
+
+
+def test_rounds_of_a_halving_search_all_count(spy):
+    search = SEARCHES["halving"](model(spy), GRID).fit(X, Y)
+    assert search.n_iterations_ == 2
+    assert privacy_spent(search).n_fits == (6 + 2) * 3 + 1 == len(spy.charges)
+
+
+def test_a_resource_may_be_a_parameter(spy):
+    search = HalvingGridSearchCV(
+        model(spy), {"C": [0.1, 1.0, 10.0]}, resource="epsilon", max_resources=3,
+        min_resources=1, cv=FOLDS, random_state=0,
+    ).fit(X, Y)  # fmt: skip
+    agrees(privacy_spent(search), spy.charges)
+    assert {epsilon for epsilon, _ in spy.charges} == {1.0, 3.0}
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize(
+    ("fixed", "grid"),
+    [
+        ({"random_state": 0}, {"epsilon": [0.1, 2.0]}),
+        ({"epsilon": 5.0, "coef_bound": 5.0}, [{"max_iter": [2]}, {"max_iter": [None]}]),
+        ({"max_iter": None}, {"mechanism": ["gradient", "objective", "output"]}),
+        ({"max_iter": None}, {"solver": ["gd", "sgd"], "delta": [1e-6, 1e-5]}),
+        ({}, {"data_norm": [0.5, 1.0], "fit_intercept": [True, False]}),
+        ({"max_iter": None, "mechanism": "objective"}, {"delta": [0.0, 1e-6]}),
+    ],
+    ids=str,
+)
+def test_no_total_is_below_what_the_true_ledgers_compose_to(fixed, grid, tmp_path):
+    budget = Collector(tmp_path / "charges")
+    parameters = {"epsilon": 0.5, "max_iter": 2, "classes": [0, 1], **fixed}
+    search = GridSearchCV(Recorded(budget=budget, **parameters), grid, cv=FOLDS).fit(X, Y)
+    spent, truth = privacy_spent(search), reduce(add, budget.ledgers)
+    assert spent.n_fits == len(budget.ledgers) == len(budget.charges)
+    assert spent.epsilon >= truth.epsilon(spent.delta)
+    for delta in (spent.delta / 0.9, 1e-3):
+        assert privacy_spent(search, delta=delta).epsilon >= truth.epsilon(delta)
+
+
+def test_nested_names_and_replaced_steps(spy):
+    estimator = pipeline(spy, ("scale", scaler(spy)))
+    grid = [
+        {"scale__epsilon": [0.25, 0.75], "model__epsilon": [0.5, 2.0]},
+        {"scale": [scaler(spy, delta=1e-7)], "scale__epsilon": [0.125]},
+        {"model": [DPHingeSVM(epsilon=3.0, max_iter=2, classes=[0, 1], budget=spy)]},
+    ]
+    spent = privacy_spent(GridSearchCV(estimator, grid, cv=FOLDS).fit(X, Y))
+    agrees(spent, spy.charges, steps=2)
+    assert spent.n_fits == 6 * 3 + 1
+
+
+def test_passthrough_costs_nothing(spy):
+    estimator = pipeline(spy, ("scale", "passthrough"))
+    grid = {"scale": ["passthrough", None, NormClipper(), scaler(spy)]}
+    spent = privacy_spent(GridSearchCV(estimator, grid, cv=FOLDS, refit=False).fit(X, Y))
+    assert len(spy.charges) == 4 * 3 + 3
+    assert spent.n_fits == 4 * 3
+    assert sum(r.count for r in spent.ledger.releases) == 15
+    assert "step" not in {item.kind for item in spent.not_covered}
+
+
+def test_unions_and_column_transformers_are_looked_into(spy):
+    union = FeatureUnion([("a", scaler(spy)), ("off", "drop"), ("b", NormClipper())])
+    front = ColumnTransformer(
+        [("union", union, [0, 1]), ("none", scaler(spy), [])], remainder=scaler(spy)
+    )
+    estimator = pipeline(spy, ("front", front))
+    grid = {"front__union__a__epsilon": [0.125, 0.25], "front__remainder__delta": [1e-7]}
+    spent = privacy_spent(GridSearchCV(estimator, grid, cv=FOLDS).fit(X, Y))
+    agrees(spent, spy.charges, steps=3)
+
+
+def test_whole_lists_of_steps_may_be_replaced(spy):
+    estimator = pipeline(spy)
+    grid = {"steps": [[("scale", scaler(spy)), ("model", model(spy, epsilon=2.0))]]}
+    spent = privacy_spent(GridSearchCV(estimator, grid, cv=FOLDS).fit(X, Y))
+    agrees(spent, spy.charges, steps=2)
+
+
+def test_reading_the_candidates_changes_nothing(spy):
+    search = GridSearchCV(pipeline(spy), {"model__epsilon": [0.5, 1.0]}, cv=FOLDS).fit(X, Y)
+    before = repr(search), search.estimator.get_params()
+    privacy_spent(search)
+    assert (repr(search), search.estimator.get_params()) == before
+
+
+def test_a_search_inside_of_a_pipeline_counts(spy):
+    search = GridSearchCV(model(spy), {"C": [0.1, 1.0]}, cv=3)
+    estimator = Pipeline([("scale", scaler(spy)), ("search", search)]).fit(X, Y)
+    spent = privacy_spent(estimator)
+    assert spent.n_fits == 2 * 3 + 1 + 1 == len(spy.charges)
+    found = {item.kind: item for item in spent.not_covered}
+    assert {kind: item.step for kind, item in found.items()} == {
+        "choice": "search",
+        "splits": "search",
+    }
+    assert all("step 'search'" in item.text for item in found.values())
+
+
+def test_what_learns_without_a_ledger_is_named_whoever_wins(spy):
+    estimator = pipeline(spy, ("encode", "passthrough"))
+    encoder = OneHotEncoder(categories=[[0, 1]] * 3, handle_unknown="ignore")
+    grid = [
+        {"encode": [encoder], "encode__categories": ["auto", [[0, 1]] * 3]},
+        {"model": [LogisticRegression(), OneVsRestClassifier(model(spy))]},
+        {},
+    ]
+    spent = privacy_spent(GridSearchCV(estimator, grid, cv=FOLDS).fit(X.round(), Y))
+    assert {item.step for item in spent.not_covered if item.kind == "step"} == {"encode", "model"}
+    grid = {"encode": [encoder], "encode__categories": [[[0, 1]] * 3]}
+    spent = privacy_spent(GridSearchCV(estimator, grid, cv=FOLDS).fit(X.round(), Y))
+    assert "step" not in {item.kind for item in spent.not_covered}
+
+
+def test_a_delta_of_ones_own():
+    search = GridSearchCV(model(), {"C": [0.1, 1.0]}, cv=FOLDS).fit(X, Y)
+    assert privacy_spent(search, delta=1e-3).epsilon < privacy_spent(search).epsilon
+    assert privacy_spent(search, delta=1e-9).epsilon == math.inf
+    for bad in (-1e-9, 1.0, math.nan, "0"):
+        with pytest.raises(ValueError, match="delta must be a number"):
+            privacy_spent(search, delta=bad)
+
+
+def test_local_fits_stay_local(spy):
+    search = GridSearchCV(LocalDPMean(budget=spy), {"epsilon": [0.5, 1.0]}, cv=FOLDS).fit(X)
+    spent = privacy_spent(search)
+    assert spent.ledger.adjacency == "local"
+    # the winner is counted with its own ledger, a hair below what it was granted
+    assert spent.epsilon >= 0.5 * 3 + 1.0 * 3 + min(epsilon for epsilon, _ in spy.charges) - 1e-9
+    agrees(spent, spy.charges)
+
+
+def test_adjacencies_of_candidates_do_not_mix():
+    grid = {"adjacency": ["replace-one", "zero-out"]}
+    with pytest.raises(ValueError, match="same adjacency"):
+        privacy_spent(GridSearchCV(model(), grid, cv=FOLDS).fit(X, Y))
+
+
+class SearchWithALedger(GridSearchCV):
+    """Stands for a search that pays for itself, with a budget and a ledger of its own."""
+
+    def __init__(self, estimator, param_grid, *, epsilon=1.0, delta=1e-6, budget=None):
+        super().__init__(estimator, param_grid, cv=2)
+        self.epsilon, self.delta, self.budget = epsilon, delta, budget
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.ledger_ = model(epsilon=1.0).fit(X, y).ledger_
+        self.privacy_spent_ = (1.0, 1e-6)
+        return self
+
+
+def test_a_search_with_a_ledger_is_not_taken_apart():
+    search = SearchWithALedger(scaler_and_model := pipeline(None), {}).fit(X, Y)
+    spent = privacy_spent(search)
+    assert spent.ledger == search.ledger_
+    assert (spent.n_fits, spent.delta, spent.not_covered) == (1, 1e-6, ())
+    fits = privacy_spent(SearchWithALedger(scaler_and_model, {}, epsilon=2.0), cv=5)
+    assert fits.n_fits == 5
+    assert fits.ledger.adjacency == "replace-one"
+    assert fits.epsilon == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=FOLDS),
+        GridSearchCV(StandardScaler(), {"with_mean": [True]}, scoring=lambda *a: 0.0, cv=FOLDS),
+        GridSearchCV(OneVsRestClassifier(model()), {"estimator__C": [0.1]}, cv=FOLDS),
+    ],
+    ids=["public", "transformer", "one-vs-rest"],
+)
+def test_a_search_without_private_steps_is_refused(search):
+    with pytest.raises(TypeError, match="have no private step"):
+        privacy_spent(search.fit(X, Y))
+
+
+def test_what_was_not_fitted_is_refused():
+    search = GridSearchCV(model(), {"C": [0.1]})
+    with pytest.raises(TypeError, match="GridSearchCV has no ledger_: it is not fitted"):
+        privacy_spent(search)
+    with pytest.raises(TypeError, match="no private step"):
+        privacy_spent(LogisticRegression(), cv=3)
+    with pytest.raises(TypeError, match="no private step"):
+        privacy_spent(object(), cv=3)
+
+
+def test_parameters_below_a_step_count_too():
+    # the adjacency of the model inside was once that of the model before it was tuned
+    options = {"cv": 2, "refit": False, "scoring": lambda *anything: 0.0}
+    for inside, name in ((model(), ""), (Pipeline([("last", model())]), "last__")):
+        inner = DPGridSearchCV(inside, {f"{name}C": [1.0, 10.0]}, epsilon=50.0)
+        grid = {f"estimator__{name}adjacency": ["zero-out"]}
+        spent = privacy_spent(GridSearchCV(inner, grid, **options).fit(X, Y))
+        assert (spent.n_fits, spent.ledger.adjacency) == (2, "zero-out")
+        assert inner.get_params()[f"estimator__{name}adjacency"] == "replace-one"

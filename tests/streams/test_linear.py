@@ -1,7 +1,17 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Linear models fitted to rows outside memory are those fitted in memory, to the last bit."""
+"""Linear models of streams: fits, ranges of rows, privacy."""
 
+import copy
+import json
+import pickle
+import subprocess
+import sys
+import textwrap
+import time
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -10,11 +20,28 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
-import skdp._rows.streams
-from skdp import DPHingeSVM, DPLogisticRegression, DPLpRegressor, PrivacyBudget
-from skdp.io import stream_arrays, stream_chunks
+from skdp import (
+    DPHingeSVM,
+    DPLogisticRegression,
+    DPLpRegressor,
+    DPStandardScaler,
+    PrivacyBudget,
+    solvers,
+)
+from skdp._quantiles import RankRows
+from skdp._rows import base, linear, streams
+from skdp._rows.base import CHUNKS_PER_BLOCK, LazyChunks
+from skdp._rows.dask import opened
+from skdp._rows.streams import facts_of, rows_of
+from skdp.io import RowStream, stream_arrays, stream_chunks
+from skdp.privacy import gdp_mu
+from tests import _audit
+from tests._neighbours import worst_pairs
 from tests._solvers import PAIRS, linear_model
 from tests.streams._ways import OnDisk, assert_same_fit, chunked
+
+# Linear models fitted to rows outside memory are those fitted in memory, to the last bit.
+
 
 RNG = np.random.default_rng(1)
 #: more than one block of chunks; chunks of 8192 rows
@@ -167,13 +194,13 @@ def test_memory_maps_are_streamed_unasked(tmp_path, monkeypatch, kind, order, mo
     mapped_y = memory_map(tmp_path, BINARY[:FEW], mode)
     memory = np.asarray(rows, order=order), BINARY[:FEW]
     model = logistic(data_norm=40.0, max_iter=3, solver="gd")
-    streams = stream_arrays(mapped, mapped_y)
-    assert_same_fit(model, memory, (mapped, mapped_y), streams)
-    monkeypatch.setattr(skdp._rows.streams, "LARGE", 0)
+    opened = stream_arrays(mapped, mapped_y)
+    assert_same_fit(model, memory, (mapped, mapped_y), opened)
+    monkeypatch.setattr(streams, "LARGE", 0)
     read = []
-    real = skdp._rows.streams.ArrayTable._read
+    real = streams.ArrayTable._read
     monkeypatch.setattr(
-        skdp._rows.streams.ArrayTable,
+        streams.ArrayTable,
         "_read",
         lambda self, *range_: (read.append(range_), real(self, *range_))[1],
     )
@@ -223,9 +250,9 @@ def test_rows_of_a_stream_with_targets_in_memory_or_of_another_stream():
 @pytest.mark.parametrize("solver", ["gd", "sgd"])
 @pytest.mark.parametrize("stored", [None, (100, 2), (20_000, 4)], ids=str)
 def test_arrays_on_disk(solver, stored):
-    streams = stream_arrays(OnDisk(X, stored), OnDisk(BINARY, stored and stored[:1]))
+    opened = stream_arrays(OnDisk(X, stored), OnDisk(BINARY, stored and stored[:1]))
     model = logistic(solver=solver, **STREAMING[solver])
-    assert_same_fit(model, (X, BINARY), streams)
+    assert_same_fit(model, (X, BINARY), opened)
 
 
 @pytest.mark.parametrize("solver", sorted(IN_MEMORY))
@@ -255,3 +282,296 @@ def test_the_number_of_threads_does_not_matter(monkeypatch):
         fits += [clone(model).fit(wide, y), clone(model).fit(*chunked(wide, y))]
     for fitted in fits[1:]:
         np.testing.assert_array_equal(fitted.coef_, fits[0].coef_)
+
+
+# What a row outside memory can do to a fit is what it can do in memory; memory stays small.
+
+
+EPSILON, DELTA = 2.0, 1e-5
+MODEL = DPLogisticRegression(
+    EPSILON, DELTA, solver=solvers.GD(clipping_norm=0.1, step_size=1e-06), classes=(0, 1),
+    max_iter=5, random_state=0,
+)  # fmt: skip
+
+
+def loss(adjacency, streamed):
+    """Return the largest coupled mu over worst pairs, relative to the claim."""
+    model = MODEL.set_params(adjacency=adjacency)
+
+    def fit(rows):
+        model.fit(*(chunked(rows.X, rows.labels(), [0, 3, 12]) if streamed
+                    else (rows.X, rows.labels())))  # fmt: skip
+
+    pairs = worst_pairs(12, 3, 2, adjacency, model.data_norm)
+    return max(_audit.coupled_mu(fit, *pair) for pair in pairs) / gdp_mu(EPSILON, DELTA)
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
+def test_neighbouring_streams_are_as_far_apart_as_neighbouring_arrays(adjacency):
+    outside = loss(adjacency, streamed=True)
+    assert outside == loss(adjacency, streamed=False)
+    assert 0.999 <= outside <= 1.0
+
+
+def test_rows_of_a_stream_that_are_not_clipped_are_caught(monkeypatch):
+    real = linear.LinearAdmission.__call__
+
+    def unclipped(self, block):
+        made = real(self, block)
+        if self.wide:  # of a stream alone
+            made.factor[:], made.norm[:] = 1.0, 1e-100
+        return made
+
+    monkeypatch.setattr(linear.LinearAdmission, "__call__", unclipped)
+    assert 0.999 <= loss("replace-one", streamed=False) <= 1.0
+    assert loss("replace-one", streamed=True) > 1.5
+
+
+def test_labels_outside_the_public_set_that_count_are_caught(monkeypatch):
+    real = linear.LinearAdmission.__call__
+
+    def counted(self, block):
+        X, target, null = block
+        return real(replace(self), (X, target, np.zeros_like(null)))
+
+    monkeypatch.setattr(linear.LinearAdmission, "__call__", counted)
+    assert loss("zero-out", streamed=True) > 1.01
+
+
+def sums(cuts):
+    """Return a statistic, before its noise, of rows of which sums round."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 3))
+    with _audit.recorded() as additions:
+        DPLogisticRegression(solver="gd", max_iter=1, classes=[0, 1], random_state=0).fit(
+            *chunked(X, (X[:, 0] > 0).astype(int), cuts)
+        )
+    return additions[0].statistic
+
+
+def total(cuts):
+    """Return the sum of rows, made of a partial sum for each range that is read."""
+    rows, _ = chunked(np.random.default_rng(0).normal(size=(20_000, 3)), np.zeros(20_000), cuts)
+    assert rows.shape == (20_000, 3)
+    ranges = LazyChunks.cut(rows.table, 8192, (lambda block: block[0].sum(axis=0),))
+    return sum(ranges, start=np.zeros(3))
+
+
+CUTS = ([0, 20_000], [0, 1, 20_000], [0, 5000, 13_333, 20_000])
+
+
+def test_sums_do_not_depend_on_where_chunks_end():
+    for cuts in CUTS[1:]:
+        np.testing.assert_array_equal(total(cuts), total(CUTS[0]))
+        np.testing.assert_array_equal(sums(cuts), sums(CUTS[0]))
+
+
+def test_ranges_that_follow_the_chunks_are_caught(monkeypatch):
+    """Then where a row of text ends moves what the others are rounded with."""
+
+    def as_they_come(cls, table, step, make):
+        ends = np.cumsum([X.shape[0] for X, _ in table.blocks()]).tolist()
+        return cls(table, list(zip([0, *ends], ends, strict=False)), make)
+
+    monkeypatch.setattr(LazyChunks, "cut", classmethod(as_they_come))
+    assert any((total(cuts) != total(CUTS[0])).any() for cuts in CUTS[1:])
+
+
+def test_nothing_of_the_rows_travels_with_chunks_to_other_processes():
+    rows, _ = chunked(np.full((3000, 3), 918273.0), np.arange(3000))
+    assert rows.read(0, 10).shape == (10, 3)
+    assert rows.table.count() == 3000
+    made = pickle.dumps(LazyChunks.cut(rows.table, 1000, (rows_of,)))
+    assert len(made) < 1000
+    assert np.float64(918273.0).tobytes() not in made
+    rows.table.close()
+    assert rows.table._last is rows.table._rest is rows.table._source is None
+
+
+GENERATED = """
+import json, resource, sys
+import numpy as np
+from skdp import DPLogisticRegression
+from skdp.io import stream_chunks
+
+def chunks(n_rows):
+    for start in range(0, n_rows, 50_000):
+        position = np.arange(start, start + 50_000, dtype=np.uint32)[:, None]
+        X = (position * (np.arange(20, dtype=np.uint32) + 7) * np.uint32(0x9E3779B1)).view(np.int32)
+        X = X.astype(np.float64) / 2**31
+        yield X, X[:, 0] > 0
+
+def peak(n_rows):
+    model = DPLogisticRegression(max_iter=2, solver="gd", classes=[False, True], data_norm=4.0)
+    model.fit(*stream_chunks(lambda: chunks(n_rows)))
+    scale = 1 if sys.platform == "darwin" else 1024
+    return scale * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+print(json.dumps([peak(n_rows) for n_rows in (200_000, int(sys.argv[1]))]))
+"""
+
+
+@pytest.mark.parametrize(
+    "n_rows",
+    [
+        pytest.param(1_000_000, marks=pytest.mark.full),
+        pytest.param(5_000_000, marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
+def test_memory_does_not_grow_with_the_rows(n_rows):
+    """What 200,000 rows need is enough for any number: a tenth of what they would take up."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(GENERATED), str(n_rows)],
+        check=True, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    few, many = json.loads(done.stdout)
+    assert many - few < n_rows * 20 * 8 / 10
+    assert few > CHUNKS_PER_BLOCK * 8192 * 20 * 8
+
+
+# A range of rows is the same to the last bit wherever the chunks end; copies hold no rows.
+
+
+RANGE_N_ROWS = 9000  # of which a chunk of sums has 8192
+RANGE_X = np.random.default_rng(0).normal(size=(RANGE_N_ROWS, 5))
+Y = (RANGE_X[:, 0] > 0).astype(int)
+RANGE_CUTS = (
+    [0, RANGE_N_ROWS],
+    [0, 1, RANGE_N_ROWS],
+    [0, 8191, 8193, RANGE_N_ROWS],
+    [0, 3000, 3001, 7000, RANGE_N_ROWS],
+)
+LAYOUTS = {
+    "rows": np.ascontiguousarray,
+    "columns": np.asfortranarray,
+    "frames": lambda rows: pd.DataFrame(np.asfortranarray(rows)),
+    "by turns": lambda rows: np.array(rows, order="CF"[len(rows) % 2]),
+}
+RANGE_MODEL = DPLogisticRegression(solver="gd", max_iter=2, data_norm=3.0, random_state=0)
+
+
+def partials(monkeypatch, model, *data):
+    """Return the sums of a fit before anything is rounded to a grid."""
+    found, real = [], base.added_up
+
+    def recorded(partial, block):
+        found.append(real(partial, block))
+        return found[-1].copy()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(base, "added_up", recorded)
+        model.fit(*data)
+    return np.concatenate(found)
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("n_rows", [RANGE_N_ROWS, 3001])
+def test_partial_sums_are_those_in_memory_in_any_layout(monkeypatch, layout, n_rows):
+    for model, data in (
+        (RANGE_MODEL, (RANGE_X, Y)),
+        (DPStandardScaler(random_state=0), (RANGE_X,)),
+    ):
+        memory = [part[:n_rows] for part in data]
+        expected = partials(monkeypatch, model, *memory)
+        frame = partials(monkeypatch, model, np.asfortranarray(memory[0]), *memory[1:])
+        np.testing.assert_array_equal(frame, expected)
+        for cuts in RANGE_CUTS:
+            ranges = [slice(a, b) for a, b in pairwise(cuts)]
+            chunks = [(LAYOUTS[layout](memory[0][rows]), *(y[rows] for y in memory[1:]))
+                      for rows in ranges if rows.start < n_rows]  # fmt: skip
+            given = stream_chunks([chunk if len(chunk) > 1 else chunk[0] for chunk in chunks])
+            given = given if isinstance(given, tuple) else (given,)
+            found = partials(monkeypatch, model, *given)
+            np.testing.assert_array_equal(found, expected, err_msg=str(cuts))
+
+
+def generated():
+    for start in range(0, RANGE_N_ROWS, 1000):
+        yield RANGE_X[start : start + 1000], Y[start : start + 1000]
+
+
+def test_copies_and_pickles_begin_anew_and_hold_no_rows():
+    rows, _ = stream_chunks(generated)
+    assert rows.shape == RANGE_X.shape
+    expected = rows.read(100, 4200)
+    for made in (copy.deepcopy(rows), pickle.loads(pickle.dumps(rows))):
+        np.testing.assert_array_equal(made.read(100, 4200), expected)
+    assert RANGE_X[4000].tobytes() not in pickle.dumps(rows)
+
+
+def test_a_fit_leaves_no_rows_and_no_open_iterator_in_the_streams():
+    alive, ended = [], []
+
+    def chunks():
+        for start in range(0, RANGE_N_ROWS, 1000):
+            alive.append(weakref.ref(part := RANGE_X[start : start + 1000].copy()))
+            yield part, Y[start : start + 1000]
+            del part
+        ended.append(None)
+
+    streams = stream_chunks(chunks)
+    RANGE_MODEL.fit(*streams)
+    assert ended
+    assert not any(part() is not None for part in alive)
+    table = streams[0].table
+    assert table._last is table._rest is table._source is None
+    disk = stream_arrays(OnDisk(RANGE_X, (1000, 5)), OnDisk(Y))
+    RANGE_MODEL.fit(*disk)
+    assert disk[0].table._last is disk[0].table._kept is None
+
+
+def test_a_source_that_fails_once_can_be_read_again():
+    fails = []
+
+    def chunks():
+        if fails:
+            raise OSError(fails.pop())
+        yield from generated()
+
+    streams = stream_chunks(chunks)
+    assert streams[0].shape == RANGE_X.shape
+    fails.append("no connection")
+    with pytest.raises(OSError, match="no connection"):
+        streams[0].read(0, 10)
+    np.testing.assert_array_equal(streams[0].read(0, 10), RANGE_X[:10])
+
+
+def test_wide_rows_with_targets_in_memory_are_read_a_few_at_a_time():
+    wide = stream_arrays(OnDisk(np.zeros((100, 1 << 20), dtype=np.int8)))
+    rows, _ = opened(wide, np.zeros(100))
+    assert rows.table.width == 8
+
+
+def test_streams_without_rows_have_a_shape():
+    rows, labels = chunked(RANGE_X[:0], Y[:0], [0, 0])
+    assert rows.shape == (0, 0)
+    assert labels.shape == (0,)
+    assert isinstance(rows, RowStream)
+
+
+def test_ranks_and_parts_of_many_ranges_are_those_in_memory():
+    rows, labels = chunked(RANGE_X, Y, RANGE_CUTS[-1])
+    stream, _ = opened(rows, labels)
+    stream.facts = facts_of(stream, None, lambda A, y: (A, y), with_labels=False)
+    bounds = np.full(5, -2.0), np.full(5, 2.0)
+    found = RankRows(stream, *bounds).positions(3)
+    np.testing.assert_array_equal(found, RankRows(RANGE_X, *bounds).positions(3))
+    chunks = LazyChunks.cut(stream.table, 1000, (rows_of,)).between(1500, 4700)
+    np.testing.assert_array_equal(np.concatenate(list(chunks)), RANGE_X[1500:4700])
+
+
+def test_threads_that_share_a_stream_get_the_rows_that_they_asked_for():
+    def slowly():
+        for block in generated():
+            # others have their turn
+            time.sleep(1e-4)
+            yield block
+
+    rows, _ = stream_chunks(slowly)
+    starts = range(0, 8000, 37)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(rows.read, starts, [start + 700 for start in starts]))
+    for start, part in zip(starts, found, strict=True):
+        np.testing.assert_array_equal(part, RANGE_X[start : start + 700])

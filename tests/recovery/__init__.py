@@ -1,3 +1,0 @@
-# Authors: the skdp developers
-# SPDX-License-Identifier: BSD-3-Clause
-"""Tests of what is computed from released numbers."""
