@@ -307,6 +307,7 @@ def test_a_fit_that_fails_midway_sets_nothing(monkeypatch):
     assert not [name for name in vars(model) if name.endswith("_") and name != "n_features_in_"]
 
 
+@pytest.mark.sample(5)
 def test_tiny_and_huge_budgets():
     assert gdp_mu(1e-8, 1e-6) > 0
     for epsilon in (1e-9, 1e-3, 50.0, 1e5):
@@ -371,6 +372,7 @@ def test_the_gate_of_minimisers_does_not_rely_on_scikit_learn_s_validation(
     assert not hasattr(model, "ledger_")
 
 
+@pytest.mark.sample(20)
 @every_estimator
 @every_pair
 def test_delta_zero_is_pure_or_refused_by_name(name, mechanism, solver):
@@ -420,7 +422,7 @@ def test_extreme_units(name, mechanism, solver, data_norm):
     assert_sound(model, ERM_X * data_norm, y)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_estimator
 @every_pair
 @pytest.mark.parametrize(
@@ -454,7 +456,7 @@ def test_more_classes_than_rows(name, mechanism, solver):
     assert_sound(make(name, mechanism, solver, n_classes=7), ERM_X[:2], y[:2])
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("solver", ["newton", "lbfgs"])
 @pytest.mark.parametrize("mechanism", ["objective", "output"])
 def test_two_thousand_features(mechanism, solver):
@@ -462,7 +464,7 @@ def test_two_thousand_features(mechanism, solver):
     assert_sound(make("logistic", mechanism, solver), wide, np.arange(20) % 2)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("mechanism", "solver"), POINTS)
 def test_other_layouts_are_read_and_never_written(mechanism, solver, tmp_path):
     rows = np.vstack([ERM_X, [[1e308, 5e-324]]])
@@ -483,6 +485,7 @@ def test_other_layouts_are_read_and_never_written(mechanism, solver, tmp_path):
             np.testing.assert_array_equal(data, before)
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize(("mechanism", "solver"), POINTS)
 def test_with_validation_off_a_broken_row_contributes_nothing(mechanism, solver):
     broken, gone = ERM_X.copy(), y.copy()
@@ -723,7 +726,7 @@ def test_degenerate_rows_for_transformers(name, rows):
     np.testing.assert_array_equal(rows, before)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(4)
 @every_model
 @pytest.mark.parametrize(
     ("epsilon", "delta"), [(1e-6, 1e-9), (1.0, 1e-300), (1.0, 0.4), (1e3, 1e-9)]
@@ -808,7 +811,7 @@ def test_a_parameter_out_of_range_of_a_location_is_named_and_nothing_is_fitted(
     assert not hasattr(model, "ledger_")
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_location_model
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 50.0, 1e6])
 @pytest.mark.parametrize(

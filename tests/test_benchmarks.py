@@ -87,6 +87,7 @@ def test_what_is_stored_is_not_measured_again(tmp_path, benchmark_module):
     assert len(store.read(tmp_path / "a.jsonl")) == 1
 
 
+@pytest.mark.full
 def test_the_accuracy_page_holds_ours_and_peers(tmp_path, benchmark_module):
     data = benchmark_module("_accuracy_data")
     store = benchmark_module("_accuracy_store").Store
@@ -162,6 +163,7 @@ def test_a_library_measures_what_a_file_of_tasks_asks_for(tmp_path, monkeypatch,
     assert found.get("breast_cancer", "pure", "searched", ONE_EPSILON, 100)["accuracy"] > 90.0
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kappa", [0.0, 6.0, 300.0])
 @pytest.mark.parametrize("n_dims", [1, 2, 10])
 def test_the_draw_of_the_linear_loss_has_its_law(n_dims, kappa, benchmark_module):

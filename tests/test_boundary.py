@@ -472,6 +472,7 @@ GATED = {
 }  # fmt: skip
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("function", GATED)
 def test_only_the_gate_calls(function):
     callers = {

@@ -87,7 +87,7 @@ TRACED = [
 ]  # fmt: skip
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_adjacency
 @every_estimator
 @pytest.mark.parametrize(("solver", "delta"), TRACED)
@@ -144,7 +144,7 @@ def test_localised_draws_keep_their_claim_given_the_same_first_stage(name, adjac
         assert np.abs(one - two).max() <= draw.noise.epsilon * (1 + 1e-5)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_adjacency
 @every_estimator
 def test_draws_have_the_density_of_the_temperature_on_the_ledger(name, adjacency):
@@ -244,7 +244,7 @@ def test_densities_integrate_to_one():
     assert np.trapezoid(density, GRID) == pytest.approx(1, abs=1e-6)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_perturbation_adjacency
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
 @pytest.mark.parametrize("strength", [0.3, 1.0, 2.5, 20.0])
@@ -269,7 +269,7 @@ def test_gaussian_price_is_kept(epsilon, delta, strength, adjacency):
     assert noise.delta < delta
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_perturbation_adjacency
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 @pytest.mark.parametrize("strength", [0.3, 1.0, 5.0])
@@ -313,6 +313,7 @@ def log_ratio_in_the_plane(first, second, others, w, ridge, scale):
     return terms[0] - terms[1]
 
 
+@pytest.mark.full
 def test_replace_one_needs_twice_the_reach():
     # nearly opposite rows whose gradients both have length 1 where w points away from both;
     # other rows turn the noise that leads there into the direction of the difference
@@ -337,6 +338,7 @@ def test_the_pure_constants_in_print_are_not_private(epsilon):
     assert worst("replace-one", ridge, "laplace", 2 / epsilon, largest_ratio) > 1.25 * epsilon
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0])
 def test_the_gaussian_constants_in_print_are_not_private(epsilon):
     """The same; the noise has variance 8 L^2 log(1/delta) / epsilon^2."""
@@ -419,7 +421,7 @@ lines = st.lists(
 ends = st.sampled_from([1.0, -1.0, 0.5, 0.1])
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_adjacency
 @every_budget
 @every_objective_estimator
@@ -563,7 +565,7 @@ def test_every_addition_has_its_declared_scale(name, mechanism, solver, delta):
         assert additions[0].noise.scale > 100 * additions[1].noise.scale
 
 
-@pytest.mark.covering
+@pytest.mark.full
 @pytest.mark.parametrize("delta", [0.0, DELTA])
 @pytest.mark.parametrize("mechanism", ["objective", "output"])
 def test_many_additions_follow_their_declared_law(mechanism, delta):
@@ -608,6 +610,7 @@ def published(model):
     return np.append(model.coef_, model.intercept_)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("mechanism", "solver"), SOME)
 def test_workers_draw_their_own_noise(mechanism, solver):
     model = make("hinge", mechanism, solver, random_state=None)
@@ -620,7 +623,7 @@ def test_workers_draw_their_own_noise(mechanism, solver):
     assert len(np.unique(values)) == np.size(values)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(3)
 @every_estimator
 @every_new
 def test_seeds_repeat_a_fit_and_nothing_else_does(name, mechanism, solver):
@@ -637,6 +640,7 @@ def test_seeds_repeat_a_fit_and_nothing_else_does(name, mechanism, solver):
     assert len(np.unique(values, axis=0)) >= (4 if solver == "net" else len(values))
 
 
+@pytest.mark.sample(3)
 @every_new
 def test_a_fit_keeps_nothing_as_long_as_the_data(mechanism, solver):
     for n_rows in (137, 1003):
@@ -645,7 +649,7 @@ def test_a_fit_keeps_nothing_as_long_as_the_data(mechanism, solver):
         assert len(pickle.dumps(fitted)) < 12_000
 
 
-@pytest.mark.covering
+@pytest.mark.sample(4)
 @every_estimator
 @every_new
 def test_without_the_noisy_statistic_nothing_depends_on_the_data(name, mechanism, solver):
@@ -691,6 +695,7 @@ def audited_epsilon(name, epsilon, runs):
     return _audit.rate_epsilon(worlds[0][:, 0], worlds[1][:, 0])
 
 
+@pytest.mark.sample(1)
 @every_world
 def test_whole_fits_cannot_be_told_apart_better_than_claimed(name):
     # so few runs see little of a draw: most of its change is where the draw seldom is
@@ -698,6 +703,7 @@ def test_whole_fits_cannot_be_told_apart_better_than_claimed(name):
     assert 0.2 * epsilon < audited_epsilon(name, epsilon, 300) < epsilon
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
 def test_the_audit_itself_finds_what_laplace_noise_spends(epsilon):
     rng = np.random.default_rng(0)
@@ -951,7 +957,7 @@ def test_halved_k_norm_noise_is_caught(monkeypatch):
     assert _audit.scale_is_wrong(k_norm_stream(1, 200))
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("rescaled", [False, True])
 def test_k_norm_noise_with_the_length_of_a_gaussian_is_caught(rescaled, monkeypatch):
     real = k_norm_stream(2000, 5)
@@ -1060,6 +1066,7 @@ def test_a_radius_for_a_diameter_is_caught_by_quadrature(center, monkeypatch):
     assert worst_draw(center) > 1
 
 
+@pytest.mark.full
 def test_half_the_temperature_is_caught_by_the_draws(monkeypatch):
     line = Line((1.0, 1.0, 1.0, 1.0, 0.7), (1, 1, 1, 1, 0))
     model = make("hinge", "exponential", "exact", fit_intercept=False, epsilon=6.0, coef_bound=1.0)

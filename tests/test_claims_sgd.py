@@ -262,7 +262,7 @@ def audited_epsilon(model, labels, epsilon, runs):
     return _audit.black_box_epsilon(*worlds, DELTA)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("epsilon", "runs"), [(8.0, 300), pytest.param(4.0, 2000, marks=pytest.mark.full)]
 )
@@ -427,7 +427,7 @@ def test_recorded_batches_are_independent_poisson_batches():
         assert batches.batches_are_wrong(trace.batches, 300, batch_size / 300) is None
 
 
-@pytest.mark.covering
+@pytest.mark.full
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("preprocess", ["center-scale", "center-clip"])
 def test_rows_in_units_of_a_drawn_radius_change_by_what_is_charged(preprocess, adjacency):
@@ -606,6 +606,7 @@ def test_rows_that_are_not_clipped_to_the_data_norm_are_caught(monkeypatch):
     assert trace(model) > 1.5
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("scaling", [1.0, 3.0])
 def test_an_intercept_outside_the_norm_is_caught(scaling, monkeypatch):
     model = mutant_logistic(intercept_scaling=scaling)
@@ -680,6 +681,7 @@ def test_replace_one_accounted_as_zero_out_is_caught(monkeypatch):
     assert ratios() == pytest.approx((2, 2), rel=1e-3)
 
 
+@pytest.mark.sample(1)
 def test_an_accountant_told_of_one_step_is_caught(monkeypatch):
     assert passes(trace(mutant_logistic()))
 
@@ -927,6 +929,7 @@ CENTRED = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", CENTRED)
 def test_a_centre_taken_from_the_data_is_caught(name, monkeypatch):
     assert without_released_numbers(CENTRED[name]) == 1
@@ -977,6 +980,7 @@ def test_a_centre_at_half_its_price_is_caught(monkeypatch):
     assert spent(model, "zero-out") > 1.05 * SAMPLING_EPSILON
 
 
+@pytest.mark.full
 def test_a_centre_that_is_not_on_the_ledger_is_caught(monkeypatch):
     model = sgd(preprocess="center", preprocess_share=0.45)
     assert spent(model, "zero-out") <= SAMPLING_EPSILON

@@ -104,6 +104,7 @@ def test_one_row_of_the_ledger_pays_for_all_steps(max_iter, n_classes, adjacency
     assert np.abs(scaled).sum() <= 8 / clip * (1 + 1e-12)
 
 
+@pytest.mark.full
 def test_the_better_of_two_prices_is_paid():
     for n_steps in (1, 2, 5, 6, 40, 1000):
         summed, concentrated = prices(EPSILON, DELTA, n_steps)
@@ -418,7 +419,7 @@ def test_a_row_is_clipped_by_its_own_entries_alone():
             np.testing.assert_allclose(whole, explicit, rtol=1e-7)
 
 
-@pytest.mark.covering
+@pytest.mark.full
 @every_adjacency
 @pytest.mark.parametrize("loss", [LogisticLoss(), SoftmaxLoss(3)], ids=["binary", "softmax"])
 def test_a_draw_has_the_law_of_its_temperature(loss, adjacency):
@@ -676,6 +677,7 @@ def test_extreme_rows_are_fitted(n_rows, scale, sparsity):
 # -- the size ----------------------------------------------------------------
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("mechanism", ["output", "objective"])
 def test_a_fit_with_many_features_takes_few_looks_and_little_memory(mechanism, monkeypatch):
     n_features = 2**18
@@ -722,7 +724,7 @@ def test_pure_claims_are_kept_on_sparse_neighbours(n_classes, adjacency):
 solver = importlib.import_module("skdp.solvers.frank_wolfe")
 
 
-@pytest.mark.covering
+@pytest.mark.full
 @every_adjacency
 @pytest.mark.parametrize(
     ("epsilon", "delta", "max_iter"), [(0.5, 0.0, 1), (1.0, 0.0, 4), (0.5, 0.05, 6), (2.0, 0.01, 7)]
@@ -864,6 +866,7 @@ def test_rounding_that_is_not_paid_for_is_caught(monkeypatch):
     assert worst() > 1
 
 
+@pytest.mark.full
 def test_the_best_vertex_for_a_draw_is_caught(monkeypatch):
     made = model(1.0, 0.0, max_iter=2, random_state=None, fit_intercept=False, clipping_norm=0.1)
 

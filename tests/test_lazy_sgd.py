@@ -53,7 +53,7 @@ def lazy(estimator=DPLogisticRegression, **options):
     return linear_model(estimator, **{**usual, "max_iter": 30, "random_state": 0, **options})
 
 
-@pytest.mark.covering
+@pytest.mark.sample(2)
 @every_estimator
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("layout", ["F", "strided", "read-only", "csr", "csr zeros"])
@@ -116,7 +116,7 @@ def test_rows_that_are_not_finite_are_refused(layout, value):
         lazy().fit(as_layout(X, layout), y)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 @pytest.mark.parametrize("batch_size", [1, 0.25, 199, 200, None])
 def test_extreme_batches_are_paid_for(batch_size, adjacency):
@@ -130,6 +130,7 @@ def test_extreme_batches_are_paid_for(batch_size, adjacency):
     assert np.isfinite(fitted.coef_).all()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("n_rows", [1, 2, 3])
 def test_few_rows(n_rows):
     X, y = rows(n_rows)
@@ -138,6 +139,7 @@ def test_few_rows(n_rows):
         assert np.isfinite(fitted.coef_).all()
 
 
+@pytest.mark.sample(2)
 @every_estimator
 @pytest.mark.parametrize("scale", [1e300, 1e-300, 0.0])
 def test_extreme_features(scale, estimator):
@@ -148,7 +150,7 @@ def test_extreme_features(scale, estimator):
         assert np.isfinite(fitted.coef_).all()
 
 
-@pytest.mark.covering
+@pytest.mark.sample(5)
 @every_estimator
 @pytest.mark.parametrize(
     "options",
@@ -169,6 +171,7 @@ def test_extreme_parameters(options, estimator):
         assert np.isfinite(fitted.intercept_).all()
 
 
+@pytest.mark.full
 def test_the_plan_depends_on_public_numbers_only():
     fits = [lazy(batch_size=None, max_iter=None).fit(*rows(seed=seed)) for seed in range(3)]
     assert len({fitted.n_iter_ for fitted in fits}) == 1
@@ -327,7 +330,7 @@ def null_rows(n_rows=60, n_features=150):
     return X.astype(float), np.full(n_rows, 9)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_estimator
 @pytest.mark.parametrize("C", [np.inf, 1e-2])
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -737,6 +740,7 @@ def plant_moments(monkeypatch, change):
 # -- the noise -----------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_columns_that_no_batch_touches_left_without_noise_are_caught(monkeypatch):
     assert sound()
     monkeypatch.setattr(LazySums, "_catch_up", lambda sums, step: None)
@@ -761,7 +765,7 @@ def test_columns_that_were_not_touched_lately_left_out_of_the_result_are_caught(
     assert judged()
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("C", [np.inf, 0.15])
 def test_noise_of_one_step_for_many_is_caught(C, monkeypatch):
     assert sound(C)
@@ -783,6 +787,7 @@ def test_deviations_that_add_up_in_place_of_variances_are_caught(monkeypatch):
     assert judged()
 
 
+@pytest.mark.full
 def test_an_average_without_its_own_noise_is_caught(monkeypatch):
     assert sound()
     plant_moments(
@@ -792,6 +797,7 @@ def test_an_average_without_its_own_noise_is_caught(monkeypatch):
     assert judged()
 
 
+@pytest.mark.full
 def test_an_average_that_is_independent_of_the_value_is_caught(monkeypatch):
     assert sound()
     plant_moments(
@@ -803,6 +809,7 @@ def test_an_average_that_is_independent_of_the_value_is_caught(monkeypatch):
     assert judged()
 
 
+@pytest.mark.full
 def test_a_penalty_whose_decay_is_forgotten_by_the_noise_is_caught(monkeypatch):
     assert sound(0.15)
     plant_moments(
@@ -811,6 +818,7 @@ def test_a_penalty_whose_decay_is_forgotten_by_the_noise_is_caught(monkeypatch):
     assert judged(C=0.15)
 
 
+@pytest.mark.full
 def test_noise_that_is_used_for_the_value_and_the_average_is_caught(monkeypatch):
     assert sound()
     plant_moments(
@@ -822,6 +830,7 @@ def test_noise_that_is_used_for_the_value_and_the_average_is_caught(monkeypatch)
     assert judged()
 
 
+@pytest.mark.full
 def test_one_draw_for_all_columns_is_caught(monkeypatch):
     assert sound()
     real = LazySums._draws
@@ -832,6 +841,7 @@ def test_one_draw_for_all_columns_is_caught(monkeypatch):
     assert judged()
 
 
+@pytest.mark.full
 def test_noise_that_is_the_same_in_every_step_is_caught(monkeypatch):
     assert sound()
     rng = np.random.default_rng(0)
@@ -844,6 +854,7 @@ def test_noise_that_is_the_same_in_every_step_is_caught(monkeypatch):
     assert judged()
 
 
+@pytest.mark.full
 def test_halved_noise_is_caught(monkeypatch):
     assert sound()
     real = LazySums._draws
@@ -851,6 +862,7 @@ def test_halved_noise_is_caught(monkeypatch):
     assert judged()
 
 
+@pytest.mark.full
 def test_a_time_of_last_touch_that_is_not_kept_is_caught(monkeypatch):
     assert sound()
     real = LazySums._advance

@@ -62,7 +62,7 @@ def make_localized(epsilon=8.0, estimator=DPLogisticRegression, **options):
     return linear_model(estimator, epsilon, **{**usual, **options})
 
 
-@pytest.mark.covering
+@pytest.mark.sample(4)
 @every_run
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_every_row_is_read_once_at_the_whole_price(options, adjacency):
@@ -80,6 +80,7 @@ def test_every_row_is_read_once_at_the_whole_price(options, adjacency):
     assert model.score(X, y) > 0.9
 
 
+@pytest.mark.sample(2)
 @every_run
 def test_the_hinge_needs_no_derivative(options):
     X, y = blobs(n_rows=1000)
@@ -140,7 +141,7 @@ EXTREME = [
 ]  # fmt: skip
 
 
-@pytest.mark.covering
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
 @pytest.mark.parametrize("options", EXTREME, ids=str)
 def test_extreme_parameters_give_finite_results(options, estimator):
@@ -295,7 +296,7 @@ def cover(parts, start, stop):
     )
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("n_rows", SIZES)
 def test_the_order_is_one_of_all_rows_and_far_from_sorted(n_rows):
     order = public_order(n_rows)
@@ -424,6 +425,7 @@ def test_boosting_makes_rare_failures_rarer():
 # -- two balls ---------------------------------------------------------------------------
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("scale", [1.0, 1e100, 1e-100])
 def test_the_nearest_point_of_two_balls(scale):
     rng = np.random.default_rng(0)
@@ -537,6 +539,7 @@ def proved_bound(plan, radius, size, signal):
     )
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("n_rows", [400, 4000])
 def test_the_expected_excess_stays_below_the_proved_bound(n_rows):
     size, epsilon = 5, 2.0
@@ -597,7 +600,7 @@ def parts_of(model):
     return [release.rows for release in clone(model).fit(X, y).ledger_.releases]
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("options", KINDS, ids=str)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_a_row_of_any_phase_costs_the_whole_budget_and_no_more(options, adjacency):
@@ -609,7 +612,7 @@ def test_a_row_of_any_phase_costs_the_whole_budget_and_no_more(options, adjacenc
         assert trace(model, *pair_at(stop - 1, adjacency)) <= 1
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["logistic", "hinge"])
 @pytest.mark.parametrize("options", [*KINDS, {"clipping_norm": 0.1}, {"C": 0.01}], ids=str)
 def test_long_rows_that_turn_around_keep_within_the_budget(name, options):
@@ -807,6 +810,7 @@ def test_every_row_is_read_in_exactly_one_step(way, n_rows):
     np.testing.assert_array_equal(np.sort(plan.order()), np.arange(n_rows))
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_every_step_has_the_whole_budget_and_the_ledger_takes_the_largest(way, adjacency):
@@ -830,7 +834,7 @@ def row_trace(model, rows, i, adjacency, code):
     return _audit.coupled_mu(fit, rows, other) / gdp_mu(ACCELERATED_EPSILON, ACCELERATED_DELTA)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("way", [{}, {"failure_probability": 0.2}], ids=str)
@@ -854,7 +858,7 @@ def test_a_row_of_any_part_costs_the_budget_and_not_more(way, n_classes, adjacen
     assert min(found) > least
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
 @settings(max_examples=10)
@@ -873,6 +877,7 @@ def test_no_neighbours_cost_more_than_the_budget(estimator, adjacency, data):
     assert _audit.coupled_mu(fit, *pair) <= gdp_mu(ACCELERATED_EPSILON, ACCELERATED_DELTA)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("growth", ["halving", "doubling"])
 def test_a_row_of_any_restart_costs_no_more(growth):
     n_rows = 1001
@@ -884,7 +889,7 @@ def test_a_row_of_any_restart_costs_no_more(growth):
     assert 0.1 < min(found) <= max(found) <= 1
 
 
-@pytest.mark.covering
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
 def test_it_learns_from_sorted_rows(estimator, way):
@@ -974,6 +979,7 @@ def test_moments_choose_the_clip(order):
     assert capped.runs[0][0].steps.clip == problem().row_norm
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("preprocess", ["center", "center-scale", "center-clip"])
 def test_centred_rows_are_paid_for_beside_the_steps(preprocess):
     X, y = blobs(600)

@@ -620,7 +620,7 @@ def heavy_pair(base, adjacency, rng):
     return (X, y, null), (X2, y2, null2)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.full
 @every_adjacency
 @every_clipped_loss
 def test_heavy_tailed_neighbours_keep_the_sensitivity(base, adjacency):
@@ -825,6 +825,7 @@ def trace(q, pair, intercept=0.0):
     return _audit.coupled_mu(fit, *pair) / gdp_mu(EPSILON, DELTA)
 
 
+@pytest.mark.sample(4)
 @every_mutant_loss
 @pytest.mark.parametrize("intercept", [0.0, 1.0])
 def test_a_clip_that_is_dropped_is_caught(base, intercept, monkeypatch):
@@ -880,6 +881,7 @@ def test_a_tolerance_left_out_of_the_sensitivity_is_caught(base, monkeypatch):
     assert trace(q, pair) > 1.1
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("base", [PinballLoss(), HingeLoss()], ids=str)
 def test_a_duality_gap_that_is_ignored_is_caught(base, monkeypatch):
     pair, q = worst_pair(base, "replace-one"), query(base, CLIP, 1, 2, share=0.01)

@@ -210,7 +210,7 @@ def exact_minimiser(J, w):
     return w.astype(float), float(np.linalg.norm(g) / J.ridge)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(5)
 @every_smooth
 @every_kind
 @pytest.mark.parametrize("ridge", [1e-2, 10.0])
@@ -228,7 +228,7 @@ def test_smooth_minimisers_are_as_near_as_certified(loss, kind, ridge):
             assert np.linalg.norm(w - best) <= stated <= tolerance
 
 
-@pytest.mark.covering
+@pytest.mark.sample(3)
 @every_hinge
 @every_kind
 @pytest.mark.parametrize("ridge", [1e-2, 10.0])
@@ -247,6 +247,7 @@ def test_hinge_minimisers_are_as_near_as_certified(loss, kind, ridge):
         assert excess >= ridge / 2 * max(np.linalg.norm(w - best) - least, 0) ** 2 - 1e-9
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("loss", [*SMOOTH.values(), *HINGES.values()])
 def test_cvxpy_agrees(loss):
     X, codes = data("random", n=60)
@@ -338,7 +339,7 @@ def test_a_solver_that_fails_is_replaced(failure, solver, monkeypatch):
     assert smooth.distance_bound(J, w, J.gradient(w)) <= 1e-9
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("failure", FAILURES)
 @pytest.mark.parametrize("loss", [HingeLoss(), HingeLoss(3)])
 def test_a_homotopy_that_fails_is_replaced(failure, loss, monkeypatch):
@@ -558,7 +559,7 @@ def dual_minimiser(J):
     return w, math.sqrt(2 * gap / J.ridge)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(2)
 @every_kinked
 @every_clipped_kind
 @pytest.mark.parametrize("clip", [0.02, 3.0])
@@ -605,6 +606,7 @@ def test_unclipped_losses_with_a_lipschitz_constant_do_without_a_clip(base):
     assert np.linalg.norm(minimise(J, tolerance) - minimise(K, tolerance)) <= 2 * tolerance
 
 
+@pytest.mark.sample(4)
 @every_loss
 def test_objectives_do_not_depend_on_the_unit_of_targets(base):
     if isinstance(base, (LogisticLoss, HingeLoss)):
@@ -895,7 +897,7 @@ def fit(model):
     return fitted, additions
 
 
-@pytest.mark.covering
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("failure", FIT_FAILURES)
 @pytest.mark.parametrize("solver", ["newton", "lbfgs"])
 @pytest.mark.parametrize("mechanism", ["objective", "output"])

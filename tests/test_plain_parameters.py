@@ -50,7 +50,7 @@ def in_type(estimator, kind):
     return {name: kind(v) for name, v in found.items() if v == 0 or 1e-3 < v < 6e4}
 
 
-@pytest.mark.covering
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("estimator", one_of_each_class(), ids=name_of)
 def test_short_numbers_promise_what_plain_ones_do(estimator, kind):

@@ -476,6 +476,7 @@ def gap(query, admit, place=123):
     return np.linalg.norm(values[0] - values[1]), query.sensitivity("replace-one", FLOAT32_N).l2
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_row_moves_a_long_sum_by_its_sensitivity_and_no_more(name):
     moved, stated = gap(*QUERIES[name])
@@ -504,6 +505,7 @@ def test_partial_sums_in_single_precision_would_break_the_sensitivity(name, monk
     assert max(moved / stated for moved, stated in gaps) > 1 + 100 * FLOAT_SLACK
 
 
+@pytest.mark.full
 def test_a_dropped_row_would_move_a_sum_in_single_precision_by_many_times_its_sensitivity():
     n, d = 1 << 19, 16
     X = long_data(1.0, n_rows=n, n_features=d) / np.float32(4)
@@ -583,7 +585,7 @@ def learned(model):
     }
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("model", [(m, 0) for m in DENSE_MODELS] + [(m, 1) for m in SPARSE_MODELS],
                          ids=lambda model: str(model[0])[:60] + ["", " CSR"][model[1]])  # fmt: skip
 def test_a_fit_is_the_same_to_the_last_bit(model):
@@ -607,6 +609,7 @@ def peak_of(model, X, y):
     return peak
 
 
+@pytest.mark.full
 def test_dense_rows_are_never_copied_as_a_whole():
     X = np.random.default_rng(0).standard_normal((40_000, 100), dtype=np.float32)
     y = X[:, 0] > 0
@@ -832,6 +835,7 @@ def errors_of_a_long_sum():
     return [float(np.linalg.norm(error)) for error in errors]
 
 
+@pytest.mark.full
 def test_long_sums_are_as_accurate_as_their_proof_says():
     assert max(errors_of_a_long_sum()) <= FLOAT_SLACK / 100
 

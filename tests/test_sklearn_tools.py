@@ -115,6 +115,7 @@ ENSEMBLES = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ENSEMBLES)
 def test_ensembles_fit_many_and_are_not_put_a_price_on(name, spy):
     make, n_fits = ENSEMBLES[name]
@@ -153,7 +154,7 @@ SEARCHES = {
 }
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", [None, 0], ids=["unseeded", "seeded"])
 @pytest.mark.parametrize("form", FORMS)
 def test_searches_take_any_rows(form, seed, spy):
@@ -167,7 +168,7 @@ def test_searches_take_any_rows(form, seed, spy):
     assert privacy_spent(search).ledger.seeded == (seed == 0)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", SEARCHES)
 def test_searches_over_pipelines(kind, spy):
     search = SEARCHES[kind](branched(spy), NESTED).fit(FRAME, Y)
@@ -192,7 +193,7 @@ def test_noise_of_two_processes_differs():
     assert len({one.coef_.tobytes() for one in kept}) == 4
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "grid",
     [
@@ -213,6 +214,7 @@ def test_everything_can_be_searched(grid, spy):
     assert privacy_spent(search).n_fits == len(spy.charges)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "estimator",
     [

@@ -71,6 +71,7 @@ def subsets(n, rate):
 # -- the sum over levels -----------------------------------------------------------
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("n_levels", [0, 1, 2, 3])
 def test_the_expectation_over_everything_is_the_oracle_on_all_rows(n_levels, monkeypatch):
     n, rows = 4, mixed_rows(n_rows=4)
@@ -390,7 +391,7 @@ MODELS = {
 every_model = pytest.mark.parametrize("name", MODELS)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_adjacency
 @every_model
 def test_membership_of_a_row_changes_no_more_than_is_charged(name, adjacency):
@@ -463,7 +464,7 @@ def loss_of(change, rate, adjacency, interval):
     )  # fmt: skip
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_adjacency
 @pytest.mark.parametrize("name", ["binary", "projection"])
 def test_measured_changes_compose_to_the_claim(name, adjacency):
@@ -541,7 +542,7 @@ def test_the_plan_is_complete_before_there_is_a_curator(failure, monkeypatch):
     assert sizes[1::2] == expected
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @every_adjacency
 @settings(max_examples=12)
 @given(data=st.data())
@@ -578,7 +579,7 @@ def world(model, X, y, seeds):
     return np.array([fitted.coef_[0, 0] for fitted in fits])
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize(("adjacency", "label"), [("replace-one", 0), ("zero-out", 99)])
 def test_whole_fits_cannot_be_told_apart_better_than_claimed(adjacency, label):
     model = reduced(
@@ -743,6 +744,7 @@ def test_one_noise_for_a_batch_and_its_halves_is_caught(monkeypatch):
     assert seen() > 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 def test_levels_that_are_not_paid_for_are_caught(adjacency, monkeypatch):
     assert 0.99 * EPSILON < composed(reduced(), adjacency) <= EPSILON
@@ -759,6 +761,7 @@ def test_levels_that_are_not_paid_for_are_caught(adjacency, monkeypatch):
     assert composed(reduced(), adjacency) > 1.5 * EPSILON
 
 
+@pytest.mark.full
 def test_levels_charged_at_the_rate_of_the_smallest_batches_are_caught(monkeypatch):
     assert composed(reduced(), "zero-out") <= EPSILON
     smallest = property(

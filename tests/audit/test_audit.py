@@ -46,6 +46,7 @@ def audit(estimator, pair=FAR, **given):
     return audit_privacy(estimator, pair[0], neighbour=pair[1], **given)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("epsilon", [1.0, 2.0])
 def test_a_sound_estimator_is_not_contradicted(epsilon):
     result = audit(broken.LaplaceMean(epsilon))
@@ -54,6 +55,7 @@ def test_a_sound_estimator_is_not_contradicted(epsilon):
     assert result.epsilon_lower > 0.3 * epsilon
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("kind", "epsilon"),
     [
@@ -69,6 +71,7 @@ def test_what_is_broken_is_found(kind, epsilon):
     assert result.epsilon_lower > 1.1 * epsilon
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", [broken.NoClipping, broken.RaisesOnOutliers, broken.NanOnOutliers])
 def test_the_search_finds_the_rows_that_show_what_is_broken(kind):
     result = audit_privacy(kind(1.0), n_runs=300, random_state=0)
@@ -78,6 +81,7 @@ def test_the_search_finds_the_rows_that_show_what_is_broken(kind):
         assert sorted(result.n_failed) == [0, 150]
 
 
+@pytest.mark.full
 def test_halved_gaussian_noise_is_seen_in_the_second_figure():
     given = {"epsilon": 4.0, "delta": 1e-5}
     sound, half = (audit(broken.GaussianMean(**given, factor=f), n_runs=1000) for f in (1.0, 0.5))
@@ -100,7 +104,7 @@ def test_a_claim_of_zero_or_infinity():
     assert audit(broken.HalvedNoise(np.inf), n_runs=40, score=lambda f: f.n_rows_).passed
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -118,6 +122,7 @@ def test_estimators_of_the_library(estimator):
     assert 0 < result.epsilon_claimed <= estimator.epsilon
 
 
+@pytest.mark.full
 def test_regressors_and_pipelines_of_the_library():
     X, y = np.zeros((4, 2)), np.zeros(4)
     y[0] = 1.0
@@ -129,6 +134,7 @@ def test_regressors_and_pipelines_of_the_library():
     assert 2 < result.epsilon_claimed <= 3
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "convert",
     [list, np.array, pd.DataFrame, lambda rows: np.array(rows, dtype=np.float32)],
@@ -140,6 +146,7 @@ def test_rows_may_come_in_many_forms(convert):
     ).passed
 
 
+@pytest.mark.full
 def test_sparse_and_read_only_rows():
     X = sparse.csr_array([[0.0, 0.5], [1.0, 0.0]])
     model = DPLogisticRegression(epsilon=8.0)
@@ -283,6 +290,7 @@ def respond(bits, epsilon, rng):
     return np.where(rng.random(len(bits)) < 1 / (1 + np.exp(-epsilon)), bits, 1 - bits)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_the_bound_fails_no_more_often_than_stated(epsilon):
     rng = np.random.default_rng(0)
@@ -296,6 +304,7 @@ def test_the_bound_fails_no_more_often_than_stated(epsilon):
     assert np.mean(bounds) > 0.25 * epsilon
 
 
+@pytest.mark.full
 def test_nothing_is_found_where_nothing_is():
     rng = np.random.default_rng(1)
     found = [audit_outputs(*rng.normal(size=(2, 60, 3))).epsilon_lower for _ in range(60)]
@@ -394,6 +403,7 @@ def test_bad_input_of_one_run(given, message):
         audit_one_run(call.pop("estimator"), call.pop("canaries"), call.pop("blanks"), **call)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("n_canaries", "n_guesses", "epsilon", "delta"),
     [(1000, 1000, 1.0, 0.0), (1000, 400, 2.0, 1e-6), (300, 300, 3.0, 1e-3), (20, 20, 0.0, 0.0)],
@@ -491,7 +501,7 @@ def test_the_result_is_readable():
     assert not frame["passed"][0]
 
 
-@pytest.mark.covering
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 @pytest.mark.parametrize("epsilon", [1.0, np.inf, None])
 def test_the_picture(delta, epsilon):

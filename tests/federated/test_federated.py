@@ -291,6 +291,7 @@ def separated(sizes=(1, 5, 2, 9, 3, 1, 4, 7) * 20):
     return X, y, groups
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "options",
     [
@@ -357,7 +358,7 @@ def test_clients_without_a_valid_label_contribute_nothing():
     assert none.n_clients_ == 160
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("layout", ["csr", "coo", "float32", "read-only", "list"])
 def test_layouts_give_the_same_model(layout):
     X, y, groups = separated()
@@ -476,6 +477,7 @@ def test_parameters_of_another_update_are_refused_with_a_list_of_its_own():
         GradientSteps(strength=1.0)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("words", "objects"),
     [
@@ -717,6 +719,7 @@ def test_the_quick_price_is_that_of_what_could_be_told():
         assert expected <= found <= expected * (1 + 1e-8)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("batch", "rounds", "printed", "tight"),
     [(20_000, 100, 1.9, 0.5523), (15_000, 200, 1.76, 0.4683)],

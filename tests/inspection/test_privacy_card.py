@@ -111,6 +111,7 @@ def without_scales(card):
     return card
 
 
+@pytest.mark.sample(16)
 @pytest.mark.parametrize("estimator", configurations(ALL))
 def test_every_estimator_has_a_card_that_says_nothing_about_rows(estimator, capsys):
     models = [clone(estimator).fit(rows, Y) for rows in (OTHER, X)]
@@ -253,6 +254,7 @@ def test_local_reports(model):
     assert "pays for its own reports" in card["composition"]["method"]
 
 
+@pytest.mark.full
 def test_reports_next_to_other_releases():
     pipe = make_pipeline(PrivUnitPrivatizer(), DPLogisticRegression(classes=[0, 1])).fit(X, Y)
     card = facts(pipe)
@@ -325,6 +327,7 @@ def test_nothing_was_spent():
     assert "No release." in str(privacy_card(NormClipper().fit(X)))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("refit", [True, False])
 def test_a_search_of_scikit_learn_claims_nothing(refit):
     grid = {"epsilon": [0.5, 1.0], "random_state": [271828]}

@@ -106,6 +106,7 @@ dims = st.one_of(st.integers(2, 10**7), st.integers(2, 40))
 ratios = st.one_of(st.floats(0.0, 1e6), st.just(math.inf))
 
 
+@pytest.mark.full
 @example(1.0, 4, [1.0], math.inf)
 @given(epsilons, dims, st.lists(st.floats(0.0, 1.0), min_size=1, max_size=5), ratios)
 def test_bounds_are_in_order_and_probabilities(epsilon, n_dims, cosines, ratio):
@@ -244,6 +245,7 @@ def zipf(n_words, n_items):
     return np.minimum(n_items / np.arange(1.0, n_words + 1), 1.0)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("n_words", "n_items", "size", "precise", "recalled", "both"),
     [(2000, 20, 120, 0.176, 1.0, 0.176), (2000, 50, 500, 9.8e-22, 1.0, 9.8e-22),
@@ -313,6 +315,7 @@ def lemma(n_items, growth, precision, factor):
     return -min(square, 0.75 * excess * n_items) if excess > 0 else 0.0
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("n_items", [20, 100])
 def test_the_lemma_holds_with_its_constant_doubled(n_items):
     for growth, way in itertools.product((2, 6, 20, 50, 200), (0.25, 0.5, 1.0, 1.25, 1.5)):

@@ -58,7 +58,7 @@ def _rows_in_ball(n_classes, n_samples=2000, n_features=5, seed=0):
     return NormClipper().fit_transform(X / 4), y
 
 
-@pytest.mark.covering
+@pytest.mark.full
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -87,6 +87,7 @@ def test_without_noise_to_speak_of_it_is_logistic_regression(solver, n_classes, 
         assert not private.intercept_.any()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_sparse_and_dense_rows_give_the_same_model(n_classes):
     X, y = _rows_in_ball(n_classes)
@@ -300,7 +301,7 @@ def test_every_pair_learns_within_its_budget(estimator, mechanism, solver, adjac
 MULTICLASS = [pair for pair in PAIRS if pair[1] != "exact"]
 
 
-@pytest.mark.covering
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(("mechanism", "solver"), MULTICLASS)
 @pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
 def test_every_pair_learns_three_classes(estimator, mechanism, solver):
@@ -326,6 +327,7 @@ def test_pure_privacy_uses_k_norm_noise(mechanism, solver):
     assert model.score(X, y) > 0.9
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("mechanism", "solver"), [p for p in PAIRS if p[0] != "exponential"])
 def test_layouts_agree(mechanism, solver):
     X, y = blobs(n_rows=200)
@@ -348,6 +350,7 @@ def test_auto_is_gradient_and_pure_auto_depends_on_the_loss():
             np.testing.assert_array_equal(default.coef_, named.coef_)
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("solver", sorted(KINDS))
 def test_a_solver_chooses_its_mechanism_and_a_word_is_its_default_object(solver):
     X, y = blobs(n_features=3)
@@ -513,7 +516,7 @@ def log_ratio(coef, first, second, ridge, scale):
     return terms[0] - terms[1]
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_adjacency
 @pytest.mark.parametrize("epsilon", [0.2, 2.0])
 def test_pure_objective_perturbation_keeps_its_claim_where_it_lands(epsilon, adjacency):
@@ -677,6 +680,7 @@ def test_the_penalty_is_found_for_any_budget(estimator, sparsity, epsilon):
     assert 0 < ridge < 1e9
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("loss", "sigma", "short"),
     [
@@ -742,7 +746,7 @@ def model_of(preprocess, estimator=DPLogisticRegression, **options):
     return linear_model(estimator, preprocess=preprocess, **{**usual, **options})
 
 
-@pytest.mark.covering
+@pytest.mark.full
 @every_kind
 @every_estimator
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -768,7 +772,7 @@ def test_the_model_is_for_the_rows_as_they_are(offset, n_classes, estimator, pre
     assert np.isfinite(fitted.coef_).all()
 
 
-@pytest.mark.covering
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("solver", ["accelerated", "sgd"])
 @every_kind
@@ -869,7 +873,7 @@ def test_odd_rows_give_a_finite_model(change, preprocess):
     assert np.isfinite(fitted.intercept_).all()
 
 
-@pytest.mark.covering
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("preprocess", ["center", "center-clip"])
 @pytest.mark.parametrize("layout", ["F", "strided", "read-only", "float32"])
 def test_the_layout_makes_no_difference(layout, preprocess):
@@ -893,7 +897,7 @@ def test_features_of_extreme_units_are_a_matter_of_data_norm():
         np.testing.assert_allclose(other.coef_ * scale, models[1].coef_, rtol=1e-9)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("preprocess", SPREAD)
 @pytest.mark.parametrize("offset", [0.0, 1e3])
 def test_without_noise_to_speak_of_the_offset_does_not_matter(offset, preprocess):
@@ -908,6 +912,7 @@ def test_without_noise_to_speak_of_the_offset_does_not_matter(offset, preprocess
     np.testing.assert_allclose(at_mean, public.intercept_, atol=0.05)
 
 
+@pytest.mark.full
 def test_centring_pays_where_there_is_an_offset():
     X, y = rows(4000, 20.0)
     scores = {
@@ -992,7 +997,7 @@ def test_misuse_is_refused(options, message, estimator):
         reduced(estimator, **options).fit(*bias_reduced_rows())
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 @pytest.mark.parametrize("options", [
     {}, {"batch_size": 1, "max_iter": 300}, {"batch_size": 200}, {"batch_size": 100.5},
@@ -1010,7 +1015,7 @@ def test_the_whole_budget_is_spent_and_no_more(options, adjacency):
     assert fitted.ledger_.releases[0].count == fitted.n_iter_
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_bias_reduced_estimator
 @pytest.mark.parametrize("n_rows", [1, 2, 3, 7, 15, 30])
 def test_few_rows_are_read_all_at_once(n_rows, estimator):
@@ -1025,7 +1030,7 @@ def test_few_rows_are_read_all_at_once(n_rows, estimator):
     assert np.isfinite(fitted.coef_).all()
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("scale", [1e300, 1e-300, 0.0])
 @pytest.mark.parametrize("oracle", ["soft-threshold", "projection", "sketch"])
 def test_extreme_rows(oracle, scale):
@@ -1088,6 +1093,7 @@ def test_a_failure_probability_pays_for_a_choice():
     assert choice.noise.law == "exponential"
 
 
+@pytest.mark.full
 def test_wide_sparse_rows_are_never_made_dense(monkeypatch):
     rng = np.random.default_rng(0)
     X = sparse.random(300, 40_000, density=1e-4, format="csr", random_state=0)

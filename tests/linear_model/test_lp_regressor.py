@@ -81,7 +81,7 @@ WAYS = [
 ]  # fmt: skip
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("options", "within"), WAYS, ids=str)
 def test_heavy_tails_at_epsilon_one_are_near_the_truth(options, within):
     model = linear_model(DPLpRegressor, epsilon=1.0, random_state=1, **options)
@@ -89,6 +89,7 @@ def test_heavy_tails_at_epsilon_one_are_near_the_truth(options, within):
     assert model.privacy_spent_[0] <= 1
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("x_scale", "y_scale"), [(1e-9, 1e12), (300.0, 0.01), (1e20, 1e-20)])
 def test_no_scale_of_the_data_is_assumed(x_scale, y_scale):
     X, y, X_new, clean = heavy(x_scale=x_scale, offset=1e3)
@@ -117,6 +118,7 @@ def test_units_given_in_proportion_change_nothing_but_the_unit(solver, p):
     np.testing.assert_allclose(found, expected * b, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.full
 def test_drawn_units_move_with_the_data_up_to_their_grid():
     X, y, X_new, clean = heavy()
     first = DPLpRegressor(epsilon=4.0, random_state=0).fit(X, y)
@@ -133,6 +135,7 @@ def test_a_few_rows_of_any_size_do_not_move_the_fit():
     assert error(DPLpRegressor(random_state=1), X, y, X_new, clean) < 0.2
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("quantile", [0.1, 0.9])
 def test_quantiles_of_the_target_are_fitted(quantile):
     X, y, _, _ = heavy()
@@ -155,6 +158,7 @@ def test_a_longer_clip_is_nearer_to_the_mean():
     assert means[1] == pytest.approx(2.0, abs=0.15)
 
 
+@pytest.mark.full
 def test_sparse_rows_are_the_same_rows():
     X, y, _, _ = heavy(4000)
     X[np.abs(X) < 0.7] = 0.0
@@ -170,6 +174,7 @@ def test_sparse_rows_are_the_same_rows():
 # -- what is released, and when --------------------------------------------------------
 
 
+@pytest.mark.full
 def test_scales_are_on_the_ledger_if_there_are_enough_rows():
     X, y, _, _ = heavy()
     few = DPLpRegressor().fit(X[:500], y[:500])
@@ -335,6 +340,7 @@ BAD = {
 }
 
 
+@pytest.mark.sample(72)
 @pytest.mark.parametrize(
     ("name", "value"), [(name, value) for name, values in BAD.items() for value in values]
 )
@@ -444,7 +450,7 @@ INPUT_WAYS = [
 ]  # fmt: skip
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("options", INPUT_WAYS, ids=str)
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 def test_extreme_data_give_a_finite_fit_within_the_budget(options, budget):
@@ -458,6 +464,7 @@ def test_extreme_data_give_a_finite_fit_within_the_budget(options, budget):
         assert model.predict(rows).shape == (rows.shape[0],)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("options", [{}, {"solver": "newton"}], ids=str)
 def test_enough_rows_of_any_scale_give_scales(options):
     local = np.random.default_rng(1)
@@ -644,6 +651,7 @@ def _half():
     return Fraction(1, 2)
 
 
+@pytest.mark.full
 def test_draws_of_a_median_follow_the_law():
     query = TargetMedian(-2.0, 1.0, 4)
     rows = admit(np.ones((5, 1)), [-2.0, 0.0, 0.0, 1.0, 9.0])
@@ -802,7 +810,7 @@ def test_pure_noise_keeps_its_claim(adjacency):
     assert measured * CLAIMED_MU <= EPSILON
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_adjacency
 @pytest.mark.parametrize("solver", SOLVERS)
 @settings(max_examples=10)
@@ -829,7 +837,7 @@ def test_claims_are_kept_on_any_neighbours(solver, adjacency, data):
     assert measured <= CLAIMED_MU
 
 
-@pytest.mark.covering
+@pytest.mark.full
 @every_adjacency
 @pytest.mark.parametrize("index", [0, 300, 10**9])
 @pytest.mark.parametrize("solver", ["gd", "newton"])
@@ -906,7 +914,7 @@ def test_an_intercept_outside_the_clip_is_caught(monkeypatch):
     assert ratio(model) == pytest.approx(math.hypot(1, 0.2), rel=1e-3)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("solver", ["gd", "sgd", *SOLVERS[2:]])
 @pytest.mark.parametrize("delta", [DELTA, 0.0])
 def test_a_scale_that_is_drawn_but_not_paid_for_is_caught(solver, delta, monkeypatch):

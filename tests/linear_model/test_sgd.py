@@ -101,7 +101,7 @@ def test_misuse_is_refused(options, message, estimator):
         sgd(estimator, **options).fit(*rows())
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 @pytest.mark.parametrize("sampling", ["poisson", "without-replacement", "with-replacement"])
 @pytest.mark.parametrize("batch_size", [1, 199, 200, None])
@@ -154,7 +154,7 @@ def test_a_repeated_fit_makes_no_second_calibration(monkeypatch):
     assert loss_distributions._sampled_epsilon.cache_info().misses == misses
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 @pytest.mark.parametrize("penalty", [np.inf, 0.5])
@@ -197,6 +197,7 @@ def test_a_released_sum_is_divided_by_the_expected_size(monkeypatch):
     np.testing.assert_allclose(fitted.coef_[0], expected[:-1], rtol=1e-12)
 
 
+@pytest.mark.full
 def test_accuracy_without_noise_to_speak_of():
     X, y = rows(2000)
     for sampling in ("poisson", "without-replacement"):
@@ -265,6 +266,7 @@ def watched(name, data):
     return model.fit(*data), diary
 
 
+@pytest.mark.sample(1)
 @every_model
 def test_callbacks_receive_neither_rows_nor_models(name):
     fitted, diary = watched(name, progress_rows())
@@ -295,6 +297,7 @@ def test_a_callback_changes_nothing(name):
     assert with_callback.ledger_ == without.ledger_
 
 
+@pytest.mark.sample(2)
 @every_model
 def test_messages_hold_public_numbers_only(name, capsys):
     shown = []

@@ -76,6 +76,7 @@ def test_mean_of_reports_is_that_of_rows(model, norm):
     assert (np.abs(fitted.location_ - rows[0]) < 4 * fitted.standard_error_).all()
 
 
+@pytest.mark.sample(2)
 @every_mechanism
 def test_variance_is_what_was_stated_beforehand(model):
     norm = 0.0 if model.mechanism == "cube" else model.expected_norm or 1.0
@@ -94,7 +95,7 @@ def test_squared_error_of_many_fits_is_what_was_stated_beforehand():
     assert abs(np.mean(errors) - expected) < 4 * np.std(errors) / np.sqrt(len(errors))
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("model", [MODELS[0], MODELS[3]], ids=lambda m: m.mechanism)
 def test_intervals_hold_as_often_as_they_say(model):
     model, held = clone(model).set_params(random_state=None), []
@@ -155,6 +156,7 @@ def test_reports_are_in_memory_a_few_at_a_time(monkeypatch):
     assert fitted.ledger_.epsilon() == fitted.ledger_.local_epsilon() <= 8.0
 
 
+@pytest.mark.full
 def test_whole_fits_cannot_be_told_apart_better_than_claimed():
     seeds = itertools.count()
     worlds = [
@@ -187,6 +189,7 @@ def test_reports_sold_below_their_price_are_caught(monkeypatch):
         LocalDPMean(random_state=0).fit(copies(0.5, 10))
 
 
+@pytest.mark.full
 def test_accounts_that_forget_are_caught_by_the_audit(monkeypatch):
     # every row reports three times for the price of once
     monkeypatch.setattr(Account, "take", lambda account, rows: None)
@@ -242,6 +245,7 @@ def test_unusable_rows_are_refused():
         clone(MODELS[3]).fit(sparse.eye_array(3, format="csr"))
 
 
+@pytest.mark.sample(4)
 @every_mechanism
 def test_awkward_rows_give_numbers(model):
     rows = [np.ones((1, 1)), np.zeros((5, 2)), np.full((9, 2), 1e300), np.full((9, 2), 1e-300)]
@@ -512,6 +516,7 @@ def test_reference_errors(epsilon, low, high):
     assert low < np.mean(errors) < high
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("epsilon", "expected"), [(2.0, 1.36), (4.0, 1.20), (8.0, 0.77)])
 def test_least_squares_without_the_correction_are_far_off(epsilon, expected):
     X, y = rows_and_targets(50_000)
@@ -792,6 +797,7 @@ def test_rows_of_unknown_labels_say_nothing_but_that_they_report():
     assert not np.array_equal(first.coef_, fitted(X, y % 2, classes=[0, 1]).coef_)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("share", [0.0, 0.3])
 def test_units_of_the_data_do_not_matter(share):
     X, y = made_up(3000)
@@ -832,6 +838,7 @@ def test_sparse_and_read_only_rows_and_single_precision():
     np.testing.assert_array_equal(fitted(X, y).coef_, dense)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_probabilities(n_classes):
     X, y = made_up(5000, n_classes=n_classes)

@@ -54,6 +54,7 @@ CONFIGURATIONS = [
 ]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("given", CONFIGURATIONS, ids=str)
 def test_reports_are_unbiased_and_cost_what_was_asked(given):
     made = PrivUnitPrivatizer(6.0, **given).fit(ROW[None])
@@ -244,6 +245,7 @@ def test_frames_go_in_and_come_out(library):
 # ScalarPrivatizer: every feature reports on its own, from exact laws.
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("levels", ["uniform", "relative"])
 @pytest.mark.parametrize("epsilon", [0.5, 4.0, 30.0])
 def test_reports_are_unbiased_and_their_variance_is_bounded(levels, epsilon):
@@ -378,6 +380,7 @@ def _log_ratio(first, second, levels):
     return np.log(low / high)
 
 
+@pytest.mark.sample(2)
 @every
 def test_reports_tell_what_they_may_and_hardly_less(made):
     audited = audited_epsilon(made)
@@ -405,6 +408,7 @@ def test_the_wrong_parameters_are_caught(monkeypatch):
     assert audited_epsilon(made) > EPSILON
 
 
+@pytest.mark.sample(2)
 @every
 def test_an_understated_price_is_refused_by_the_budget_or_the_audit(made, monkeypatch):
     real = LocalReports.sensitivity
@@ -442,6 +446,7 @@ def most_alike(made, n_rows=300):
     return alike.max() * math.sqrt(40)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", [None, 0])
 def test_the_same_noise_for_two_rows_is_caught(seed, monkeypatch):
     made = PrivUnitPrivatizer(1.0, random_state=seed)

@@ -191,6 +191,7 @@ def test_blocks_change_nothing(kind, monkeypatch):
     assert_array_equal(explicit(measurement_matrix(kind, 30, 150)), expected)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", ["sparse-sign", "hadamard"])
 def test_a_million_features_take_a_few_vectors(kind):
     matrix = measurement_matrix(kind, 1000, 10**6)
@@ -250,7 +251,7 @@ def test_first_order_steps_find_what_cvxpy_finds(kind, form, nonnegative):
         assert missed <= 2e-3 * np.linalg.norm(b)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_sign
 @every_form
 @every_kind
@@ -301,7 +302,7 @@ class Explicit(Measurement):
         self.columns = sparse.csr_array(A.T)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_sign
 @every_form
 @pytest.mark.parametrize("solver", ["auto", "cvxpy", "first-order"])
@@ -359,6 +360,7 @@ def test_a_solver_that_fails_is_replaced_in_silence(failure, form, monkeypatch, 
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("status", ["infeasible", "unbounded", "optimal_inaccurate", "user_limit"])
 def test_a_status_that_is_not_optimal_is_a_failure(status, monkeypatch):
     import cvxpy
@@ -473,6 +475,7 @@ def test_what_is_released_and_what_it_costs():
         assert model.threshold_ is None
 
 
+@pytest.mark.sample(2)
 @every_kind
 def test_sparse_means_are_recovered(kind):
     X = blocks(2000, 1000, 4, 3)
@@ -484,7 +487,7 @@ def test_sparse_means_are_recovered(kind):
         assert model.error_estimate_ == pytest.approx(error_of(model, X), rel=0.4)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_kind
 @pytest.mark.parametrize("recovery", RECOVERIES)
 @pytest.mark.parametrize("sparsity", [3, None])
@@ -510,6 +513,7 @@ def test_the_better_form_is_kept():
         assert errors[best][0] == min(error for error, _ in errors.values())
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("m", [100, 400, 1500])
 def test_the_error_is_estimated_well_on_words(m):
     X = words(5000, 2**12, 30)
@@ -529,6 +533,7 @@ def test_too_few_measurements_are_private_and_say_so():
     )
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("recovery", ["auto", *RECOVERIES])
 @pytest.mark.parametrize("solver", ["auto", "cvxpy", "first-order"])
 def test_non_negative_means(recovery, solver):
@@ -564,6 +569,7 @@ def test_a_failing_solver_leaves_no_trace(monkeypatch, capfd, recwarn):
 NAN, INF = float("nan"), float("inf")
 
 
+@pytest.mark.sample(2)
 @every_kind
 def test_formats_agree(kind):
     X = blocks(60, 50, 3, 4)
@@ -649,6 +655,7 @@ def test_rows_that_are_not_finite_are_refused(bad):
         estimator().fit(X)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["auto", "hadamard"])
 def test_many_features_need_few_vectors(kind, monkeypatch):
     monkeypatch.setattr("skdp._recovery.measurements._MOST_STEPS", 2)

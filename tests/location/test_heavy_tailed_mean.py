@@ -79,7 +79,7 @@ def test_no_law_on_a_grid_has_a_larger_bias(order):
 # -- the radius ----------------------------------------------------------------------
 
 
-@pytest.mark.covering
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("law", ["gaussian", "k-norm"])
 @pytest.mark.parametrize("failure", [None, 0.3, 0.05, 1e-9])
 @every_order
@@ -181,7 +181,7 @@ def test_the_bound_holds_at_a_radius_that_was_cut(norm):
     assert 0 <= model.error_bound_ - chance * (place - norm) < 0.02
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize(("delta", "d"), [(1e-6, 1), (1e-6, 20), (0.0, 3)])
 def test_the_expected_error_is_below_its_bound(law, delta, d):
@@ -196,6 +196,7 @@ def test_the_expected_error_is_below_its_bound(law, delta, d):
     assert np.mean(errors) > model.error_bound_ / 20
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("order", [1.5, 2.0, 4.0])
 def test_on_the_worst_law_the_bound_is_within_a_factor(order):
     rng = np.random.default_rng(0)
@@ -211,7 +212,7 @@ def test_on_the_worst_law_the_bound_is_within_a_factor(order):
     assert 0.6 < np.mean(errors) / model.error_bound_ < 1
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("failure", "delta"), [(0.2, 1e-6), (0.01, 1e-6), (0.01, 0.0)])
 def test_the_error_is_below_its_bound_with_high_probability(failure, delta):
     rng = np.random.default_rng(0)
@@ -227,7 +228,7 @@ def test_the_error_is_below_its_bound_with_high_probability(failure, delta):
     assert expected.error_bound_ < model.error_bound_
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("order", [1.5, 2.0, 4.0])
 @pytest.mark.parametrize("vary", ["n_rows", "mu"])
 def test_the_error_falls_at_the_rate_of_the_moment(order, vary):
@@ -254,6 +255,7 @@ def test_the_error_falls_at_the_rate_of_the_moment(order, vary):
 # -- the drawn radius ----------------------------------------------------------------
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 def test_the_drawn_radius_leaves_out_about_as_many_rows_as_planned(adjacency):
     X = np.random.default_rng(0).standard_t(3, size=(5000, 10))
@@ -318,6 +320,7 @@ def test_sparse_rows(given):
     assert rows.score(sparse.csr_array(X)) == pytest.approx(dense.score(X), rel=1e-4)
 
 
+@pytest.mark.full
 def test_seeds():
     X = np.random.default_rng(0).normal(size=(300, 2))
     with pytest.warns(SeededNoiseWarning):
@@ -468,6 +471,7 @@ def test_a_million_columns():
         assert fitted.location_.shape == (10**6,)
 
 
+@pytest.mark.sample(1)
 @every_kind
 def test_read_only_rows_and_lists(given):
     frozen = X.copy()
@@ -549,7 +553,7 @@ def test_claims_with_a_moment_are_kept_and_tight(adjacency, delta, failure):
     assert 0.999 <= measured(model, *pair(adjacency)) <= 1.0
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_adjacency
 @pytest.mark.parametrize("delta", [0.0, DELTA])
 def test_claims_of_the_mean_beside_a_draw_are_kept(adjacency, delta):
@@ -574,6 +578,7 @@ def draw_loss(adjacency):
     return threshold_epsilon(model, *rows) / plan.epsilon
 
 
+@pytest.mark.sample(1)
 @every_adjacency
 def test_claims_of_the_draw_are_kept_and_tight(adjacency):
     assert 0.98 <= draw_loss(adjacency) <= 1.0
@@ -643,6 +648,7 @@ def test_halved_noise_is_caught(delta, monkeypatch):
     assert _audit.scale_is_wrong(_audit.noise_stream(fit))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("delta", [0.0, DELTA])
 def test_a_mean_that_takes_all_of_the_budget_is_caught(delta, monkeypatch):
     model, rows = mean(delta=delta, moment_bound=None), pair("replace-one")[0]

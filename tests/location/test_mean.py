@@ -92,6 +92,7 @@ def test_pure_noise_spends_no_delta():
     assert mean.privacy_spent_ == (0.7, 0.0)
 
 
+@pytest.mark.full
 def test_noise_is_proportional_to_every_feature_s_bounds():
     X = np.zeros((10, 2))
     model = DPMean(bounds=([-1, -1000], [1, 1000]))
@@ -173,6 +174,7 @@ def test_too_few_rows_fall_back_by_public_numbers():
         chosen("median", 10)
 
 
+@pytest.mark.sample(1)
 @every_adjacency
 def test_a_radius_leaves_out_as_few_rows_as_its_docstring_says(adjacency):
     rng = np.random.default_rng(0)
@@ -218,7 +220,7 @@ def errors(mechanism, X, repeats=5, **options):
     return np.sqrt(np.mean([np.sum((fit.location_ - truth) ** 2) for fit in fits]))
 
 
-@pytest.mark.covering
+@pytest.mark.full
 @every_adjacency
 @pytest.mark.parametrize("d", [1, 10])
 def test_the_error_is_flat_in_the_offset(d, adjacency):
@@ -244,6 +246,7 @@ def test_the_error_is_flat_in_the_offset(d, adjacency):
     assert paid[-1] > 500 * ideal
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("freedom", [2.1, 3.0])
 def test_heavy_tails_with_a_range_for_a_norm(freedom):
     X = np.random.default_rng(1).standard_t(freedom, size=(5000, 5))

@@ -141,7 +141,7 @@ def clipped(X, radius=1.0):
     return X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True) / radius, 1)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_adjacency
 @pytest.mark.parametrize("mechanism", ["gradient", "exponential"])
 def test_with_a_huge_budget_it_is_the_geometric_median(mechanism, adjacency):
@@ -154,7 +154,7 @@ def test_with_a_huge_budget_it_is_the_geometric_median(mechanism, adjacency):
     np.testing.assert_allclose(model.fit(X).location_, geometric_median(rows), atol=0.01)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_adjacency
 @pytest.mark.parametrize("mechanism", ["gradient", "exponential"])
 @pytest.mark.parametrize("n_features", [1, 3])
@@ -236,7 +236,7 @@ def test_ties_are_found():
     assert np.mean([model.fit(ties).location_[0] == 7 for _ in range(100)]) > 0.98
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_mechanism
 @pytest.mark.parametrize("value", [0.0, 0.3, 1.0])
 def test_equal_rows(mechanism, value):
@@ -309,6 +309,7 @@ def test_one_row(mechanism):
     assert DPMedian(mechanism=mechanism, max_iter=5).fit(X[:1]).location_.shape == (2,)
 
 
+@pytest.mark.sample(1)
 @every_mechanism
 def test_rows_that_are_not_numbers_contribute_nothing(mechanism):
     rows = np.concatenate([np.full((900, 2), 0.25), np.full((1900, 2), NAN)])
@@ -429,6 +430,7 @@ def test_the_ledger_shows_one_release_for_every_feature(adjacency):
     assert 0.7 * (1 - 1e-15) <= model.privacy_spent_[0] <= 0.7
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("n_features", [1, 2, 3, 7, 49, 1000])
 def test_no_number_of_features_exceeds_the_budget(n_features):
     assert DPQuantile(0.1).fit(np.zeros((2, n_features))).ledger_.epsilon() <= 0.1
@@ -591,7 +593,7 @@ def test_runs_of_equal_score_are_what_the_definition_says(n_rows, tau):
         assert computed_scores(values, tau, 5) == scores(values, tau, 5)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_score_adjacency
 @every_tau
 def test_no_neighbours_change_the_rank_score_by_more_than_stated(tau, adjacency):
@@ -611,7 +613,7 @@ def test_no_neighbours_change_the_rank_score_by_more_than_stated(tau, adjacency)
     assert tau != HALF or widest == stated
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @every_tau
 def test_draws_have_the_law_of_the_definition(tau):
     values, cells = [0, 2, 2, 2, 5, 9, 9, 11], 12

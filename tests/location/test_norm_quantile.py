@@ -283,7 +283,7 @@ def test_transform_is_not_clipped_and_is_undone():
     np.testing.assert_allclose(model.inverse_transform(model.transform(rows)), rows, rtol=1e-12)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_adjacency
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-6), (1.0, 1e-9), (2.0, 1e-3)])
 def test_the_budget_is_kept_and_used(epsilon, delta, adjacency):
@@ -295,6 +295,7 @@ def test_the_budget_is_kept_and_used(epsilon, delta, adjacency):
     assert {release.adjacency for release in model.ledger_.releases} == {adjacency}
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("share", [1e-6, 0.1, 0.9, 1 - 1e-9])
 def test_any_share_fits_the_budget(share):
     model = DPFeatureCenterer(1.0, 1e-5, threshold_share=share, data_norm=5.0).fit(CENTERER_X)
@@ -400,6 +401,7 @@ def accuracy(model, rows):
     return np.mean(scores)
 
 
+@pytest.mark.full
 def test_centring_helps_rows_that_are_far_off():
     rows = CENTERER_X + 100.0
     plain = DPLogisticRegression(2.0, data_norm=200.0, classes=(0, 1))
@@ -415,6 +417,7 @@ def test_centring_helps_rows_that_are_far_off():
     assert privacy_spent(centred).not_covered == ()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("mechanism", ["coinpress", "shifted-clipped"])
 def test_means_that_do_not_pay_for_the_offset(mechanism):
     rows = CENTERER_X + 1e6
@@ -478,6 +481,7 @@ def test_extreme_rows(data_norm, scale):
     assert np.isfinite(model.inverse_transform(CENTERER_X * scale)).all()
 
 
+@pytest.mark.full
 def test_equal_rows_and_a_constant_feature():
     rows = np.tile([[3.0, 4.0]], (2000, 1))
     model = DPFeatureCenterer(2.0, data_norm=10.0, random_state=0).fit(rows)
@@ -702,6 +706,7 @@ def test_a_point_of_the_sphere_is_within_the_largest_radius():
     assert query.scores(admit(X, radius=1e-3))[-1] == 0
 
 
+@pytest.mark.full
 def test_draws_follow_the_law():
     query = NormThreshold(None, 1.0, 2.0, 4, 2)
     rows = admit(np.array([[0.05], [0.2], [0.3], [0.6], [0.7], [1.0]]))
@@ -840,6 +845,7 @@ def largest_distance(self, curator, center=None):
     return float(np.linalg.norm(gaps - (0.0 if center is None else center), axis=1).max())
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", [CENTERER, QUANTILE], ids=str)
 def test_the_largest_distance_for_a_radius_is_caught(model, monkeypatch):
     assert replayed(model, ROWS, NEIGHBOUR)

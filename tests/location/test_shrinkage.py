@@ -114,6 +114,7 @@ def test_linf_projection_agrees_with_a_solver(norm, seed):
     assert_allclose(np.abs(project_linf(y, radius, norm) - y).max(), best, atol=1e-6)
 
 
+@pytest.mark.sample(1)
 @every_norm
 def test_linf_projection_of_many_numbers(norm):
     y = np.random.default_rng(0).normal(size=10**6)
@@ -270,6 +271,7 @@ def cone(y, k, radius):
     return x.value
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", range(12))
 def test_projections_agree_with_a_solver(seed):
     rng = np.random.default_rng(seed)
@@ -331,7 +333,7 @@ def test_no_point_of_the_set_is_at_an_acute_angle(shape, ratio):
                 assert (y - x) @ (z - x) <= 1e-10 * largest * radius
 
 
-@pytest.mark.covering
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "project",
     [lambda y: project_l1(y, 4.0), lambda y: project_l1l2(y, 4.0, 1.0),
@@ -425,7 +427,7 @@ def test_extremes():
     assert sure_threshold(np.full(9, -1e290), 1.0, True, "laplace")[0] == 0.0
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_law
 @every_sign
 @pytest.mark.parametrize("threshold", [0.0, 0.7, 2.0])

@@ -131,6 +131,7 @@ def errors_on_bags(n_rows, delta, reps=5, n_features=2**14):
     return np.mean(found, axis=0)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("n_rows", [2000, 10_000])
 def test_on_bags_of_words_it_is_better_than_raw_noise_and_a_projection(n_rows, delta):
@@ -153,7 +154,7 @@ def test_non_negative_rows_get_less_noise():
     assert errors[1] < 0.8 * errors[0]
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("n_rows", [400, 4000, 40_000])
 def test_the_predicted_error_is_that_of_the_worst_rows(n_rows, delta):
@@ -274,7 +275,7 @@ def dense_mean(rows, columns):
     return sums[kept], np.sum(sums[~kept] ** 2)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 @pytest.mark.parametrize("nonnegative", [False, True])
 def test_a_dictionary_of_a_trillion_words(adjacency, nonnegative):

@@ -598,6 +598,7 @@ def test_what_is_stored_in_parts_is_added_up_whatever_the_order_of_other_rows(ki
 # shows that this passes on the real code.
 
 
+@pytest.mark.sample(1)
 def test_noise_has_the_declared_scale_and_halved_noise_is_caught(monkeypatch):
     X = sparse.csr_array(np.eye(2000))
     assert not _audit.scale_is_wrong(_audit.noise_stream(release_of("zero-out"), X))

@@ -205,6 +205,7 @@ def test_the_law_of_the_choice_is_private_and_nearly_as_little_as_is_paid(adjace
     assert 0.6 * epsilon < worst <= epsilon
 
 
+@pytest.mark.full
 def test_candidates_are_drawn_with_these_probabilities():
     rows = HeldOutRows([[1.0, 0.5, 0.0]] * 4, 0.0, 1.0)
     query, bits = HeldOutChoice(3), SeededBits(0)
@@ -267,7 +268,7 @@ def test_loss_values_and_gradients_are_sums_over_rows(loss):
     )
 
 
-@pytest.mark.covering
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace-one"])
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_the_spread_of_the_choice_bounds_what_a_row_changes(loss, adjacency):
@@ -286,6 +287,7 @@ def test_the_spread_of_the_choice_bounds_what_a_row_changes(loss, adjacency):
     assert 0.2 * stated < largest <= stated
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 def test_runs_and_choice_stay_within_the_budget(delta):
     plan = plan_boosting(1.0, delta, failure=0.05)

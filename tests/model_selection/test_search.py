@@ -143,6 +143,7 @@ def test_one_candidate_several_times_is_boosting():
     assert search.best_index_ == 0
 
 
+@pytest.mark.full
 def test_the_number_of_runs_is_random_and_nothing_tells_it():
     search = DPGridSearchCV(
         Spy(classes=[0, 1], verbose=1), GRID, strategy="geometric", verbose=1, scoring=NOTED
@@ -213,6 +214,7 @@ MIXED = make_pipeline(
 )
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("strategy", ["all", "geometric"])
 def test_steps_share_a_run_in_their_ratio(strategy):
     grid = {"dplogisticregression__C": [1.0, 10.0]}
@@ -232,6 +234,7 @@ def test_steps_share_a_run_in_their_ratio(strategy):
     assert pure.best_estimator_.epsilon <= 30.0
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("pipe", [PIPE, MIXED], ids=["gaussian", "mixed"])
 def test_limits_add_up_to_the_share_and_hardly_to_less(pipe):
     search = DPGridSearchCV(pipe, {}, n_repeats=2, epsilon=4.0, refit_share=0.3)
@@ -284,6 +287,7 @@ def test_candidates_may_be_other_estimators():
     assert not hasattr(MODEL, "coef_")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("layout", [sparse.csr_array, sparse.csr_matrix, sparse.csc_array, list])
 def test_layouts(layout):
     rows = X.tolist() if layout is list else layout(X)
@@ -597,6 +601,7 @@ def test_a_search_that_won_in_a_search_has_the_ledger_of_the_outer_one():
     assert privacy_spent(won.best_estimator_).epsilon == search.privacy_spent_[0]
 
 
+@pytest.mark.full
 def test_the_configuration_reaches_other_processes():
     import pandas as pd
 
@@ -634,6 +639,7 @@ def test_the_best_run_wins(monkeypatch):
     assert search.best_score_ == pytest.approx(1.0, abs=0.05)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("strategy", ["all", "geometric"])
 def test_the_second_fit_has_its_own_share(strategy):
     search = DPGridSearchCV(Spy(classes=[0, 1]), SECRET_GRID, strategy=strategy, refit_share=0.7)
@@ -962,6 +968,7 @@ def search_with(step, grid=FREE_GRID, **options):
     return DPGridSearchCV(make_pipeline(step, model), grid, **options)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 @pytest.mark.parametrize("strategy", ["all", "geometric", "poisson"])
 def test_the_other_steps_get_all_of_the_budget(strategy):
@@ -1069,8 +1076,8 @@ def search(strategy="all", **options):
     return DPGridSearchCV(model, MUTANT_GRID, **{**defaults, **options})
 
 
+@pytest.mark.sample(2)
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
-@pytest.mark.covering
 @pytest.mark.parametrize("strategy", ["all", "logarithmic", "geometric", "poisson"])
 @pytest.mark.parametrize("options", [{}, {"refit_share": 0.3}, {"random_state": None}], ids=str)
 def test_a_search_has_no_fault(strategy, options):

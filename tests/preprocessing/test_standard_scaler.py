@@ -118,7 +118,7 @@ def test_constant_features_get_scale_one(value):
     assert 0.8 < fitted.scale_[1] < 1.2
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("bounds", [None, BOX])
 @pytest.mark.parametrize(
     "X",
@@ -723,6 +723,7 @@ def test_dropped_clipping_is_caught(bounds, monkeypatch):
     assert measured(mutant_scaler(bounds=bounds), (first, second)) > 1.5
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("query", [SideSum, MomentSum])
 def test_replace_one_charged_as_zero_out_is_caught(query, monkeypatch):
     pair = far_pair("replace-one")

@@ -224,6 +224,7 @@ def test_an_exact_pure_sum_is_not_rounded_up(pure):
     assert compose_epsilon(0.0, priced(pure), 0.0) == 1.0
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("mu", "pure"), [(0.3, [(0.5, 1)]), (1.0, [(0.1, 3)]), (0.05, [(0.2, 2), (0.7, 1)])]
 )
@@ -332,7 +333,7 @@ def drawn(epsilon, count=1):
 # -- the conversion ----------------------------------------------------------------------
 
 
-@pytest.mark.covering
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("delta", [1e-300, 1e-9, 1e-6, 1e-2, 0.3])
 @pytest.mark.parametrize("rho", [1e-12, 1e-6, 1e-3, 0.02, 1.0, 30.0])
 def test_epsilon_is_the_least_over_all_orders(rho, delta):
@@ -344,6 +345,7 @@ def test_epsilon_is_the_least_over_all_orders(rho, delta):
     assert ours == pytest.approx(theirs, rel=1e-4) or theirs == 0 or ours == 0
 
 
+@pytest.mark.full
 @given(st.floats(1e-20, 1e4), st.floats(1e-100, 0.999))
 def test_epsilon_is_rounded_up(rho, delta):
     mp = mpmath.mp.clone()
@@ -386,6 +388,7 @@ def test_edges():
 # -- the price of a bounded range --------------------------------------------------------
 
 
+@pytest.mark.full
 @given(
     st.lists(st.floats(0, 1), min_size=2, max_size=6),
     st.lists(st.floats(0.01, 1), min_size=6, max_size=6),
@@ -457,6 +460,7 @@ def test_rho_adds_up_rounded_up(mu, pure):
 # -- the ledger ----------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_the_new_bound_is_one_of_several():
     for pure in ([(0.5, 0.0, 1)], [(0.02, 0.0, 500)], [(0.3, 0.0, 2), (0.1, 0.0, 9)]):
         for mu in (0.0, 0.4):

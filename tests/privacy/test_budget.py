@@ -663,7 +663,7 @@ with budget._store._opened("BEGIN IMMEDIATE") as (file, row):
 """
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize(("where", "epsilon"), [("fit", 0.25), ("charge", 0.0)])
 def test_a_killed_process_has_paid_for_what_it_began(path, budget, where, epsilon):
     script = python(KILLED, path, where)
@@ -1160,6 +1160,7 @@ def test_a_search_of_four_candidates_and_five_folds_is_21_fits(tmp_path, search,
     assert (len({charge.process for charge in budget.charges}) > 1) is bool(n_jobs)
 
 
+@pytest.mark.full
 def test_a_search_stops_where_the_budget_ends(tmp_path):
     for n_jobs, path in ((None, None), (2, tmp_path / "budget.db")):
         budget = PrivacyBudget(1.0, 1e-6, path=path)

@@ -165,6 +165,7 @@ def test_rows_are_admitted_once_and_not_before_the_first_release():
     assert [release.count for release in curator.ledger.releases] == [3]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("n_releases", [1, 2, 7, 100, 1234])
 def test_a_gaussian_budget_is_spent_to_the_last_release_and_no_further(n_releases):
     curator = curator_of(Door())
@@ -739,7 +740,7 @@ class Setting:
         return self.curator.prepay(BatchTotal(), self.mechanism(count), count)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_everything_is_charged_before_anything_is_read(kind, adjacency):

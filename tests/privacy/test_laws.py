@@ -146,6 +146,7 @@ def test_grid_scales_follow_the_continuous_law(law, bits, scale):
     assert stats.binomtest(odd, draws.size).pvalue > P_VALUE[bits.seeded]
 
 
+@pytest.mark.sample(3)
 @both_laws
 @pytest.mark.parametrize("scale", [0.3, 10.0, 2.0**24, 1.7 * 2.0**33])
 def test_typical_words_give_the_exact_integers_without_exact_arithmetic(law, scale, resolved):
@@ -196,7 +197,7 @@ def test_words_outside_the_margin_of_a_boundary_stay_on_the_fast_path(law, offse
     assert not resolved
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @both_laws
 @pytest.mark.parametrize("scale", [0.3, 1.7, 10.0, 2.0**24])
 def test_exact_arithmetic_alone_gives_the_same_integers(law, scale, resolved, monkeypatch):
@@ -391,6 +392,7 @@ print(os.read(answer[0], 100).decode())
 """
 
 
+@pytest.mark.full
 def test_a_forked_child_cannot_use_inherited_bits_but_may_make_its_own():
     # forked from a process of its own: pytest's may have threads
     run = subprocess.run(
@@ -537,6 +539,7 @@ def test_what_is_rounded_surely_is_the_same_wherever_the_errors_lead(scale, erro
             assert result is None or (np.rint(x) == result).all()
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("scale", [0.3, 50.0, 2.0**24, 1.7 * 2.0**33])
 @pytest.mark.parametrize("size", [2, 5])
 def test_typical_words_give_the_exact_integers(scale, size, slow):
@@ -610,7 +613,7 @@ def length_statistics(draws, scale):
     return stats.kstest(radius, stats.gamma(p).cdf).pvalue, np.abs([first, second])
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @both_sources
 @pytest.mark.parametrize("size", [2, 5, 60])
 def test_the_length_has_the_gamma_law_and_its_moments(bits, size):
@@ -625,7 +628,7 @@ def test_the_length_has_the_gamma_law_and_its_moments(bits, size):
     assert scores.min() > 2 * bound
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @both_sources
 @pytest.mark.parametrize("size", [2, 3, 20])
 def test_the_direction_is_uniform_and_independent_of_the_length(bits, size):
@@ -657,6 +660,7 @@ def cell_probabilities(scale, edge):
     return 4 * np.add.reduceat(np.add.reduceat(mass, starts, axis=0), starts, axis=1)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("scale", [0.4, 1.0, 2.3])
 def test_small_scales_have_the_exact_cell_probabilities_in_the_plane(scale):
     n, edge = 12_000, int(scale * 6) + 1
@@ -735,6 +739,7 @@ def exactly_paid(noise, stated, size):
     return mechanism_mp.mpf(stated) * (1 + mechanism_mp.mpf("1e-6")) + noise.grid * rounding
 
 
+@pytest.mark.sample(1)
 @mechanism_both_laws
 @given(price=prices, stated=scales, bound=scales, size=sizes)
 def test_the_noise_is_what_the_exact_formula_needs(law, price, stated, bound, size):
@@ -743,6 +748,7 @@ def test_the_noise_is_what_the_exact_formula_needs(law, price, stated, bound, si
     assert needed <= noise.scale <= needed * (1 + mechanism_mp.mpf("3e-14"))
 
 
+@pytest.mark.sample(1)
 @mechanism_both_laws
 @given(price=prices, stated=scales, bound=scales, size=sizes)
 def test_scale_times_price_is_the_sensitivity_paid_for(law, price, stated, bound, size):
@@ -764,6 +770,7 @@ def test_a_price_of_any_float_type_is_computed_with_in_double_precision(law, kin
     assert all(isinstance(x, float) for x in (noise.scale, noise.mu, noise.epsilon))
 
 
+@pytest.mark.sample(1)
 @mechanism_both_laws
 @given(price=prices, stated=scales, bound=scales, size=sizes)
 def test_the_grid_is_a_power_of_two_fine_enough_and_exact(law, price, stated, bound, size):
@@ -793,6 +800,7 @@ def test_a_huge_bound_coarsens_the_grid_and_is_paid_for(law):
     np.testing.assert_allclose(released, 1e20, atol=50 * noise.scale)
 
 
+@pytest.mark.sample(1)
 @mechanism_both_laws
 @given(price=st.floats(1e-3, 100), bound=scales, value=st.floats(allow_nan=True))
 def test_outputs_are_finite_multiples_of_the_grid(law, price, bound, value):
@@ -960,6 +968,7 @@ def pure_calibrate(law, price, stated=1.0, bound=1.0, size=1):
     )
 
 
+@pytest.mark.sample(1)
 @both
 @given(price=prices, stated=scales, bound=scales, size=st.integers(1, 10**6))
 def test_the_scale_is_what_the_exact_formula_needs(law, price, stated, bound, size):
@@ -1009,7 +1018,7 @@ def test_what_is_calibrated_is_frozen(law):
         PURE_MECHANISMS[law](1.0).epsilon = 2.0
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("bits", [SeededBits(4), SystemBits()], ids=type)
 @pytest.mark.parametrize("size", [1, 2, 7])
 def test_k_norm_noise_has_the_declared_scale_and_law(bits, size):
@@ -1055,7 +1064,7 @@ every_law = pytest.mark.parametrize("law", LAWS)
 every_mean = pytest.mark.parametrize("mean", MEANS)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_mean
 @every_law
 def test_probabilities_add_up(law, mean):
@@ -1095,7 +1104,7 @@ def test_the_winner_is_one_of_the_derivative(law):
         assert quotient == pytest.approx((rest[0] / rest[1]) ** (1 + runs.eta))
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_mean
 @every_law
 def test_numbers_have_the_law(law, mean):

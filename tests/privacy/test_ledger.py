@@ -277,6 +277,7 @@ def test_gaussian_noise_never_fits_a_pure_budget(mu):
         assert not ledger.fits(epsilon, 0.0)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("accountant", [PLDAccountant, RdpAccountant])
 def test_dp_accounting_reads_gaussian_releases(accountant):
     ledger = ledger_of(*[GAUSSIAN] * 10, entry(GaussianMechanism(0.5)))
@@ -407,6 +408,7 @@ def test_prices_with_a_delta_add_up():
     assert (one + ledger_of(LAPLACE)).epsilon(1e-7) == pytest.approx(0.75)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("delta", [2e-7, 1e-6, 1e-3])
 def test_with_gaussian_noise_the_better_of_two_bounds_is_reported(delta):
     mixed = ledger_of(priced(0.5, 1e-7), priced(0.2, 0.0), GAUSSIAN)
@@ -561,6 +563,7 @@ RELATIONS = {
 }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_the_event_reads_back_to_the_same_epsilon(adjacency):
     setting = Setting(adjacency)

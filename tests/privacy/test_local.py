@@ -459,7 +459,7 @@ def pair_delta(epsilon, n_reports, at, rate=None, victim=True):
     return total
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("epsilon", [1e-3, 0.5, 2.0, 6.0, 30.0])
 @pytest.mark.parametrize("n_reports", [1, 2, 3, 7, 25])
 def test_the_curve_is_that_of_the_pair(epsilon, n_reports):
@@ -555,7 +555,7 @@ def test_anchors(epsilon, n_reports, expected):
     assert shuffled_epsilon(epsilon, n_reports, 1e-6) == pytest.approx(expected, abs=6e-5)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("n_reports", [10**4, 10**5, 10**6, 10**8])
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
 def test_closed_formulas_lie_above(epsilon, n_reports):
@@ -588,6 +588,7 @@ def shuffling_exact_tail(heads, coins):
     return mp.exp((a + b) * mp.log(x) - log_beta) * total / a
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize(
     ("coins", "far"),
     [(10**2, 2.0), (10**2, 5.0)]
@@ -633,6 +634,7 @@ def test_monotone_and_never_above_the_report(epsilon, n_reports, exponent):
     assert shuffled_epsilon(epsilon * 1.1, n_reports, 10.0**exponent) * slack >= value
 
 
+@pytest.mark.full
 def test_extreme_numbers():
     assert shuffled_epsilon(3.0, 10**6, 0.0) == 3.0
     # a report alone: the best conversion of pure privacy
@@ -678,6 +680,7 @@ def test_the_older_rate_is_seen_to_be_loose():
     assert older["shuffled_epsilon"](2.0, 10**4, 1e-6) == pytest.approx(0.155, abs=6e-4)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -95,7 +95,7 @@ def gaussian_profile(gap, order):
     return integrate.quad(f, edge, edge + 40, points=[gap], epsabs=0, epsrel=1e-12, limit=200)[0]
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("n_rows", "size"), CASES)
 @pytest.mark.parametrize("mu", [0.1, 1.0, 4.0])
 @pytest.mark.parametrize("kind", KINDS[1:])
@@ -231,7 +231,7 @@ def test_composed_batches_of_fixed_size_agree_with_direct_integration(n_releases
 PRICED = [("poisson", 2.0, 1000), ("poisson", 100.0, 50), ("without-replacement", 20, 300)]
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @quiet
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(("kind", "batch_size", "count"), PRICED)
@@ -246,6 +246,7 @@ def test_a_finer_grid_changes_little(kind, batch_size, count, adjacency, monkeyp
     assert finer == pytest.approx(usual, rel=0.01)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("batch_size", "sigma", "zero_out", "replace_one"),
     [(100, 1.0, 1.828, 2.843), (100, 2.0, 0.622, 1.205), (1000, 2.0, 8.28, 17.69)],
@@ -304,7 +305,7 @@ def plane_profile(first, second, order, q, half=9.0, n=721):
     return float(np.sum(base * np.maximum(laws[0] - order * laws[1], 0)))
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("q", [0.02, 0.3, 0.8])
 @pytest.mark.parametrize("mu", [0.5, 2.0])
 def test_no_two_contributions_are_worse_than_opposite_ones(q, mu):
@@ -356,7 +357,7 @@ def found(sampling=SMALL, count=100, epsilon=EPSILON, **others):
     )
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
@@ -382,6 +383,7 @@ def test_what_else_is_released_leaves_less():
     assert 0.1 + spent(both, SMALL, 100, mu=0.05) > EPSILON
 
 
+@pytest.mark.full
 def test_more_releases_larger_batches_and_smaller_budgets_need_more_noise():
     assert found(count=200) < found(count=100) < found(count=1)
     assert found(Sampling("poisson", 1000, 40)) < found()
@@ -497,6 +499,7 @@ def test_geometric_draws_are_exact_on_crafted_words(scale):
             assert drawn == (k if shift < 0 else k - 1)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("scale", SCALES)
 def test_geometric_draws_are_exact_on_any_words(scale):
     rng = np.random.default_rng(0)
@@ -538,6 +541,7 @@ def batches(sampling, size, seed=0):
     return [sampling.draw(bits) for _ in range(size)]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("n_rows", "batch_size"), [(40, 3.7), (40, 39.5), (3, 0.5), (500, 20)])
 def test_poisson_batches_have_independent_rows(n_rows, batch_size):
     sampling, n_batches = Sampling("poisson", n_rows, batch_size), 4000
@@ -580,6 +584,7 @@ def test_a_poisson_subset_ends_at_the_last_row_and_may_be_empty():
     assert len(poisson_subset(10_000, 0.03, bits)) == 10_000
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("n_rows", "size"), [(5, 2), (5, 3), (6, 1), (4, 4), (7, 5), (1, 1)])
 def test_fixed_subsets_are_uniform(n_rows, size):
     bits = SeededBits(2)
@@ -590,6 +595,7 @@ def test_fixed_subsets_are_uniform(n_rows, size):
         assert stats.chisquare([drawn[s] for s in subsets]).pvalue > 1e-4
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("n_rows", "size"), [(3, 2), (2, 2), (1, 1), (5, 1)])
 def test_repeated_draws_are_uniform_and_independent(n_rows, size):
     bits = SeededBits(4)

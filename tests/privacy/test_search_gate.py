@@ -204,6 +204,7 @@ def test_all_candidates_are_run_once():
     assert list(search_of(plan_of(strategy="all")).runs()) == list(range(6))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("strategy", ["logarithmic", "geometric", "poisson"])
 def test_runs_are_as_many_as_the_law_says(strategy):
     plan, counts, candidates = plan_of(strategy=strategy, n=3), Counter(), Counter()

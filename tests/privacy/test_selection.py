@@ -70,6 +70,7 @@ def log_ratio(p, q):
 # -- the law itself ------------------------------------------------------------------------
 
 
+@pytest.mark.sample(1)
 @every_law
 def test_the_law_of_the_winner_by_enumeration(law):
     runs, masses, scores = Repetitions(law, 1.2), [0.2, 0.5, 0.3], [1, 0, 1]
@@ -206,6 +207,7 @@ TABLE = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("epsilon", "mean"), TABLE)
 def test_known_bounds_are_reproduced_and_ours_is_better(epsilon, mean):
     mu = gdp_mu(epsilon, 1e-6)
@@ -327,7 +329,7 @@ ORDERS = {
 }
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(("mean", "epsilon"), [(4.0, 0.5), (4.0, 2.0), (20.0, 2.0)])
 @every_law
@@ -533,6 +535,7 @@ def test_pure_plans_are_pure(strategy, refit_share):
     assert (plan.delta_refit == 0) is (refit_share > 0)
 
 
+@pytest.mark.full
 def test_a_row_pays_for_fits_or_for_scores():
     plan = plan_of(1.0, 1e-5, strategy="all", n=4)
     assert plan.mu_run == pytest.approx(gdp_mu(1.0, 1e-5) / 2)
@@ -597,6 +600,7 @@ def test_mechanisms_have_the_prices_of_the_plan():
         assert free.mu_run == plan_of(strategy=strategy).mu_run
 
 
+@pytest.mark.sample(1)
 @every_strategy
 def test_plans_say_what_they_are(strategy):
     for delta, share in ((1e-5, 0.0), (1e-5, 0.2), (0.0, 0.2)):
@@ -663,7 +667,7 @@ def test_scores_beside_a_second_fit_stay_within_the_budget(epsilon, delta, n, re
     assert 0.999 * epsilon < plan.spent[0] <= epsilon
 
 
-@pytest.mark.sample(2)
+@pytest.mark.full
 @pytest.mark.parametrize(("times", "law"), SELECTION_TABLE)
 def test_the_table_of_shares(times, law):
     for n, (share, chance) in SELECTION_TABLE[times, law].items():
@@ -859,7 +863,7 @@ def slow(monkeypatch):
     return calls
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_case
 @both_sources
 def test_the_choice_has_the_exact_probabilities(case, bits, slow):
@@ -870,7 +874,7 @@ def test_the_choice_has_the_exact_probabilities(case, bits, slow):
     assert not slow
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("case", ["two", "counts outweigh steps", "slow decay", "ranks"])
 def test_half_the_rate_would_be_noticed(case):
     counts, steps, rate = arrays(case)
@@ -884,7 +888,7 @@ def test_half_the_rate_would_be_noticed(case):
             assert p_value(draws, ends) < 1e-9
 
 
-@pytest.mark.covering
+@pytest.mark.sample(5)
 @every_case
 @pytest.mark.parametrize("kind", [np.float64, np.int64])
 def test_words_give_the_exact_index_on_both_paths(case, kind, slow, monkeypatch):
@@ -901,7 +905,7 @@ def test_words_give_the_exact_index_on_both_paths(case, kind, slow, monkeypatch)
     assert len(slow) == 60
 
 
-@pytest.mark.covering
+@pytest.mark.sample(5)
 @every_case
 @pytest.mark.parametrize("distance", ["1e-11", "1e-14", "1e-17", "1e-25", "1e-50", "1e-100"])
 def test_words_next_to_a_boundary_give_the_exact_index(case, distance, slow):
@@ -959,6 +963,7 @@ def test_enormous_ranges_of_steps_raise_nothing_and_are_exact(rate, slow, monkey
     assert exact == expected[:50]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("n", [1000, 10**6])
 def test_long_lists_stay_on_the_fast_path_and_are_uniform_within_equal_weights(n, slow):
     counts, steps = np.full(n, 3.0), np.abs(np.arange(n) - n // 2)

@@ -555,6 +555,7 @@ def test_reports_about_rows_that_are_predicted_on_are_named():
         assert found == (["report"] if new_rows == "randomise" else [])
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("cv", "stratified", "stated"),
     [
@@ -624,6 +625,7 @@ SEARCHES = {
 GRID = {"epsilon": [0.5, 1.0], "C": [0.1, 1.0, 10.0]}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", SEARCHES)
 def test_a_search_has_spent_all_its_fits(kind, spy):
     search = SEARCHES[kind](model(spy), GRID).fit(X, Y)
@@ -645,7 +647,7 @@ def test_a_resource_may_be_a_parameter(spy):
     assert {epsilon for epsilon, _ in spy.charges} == {1.0, 3.0}
 
 
-@pytest.mark.sample(2)
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("fixed", "grid"),
     [

@@ -71,6 +71,7 @@ def test_tails_are_sums_of_integers(d):
         assert_allclose(log_heads_tail(k, d), wanted, rtol=1e-13, atol=1e-13)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("d", [10, 65, 1000, 10**5, 10**6])
 def test_tails_are_accurate(d):
     for width in (0.0, 0.3, 1.0, 3.0, 10.0, 100.0):
@@ -96,6 +97,7 @@ def test_anchors(d, epsilon, threshold, p, q, m):
     assert_allclose(float(heads_tail(found.threshold, d)), q, rtol=1e-9)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("d", DIMS)
 def test_the_budget_is_never_more_than_asked_for(d):
     for epsilon in BUDGETS:
@@ -412,6 +414,7 @@ def test_the_largest_ratio_is_the_budget(cube):
     assert ratio == pytest.approx(cube.epsilon, rel=1e-12)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "cube",
     [optimal_privunit_cube(4.0, 10), PrivUnitCube(9, 6, 0.5), optimal_privunit_cube(0.1, 10)],
@@ -681,7 +684,7 @@ UNITS = {
 }
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", UNITS)
 @pytest.mark.parametrize("wrap", [Lift, Flip])
 def test_means_and_variances_are_those_of_the_arithmetic(kind, wrap):

@@ -66,6 +66,7 @@ COSINES = [1e-300, 1e-9, 1e-6, 1e-3, 0.1, 0.5, 0.69, 0.71, 0.9, 1 - 1e-6, 1 - 2*
 WIDTHS = [0.1, 1.0, 2.0, 2.4, 2.5, 3.0, 5.0, 10.0, 100.0, 1000.0]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("d", DIMS)
 def test_probabilities_are_accurate(d):
     cosines = COSINES + [w / math.sqrt(d) for w in WIDTHS if w * w < d]
@@ -128,7 +129,7 @@ def test_the_ends_of_the_inverse():
     assert abs(cap_cosine(-math.log(2.0), 7)) < 1e-15
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("d", [2, 3, 10, 101])
 @pytest.mark.parametrize("cosine", [-0.4, 0.0, 0.2, 0.9])
 def test_the_mean_is_an_integral(d, cosine):
@@ -233,6 +234,7 @@ def test_table_of_errors(d):
         assert_allclose(optimal_privunit(epsilon, d).mean_squared_error, mse, rtol=1e-4)
 
 
+@pytest.mark.sample(5)
 @every_dim
 def test_the_budget_is_what_was_asked_for_and_never_more(d):
     for epsilon in [1e-6, *BUDGETS, 1e6]:
@@ -592,6 +594,7 @@ def test_variances_add_up(d, k, epsilon):
     assert_allclose(whole, found.mean_squared_error, rtol=1e-10)
 
 
+@pytest.mark.sample(1)
 def test_moments_by_simulation():
     d, k, n = 6, 2, 20_000
     found, rng = projunit(3.0, d, k), np.random.default_rng(0)
@@ -731,6 +734,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("unit", CASES)
 def test_mean_variances_and_length(unit):
     u = vector_of(unit.n_dims)
@@ -866,7 +870,7 @@ def reports_by_many_rotations(projected, vector, n_calls, n_rows=4):
     return np.concatenate([projected.report(rows, bits) for _ in range(n_calls)])
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("projected", HAAR)
 def test_moments(projected):
     u = vector_of(projected.n_dims)
@@ -909,6 +913,7 @@ def test_hadamard_is_that_of_sylvester():
     np.testing.assert_allclose(matrix, signs)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("n_dims", [16, 21])
 def test_the_fast_rotation(n_dims):
     projected = projunit(6.0, n_dims, 8, "hadamard")

@@ -133,6 +133,7 @@ def test_formulas_at_the_best_direction():
         assert_allclose(made.mean_squared_error(norm), wanted, rtol=1e-9)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("epsilon", RATIOS)
 def test_table_of_ratios(epsilon):
     base = lift(epsilon, 1000)
@@ -238,6 +239,7 @@ def classic(noise, rate, rounds):
     return min(found)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("rate", "rounds", "older", "newer"),
     [(0.002, 100, 1.8902, 1.5773), (0.0015, 200, 1.7579, 1.4641)],
@@ -329,7 +331,7 @@ def test_blocks_of_rows(name, monkeypatch):
 
 
 # but for "haar", whose rotation is a matrix
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", [name for name in ALL if name != "haar"])
 def test_little_memory_is_needed(name):
     large = {
@@ -423,6 +425,7 @@ def measured_epsilon(randomiser, limit, n_rows, n_dims=None):
     return np.log(shares[0] / shares[1]), error
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("n_rows", "tolerance"),
     [(150_000, 0.03), pytest.param(2 * 10**6, 0.01, marks=pytest.mark.slow)],

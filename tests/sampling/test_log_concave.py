@@ -98,7 +98,7 @@ def test_truncated_exponential_resolves_the_tail():
     assert x.max() < 0.04
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("c", [0.7, 6.0])
 def test_piecewise_law(name, c):
@@ -110,7 +110,7 @@ def test_piecewise_law(name, c):
     assert same_counts(counts, np.diff(law(knots, slopes, c)(cells)))
 
 
-@pytest.mark.sample(2)
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["absolute", "pinball", "hinge", "steep"])
 def test_half_and_double_the_temperature_are_noticed(name):
     knots, slopes = LOSSES[name]
@@ -198,7 +198,7 @@ def box_draws(loss, n_dims, c, balls, purpose, n=BOX_N, **options):
     )
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", LINE)
 @pytest.mark.parametrize("c", [0.5, 20.0])
 def test_law_on_the_line(name, c):
@@ -207,6 +207,7 @@ def test_law_on_the_line(name, c):
 
 
 # half the temperature, and the diameter taken for the radius or the other way round
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("factor", [0.5, 2.0])
 def test_a_wrong_temperature_is_noticed(factor):
     law = quadrature_cdf(lambda t: -6 * t, -1, 1, 20_001)
@@ -236,7 +237,7 @@ def cells_of(loss, c, balls, n=240, n_cells=12):
     return np.linspace(-1, 1, n_cells + 1), mass / mass.sum()
 
 
-@pytest.mark.sample(2)
+@pytest.mark.full
 @pytest.mark.parametrize("name", PLANE)
 @pytest.mark.parametrize("balls", [UNIT, TWO], ids=["ball", "two balls"])
 def test_law_in_the_plane(name, balls):
@@ -366,6 +367,7 @@ def test_a_cover_that_misses_the_ball_is_refused():
             sample_tangent_box(separable, 2, 1.0, UNIT, source("apart"), cover=cover)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("c", [0.0, 1e-300, 1e-12, 1e6, 1e12])
 def test_every_temperature_ends_without_a_warning(c):
     with np.errstate(all="raise", under="ignore"):
@@ -392,6 +394,7 @@ def choices(losses, c, n=6_000):
     return np.bincount(drawn, minlength=len(losses))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("shift", [0.0, -1e6, 1e6])
 def test_choice_has_its_probabilities(shift):
     losses = np.array([3.0, 0.0, 1.0, 1.0, 2.5, 8.0])
@@ -616,7 +619,7 @@ def worst_removal(n, c):
     )
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_epsilon_is_kept_by_every_small_data_set(n, epsilon):

@@ -84,8 +84,8 @@ def logistic(**params):
 STEPS = {"max_iter": 4}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.usefixtures("small_partitions")
-@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "params",
     [
@@ -111,6 +111,7 @@ def test_every_solver_of_logistic_regression(params):
     same(logistic(**params).fit(*given), logistic(**params).fit(X, Y))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.usefixtures("small_partitions")
 @pytest.mark.parametrize("params", [STEPS, {"mechanism": "output"}], ids=str)
 def test_three_classes(params):
@@ -127,6 +128,7 @@ def test_solvers_that_cannot_stream_say_so_before_anything_is_charged(solver):
     assert not hasattr(model, "ledger_")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.usefixtures("small_partitions")
 @pytest.mark.parametrize(
     "model",
@@ -157,6 +159,7 @@ TARGETS = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.usefixtures("small_partitions")
 @pytest.mark.parametrize("kind", TARGETS)
 def test_targets_of_every_kind(kind):
@@ -199,6 +202,7 @@ def test_batches_of_a_data_frame():
     same(model, logistic(**params).fit(frame, Y))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.usefixtures("small_partitions")
 @pytest.mark.parametrize("params", [STEPS, {"solver": "sgd", "batch_size": 400, **STEPS}], ids=str)
 def test_sparse_blocks(params):
@@ -315,6 +319,7 @@ def test_sums_are_made_where_the_rows_are(model, brought):
     assert sum(brought) <= 1
 
 
+@pytest.mark.sample(1)
 @pytest.mark.usefixtures("brought")
 @pytest.mark.parametrize("model", READ, ids=str)
 def test_some_read_rows_on_the_driver(model, brought):

@@ -259,6 +259,7 @@ def written(folder, n_files=3):
     return folder
 
 
+@pytest.mark.full
 def test_files_give_the_fit_to_what_pandas_reads(tmp_path):
     read = pd.read_parquet(written(tmp_path))
     files = sorted(tmp_path.glob("*.parquet"))
@@ -430,6 +431,7 @@ def test_without_pyarrow_it_says_what_to_install(monkeypatch):
         stream_parquet("people.parquet")
 
 
+@pytest.mark.full
 def test_few_batches_are_held(tmp_path, monkeypatch):
     """Arrow's memory stays far below the size of the file, which is read twice."""
     monkeypatch.setattr("skdp.io._streams.BATCH_ROWS", 5000)

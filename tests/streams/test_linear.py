@@ -76,7 +76,7 @@ def test_every_solver_is_in_one_of_the_two_lists():
     assert set(STREAMING) | IN_MEMORY == {solver for _, solver in PAIRS}
 
 
-@pytest.mark.covering
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("pair", [pair for pair in PAIRS if pair[1] in STREAMING], ids="-".join)
 @pytest.mark.parametrize("y", [BINARY, THREE], ids=["binary", "three"])
 def test_logistic_regression(pair, y):
@@ -133,7 +133,7 @@ def test_many_blocks(solver):
     assert_same_fit(model, (X, THREE), chunked(X, THREE))
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "options",
     [{}, {"p": 1}, {"p": 4}, {"p": "huber"}, {"clipping_norm": "private"}, {"solver": "newton"}],
@@ -184,7 +184,7 @@ def memory_map(folder, array, mode="r", order="C"):
     return np.lib.format.open_memmap(path, mode)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.int8, ">f8"], ids=str)
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("mode", ["r", "r+", "c"])
@@ -246,7 +246,7 @@ def test_rows_of_a_stream_with_targets_in_memory_or_of_another_stream():
         logistic().fit(X, y)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("solver", ["gd", "sgd"])
 @pytest.mark.parametrize("stored", [None, (100, 2), (20_000, 4)], ids=str)
 def test_arrays_on_disk(solver, stored):
@@ -465,7 +465,7 @@ def partials(monkeypatch, model, *data):
     return np.concatenate(found)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("n_rows", [RANGE_N_ROWS, 3001])
 def test_partial_sums_are_those_in_memory_in_any_layout(monkeypatch, layout, n_rows):

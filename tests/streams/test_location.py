@@ -96,7 +96,7 @@ __all__ = ["short_chunks"]
 pytestmark = pytest.mark.filterwarnings("ignore:.*random_state:UserWarning")
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(2)
 @every_model
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_chunks_are_as_rows_in_memory(name, dtype):
@@ -107,7 +107,7 @@ def test_chunks_are_as_rows_in_memory(name, dtype):
     assert_same_fit(MODELS[name], [X], *ways)
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(1)
 @sparse_model
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_sparse_chunks_are_as_sparse_rows_in_memory(name, dtype):
@@ -118,7 +118,7 @@ def test_sparse_chunks_are_as_sparse_rows_in_memory(name, dtype):
         assert_same_fit(MODELS[name], [X], chunked(X), chunked(X, cuts=[0, N]))
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(1)
 @every_model
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
 def test_chunks_of_data_frames_are_as_the_frame(name, frame):
@@ -127,7 +127,7 @@ def test_chunks_of_data_frames_are_as_the_frame(name, frame):
     assert_array_equal(model.feature_names_in_, ["a", "b", "c"])
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(4)
 @every_model
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_large_memory_maps_are_streamed_and_the_same(name, order, tmp_path, monkeypatch):
@@ -166,6 +166,7 @@ class Watched(Table):
         return self._X[start:stop], None
 
 
+@pytest.mark.sample(1)
 @every_model
 def test_only_short_ranges_are_read_after_the_first_pass(name):
     table = Watched(dense_rows())
@@ -274,6 +275,7 @@ def test_rows_that_are_missing_later_are_an_error_after_the_charge(name):
     assert len(budget.charges) == 1
 
 
+@pytest.mark.sample(4)
 @every_model
 def test_rows_that_break_later_count_as_null_rows_and_are_not_told(name):
     X, later = dense_rows(), dense_rows()

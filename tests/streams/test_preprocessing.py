@@ -109,7 +109,7 @@ __all__ = ["short_chunks"]
 pytestmark = pytest.mark.filterwarnings("ignore:.*random_state:UserWarning")
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(1)
 @private_model
 @every_type
 def test_what_is_learned_from_chunks_is_learned_in_memory(name, dtype):
@@ -117,7 +117,7 @@ def test_what_is_learned_from_chunks_is_learned_in_memory(name, dtype):
     assert_same_fit(PRIVATE[name], [X], chunked(X), chunked(X, cuts=[0, N]))
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", BOTH)
 @every_type
 def test_what_is_learned_from_sparse_chunks_is_learned_in_memory(name, dtype):
@@ -125,7 +125,7 @@ def test_what_is_learned_from_sparse_chunks_is_learned_in_memory(name, dtype):
     assert_same_fit(PRIVATE[name], [X], chunked(X))
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 @private_model
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
 def test_what_is_learned_from_frames_is_learned_in_memory(name, frame):
@@ -133,6 +133,7 @@ def test_what_is_learned_from_frames_is_learned_in_memory(name, frame):
     assert_same_fit(PRIVATE[name], [X], chunked(X))
 
 
+@pytest.mark.sample(2)
 @private_model
 def test_large_memory_maps_are_streamed_and_transformed_in_memory(name, tmp_path, monkeypatch):
     X = dense_rows()
@@ -143,7 +144,7 @@ def test_large_memory_maps_are_streamed_and_transformed_in_memory(name, tmp_path
     assert_array_equal(model.transform(mapped), model.transform(X))
 
 
-@pytest.mark.covering
+@pytest.mark.sample(3)
 @every_model
 @every_type
 def test_a_stream_is_mapped_to_the_rows_that_an_array_is_mapped_to(name, dtype):
@@ -185,7 +186,7 @@ PIPELINES = {
 }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.full
 @pytest.mark.parametrize("name", PIPELINES)
 @every_type
 def test_pipelines_fit_streams_as_they_fit_arrays(name, dtype):
@@ -199,6 +200,7 @@ def test_pipelines_fit_streams_as_they_fit_arrays(name, dtype):
     assert_array_equal(outside.predict(X), inside.predict(X))
 
 
+@pytest.mark.full
 def test_a_pipeline_of_sparse_streams():
     X, y = sparse_rows(), labels()
     final = DPLogisticRegression(max_iter=5, classes=[0, 1], **PUBLIC)
@@ -238,7 +240,7 @@ def test_a_stream_is_mapped_by_the_parameters_of_that_time():
     assert_same_rows(stream, expected)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 @every_model
 def test_features_are_checked_as_in_memory(name):
     X = pd.DataFrame(dense_rows(), columns=list("abc"))
@@ -272,6 +274,7 @@ def test_streams_cannot_become_data_frames(name):
         model.transform(*chunked(X))
 
 
+@pytest.mark.sample(6)
 @every_model
 def test_what_is_not_finite_is_found_before_anything_is_spent(name):
     X, budget = dense_rows(), PrivacyBudget(100.0, 1e-3)
