@@ -75,6 +75,7 @@ BAD_PARAMETERS = [
 ]
 
 
+@pytest.mark.sample(50)
 @pytest.mark.parametrize(("estimator", "name", "value"), BAD_PARAMETERS)
 def test_a_parameter_out_of_range_is_named_and_nothing_is_fitted(estimator, name, value):
     model = linear_model(estimator, **{name: value})
@@ -85,6 +86,7 @@ def test_a_parameter_out_of_range_is_named_and_nothing_is_fitted(estimator, name
     assert not hasattr(model, "coef_")
 
 
+@pytest.mark.sample(39)
 @pytest.mark.parametrize(
     ("estimator", "name", "value"),
     [p for p in BAD_PARAMETERS if p[1] in ("epsilon", "delta", "data_norm", "adjacency", "bounds")],
@@ -203,7 +205,7 @@ def test_no_error_repeats_a_data_value():
             assert raised.value.__suppress_context__ or raised.value.__context__ is None
 
 
-@pytest.mark.covering
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     "rows",
     [
@@ -372,7 +374,7 @@ def test_the_gate_of_minimisers_does_not_rely_on_scikit_learn_s_validation(
     assert not hasattr(model, "ledger_")
 
 
-@pytest.mark.sample(20)
+@pytest.mark.sample(12)
 @every_estimator
 @every_pair
 def test_delta_zero_is_pure_or_refused_by_name(name, mechanism, solver):
@@ -396,7 +398,7 @@ def assert_sound(model, data, labels):
     assert model.ledger_.epsilon(model.delta) <= model.epsilon
 
 
-@pytest.mark.covering
+@pytest.mark.sample(3)
 @every_estimator
 @every_pair
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 50.0, 1e6])
@@ -404,14 +406,14 @@ def test_minimisers_at_tiny_and_huge_budgets(name, mechanism, solver, epsilon):
     assert_sound(make(name, mechanism, solver, epsilon=epsilon), ERM_X, y)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(8)
 @every_pair
 @pytest.mark.parametrize("delta", [1e-300, 1e-15, 0.5, 0.999])
 def test_tiny_and_huge_deltas(mechanism, solver, delta):
     assert_sound(make("logistic", mechanism, solver, delta=delta), ERM_X, y)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(8)
 @every_estimator
 @every_pair
 @pytest.mark.parametrize("data_norm", [1e-100, 1e-50, 1e50, 1e100])
@@ -449,14 +451,14 @@ def test_degenerate_rows(name, mechanism, solver, case):
     assert_sound(model, data, labels)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(9)
 @every_estimator
 @pytest.mark.parametrize(("mechanism", "solver"), [p for p in POINTS if p[1] != "exact"])
 def test_more_classes_than_rows(name, mechanism, solver):
     assert_sound(make(name, mechanism, solver, n_classes=7), ERM_X[:2], y[:2])
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("solver", ["newton", "lbfgs"])
 @pytest.mark.parametrize("mechanism", ["objective", "output"])
 def test_two_thousand_features(mechanism, solver):
@@ -485,7 +487,7 @@ def test_other_layouts_are_read_and_never_written(mechanism, solver, tmp_path):
             np.testing.assert_array_equal(data, before)
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(("mechanism", "solver"), POINTS)
 def test_with_validation_off_a_broken_row_contributes_nothing(mechanism, solver):
     broken, gone = ERM_X.copy(), y.copy()
@@ -496,7 +498,7 @@ def test_with_validation_off_a_broken_row_contributes_nothing(mechanism, solver)
     np.testing.assert_allclose(coef, clone(model).fit(ERM_X, gone).coef_, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(7)
 @every_pair
 @pytest.mark.parametrize("C", [1e-15, 1e-6, 1e3])
 @pytest.mark.parametrize("localize", [False, True])
@@ -628,6 +630,7 @@ def test_a_parameter_out_of_range_of_a_transformer_is_named_and_nothing_is_fitte
     assert not hasattr(model, "ledger_")
 
 
+@pytest.mark.sample(11)
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -705,7 +708,7 @@ DATA = {
 }
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_model
 @pytest.mark.parametrize("rows", DATA.values(), ids=DATA)
 def test_degenerate_rows_for_transformers(name, rows):
@@ -726,7 +729,7 @@ def test_degenerate_rows_for_transformers(name, rows):
     np.testing.assert_array_equal(rows, before)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 @every_model
 @pytest.mark.parametrize(
     ("epsilon", "delta"), [(1e-6, 1e-9), (1.0, 1e-300), (1.0, 0.4), (1e3, 1e-9)]
@@ -793,6 +796,7 @@ def location_fit(model, data):
         return clone(model).fit(data)
 
 
+@pytest.mark.sample(39)
 @every_location_model
 @pytest.mark.parametrize(
     ("parameter", "value"),
@@ -889,7 +893,7 @@ CONFIGURATIONS = [
 every = pytest.mark.parametrize("made", CONFIGURATIONS, ids=str)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(6)
 @every
 @pytest.mark.parametrize("value", [0.0, 1e300, -1e300, 1e-300, 5e-324, 1.7e308, 1e-160])
 @pytest.mark.parametrize("shape", [(1, 1), (3, 1), (4, 2), (2, 5)])
@@ -916,6 +920,7 @@ def test_what_is_not_finite_is_refused_and_costs_nothing(made, bad):
     assert not made.ledger_.releases
 
 
+@pytest.mark.sample(6)
 @every
 def test_layouts_and_types_of_rows_do_not_matter(made):
     X = np.random.default_rng(0).uniform(-1, 1, size=(6, 3)).astype(np.float32)
@@ -933,7 +938,7 @@ def test_zero_rows_get_a_fresh_direction_every_time(made):
     assert len(np.unique(reports, axis=0)) == 30
 
 
-@pytest.mark.covering
+@pytest.mark.sample(7)
 @every
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 50.0, 1e3, 1e5])
 @pytest.mark.parametrize("n_features", [1, 2, 3, 17])
@@ -946,6 +951,7 @@ def test_budgets_of_all_sizes(made, epsilon, n_features):
     assert np.all(made.noise_variance_ >= 0)
 
 
+@pytest.mark.sample(57)
 @every
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, np.nan, np.inf, 1e-7, 1e7, "1", None])
 def test_what_is_no_budget_is_refused(made, epsilon):
@@ -954,6 +960,7 @@ def test_what_is_no_budget_is_refused(made, epsilon):
         made.fit(np.zeros((3, 2)))
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("made", CONFIGURATIONS[:9], ids=str)
 def test_sparse_rows_report_like_dense_ones(made):
     X = sparse.random_array((20, 6), density=0.3, rng=np.random.default_rng(0), format="csr")

@@ -163,7 +163,7 @@ def test_a_library_measures_what_a_file_of_tasks_asks_for(tmp_path, monkeypatch,
     assert found.get("breast_cancer", "pure", "searched", ONE_EPSILON, 100)["accuracy"] > 90.0
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kappa", [0.0, 6.0, 300.0])
 @pytest.mark.parametrize("n_dims", [1, 2, 10])
 def test_the_draw_of_the_linear_loss_has_its_law(n_dims, kappa, benchmark_module):

@@ -125,6 +125,7 @@ def test_one_module_borrows_private_names_of_scikit_learn():
     assert [name for name, tree in TREES.items() if private_names(tree)] == ["_sklearn.py"]
 
 
+@pytest.mark.sample(105)
 @every_file
 def test_dependencies_run_one_way(name):
     own = package_of(name.replace("/", ".").removesuffix(".py"))
@@ -135,6 +136,7 @@ def test_dependencies_run_one_way(name):
             assert other == own or RANKS[other] < RANKS[own], f"{name} imports {module}"
 
 
+@pytest.mark.sample(75)
 @every_file
 def test_heavy_packages_are_imported_inside_functions(name):
     for module, _, inside in imports(TREES[name]):
@@ -472,7 +474,7 @@ GATED = {
 }  # fmt: skip
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("function", GATED)
 def test_only_the_gate_calls(function):
     callers = {
@@ -545,6 +547,7 @@ MAKERS = {
 }  # fmt: skip
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", MAKERS)
 def test_noise_and_what_a_curator_keeps_are_named_where_they_belong(name):
     users = {module for module, tree in MODULES.items() if name in spoken(tree)}

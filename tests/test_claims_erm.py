@@ -610,7 +610,7 @@ def published(model):
     return np.append(model.coef_, model.intercept_)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("mechanism", "solver"), SOME)
 def test_workers_draw_their_own_noise(mechanism, solver):
     model = make("hinge", mechanism, solver, random_state=None)

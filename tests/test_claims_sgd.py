@@ -418,6 +418,7 @@ def test_measured_changes_compose_to_the_claim(name, adjacency):
     assert fit(model, *arrays(rows)).privacy_spent_[0] <= SAMPLING_EPSILON
 
 
+@pytest.mark.full
 def test_recorded_batches_are_independent_poisson_batches():
     X, y = np.random.default_rng(0).normal(size=(300, 2)), np.arange(300) % 2
     for batch_size in (12.5, 150, 290):
@@ -495,7 +496,7 @@ def world(model, X, y, seeds):
     return np.array([fitted.coef_[0, 0] for fitted in fits])
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize(("adjacency", "label"), [("replace-one", 0), ("zero-out", 99)])
 def test_whole_fits_on_batches_cannot_be_told_apart_better_than_claimed(adjacency, label):
     # one row of two is another one, or a null row; one step on half of the rows
@@ -855,6 +856,7 @@ def test_halved_noise_of_batches_is_caught(monkeypatch):
     assert _audit.scale_is_wrong(_audit.noise_stream(clone(model).fit, X, y))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 def test_an_accountant_told_of_one_batch_is_caught(adjacency, monkeypatch):
     assert 0.99 * SAMPLING_EPSILON < spent(sgd(), adjacency) <= SAMPLING_EPSILON
@@ -887,6 +889,7 @@ def test_replace_one_charged_as_zero_out_is_caught(monkeypatch):
     assert spent(sgd(), "replace-one") > 1.2 * SAMPLING_EPSILON
 
 
+@pytest.mark.full
 def test_a_sampling_that_is_charged_at_a_lower_rate_is_caught(monkeypatch):
     assert spent(sgd(), "zero-out") <= SAMPLING_EPSILON
     monkeypatch.setattr(Sampling, "rate", property(lambda s: 0.5 * s.batch_size / s.n_rows))
@@ -952,6 +955,7 @@ def test_a_centre_taken_from_the_data_is_caught(name, monkeypatch):
     assert without_released_numbers(CENTRED[name]) == 3
 
 
+@pytest.mark.full
 def test_a_threshold_taken_from_the_data_is_caught(monkeypatch):
     model = CENTRED["center-clip"]
     assert without_released_numbers(model) == 1
@@ -1006,6 +1010,7 @@ def far_row_change():
     return max(changed) / batches.traced(run, X, y, threshold=360).steps[0].noise.mu
 
 
+@pytest.mark.full
 def test_rows_that_are_not_shortened_after_centring_are_caught(monkeypatch):
     assert far_row_change() <= 1
 

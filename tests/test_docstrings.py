@@ -124,6 +124,7 @@ def test_every_public_estimator_and_function_has_an_example():
         assert parser.get_examples(doc), f"skdp.{name} has no example"
 
 
+@pytest.mark.sample(74)
 @pytest.mark.parametrize("module", ALL_MODULES)
 def test_modules_say_what_they_are(module):
     assert importlib.import_module(module).__doc__

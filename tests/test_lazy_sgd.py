@@ -116,7 +116,7 @@ def test_rows_that_are_not_finite_are_refused(layout, value):
         lazy().fit(as_layout(X, layout), y)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 @pytest.mark.parametrize("batch_size", [1, 0.25, 199, 200, None])
 def test_extreme_batches_are_paid_for(batch_size, adjacency):
@@ -778,6 +778,7 @@ def test_noise_of_one_step_for_many_is_caught(C, monkeypatch):
     assert judged(C=C)
 
 
+@pytest.mark.full
 def test_deviations_that_add_up_in_place_of_variances_are_caught(monkeypatch):
     assert sound()
     plant_moments(

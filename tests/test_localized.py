@@ -141,7 +141,7 @@ EXTREME = [
 ]  # fmt: skip
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
 @pytest.mark.parametrize("options", EXTREME, ids=str)
 def test_extreme_parameters_give_finite_results(options, estimator):
@@ -425,7 +425,7 @@ def test_boosting_makes_rare_failures_rarer():
 # -- two balls ---------------------------------------------------------------------------
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("scale", [1.0, 1e100, 1e-100])
 def test_the_nearest_point_of_two_balls(scale):
     rng = np.random.default_rng(0)

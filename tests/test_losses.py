@@ -362,7 +362,7 @@ def test_a_constant_that_minimises_pinball_losses_is_the_quantile():
         assert target[np.argmin(total)] == pytest.approx(np.quantile(target, q), rel=1e-2)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(3)
 @every_regression_loss
 @every_clip
 def test_clipped_residuals_are_clipped_and_their_integral_is_the_value(loss, clip):
@@ -654,6 +654,7 @@ def worst_pair(base, adjacency, n_rows=1):
     return (X, y, null), (X, other, gone)
 
 
+@pytest.mark.sample(20)
 @every_adjacency
 @every_clipped_loss
 @pytest.mark.parametrize("intercept", [0.0, 1.0])
@@ -881,7 +882,7 @@ def test_a_tolerance_left_out_of_the_sensitivity_is_caught(base, monkeypatch):
     assert trace(q, pair) > 1.1
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("base", [PinballLoss(), HingeLoss()], ids=str)
 def test_a_duality_gap_that_is_ignored_is_caught(base, monkeypatch):
     pair, q = worst_pair(base, "replace-one"), query(base, CLIP, 1, 2, share=0.01)

@@ -115,7 +115,7 @@ def differences(function, w, step):
     return np.array(columns)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(3)
 @every_smooth
 @pytest.mark.parametrize("layout", ["C", "F", "float32", "csr"])
 @pytest.mark.parametrize("intercept", [0.0, 0.5])
@@ -210,7 +210,7 @@ def exact_minimiser(J, w):
     return w.astype(float), float(np.linalg.norm(g) / J.ridge)
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(2)
 @every_smooth
 @every_kind
 @pytest.mark.parametrize("ridge", [1e-2, 10.0])
@@ -228,7 +228,7 @@ def test_smooth_minimisers_are_as_near_as_certified(loss, kind, ridge):
             assert np.linalg.norm(w - best) <= stated <= tolerance
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @every_hinge
 @every_kind
 @pytest.mark.parametrize("ridge", [1e-2, 10.0])
@@ -247,7 +247,7 @@ def test_hinge_minimisers_are_as_near_as_certified(loss, kind, ridge):
         assert excess >= ridge / 2 * max(np.linalg.norm(w - best) - least, 0) ** 2 - 1e-9
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("loss", [*SMOOTH.values(), *HINGES.values()])
 def test_cvxpy_agrees(loss):
     X, codes = data("random", n=60)
@@ -320,6 +320,7 @@ def breaks(J, w, *args):
 FAILURES = (fails, lies, explodes, stalls, breaks)
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("failure", FAILURES)
 @pytest.mark.parametrize("solver", SMOOTH_SOLVERS)
 def test_a_solver_that_fails_is_replaced(failure, solver, monkeypatch):
@@ -359,6 +360,7 @@ def test_a_homotopy_that_fails_is_replaced(failure, loss, monkeypatch):
     assert np.linalg.norm(minimize_nonsmooth(J, 0.02, "cvxpy") - best) <= 0.02
 
 
+@pytest.mark.sample(2)
 @every_smooth
 def test_the_fall_back_keeps_its_theorem_without_looking(loss):
     X, codes = data("separable", n=40)
@@ -367,6 +369,7 @@ def test_the_fall_back_keeps_its_theorem_without_looking(loss):
     assert np.linalg.norm(J.gradient(w)) <= 1e-5
 
 
+@pytest.mark.full
 def test_gap_bound_is_the_gap_between_primal_and_dual():
     X, codes = data("random", n=30)
     for loss in HINGES.values():
@@ -496,7 +499,7 @@ def exact_gradient(J, base, w):
     return V.T @ np.maximum(np.minimum(r, limit), -limit) + J.ridge * (w - J.center) + J.linear
 
 
-@pytest.mark.covering
+@pytest.mark.sample(4)
 @every_clipped_smooth
 @every_clipped_kind
 @pytest.mark.parametrize("clip", [0.02, 3.0])
@@ -559,7 +562,7 @@ def dual_minimiser(J):
     return w, math.sqrt(2 * gap / J.ridge)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @every_kinked
 @every_clipped_kind
 @pytest.mark.parametrize("clip", [0.02, 3.0])
@@ -583,6 +586,7 @@ def test_kinked_minimisers_are_as_near_as_certified(base, kind, clip, monkeypatc
     assert not called
 
 
+@pytest.mark.sample(4)
 @every_clipped_smooth
 def test_scipy_agrees(base):
     for kind in ("t", "pareto"):
@@ -595,6 +599,7 @@ def test_scipy_agrees(base):
         assert np.linalg.norm(found.x - w) <= 1e-6
 
 
+@pytest.mark.sample(4)
 @every_loss
 def test_unclipped_losses_with_a_lipschitz_constant_do_without_a_clip(base):
     if not math.isfinite(base.lipschitz):
@@ -606,7 +611,7 @@ def test_unclipped_losses_with_a_lipschitz_constant_do_without_a_clip(base):
     assert np.linalg.norm(minimise(J, tolerance) - minimise(K, tolerance)) <= 2 * tolerance
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @every_loss
 def test_objectives_do_not_depend_on_the_unit_of_targets(base):
     if isinstance(base, (LogisticLoss, HingeLoss)):
@@ -651,7 +656,7 @@ def test_a_solver_that_fails_on_clipped_losses_is_replaced(base, failure, monkey
     assert called
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("failure", FAILURES)
 @every_kinked
 def test_a_homotopy_that_fails_on_clipped_losses_is_replaced(base, failure, monkeypatch):
@@ -694,6 +699,7 @@ def test_bounds_are_public_and_cover_what_they_bound(base):
     assert np.linalg.norm(J.gradient(np.zeros(4))) <= J.bounds.start_gradient
 
 
+@pytest.mark.sample(5)
 @every_loss
 def test_minimizers_of_clipped_losses(base):
     X, y = clipped_data("huge", base)
@@ -713,6 +719,7 @@ def test_minimizers_of_clipped_losses(base):
     assert np.linalg.norm(values[0] - values[1]) <= 0.02
 
 
+@pytest.mark.sample(3)
 @every_loss
 def test_whatever_null_rows_have_for_targets_is_not_read(base):
     X, y = clipped_data("t", base)
@@ -731,6 +738,7 @@ def test_whatever_null_rows_have_for_targets_is_not_read(base):
         assert_array_equal(value, values[0])
 
 
+@pytest.mark.full
 def test_many_rows_of_clipped_losses():
     rng = np.random.default_rng(0)
     n, d = 20_000, 10
@@ -794,6 +802,7 @@ LOSSES = {
 every_lbfgs_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 
 
+@pytest.mark.sample(28)
 @every_lbfgs_loss
 @pytest.mark.parametrize("layout", ["C", "F", "float32", "csr", "csr duplicates"])
 @pytest.mark.parametrize("intercept", [0.0, 0.5])
@@ -935,6 +944,7 @@ def test_a_solver_that_fails_leaves_no_trace(
     np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-3 * abs(expected.coef_).max())
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("failure", ["raises", "garbage", "nan"])
 @pytest.mark.parametrize("solver", ["newton", "phased", "localized"])
 def test_the_claim_is_kept_when_every_fast_solver_fails(solver, failure, monkeypatch):

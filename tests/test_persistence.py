@@ -156,6 +156,7 @@ def test_a_fitted_model_comes_back(estimator, capsys):
             assert privacy_card(back) == privacy_card(model)
 
 
+@pytest.mark.sample(20)
 @pytest.mark.parametrize("estimator", configurations(ALL))
 def test_nothing_in_a_model_is_as_long_as_the_data(estimator, capsys):
     assert N_ROWS not in set(sizes(fitted(estimator)))

@@ -78,6 +78,7 @@ def test_short_numbers_round_no_sensitivity(mechanism):
     assert ledgers[0] == ledgers[1]
 
 
+@pytest.mark.full
 def test_short_integers_do_not_run_over():
     # 100 rows in each of 100 steps are more than 16 bits hold, and 100 of them than 8
     usual = {"epsilon": 8.0, "classes": [0, 1], "random_state": 0}

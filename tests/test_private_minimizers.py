@@ -195,6 +195,7 @@ def test_a_tolerance_must_be_paid_for():
     assert gap >= 0.98 * stated
 
 
+@pytest.mark.sample(3)
 @every_loss
 def test_solvers_agree_within_their_tolerances(loss):
     rng = np.random.default_rng(0)
@@ -564,7 +565,7 @@ def test_a_step_beyond_its_theorem_is_refused():
         OnePassDescent(np.zeros(2), HingeLoss(), 1.0, 1e-9, 1)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(2)
 @every_adjacency
 @pytest.mark.parametrize(
     ("step", "n_rows"),
@@ -857,6 +858,7 @@ def moved_by(query, pair):
     return np.abs(values[0] - values[1]).sum(), query.sensitivity("replace-one", 801).l1
 
 
+@pytest.mark.full
 def test_a_dropped_smoothness_is_caught(monkeypatch):
     sparsity, loss = 3, DPHingeSVM(smoothing=0.1)._loss(2)
     first, center, second = star(801, sparsity, 50.0, loss)
@@ -873,6 +875,7 @@ def test_a_dropped_smoothness_is_caught(monkeypatch):
     assert moved > 2 * stated
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("paid", [0.0, 1.0])
 def test_a_tolerance_that_is_not_paid_for_in_every_coordinate_is_caught(paid, monkeypatch):
     # a solver as bad as the certificate lets it be, in all coordinates, by the label

@@ -840,6 +840,7 @@ def test_long_sums_are_as_accurate_as_their_proof_says():
     assert max(errors_of_a_long_sum()) <= FLOAT_SLACK / 100
 
 
+@pytest.mark.full
 def test_accumulation_in_single_precision_would_break_the_sensitivity(monkeypatch):
     class Single:
         def __init__(self, size):

@@ -76,7 +76,7 @@ RUNS = {
 }
 
 
-@pytest.mark.covering
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", RUNS)
 @pytest.mark.parametrize("make", [model, branched])
 def test_what_fits_once_a_fold_costs_that(name, make, spy):
@@ -115,7 +115,7 @@ ENSEMBLES = {
 }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ENSEMBLES)
 def test_ensembles_fit_many_and_are_not_put_a_price_on(name, spy):
     make, n_fits = ENSEMBLES[name]

@@ -148,6 +148,7 @@ def test_every_level_occurs_as_often_as_expected(n_steps):
             assert telescope.levels(n_steps, run) == levels
 
 
+@pytest.mark.full
 def test_every_step_has_the_law_of_levels():
     telescope, runs = Telescope(1000, 4), 4000
     drawn = np.array([telescope.levels(13, run) for run in range(runs)])
@@ -491,6 +492,7 @@ def test_all_sums_have_the_same_noise_and_every_level_its_row(adjacency):
     assert "of its halves" in releases[1].query
 
 
+@pytest.mark.full
 def test_recorded_batches_are_independent_poisson_batches():
     X, y = np.random.default_rng(0).normal(size=(300, 2)), np.arange(300) % 2
     model = reduced(batch_size=75, max_iter=150)
@@ -621,6 +623,7 @@ def passes(ratio):
     return 0.999 <= ratio <= 1.0
 
 
+@pytest.mark.full
 def test_halves_that_are_not_paid_for_are_caught(monkeypatch):
     assert passes(membership(reduced()))
     assert passes(distance(reduced()))
@@ -692,6 +695,7 @@ class Stretching:
         return 3 * self.matrix.sketches(X)
 
 
+@pytest.mark.full
 def test_measurements_that_are_not_clipped_are_caught(monkeypatch):
     # the row's gradient is clipped, but what is measured of it is longer
     model, real = reduced(oracle="sketch", sparsity=1, max_iter=3), TelescopedGradient.summed
@@ -775,6 +779,7 @@ def test_levels_charged_at_the_rate_of_the_smallest_batches_are_caught(monkeypat
     assert composed(model, "zero-out") > 1.9
 
 
+@pytest.mark.full
 def test_all_rows_charged_for_one_contribution_are_caught(monkeypatch):
     # replace-one, where every row is read: neighbours are two contributions apart
     assert passes(distance(reduced()))

@@ -55,7 +55,7 @@ def test_a_sound_estimator_is_not_contradicted(epsilon):
     assert result.epsilon_lower > 0.3 * epsilon
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("kind", "epsilon"),
     [
@@ -182,6 +182,7 @@ def test_jobs_run_in_parallel():
     assert audit(DPMean(epsilon=2.0), n_runs=100, n_jobs=2, random_state=None).passed
 
 
+@pytest.mark.full
 def test_remove_one_and_groups():
     longer, shorter = [[0.0], [1.0], [0.3]], [[0.0], [0.3]]
     for pair in ((longer, shorter), (shorter, longer)):
@@ -403,7 +404,7 @@ def test_bad_input_of_one_run(given, message):
         audit_one_run(call.pop("estimator"), call.pop("canaries"), call.pop("blanks"), **call)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("n_canaries", "n_guesses", "epsilon", "delta"),
     [(1000, 1000, 1.0, 0.0), (1000, 400, 2.0, 1e-6), (300, 300, 3.0, 1e-3), (20, 20, 0.0, 0.0)],
@@ -488,6 +489,7 @@ def result_audit(estimator, **given):
     return audit_privacy(estimator, pair[0], neighbour=pair[1], random_state=0, **given)
 
 
+@pytest.mark.full
 def test_the_result_is_readable():
     result = result_audit(broken.HalvedNoise(1.0), n_runs=800)
     assert isinstance(result, AuditResult)
@@ -501,7 +503,7 @@ def test_the_result_is_readable():
     assert not frame["passed"][0]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 @pytest.mark.parametrize("epsilon", [1.0, np.inf, None])
 def test_the_picture(delta, epsilon):

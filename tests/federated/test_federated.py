@@ -223,6 +223,7 @@ def test_rows_that_break_arithmetic_are_harmless(value):
     assert np.linalg.norm(found) <= 10 * 0.2
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_stated_sensitivities_hold_and_are_attained(adjacency):
     asked, total = query(clip=0.2), ReportSum(4, 0.2, 0.7)
@@ -460,6 +461,7 @@ def test_missing_values_are_refused(value):
         model().fit(X, y, groups)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("scale", [1e300, 1e-300, 0.0])
 def test_features_of_any_scale(scale):
     X, y, groups = separated()
@@ -588,6 +590,7 @@ def fitted(**options):
     return made.fit(*clients([3] * 40))
 
 
+@pytest.mark.sample(1)
 @ignored
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace-one"])
 def test_the_noise_on_the_mean_is_that_of_the_deployment(adjacency):
@@ -719,7 +722,7 @@ def test_the_quick_price_is_that_of_what_could_be_told():
         assert expected <= found <= expected * (1 + 1e-8)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("batch", "rounds", "printed", "tight"),
     [(20_000, 100, 1.9, 0.5523), (15_000, 200, 1.76, 0.4683)],
@@ -805,6 +808,7 @@ CLAIM_LOCAL = {
 }
 
 
+@pytest.mark.sample(3)
 @every_adjacency
 @pytest.mark.parametrize("name", CLAIM_LOCAL)
 def test_a_client_with_many_rows_costs_what_is_claimed(name, adjacency):
@@ -823,6 +827,7 @@ def test_a_model_that_moves_claims_no_less(adjacency):
     assert ratio(fitted, adjacency) <= 1.0
 
 
+@pytest.mark.sample(1)
 @every_adjacency
 def test_a_client_of_random_batches_moves_sums_by_its_clip_when_drawn(adjacency):
     fitted = claim_model(adjacency=adjacency, solver__batch_size=3, max_iter=12)
@@ -846,6 +851,7 @@ def test_noise_has_its_declared_scale_and_law():
         assert not _audit.scale_is_wrong(additions)
 
 
+@pytest.mark.sample(1)
 @every_adjacency
 def test_sums_of_reports_are_charged_by_what_a_projected_report_counts_for(adjacency):
     for report_norm in (None, 0.03):

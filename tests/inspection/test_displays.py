@@ -92,7 +92,7 @@ def test_constructors_and_imports_need_no_matplotlib():
     assert run.stdout.strip() == "False"
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", DISPLAYS)
 def test_plot_draws_again_on_given_axes(name):
     display = DISPLAYS[name]()
@@ -493,7 +493,7 @@ def test_several_curves_differ_without_colour():
     assert ax.get_ylabel() == "score"
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("epsilons", [[1.0], [1e-3, 1e3], np.geomspace(1e-3, 1e3, 40), [1, 1.01]])
 @pytest.mark.parametrize("band", ["std", "min-max", None])
 def test_one_point_and_huge_ranges(epsilons, band):
@@ -692,6 +692,7 @@ def test_one_result_and_a_list(result):
     assert AuditDisplay.from_result([result, result]).names == ["audit 1", "audit 2"]
 
 
+@pytest.mark.full
 def test_contradictions_show_without_colour(result):
     broken = dataclasses.replace(result, epsilon_lower=3.0, epsilon_claimed=1.0)
     free = dataclasses.replace(result, epsilon_lower=3.0, epsilon_claimed=None)
@@ -727,7 +728,7 @@ def test_results_of_one_run_and_of_others():
     assert legend(display)[0] == "ruled out"
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("claims", "log", "scale"),
     [

@@ -205,6 +205,7 @@ def test_sampled_releases():
     assert "poisson, rate 0.14" in text
 
 
+@pytest.mark.full
 def test_hidden_reports_have_two_claims():
     model = FederatedDPLogisticRegression(
         epsilon=8.0, local_epsilon=16.0, classes=[0, 1], randomiser="auto"

@@ -290,6 +290,7 @@ def test_all_predictions(n_words, n_items, precision, recall):
     assert np.all(log_chernoff(words, precision, recall) >= np.log(first + 1e-300) - 1e-9)
 
 
+@pytest.mark.full
 def test_simulation():
     rng, words, n = np.random.default_rng(0), zipf(150, 6), 100_000
     people = rng.random((n, 150)) < words
@@ -350,6 +351,7 @@ def test_no_other_size_is_better():
     assert (size, math.exp(log_success)) == (every.argmax() + 1, pytest.approx(every.max()))
 
 
+@pytest.mark.full
 def test_where_floats_underflow_there_is_a_bound():
     risk = dictionary_risk(2000.0, 20_000, 4000, precision=0.9, recall=0.9)
     assert not risk.exact
@@ -407,6 +409,7 @@ def privunit_reports(vectors, epsilon):
     return reports / np.linalg.norm(reports, axis=1, keepdims=True)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("n_dims", "epsilon"), [(2, 1.0), (3, 4.0), (10, 2.0), (50, 5.0)])
 def test_the_best_attack_on_privunit_in_simulation(n_dims, epsilon):
     rng, n = np.random.default_rng(n_dims), 20_000

@@ -178,6 +178,7 @@ def test_several_classes_share_one_budget_and_one_release_a_step():
     assert model.privacy_spent_ == (model.ledger_.epsilon(1e-6), 1e-6)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 10.0, 300.0])
 def test_what_is_reported_is_what_was_granted_and_never_more(epsilon, adjacency):
@@ -228,6 +229,7 @@ def test_a_solver_object_is_searched_cloned_printed_and_pickled():
         np.testing.assert_array_equal(same.coef_, model.coef_)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", [solvers.Accelerated, solvers.SGD, solvers.Objective])
 def test_any_solver_cuts_rows_to_their_largest_entries(kind):
     X, y = _rows_in_ball(2, n_samples=300)
@@ -592,6 +594,7 @@ def test_auto_takes_nothing_from_papers(mechanism, n_features, delta):
     assert type(chosen).__module__.startswith("skdp.solvers.")
 
 
+@pytest.mark.sample(11)
 @every_adjacency
 @pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
 @pytest.mark.parametrize("localize", [False, True])
@@ -772,7 +775,7 @@ def test_the_model_is_for_the_rows_as_they_are(offset, n_classes, estimator, pre
     assert np.isfinite(fitted.coef_).all()
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("solver", ["accelerated", "sgd"])
 @every_kind
@@ -807,6 +810,7 @@ def test_too_few_rows_for_a_draw_get_a_sound_radius(preprocess):
     assert np.isfinite(one.coef_).all()
 
 
+@pytest.mark.sample(18)
 @every_kind
 @every_estimator
 @pytest.mark.parametrize(
@@ -850,7 +854,7 @@ def test_units_of_a_radius_are_not_mixed_with_those_of_the_data():
             model_of("center-clip", **options).fit(*rows(100))
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_kind
 @pytest.mark.parametrize(
     "change",
@@ -873,7 +877,7 @@ def test_odd_rows_give_a_finite_model(change, preprocess):
     assert np.isfinite(fitted.intercept_).all()
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("preprocess", ["center", "center-clip"])
 @pytest.mark.parametrize("layout", ["F", "strided", "read-only", "float32"])
 def test_the_layout_makes_no_difference(layout, preprocess):
@@ -897,7 +901,7 @@ def test_features_of_extreme_units_are_a_matter_of_data_norm():
         np.testing.assert_allclose(other.coef_ * scale, models[1].coef_, rtol=1e-9)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("preprocess", SPREAD)
 @pytest.mark.parametrize("offset", [0.0, 1e3])
 def test_without_noise_to_speak_of_the_offset_does_not_matter(offset, preprocess):
@@ -944,7 +948,7 @@ def reduced(estimator=DPLogisticRegression, **options):
     return linear_model(estimator, **{**usual, **options})
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_bias_reduced_estimator
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("layout", ["F", "strided", "read-only", "csr", "csr zeros"])
@@ -1105,6 +1109,7 @@ def test_wide_sparse_rows_are_never_made_dense(monkeypatch):
     assert fitted.ledger_.releases[1].size == 3 * 40_001
 
 
+@pytest.mark.full
 def test_the_predicted_length_bounds_the_estimates(monkeypatch):
     # the step size rests on it: see how long the estimates of a fit are
     X, y = bias_reduced_rows(4000, 30)

@@ -89,7 +89,7 @@ def test_heavy_tails_at_epsilon_one_are_near_the_truth(options, within):
     assert model.privacy_spent_[0] <= 1
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("x_scale", "y_scale"), [(1e-9, 1e12), (300.0, 0.01), (1e20, 1e-20)])
 def test_no_scale_of_the_data_is_assumed(x_scale, y_scale):
     X, y, X_new, clean = heavy(x_scale=x_scale, offset=1e3)
@@ -340,7 +340,7 @@ BAD = {
 }
 
 
-@pytest.mark.sample(72)
+@pytest.mark.sample(41)
 @pytest.mark.parametrize(
     ("name", "value"), [(name, value) for name, values in BAD.items() for value in values]
 )
@@ -464,7 +464,7 @@ def test_extreme_data_give_a_finite_fit_within_the_budget(options, budget):
         assert model.predict(rows).shape == (rows.shape[0],)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("options", [{}, {"solver": "newton"}], ids=str)
 def test_enough_rows_of_any_scale_give_scales(options):
     local = np.random.default_rng(1)
@@ -605,7 +605,7 @@ def test_a_row_moves_no_magnitude_but_its_own(magnitude, layout):
     np.testing.assert_array_equal(found[0], found[2])
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_adjacency
 @pytest.mark.parametrize("n_rows", [1, 2, 3, 4])
 def test_medians_of_all_small_neighbours_keep_the_spread(n_rows, adjacency):
@@ -669,6 +669,7 @@ def test_draws_of_a_median_follow_the_law():
     assert np.sum((drawn - n_draws * expected) ** 2 / (n_draws * expected)) < 25
 
 
+@pytest.mark.full
 def test_draws_of_a_magnitude_follow_the_law():
     query = MagnitudeThreshold(TargetDistance(), 0.5, 2.0, 4, 2)
     rows = admit(np.ones((6, 1)), [0.1, 0.7, 1.5, 2.5, 9.0, -9.0])
@@ -777,13 +778,14 @@ def fixed_draws(index):
         yield
 
 
+@pytest.mark.sample(6)
 @every_adjacency
 @pytest.mark.parametrize("p", [1, 2, 4, "huber"])
 def test_gradients_keep_their_claim_tightly(p, adjacency):
     assert 0.99 <= ratio(regressor(solver="gd", p=p), adjacency) <= 1
 
 
-@pytest.mark.covering
+@pytest.mark.sample(2)
 @every_adjacency
 @pytest.mark.parametrize("p", [1, 2, 4, "huber"])
 @pytest.mark.parametrize("solver", ["newton", "phased", "localized", "accelerated-one-pass"])
@@ -875,6 +877,7 @@ def test_clipping_dropped_is_caught(monkeypatch):
     assert ratio(model) > 10
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("solver", ["newton", "phased", "localized"])
 def test_a_loss_that_is_not_clipped_is_caught(solver, monkeypatch):
     model = regressor(solver=solver, l2=1.0)

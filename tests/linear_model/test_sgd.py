@@ -43,7 +43,7 @@ def sgd(estimator=DPLogisticRegression, **options):
     return linear_model(estimator, **{**usual, **options})
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_estimator
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("layout", ["F", "strided", "read-only", "csr", "csr zeros"])
@@ -70,6 +70,7 @@ def test_unsorted_sparse_rows_and_single_precision():
         np.testing.assert_array_equal(getattr(unsorted, name), getattr(kept, name))
 
 
+@pytest.mark.sample(1)
 @every_estimator
 def test_the_data_are_not_changed(estimator):
     X, y = rows()
@@ -101,7 +102,7 @@ def test_misuse_is_refused(options, message, estimator):
         sgd(estimator, **options).fit(*rows())
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 @pytest.mark.parametrize("sampling", ["poisson", "without-replacement", "with-replacement"])
 @pytest.mark.parametrize("batch_size", [1, 199, 200, None])
@@ -131,6 +132,7 @@ def test_expected_sizes_need_not_be_whole():
     assert fitted.ledger_.releases[0].noise.sampling.rate == pytest.approx(7.25 / 200, rel=1e-12)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("scale", [1e300, 1e-300, 0.0])
 def test_extreme_features(scale):
     X, y = rows()
@@ -283,12 +285,14 @@ def test_callbacks_receive_neither_rows_nor_models(name):
         assert n_tasks == 1 + 100
 
 
+@pytest.mark.sample(1)
 @every_model
 def test_what_callbacks_see_does_not_depend_on_the_data(name):
     diaries = [watched(name, progress_rows(seed))[1].calls for seed in range(2)]
     assert diaries[0] == diaries[1]
 
 
+@pytest.mark.sample(2)
 @every_model
 def test_a_callback_changes_nothing(name):
     with_callback, _ = watched(name, progress_rows())
@@ -297,7 +301,7 @@ def test_a_callback_changes_nothing(name):
     assert with_callback.ledger_ == without.ledger_
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @every_model
 def test_messages_hold_public_numbers_only(name, capsys):
     shown = []

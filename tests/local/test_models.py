@@ -67,7 +67,7 @@ def copies(norm, n_rows, n_features=3):
     return np.tile(row * (norm / np.linalg.norm(row)), (n_rows, 1))
 
 
-@pytest.mark.covering
+@pytest.mark.sample(3)
 @every_mechanism
 @pytest.mark.parametrize("norm", [0.0, 0.5, 1.0])
 def test_mean_of_reports_is_that_of_rows(model, norm):
@@ -76,7 +76,7 @@ def test_mean_of_reports_is_that_of_rows(model, norm):
     assert (np.abs(fitted.location_ - rows[0]) < 4 * fitted.standard_error_).all()
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @every_mechanism
 def test_variance_is_what_was_stated_beforehand(model):
     norm = 0.0 if model.mechanism == "cube" else model.expected_norm or 1.0
@@ -245,7 +245,7 @@ def test_unusable_rows_are_refused():
         clone(MODELS[3]).fit(sparse.eye_array(3, format="csr"))
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @every_mechanism
 def test_awkward_rows_give_numbers(model):
     rows = [np.ones((1, 1)), np.zeros((5, 2)), np.full((9, 2), 1e300), np.full((9, 2), 1e-300)]
@@ -332,6 +332,7 @@ def test_noise_level_is_what_noise_makes():
         assert largest == pytest.approx(noise_level(randomiser.unit, 30, n_rows), rel=0.15)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("centered", [False, True])
 def test_estimate_comes_close_to_the_covariance(centered):
     rows = some_rows(100_000)
@@ -395,6 +396,7 @@ def test_moment_that_keeps_the_noise_is_caught(monkeypatch):
     assert far_from(estimates(unit, rows, 2000, "second_moment"), rows.T @ rows / 5) > 20
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("estimator", [LocalDPCovariance, LocalDPPCA])
 def test_moments_of_awkward_rows_are_numbers(estimator):
     rows = [np.ones((1, 1)), np.zeros((5, 2)), np.full((9, 2), 1e300), np.full((9, 2), 1e-300)]
@@ -449,6 +451,7 @@ def reference(epsilon, **params):
     )
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("params", [{}, {"fit_intercept": False}, {"l2": 5.0}, {"epsilon": 1e4}])
 @pytest.mark.parametrize("layout", [np.array, sparse.csr_array, np.float32])
 def test_large_budget_leaves_least_squares(params, layout):
@@ -516,7 +519,7 @@ def test_reference_errors(epsilon, low, high):
     assert low < np.mean(errors) < high
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("epsilon", "expected"), [(2.0, 1.36), (4.0, 1.20), (8.0, 0.77)])
 def test_least_squares_without_the_correction_are_far_off(epsilon, expected):
     X, y = rows_and_targets(50_000)
@@ -622,6 +625,7 @@ def test_unusable_rows_of_linear_regression_are_refused():
             LocalDPLinearRegression().fit(X, y)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "params",
     [{}, {"fit_intercept": False}, {"data_norm": 1e50, "target_scale": 1e-50}, {"l2": 1e300},

@@ -111,6 +111,7 @@ def test_without_padding_the_rows_of_the_hadamard_kind_are_orthogonal():
     assert_allclose(np.abs(explicit(square)), 1 / math.sqrt(128))
 
 
+@pytest.mark.sample(2)
 @every_kind
 def test_sparse_directions_keep_their_length(kind):
     """What the clipping radius of a sketch is made of: chi-square over m."""
@@ -191,7 +192,7 @@ def test_blocks_change_nothing(kind, monkeypatch):
     assert_array_equal(explicit(measurement_matrix(kind, 30, 150)), expected)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["sparse-sign", "hadamard"])
 def test_a_million_features_take_a_few_vectors(kind):
     matrix = measurement_matrix(kind, 1000, 10**6)
@@ -274,7 +275,7 @@ def test_too_few_measurements_are_no_error(kind, form):
     assert np.abs(z).sum() < 10
 
 
-@pytest.mark.covering
+@pytest.mark.sample(2)
 @every_form
 @pytest.mark.parametrize("solver", ["auto", "cvxpy", "first-order"])
 @pytest.mark.parametrize("scale", [0.0, 1e-290, 1e-100, 1e100, 1e290])
@@ -346,7 +347,7 @@ FAILURES = {
 }
 
 
-@pytest.mark.covering
+@pytest.mark.sample(2)
 @every_form
 @pytest.mark.parametrize("failure", FAILURES)
 def test_a_solver_that_fails_is_replaced_in_silence(failure, form, monkeypatch, capfd):
@@ -475,7 +476,7 @@ def test_what_is_released_and_what_it_costs():
         assert model.threshold_ is None
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @every_kind
 def test_sparse_means_are_recovered(kind):
     X = blocks(2000, 1000, 4, 3)
@@ -501,6 +502,7 @@ def test_without_noise_to_speak_of_the_mean_comes_back(kind, recovery, sparsity)
     assert error_of(model, X) < 0.02
 
 
+@pytest.mark.full
 def test_the_better_form_is_kept():
     """Nothing cancels in blocks, and words are few: each form has its case."""
     for X, s, best in [(blocks(1000, 2**12, 4, 6), 4, "constrained"),
@@ -533,7 +535,7 @@ def test_too_few_measurements_are_private_and_say_so():
     )
 
 
-@pytest.mark.sample(7)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("recovery", ["auto", *RECOVERIES])
 @pytest.mark.parametrize("solver", ["auto", "cvxpy", "first-order"])
 def test_non_negative_means(recovery, solver):
@@ -767,7 +769,7 @@ def test_in_any_layout_it_is_what_it_says(data):
     assert_array_equal(as_dense(rows.X), before)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(2)
 @every_kind
 @pytest.mark.parametrize("layout", ["C", "F", "float32", "csr"])
 def test_chunks_blocks_and_threads_change_nothing_but_rounding(kind, layout, monkeypatch):

@@ -79,7 +79,7 @@ def test_no_law_on_a_grid_has_a_larger_bias(order):
 # -- the radius ----------------------------------------------------------------------
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("law", ["gaussian", "k-norm"])
 @pytest.mark.parametrize("failure", [None, 0.3, 0.05, 1e-9])
 @every_order
@@ -212,7 +212,7 @@ def test_on_the_worst_law_the_bound_is_within_a_factor(order):
     assert 0.6 < np.mean(errors) / model.error_bound_ < 1
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize(("failure", "delta"), [(0.2, 1e-6), (0.01, 1e-6), (0.01, 0.0)])
 def test_the_error_is_below_its_bound_with_high_probability(failure, delta):
     rng = np.random.default_rng(0)
@@ -308,6 +308,7 @@ def test_with_many_features_it_is_better_than_counts():
 # -- the rest ------------------------------------------------------------------------
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("given", [{}, {"moment_bound": 2.0}, {"delta": 0.0}])
 def test_sparse_rows(given):
     X = np.random.default_rng(0).uniform(size=(300, 5))

@@ -174,7 +174,7 @@ def test_too_few_rows_fall_back_by_public_numbers():
         chosen("median", 10)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @every_adjacency
 def test_a_radius_leaves_out_as_few_rows_as_its_docstring_says(adjacency):
     rng = np.random.default_rng(0)
@@ -434,6 +434,7 @@ def test_in_any_layout_they_are_what_they_say(data):
     assert_array_equal(as_dense(rows.X), before)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("layout", ["C", "F", "float32"])
 def test_chunks_and_threads_change_nothing_but_rounding(layout, monkeypatch):
     rows = _neighbours.mixed_rows()
@@ -698,6 +699,7 @@ def test_zero_out_claims_are_kept_and_tight(mechanism):
     assert 0.999 <= measured(model, first, second) <= 1.0
 
 
+@pytest.mark.sample(2)
 @every_mechanism
 def test_replace_one_claims_are_kept_and_tight(mechanism):
     # no row is at once beyond a radius, within it, and on opposite sides of the centre
@@ -729,6 +731,7 @@ def test_claims_are_kept_on_any_neighbours(mechanism, adjacency, data):
         assert fitted(model, one.X).mechanism_ == mechanism
 
 
+@pytest.mark.sample(1)
 @every_mechanism
 def test_dropped_clipping_is_caught(mechanism, monkeypatch):
     rows = pair("zero-out")
@@ -741,6 +744,7 @@ def test_dropped_clipping_is_caught(mechanism, monkeypatch):
     assert measured(mean(mechanism), *rows) > 1.5
 
 
+@pytest.mark.sample(2)
 @every_mechanism
 def test_a_radius_read_off_the_rows_is_caught(mechanism, monkeypatch):
     rows = pair("replace-one", other="near")
@@ -758,6 +762,7 @@ def test_a_radius_read_off_the_rows_is_caught(mechanism, monkeypatch):
         measured(model, *rows)
 
 
+@pytest.mark.sample(2)
 @every_mechanism
 def test_halved_noise_is_caught(mechanism, monkeypatch):
     rows, model = pair("zero-out", d=50, n_rows=3000)[0], mean(mechanism, epsilon=20.0)

@@ -141,7 +141,7 @@ def clipped(X, radius=1.0):
     return X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True) / radius, 1)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @every_adjacency
 @pytest.mark.parametrize("mechanism", ["gradient", "exponential"])
 def test_with_a_huge_budget_it_is_the_geometric_median(mechanism, adjacency):
@@ -258,6 +258,7 @@ def test_seeds(mechanism):
     assert np.all(model.fit(X).location_ != model.fit(X).location_)
 
 
+@pytest.mark.sample(2)
 @every_mechanism
 def test_layouts_types_and_names(mechanism):
     model = DPMedian(mechanism=mechanism, max_iter=5, random_state=0)
@@ -353,7 +354,7 @@ def test_with_a_huge_budget_it_is_the_quantile(quantile):
     np.testing.assert_array_less(released, expected[1] + 1e-7)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_adjacency
 @every_quantile
 def test_the_error_bound_of_quantiles_holds(quantile, adjacency):
@@ -593,7 +594,7 @@ def test_runs_of_equal_score_are_what_the_definition_says(n_rows, tau):
         assert computed_scores(values, tau, 5) == scores(values, tau, 5)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @every_score_adjacency
 @every_tau
 def test_no_neighbours_change_the_rank_score_by_more_than_stated(tau, adjacency):
@@ -844,6 +845,7 @@ def test_rank_claim_is_kept_on_any_neighbours(adjacency, data):
     assert rank_epsilon(model, pair[0].X, pair[1].X) <= EPSILON
 
 
+@pytest.mark.sample(3)
 @every_score_adjacency
 @pytest.mark.parametrize("bounds", [None, (-1.0, 1.0)])
 def test_exponential_claim_is_kept_and_tight(bounds, adjacency):
@@ -853,6 +855,7 @@ def test_exponential_claim_is_kept_and_tight(bounds, adjacency):
     assert 0.95 * EPSILON <= measured <= EPSILON
 
 
+@pytest.mark.sample(1)
 @every_score_adjacency
 def test_exponential_claim_is_kept_on_many_neighbours(adjacency):
     rng = np.random.default_rng(0)
@@ -888,7 +891,7 @@ def worst_gradient_pair(adjacency, n_features):
     return first, second
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_score_adjacency
 @pytest.mark.parametrize("domain", [{"data_norm": 3.0}, {"bounds": (-2.0, 2.0)}], ids=str)
 @pytest.mark.parametrize(("n_features", "max_iter"), [(1, 6), (3, 700)])

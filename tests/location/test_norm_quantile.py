@@ -56,6 +56,7 @@ def data_sets():
     }
 
 
+@pytest.mark.sample(18)
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 10.0])
 @pytest.mark.parametrize("centered", [False, True])
 @pytest.mark.parametrize("name", data_sets())
@@ -77,6 +78,7 @@ def test_the_statement_about_the_radius_fails_as_seldom_as_stated(name, centered
     assert plan_threshold(1.0, n_rows=9, centered=False, failure=1e-9).tail > 26
 
 
+@pytest.mark.sample(1)
 @every_adjacency
 def test_a_far_too_large_data_norm_costs_nothing(adjacency):
     for data_norm in (10.0, 1e8):
@@ -189,6 +191,7 @@ def test_many_features():
     assert 130 < model.threshold_ < 160
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("scale", [1e300, 1e-300, 1e100, 1e-100, 0.0])
 @pytest.mark.parametrize("epsilon", [1e-300, 1e-9, 1.0, 1e6, 1e300])
 def test_extreme_rows_and_budgets(scale, epsilon):
@@ -584,7 +587,7 @@ def small_neighbours(world, adjacency):
         yield (*world[:i], other, *world[i + 1 :])
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_sensitivity_adjacency
 @pytest.mark.parametrize("n_rows", [1, 2, 3])
 def test_brute_force_over_all_small_neighbours(n_rows, adjacency):
@@ -855,6 +858,7 @@ def test_the_largest_distance_for_a_radius_is_caught(model, monkeypatch):
     assert model.fit(ROWS).ledger_.epsilon(DELTA) <= MUTANT_EPSILON
 
 
+@pytest.mark.full
 def test_a_draw_that_is_the_best_radius_is_caught(monkeypatch):
     def best(self, rows, noise, source):
         return np.array([np.argmin(self.scores(rows))], dtype=float)

@@ -40,6 +40,7 @@ def rows_of(parameters):
     return {name: parameters[name] for name in ("sparsity", "nonnegative") if name in parameters}
 
 
+@pytest.mark.sample(8)
 @every_configuration
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array, sparse.csc_matrix])
 def test_with_a_huge_budget_it_is_the_mean_of_the_admitted_rows(parameters, container):
@@ -88,6 +89,7 @@ def noise_of(mean, X):
     return (step.output - step.statistic) / X.shape[0]
 
 
+@pytest.mark.sample(11)
 @pytest.mark.parametrize("projection", ["l1", "l1l2", "ksupport"])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("n_rows", [10, 1000, 30_000])
@@ -131,7 +133,7 @@ def errors_on_bags(n_rows, delta, reps=5, n_features=2**14):
     return np.mean(found, axis=0)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("n_rows", [2000, 10_000])
 def test_on_bags_of_words_it_is_better_than_raw_noise_and_a_projection(n_rows, delta):
@@ -364,7 +366,7 @@ DATA = {
 }  # fmt: skip
 
 
-@pytest.mark.covering
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("rows", DATA.values(), ids=DATA)
 @pytest.mark.parametrize("nonnegative", [False, True])
 @pytest.mark.parametrize("sparsity", [1, 1000])
@@ -491,7 +493,7 @@ def test_parameters_that_do_not_go_together_are_named(parameters, words):
     assert not hasattr(model, "ledger_")
 
 
-@pytest.mark.covering
+@pytest.mark.sample(2)
 @every_model
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 50.0, 1e6])
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
@@ -571,6 +573,7 @@ def odd_formats():
     )
 
 
+@pytest.mark.sample(11)
 @pytest.mark.parametrize("index", range(8))
 @pytest.mark.parametrize("parameters", [{}, {"sparsity": 2}, {"sparsity": 3, "nonnegative": True}])
 def test_every_stored_value_counts_once_in_odd_formats(index, parameters):

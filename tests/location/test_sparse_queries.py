@@ -291,6 +291,7 @@ def sparse_mutant_worst(model, adjacency):
     return pair(row, NULL if adjacency == "zero-out" else other)
 
 
+@pytest.mark.sample(10)
 @every_adjacency
 @every_model
 def test_claims_are_kept_and_tight(model, adjacency):
@@ -440,7 +441,7 @@ def test_a_threshold_from_the_rows_is_caught(monkeypatch):
 every_sign = pytest.mark.parametrize("nonnegative", [False, True])
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @every_adjacency
 @every_sign
 @pytest.mark.parametrize("sparsity", [1, 3, 40])
@@ -528,6 +529,7 @@ def test_chunks_without_entries_are_no_exception(layout, row, monkeypatch):
     assert (sums.dtype, sums.tolist()) == (np.float64, [0.25])
 
 
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("layout", ["C", "F", "float32", "csr", "csr zeros", "csr duplicates"])
 @pytest.mark.parametrize("small", [False, True])
 def test_in_any_layout_a_histogram_is_the_sum_of_admitted_rows(layout, small, monkeypatch):
@@ -573,6 +575,7 @@ def test_facts_are_those_of_the_rows():
                 assert facts.nonnegative == nonnegative
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", [sparse.csr_array, sparse.coo_array])
 @pytest.mark.parametrize("nonnegative", [False, True])
 def test_what_is_stored_in_parts_is_added_up_whatever_the_order_of_other_rows(kind, nonnegative):
@@ -611,6 +614,7 @@ def test_noise_has_the_declared_scale_and_halved_noise_is_caught(monkeypatch):
     assert _audit.scale_is_wrong(_audit.noise_stream(release_of("zero-out"), X))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("adjacency", "nonnegative"), [("zero-out", True), ("replace-one", False)])
 def test_a_threshold_that_is_too_low_is_caught(adjacency, nonnegative, monkeypatch):
     pair = alone(adjacency, nonnegative, 1)
@@ -625,6 +629,7 @@ def test_a_threshold_that_is_too_low_is_caught(adjacency, nonnegative, monkeypat
     assert measured(pair, adjacency, nonnegative) > 1.5
 
 
+@pytest.mark.sample(1)
 @every_adjacency
 def test_a_threshold_for_one_column_is_caught(adjacency, monkeypatch):
     pair = alone(adjacency, True, 40)
@@ -650,6 +655,7 @@ def test_rows_with_more_entries_than_stated_are_caught(monkeypatch):
     assert measured(pair, "zero-out", True) > 5
 
 
+@pytest.mark.sample(1)
 @every_adjacency
 def test_rows_that_are_not_clipped_are_caught(adjacency, monkeypatch):
     pair = rows_of(4 * unit(60, 1), np.zeros(60))
@@ -823,6 +829,7 @@ BAD = {
 }
 
 
+@pytest.mark.sample(44)
 @pytest.mark.parametrize(
     ("parameter", "value"), [(name, value) for name, bad in BAD.items() for value in bad]
 )
@@ -862,6 +869,7 @@ DATA = {
 }  # fmt: skip
 
 
+@pytest.mark.sample(15)
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
 @pytest.mark.parametrize("rows", DATA.values(), ids=DATA)
 def test_degenerate_rows(rows, delta):
@@ -1014,6 +1022,7 @@ def test_without_the_noisy_counts_nothing_depends_on_the_data():
     assert len(hashes) == 1
 
 
+@pytest.mark.sample(1)
 @every_delta
 def test_noise_of_counts_has_the_declared_scale_and_halved_noise_is_caught(delta, monkeypatch):
     X = np.eye(2000)

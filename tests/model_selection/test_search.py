@@ -75,7 +75,7 @@ def distance(estimator, X, y):
     return -np.abs(X - estimator.location_).sum(axis=1)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("strategy", ["all", "logarithmic", "geometric"])
 @pytest.mark.parametrize("kind", ["grid", "randomized"])
 def test_attributes(strategy, kind):
@@ -109,6 +109,7 @@ def test_attributes(strategy, kind):
     assert search.classes_.tolist() == [0, 1]
 
 
+@pytest.mark.full
 def test_auto_runs_few_candidates_all_and_many_at_random():
     few = DPGridSearchCV(MODEL, {"C": [1.0] * 6}, epsilon=4.0).fit(X, Y)
     many = DPGridSearchCV(MODEL, {"C": np.geomspace(1, 9, 7)}, epsilon=4.0).fit(X, Y)
@@ -174,6 +175,7 @@ def test_no_run_by_chance_gives_a_model_of_nothing(monkeypatch):
     assert search.privacy_spent_[0] > 0.9
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("strategy", ["all", "geometric"])
 def test_public_rows_score_for_free_and_nothing_is_held_out(strategy):
     search = DPGridSearchCV(Spy(classes=[0, 1]), GRID, epsilon=4.0, strategy=strategy)
@@ -214,7 +216,7 @@ MIXED = make_pipeline(
 )
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("strategy", ["all", "geometric"])
 def test_steps_share_a_run_in_their_ratio(strategy):
     grid = {"dplogisticregression__C": [1.0, 10.0]}
@@ -249,6 +251,7 @@ def test_limits_add_up_to_the_share_and_hardly_to_less(pipe):
         assert np.allclose(np.divide(spent, math.hypot(*spent)), np.divide(own, math.hypot(*own)))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_prices_add_up_to_the_share(delta):
     pipe = make_pipeline(
@@ -276,6 +279,7 @@ def test_candidates_of_which_some_have_no_gaussian_parameter():
     assert search.best_estimator_.delta <= search.plan_.delta_run
 
 
+@pytest.mark.full
 def test_candidates_may_be_other_estimators():
     pipe = make_pipeline(DPStandardScaler(), MODEL)
     svm = DPHingeSVM(classes=[0, 1])
@@ -287,7 +291,7 @@ def test_candidates_may_be_other_estimators():
     assert not hasattr(MODEL, "coef_")
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("layout", [sparse.csr_array, sparse.csr_matrix, sparse.csc_array, list])
 def test_layouts(layout):
     rows = X.tolist() if layout is list else layout(X)
@@ -296,6 +300,7 @@ def test_layouts(layout):
     assert search.score(rows, Y.tolist()) > 0
 
 
+@pytest.mark.full
 def test_data_frames_with_text_and_a_column_transformer():
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     frame["town"] = np.where(X[:, 1] > 0, "x", "y")
@@ -321,6 +326,7 @@ def test_data_frames_with_text_and_a_column_transformer():
         DPGridSearchCV(pipe, grid, epsilon=20.0).fit(frame, labels)
 
 
+@pytest.mark.full
 def test_a_private_remainder_is_seen():
     columns = ColumnTransformer([("clip", NormClipper(), [0])], remainder=DPStandardScaler())
     pipe = make_pipeline(columns, MODEL)
@@ -341,6 +347,7 @@ def warn_of_rows(X):
     return X
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("strategy", ["all", "geometric"])
 def test_what_steps_warn_of_is_held_back(strategy):
     pipe = make_pipeline(FunctionTransformer(warn_of_rows), DPLogisticRegression(random_state=3))
@@ -361,7 +368,7 @@ def test_estimators_without_targets_and_regressors():
     assert search.predict(X).shape == (200,)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_adjacencies_and_pure_privacy(adjacency, delta):
@@ -560,6 +567,7 @@ def winners_place():
     return any(np.array_equal(one, won.components_) for one in drawn)
 
 
+@pytest.mark.full
 def test_projections_do_not_tell_which_run_won(monkeypatch):
     assert not winners_place()
     monkeypatch.setattr(_runs, "unseeded", lambda model: [])
@@ -929,6 +937,7 @@ def test_bad_values(value):
     assert not any(name.endswith("_") for name in vars(search))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("scale", [1e300, 1e-300, 0.0])
 def test_features_of_any_scale(scale):
     search = DPGridSearchCV(MODEL, {"C": [1.0, 2.0]}, scoring="neg_log_loss")
@@ -1076,7 +1085,7 @@ def search(strategy="all", **options):
     return DPGridSearchCV(model, MUTANT_GRID, **{**defaults, **options})
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 @pytest.mark.parametrize("strategy", ["all", "logarithmic", "geometric", "poisson"])
 @pytest.mark.parametrize("options", [{}, {"refit_share": 0.3}, {"random_state": None}], ids=str)
@@ -1108,6 +1117,7 @@ def test_rows_that_train_and_score_are_caught(monkeypatch):
     assert "rows" in faults(search(), MUTANT_X, MUTANT_Y)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 @pytest.mark.parametrize("strategy", ["all", "logarithmic"])
 def test_a_share_that_is_not_divided_is_caught(strategy, monkeypatch):

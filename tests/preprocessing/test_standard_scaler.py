@@ -74,7 +74,7 @@ def errors(fitted, X):
     )
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 @pytest.mark.parametrize("bounds", [None, BOX])
 @pytest.mark.parametrize("offset", [0.0, 5.0])
@@ -106,6 +106,7 @@ def test_offsets_and_scales_do_not_matter():
         assert np.abs(np.log(standard.std(axis=0))).max() < 0.1
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("value", [0.0, 3.0, -0.1, 1e300, -1e-300, 1e6])
 def test_constant_features_get_scale_one(value):
     X = np.column_stack([np.full(5000, value), normal_rows(5000, 1)])
@@ -162,6 +163,7 @@ def test_the_type_and_format_of_the_input_are_kept(container, dtype):
     assert np.abs(restored - X).max() < 1e-6
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("bounds", [None, BOX, ([-3, 0, 1, -9], [3, 2, 4, -5])])
 def test_sparse_rows_are_scaled_as_dense_ones(bounds):
     X = np.where(normal_rows(3000, 4) > 0, normal_rows(3000, 4, 1), 0)
@@ -294,6 +296,7 @@ def test_without_noise_it_is_the_quantile_on_any_scale(tau):
     assert (expected <= high).all()
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("value", [0.0, -0.0, 0.1, -7.0, 1e6, 123456789.0, 1e-300, 1.7e308, 0.001])
 def test_a_value_that_all_rows_share_is_hit_exactly(value):
     X = np.full((50, 1), value)
@@ -323,6 +326,7 @@ def test_the_key_runs_through_all_floats_in_order():
         assert weights.min() > 0
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("tau", [0.5, 0.8])
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 def test_the_rank_is_off_by_little_more_than_the_noise_of_a_count(offset, tau):
@@ -349,6 +353,7 @@ def test_if_nothing_can_be_learned_the_prior_remains():
     assert (high > 1e3).all()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("released", [np.inf, -np.inf, 1e308, -1e308, 0.0])
 def test_whatever_is_released_the_answer_is_finite(released):
     for key in (FloatKey(), FloatKey(3, signed=False)):
@@ -648,6 +653,7 @@ def test_the_claim_with_bounds_is_kept_and_tight(adjacency, d):
     assert 0.999 <= max(ratios) <= 1
 
 
+@pytest.mark.sample(1)
 @every_adjacency
 def test_the_claim_without_bounds_is_kept_and_its_parts_are_tight(adjacency):
     pair = far_pair(adjacency)
@@ -687,6 +693,7 @@ def test_the_budget_is_spent_to_the_last_digit(bounds):
         assert len({release.query for release in ledger.releases}) == (3 if bounds is None else 1)
 
 
+@pytest.mark.sample(1)
 @every_range
 def test_without_the_noisy_statistic_nothing_depends_on_the_data(bounds):
     hashes, sizes = set(), set()
@@ -712,6 +719,7 @@ def unclipped(self, values, columns):
     return [unit, _standard_scaler.WEIGHT * (unit * unit - _standard_scaler.OFFSET)]
 
 
+@pytest.mark.sample(1)
 @every_range
 def test_dropped_clipping_is_caught(bounds, monkeypatch):
     # the statistic is clamped at its bound: enough rows, and not too far

@@ -519,6 +519,7 @@ def test_a_link_is_another_name_of_the_same_file(tmp_path, path, budget):
     assert not try_to_charge(budget, 0.1)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("given", "name"),
     [
@@ -558,6 +559,7 @@ def test_a_charge_is_on_the_disk_when_it_returns(path, budget):
         assert file.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
 
+@pytest.mark.full
 def test_a_check_that_comes_before_the_write_of_a_file_is_noticed(tmp_path):
     class TwoSteps(FileStore):
         def add(self, charge, cost, limits):
@@ -744,6 +746,7 @@ def test_a_fit_does_not_read_all_charges_before_it(path, budget):
     assert budget.spent == (0.1, 0.0)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "damage",
     [
@@ -771,6 +774,7 @@ def test_a_file_without_its_numbers(path, budget, text):
     refused(budget, "is damaged, or is no privacy budget")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "text", ["epsilon=NULL", "epsilon=-1", "delta=7", "composition='renyi'", "unit='person'"]
 )
@@ -1094,6 +1098,7 @@ def test_a_federation_of_one_nat_fits_a_budget_of_one_nat(local_epsilon):
     assert budget.spent == (1.0, 1e-6)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("population", [10, 1e6])
 def test_a_simulated_population_is_charged_what_its_clients_spend(population):
     # with fewer clients in the deployment than here they spend less than epsilon, else more

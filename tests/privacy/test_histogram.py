@@ -85,7 +85,7 @@ def test_the_price_is_kept_on_worst_pairs_and_not_overpaid(
     assert 0.8 * delta < largest <= delta
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @every_budget
 @every_kind
 def test_a_common_column_near_the_threshold_gives_away_less(epsilon, delta, rows, nonnegative):

@@ -135,6 +135,7 @@ def test_small_scales_have_the_exact_cell_probabilities(law, bits, scale):
     assert stats.kstwobign.sf(gap * np.sqrt(n)) > P_VALUE[bits.seeded]
 
 
+@pytest.mark.sample(3)
 @both_laws
 @both_sources
 @pytest.mark.parametrize("scale", [2.0**24, 1.3 * 2.0**23])
@@ -146,7 +147,7 @@ def test_grid_scales_follow_the_continuous_law(law, bits, scale):
     assert stats.binomtest(odd, draws.size).pvalue > P_VALUE[bits.seeded]
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @both_laws
 @pytest.mark.parametrize("scale", [0.3, 10.0, 2.0**24, 1.7 * 2.0**33])
 def test_typical_words_give_the_exact_integers_without_exact_arithmetic(law, scale, resolved):
@@ -157,6 +158,7 @@ def test_typical_words_give_the_exact_integers_without_exact_arithmetic(law, sca
     assert len(resolved) <= (40 if scale > 2**30 else 0)
 
 
+@pytest.mark.sample(9)
 @both_laws
 @pytest.mark.parametrize("scale", [0.3, 10.0, 2.0**24])
 @pytest.mark.parametrize("sign", [0, 1])
@@ -169,6 +171,7 @@ def test_words_with_few_significant_bits_are_decided_exactly(law, scale, sign, r
     assert len(resolved) == len(magnitudes)
 
 
+@pytest.mark.sample(8)
 @both_laws
 @pytest.mark.parametrize(
     ("scale", "r"), [(0.3, 0), (10.0, 0), (10.0, 7), (10.0, 31), (2.0**24, 3), (2.0**24, 2**25 + 1)]
@@ -539,7 +542,7 @@ def test_what_is_rounded_surely_is_the_same_wherever_the_errors_lead(scale, erro
             assert result is None or (np.rint(x) == result).all()
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("scale", [0.3, 50.0, 2.0**24, 1.7 * 2.0**33])
 @pytest.mark.parametrize("size", [2, 5])
 def test_typical_words_give_the_exact_integers(scale, size, slow):
@@ -560,7 +563,7 @@ def test_words_at_the_ends_of_the_interval_are_decided_exactly(word, which):
     assert rounded_k_norm(1e5, 3, KNormWords(words)).tolist() == k_norm_exact_draw(1e5, words, 3)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("scale", [0.3, 100.0, 2.0**24])
 @pytest.mark.parametrize("place", [1, 2, 4])
 def test_words_next_to_a_rounding_boundary_are_decided_exactly(scale, place, slow):
@@ -586,7 +589,7 @@ def test_words_next_to_a_rounding_boundary_are_decided_exactly(scale, place, slo
     assert len(slow) >= 4
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("size", "n"), [(2, 100), (5, 50), (100, 3), (1000, 1)])
 @pytest.mark.parametrize("relative", [2.0**-20, 1.0])
 def test_exact_arithmetic_alone_gives_the_same_k_norm_integers(
@@ -613,7 +616,7 @@ def length_statistics(draws, scale):
     return stats.kstest(radius, stats.gamma(p).cdf).pvalue, np.abs([first, second])
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @both_sources
 @pytest.mark.parametrize("size", [2, 5, 60])
 def test_the_length_has_the_gamma_law_and_its_moments(bits, size):
@@ -822,6 +825,7 @@ def test_statistics_beyond_the_bound_are_clamped_and_nan_counts_as_zero(law):
     np.testing.assert_array_equal(*released)
 
 
+@pytest.mark.sample(1)
 @mechanism_both_laws
 @given(st.floats(-3, 3), st.floats(-3, 3))
 def test_alignment_moves_values_by_half_a_step_and_no_two_apart_by_more(law, x, y):
@@ -838,6 +842,7 @@ def test_the_statistic_is_not_changed_in_place(law):
     np.testing.assert_array_equal(values, [np.nan, 5.0])
 
 
+@pytest.mark.sample(4)
 @mechanism_both_laws
 @pytest.mark.parametrize("bits", [SeededBits(4), SystemBits()], ids=type)
 @pytest.mark.parametrize("bound", [1.0, 1e10])
@@ -983,6 +988,7 @@ def test_the_scale_is_what_the_exact_formula_needs(law, price, stated, bound, si
     assert (noise.law, noise.mu, noise.epsilon, noise.delta) == (law, 0.0, price, 0.0)
 
 
+@pytest.mark.sample(1)
 @both
 @given(price=prices, stated=scales, bound=scales, size=st.integers(1, 10**6))
 def test_the_grid_is_a_power_of_two_and_exact(law, price, stated, bound, size):

@@ -277,7 +277,7 @@ def test_gaussian_noise_never_fits_a_pure_budget(mu):
         assert not ledger.fits(epsilon, 0.0)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("accountant", [PLDAccountant, RdpAccountant])
 def test_dp_accounting_reads_gaussian_releases(accountant):
     ledger = ledger_of(*[GAUSSIAN] * 10, entry(GaussianMechanism(0.5)))
@@ -531,7 +531,7 @@ def mixture(adjacency="replace-one", kind="poisson"):
     return ledger, [replace(ledger, releases=(r,)) for r in ledger.releases]
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_mixture_costs_at_most_the_sum_and_at_least_each_part(kind, adjacency):
@@ -576,6 +576,7 @@ def test_the_event_reads_back_to_the_same_epsilon(adjacency):
     )
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_the_event_of_batches_next_to_full_releases_reads_back_too(adjacency):
     # composed as the ledger's adjacency: neither doubled nor halved
@@ -926,6 +927,7 @@ def test_a_line_that_declares_what_it_costs_is_accepted(law):
         assert actual.delta >= 0.99 * declared.delta or law == "histogram"
 
 
+@pytest.mark.sample(26)
 @pytest.mark.parametrize("law", SCALED)
 @pytest.mark.parametrize("factor", [0.5, 0.9, 0.0, math.nan, -1.0])
 def test_less_noise_than_was_paid_for_is_refused(law, factor):

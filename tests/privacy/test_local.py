@@ -325,6 +325,7 @@ def exact_tail(k, n, rate):
     return sum(math.comb(n, j) * p**j * (1 - p) ** (n - j) for j in range(k + 1, n + 1))
 
 
+@pytest.mark.sample(35)
 @pytest.mark.parametrize("n", [1, 2, 7, 60])
 @pytest.mark.parametrize("rate", [1e-3, 0.1, 0.5, 0.97])
 @pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.01, 0.3, 0.99])
@@ -478,6 +479,7 @@ def random_laws(rng, n_laws, n_values):
     return laws, float(np.log(laws.max(axis=0) / laws.min(axis=0)).max())
 
 
+@pytest.mark.sample(30)
 @pytest.mark.parametrize("seed", range(40))
 def test_no_randomiser_is_worse(seed):
     """Any laws of the others, all different, and any two of the row."""
@@ -505,7 +507,7 @@ def with_blanks(epsilon, blank):
     return [*row, left / e], [row[1], row[0], blank, left / e], [*other, left]
 
 
-@pytest.mark.covering
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("blank", [0.0, 0.2, 0.6])
 @pytest.mark.parametrize("epsilon", [1.0, 3.0, 5.0])
 def test_blank_reports_do_not_help_the_adversary(blank, epsilon):
@@ -546,6 +548,7 @@ def test_drawn_pair_attains_the_curve():
     assert excess.mean() == pytest.approx(curve, abs=4 * excess.std() / math.sqrt(draws))
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("epsilon", "n_reports", "expected"),
     [(4.0, 10**5, 0.1182), (2.0, 10**4, 0.1144), (8.0, 10**5, 1.1766), (8.0, 10**6, 0.3037),
@@ -555,7 +558,7 @@ def test_anchors(epsilon, n_reports, expected):
     assert shuffled_epsilon(epsilon, n_reports, 1e-6) == pytest.approx(expected, abs=6e-5)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("n_reports", [10**4, 10**5, 10**6, 10**8])
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
 def test_closed_formulas_lie_above(epsilon, n_reports):
@@ -588,7 +591,7 @@ def shuffling_exact_tail(heads, coins):
     return mp.exp((a + b) * mp.log(x) - log_beta) * total / a
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("coins", "far"),
     [(10**2, 2.0), (10**2, 5.0)]
@@ -611,6 +614,7 @@ def test_sums_of_tails_are_rounded_up_by_little(coins, far):
     assert 1.0 <= ratio < 1.0 + 1e-11 * coins / far
 
 
+@pytest.mark.full
 def test_the_margin_of_a_tail_exceeds_its_error():
     for coins in (10**3, 10**5, 10**7, 10**9):
         for far in (0.5, 3.0, 8.0, 20.0):

@@ -136,7 +136,7 @@ def batch_laws(n_rows, size, with_replacement):
     return {0: 1 - size / n_rows, 1: size / n_rows}
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", KINDS[1:])
 @pytest.mark.parametrize(("n_rows", "size"), [(2, 1), (3, 2), (4, 3), (2, 2)])
 def test_the_profile_bounds_what_worst_data_show(kind, n_rows, size):
@@ -195,7 +195,7 @@ def direct_delta(q, mu, adjacency, n_releases, epsilon, cell=1e-3):
     return max(found)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("n_releases", [1, 2, 3])
 @pytest.mark.parametrize(("n_rows", "mu"), [(10, 1.0), (2, 0.7)])
@@ -231,7 +231,7 @@ def test_composed_batches_of_fixed_size_agree_with_direct_integration(n_releases
 PRICED = [("poisson", 2.0, 1000), ("poisson", 100.0, 50), ("without-replacement", 20, 300)]
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @quiet
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(("kind", "batch_size", "count"), PRICED)
@@ -328,6 +328,7 @@ def test_no_two_contributions_are_worse_than_opposite_ones(q, mu):
             assert plane_profile(null, u, order, q) <= plane_profile(null, top, order, q) + 1e-9
 
 
+@pytest.mark.full
 def test_a_mixture_falls_as_its_shifts_turn_towards_each_other():
     # the step by Slepian and Plackett, for shifts of fixed lengths
     for q, order in ((0.3, 1.1), (0.1, 1.02), (0.6, 2.0)):
@@ -595,7 +596,7 @@ def test_fixed_subsets_are_uniform(n_rows, size):
         assert stats.chisquare([drawn[s] for s in subsets]).pvalue > 1e-4
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("n_rows", "size"), [(3, 2), (2, 2), (1, 1), (5, 1)])
 def test_repeated_draws_are_uniform_and_independent(n_rows, size):
     bits = SeededBits(4)

@@ -113,7 +113,7 @@ def test_a_search_is_one_line_of_the_ledger(strategy, delta, gaussian, share):
     assert (Ledger.of(search.ledger) + other).epsilon(delta) <= 1.5
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("share", [0.0, 0.3])
 @pytest.mark.parametrize("strategy", ["logarithmic", "geometric", "poisson"])
 def test_gaussian_searches_have_an_event(strategy, share):
@@ -138,6 +138,7 @@ def test_other_searches_have_no_wrong_event():
 # -- what is charged -------------------------------------------------------------------------
 
 
+@pytest.mark.sample(3)
 @every_strategy
 def test_a_shared_budget_is_charged_once_and_first(strategy):
     plan, spy = plan_of(strategy=strategy), Spy()
@@ -247,6 +248,7 @@ def test_seeds_never_repeat():
 # -- the curators of scores --------------------------------------------------------------------
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(("delta", "gaussian"), [(1e-5, True), (1e-5, False), (0.0, False)])
 @pytest.mark.parametrize("strategy", ["logarithmic", "geometric", "poisson"])
 def test_every_run_has_one_score(strategy, delta, gaussian):

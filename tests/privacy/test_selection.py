@@ -207,7 +207,7 @@ TABLE = {
 }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("epsilon", "mean"), TABLE)
 def test_known_bounds_are_reproduced_and_ours_is_better(epsilon, mean):
     mu = gdp_mu(epsilon, 1e-6)
@@ -241,6 +241,7 @@ def test_the_renyi_bound_is_that_of_dp_accounting():
     assert epsilon.min() == pytest.approx(theirs, rel=0.01)
 
 
+@pytest.mark.full
 @given(
     st.sampled_from(list(LAWS)), st.floats(1, 1e3), st.floats(1e-4, 8), st.floats(1e-12, 0.5)
 )  # fmt: skip
@@ -355,7 +356,7 @@ def smallest_epsilon(p, q, delta):
     return high
 
 
-@pytest.mark.covering
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("mean", "epsilon"), [(4.0, 0.5), (20.0, 2.0), (100.0, 1.0)])
 @pytest.mark.parametrize("law", ["logarithmic", "geometric"])
 def test_the_claim_for_gaussian_runs_is_nearly_attained(law, mean, epsilon):
@@ -404,7 +405,7 @@ def delta_with_a_model(runs, shifts, mu_model, epsilon):
     return max(deltas)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("share", [0.3, 0.7])
 @pytest.mark.parametrize(("mean", "epsilon"), [(4.0, 0.5), (20.0, 2.0), (100.0, 1.0)])
 @every_law
@@ -505,7 +506,7 @@ def is_exact(plan):
     return True
 
 
-@pytest.mark.covering
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("public_scores", [False, True])
 @pytest.mark.parametrize("refit_share", [0.0, 0.3])
 @pytest.mark.parametrize("gaussian", [True, False])
@@ -720,7 +721,7 @@ def test_bad_plans(options, message):
         plan_of(**options)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("epsilon", [1e-6, 1e3, 1e8])
 @pytest.mark.parametrize("delta", [1e-300, 0.9])
 @every_strategy
@@ -761,6 +762,7 @@ def test_a_second_fit_for_free_is_noticed():
             is_exact(again)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("law", LAWS)
 def test_an_accountant_that_forgets_the_choice_is_noticed(monkeypatch, law):
     def one_run(runs, cost, delta):
@@ -888,7 +890,7 @@ def test_half_the_rate_would_be_noticed(case):
             assert p_value(draws, ends) < 1e-9
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @every_case
 @pytest.mark.parametrize("kind", [np.float64, np.int64])
 def test_words_give_the_exact_index_on_both_paths(case, kind, slow, monkeypatch):
@@ -925,6 +927,7 @@ def test_words_next_to_a_boundary_give_the_exact_index(case, distance, slow):
         assert len(slow) == 2 * len(inner)
 
 
+@pytest.mark.sample(28)
 @every_case
 @pytest.mark.parametrize("word", [0, 1, 2**64 - 2, 2**64 - 1])
 def test_the_ends_of_the_interval_give_indices_with_positive_counts(case, word):
@@ -948,6 +951,7 @@ def test_weights_that_only_many_digits_tell_apart_are_decided(step):
             assert weighted_choice(np.ones(2), steps, 1.0, Words(words)) == 1 - expected
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("rate", [1e-6, 1e-3, 0.7, 50.0, 5e-324, 1e300])
 def test_enormous_ranges_of_steps_raise_nothing_and_are_exact(rate, slow, monkeypatch):
     steps = np.array([0, 1, 700, 10**6, 10**9, 2**62, 2**63 - 1])

@@ -232,6 +232,7 @@ def test_parts_that_learn_nothing_spend_nothing():
     assert str(spent) == "(epsilon=0, delta=0)"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("deltas", [(1e-6, 3e-7, 7e-9), (1e-7, 3.3e-6, 1.7e-8), (0.1, 0.2, 0.3)])
 def test_unequal_deltas_add_up_to_a_finite_epsilon(deltas):
     # a sum of deltas that is rounded down would not cover what was spent
@@ -306,6 +307,7 @@ def name_of(estimator):
     return str(estimator).replace("\n", "")
 
 
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("step", FREE, ids=name_of)
 def test_a_step_that_looks_at_shapes_only_is_free(step):
     model = Pipeline([("step", step), ("model", classifier())]).fit(BITS, SPENT_Y)
@@ -313,6 +315,7 @@ def test_a_step_that_looks_at_shapes_only_is_free(step):
     assert tuple(privacy_spent(model)) == model[-1].privacy_spent_
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("step", [*LEARNING, Unknown(), PolynomialFeaturesOfAnotherLibrary()])
 def test_a_step_that_learns_is_named(step):
     rows = BITS if hasattr(step, "categories") else SPENT_X
@@ -671,6 +674,7 @@ def test_no_total_is_below_what_the_true_ledgers_compose_to(fixed, grid, tmp_pat
         assert privacy_spent(search, delta=delta).epsilon >= truth.epsilon(delta)
 
 
+@pytest.mark.full
 def test_nested_names_and_replaced_steps(spy):
     estimator = pipeline(spy, ("scale", scaler(spy)))
     grid = [

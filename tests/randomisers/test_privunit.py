@@ -66,7 +66,7 @@ COSINES = [1e-300, 1e-9, 1e-6, 1e-3, 0.1, 0.5, 0.69, 0.71, 0.9, 1 - 1e-6, 1 - 2*
 WIDTHS = [0.1, 1.0, 2.0, 2.4, 2.5, 3.0, 5.0, 10.0, 100.0, 1000.0]
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("d", DIMS)
 def test_probabilities_are_accurate(d):
     cosines = COSINES + [w / math.sqrt(d) for w in WIDTHS if w * w < d]
@@ -112,6 +112,7 @@ def test_two_points_are_the_sphere_of_dimension_one():
     assert log_cap_mean(-1.0, 1) == -math.inf
 
 
+@pytest.mark.sample(94)
 @pytest.mark.parametrize("d", DIMS)
 @pytest.mark.parametrize("value", [-1e-9, -0.1, -0.69, -0.7, -1.0, -20.0, -700.0, -1e4, -1e6])
 def test_the_inverse(d, value):
@@ -400,6 +401,7 @@ def test_tails_are_accurate():
         assert error(PrivUnitG(t, 0.9).log_q, gaussian_log_tail(t)) < CAP_ACCURACY
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("t", "p"), [(0.0, 0.7), (1.0, 0.6), (2.0, 0.9)])
 def test_moments_are_integrals(t, p):
     found, q = PrivUnitG(t, p), mp.exp(gaussian_log_tail(t))
@@ -675,7 +677,7 @@ def uniform_p_value(levels):
     return stats.kstest(levels, "uniform").pvalue
 
 
-@pytest.mark.covering
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("n_dims", COSINE_DIMS)
 @pytest.mark.parametrize("epsilon", COSINE_BUDGETS)
 def test_the_law_on_both_sides(n_dims, epsilon):
@@ -684,7 +686,7 @@ def test_the_law_on_both_sides(n_dims, epsilon):
     assert uniform_p_value(levels_beyond(unit, *cosines_beyond(unit, N, bits))) > 1e-4
 
 
-@pytest.mark.covering
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("n_dims", [2, 3, 50, 10**9])
 @pytest.mark.parametrize("far", [0.0, 0.3, 0.99, 1.01, 3.0])
 def test_both_ways_agree_where_they_meet(n_dims, far):
@@ -819,7 +821,7 @@ GAUSSIANS = [
 ]  # fmt: skip
 
 
-@pytest.mark.covering
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("gaussian", GAUSSIANS)
 @pytest.mark.parametrize("n_dims", [1, 2, 12])
 def test_moments_of_the_gaussian_kind(gaussian, n_dims):
@@ -870,7 +872,7 @@ def reports_by_many_rotations(projected, vector, n_calls, n_rows=4):
     return np.concatenate([projected.report(rows, bits) for _ in range(n_calls)])
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("projected", HAAR)
 def test_moments(projected):
     u = vector_of(projected.n_dims)
@@ -983,7 +985,7 @@ BALLS = [
 ]  # fmt: skip
 
 
-@pytest.mark.covering
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("ball", BALLS)
 @pytest.mark.parametrize("norm", [0.0, 1 / 3, 1.0])
 def test_moments_in_the_ball(ball, norm):

@@ -95,6 +95,7 @@ MADE = {
 }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("made", MADE.values(), ids=MADE)
 def test_moments_by_simulation(made):
     rng, n = np.random.default_rng(1), 200_000
@@ -626,6 +627,7 @@ def price_is_wrong(unit, stated):
     return abs(measured - stated) > 4.0 * error
 
 
+@pytest.mark.full
 def test_a_loose_condition_that_is_stated_as_the_price_is_caught():
     unit = optimal_privunit(2.0, 10)
     assert not price_is_wrong(unit, unit.epsilon)

@@ -69,6 +69,7 @@ def law(knots, slopes, c):
     return quadrature_cdf(lambda x: -c * np.interp(x, knots, values), knots[0], knots[-1])
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("slope", [0.0, 1e-12, 0.3, 5.0, 700.0])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_truncated_exponential_has_its_law(slope, sign):
@@ -118,6 +119,7 @@ def test_half_and_double_the_temperature_are_noticed(name):
         assert not same_law(draws(knots, slopes, c, name), law(knots, slopes, 0.7))
 
 
+@pytest.mark.full
 def test_intervals_without_width_are_never_chosen():
     knots = np.array([0.0, 0.0, 0.0, 0.5, 0.5, 1.0, 1.0])
     for between in (0.0, 1e300, -1e300):
@@ -263,6 +265,7 @@ def test_a_steep_loss_is_drawn_at_the_boundary():
     assert stats.ks_2samp(x @ v, half @ v).pvalue < FALSE_ALARM
 
 
+@pytest.mark.full
 def test_agrees_with_the_linear_law_in_three_dimensions():
     v, balls = np.array([4.0, -3.0, 6.0]), [(np.zeros(3), 1.5)]
     x = box_draws(_laws.affine(-v), 3, 1.0, balls, "linear", n=300)
@@ -291,6 +294,7 @@ def separable(points):
     return np.abs(gap).sum(axis=1), np.sign(gap)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("n_dims", "n"),
     [(3, 300), pytest.param(4, 1000, marks=pytest.mark.slow),
@@ -454,6 +458,7 @@ def test_bad_grids_are_refused(arguments, message):
         ball_grid(*arguments)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("n_dims", [1, 2, 3, 4, 20, 500])
 def test_candidates_fill_the_ball_evenly(n_dims):
     points = ball_candidates(n_dims, 3.0, 2000)
@@ -525,6 +530,7 @@ def test_known_counts(shape):
     assert steps.total_steps == pytest.approx(COUNTS[shape][1], rel=0.02)
 
 
+@pytest.mark.sample(21)
 @pytest.mark.parametrize("n", [1, 50, 10**6])
 @pytest.mark.parametrize("p", [1, 7])
 @pytest.mark.parametrize("diameter", [2.0, 5])

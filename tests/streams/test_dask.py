@@ -159,7 +159,7 @@ TARGETS = {
 }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.usefixtures("small_partitions")
 @pytest.mark.parametrize("kind", TARGETS)
 def test_targets_of_every_kind(kind):
@@ -221,6 +221,7 @@ def test_single_precision():
     )
 
 
+@pytest.mark.sample(1)
 @pytest.mark.usefixtures("small_partitions")
 @pytest.mark.parametrize("chunks", [N_ROWS, 1000, (2999, 1)], ids=str)
 def test_one_partition_and_two(chunks):
@@ -310,8 +311,8 @@ def statistics_given(model):
     return rows, collection
 
 
+@pytest.mark.sample(2)
 @pytest.mark.usefixtures("brought")
-@pytest.mark.sample(4)
 @pytest.mark.parametrize("model", ADDED_UP, ids=lambda model: type(model).__name__)
 def test_sums_are_made_where_the_rows_are(model, brought):
     assert_same_fit(model, *statistics_given(model))

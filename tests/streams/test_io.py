@@ -283,6 +283,7 @@ def test_one_file_and_columns_in_another_order(tmp_path):
     assert_same_fit(PARQUET_MODEL, (read[columns], read["retired"]), stream)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("columns", [["weight"], ["weight", "children"], ["age", "weight"]])
 def test_single_precision_is_kept_where_no_column_needs_more(tmp_path, columns):
     path = tmp_path / "a.parquet"

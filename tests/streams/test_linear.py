@@ -91,7 +91,7 @@ def test_logistic_regression(pair, y):
     assert_same_fit(model, (rows, y), chunked(rows, y))
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "options",
     [
@@ -133,7 +133,7 @@ def test_many_blocks(solver):
     assert_same_fit(model, (X, THREE), chunked(X, THREE))
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize(
     "options",
     [{}, {"p": 1}, {"p": 4}, {"p": "huber"}, {"clipping_norm": "private"}, {"solver": "newton"}],
@@ -160,7 +160,7 @@ def labels(kind):
     return named[kind]
 
 
-@pytest.mark.covering
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "kind", ["text", "objects", "bool", "int8", "uint64", "float", "float32", "many"]
 )
@@ -213,6 +213,7 @@ def test_memory_maps_are_streamed_unasked(tmp_path, monkeypatch, kind, order, mo
         assert_same_fit(other, memory, (mapped, mapped_y))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("solver", ["gd", "sgd", "frank-wolfe", "newton"])
 def test_sparse_chunks(solver):
     rows = sparse.random_array((FEW, 300), density=0.02, format="csr", rng=RNG)
@@ -271,6 +272,7 @@ def test_a_budget_is_charged_once_for_all_passes():
     assert budget.spent == (1.0, 1e-6)
 
 
+@pytest.mark.full
 def test_the_number_of_threads_does_not_matter(monkeypatch):
     wide = RNG.normal(size=(140_000, 70))
     y = (wide[:, 0] > 0).astype(int)
@@ -306,6 +308,7 @@ def loss(adjacency, streamed):
     return max(_audit.coupled_mu(fit, *pair) for pair in pairs) / gdp_mu(EPSILON, DELTA)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 def test_neighbouring_streams_are_as_far_apart_as_neighbouring_arrays(adjacency):
     outside = loss(adjacency, streamed=True)

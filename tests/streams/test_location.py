@@ -96,7 +96,7 @@ __all__ = ["short_chunks"]
 pytestmark = pytest.mark.filterwarnings("ignore:.*random_state:UserWarning")
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @every_model
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_chunks_are_as_rows_in_memory(name, dtype):
@@ -127,7 +127,7 @@ def test_chunks_of_data_frames_are_as_the_frame(name, frame):
     assert_array_equal(model.feature_names_in_, ["a", "b", "c"])
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @every_model
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_large_memory_maps_are_streamed_and_the_same(name, order, tmp_path, monkeypatch):
@@ -140,6 +140,7 @@ def test_large_memory_maps_are_streamed_and_the_same(name, order, tmp_path, monk
     assert_same_fit(MODELS[name], [X], [mapped])
 
 
+@pytest.mark.sample(7)
 @every_model
 def test_one_row(name):
     X = dense_rows()[:1]
@@ -221,6 +222,7 @@ def test_sparse_chunks_are_refused_as_sparse_rows_are(name):
     assert budget.spent == (0.0, 0.0)
 
 
+@pytest.mark.sample(19)
 @every_model
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_what_is_not_finite_costs_nothing(name, value):
@@ -266,6 +268,7 @@ class Changing:
         return iter([self.first if self.n_passes <= 1 else self.later])
 
 
+@pytest.mark.sample(8)
 @every_model
 def test_rows_that_are_missing_later_are_an_error_after_the_charge(name):
     X, budget = dense_rows(), PrivacyBudget(100.0, 1e-3)
@@ -275,7 +278,7 @@ def test_rows_that_are_missing_later_are_an_error_after_the_charge(name):
     assert len(budget.charges) == 1
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @every_model
 def test_rows_that_break_later_count_as_null_rows_and_are_not_told(name):
     X, later = dense_rows(), dense_rows()
@@ -286,6 +289,7 @@ def test_rows_that_break_later_count_as_null_rows_and_are_not_told(name):
     assert str(model.ledger_).count("\n") == str(clone(MODELS[name]).fit(X).ledger_).count("\n")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("name", ["box", "gaussian", "gradient", "gradient-box"])
 def test_claims_are_kept_on_neighbouring_streams(name, adjacency):
@@ -305,7 +309,7 @@ def test_claims_are_kept_on_neighbouring_streams(name, adjacency):
     assert measured >= 0.999 * claimed or name.startswith("gradient")
 
 
-@pytest.mark.covering
+@pytest.mark.sample(6)
 @every_model
 @pytest.mark.parametrize("method", ["predict", "score"])
 def test_other_methods_say_what_to_do_with_a_stream(name, method):

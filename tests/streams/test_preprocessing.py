@@ -117,7 +117,7 @@ def test_what_is_learned_from_chunks_is_learned_in_memory(name, dtype):
     assert_same_fit(PRIVATE[name], [X], chunked(X), chunked(X, cuts=[0, N]))
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("name", BOTH)
 @every_type
 def test_what_is_learned_from_sparse_chunks_is_learned_in_memory(name, dtype):
@@ -133,7 +133,7 @@ def test_what_is_learned_from_frames_is_learned_in_memory(name, frame):
     assert_same_fit(PRIVATE[name], [X], chunked(X))
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @private_model
 def test_large_memory_maps_are_streamed_and_transformed_in_memory(name, tmp_path, monkeypatch):
     X = dense_rows()
@@ -144,7 +144,7 @@ def test_large_memory_maps_are_streamed_and_transformed_in_memory(name, tmp_path
     assert_array_equal(model.transform(mapped), model.transform(X))
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @every_model
 @every_type
 def test_a_stream_is_mapped_to_the_rows_that_an_array_is_mapped_to(name, dtype):
@@ -159,7 +159,7 @@ def test_a_stream_is_mapped_to_the_rows_that_an_array_is_mapped_to(name, dtype):
     assert_same_rows(clone(model).fit_transform(chunked(X)[0]), transformed)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(3)
 @sparse_model
 @every_type
 def test_a_sparse_stream_is_mapped_to_what_sparse_rows_are_mapped_to(name, dtype):
@@ -261,6 +261,7 @@ def test_features_are_checked_as_in_memory(name):
         model.transform(*chunked(X.to_numpy()[:, :2]))
 
 
+@pytest.mark.sample(3)
 @every_model
 def test_streams_cannot_become_data_frames(name):
     X = dense_rows()
@@ -274,7 +275,7 @@ def test_streams_cannot_become_data_frames(name):
         model.transform(*chunked(X))
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @every_model
 def test_what_is_not_finite_is_found_before_anything_is_spent(name):
     X, budget = dense_rows(), PrivacyBudget(100.0, 1e-3)
@@ -289,6 +290,7 @@ def test_what_is_not_finite_is_found_before_anything_is_spent(name):
     assert budget.spent == (0.0, 0.0)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", DENSE)
 def test_sparse_streams_are_refused_as_sparse_rows_are(name):
     X, budget = sparse_rows()[:, :D], PrivacyBudget(100.0, 1e-3)
@@ -303,6 +305,7 @@ def test_sparse_streams_are_refused_as_sparse_rows_are(name):
     assert budget.spent == (0.0, 0.0)
 
 
+@pytest.mark.sample(3)
 @every_model
 def test_nothing_is_made_of_no_rows(name):
     empty = stream_chunks([np.empty((0, D))])
@@ -321,7 +324,7 @@ def test_a_shared_budget_is_charged_once_a_fit(name):
         assert len(budget.charges) == n_fits
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @every_model
 def test_what_maps_rows_holds_none(name):
     marked = dense_rows() + 12345.678
