@@ -37,7 +37,7 @@ search = GridSearchCV(model, PENALTIES, cv=FOLDS).fit(X, y)
 print(
     "the model says   epsilon={:.3g}, delta={:.0e}".format(*search.best_estimator_.privacy_spent_)
 )
-print("all fits         epsilon={:.3g}, delta={:.1e}".format(*privacy_spent(search)))
+print("all fits         epsilon={:.3g}, delta={:.1e}".format(*privacy_spent(search).covered))
 print(privacy_spent(search))
 
 # %%

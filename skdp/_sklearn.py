@@ -46,6 +46,7 @@ from skdp._rows.streams import (
 )
 from skdp._typing import MatrixLike
 from skdp.privacy.kernel.accounting import as_float
+from skdp.privacy.kernel.samplers import noise_identity
 
 __all__ = [
     "BaseSearchCV",
@@ -149,7 +150,9 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], Me
             if budget is not None and getattr(estimator, "_releases", True):
                 # the plan alone tells what the clients of a simulated population spend
                 real = getattr(estimator, "population", None) is None
-                budget.check(estimator.epsilon if real else None)
+                seed, name = getattr(estimator, "random_state", None), type(estimator).__name__
+                seeded = {} if seed is None else {"stream": noise_identity(seed, name)}
+                budget.check(estimator.epsilon if real else None, **seeded)
             with plain_parameters(estimator), kept_meanwhile(*args, *params.values()):
                 return fit(estimator, *args, **params)
 

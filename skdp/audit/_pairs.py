@@ -414,7 +414,7 @@ def _spent(fitted):
     except (TypeError, ValueError, AttributeError):
         pair = getattr(fitted, "privacy_spent_", None)
         return pair if isinstance(pair, tuple) and len(pair) == 2 else None
-    return None if total.not_covered else total
+    return None if total.uncovered else total.covered
 
 
 # Checks of the numbers that an audit is given.

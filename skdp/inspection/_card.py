@@ -277,7 +277,7 @@ def card_facts(estimator, *, name, delta, date):
         status, epsilon = NONE, math.inf
     else:
         spent = privacy_spent(estimator, delta=delta)
-        ledger, missing = spent.ledger, list(spent.not_covered)
+        ledger, missing = spent.ledger, list(spent.uncovered)
         epsilon, delta = spent.epsilon, spent.delta
         learns = any(hasattr(part, "ledger_") for _, part in parts)
         status, sentence = claim(ledger, epsilon, delta, missing, learns)
@@ -437,7 +437,7 @@ def search_facts(search, delta):
         f" Its fits{' but the last' if last else ''} spent at most {at} together, by their "
         "parameters. That is the price of the fits, and no promise about the search."
     )
-    return spent.ledger, spent.delta, list(spent.not_covered), sentence
+    return spent.ledger, spent.delta, list(spent.uncovered), sentence
 
 
 def plain(value):

@@ -264,7 +264,7 @@ class LedgerDisplay:
         parts, spent = parts_of_estimator(estimator, delta)
         display = cls(
             parts, total=spent.epsilon, delta=spent.delta, facts=facts_of_ledger(spent.ledger),
-            not_covered=spent.not_covered,
+            not_covered=spent.uncovered,
         )  # fmt: skip
         return display.plot(ax=ax, wrap=wrap, bar_kw=bar_kw)
 

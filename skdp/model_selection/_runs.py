@@ -184,10 +184,10 @@ class RunBudget:
     def __init__(self, limit, together=None):
         self._limit, self._together, self.charged = limit, together, None
 
-    def check(self, epsilon):
+    def check(self, epsilon, stream=None):
         """Accept a fit that is to begin; `charge` looks at all of it."""
 
-    def charge(self, epsilon, delta, *, mu, adjacency, unit, label):
+    def charge(self, epsilon, delta, *, mu, adjacency, unit, label, stream=None):
         """Take note of a charge, or raise if the plan has no room for it.
 
         Parameters
@@ -198,6 +198,8 @@ class RunBudget:
             Its Gaussian-DP parameter, if it has one.
         adjacency, unit, label : str
             What is protected, and who asks.
+        stream : str or None
+            Identity of seeded noise. The search gives every run seeds of its own.
 
         Raises
         ------

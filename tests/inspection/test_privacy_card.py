@@ -331,9 +331,13 @@ def test_nothing_was_spent():
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("refit", [True, False])
 def test_a_search_of_scikit_learn_claims_nothing(refit):
-    grid = {"epsilon": [0.5, 1.0], "random_state": [271828]}
+    grid = {"epsilon": [0.5, 1.0], "random_state": [None]}
     cards = [
-        privacy_card(GridSearchCV(DPLogisticRegression(), grid, refit=refit, cv=3).fit(rows, Y))
+        privacy_card(
+            GridSearchCV(DPLogisticRegression(random_state=271828), grid, refit=refit, cv=3).fit(
+                rows, Y
+            )
+        )
         for rows in (X, OTHER)
     ]
     # the winner differs, and the card does not say which it is

@@ -22,7 +22,7 @@ class Spy:
         self.path = Path(path)
         self.path.touch()
 
-    def check(self, epsilon, delta=0.0):
+    def check(self, epsilon, delta=0.0, stream=None):
         """Grant it."""
 
     def charge(self, epsilon, delta=0.0, **about):

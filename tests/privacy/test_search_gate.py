@@ -50,7 +50,7 @@ class Spy:
     def __init__(self, error=None):
         self.charges, self.error = [], error
 
-    def check(self, epsilon):
+    def check(self, epsilon, stream=None):
         pass
 
     def charge(self, epsilon, delta, **facts):
@@ -104,12 +104,13 @@ def test_a_search_is_one_line_of_the_ledger(strategy, delta, gaussian, share):
     again = pickle.loads(pickle.dumps(search.ledger))
     assert again == search.ledger
     # two searches of the same people add up, and are told apart from one
-    both = Ledger.of(search.ledger) + search.ledger
+    fresh = Ledger.of(search_of(plan, random_state=None).ledger)
+    both = fresh + fresh
     assert both.releases[0].count == 2
     assert both.epsilon(2 * delta) == pytest.approx(2 * plan.spent[0], rel=1e-6)
     assert len(Ledger.of(search.ledger).to_frame()) == 1
     # beside another release
-    other = search_of(plan_of(0.5, 0.0, strategy="all", n=2)).ledger
+    other = search_of(plan_of(0.5, 0.0, strategy="all", n=2), random_state=1).ledger
     assert (Ledger.of(search.ledger) + other).epsilon(delta) <= 1.5
 
 
@@ -144,6 +145,8 @@ def test_a_shared_budget_is_charged_once_and_first(strategy):
     plan, spy = plan_of(strategy=strategy), Spy()
     search = search_of(plan, budget=spy)
     facts = {"mu": None, "adjacency": "replace-one", "unit": "row", "label": "a search"}
+    facts["stream"] = search.ledger.releases[0].stream
+    assert facts["stream"] is not None
     assert spy.charges == [(*plan.spent, facts)]
     for run in range(len(search.runs())) if strategy != "all" else [None]:
         search.score_curator(lambda: None, 4, run)

@@ -17,6 +17,7 @@ from skdp.privacy.books.store import (
     MemoryStore,
     Pair,
     full_path,
+    refuse_shared_noise,
     total,
     within,
 )
@@ -96,6 +97,9 @@ class PrivacyBudget:
     of an estimator shares it. With `path` it can be pickled: only the path and the identity of
     the file travel. Without, pickling raises.
 
+    Two fits with one seed share their noise: the second one is refused. Give every seeded fit a
+    seed of its own, or none.
+
     *Privacy.* What all fits release together is (epsilon, delta)-differentially private, also
     where each fit, and its price, is chosen after looking at the results of those before:
     Proposition 74 of the :ref:`proofs <proofs_selection>` for both rules. Prices count as the
@@ -173,6 +177,7 @@ class PrivacyBudget:
         adjacency: str,
         unit: str = "row",
         label: str = "",
+        stream: str | None = None,
     ) -> Charge:
         """Take a price from the budget, or raise and take nothing.
 
@@ -186,6 +191,8 @@ class PrivacyBudget:
             What the price is relative to.
         label : str, default=""
             Who is charged.
+        stream : str, default=None
+            Identity of the seeded noise of the fit; None for noise of the operating system.
 
         Returns
         -------
@@ -197,7 +204,8 @@ class PrivacyBudget:
         ValueError
             If a number is out of range.
         BudgetError
-            If less is left, if adjacency or unit differ, or if the file is unusable.
+            If less is left, if adjacency or unit differ, if a fit with the same seeded noise was
+            charged before, or if the file is unusable.
         """
         epsilon, delta = check_epsilon(epsilon), check_delta(delta)
         mu = None if mu is None else check_mu(mu)
@@ -207,13 +215,15 @@ class PrivacyBudget:
                 f"the shared budget is for adjacency={ours.adjacency!r} and unit={ours.unit!r}, "
                 f"{asked} has {adjacency!r} and {unit!r}: such prices do not add up. {NOTHING}"
             )
-        charge = Charge.now(label, epsilon, delta, mu, adjacency, unit)
+        charge = Charge.now(label, epsilon, delta, mu, adjacency, unit, stream)
         before = self._store.add(charge, ours.cost(epsilon, delta, mu), self._limits)
         if before is not None:
             raise self._refusal(before, f"{asked} asks for epsilon={epsilon!r}, delta={delta!r}")
         return charge
 
-    def check(self, epsilon: float | None = None, delta: float = 0.0) -> None:
+    def check(
+        self, epsilon: float | None = None, delta: float = 0.0, *, stream: str | None = None
+    ) -> None:
         """Raise if a charge is certain to be refused; nothing is recorded, or set aside.
 
         Parameters
@@ -222,15 +232,20 @@ class PrivacyBudget:
             The epsilon of the charge; None if it is not known yet.
         delta : float, default=0.0
             The least that its delta can be.
+        stream : str, default=None
+            Identity of its noise, if that is seeded.
 
         Raises
         ------
         BudgetError
+            If a fit with the same seeded noise was charged before. If too much is asked for:
             With ``composition="sum"`` if more is asked for than is left, or nothing is left.
             With "gaussian" a charge may have any `mu`, however small: only if nothing is left.
         """
         epsilon = None if epsilon is None else check_epsilon(epsilon)
         delta, least = check_delta(delta), (Fraction(0), Fraction(0))
+        if stream is not None:
+            refuse_shared_noise(stream, self._store.streams())
         if self._terms.composition == "sum":
             least = self._terms.cost(epsilon or 0.0, delta)
         spent, _ = self._store.read()

@@ -10,6 +10,11 @@ from skdp.privacy.books.texts import ledger_html, ledger_text
 from skdp.privacy.kernel.ledger import Record, Release
 from skdp.privacy.kernel.mechanisms import Noise
 
+#: why the epsilon of a total is infinite
+SHARED_NOISE = (
+    "infinite epsilon: fits share their noise, for they had the same random_state (noise {}). Use "
+    "random_state=None, or another seed for every fit"
+)
 _NOISE = tuple(field.name for field in fields(Noise))
 
 
@@ -79,6 +84,14 @@ class Ledger(Record):
         In order.
     assumptions : tuple of str
         What was taken from the data and is assumed public.
+    shared_noise : tuple of str
+        Identities of seeded noise that more than one of the ledgers had that were added up. If
+        there are any, every epsilon is infinite: differences of such releases have no noise.
+
+    Raises
+    ------
+    ValueError
+        If ledgers of different adjacencies or units are added up.
 
     See Also
     --------
@@ -87,20 +100,90 @@ class Ledger(Record):
     Examples
     --------
     >>> from skdp import DPMean
-    >>> mean = DPMean(epsilon=0.5, random_state=0).fit([[0.1], [0.2], [0.3]])
-    >>> (mean.ledger_ + mean.ledger_).epsilon(delta=1e-6) < 1.0
+    >>> mean, again = (DPMean(epsilon=0.5).fit([[0.1], [0.2], [0.3]]) for _ in range(2))
+    >>> (mean.ledger_ + again.ledger_).epsilon(delta=1e-6) < 1.0
     True
     """
+
+    shared_noise: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, record: Record) -> Self:
         """Return the ledger of a record, as a curator keeps it."""
-        return cls(record.releases, record.assumptions)
+        return cls(record.releases, record.assumptions, getattr(record, "shared_noise", ()))
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """Identities of the seeded noise behind the releases, each once; none of system entropy."""
+        return tuple(dict.fromkeys(r.stream for r in self.releases if r.stream is not None))
+
+    def with_shared_noise(self, *streams: str) -> "Ledger":
+        """Return a new ledger that notes noise which more than one fit has drawn."""
+        return replace(self, shared_noise=tuple(dict.fromkeys(self.shared_noise + streams)))
+
+    def epsilon(self, delta: float = 0.0) -> float:
+        """Return the epsilon of all that everybody may see, rounded up.
+
+        Parameters
+        ----------
+        delta : float, default=0.0
+            In [0, 1).
+
+        Returns
+        -------
+        epsilon : float
+            In nats; infinite for Gaussian noise at delta 0, and with `shared_noise`. Of local
+            reports alone a row pays for its own; next to other releases they count as if every
+            row made all.
+        """
+        return self._unless_shared(self._alone.epsilon(delta))
+
+    def local_epsilon(self, delta: float = 0.0) -> float:
+        """Return the epsilon of the reports, towards whoever receives them, rounded up.
+
+        Parameters
+        ----------
+        delta : float, default=0.0
+            In [0, 1). Where it is up to chance who reports, the chance of reporting more often
+            than is accounted for; at 0 a row is taken to report in every round.
+
+        Returns
+        -------
+        epsilon : float
+            In nats; infinite if anything but reports was computed from the rows, for then who
+            computed it saw them, and with `shared_noise`.
+        """
+        return self._unless_shared(self._alone.local_epsilon(delta))
+
+    @property
+    def mu(self) -> float:
+        """Gaussian-DP parameter of all full Gaussian releases, for the row that pays most."""
+        return self._unless_shared(self._alone.mu)
+
+    @property
+    def rho(self) -> float:
+        """Parameter of zCDP of all releases; infinite with random batches, or prices in delta."""
+        return self._unless_shared(self._alone.rho)
+
+    @property
+    def gdp(self) -> float:
+        """Gaussian-DP parameter of all releases; infinite with random batches, or delta."""
+        return self._unless_shared(self._alone.gdp)
+
+    @property
+    def _alone(self) -> Record:
+        # what it would cost if all noise were fresh
+        return Record(self.releases)
+
+    def _unless_shared(self, price: float) -> float:
+        return math.inf if self.shared_noise else price
 
     def __add__(self, other: Record) -> "Ledger":
         if not isinstance(other, Record):
             return NotImplemented
-        total = self.assume(*other.assumptions)
+        theirs = Ledger.of(other)
+        shared = (*theirs.shared_noise, *(s for s in theirs.streams if s in self.streams))
+        total = self.with_shared_noise(*shared).assume(*other.assumptions)
         first = 1 + max((r.fit for r in self.releases if r.rows), default=-1)
         for release in other.releases:
             total = total.append(replace(release, fit=first + release.fit if release.rows else 0))
@@ -111,10 +194,13 @@ class Ledger(Record):
         """All releases as one ``dp_accounting.ComposedDpEvent``; see `release_event`.
 
         With Poisson batches under replace-one all of it is to be composed as REPLACE_ONE: the
-        full Gaussian releases then stand in units of one contribution as well.
+        full Gaussian releases then stand in units of one contribution as well. With
+        `shared_noise` it is an event without any privacy.
         """
         import dp_accounting
 
+        if self.shared_noise:
+            return dp_accounting.NonPrivateDpEvent()
         batches = [r.noise.sampling for r in self._seen if r.noise.mu and r.noise.by_chance]
         coins = any(batch is not None and batch.kind == "poisson" for batch in batches)
         reach = 2.0 if coins and self.adjacency == "replace-one" else 1.0
@@ -132,7 +218,9 @@ class Ledger(Record):
 
     def _notes(self) -> list[str]:
         seeded = "seeded noise: whoever knows random_state can remove it"
-        return [seeded] * self.seeded + [f"assumed public: {a}" for a in self.assumptions]
+        notes = [SHARED_NOISE.format(", ".join(self.shared_noise))] * bool(self.shared_noise)
+        notes += [seeded] * self.seeded
+        return notes + [f"assumed public: {a}" for a in self.assumptions]
 
     def __repr__(self) -> str:
         return ledger_text(self.releases, self._notes())

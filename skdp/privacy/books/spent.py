@@ -1,8 +1,9 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""The total of what fitted estimators, pipelines and searches have spent.
+"""The total of what fitted estimators, and whatever holds them, have spent.
 
-`privacy_spent` walks through the steps, adds up their ledgers, and names what no ledger covers.
+`privacy_spent` walks through steps and through the fitted parts that meta-estimators keep, adds
+up their ledgers, and names what no ledger covers.
 Of fits whose ledgers were not kept, those of a search or of a cross-validation, the price is
 read off parameters: every fit is at most (epsilon, delta)-DP in every private step. What a step
 is, and whether it learns anything, is told by names and attributes: nothing is imported for it.
@@ -14,13 +15,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from numbers import Integral
+from types import FunctionType, ModuleType
 from typing import Any, Literal
 
 import numpy as np
 
-from skdp.privacy.books.ledger import Ledger
+from skdp.privacy.books.ledger import SHARED_NOISE, Ledger
+from skdp.privacy.books.texts import tags
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.kernel.ledger import Release, sum_up
+from skdp.privacy.kernel.samplers import noise_identity
 from skdp.privacy.laws.search import DeclaredTotal
 
 #: what can be done about steps that learn without a ledger
@@ -33,11 +37,14 @@ class NotCovered:
 
     Parameters
     ----------
-    kind : {"step", "reports", "choice", "scores", "splits", "fits"}
+    kind : {"step", "reports", "choice", "scores", "splits", "fits", "rest", "seed", "stored seed"}
         What it is: a "step" that learned from rows without a ledger; the "reports" that a
         randomiser makes about rows to predict on; the "choice" of a search, which knows exact
         scores; these "scores" themselves, if a cross-validation published them; "splits" that
-        labels decide about; "fits" of which not even the price is known.
+        labels decide about; "fits" of which not even the price is known; the "rest" of what a
+        meta-estimator did, besides the fits that it kept; a "seed" that somebody gave, so that
+        nothing holds towards whoever can guess it; a "stored seed", which a meta-estimator wrote
+        into its parts and keeps.
     step : str or None
         The name of the step that this is about; None for the whole estimator.
     text : str
@@ -57,7 +64,9 @@ class NotCovered:
     [('step', 'standardscaler')]
     """
 
-    kind: Literal["step", "reports", "choice", "scores", "splits", "fits"]
+    kind: Literal[
+        "step", "reports", "choice", "scores", "splits", "fits", "rest", "seed", "stored seed"
+    ]
     step: str | None
     text: str
 
@@ -68,6 +77,25 @@ class NotCovered:
     def learned(cls, step: str | None, part: Any) -> "NotCovered":
         """Return the item of a step, or of a whole estimator, that learned without a ledger."""
         return cls("step", step, f"{name_of(step, part)}, which was fitted on the data")
+
+    @classmethod
+    def left_out(cls, step: str | None, part: Any, what: str) -> "NotCovered":
+        """Return the item of a meta-estimator that did more than the fits that it keeps."""
+        return cls("rest", step, f"{name_of(step, part)}: {what}")
+
+    @classmethod
+    def seeded(cls, step: str | None, part: Any, writer: str | None = None) -> "NotCovered":
+        """Return the item of seeded noise; `writer` is what wrote the seed, if nobody gave it."""
+        name = name_of(step, part)
+        if writer is None:
+            text = f"seeded: no guarantee towards whoever can guess the seed of {name}"
+            return cls("seed", step, text)
+        text = (
+            f"the noise of {name}: {writer} wrote a seed into each random_state and keeps it, so "
+            "whoever has the fitted object can remove the noise. Use VotingClassifier or "
+            "VotingRegressor with several copies, which leave random_state=None as it is"
+        )
+        return cls("stored seed", step, text)
 
     @classmethod
     def reported(cls, step: str | None, part: Any) -> "NotCovered":
@@ -100,18 +128,39 @@ class NotCovered:
 class PrivacySpent:
     """The total of several fits, with the ledger behind it. Unpacks as ``epsilon, delta``.
 
+    A total that something is missing from does not unpack, and is no pair to numpy either: it
+    raises a ValueError that names what is missing. `covered` has the pair all the same.
+
     Parameters
     ----------
     epsilon, delta : float
-        The total: in nats, and as a probability.
+        The total of what is covered: in nats, and as a probability. Infinite if fits shared
+        their noise.
     ledger : Ledger
         All releases. Fits whose own ledgers were not kept are listed with their budgets.
     not_covered : tuple of NotCovered
-        Steps that learned from data without a ledger, and what else depends on private rows
-        without a price (the choice of a search, say). If there are any, the total is no
-        guarantee.
+        Steps that learned from data without a ledger, what else depends on private rows
+        without a price (the choice of a search, say), and seeds.
     n_fits : int, default=0
         Number of private fits that were added up; a fit of a pipeline is one.
+
+    Raises
+    ------
+    ValueError
+        On unpacking, if `uncovered` is not empty.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from skdp import DPMean, privacy_spent
+    >>> spent = privacy_spent(make_pipeline(StandardScaler(), DPMean()).fit([[0.1], [0.2]]))
+    >>> epsilon, delta = spent
+    Traceback (most recent call last):
+    ...
+    ValueError: the total is no guarantee, for something is missing from it: step 'standard...
+    >>> spent.covered == (spent.epsilon, spent.delta)
+    True
     """
 
     epsilon: float
@@ -120,13 +169,50 @@ class PrivacySpent:
     not_covered: tuple[NotCovered, ...] = ()
     n_fits: int = 0
 
+    @property
+    def covered(self) -> tuple[float, float]:
+        """The (epsilon, delta) of what the ledger covers, whatever is missing."""
+        return self.epsilon, self.delta
+
+    @property
+    def uncovered(self) -> tuple[NotCovered, ...]:
+        """What is missing from the total: all of `not_covered` but seeds that were given.
+
+        With such a seed the total holds towards all who cannot guess it.
+        """
+        return tuple(item for item in self.not_covered if item.kind != "seed")
+
+    def _pair(self) -> tuple[float, float]:
+        if self.uncovered:
+            raise ValueError(
+                "the total is no guarantee, for something is missing from it: "
+                f"{'; '.join(map(str, self.uncovered))}. The (epsilon, delta) of the rest is in "
+                "covered, and what is missing in uncovered."
+            )
+        return self.covered
+
     def __iter__(self) -> Iterator[float]:
-        return iter((self.epsilon, self.delta))
+        return iter(self._pair())
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._pair()[index]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return np.array(self._pair(), dtype=dtype)
+
+    def _repr_html_(self) -> str:
+        head, *more = str(self).splitlines()
+        return tags("code", [head]) + tags("small", [f" {line}." for line in more])
 
     def __str__(self) -> str:
         unit = f", {self.ledger.adjacency} adjacency, per {self.ledger.unit}"
         unit = unit if self.ledger.releases else ""
         lines = [f"(epsilon={self.epsilon:.6g}, delta={self.delta:.3g}){unit}"]
+        if self.ledger.shared_noise:
+            lines += [SHARED_NOISE.format(", ".join(self.ledger.shared_noise))]
         if any(release.noise.law == "fits" for release in self.ledger.releases):
             lines += [f"{self.n_fits} fits, an upper bound from their budgets"]
         lines += [f"not covered: {item}" for item in self.not_covered]
@@ -142,12 +228,13 @@ def privacy_spent(*estimators: Any, cv: Any = None, delta: float | None = None) 
 
     Parameters
     ----------
-    *estimators : estimator, Pipeline or search
+    *estimators : estimator, Pipeline, search or meta-estimator
         Fitted. Every step of a pipeline is counted, also inside of a ColumnTransformer or a
         FeatureUnion. Steps that learned from the data without a ledger are listed in
         `not_covered`. Of scikit-learn's searches every fit is counted: those of all candidates
         on all folds (in all rounds of a halving search), and the last one. A search with a
-        ledger of its own has spent what that ledger says.
+        ledger of its own has spent what that ledger says. Of other meta-estimators the fitted
+        parts that they keep are counted, each once; what else they did is in `not_covered`.
     cv : int, splitter or list of splits, default=None
         The splits by which every estimator was cross-validated as well
         (``cross_val_score(estimator, X, y, cv=cv)``); None for no cross-validation. Such an
@@ -161,13 +248,13 @@ def privacy_spent(*estimators: Any, cv: Any = None, delta: float | None = None) 
     -------
     spent : PrivacySpent
         The total, tightly composed, with the ledger behind it; unpacks as
-        ``epsilon, delta``.
+        ``epsilon, delta`` if nothing is missing from it.
 
     Raises
     ------
     ValueError
-        If there is nothing to add up, the adjacencies differ, or `cv` is not what a search
-        was fitted with.
+        If there is nothing to add up, the adjacencies or units differ, or `cv` is not what a
+        search was fitted with.
     TypeError
         If an estimator is not fitted, keeps no ledger and is no search, or has no private
         step; or if `cv` is of another type.
@@ -184,14 +271,18 @@ def privacy_spent(*estimators: Any, cv: Any = None, delta: float | None = None) 
     counts them so. Fits of a search that failed are counted; if the whole search failed, there
     is nothing to count here, but budgets were spent.
 
+    Fits with the same seed share their noise: epsilon is infinite then, and the text says why.
+    So it is for all fits of a cross-validation, or of a search, whose estimator has a seed. A
+    seed that only one fit has leaves the total as it is, and is listed in `not_covered`.
+
     Uses of exact scores on private rows have no price. They are listed in `not_covered` of the
     result: the choice of the winner, the scores themselves, and stratified splits.
 
     Examples
     --------
     >>> from skdp import DPMean, privacy_spent
-    >>> a = DPMean(epsilon=0.3, random_state=0).fit([[0.1], [0.2]])
-    >>> b = DPMean(epsilon=0.4, random_state=1).fit([[0.1], [0.2]])
+    >>> a = DPMean(epsilon=0.3).fit([[0.1], [0.2]])
+    >>> b = DPMean(epsilon=0.4).fit([[0.1], [0.2]])
     >>> epsilon, delta = privacy_spent(a, b)
     >>> epsilon < 0.3 + 0.4
     True
@@ -219,41 +310,84 @@ class _Total:
     deltas: list[tuple[float, int]] = field(default_factory=list)
     not_covered: list[NotCovered] = field(default_factory=list)
     n_fits: int = 0
+    # of one estimator: ledgers and parts that were counted
+    counted: list[Ledger] = field(default_factory=list)
+    seen: dict[int, Any] = field(default_factory=dict)
 
     def add(self, estimator: Any) -> None:
         """Add the fits of a cross-validation, and the one that is kept."""
+        self.counted, self.seen = [], {}
         if self.n_splits is None or is_search(estimator):
             self._add_fitted(estimator)
             return
         self._add_lost(estimator, [{}], self.n_splits, self.cv, None, NotCovered.scored())
-        if any(hasattr(part, "ledger_") for _, part in leaves(estimator)):
+        if keeps_ledgers(estimator):
             self._add_fitted(estimator)
 
-    def _add_fitted(self, estimator: Any) -> None:
-        """Add what one fit has spent."""
-        counted: list[Ledger] = []
+    def _add_fitted(
+        self, estimator: Any, held: tuple[str | None, str] | None = None, writer: str | None = None
+    ) -> None:
+        """Add what one fit has spent.
+
+        `held` is the step and the class of the meta-estimator that it is a part of, and `writer`
+        the class of what wrote seeds into it.
+        """
+        own = False
         for step, part in leaves(estimator):
+            whose = step if held is None else held[0]
             if hasattr(part, "ledger_"):
-                ledger = part.ledger_
-                # steps that were chosen together have their ledger in common
-                if not any(ledger is other for other in counted):
-                    counted.append(ledger)
-                    self.ledger += ledger
-                    self.deltas.append((part.privacy_spent_[1], 1))
+                own |= self._add_ledger(part, whose, writer)
             elif is_search(part) and hasattr(part, "cv_results_"):
-                self._add_search(part, step)
+                self._add_search(part, whose, held)
             elif learns_nothing(part):
                 continue
-            elif part is estimator or not any(n.endswith("_") for n in vars(part)):
+            elif keeps_ledgers(part):
+                self._add_held(part, whose, writer)
+            elif held is None and (part is estimator or not has_attributes(part)):
                 raise TypeError(
-                    f"{name_of(step, part)} has no ledger_: it is not fitted, or keeps none. "
-                    "Private estimators inside of it are fits of their own."
+                    f"{name_of(step, part)} has no ledger_: it is not fitted, or keeps none, and "
+                    "no private estimator that it keeps is fitted."
                 )
+            elif held is not None:
+                text = f"{type(part).__name__} inside of {held[1]}, which was fitted on the data"
+                self.not_covered.append(NotCovered("step", whose, text))
             else:
                 self.not_covered.append(NotCovered.learned(step, part))
-        self.n_fits += bool(counted)
+        self.n_fits += own
 
-    def _add_search(self, search: Any, step: str | None) -> None:
+    def _add_ledger(self, part: Any, step: str | None, writer: str | None) -> bool:
+        """Add the ledger of a private estimator, unless it was added; return whether it was new."""
+        ledger = part.ledger_
+        # steps that were chosen together have their ledger in common
+        if any(ledger is other for other in self.counted):
+            return False
+        self.counted.append(ledger)
+        self.ledger += ledger
+        self.deltas.append((part.privacy_spent_[1], 1))
+        if ledger.seeded:
+            self.not_covered.append(NotCovered.seeded(step, part, writer))
+        return True
+
+    def _add_held(self, holder: Any, step: str | None, writer: str | None) -> None:
+        """Add the fits that a meta-estimator keeps, and name what else it did."""
+        kind = type(holder).__name__
+        coders = False
+        for part in kept_parts(holder):
+            if id(part) in self.seen or not was_fitted(part):
+                continue
+            self.seen[id(part)] = part
+            if type(part).__name__ in LABEL_CODERS:
+                coders = True
+            else:
+                self._add_fitted(part, (step, kind), kind if writes_seeds(holder) else writer)
+        if coders or "classes_" in vars(holder):
+            self.ledger = self.ledger.assume(f"the set of class labels, which {kind} read from y")
+        if (rest := what_else(holder)) is not None:
+            self.not_covered.append(NotCovered.left_out(step, holder, rest))
+
+    def _add_search(
+        self, search: Any, step: str | None, held: tuple[str | None, str] | None = None
+    ) -> None:
         """Add all fits of one of scikit-learn's searches."""
         if self.n_splits not in (None, search.n_splits_):
             raise ValueError(
@@ -264,7 +398,14 @@ class _Total:
         # every round of a halving search has its own entries there
         settings, n_each, cv = search.cv_results_["params"], search.n_splits_, search.cv
         choice = NotCovered.chosen(step)
-        self._add_lost(search.estimator, settings, n_each, cv, step, choice)
+        try:
+            self._add_lost(search.estimator, settings, n_each, cv, step, choice)
+        except TypeError:
+            if held is None:
+                raise
+            text = f"the fits of {type(search).__name__} inside of {held[1]}, at an unknown price"
+            self.not_covered.append(NotCovered("fits", step, text))
+            return
         if hasattr(search, "best_estimator_"):
             self._add_fitted(search.best_estimator_)
 
@@ -357,6 +498,7 @@ def _granted(step: str | None, leaf: Any) -> Release:
             "Count with a shared PrivacyBudget."
         )
     epsilon, delta = check_epsilon(leaf.epsilon), check_delta(getattr(leaf, "delta", 0.0))
+    seed = getattr(leaf, "random_state", None)
     return Release(
         query=f"fits of {type(leaf).__name__}",
         size=1,
@@ -365,8 +507,10 @@ def _granted(step: str | None, leaf: Any) -> Release:
         theorem="every fit keeps to its parameters epsilon and delta",
         noise=DeclaredTotal("fits", 0.0, 1.0, math.inf, math.inf, 0.0, epsilon, delta),
         numerics="as in the fits",
-        seeded=getattr(leaf, "random_state", None) is not None,
+        seeded=seed is not None,
         unit="client" if hasattr(leaf, "local_epsilon") else "row",
+        # clones of a generator begin where it stands
+        stream=noise_identity(seed, type(leaf).__name__),
     )
 
 
@@ -409,6 +553,8 @@ def price_of_fits(
                 continue
             if is_private(leaf):
                 prices[_granted(step, leaf)] += n_each
+                if getattr(leaf, "random_state", None) is not None:
+                    not_covered[NotCovered.seeded(step, leaf)] = None
                 if getattr(leaf, "new_rows", None) == "randomise":
                     not_covered[NotCovered.reported(step, leaf)] = None
             elif not learns_nothing(leaf):
@@ -417,12 +563,15 @@ def price_of_fits(
         raise TypeError(
             f"fits of {type(estimator).__name__} have no private step: nothing to add up. What "
             "holds private estimators inside, other than pipelines, unions and column "
-            "transformers, is not taken apart."
+            "transformers, is not taken apart before it is fitted."
         )
-    ledger = Ledger()
+    ledger, drawn = Ledger(), Counter[str]()
     for release, count in prices.items():
         ledger = ledger.append(replace(release, count=count))
-    return ledger, list(not_covered), n_fits
+        if release.stream is not None:
+            drawn[release.stream] += count
+    shared = [stream for stream, count in drawn.items() if count > 1]
+    return ledger.with_shared_noise(*shared), list(not_covered), n_fits
 
 
 # Steps of pipelines and of whatever else holds steps.
@@ -508,6 +657,148 @@ def _none_of(columns: Any) -> bool:
         return False
     chosen = np.asarray(columns)
     return chosen.size == 0 or (chosen.dtype == bool and not chosen.any())
+
+
+# What meta-estimators keep of their fits, and what else they do.
+
+
+#: they read the label set, and nothing else, from y
+LABEL_CODERS = {"LabelBinarizer", "LabelEncoder", "MultiLabelBinarizer"}
+# as deep as parts are looked for
+_DEEPEST = 12
+# whose objects hold no estimators
+_PLAIN = {"builtins", "numpy", "scipy", "pandas", "polars", "threading", "_thread", "logging"}
+
+
+def has_attributes(estimator: Any) -> bool:
+    """Return whether this has attributes that only a fit makes."""
+    names = getattr(estimator, "__dict__", ())
+    return any(name.endswith("_") and not name.endswith("__") for name in names)
+
+
+def was_fitted(estimator: Any, depth: int = 0) -> bool:
+    """Return whether this, a step of it, or a part that it keeps, was fitted."""
+    return depth < _DEEPEST and any(
+        hasattr(part, "ledger_")
+        or has_attributes(part)
+        or any(was_fitted(inner, depth + 1) for inner in kept_parts(part))
+        for _, part in leaves(estimator)
+    )
+
+
+def keeps_ledgers(estimator: Any, depth: int = 0) -> bool:
+    """Return whether this, a step of it, or a part that it keeps, is a private fit."""
+    return depth < _DEEPEST and any(
+        hasattr(part, "ledger_")
+        or (is_search(part) and hasattr(part, "cv_results_"))
+        or any(keeps_ledgers(inner, depth + 1) for inner in kept_parts(part))
+        for _, part in leaves(estimator)
+    )
+
+
+def kept_parts(holder: Any) -> list[Any]:
+    """Return the estimators that a fitted meta-estimator keeps, each once.
+
+    They are looked for in its attributes, in lists, dictionaries and plain objects there.
+    Parameters are templates, which were cloned before they were fitted, except those of a
+    FrozenEstimator; those of other libraries are looked at if nothing else holds an estimator.
+    """
+    names = vars(holder) if hasattr(holder, "__dict__") else {}
+    parameters = set[str]()
+    if hasattr(holder, "get_params") and type(holder).__name__ != "FrozenEstimator":
+        parameters = set(holder.get_params(deep=False))
+    seen = {id(holder): holder}
+    found = list(_estimators_in([v for k, v in names.items() if k not in parameters], seen, 0))
+    if found or type(holder).__module__.startswith("sklearn."):
+        return found
+    return list(_estimators_in([v for k, v in names.items() if k in parameters], seen, 0))
+
+
+def _estimators_in(value: Any, seen: dict[int, Any], depth: int) -> Iterator[Any]:
+    """Yield the estimators in a value, whatever holds them there, in order."""
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        value = value.ravel().tolist()
+    if isinstance(value, type | FunctionType | ModuleType) or depth > _DEEPEST:
+        return
+    inside: Any = ()
+    if isinstance(value, Mapping):
+        inside = value.values()
+    elif isinstance(value, list | tuple | set | frozenset):
+        inside = value
+    elif type(value).__module__.partition(".")[0] in _PLAIN or not hasattr(value, "__dict__"):
+        return
+    if id(value) in seen:
+        return
+    # kept, so that no other object gets its address meanwhile
+    seen[id(value)] = value
+    if hasattr(value, "fit"):
+        yield value
+        return
+    if not isinstance(value, Mapping | list | tuple | set | frozenset):
+        inside = vars(value).values()
+    for one in inside:
+        yield from _estimators_in(one, seen, depth + 1)
+
+
+def writes_seeds(holder: Any) -> bool:
+    """Return whether seeds of the parts of a meta-estimator are its own, and not the user's."""
+    if "BaseEnsemble" in sklearn_bases(holder):
+        return True
+    given = holder.get_params(deep=True) if hasattr(holder, "get_params") else {}
+    seeds = [value for name, value in given.items() if name.endswith("__random_state")]
+    return bool(seeds) and all(seed is None for seed in seeds)
+
+
+def _nothing(holder: Any) -> None:
+    return None
+
+
+def _bagged(holder: Any) -> str | None:
+    if getattr(holder, "oob_score", False):
+        return "its score on rows that were left out, which is exact"
+    repeated = "rows that it drew several times for one fit: each repeat counts, and has no price"
+    return repeated if holder.bootstrap else None
+
+
+def _on_folds(holder: Any) -> str | None:
+    kept = "prefit" if type(holder).__name__.startswith("Stacking") else None
+    folds = "the fits on folds that later ones were trained by, which it did not keep"
+    return None if isinstance(holder.cv, str | None) and holder.cv == kept else folds
+
+
+#: what scikit-learn's meta-estimators do besides the fits that they keep; None for nothing
+LEFT_OUT: dict[str, Callable[[Any], str | None]] = {
+    **dict.fromkeys(
+        [
+            "FixedThresholdClassifier", "FrozenEstimator", "MultiOutputClassifier",
+            "MultiOutputRegressor", "OneVsRestClassifier", "OutputCodeClassifier",
+            "TransformedTargetRegressor", "VotingClassifier", "VotingRegressor",
+        ],
+        _nothing,
+    ),
+    "BaggingClassifier": _bagged,
+    "BaggingRegressor": _bagged,
+    "CalibratedClassifierCV": lambda _: "what calibrates it, learned from exact scores of rows",
+    "ClassifierChain": _on_folds,
+    "RegressorChain": _on_folds,
+    "OneVsOneClassifier": lambda _: "the number of rows of every pair of classes",
+    "RFE": lambda _: "the fits of its earlier rounds, which it did not keep",
+    "RFECV": lambda _: "fits that it did not keep, and the choice among them by exact scores",
+    "StackingClassifier": _on_folds,
+    "StackingRegressor": _on_folds,
+    "SelectFromModel": lambda h: "the number that it selects" if callable(h.max_features) else None,
+    "TunedThresholdClassifierCV": lambda _: (
+        "the threshold, chosen by exact scores, and the fits on folds, which it did not keep"
+    ),
+}  # fmt: skip
+
+
+def what_else(holder: Any) -> str | None:
+    """Return what a meta-estimator did besides the fits that it keeps, or None if nothing."""
+    known = type(holder).__module__.startswith("sklearn.")
+    if known and type(holder).__name__ in LEFT_OUT:
+        return LEFT_OUT[type(holder).__name__](holder)
+    return "what it learned itself, and fits that it did not keep"
 
 
 # Steps that learn nothing from rows.

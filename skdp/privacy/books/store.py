@@ -6,7 +6,7 @@ import math
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
@@ -118,7 +118,7 @@ _TABLES = """
 CREATE TABLE skdp_budget_1 (identity TEXT, epsilon REAL, delta REAL, composition TEXT,
     adjacency TEXT, unit TEXT, spent TEXT, spent_delta TEXT, n_charges INTEGER);
 CREATE TABLE skdp_charges_1 (label TEXT, epsilon REAL, delta REAL, mu REAL,
-    adjacency TEXT, unit TEXT, process INTEGER, time TEXT);
+    adjacency TEXT, unit TEXT, process INTEGER, time TEXT, stream TEXT);
 """
 
 
@@ -136,6 +136,9 @@ class Charge:
         What the price is relative to.
     process, time : int, str
         Where and when, as notes only; an empty time if there was no clock.
+    stream : str or None
+        Identity of the seeded noise of the fit, which no other fit may share; None if its noise
+        came from the operating system.
     """
 
     label: str
@@ -146,10 +149,18 @@ class Charge:
     unit: str
     process: int
     time: str
+    stream: str | None = None
 
     @classmethod
     def now(
-        cls, label: str, epsilon: float, delta: float, mu: float | None, adjacency: str, unit: str
+        cls,
+        label: str,
+        epsilon: float,
+        delta: float,
+        mu: float | None,
+        adjacency: str,
+        unit: str,
+        stream: str | None = None,
     ) -> "Charge":
         """Return a charge of this process, at this moment."""
         # sqlite takes no lone surrogates
@@ -158,7 +169,7 @@ class Charge:
         # a note only: nothing depends on a clock
         with suppress(Exception):
             time = datetime.now(UTC).isoformat(timespec="seconds")
-        return cls(label, epsilon, delta, mu, adjacency, unit, os.getpid(), time)
+        return cls(label, epsilon, delta, mu, adjacency, unit, os.getpid(), time, stream)
 
 
 class MemoryStore:
@@ -180,6 +191,7 @@ class MemoryStore:
         """Record a charge and return None, or return what was spent before if it is too much."""
         self._check_process()
         with self._lock:
+            refuse_shared_noise(charge.stream, (c.stream for c in self._charges))
             spent = total(self._spent, cost)
             if not within(spent, limits):
                 return self._spent
@@ -193,6 +205,10 @@ class MemoryStore:
         self._check_process()
         with self._lock:
             return self._spent, len(self._charges)
+
+    def streams(self) -> tuple[str, ...]:
+        """Return the identities of all seeded noise that was charged."""
+        return tuple(c.stream for c in self.charges() if c.stream is not None)
 
     def charges(self) -> tuple[Charge, ...]:
         """Return all charges, in order."""
@@ -233,12 +249,13 @@ class FileStore:
     def add(self, charge: Charge, cost: Pair, limits: Pair) -> Pair | None:
         """Record a charge and return None, or return what was spent before if it is too much."""
         with self._opened("BEGIN IMMEDIATE") as (file, row):
+            refuse_shared_noise(charge.stream, _streams(file))
             before = Fraction(row[6]), Fraction(row[7])
             spent = total(before, cost)
             if not within(spent, limits):
                 return before
             file.execute(
-                "INSERT INTO skdp_charges_1 VALUES (?, ?, ?, ?, ?, ?, ?, ?)", astuple(charge)
+                "INSERT INTO skdp_charges_1 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", astuple(charge)
             )
             file.execute(
                 "UPDATE skdp_budget_1 SET spent = ?, spent_delta = ?, n_charges = n_charges + 1",
@@ -255,6 +272,11 @@ class FileStore:
         # an earlier state is noticed from now on, whoever made the charges
         self.n_known = max(self.n_known, row[8])
         return spent, row[8]
+
+    def streams(self) -> tuple[str, ...]:
+        """Return the identities of all seeded noise that was charged."""
+        with self._opened("BEGIN") as (file, _):
+            return _streams(file)
 
     def charges(self) -> tuple[Charge, ...]:
         """Return all charges, in order."""
@@ -294,6 +316,21 @@ class FileStore:
             # locked for too long, read-only, a full disk: SQLite says it well
             return self._error(f"cannot be used: {error}")
         return self._error(f"is damaged, or is no privacy budget: {error}")
+
+
+def _streams(file: sqlite3.Connection) -> tuple[str, ...]:
+    rows = file.execute("SELECT stream FROM skdp_charges_1 WHERE stream IS NOT NULL").fetchall()
+    return tuple(row[0] for row in rows)
+
+
+def refuse_shared_noise(stream: str | None, known: Iterable[str | None]) -> None:
+    """Raise if seeded noise was charged before: two fits that share noise have no price."""
+    if stream is not None and stream in known:
+        raise BudgetError(
+            "a fit that was charged here had the same random_state, so both would have the same "
+            f"noise (its identity is {stream}), and differences of what they release would have "
+            f"none. Use random_state=None, or another seed for every fit. {NOTHING}"
+        )
 
 
 def full_path(path: Any) -> str:

@@ -23,8 +23,8 @@ class Terms:
     ----------
     n_rows, adjacency, unit : int, str, str
         As for a `Curator`.
-    seeded, origin : bool, str
-        Of the source of noise.
+    seeded, origin, stream : bool, str, str or None
+        Of the source of noise; the identity of its stream, if it was seeded.
     """
 
     n_rows: int
@@ -32,6 +32,7 @@ class Terms:
     unit: str
     seeded: bool
     origin: str
+    stream: str | None = None
 
     def __post_init__(self) -> None:
         check_choice("adjacency", self.adjacency, ADJACENCIES)
@@ -73,6 +74,7 @@ class Terms:
             unit=self.unit,
             hidden=line.hidden,
             of_reports=line.of_reports,
+            stream=self.stream,
         )
 
 
@@ -170,11 +172,9 @@ class Charging:
 
     def share(self, budget: Any, label: str) -> None:
         """Take all of it from what several curators share, or raise."""
-        adjacency, unit = self.terms.adjacency, self.terms.unit
+        facts = {name: getattr(self.terms, name) for name in ("adjacency", "unit", "stream")}
         # all at once, before a row is admitted; what fails from here on has been paid for
-        budget.charge(
-            self._epsilon, self._delta, mu=self._mu, adjacency=adjacency, unit=unit, label=label
-        )
+        budget.charge(self._epsilon, self._delta, mu=self._mu, label=label, **facts)
 
     def charge(self, query: Any, law: Law, rows: Rows | None) -> Charged:
         """Put a release on the record, or raise before anything is read."""

@@ -81,7 +81,8 @@ class Curator:
         budget: Any = None,
     ) -> None:
         bits = make_bits(random_state, purpose)
-        terms = Terms(operator.index(n_rows), adjacency, unit, bits.seeded, bits.origin)
+        noise = (bits.seeded, bits.origin, bits.identity)
+        terms = Terms(operator.index(n_rows), adjacency, unit, *noise)
         self._charging = Charging(terms, epsilon, delta, mu, assumptions)
         self._turn = self._charging.turn
         self._bits, self._progress, self._n_releases = bits, progress, 0

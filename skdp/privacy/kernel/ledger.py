@@ -254,6 +254,8 @@ class Release:
         this is such a sum.
     winner : Winner or None
         What a whole search consists of, for other accountants; None for anything else.
+    stream : str or None
+        Identity of the seeded noise, a hash of seed and purpose; None for system entropy.
     """
 
     query: str
@@ -271,6 +273,7 @@ class Release:
     hidden: bool = False
     of_reports: bool = False
     winner: Any = None
+    stream: str | None = None
 
     @property
     def price(self) -> Price:

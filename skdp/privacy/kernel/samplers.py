@@ -19,6 +19,7 @@ on events of probability below 2^-19.
 allows 50 times that.
 """
 
+import copy
 import hashlib
 import math
 import os
@@ -50,6 +51,7 @@ class Bits:
 
     seeded: bool
     origin: str
+    identity: str | None = None
 
     def __init__(self) -> None:
         self._pid = os.getpid()
@@ -87,6 +89,7 @@ class SeededBits(Bits):
         entropy = [seed.bit_length(), seed, *purpose.encode()]
         self._philox = np.random.Philox(np.random.SeedSequence(entropy))
         self._entropy, self._met = entropy, dict[bytes, int]()
+        self.identity = noise_identity(seed, purpose)
 
     def of_rows(self, rows: NDArray[np.float64]) -> Iterator["SeededBits"]:
         """Yield a stream for every row that depends on the seed and on the row alone.
@@ -112,8 +115,24 @@ def make_bits(random_state: Any, purpose: str = "") -> Bits:
     None is the operating system; an int is a seed; a RandomState or a Generator is
     advanced by 16 bytes, which become the seed. Anything else raises ValueError.
     """
+    seed = _seed_of(random_state)
+    return SystemBits() if seed is None else SeededBits(seed, purpose)
+
+
+def noise_identity(random_state: Any, purpose: str) -> str | None:
+    """Return a public hash of seed and purpose: two fits with the same one share noise.
+
+    None for the operating system. A generator is not advanced: the hash is that of the next fit.
+    """
+    seed = _seed_of(copy.deepcopy(random_state))
+    # the estimator's name: what it adds leads its own streams apart, and not those of two fits
+    content = f"{seed} {purpose.partition(',')[0]}".encode()
+    return None if seed is None else hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+def _seed_of(random_state: Any) -> int | None:
     if random_state is None:
-        return SystemBits()
+        return None
     if isinstance(random_state, np.random.RandomState | np.random.Generator):
         seed = int.from_bytes(random_state.bytes(16), "little")
     elif isinstance(random_state, bool) or not isinstance(random_state, int | np.integer):
@@ -123,7 +142,7 @@ def make_bits(random_state: Any, purpose: str = "") -> Bits:
         seed = int(random_state)
     if seed < 0:
         raise ValueError(f"random_state must not be negative; got {seed}.")
-    return SeededBits(seed, purpose)
+    return seed
 
 
 Integers = NDArray[np.int64]

@@ -105,7 +105,8 @@ class Search:
         if budget is not None:
             # all at once, before a row is admitted; what fails from here on has been paid for
             epsilon, delta = plan.spent
-            budget.charge(epsilon, delta, mu=None, adjacency=adjacency, unit="row", label=purpose)
+            facts = {"adjacency": adjacency, "unit": "row", "stream": release.stream}
+            budget.charge(epsilon, delta, mu=None, label=purpose, **facts)
         self._ledger = Record(assumptions=assumptions).append(release)
         # one key for all streams that hang on the run, not on the order of calls
         self._key = int.from_bytes(self._bits.words(2).tobytes(), "little")
@@ -269,4 +270,5 @@ def _line(plan: SelectionPlan, adjacency: str, bits: Bits) -> Release:
         numerics=f"exact choice of runs, {bits.origin}",
         seeded=bits.seeded,
         winner=Winner(plan.repetitions, plan.mu_run, plan.mu_refit),
+        stream=bits.identity,
     )
