@@ -66,6 +66,32 @@ MUTANTS = [
         r"return tau \* ROUND_UP", "return 0.8 * tau",
         "tests/privacy/test_histogram.py",
     ),
+    # totals and budgets
+    Mutant(
+        "ledgers with one seed's noise add up", "Ledger.__add__",
+        r"if s in self\.streams", "if False",
+        "tests/privacy/test_identity.py",
+    ),
+    Mutant(
+        "a budget takes the same noise twice", "refuse_shared_noise",
+        r"stream in known", "False",
+        "tests/privacy/test_identity.py",
+    ),
+    Mutant(
+        "fits of a search have noise of their own, whatever the seed", "price_of_fits",
+        r"if count > 1", "if count > 99",
+        "tests/privacy/test_identity.py",
+    ),
+    Mutant(
+        "a total that misses a part is a pair", "PrivacySpent._pair",
+        r"if self\.uncovered", "if False",
+        "tests/privacy/test_spent_inside.py tests/privacy/test_identity.py",
+    ),
+    Mutant(
+        "a meta-estimator of another library is believed", "what_else",
+        r'return "what it learned itself, and fits that it did not keep"', "return None",
+        "tests/privacy/test_spent_inside.py",
+    ),
     # bounds
     Mutant(
         "rows not shortened into the ball", "L2Ball.factors",

@@ -28,7 +28,9 @@ from skdp._typing import Estimator
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.books.spent import (
     NotCovered,
+    fits_inside,
     is_search,
+    keeps_ledgers,
     learns_nothing,
     leaves,
     privacy_spent,
@@ -279,7 +281,7 @@ def card_facts(estimator, *, name, delta, date):
         spent = privacy_spent(estimator, delta=delta)
         ledger, missing = spent.ledger, list(spent.uncovered)
         epsilon, delta = spent.epsilon, spent.delta
-        learns = any(hasattr(part, "ledger_") for _, part in parts)
+        learns = any(True for _ in fits_inside(estimator))
         status, sentence = claim(ledger, epsilon, delta, missing, learns)
     unit = ledger.unit
     claimed = status != NONE
@@ -300,7 +302,7 @@ def card_facts(estimator, *, name, delta, date):
                 "seeded": ledger.seeded,
             },
             "local_claim": _local(ledger, delta, missing),
-            "notes": notes(ledger, parts),
+            "notes": notes(ledger, list(fits_inside(estimator))),
             "not_covered": {
                 "parts": [asdict(item) for item in missing],
                 "never": list(NEVER_COVERED),
@@ -345,6 +347,8 @@ def _step(step, part):
         role = "private: on the ledger"
     elif is_search(part):
         role = "chose by exact scores, which have no price"
+    elif keeps_ledgers(part):
+        role = "holds private fits, which are on the ledger"
     elif learns_nothing(part):
         role = "learns nothing from rows"
     else:
@@ -759,7 +763,7 @@ def notes(ledger, parts):
             "random_state was set. Whoever knows or guesses the seed can subtract the noise, and "
             "nothing that is said here holds towards them."
         )
-    if any(getattr(part, "hypothetical_privacy_spent_", None) is not None for _, part in parts):
+    if any(getattr(part, "hypothetical_privacy_spent_", None) is not None for part in parts):
         found["simulated population"] = (
             "the noise is that of a deployment with more clients (population). The claim on "
             "this card is that of the clients of this fit, and not that of the deployment."
@@ -769,7 +773,7 @@ def notes(ledger, parts):
             "some draws have their law for real numbers only; what floating-point arithmetic "
             "changes in it is not part of the claim."
         )
-    if any(getattr(part, "budget", None) is not None for _, part in parts):
+    if any(getattr(part, "budget", None) is not None for part in parts):
         found["shared budget"] = (
             "the budget is shared with other fits, and charges each of them all that it is "
             "granted. What others spent is not on this card."

@@ -696,6 +696,16 @@ def keeps_ledgers(estimator: Any, depth: int = 0) -> bool:
     )
 
 
+def fits_inside(estimator: Any, depth: int = 0) -> Iterator[Any]:
+    """Yield the private fits of an estimator, of its steps, and of the parts that it keeps."""
+    for _, part in leaves(estimator):
+        if hasattr(part, "ledger_"):
+            yield part
+        elif depth < _DEEPEST:
+            for inner in kept_parts(part):
+                yield from fits_inside(inner, depth + 1)
+
+
 def kept_parts(holder: Any) -> list[Any]:
     """Return the estimators that a fitted meta-estimator keeps, each once.
 

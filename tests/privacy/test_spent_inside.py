@@ -1,0 +1,292 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Private fits inside of meta-estimators: counted, each once, and what is missing is named."""
+
+import copy
+import math
+import pickle
+import re
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import (
+    BaggingClassifier,
+    BaggingRegressor,
+    StackingClassifier,
+    VotingClassifier,
+    VotingRegressor,
+)
+from sklearn.feature_selection import RFE, RFECV, SelectFromModel
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    GridSearchCV,
+    KFold,
+    TunedThresholdClassifierCV,
+)
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.multioutput import (
+    ClassifierChain,
+    MultiOutputClassifier,
+    MultiOutputRegressor,
+    RegressorChain,
+)
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.semi_supervised import SelfTrainingClassifier
+
+from skdp import (
+    DPGridSearchCV,
+    DPLogisticRegression,
+    DPLpRegressor,
+    DPMean,
+    DPStandardScaler,
+    LedgerDisplay,
+    NormClipper,
+    PrivacyBudget,
+    privacy_card,
+    privacy_spent,
+)
+from skdp.privacy import gdp_epsilon, gdp_mu
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-0.5, 0.5, size=(60, 3))
+Y = (X[:, 0] > 0).astype(int)
+THREE = np.arange(60) % 3
+BOTH = np.column_stack([Y, 1 - Y])
+EPSILON, DELTA = 0.5, 1e-6
+
+
+def classifier(**parameters):
+    return DPLogisticRegression(**{"epsilon": EPSILON, "max_iter": 2, **parameters})
+
+
+def regressor():
+    return DPLpRegressor(epsilon=EPSILON, max_iter=2)
+
+
+def twice(make):
+    return [("a", make()), ("b", make())]
+
+
+def total_of(n_fits):
+    """Return what so many Gaussian fits come to."""
+    return gdp_epsilon(gdp_mu(EPSILON, DELTA) * math.sqrt(n_fits), n_fits * DELTA)
+
+
+# estimator, targets, number of fits that were kept, and what is missing if anything is
+HOLDERS = [
+    (VotingClassifier(twice(classifier)), Y, 2, None),
+    (VotingRegressor(twice(regressor)), X[:, 0], 2, None),
+    (OneVsRestClassifier(classifier()), THREE, 3, None),
+    (MultiOutputClassifier(classifier()), BOTH, 2, None),
+    (MultiOutputRegressor(regressor()), X[:, :2], 2, None),
+    (ClassifierChain(classifier()), BOTH, 2, None),
+    (ClassifierChain(classifier(), cv=2), BOTH, 2, "fits on folds"),
+    (RegressorChain(regressor()), X[:, :2], 2, None),
+    (FixedThresholdClassifier(classifier()), Y, 1, None),
+    (SelectFromModel(classifier()), Y, 1, None),
+    (TransformedTargetRegressor(regressor()), X[:, 0], 1, None),
+    (FrozenEstimator(classifier().fit(X, Y)), Y, 1, None),
+    (OneVsOneClassifier(classifier()), THREE, 3, "the number of rows of every pair of classes"),
+    (BaggingClassifier(classifier(), 2, bootstrap=False), Y, 2, "wrote a seed"),
+    (BaggingClassifier(classifier(), 2), Y, 2, "rows that it drew several times"),
+    (BaggingRegressor(regressor(), 2), X[:, 0], 2, "rows that it drew several times"),
+    (StackingClassifier(twice(classifier), classifier(), cv=2), Y, 3, "fits on folds"),
+    (CalibratedClassifierCV(classifier(), cv=2), Y, 2, "_SigmoidCalibration inside of Calib"),
+    (CalibratedClassifierCV(classifier(), cv=2, ensemble=False), Y, 1, "what calibrates it"),
+    (TunedThresholdClassifierCV(classifier(), cv=2), Y, 1, "the threshold, chosen by exact"),
+    (RFE(classifier(), n_features_to_select=1), Y, 1, "the fits of its earlier rounds"),
+    (RFECV(classifier(), cv=2), Y, 1, "the choice among them by exact scores"),
+    (SelfTrainingClassifier(classifier()), np.where(Y == 0, -1, THREE), 1, "fits that it did not"),
+]
+
+
+@pytest.mark.parametrize(
+    ("holder", "targets", "n_fits", "missing"),
+    HOLDERS,
+    ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
+)
+def test_what_a_meta_estimator_keeps_is_counted_and_the_rest_is_named(
+    holder, targets, n_fits, missing
+):
+    holder = holder.fit(X, targets)
+    for model in (holder, pickle.loads(pickle.dumps(holder))):
+        spent = privacy_spent(model)
+        assert spent.n_fits == n_fits
+        assert spent.delta == pytest.approx(n_fits * DELTA)
+        assert spent.epsilon == pytest.approx(total_of(n_fits), rel=1e-3)
+        assert spent.covered == (spent.epsilon, spent.delta)
+        status = privacy_card(model).to_dict()["claim"]["status"]
+        if missing is None:
+            assert spent.uncovered == ()
+            assert tuple(spent) == spent.covered
+            assert status == "holds"
+        else:
+            assert missing in "; ".join(map(str, spent.uncovered))
+            assert status == "none"
+
+
+def test_behind_a_scaler_the_total_is_not_that_of_the_scaler():
+    # it was once: 0.1
+    scaler = DPStandardScaler(epsilon=0.1, bounds=(-1, 1))
+    good = Pipeline([("scale", scaler), ("vote", VotingClassifier(twice(classifier)))]).fit(X, Y)
+    epsilon, _ = privacy_spent(good)
+    # at three times the delta of one
+    assert 2 * EPSILON + 0.1 > epsilon > 0.65
+    assert privacy_spent(good).n_fits == 3
+    bad = make_pipeline(clone(scaler), RFE(classifier(), n_features_to_select=1)).fit(X, Y)
+    with pytest.raises(ValueError, match=r"step 'rfe': the fits of its earlier rounds.*covered"):
+        tuple(privacy_spent(bad))
+    public = make_pipeline(clone(scaler), LogisticRegression()).fit(X, Y)
+    with pytest.raises(ValueError, match="step 'logisticregression', which was fitted"):
+        tuple(privacy_spent(public))
+    assert privacy_spent(public).covered[0] == pytest.approx(0.1, rel=1e-6)
+
+
+def test_public_parts_of_a_meta_estimator_are_named():
+    vote = VotingClassifier([("a", classifier()), ("b", LogisticRegression())]).fit(X, Y)
+    spent = privacy_spent(Pipeline([("vote", vote)]))
+    told = "LogisticRegression inside of VotingClassifier, which was fitted on the data"
+    assert [(i.kind, i.step, i.text) for i in spent.uncovered] == [("step", "vote", told)]
+    inner = make_pipeline(StandardScaler(), classifier())
+    spent = privacy_spent(OneVsRestClassifier(inner).fit(X, THREE))
+    assert [i.text for i in spent.uncovered] == [
+        "StandardScaler inside of OneVsRestClassifier, which was fitted on the data"
+    ]
+    with pytest.raises(TypeError, match="no private estimator that it keeps is fitted"):
+        privacy_spent(VotingClassifier([("b", LogisticRegression())]).fit(X, Y))
+
+
+def test_label_sets_that_are_read_are_assumed_public():
+    each = OneVsRestClassifier(classifier(classes=[0, 1])).fit(X, THREE)
+    told = "the set of class labels, which OneVsRestClassifier read from y"
+    assert privacy_spent(each).ledger.assumptions == (told,)
+    assert told in privacy_card(each).to_dict()["assumptions"]
+
+
+def test_meta_estimators_hold_meta_estimators():
+    inner = OneVsRestClassifier(make_pipeline(NormClipper(), classifier()))
+    search = GridSearchCV(classifier(), {"C": [0.1, 1.0]}, cv=KFold(2))
+    outer = VotingClassifier([("each", inner), ("search", search)]).fit(X, THREE)
+    spent = privacy_spent(outer)
+    # 3 labels; 2 candidates on 2 folds, and the best
+    assert spent.n_fits == 3 + 2 * 2 + 1
+    assert [item.kind for item in spent.uncovered] == ["choice"]
+    public = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=KFold(2))
+    outer = VotingClassifier([("a", classifier()), ("search", public)]).fit(X, Y)
+    assert [item.kind for item in privacy_spent(outer).uncovered] == ["fits"]
+    private = DPGridSearchCV(classifier(classes=[0, 1, 2]), {"C": [0.1, 1.0]}, epsilon=3.0)
+    outer = VotingClassifier([("search", private)]).fit(X, THREE)
+    assert privacy_spent(outer).epsilon <= 3.0
+    assert privacy_spent(outer).n_fits == 1
+
+
+class Pair(ClassifierMixin, BaseEstimator):
+    """A meta-estimator of another library, which keeps its fits where it likes."""
+
+    def __init__(self, model=None, other=None):
+        self.model, self.other = model, other
+
+    def fit(self, X, y):
+        """Fit copies, and keep one of them in three places."""
+        first, second = clone(self.model).fit(X, y), clone(self.model).fit(X, y)
+        self.members_ = {"first": [(first,), np.array([second, first], dtype=object)]}
+        self.best_ = first
+        self.itself_ = self
+        self.classes_ = np.unique(y)
+        return self
+
+
+class InPlace(ClassifierMixin, BaseEstimator):
+    """Fits what it was given, and no clone."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def fit(self, X, y):
+        """Fit."""
+        self.model.fit(X, y)
+        self.classes_ = np.unique(y)
+        return self
+
+
+def test_each_fit_counts_once_and_a_stranger_may_have_made_more():
+    pair = Pair(classifier(), other=classifier().fit(X, Y)).fit(X, Y)
+    for model, n_fits in (
+        (pair, 2),
+        (copy.deepcopy(pair), 2),
+        (InPlace(classifier()).fit(X, Y), 1),
+    ):
+        spent = privacy_spent(model)
+        assert spent.n_fits == n_fits
+        assert spent.epsilon == pytest.approx(total_of(n_fits), rel=1e-3)
+        (item,) = spent.uncovered
+        assert item.kind == "rest"
+        assert item.text.endswith("what it learned itself, and fits that it did not keep")
+
+
+def test_the_templates_of_a_meta_estimator_are_no_fits_of_its_own():
+    fitted = classifier().fit(X, Y)
+    vote = VotingClassifier([("a", fitted)]).fit(X, Y)
+    assert privacy_spent(vote).n_fits == 1
+    assert privacy_spent(vote, fitted).n_fits == 2
+
+
+def test_budgets_and_totals_agree():
+    budget = PrivacyBudget(10.0, 1e-4)
+    made = OneVsRestClassifier(make_pipeline(NormClipper(), classifier(budget=budget)))
+    spent = privacy_spent(made.fit(X, THREE))
+    assert spent.n_fits == len(budget.charges) == 3
+    assert spent.delta == pytest.approx(budget.spent[1])
+    assert spent.epsilon <= budget.spent[0]
+    kinds = [note["kind"] for note in privacy_card(made).to_dict()["notes"]]
+    assert kinds == ["shared budget"]
+    (step,) = privacy_card(made).to_dict()["public"]["steps"]
+    assert step["role"] == "holds private fits, which are on the ledger"
+    assert LedgerDisplay.from_estimator(made).total == spent.epsilon
+
+
+# -- a pair that may not be whole --------------------------------------------------------------
+
+
+def test_a_whole_total_is_a_pair():
+    spent = privacy_spent(DPMean(epsilon=0.456, mechanism="laplace").fit(X))
+    assert (spent[0], spent[1], spent[-1], spent[:1]) == (spent.epsilon, 0.0, 0.0, (spent.epsilon,))
+    assert len(spent) == 2
+    assert np.round(spent, 1).tolist() == [0.5, 0.0]
+    assert np.asarray(spent, dtype=np.float32).dtype == np.float32
+    assert list(reversed(spent)) == [0.0, spent.epsilon]
+    with pytest.raises(IndexError):
+        spent[2]
+    assert spent._repr_html_() == f"<code>{spent}</code>"
+
+
+@pytest.mark.parametrize(
+    "use", [tuple, list, lambda s: s[0], lambda s: s[:], np.round, np.asarray, max, lambda s: [*s]]
+)
+def test_a_total_that_is_not_whole_is_no_pair(use):
+    spent = privacy_spent(make_pipeline(StandardScaler(), classifier()).fit(X, Y))
+    with pytest.raises(ValueError, match=r"step 'standardscaler', which was fitted on the data"):
+        use(spent)
+    # its text and its length are there
+    assert len(spent) == 2
+    assert bool(spent)
+    html = spent._repr_html_()
+    assert "\n" not in html
+    assert "not covered: step &#x27;standardscaler&#x27;" in html
+    assert re.match(r"\(epsilon=0\.5, delta=1e-06\)", str(spent))
+
+
+def test_exact_scores_are_missing_from_a_total_too():
+    for spent in (
+        privacy_spent(classifier(), cv=3),
+        privacy_spent(GridSearchCV(classifier(), {"C": [1.0]}, cv=KFold(2)).fit(X, Y)),
+    ):
+        with pytest.raises(ValueError, match="exact"):
+            tuple(spent)
+        assert spent.covered[0] > EPSILON
