@@ -26,7 +26,7 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._typing import Adjacency, ArrayLike, Budget, MatrixLike, Seed, VectorLike
-from skdp.exceptions import SimulationWarning
+from skdp.exceptions import BudgetError, SimulationWarning
 from skdp.federated._averaging import (
     LOCAL_UPDATES,
     ClientRows,
@@ -45,6 +45,15 @@ from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 
 # The owner of every row.
+
+#: why a budget for clients refuses a fit
+DROPPED_GROUPS = (
+    "the shared budget protects clients (unit='client'), and fit got no groups: every row would be "
+    "a client of its own. Pass groups= to fit. GridSearchCV, RandomizedSearchCV, cross_val_score "
+    "and the other cross-validators of scikit-learn keep groups for the splits, and pass them to "
+    "fit only after sklearn.set_config(enable_metadata_routing=True) and "
+    "set_fit_request(groups=True). Nothing was charged, and no row was read."
+)
 
 
 def resolve_clients(groups, n_rows):
@@ -196,7 +205,7 @@ class FederatedDPLogisticRegression(
     ledger_ : Ledger
         What was released, and the reports in it.
     privacy_spent_ : tuple of (float, float)
-        Epsilon and delta, per client, of all that everybody may see.
+        Epsilon and delta, per client (without `groups` per row), of all that everybody may see.
     local_epsilon_per_round_ : float
         Price of one report; infinite where the server sees exact updates.
     local_privacy_spent_ : tuple of (float, float)
@@ -218,11 +227,12 @@ class FederatedDPLogisticRegression(
 
     Notes
     -----
-    Privacy. An update is a function of one client's rows and is clipped as a whole, so that it
-    does not matter how many rows the client has (Proposition 69). Sums are divided by the
-    expected number of clients of a round. Composition over rounds is by privacy loss
-    distributions of sums over Poisson batches. The number of rows is private: nothing but the
-    number of clients, and the order of their identifiers, is used outside of the curator.
+    Privacy. Protected is a client, or, without `groups`, a row. An update is a function of one
+    client's rows and is clipped as a whole, so that it does not matter how many rows the client
+    has (Proposition 69). Sums are divided by the expected number of clients of a round.
+    Composition over rounds is by privacy loss distributions of sums over Poisson batches. The
+    number of rows is private: nothing but the number of clients, and the order of their
+    identifiers, is used outside of the curator.
 
     The server's step is an average of clients, not of rows: a client with many rows counts for
     no more than one with a few.
@@ -321,8 +331,10 @@ class FederatedDPLogisticRegression(
         y : array-like of shape (n_samples,)
             Private labels.
         groups : array-like of shape (n_samples,), default=None
-            Client that owns the row: numbers, or text. None: every row is a client, and no more
-            than a row is protected. Cross-validation passes it only if metadata are routed.
+            Client that owns the row: numbers, or text. None: every row is a client of its own,
+            and a row is what is protected: so it stands on the ledger. Cross-validators of
+            scikit-learn pass it only with ``sklearn.set_config(enable_metadata_routing=True)``
+            and ``set_fit_request(groups=True)``; without, they drop it.
 
         Returns
         -------
@@ -334,7 +346,11 @@ class FederatedDPLogisticRegression(
         ValueError
             If a parameter or the data are unusable. The message names no data value, but that
             it was raised may depend on the data.
+        BudgetError
+            If a shared budget has less left, or is for clients and there are no groups.
         """
+        if groups is None and getattr(self.budget, "unit", None) == "client":
+            raise BudgetError(DROPPED_GROUPS)
         if self.epsilon is not None:
             check_epsilon(self.epsilon)
         check_delta(self.delta)
@@ -376,7 +392,7 @@ class FederatedDPLogisticRegression(
             mu=rounds.total_mu,
             assumptions=assumptions,
             n_releases=rounds.n_steps,
-            unit="client",
+            unit="row" if groups is None else "client",
         ) as curator:
             released = PrepaidRounds(curator, problem.query, np.zeros(problem.shape), rounds)
             coef = federated_descent(released.mean_update, problem.shape, rounds)

@@ -768,6 +768,11 @@ def notes(ledger, parts):
             "the noise is that of a deployment with more clients (population). The claim on "
             "this card is that of the clients of this fit, and not that of the deployment."
         )
+    if any(hasattr(part, "n_clients_") and part.ledger_.unit == "row" for part in parts):
+        found["no groups"] = (
+            "fit got no groups, so every row counts as a client of its own: what is protected is "
+            "one row, and not all rows of a client."
+        )
     if any("idealised" in numerics_terms(release) for release in ledger.releases):
         found["idealised"] = (
             "some draws have their law for real numbers only; what floating-point arithmetic "

@@ -402,6 +402,11 @@ def make_candidate(model, params, labels, whole, form, n_rows):
             leaf.set_params(classes=labels)
         elif "classes" in own:
             labels = np.unique(np.asarray(own["classes"]))
+    if any(hasattr(leaf, "local_epsilon") for leaf in private_leaves(model)):
+        raise ValueError(
+            f"the candidate {params!r} protects clients, and a search passes no groups: it "
+            "protects single rows, which it holds itself."
+        )
     bare = Candidate(model, params, labels, ())
     charges = bare.null_charges(form, n_rows, _scaled_to(whole, private_leaves(model)))
     for charge in charges:

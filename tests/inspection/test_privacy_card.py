@@ -209,7 +209,7 @@ def test_sampled_releases():
 def test_hidden_reports_have_two_claims():
     model = FederatedDPLogisticRegression(
         epsilon=8.0, local_epsilon=16.0, classes=[0, 1], randomiser="auto"
-    ).fit(X, Y)
+    ).fit(X, Y, groups=np.arange(len(X)))
     card, text = facts(model), privacy_card(model).to_markdown()
     assert "one client, with all of its rows" in card["claim"]["sentence"]
     assert "every client on its own" in text
@@ -240,7 +240,7 @@ def test_a_simulated_population():
             classes=[0, 1],
             population=Population(1e6, batch_size=1000.0),
             max_iter=2,
-        ).fit(X, Y)
+        ).fit(X, Y, groups=np.arange(len(X)))
     card = facts(model)
     assert card["claim"]["epsilon"] == model.privacy_spent_[0] > 1.0
     assert [note["kind"] for note in card["notes"]] == ["simulated population"]

@@ -41,10 +41,10 @@ class NotCovered:
         What it is: a "step" that learned from rows without a ledger; the "reports" that a
         randomiser makes about rows to predict on; the "choice" of a search, which knows exact
         scores; these "scores" themselves, if a cross-validation published them; "splits" that
-        labels decide about; "fits" of which not even the price is known; the "rest" of what a
-        meta-estimator did, besides the fits that it kept; a "seed" that somebody gave, so that
-        nothing holds towards whoever can guess it; a "stored seed", which a meta-estimator wrote
-        into its parts and keeps.
+        labels or groups decide about; "fits" of which not even the price is known; the "rest" of
+        what a meta-estimator did, besides the fits that it kept; a "seed" that somebody gave, so
+        that nothing holds towards whoever can guess it; a "stored seed", which a meta-estimator
+        wrote into its parts and keeps.
     step : str or None
         The name of the step that this is about; None for the whole estimator.
     text : str
@@ -122,6 +122,17 @@ class NotCovered:
         whose = "" if step is None else f" of step {step!r}"
         text = f"the splits{whose}: they are stratified, so a label decides into which folds "
         return cls("splits", step, text + "other rows go")
+
+    @classmethod
+    def ungrouped(cls, step: str | None, cv: Any) -> "NotCovered":
+        """Return the item of groups that were passed to a splitter and not to the fits."""
+        whose = "" if step is None else f" of step {step!r}"
+        text = (
+            f"the clients{whose}: {type(cv).__name__} was given groups, and the fits were not, so "
+            "every row counted as a client of its own. Call "
+            "sklearn.set_config(enable_metadata_routing=True) and set_fit_request(groups=True)"
+        )
+        return cls("splits", step, text)
 
 
 @dataclass(frozen=True)
@@ -466,7 +477,8 @@ def about_splits(
     """Return what of the splits is not covered, and what is assumed about them.
 
     Stratified splits are not covered; a plain number of folds means such splits for a
-    classifier. Splits that were given as positions are assumed to be public.
+    classifier. Neither are the groups of splits that fits for clients were not passed. Splits
+    that were given as positions are assumed to be public.
     """
     if cv is None or isinstance(cv, Integral):
         tags = getattr(estimator, "__sklearn_tags__", None)
@@ -474,8 +486,16 @@ def about_splits(
         return (NotCovered.stratified(step),) if kind == "classifier" else (), ()
     if not hasattr(cv, "get_n_splits"):
         return (), ("splits, which were given as positions of rows",)
-    stratified = any("Stratified" in base.__name__ for base in type(cv).__mro__)
-    return (NotCovered.stratified(step),) if stratified else (), ()
+    bases = {base.__name__ for base in type(cv).__mro__}
+    found = [NotCovered.stratified(step)] * any("Stratified" in name for name in bases)
+    # the splits respect clients, and the fits know of none
+    if "GroupsConsumerMixin" in bases and any(
+        hasattr(leaf, "local_epsilon") and not asks_for_groups(leaf)
+        for _, leaf in leaves(estimator, {})
+        if is_private(leaf)
+    ):
+        found.append(NotCovered.ungrouped(step, cv))
+    return tuple(found), ()
 
 
 def _adjacency(leaf: Any) -> str:
@@ -508,10 +528,15 @@ def _granted(step: str | None, leaf: Any) -> Release:
         noise=DeclaredTotal("fits", 0.0, 1.0, math.inf, math.inf, 0.0, epsilon, delta),
         numerics="as in the fits",
         seeded=seed is not None,
-        unit="client" if hasattr(leaf, "local_epsilon") else "row",
+        unit="client" if hasattr(leaf, "local_epsilon") and asks_for_groups(leaf) else "row",
         # clones of a generator begin where it stands
         stream=noise_identity(seed, type(leaf).__name__),
     )
+
+
+def asks_for_groups(leaf: Any) -> bool:
+    """Return whether a cross-validator that routes metadata is asked to pass groups to `fit`."""
+    return leaf.get_metadata_routing().fit.requests.get("groups") is True
 
 
 def price_of_fits(
