@@ -92,6 +92,21 @@ MUTANTS = [
         r'return "what it learned itself, and fits that it did not keep"', "return None",
         "tests/privacy/test_spent_inside.py",
     ),
+    Mutant(
+        "rows of clients pass for clients", "resolve_clients",
+        r'\(n_rows, "row"\)', '(n_rows, "client")',
+        "tests/federated/test_units.py",
+    ),
+    Mutant(
+        "a function that mixes rows learns nothing", "learns_nothing",
+        r"return not _mixes\(step\)", "return True",
+        "tests/privacy/test_functions.py",
+    ),
+    Mutant(
+        "a function is tried in one order only", "_differs",
+        r"\[\*parts, \*order\[:4, None\]\]", "[order]",
+        "tests/privacy/test_functions.py",
+    ),
     # bounds
     Mutant(
         "rows not shortened into the ball", "L2Ball.factors",

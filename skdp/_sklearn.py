@@ -45,6 +45,14 @@ from skdp._rows.streams import (
     stream_names_of,
 )
 from skdp._typing import MatrixLike
+from skdp.privacy.books.functions import (
+    assumption_about,
+    is_known,
+    made_up,
+    made_up_tables,
+    mixes_rows,
+    mixing,
+)
 from skdp.privacy.kernel.accounting import as_float
 from skdp.privacy.kernel.samplers import noise_identity
 
@@ -153,13 +161,46 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], Me
                 seed, name = getattr(estimator, "random_state", None), type(estimator).__name__
                 seeded = {} if seed is None else {"stream": noise_identity(seed, name)}
                 budget.check(estimator.epsilon if real else None, **seeded)
+            assumed = assumed_maps(type(estimator).__name__, *args, *params.values())
             with plain_parameters(estimator), kept_meanwhile(*args, *params.values()):
-                return fit(estimator, *args, **params)
+                made = fit(estimator, *args, **params)
+            if assumed and hasattr(estimator, "ledger_"):
+                estimator.ledger_ = estimator.ledger_.assume(*assumed)
+            return made
 
         context = _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)
         return context(asked)
 
     return decorate
+
+
+def assumed_maps(name, *given):
+    """Return what is assumed about the functions that streams were mapped by, or raise.
+
+    Parameters
+    ----------
+    name : str
+        Who is to be fitted.
+    *given : object
+        What was passed; streams among it are looked at, and none of their rows.
+
+    Raises
+    ------
+    ValueError
+        If a function visibly mixes rows.
+    """
+    assumed = []
+    for stream in given:
+        if not isinstance(stream, RowStream):
+            continue
+        for function in stream.steps:
+            if is_known(function):
+                continue
+            tables = made_up_tables() if stream.ndim == 2 else [(made_up((24,)),)]
+            if mixes_rows(function, tables):
+                raise ValueError(f"{name} cannot use {mixing(function, 'the map of a stream')}.")
+            assumed.append(assumption_about(function, "the map of a stream"))
+    return tuple(assumed)
 
 
 def take_rows(X, positions):

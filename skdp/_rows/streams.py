@@ -547,7 +547,8 @@ class RowStream:
         Parameters
         ----------
         function : callable
-            Maps an array of rows to one of as many, every row on its own.
+            Maps an array of rows to one of as many, every row on its own. The ledger of a fit
+            notes that this is assumed; a fit refuses functions that visibly mix made-up rows.
         ndim : int, default=None
             Dimensions of what it returns; None for those of this stream.
 

@@ -69,8 +69,8 @@ def resolve_clients(groups, n_rows):
 
     Returns
     -------
-    n_clients : int
-        Number of clients; public.
+    public : tuple of (int, str)
+        Number of clients, and what is protected: "client", or "row" without groups.
     codes : ndarray of shape (n_rows,), dtype int64
         Position of every row's client among the sorted identifiers; private.
 
@@ -80,7 +80,7 @@ def resolve_clients(groups, n_rows):
         If `groups` is not one identifier a row.
     """
     if groups is None:
-        return n_rows, np.arange(n_rows)
+        return (n_rows, "row"), np.arange(n_rows)
     try:
         groups = np.asarray(groups)
     except ValueError:
@@ -101,7 +101,7 @@ def resolve_clients(groups, n_rows):
         raise ValueError(
             "groups must have identifiers of one type that can be sorted; got several types."
         ) from None
-    return len(found), codes.reshape(-1).astype(np.int64)
+    return (len(found), "client"), codes.reshape(-1).astype(np.int64)
 
 
 def _has_missing_clients(groups):
@@ -358,7 +358,7 @@ class FederatedDPLogisticRegression(
         ball = L2Ball(check_radius(self.data_norm))
         X, y = validate_private_data(self, X, y, accept_sparse="csr")
         # how many rows there are is private: only the number of clients is used
-        n_clients, clients = resolve_clients(groups, X.shape[0])
+        (n_clients, unit), clients = resolve_clients(groups, X.shape[0])
         n_features = X.shape[1]
         classes, codes, outside, assumptions = resolve_classes(y, self.classes)
         loss = LogisticLoss() if len(classes) == 2 else SoftmaxLoss(len(classes))
@@ -392,7 +392,7 @@ class FederatedDPLogisticRegression(
             mu=rounds.total_mu,
             assumptions=assumptions,
             n_releases=rounds.n_steps,
-            unit="row" if groups is None else "client",
+            unit=unit,
         ) as curator:
             released = PrepaidRounds(curator, problem.query, np.zeros(problem.shape), rounds)
             coef = federated_descent(released.mean_update, problem.shape, rounds)

@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,13 @@ from sklearn.base import is_classifier
 from skdp._quantiles import rate
 from skdp._rows.base import CHUNKS_PER_BLOCK, SMALLEST_CHUNK, sum_over
 from skdp._typing import Estimator, MatrixLike, VectorLike
+from skdp.privacy.books.functions import (
+    assumption_about,
+    is_known,
+    made_up_tables,
+    mixes_rows,
+    mixing,
+)
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.exponential import weighted_choice
 
@@ -32,8 +40,9 @@ class RowScorer:
     function : callable
         ``function(estimator, X, y)`` returns an array with one number for every row of X.
         The number of a row must follow from the fitted estimator, that row and its target
-        alone: not from other rows, and not from data that the function keeps. This cannot be
-        checked, and what the function prints or raises is not covered.
+        alone: not from other rows, and not from data that the function keeps. The ledger of a
+        search notes that this is assumed; a function that visibly mixes made-up rows is refused.
+        What it prints or raises is not covered.
     bounds : tuple of (float, float)
         Public and finite, the lower one first. Numbers outside are clipped, NaN counts as the
         lower bound.
@@ -230,6 +239,60 @@ def resolve_scoring(scoring, estimator):
         f"scoring must be None, one of {sorted(BY_NAME)}, or a RowScorer with bounds; got "
         f"{scoring!r}. Another score cannot be released, since {reason}."
     )
+
+
+class _StandIn:
+    """Predicts for made-up rows, row by row, in place of a fitted estimator."""
+
+    classes_ = np.arange(2)
+
+    def decision_function(self, X):
+        return X[:, 0] - 0.5
+
+    def predict(self, X):
+        return (self.decision_function(X) > 0).astype(int)
+
+    def predict_proba(self, X):
+        share = 1 / (1 + np.exp(-self.decision_function(X)))
+        return np.column_stack([1 - share, share])
+
+    def predict_log_proba(self, X):
+        return np.log(self.predict_proba(X))
+
+
+def assumed_scorer(scorer):
+    """Return what is assumed about a score on private rows, or raise.
+
+    Parameters
+    ----------
+    scorer : RowScorer
+        What is to score private rows.
+
+    Returns
+    -------
+    assumptions : tuple of str
+        For the ledger; none for scores that have a name.
+
+    Raises
+    ------
+    ValueError
+        If it visibly mixes rows.
+    """
+    if is_known(scorer.function):
+        return ()
+    function, rows = partial(scorer.function, _StandIn()), [rows for (rows,) in made_up_tables()]
+    numbers, labels = ([(X, made(X)) for X in rows] for made in (_made_up_numbers, _made_up_labels))
+    if mixes_rows(function, numbers) or mixes_rows(function, labels):
+        raise ValueError(f"scoring cannot use {mixing(scorer.function, 'a RowScorer')}.")
+    return (assumption_about(scorer.function, "a RowScorer"),)
+
+
+def _made_up_numbers(X):
+    return X.sum(axis=1)
+
+
+def _made_up_labels(X):
+    return np.arange(len(X)) % 2
 
 
 # Queries: the mean score of one candidate on held-out rows, and the choice of one.

@@ -22,7 +22,16 @@ from skdp._sklearn import take_rows
 from skdp.exceptions import BudgetError
 from skdp.model_selection._row_scorer import HeldOutChoice, HeldOutRows, HeldOutScore
 from skdp.privacy.books.ledger import Ledger
-from skdp.privacy.books.spent import is_free, is_private, learns_nothing, leaves, name_of
+from skdp.privacy.books.spent import (
+    NotCovered,
+    assumptions_of,
+    is_free,
+    is_private,
+    learns_nothing,
+    leaves,
+    name_of,
+    own_function,
+)
 from skdp.privacy.kernel.accounting import gdp_epsilon, pure_mu
 from skdp.privacy.laws.calibration import gdp_mu, pure_epsilon
 from skdp.privacy.laws.selection import plan_selection
@@ -89,6 +98,8 @@ def check_steps(estimator):
     found = all_leaves(estimator)
     for step, leaf in found:
         name = name_of(step, leaf)
+        if own_function(leaf) is not None and not learns_nothing(leaf):
+            raise ValueError(f"not covered: {NotCovered.learned(step, leaf)}.")
         if not (is_private(leaf) or learns_nothing(leaf)):
             kind = "" if step is None else f" ({type(leaf).__name__})"
             raise ValueError(
@@ -346,6 +357,17 @@ def configured(estimator, params):
     except (ValueError, TypeError, AttributeError) as error:
         raise ValueError(f"the candidate {params!r} cannot be searched: {error}") from error
     return model
+
+
+def assumed_functions(models):
+    """Return what is assumed about the functions in the steps of all candidates."""
+    found = [leaf for model in models for leaf in all_leaves(model)]
+    return tuple(
+        assumed
+        for step, leaf in found
+        if not is_private(leaf)
+        for assumed in assumptions_of(leaf, name_of(step, leaf))
+    )
 
 
 def lacks_classes(model):

@@ -28,9 +28,15 @@ from skdp._sklearn import (
     resolve_classes,
 )
 from skdp._typing import Budget, Estimator, MatrixLike, Seed, VectorLike
-from skdp.model_selection._row_scorer import RowScorer, check_methods, resolve_scoring
+from skdp.model_selection._row_scorer import (
+    RowScorer,
+    assumed_scorer,
+    check_methods,
+    resolve_scoring,
+)
 from skdp.model_selection._runs import (
     all_configured,
+    assumed_functions,
     check_grid,
     lacks_classes,
     plan_runs,
@@ -97,8 +103,8 @@ class DPSearchCV(BaseSearchCV):
         Raises
         ------
         ValueError
-            If a parameter or a candidate is unusable: the data were not looked at, and nothing
-            was charged. If a run fails: all of it was charged.
+            If a parameter or a candidate is unusable, or a function in it visibly mixes rows: the
+            data were not looked at, and nothing was charged. If a run fails: all of it was charged.
         """
         refuse_fit_params(params)
         self._check_parameters()
@@ -113,9 +119,12 @@ class DPSearchCV(BaseSearchCV):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        labels, assumptions = None, ()
+        labels, assumptions = None, assumed_functions(models)
+        if X_val is None:
+            assumptions += assumed_scorer(scorer)
         if any(map(lacks_classes, models)):
-            labels, _, _, assumptions = resolve_classes(y, None)
+            labels, _, _, told = resolve_classes(y, None)
+            assumptions += told
         plan, adjacency, candidates, held_out = plan_runs(
             self, models, listed, labels, form, X_val is not None
         )

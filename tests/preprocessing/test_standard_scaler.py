@@ -252,7 +252,7 @@ def test_it_helps_a_private_classifier_where_features_have_wild_scales():
     pipe = make_pipeline(scaler(0.5), model).fit(X, y)
     assert pipe.score(X, y) > alone + 0.05
     spent = privacy_spent(pipe)
-    assert spent.not_covered == ()
+    assert spent.uncovered == ()
     assert spent.epsilon < 1.0
 
 

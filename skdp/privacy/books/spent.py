@@ -14,12 +14,20 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
+from functools import partial
 from numbers import Integral
 from types import FunctionType, ModuleType
 from typing import Any, Literal
 
 import numpy as np
 
+from skdp.privacy.books.functions import (
+    assumption_about,
+    is_known,
+    made_up_tables,
+    mixes_rows,
+    mixing,
+)
 from skdp.privacy.books.ledger import SHARED_NOISE, Ledger
 from skdp.privacy.books.texts import tags
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
@@ -76,7 +84,10 @@ class NotCovered:
     @classmethod
     def learned(cls, step: str | None, part: Any) -> "NotCovered":
         """Return the item of a step, or of a whole estimator, that learned without a ledger."""
-        return cls("step", step, f"{name_of(step, part)}, which was fitted on the data")
+        name = name_of(step, part)
+        if (function := own_function(part)) is not None:
+            return cls("step", step, mixing(function, name))
+        return cls("step", step, f"{name}, which was fitted on the data")
 
     @classmethod
     def left_out(cls, step: str | None, part: Any, what: str) -> "NotCovered":
@@ -351,7 +362,7 @@ class _Total:
             elif is_search(part) and hasattr(part, "cv_results_"):
                 self._add_search(part, whose, held)
             elif learns_nothing(part):
-                continue
+                self.ledger = self.ledger.assume(*assumptions_of(part, name_of(step, part)))
             elif keeps_ledgers(part):
                 self._add_held(part, whose, writer)
             elif held is None and (part is estimator or not has_attributes(part)):
@@ -568,7 +579,7 @@ def price_of_fits(
         If no candidate has a private step, or the parameters of one do not tell its price.
     """
     prices, not_covered, n_fits = Counter[Release](), dict[NotCovered, None](), 0
-    has_private_steps = False
+    has_private_steps, assumed = False, list[str]()
     for given in settings:
         found = list(leaves(estimator, given))
         has_private_steps |= any(is_private(leaf) for _, leaf in found)
@@ -584,13 +595,15 @@ def price_of_fits(
                     not_covered[NotCovered.reported(step, leaf)] = None
             elif not learns_nothing(leaf):
                 not_covered[NotCovered.learned(step, leaf)] = None
+            else:
+                assumed += assumptions_of(leaf, name_of(step, leaf))
     if not has_private_steps:
         raise TypeError(
             f"fits of {type(estimator).__name__} have no private step: nothing to add up. What "
             "holds private estimators inside, other than pipelines, unions and column "
             "transformers, is not taken apart before it is fitted."
         )
-    ledger, drawn = Ledger(), Counter[str]()
+    ledger, drawn = Ledger().assume(*assumed), Counter[str]()
     for release, count in prices.items():
         ledger = ledger.append(replace(release, count=count))
         if release.stream is not None:
@@ -869,6 +882,27 @@ SHAPE_ONLY: dict[str, Callable[[Any], bool]] = {
 }
 
 
+def own_function(step: Any) -> Any:
+    """Return the function of a FunctionTransformer; None if it has none, and for all others."""
+    return step.func if "FunctionTransformer" in sklearn_bases(step) else None
+
+
+def _mixes(step: Any) -> bool | None:
+    """Return whether the function of a step visibly mixes rows; None if nobody can tell."""
+    function = own_function(step)
+    if is_known(function):
+        return False
+    width = getattr(step, "n_features_in_", None)
+    tables = made_up_tables(width, getattr(step, "feature_names_in_", None))
+    return mixes_rows(partial(function, **(step.kw_args or {})), tables)
+
+
+def assumptions_of(step: Any, where: str) -> tuple[str, ...]:
+    """Return what is assumed about the function of a step that learns nothing."""
+    function = own_function(step)
+    return () if is_known(function) else (assumption_about(function, where),)
+
+
 def _holds_an_estimator(step: Any) -> bool:
     return any(hasattr(value, "fit") for value in getattr(step, "__dict__", {}).values())
 
@@ -885,9 +919,11 @@ def learns_nothing(step: Any) -> bool:
     Returns
     -------
     nothing : bool
-        By its tag ``requires_fit=False``, or by `SHAPE_ONLY`. What a function inside of a
-        FunctionTransformer does with rows is not looked at.
+        By its tag ``requires_fit=False``, or by `SHAPE_ONLY`. A FunctionTransformer learns
+        nothing unless its function visibly mixes rows; that it does not is assumed besides.
     """
+    if own_function(step) is not None:
+        return not _mixes(step)
     # a regressor may do without fit and learn all the same
     if hasattr(step, "predict") or _holds_an_estimator(step):
         return False

@@ -1,0 +1,145 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Functions of users: assumed to treat every row on its own, after a look at made-up rows.
+
+What a FunctionTransformer, a row score or the map of a stream does with rows is code that nobody
+has proved anything about. That the value of a row depends on no other row is an assumption, which
+stands on the ledger. Functions that visibly break it are refused: applied to made-up rows, to these
+in another order, to half of them and to single ones, they give a row different values.
+"""
+
+import math
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# made-up rows, and widths that are tried where the number of features is not known
+_ROWS, _WIDTHS = 24, (3, 1, 2, 4, 5, 8)
+#: what floating-point arithmetic may change in a row when others stand beside it
+_TOLERANCE = 1e-7
+_LONGEST = 80
+
+Table = tuple[Any, ...]
+
+
+def made_up(shape: tuple[int, ...], low: float = -2.0) -> NDArray[np.float64]:
+    """Return public numbers between `low` and 2, no two alike."""
+    share: NDArray[np.float64] = np.modf(np.arange(1, math.prod(shape) + 1) * 0.6180339887498949)[0]
+    return low + (2.0 - low) * share.reshape(shape)
+
+
+def made_up_tables(width: int | None = None, names: Any = None) -> Iterator[Table]:
+    """Yield tables of rows to try a function on: some functions want names, or no negatives."""
+    for n_features in _WIDTHS if width is None else (width,):
+        for low in (-2.0, 0.1):
+            rows = made_up((_ROWS, n_features), low)
+            if names is not None and len(names) == n_features:
+                import pandas as pd
+
+                yield (pd.DataFrame(rows, columns=list(names)),)
+            yield (rows,)
+
+
+def mixes_rows(function: Callable[..., Any], tables: Iterable[Table]) -> bool | None:
+    """Return whether a function visibly computes the value of a row from other rows.
+
+    Parameters
+    ----------
+    function : callable
+        Of the parts of a table; returns a value for every row.
+    tables : iterable of tuple
+        Made-up rows, and what stands beside them; the first that the function takes counts.
+
+    Returns
+    -------
+    mixes : bool or None
+        None if it takes none of them, or gives the same rows different values at random.
+    """
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        for table in tables:
+            try:
+                whole = _tried(function, table, np.arange(_ROWS))
+                again = _tried(function, table, np.arange(_ROWS))
+            except Exception:
+                continue
+            if whole is None:
+                return True
+            if not _agree(whole, again):
+                return None
+            return _differs(function, table, whole)
+    return None
+
+
+def _differs(function: Callable[..., Any], table: Table, whole: Any) -> bool | None:
+    """Return whether rows have other values in another order, in halves, or alone."""
+    order = np.arange(_ROWS)
+    parts = [order[::-1], (7 * order + 3) % _ROWS, order[: _ROWS // 2], order[_ROWS // 2 :]]
+    for taken in [*parts, *order[:4, None]]:
+        try:
+            found = _tried(function, table, taken)
+        except Exception:
+            return None
+        if not _agree(found, whole[taken]):
+            return True
+    return False
+
+
+def _tried(function: Callable[..., Any], table: Table, taken: NDArray[Any]) -> Any:
+    """Return what a function gives for some rows, an array; None if not as many as rows."""
+    given = [part.iloc[taken] if hasattr(part, "iloc") else part[taken] for part in table]
+    found = function(*(part.copy() for part in given))
+    found = np.asarray(found.toarray() if hasattr(found, "toarray") else found)
+    return found if found.ndim and len(found) == len(taken) else None
+
+
+def _agree(one: Any, other: Any) -> bool:
+    if one is None or other is None or one.shape != other.shape:
+        return False
+    if {one.dtype.kind, other.dtype.kind} <= set("biuf"):
+        one, other = one.astype(np.float64), other.astype(np.float64)
+        scale = np.max(np.abs(other), initial=0.0, where=np.isfinite(other))
+        close = np.isclose(one, other, rtol=_TOLERANCE, atol=_TOLERANCE * scale, equal_nan=True)
+        return bool(close.all())
+    return bool(np.all((one == other) | ((one != one) & (other != other))))
+
+
+def name_of_function(function: Any) -> str:
+    """Return what a function is called, and the first line of what its author says of it."""
+    while isinstance(function, partial):
+        function = function.func
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    said = (getattr(function, "__doc__", None) or "").strip().partition("\n")[0]
+    return f"{name} ({said[:_LONGEST]!r})" if said else name
+
+
+def assumption_about(function: Any, where: str) -> str:
+    """Return for a ledger what is assumed about the function of a user."""
+    name = name_of_function(function)
+    return f"the function {name} of {where} computes the value of a row from that row alone"
+
+
+def mixing(function: Any, where: str) -> str:
+    """Return what is wrong with a function that visibly mixes rows."""
+    return (
+        f"the function {name_of_function(function)} of {where}, which mixes rows: made-up rows get "
+        "other values if other rows stand beside them. Use public constants there, or private "
+        "steps"
+    )
+
+
+def is_known(function: Any) -> bool:
+    """Return whether a function is one of numpy's, entry by entry, or of this library."""
+    while isinstance(function, partial):
+        function = function.func
+    if function is None or (isinstance(function, np.ufunc) and function.signature is None):
+        return True
+    owner = getattr(function, "__self__", None)
+    module = getattr(function, "__module__", None) or type(function).__module__
+    if owner is not None:
+        module = type(owner).__module__
+    return module.partition(".")[0] == "skdp"
