@@ -107,6 +107,16 @@ MUTANTS = [
         r"\[\*parts, \*order\[:4, None\]\]", "[order]",
         "tests/privacy/test_functions.py",
     ),
+    Mutant(
+        "a strange label is an error", "_place",
+        r"except Exception", "except ZeroDivisionError",
+        "tests/test_strange_labels.py",
+    ),
+    Mutant(
+        "one label of a list decides about the others", "as_stored",
+        r"return made if exact else _one_by_one\(y\)", "return made",
+        "tests/test_strange_labels.py",
+    ),
     # bounds
     Mutant(
         "rows not shortened into the ball", "L2Ball.factors",

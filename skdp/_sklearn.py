@@ -28,15 +28,17 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils._param_validation import Interval as _Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import _get_threadpool_controller
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from skdp._rows.base import RADIUS_RANGE
 from skdp._rows.streams import (
     RowStream,
+    as_stored,
     check_columns,
     facts_of,
     first_rows,
     in_rows,
+    is_arrow,
     is_streamed,
     kept_meanwhile,
     over_rows,
@@ -227,7 +229,9 @@ def blas_on_one_thread():
     return _get_threadpool_controller().limit(limits=1, user_api="blas")
 
 
-def validate_private_data(estimator, X, y="no_validation", *, streams=False, **options):
+def validate_private_data(
+    estimator, X, y="no_validation", *, streams=False, classes=None, **options
+):
     """Run scikit-learn's ``validate_data`` without letting a data value into a message.
 
     Parameters
@@ -241,6 +245,9 @@ def validate_private_data(estimator, X, y="no_validation", *, streams=False, **o
     streams : bool or "first", default=False
         Whether rows may be read range by range: a `RowStream`, a large memory map, or a
         collection of dask. "first" looks at the first rows of a `RowStream` alone.
+    classes : array-like, default=None
+        The public label set, if one was given: labels may be anything then, for what is not in
+        it is a null row, and no error may tell. None checks them as scikit-learn does.
     **options : dict
         For ``validate_data``.
 
@@ -261,25 +268,39 @@ def validate_private_data(estimator, X, y="no_validation", *, streams=False, **o
             return _validate_first(estimator, X, options)
     elif is_streamed(X) or isinstance(y, RowStream):
         if streams:
-            return _validate_streams(estimator, X, y, options)
+            return _validate_streams(estimator, X, y, options, classes is not None)
         if isinstance(X, RowStream):
             raise TypeError(
                 f"{type(estimator).__name__} needs all rows in memory here; got a stream of rows. "
                 "Go through it with `for block in stream.blocks():`, or load the data if they fit."
             )
     refuse_other_types(X)
-    return quietly(
-        validate_data,
-        estimator,
-        in_rows(X),
-        y,
-        dtype=[np.float64, np.float32],
-        ensure_all_finite=True,
-        **options,
-    )
+    labels, options = None, {"dtype": [np.float64, np.float32], **options}
+    if classes is not None and y is not None:
+        labels, y = as_labels(y), "no_validation"
+    X = quietly(validate_data, estimator, in_rows(X), y, ensure_all_finite=True, **options)
+    if labels is None:
+        return X
+    check_consistent_length(X, labels)
+    return X, labels
 
 
-def _validate_streams(estimator, X, y, options):
+def as_labels(y):
+    """Return labels of any type as one column; what is no label has no error of its own."""
+    listed = isinstance(y, list | tuple)
+    y = y.to_numpy(zero_copy_only=False) if is_arrow(y) else as_stored(y)
+    # the type of a list is that of its entries, and no one entry is to decide about others
+    y = y.astype(object) if listed else y
+    if y.ndim == 2 and y.shape[1] == 1:
+        # with scikit-learn's warning, and without its look at the values
+        column_or_1d(np.zeros(y.shape), warn=True)
+        y = y.ravel()
+    if y.ndim != 1:
+        raise ValueError(f"y should be a 1d array, got an array of shape {y.shape} instead.")
+    return y
+
+
+def _validate_streams(estimator, X, y, options, any_label):
     """Return streams of X and y that are usable; they have been gone through once."""
     from skdp._rows.dask import opened
 
@@ -289,8 +310,9 @@ def _validate_streams(estimator, X, y, options):
         # raises where targets are needed
         validate_data(estimator, X, y, **first)
     X, y = opened(X, y if given else None)
-    check = StreamCheck(type(estimator).__name__, tuple(options.items()))
-    facts = facts_of(X, y, check, with_labels=given and not options.get("y_numeric"))
+    check = StreamCheck(type(estimator).__name__, tuple(options.items()), any_label)
+    with_labels = given and not any_label and not options.get("y_numeric")
+    facts = facts_of(X, y, check, with_labels=with_labels)
     if not facts.n_rows:
         # as for an empty array
         check(np.empty((0, 1)), np.empty(0) if given else None, least=1)
@@ -327,10 +349,13 @@ class StreamCheck:
         The name of the estimator, for messages.
     options : tuple of (str, object)
         For ``check_X_y``.
+    any_label : bool
+        Whether targets may be anything.
     """
 
     estimator: str
     options: tuple
+    any_label: bool = False
 
     def __call__(self, X, y=None, least=0):
         """Return the block (X, y), or raise."""
@@ -341,11 +366,13 @@ class StreamCheck:
             "estimator": self.estimator,
             **dict(self.options),
         }
-        if y is not None:
+        if y is not None and not self.any_label:
+            if y.dtype.kind == "O" and any(one is None for one in y):
+                raise ValueError("Input y contains missing values.")
             X, y = quietly(check_X_y, X, y, **options)
             return X, real_targets(y) if options.get("y_numeric") else y
         options.pop("y_numeric", None)
-        return quietly(check_array, X, input_name="X", **options), None
+        return quietly(check_array, X, input_name="X", **options), y
 
 
 def real_targets(y):
@@ -422,18 +449,17 @@ def resolve_classes(y, classes):
     Raises
     ------
     ValueError
-        If `classes` is not a set of at least two labels, if `y` is not made of class
-        labels, or if `classes` is None and `y` has one class.
+        If `classes` is not a set of at least two labels; or if it is None, and `y` has one class
+        or is not made of class labels.
     """
-    if isinstance(y, RowStream):
-        labels = y.facts.labels
-    else:
-        y = labels = column_or_1d(y, warn=True)
-    # errors are outside the claim, but a warning about the labels would be an output
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        check_classification_targets(labels)
+    if not isinstance(y, RowStream):
+        y = as_labels(y)
     if classes is None:
+        labels = y.facts.labels if isinstance(y, RowStream) else y
+        # errors are outside the claim, but a warning about the labels would be an output
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            check_classification_targets(labels)
         found = np.unique(labels)
         if len(found) < 2:
             raise ValueError(
@@ -449,12 +475,20 @@ def resolve_classes(y, classes):
     public = np.unique(given)
     if len(public) != len(given):
         raise ValueError(f"classes must be distinct; got {classes!r}.")
-    if (public.dtype.kind in "US") != (labels.dtype.kind in "USO") and public.dtype != labels.dtype:
-        raise ValueError(
-            f"classes and y must be labels of one type; classes are {public.dtype} and y is "
-            f"{labels.dtype}."
+    if not isinstance(y, RowStream) and _cannot_meet(y.dtype.kind, public.dtype.kind):
+        # said of the types of arrays, which are public
+        warnings.warn(
+            f"classes are {public.dtype} and y is {y.dtype}: no label is one of the classes, and "
+            "every row is a null row. Pass labels and classes of one type.",
+            UserWarning,
+            stacklevel=2,
         )
     return public, *coded(y, public), ()
+
+
+def _cannot_meet(labels, classes):
+    sorts = {"text" if kind in "US" else "numbers" for kind in (labels, classes)}
+    return len(sorts) == 2 and {labels, classes} <= set("USbiuf")
 
 
 def coded(y, classes):
@@ -466,16 +500,30 @@ def coded(y, classes):
 
 def _places(y, classes):
     """Return the position of every label among sorted classes, and -1 where there is none."""
-    if len(classes) <= FEW_CLASSES and {y.dtype.kind, classes.dtype.kind} <= set("biuf"):
+    kinds = {y.dtype.kind, classes.dtype.kind}
+    if not (kinds <= set("biuf") or kinds in ({"U"}, {"S"})):
+        # entry by entry: what is in one has no part in what others are
+        known = {label: place for place, label in enumerate(classes.tolist())}
+        return np.fromiter((_place(label, known) for label in y.tolist()), np.int64, len(y))
+    if len(classes) <= FEW_CLASSES and kinds <= set("biuf"):
         places = np.full(len(y), -1)
         # integers of Python are compared without y being made wider
-        narrow = {y.dtype.kind, classes.dtype.kind} <= set("iu")
+        narrow = kinds <= set("iu")
         for position, label in enumerate(classes.tolist() if narrow else classes):
             np.copyto(places, position, where=y == label)
         return places
     places = np.clip(np.searchsorted(classes, y), 0, len(classes) - 1)
     places[classes[places] != y] = -1
     return places
+
+
+def _place(label, known):
+    """Return the place of one label of any type, -1 if it has none."""
+    try:
+        return known.get(label, -1)
+    except Exception:
+        # a list, say, or a missing value that does not know what it equals
+        return -1
 
 
 def _positions(places):

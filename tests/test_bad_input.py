@@ -47,7 +47,7 @@ BAD_PARAMETERS = [
         "solver": ["adam", "saga", None],
         "adjacency": ["add-remove", None, 0],
         "data_norm": [0, -1, NAN, INF, 1e-200, 1e200, "a", None, True],
-        "classes": [[0], [], [0, 0], [0, NAN], [[0, 1]], ["a", "b"], 3, [0, "a"]],
+        "classes": [[0], [], [0, 0], [0, NAN], [[0, 1]], 3],
         "C": [0, -1, NAN, "1", None],
         "fit_intercept": ["no", None],
         "intercept_scaling": [0, -1, NAN, INF],
@@ -187,8 +187,9 @@ def test_labels_that_are_no_classes():
     for labels in (rng.normal(size=60), [NAN] * 60, np.zeros((60, 2)), y[:-1]):
         with pytest.raises(ValueError, match=r"label|NaN|shape|inconsistent"):
             DPLogisticRegression().fit(X, labels)
-    for labels in (rng.normal(size=60), [NAN] * 60):
-        with pytest.raises(ValueError, match=r"label|NaN"):
+    # with a public label set they are null rows: test_strange_labels.py
+    for labels in (np.zeros((60, 2)), y[:-1]):
+        with pytest.raises(ValueError, match=r"shape|inconsistent"):
             DPLogisticRegression(classes=[0, 1]).fit(X, labels)
 
 

@@ -279,12 +279,7 @@ def arrow_targets(y):
     Returns
     -------
     y : ndarray of shape (n_rows,)
-        Text in objects.
-
-    Raises
-    ------
-    ValueError
-        If some text is null. A null among numbers is NaN.
+        Text in objects. A null among numbers is NaN, one among text None.
     """
     from pyarrow import ChunkedArray, types
 
@@ -297,9 +292,34 @@ def arrow_targets(y):
         return _numbers(y)
     if types.is_decimal(y.type):
         return _numbers(y)
-    if y.null_count:
-        raise ValueError("Input y contains missing values.")
     return y.to_numpy(zero_copy_only=False)
+
+
+def as_stored(y):
+    """Return targets as an array in which no entry changes its type for that of another."""
+    if not isinstance(y, list | tuple):
+        return np.asarray(y)
+    try:
+        made = np.asarray(y)
+    except ValueError:
+        # lists of several lengths: what they are is left to whoever looks at the values
+        return _one_by_one(y)
+    if made.ndim == 2 and made.shape[1] == 1:
+        return as_stored([one[0] for one in y]).reshape(-1, 1)
+    if made.ndim != 1 or made.dtype.kind in "biu":
+        return made
+    if made.dtype.kind == "f":
+        exact = all(not isinstance(one, int) or abs(one) <= 2**53 for one in y)
+    else:
+        exact = all(isinstance(one, str) for one in y)
+    return made if exact else _one_by_one(y)
+
+
+def _one_by_one(y):
+    made = np.empty(len(y), dtype=object)
+    for position, one in enumerate(y):
+        made[position] = one
+    return made
 
 
 # Blocks of rows as arrays of the usual types, whatever they are stored as.
@@ -343,7 +363,7 @@ def as_block(X, y=None):
             ensure_min_samples=0,
         )
     if y is not None:
-        y = arrow_targets(y) if is_arrow(y) and not is_table(y) else np.asarray(y)
+        y = arrow_targets(y) if is_arrow(y) and not is_table(y) else as_stored(y)
         if y.ndim == 2 and y.shape[1] == 1:
             y = y.ravel()
         if y.shape != (X.shape[0],):

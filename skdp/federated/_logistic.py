@@ -356,7 +356,7 @@ class FederatedDPLogisticRegression(
         check_delta(self.delta)
         given = FederatedParameters.of(self)
         ball = L2Ball(check_radius(self.data_norm))
-        X, y = validate_private_data(self, X, y, accept_sparse="csr")
+        X, y = validate_private_data(self, X, y, classes=self.classes, accept_sparse="csr")
         # how many rows there are is private: only the number of clients is used
         (n_clients, unit), clients = resolve_clients(groups, X.shape[0])
         n_features = X.shape[1]

@@ -491,7 +491,9 @@ class PrivateLinearClassifier(
         if self.preprocess is not None:
             refuse_sparse(X, f"preprocess={self.preprocess!r}", "preprocess=None")
         sparse = "csr" if self.preprocess is None else False
-        X, y = validate_private_data(self, X, y, streams=True, accept_sparse=sparse)
+        X, y = validate_private_data(
+            self, X, y, streams=True, classes=self.classes, accept_sparse=sparse
+        )
         classes, codes, outside, assumptions = resolve_classes(y, self.classes)
         n_rows, n_features = X.shape
         problem = self._problem(n_rows, n_features, len(classes), asked or Solver())

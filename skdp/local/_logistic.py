@@ -746,7 +746,7 @@ class LocalDPLogisticRegression(
         """
         check_local_epsilon(self.epsilon)
         ball = L2Ball(check_radius(self.data_norm))
-        X, y = validate_private_data(self, X, y, accept_sparse="csr")
+        X, y = validate_private_data(self, X, y, classes=self.classes, accept_sparse="csr")
         classes, codes, outside, assumptions = resolve_classes(y, self.classes)
         n_rows, n_features = X.shape
         plan = self._plan(n_rows, n_features, len(classes))

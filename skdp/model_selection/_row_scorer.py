@@ -14,6 +14,7 @@ from sklearn.base import is_classifier
 
 from skdp._quantiles import rate
 from skdp._rows.base import CHUNKS_PER_BLOCK, SMALLEST_CHUNK, sum_over
+from skdp._sklearn import as_labels, coded
 from skdp._typing import Estimator, MatrixLike, VectorLike
 from skdp.privacy.books.functions import (
     assumption_about,
@@ -161,13 +162,20 @@ class RowScorer:
 
 def accuracy(estimator, X, y):
     """Return 1.0 for every row whose label is predicted, 0.0 for the others."""
+    if hasattr(estimator, "classes_"):
+        # a label may be anything
+        (found, _), (given, missing) = (
+            coded(as_labels(labels), estimator.classes_) for labels in (estimator.predict(X), y)
+        )
+        return ((found == given) & ~missing).astype(np.float64)
     return (np.asarray(estimator.predict(X)) == np.asarray(y)).astype(np.float64)
 
 
 def neg_log_loss(estimator, X, y):
     """Return the log of the probability of every row's label; -inf for unknown labels."""
     proba, classes = estimator.predict_proba(X), estimator.classes_
-    hit = np.asarray(y)[:, None] == classes
+    codes, missing = coded(as_labels(y), classes)
+    hit = (codes[:, None] == np.arange(len(classes))) & ~missing[:, None]
     with np.errstate(divide="ignore"):
         return np.log(np.where(hit, proba, 0.0).sum(axis=1))
 

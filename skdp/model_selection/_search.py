@@ -17,6 +17,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from skdp._rows.streams import as_stored
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
     BaseSearchCV,
@@ -697,7 +698,7 @@ def as_targets(y):
     """Return y as an array, a single column flattened with a warning; None stays None."""
     if y is None:
         return None
-    y = np.asarray(y)
+    y = as_stored(y)
     return column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 else y
 
 

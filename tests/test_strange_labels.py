@@ -1,0 +1,181 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""With a public label set, a label that is not in it is a null row, whatever it is."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from numpy.testing import assert_array_equal
+
+from skdp import (
+    DPGridSearchCV,
+    DPHingeSVM,
+    DPLogisticRegression,
+    FederatedDPLogisticRegression,
+    LocalDPLogisticRegression,
+)
+from skdp.io import stream_arrays, stream_chunks, stream_parquet
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-0.5, 0.5, size=(40, 3))
+NUMBERS = (X[:, 0] > 0).astype(int)
+WORDS = np.where(NUMBERS == 1, "yes", "no").astype(object)
+
+
+class Odd:
+    """Neither has a hash nor can be compared."""
+
+    __hash__ = None
+
+    def __eq__(self, other):
+        raise RuntimeError("no")
+
+
+STRANGE = {
+    "a half": 0.5, "another number": 7, "huge": 10**400, "above floats": 2**53 + 1,
+    "infinite": np.inf, "NaN": np.nan, "None": None, "NA": pd.NA, "NaT": pd.NaT, "text": "maybe",
+    "text of a class": "1", "bytes": b"yes", "complex": 1 + 1j, "a list": [1], "lists": [0, [1]],
+    "an array": np.ones(2), "a date": np.datetime64("2020-01-01"), "odd": Odd(), "empty": "",
+}  # fmt: skip
+MODELS = {
+    "logistic": DPLogisticRegression(max_iter=2, random_state=0),
+    "hinge": DPHingeSVM(max_iter=2, random_state=0),
+    "objective": DPLogisticRegression(mechanism="objective", random_state=0),
+    "federated": FederatedDPLogisticRegression(max_iter=2, random_state=0),
+    "local": LocalDPLogisticRegression(random_state=0),
+}
+#: what cannot be read as text is a label that no class has
+CLASSES = {"numbers": (NUMBERS, [0, 1], 9), "words": (WORDS, ["no", "yes"], "other")}
+
+
+def fitted(name, X, y, classes):
+    model = MODELS[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return type(model)(**{**model.get_params(deep=False), "classes": classes}).fit(X, y).coef_
+
+
+def replaced(labels, at, label):
+    labels = labels.astype(object)
+    labels[at] = label
+    return labels
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+@pytest.mark.parametrize("strange", STRANGE)
+def test_a_label_of_any_type_is_a_null_row(strange, kind):
+    labels, classes, outside = CLASSES[kind]
+    expected = fitted("logistic", X, replaced(labels, 3, outside), classes)
+    odd = np.empty(40, dtype=object)
+    odd[:] = labels
+    odd[3] = STRANGE[strange]
+    listed = labels.tolist()
+    listed[3] = STRANGE[strange]
+    # one entry of a list decides about no other
+    for y in (odd, listed, tuple(listed), odd[:, None]):
+        assert_array_equal(fitted("logistic", X, y, classes), expected)
+    # and in a stream
+    chunks = [(X[:20], listed[:20]), (X[20:], odd[20:])]
+    assert_array_equal(fitted("logistic", *stream_chunks(chunks), classes), expected)
+    assert_array_equal(fitted("logistic", *stream_arrays(X, odd), classes), expected)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("strange", [0.5, np.nan, np.inf, "maybe", None], ids=str)
+def test_all_classifiers(name, strange):
+    expected = fitted(name, X, replaced(NUMBERS, 3, 9), [0, 1])
+    assert_array_equal(fitted(name, X, replaced(NUMBERS, 3, strange), [0, 1]), expected)
+    if isinstance(strange, float):
+        floats = replaced(NUMBERS, 3, strange).astype(float)
+        assert_array_equal(fitted(name, X, floats, [0, 1]), expected)
+
+
+@pytest.mark.parametrize("classes", [[0, 1], [0.0, 1.0], [False, True], range(2), range(6)])
+@pytest.mark.parametrize("dtype", [np.int8, np.uint64, np.float32, bool, object])
+def test_labels_that_are_equal_are_the_same(classes, dtype):
+    expected = fitted("logistic", X, NUMBERS, list(classes))
+    assert_array_equal(fitted("logistic", X, NUMBERS.astype(dtype), classes), expected)
+    assert_array_equal(fitted("logistic", X, NUMBERS.astype(dtype).tolist(), classes), expected)
+
+
+def test_columns_of_other_libraries_hold_missing_labels():
+    expected = fitted("logistic", X, replaced(NUMBERS, 3, 9), [0, 1])
+    missing = [None if i == 3 else int(label) for i, label in enumerate(NUMBERS)]
+    for y in (
+        pd.Series(missing, dtype="Int64"), pd.Series(missing), pl.Series(missing),
+        pa.array(missing), pa.chunked_array([missing[:5], missing[5:]]),
+        pd.Series(missing).astype("category"),
+    ):  # fmt: skip
+        assert_array_equal(fitted("logistic", X, y, [0, 1]), expected)
+    words = [None if i == 3 else word for i, word in enumerate(WORDS)]
+    expected = fitted("logistic", X, replaced(WORDS, 3, "other"), ["no", "yes"])
+    for y in (
+        pd.Series(words), pd.Series(words, dtype="string"), pl.Series(words), pa.array(words),
+        pa.array(words).dictionary_encode(),
+    ):  # fmt: skip
+        assert_array_equal(fitted("logistic", X, y, ["no", "yes"]), expected)
+    table = pa.table({**{f"f{i}": X[:, i] for i in range(3)}, "y": words})
+    streamed = stream_parquet(table, target="y")
+    assert_array_equal(fitted("logistic", *streamed, ["no", "yes"]), expected)
+
+
+def test_dask():
+    import dask.array as da
+
+    expected = fitted("logistic", X, replaced(NUMBERS, 3, 9), [0, 1])
+    for strange in (0.5, np.nan):
+        y = replaced(NUMBERS, 3, strange).astype(float)
+        parts = da.from_array(X, chunks=(15, 3)), da.from_array(y, chunks=15)
+        assert_array_equal(fitted("logistic", *parts, [0, 1]), expected)
+    y = replaced(NUMBERS, 3, "maybe")
+    parts = da.from_array(X, chunks=(15, 3)), da.from_array(y, chunks=15)
+    assert_array_equal(fitted("logistic", *parts, [0, 1]), expected)
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", "neg_log_loss"])
+@pytest.mark.parametrize("strange", [0.5, "maybe", None, pd.NA])
+def test_a_private_search_takes_them_too(scoring, strange):
+    model = DPLogisticRegression(classes=[0, 1], max_iter=2, random_state=0)
+
+    def best(y):
+        search = DPGridSearchCV(model, {"C": [0.1, 1.0]}, scoring=scoring, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return search.fit(X, y).best_score_
+
+    # many, so that some are held out
+    for y in (replaced(NUMBERS, slice(0, 20), strange), [strange] * 20 + NUMBERS[20:].tolist()):
+        assert best(y) == best(replaced(NUMBERS, slice(0, 20), 9))
+
+
+def test_types_that_never_meet_are_told_and_are_null_rows():
+    null = fitted("logistic", X, np.full(40, 9), [0, 1])
+    for y in (NUMBERS.astype(str), NUMBERS.astype("S")):
+        with pytest.warns(UserWarning, match="no label is one of the classes"):
+            DPLogisticRegression(classes=[0, 1]).fit(X, y)
+        assert_array_equal(fitted("logistic", X, y, [0, 1]), null)
+    with pytest.warns(UserWarning, match="no label is one of the classes"):
+        DPLogisticRegression(classes=["0", "1"]).fit(X, NUMBERS)
+    # of a list or of objects nothing is told: one entry could decide
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for y in (NUMBERS.astype(str).tolist(), NUMBERS.astype(str).astype(object)):
+            DPLogisticRegression(classes=[0, 1]).fit(X, y)
+
+
+def test_what_is_wrong_with_all_labels_is_still_an_error():
+    model = DPLogisticRegression(classes=[0, 1])
+    for y, told in (
+        (None, "requires y"), (NUMBERS[:-1], "inconsistent numbers"),
+        (np.column_stack([NUMBERS, NUMBERS]), "1d array"), (3, "1d array|array"),
+    ):  # fmt: skip
+        with pytest.raises((ValueError, TypeError), match=told):
+            model.fit(X, y)
+    # without a label set they are read, and must be labels
+    for y in (NUMBERS + 0.5, replaced(NUMBERS, 3, 0.5).astype(float), NUMBERS * np.nan):
+        with pytest.raises(ValueError, match=r"Unknown label type|contains NaN"):
+            DPLogisticRegression().fit(X, y)
