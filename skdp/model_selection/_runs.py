@@ -362,12 +362,13 @@ def configured(estimator, params):
 def assumed_functions(models):
     """Return what is assumed about the functions in the steps of all candidates."""
     found = [leaf for model in models for leaf in all_leaves(model)]
-    return tuple(
-        assumed
+    assumed = [
+        assumption
         for step, leaf in found
         if not is_private(leaf)
-        for assumed in assumptions_of(leaf, name_of(step, leaf))
-    )
+        for assumption in assumptions_of(leaf, name_of(step, leaf))
+    ]
+    return tuple(dict.fromkeys(assumed))
 
 
 def lacks_classes(model):

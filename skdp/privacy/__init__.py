@@ -13,7 +13,7 @@ and noise are drawn, of random bits that nothing else makes).
 composes what has no closed form; `calibration`, `selection` and `search` plan.
 
 ``books/`` is for readers: `ledger` and `texts` (a record in words and tables), `budget` and
-`store` (what several fits share), `spent` (totals of estimators).
+`store` (what several fits share), `spent` (totals of estimators), `functions` (those of users).
 
 The queries whose sensitivities are claimed stand with their algorithms.
 """

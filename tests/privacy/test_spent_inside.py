@@ -230,6 +230,26 @@ def test_each_fit_counts_once_and_a_stranger_may_have_made_more():
         assert item.text.endswith("what it learned itself, and fits that it did not keep")
 
 
+class Doubled(BaseEstimator):
+    """A sampler with the interface of imbalanced-learn."""
+
+    def fit(self, X, y):
+        """Do nothing."""
+        self.n_ = len(X)
+        return self
+
+    def fit_resample(self, X, y):
+        """Repeat every row."""
+        return np.repeat(X, 2, axis=0), np.repeat(y, 2)
+
+
+def test_steps_that_resample_rows_are_named():
+    model = Pipeline([("double", Doubled().fit(X, Y)), ("model", classifier().fit(X, Y))])
+    (item,) = privacy_spent(model).uncovered
+    assert item.step == "double"
+    assert "which resampled the rows: one row may count several times" in item.text
+
+
 def test_the_templates_of_a_meta_estimator_are_no_fits_of_its_own():
     fitted = classifier().fit(X, Y)
     vote = VotingClassifier([("a", fitted)]).fit(X, Y)

@@ -87,6 +87,9 @@ class NotCovered:
         name = name_of(step, part)
         if (function := own_function(part)) is not None:
             return cls("step", step, mixing(function, name))
+        if hasattr(part, "fit_resample"):
+            text = f"{name}, which resampled the rows: one row may count several times"
+            return cls("step", step, text)
         return cls("step", step, f"{name}, which was fitted on the data")
 
     @classmethod
