@@ -25,7 +25,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._typing import Estimator
-from skdp.privacy.books.ledger import Ledger
+from skdp.privacy.books.ledger import SHARED_NOISE, Ledger
 from skdp.privacy.books.spent import (
     NotCovered,
     fits_inside,
@@ -758,6 +758,8 @@ def _how(seen, chance):
 def notes(ledger, parts):
     """Return what a reader must not overlook, by kind."""
     found = {}
+    if ledger.shared_noise:
+        found["shared noise"] = f"{SHARED_NOISE.format(', '.join(ledger.shared_noise))}."
     if ledger.seeded:
         found["seeded"] = (
             "random_state was set. Whoever knows or guesses the seed can subtract the noise, and "

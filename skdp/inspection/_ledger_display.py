@@ -17,7 +17,7 @@ from skdp.inspection._drawing import (
     words_beside,
     wrapped,
 )
-from skdp.privacy.books.ledger import Ledger
+from skdp.privacy.books.ledger import SHARED_NOISE, Ledger
 from skdp.privacy.books.spent import NotCovered, leaves, privacy_spent
 
 
@@ -63,6 +63,7 @@ def parts_of_ledger(ledger, delta, step=""):
     -------
     parts : list of LedgerPart
     """
+    _refuse_shared_noise(ledger)
     kinds = {}
     for release in ledger.releases:
         kinds.setdefault((release.query, release.hidden), []).append(release)
@@ -73,6 +74,12 @@ def parts_of_ledger(ledger, delta, step=""):
         epsilon = alone.local_epsilon(delta) if hidden else alone.epsilon(delta)
         parts.append(LedgerPart(query, epsilon, sum(r.count for r in releases), step, hidden))
     return parts
+
+
+def _refuse_shared_noise(ledger):
+    """Raise a ValueError if fits share their noise: no bar is infinitely long."""
+    if ledger.shared_noise:
+        raise ValueError(f"{SHARED_NOISE.format(', '.join(ledger.shared_noise))}.")
 
 
 def parts_of_estimator(estimator, delta):
@@ -93,6 +100,7 @@ def parts_of_estimator(estimator, delta):
         The whole.
     """
     spent = privacy_spent(estimator, delta=delta)
+    _refuse_shared_noise(spent.ledger)
     steps = {}
     for name, part in leaves(estimator):
         if hasattr(part, "ledger_"):

@@ -21,6 +21,7 @@ from skdp import (
     DPMean,
     DPMedian,
     DPStandardScaler,
+    LedgerDisplay,
     PrivacyBudget,
     PrivUnitPrivatizer,
     privacy_card,
@@ -163,6 +164,21 @@ def test_reports_of_one_transformer_repeat_what_they_said():
     other = PrivUnitPrivatizer(epsilon=2.0, mechanism="cube", bounds=(-1, 1), random_state=0)
     other.fit_transform(X)
     assert privacy_spent(reporter, other).epsilon == math.inf
+
+
+def test_card_and_picture_say_why_there_is_no_total():
+    shared = make_pipeline(
+        ColumnTransformer(
+            [(name, DPStandardScaler(bounds=(-1, 1), random_state=0), [i])
+             for i, name in enumerate("ab")]
+        ),
+        classifier(),
+    ).fit(X, Y)  # fmt: skip
+    card = privacy_card(shared).to_dict()
+    assert card["claim"]["status"] == "none"
+    assert [note["kind"] for note in card["notes"]] == ["shared noise", "seeded"]
+    with pytest.raises(ValueError, match="fits share their noise"):
+        LedgerDisplay.from_estimator(shared)
 
 
 # -- what is said of a seed --------------------------------------------------------------------
