@@ -230,6 +230,36 @@ def test_each_fit_counts_once_and_a_stranger_may_have_made_more():
         assert item.text.endswith("what it learned itself, and fits that it did not keep")
 
 
+class Quiet(ClassifierMixin, BaseEstimator):
+    """Learns, and has no attribute that says so."""
+
+    def fit(self, X, y):
+        """Keep a row."""
+        self.classes, self.row = np.unique(y), X[0]
+        return self
+
+    def predict(self, X):
+        """Predict the first label."""
+        return np.full(len(X), self.classes[0])
+
+
+def test_a_part_that_hides_what_it_learned_is_named():
+    vote = VotingClassifier([("a", classifier()), ("b", Quiet())]).fit(X, Y)
+    assert [str(item).partition(",")[0] for item in privacy_spent(vote).uncovered] == [
+        "Quiet inside of VotingClassifier"
+    ]
+
+
+def test_a_step_that_stands_in_two_places_was_fitted_twice():
+    scaler = DPStandardScaler(epsilon=0.5, bounds=(-1, 1))
+    budget = PrivacyBudget(9.0, 1e-3)
+    model = make_pipeline(scaler, scaler, classifier(budget=budget))
+    scaler.set_params(budget=budget)
+    spent = privacy_spent(model.fit(X, Y))
+    assert len(budget.charges) == 3
+    assert spent.delta == pytest.approx(budget.spent[1])
+
+
 class Doubled(BaseEstimator):
     """A sampler with the interface of imbalanced-learn."""
 

@@ -82,9 +82,9 @@ class NotCovered:
         return self.text
 
     @classmethod
-    def learned(cls, step: str | None, part: Any) -> "NotCovered":
+    def learned(cls, step: str | None, part: Any, name: str | None = None) -> "NotCovered":
         """Return the item of a step, or of a whole estimator, that learned without a ledger."""
-        name = name_of(step, part)
+        name = name_of(step, part) if name is None else name
         if (function := own_function(part)) is not None:
             return cls("step", step, mixing(function, name))
         if hasattr(part, "fit_resample"):
@@ -335,8 +335,8 @@ class _Total:
     deltas: list[tuple[float, int]] = field(default_factory=list)
     not_covered: list[NotCovered] = field(default_factory=list)
     n_fits: int = 0
-    # of one estimator: ledgers and parts that were counted
-    counted: list[Ledger] = field(default_factory=list)
+    # of one estimator: ledgers that were counted with whose they are, and parts
+    counted: list[tuple[Ledger, Any]] = field(default_factory=list)
     seen: dict[int, Any] = field(default_factory=dict)
 
     def add(self, estimator: Any) -> None:
@@ -373,20 +373,19 @@ class _Total:
                     f"{name_of(step, part)} has no ledger_: it is not fitted, or keeps none, and "
                     "no private estimator that it keeps is fitted."
                 )
-            elif held is not None:
-                text = f"{type(part).__name__} inside of {held[1]}, which was fitted on the data"
-                self.not_covered.append(NotCovered("step", whose, text))
             else:
-                self.not_covered.append(NotCovered.learned(step, part))
+                name = None if held is None else f"{type(part).__name__} inside of {held[1]}"
+                self.not_covered.append(NotCovered.learned(whose, part, name))
         self.n_fits += own
 
     def _add_ledger(self, part: Any, step: str | None, writer: str | None) -> bool:
         """Add the ledger of a private estimator, unless it was added; return whether it was new."""
         ledger = part.ledger_
-        # steps that were chosen together have their ledger in common
-        if any(ledger is other for other in self.counted):
+        # steps that were chosen together have their ledger in common; a step that stands in two
+        # places was fitted twice
+        if any(ledger is other and part is not owner for other, owner in self.counted):
             return False
-        self.counted.append(ledger)
+        self.counted.append((ledger, part))
         self.ledger += ledger
         self.deltas.append((part.privacy_spent_[1], 1))
         if ledger.seeded:
@@ -396,9 +395,13 @@ class _Total:
     def _add_held(self, holder: Any, step: str | None, writer: str | None) -> None:
         """Add the fits that a meta-estimator keeps, and name what else it did."""
         kind = type(holder).__name__
-        coders = False
+        coders, template = False, None
+        if "BaseEnsemble" in sklearn_bases(holder):
+            template = getattr(holder, "estimator_", None)
         for part in kept_parts(holder):
-            if id(part) in self.seen or not was_fitted(part):
+            # what has no ledger and is private was never fitted
+            unfitted = part is template or (is_private(part) and not hasattr(part, "ledger_"))
+            if unfitted or id(part) in self.seen:
                 continue
             self.seen[id(part)] = part
             if type(part).__name__ in LABEL_CODERS:
@@ -715,16 +718,6 @@ def has_attributes(estimator: Any) -> bool:
     """Return whether this has attributes that only a fit makes."""
     names = getattr(estimator, "__dict__", ())
     return any(name.endswith("_") and not name.endswith("__") for name in names)
-
-
-def was_fitted(estimator: Any, depth: int = 0) -> bool:
-    """Return whether this, a step of it, or a part that it keeps, was fitted."""
-    return depth < _DEEPEST and any(
-        hasattr(part, "ledger_")
-        or has_attributes(part)
-        or any(was_fitted(inner, depth + 1) for inner in kept_parts(part))
-        for _, part in leaves(estimator)
-    )
 
 
 def keeps_ledgers(estimator: Any, depth: int = 0) -> bool:
