@@ -400,7 +400,7 @@ def test_missing_text_of_pandas_is_refused():
     groups = pd.Series([pd.NA, *("ab" * 10)], dtype="string")
     with pytest.raises(ValueError, match="missing identifiers"):
         resolve_clients(groups, 21)
-    assert resolve_clients(groups[1:], 20)[0] == 2
+    assert resolve_clients(groups[1:], 20)[0] == (2, "client")
 
 
 @pytest.mark.parametrize(
@@ -544,10 +544,10 @@ def test_groups_are_routed():
 
 
 def test_the_number_of_clients_comes_first():
-    n_clients, codes = resolve_clients(["b", "a", "b"], 3)
+    (n_clients, _), codes = resolve_clients(["b", "a", "b"], 3)
     assert n_clients == 2
     assert codes.tolist() == [1, 0, 1]
-    n_clients, codes = resolve_clients(None, 3)
+    (n_clients, _), codes = resolve_clients(None, 3)
     assert (n_clients, codes.tolist()) == (3, [0, 1, 2])
 
 

@@ -810,7 +810,7 @@ def test_a_pipeline_pays_for_the_choice():
     with pytest.warns(SeededNoiseWarning):
         model.fit(SPARSE, y)
     spent = privacy_spent(model)
-    assert spent.not_covered == ()
+    assert spent.uncovered == ()
     assert 0.5 < spent.epsilon < 1.0
     assert len(spent.ledger.releases) == 2
     assert model[-1].coef_.shape == (1, 5)

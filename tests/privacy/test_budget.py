@@ -877,9 +877,8 @@ Y = (FIT_X[:, 0] + 0.1 * rng.normal(size=60) > 0).astype(int)
 
 def shared(estimator, epsilon=1e6, delta=0.9, **more):
     """Return a copy of an estimator, and the budget that it shares."""
-    unit = "client" if isinstance(estimator, FederatedDPLogisticRegression) else "row"
     adjacency = estimator.get_params().get("adjacency", "replace-one")
-    budget = PrivacyBudget(epsilon, delta, adjacency=adjacency, unit=unit, **more)
+    budget = PrivacyBudget(epsilon, delta, adjacency=adjacency, **more)
     return clone(estimator).set_params(budget=budget), budget
 
 

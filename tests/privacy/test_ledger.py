@@ -504,9 +504,7 @@ def test_the_events_of_parts_are_an_upper_bound():
 
 def test_two_fits_of_one_pass_add_up():
     X, y = np.zeros((40, 2)), np.arange(40) % 2
-    model = DPLogisticRegression(1.0, solver=papers.OnePass(), classes=(0, 1), random_state=0).fit(
-        X, y
-    )
+    model = DPLogisticRegression(1.0, solver=papers.OnePass(), classes=(0, 1)).fit(X, y)
     one = model.ledger_
     rows = [release.rows for release in one.releases]
     assert rows[0][0] == 0

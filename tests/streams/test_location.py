@@ -247,7 +247,7 @@ def test_chunks_of_other_widths_cost_nothing(name):
 @every_model
 def test_a_shared_budget_is_charged_once_a_fit(name):
     budget = PrivacyBudget(100.0, 1e-3)
-    model = clone(MODELS[name]).set_params(budget=budget)
+    model = clone(MODELS[name]).set_params(budget=budget, random_state=None)
     model.fit(*chunked(dense_rows()))
     assert len(budget.charges) == 1
     model.fit(*chunked(dense_rows()))

@@ -318,7 +318,7 @@ def test_nothing_is_made_of_no_rows(name):
 @private_model
 def test_a_shared_budget_is_charged_once_a_fit(name):
     budget = PrivacyBudget(100.0, 1e-3)
-    model = clone(PRIVATE[name]).set_params(budget=budget)
+    model = clone(PRIVATE[name]).set_params(budget=budget, random_state=None)
     for n_fits in (1, 2):
         model.fit_transform(*chunked(dense_rows()))
         assert len(budget.charges) == n_fits
