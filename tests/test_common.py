@@ -317,8 +317,9 @@ def _plainest(key):
     return {id(estimator) for estimator in plainest.values()}
 
 
-# The default tier holds all checks of the first, and of the others those of what is fitted: all
-# of them read their input and their parameters by the same code. The full tier has the rest.
+# The default tier holds all checks of the plainest configuration of every estimator, and those of
+# what is fitted for every way to compute a release. Input and parameters are read by the same code
+# in all others: the full tier checks what they fit, and the slow tier has every pair.
 DEFAULTS = _plainest(type)
 PLAIN = DEFAULTS | _plainest(_way)
 REPEATED = re.compile(
@@ -346,9 +347,12 @@ def _check_name(check):
 
 def _tier(estimator, check):
     name = _check_name(check)
+    if not REPEATED.search(name):
+        return () if id(estimator) in PLAIN else pytest.mark.full
+    if id(estimator) not in PLAIN:
+        return pytest.mark.slow
     again = "sparse_matrix" in name or "readonly_memmap" in name
-    tried = DEFAULTS if REPEATED.search(name) else PLAIN
-    return () if id(estimator) in tried and not again else pytest.mark.full
+    return () if id(estimator) in DEFAULTS and not again else pytest.mark.full
 
 
 def test_the_grid_covers_every_public_estimator():
