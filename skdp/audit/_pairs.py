@@ -76,10 +76,14 @@ def adversarial_pairs(
     >>> pairs[0].first[0][0], pairs[0].second[0][0]
     (array([10., 10.]), array([0., 0.]))
     """
-    adjacency = resolve_adjacency(estimator, adjacency)
+    return made_pairs(estimator, data, resolve_adjacency(estimator, adjacency), N_ROWS)
+
+
+def made_pairs(estimator, data, adjacency, n_rows):
+    """Return the pairs of `adversarial_pairs`, of so many rows at least if none are given."""
     if data is None:
         made = _Rows(estimator, None, 1.0)
-        backgrounds = made.backgrounds()
+        backgrounds = made.backgrounds(n_rows)
     else:
         data = as_arguments(data)
         if len(data) > 2:
@@ -176,9 +180,9 @@ class _Rows:
             scale = scale if scale else 1.0 if y is None else float(np.abs(y).max()) or 1.0
             self.labels = float(scale) * np.array([-1.0, 1.0])
 
-    def backgrounds(self):
-        """Return made-up rows: (name, X, y)."""
-        n_rows = N_ROWS if self.kind == "other" else max(N_ROWS, 2 * len(self.labels) + 2)
+    def backgrounds(self, n_rows):
+        """Return made-up rows, at least so many: (name, X, y)."""
+        n_rows = n_rows if self.kind == "other" else max(n_rows, 2 * len(self.labels) + 2)
         side = np.arange(n_rows) % 2
         y = None
         if self.kind != "other":

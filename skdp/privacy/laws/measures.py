@@ -402,7 +402,7 @@ def _of_reports(query: Any, noise: Noise, trial: Trial, released: Any) -> Measur
     worst = float(np.abs(ratios).max())
     # who takes part is no secret: whoever did not has lost nothing
     loss = 0.0
-    if len(released) == len(one):
+    if released is not None and len(released) == len(one):
         loss = float(ratio(released[places], own[0], others[0])[0])
     price = Price(epsilon=worst, sampling=noise.sampling)
     return Measured(worst, price, loss, "log-ratio", (np.zeros(len(ratios)), ratios))
