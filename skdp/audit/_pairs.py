@@ -11,6 +11,7 @@ from scipy import sparse
 
 from skdp._typing import AuditAdjacency, Estimator, MatrixLike
 from skdp.privacy.books.spent import privacy_spent
+from skdp.privacy.kernel.ledger import Record
 
 #: rows and features of what is made up
 N_ROWS, N_FEATURES = 12, 2
@@ -381,7 +382,12 @@ class Claim:
         spent = _spent(fitted)
         if spent is not None:
             self.epsilon, self.delta = (float(part) for part in spent)
-            self._ledger = getattr(spent, "ledger", None)
+            self._ledger = ledger_of(fitted)
+
+    @property
+    def mu(self):
+        """The Gaussian-DP parameter that is claimed; None unless all of it is Gaussian."""
+        return gaussian_mu(self._ledger)
 
     def at(self, delta):
         """Return the epsilon that is claimed at a delta, or None."""
@@ -407,6 +413,22 @@ def _promised(estimator):
     if delta is None:
         return epsilon, 0.0
     return epsilon, check_real("delta of the estimator", delta, "in [0, 1)", lambda d: 0 <= d < 1)
+
+
+def ledger_of(fitted):
+    """Return the ledger of a fitted estimator or pipeline, or None if there is none."""
+    try:
+        ledger = privacy_spent(fitted).ledger
+    except (TypeError, ValueError, AttributeError):
+        ledger = getattr(fitted, "ledger_", None)
+    return ledger if isinstance(ledger, Record) and ledger.releases else None
+
+
+def gaussian_mu(ledger):
+    """Return the parameter of a ledger on which all noise is Gaussian, or None."""
+    if ledger is None or not all(r.price.mu and not r.price.by_chance for r in ledger.releases):
+        return None
+    return float(ledger.mu)
 
 
 def _spent(fitted):

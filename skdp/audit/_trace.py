@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from scipy import stats
+from scipy.special import chdtr, chdtrc
 from sklearn import config_context
 from sklearn.base import clone
 
@@ -36,14 +36,14 @@ from skdp.audit._pairs import (
     check_count,
     check_neighbours,
     check_seed,
+    gaussian_mu,
+    ledger_of,
     made_pairs,
     parameters,
     resolve_adjacency,
 )
-from skdp.privacy.books.spent import privacy_spent
 from skdp.privacy.kernel.batches import Sampling
 from skdp.privacy.kernel.ledger import (
-    Record,
     SampledCost,
     compose_epsilon,
     report_epsilon,
@@ -190,8 +190,10 @@ class TraceResult:
         """Measured part of the claim: mu over mu if it is Gaussian, else epsilon over epsilon.
 
         It is that of the release with the largest part if the claim is not the composition of
-        these releases, and NaN if nothing is claimed.
+        these releases, and NaN if nothing is claimed or something was not measured.
         """
+        if self.unmeasured:
+            return math.nan
         if not self.complete:
             found = [r.ratio for r in self.releases if not math.isnan(r.ratio)]
             return max(found, default=math.nan)
@@ -233,7 +235,7 @@ class TraceResult:
         own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "releases"}
         told = {name: getattr(self, name) for name in ("loss", "share", "passed", "unmeasured")}
         head = {"format": "skdp privacy trace", "version": SCHEMA}
-        plain: dict[str, Any] = _plain(head | own | told | {"releases": releases})
+        plain: dict[str, Any] = _for_json(head | own | told | {"releases": releases})
         return plain
 
     def to_json(self, path: str | Path, *, inputs: bool = True) -> None:
@@ -268,11 +270,11 @@ class TraceResult:
         return trace_text(self)
 
 
-def _plain(value: Any) -> Any:
+def _for_json(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _plain(part) for key, part in value.items()}
+        return {key: _for_json(part) for key, part in value.items()}
     if isinstance(value, tuple | list):
-        return [_plain(part) for part in value]
+        return [_for_json(part) for part in value]
     if isinstance(value, float | np.floating):
         return float(value) if math.isfinite(value) else None
     return value
@@ -391,7 +393,8 @@ class _Run:
             ):  # fmt: skip
                 if (where := difference(one, other, name)) is not None:
                     raise _Diverged(f"release {place + 1} differs in public facts: {where}")
-            seen = tuple(source.read() for _ in old.admitted)
+            again = _Watched(source, None)
+            seen = tuple(again.read() for _ in old.admitted)
             entry = _Entry(law, old.query, noise, seen, old.batches, old.released, old.n_rows)
             released = copy.deepcopy(old.released)
         self.entries.append(entry)
@@ -614,7 +617,7 @@ def _trial(entry: _Entry, other: _Entry, place: int | None, bits: Any, n_draws: 
     return Trial(tuple(first), tuple(second), tuple(absent) or None, entry.released, bits, n_draws)
 
 
-def _level(line: Line, found: Measured) -> float | None:
+def _oddness(line: Line, found: Measured) -> float | None:
     """Return how odd noise is that was drawn anew, as the level of a test on both sides."""
     if found.scaled is None:
         return None
@@ -625,7 +628,7 @@ def _level(line: Line, found: Measured) -> float | None:
         order = 1 if line.noise.law == "laplace" else 2
         norms = np.linalg.norm(found.scaled, ord=order, axis=1)
         total, freedom = 2 * float(norms.sum()), 2 * found.scaled.size
-    return float(min(1.0, 2 * min(stats.chi2.cdf(total, freedom), stats.chi2.sf(total, freedom))))
+    return float(min(1.0, 2 * min(chdtr(freedom, total), chdtrc(freedom, total))))
 
 
 def _facts_of(entry: _Entry, adjacency: str, n_rows: int) -> tuple[Line, ...]:
@@ -653,7 +656,7 @@ def _told(line: Line, found: Measured, reads: int, sampling: Any) -> TracedRelea
         mu_measured=found.price.mu,
         epsilon_measured=found.price.epsilon,
         loss=found.loss,
-        noise_level=_level(line, found),
+        noise_level=_oddness(line, found),
         first=tuple(inputs[0].ravel().tolist()),
         second=tuple(inputs[1].ravel().tolist()),
         hidden=line.hidden,
@@ -825,7 +828,7 @@ def trace_privacy(
         traces.sort(key=lambda trace: (math.isnan(trace.share), -trace.share))
         return traces[0]
 
-    found = worst(_pairs(estimator, X, X_neighbour, y, y_neighbour, groups, adjacency))
+    found = worst(_chosen_pairs(estimator, X, X_neighbour, y, y_neighbour, groups, adjacency))
     if X is None and found.passed and found.share < _TIGHT:
         # among many rows a model moves less, and its gradients stay long
         names = {trace.pair for trace in traces[:_AGAIN]}
@@ -834,7 +837,7 @@ def trace_privacy(
     return found
 
 
-def _pairs(estimator, X, X_neighbour, y, y_neighbour, groups, adjacency):
+def _chosen_pairs(estimator, X, X_neighbour, y, y_neighbour, groups, adjacency):
     """Return the pairs that are to be tried."""
     if X is None and (X_neighbour is not None or y_neighbour is not None or y is not None):
         raise ValueError("X must be given with a neighbour or with y; got None.")
@@ -961,10 +964,7 @@ def _result(fitted, first, second, pair, adjacency, n_draws, seed, violations):
         if complete and n_traced > paid:
             complete = False
             violations.append("more releases than the ledger has")
-        gaussian = ledger.releases and all(
-            release.price.mu and not release.price.by_chance for release in ledger.releases
-        )
-        mu_claimed = float(ledger.mu) if gaussian else None
+        mu_claimed = gaussian_mu(ledger)
     elif releases:
         violations.append("there is no ledger of what was released")
     return TraceResult(
@@ -985,14 +985,10 @@ def _result(fitted, first, second, pair, adjacency, n_draws, seed, violations):
 
 def _claimed(fitted):
     """Return the ledger, the delta and the epsilon of a fit, and its unit."""
-    try:
-        ledger = privacy_spent(fitted).ledger
-        deltas = [spent[1] for spent in _spent_of(fitted)]
-    except (TypeError, ValueError, AttributeError):
-        ledger, deltas = getattr(fitted, "ledger_", None), []
-    if not isinstance(ledger, Record) or not ledger.releases:
+    ledger = ledger_of(fitted)
+    if ledger is None:
         return None, 0.0, None, "row"
-    delta = float(sum(deltas)) or float(getattr(fitted, "privacy_spent_", (0.0, 0.0))[1])
+    delta = float(sum(spent[1] for spent in _spent_of(fitted)))
     return ledger, delta, float(ledger.epsilon(delta)), ledger.unit
 
 

@@ -142,7 +142,7 @@ def _apart(noise: Noise, one: Values, other: Values) -> float:
     return float(np.linalg.norm(one - other, ord=NORMS[noise.law]))
 
 
-def _price(noise: Noise, distance: float) -> Price:
+def _price_of(noise: Noise, distance: float) -> Price:
     """Return what a distance costs with additive noise of a declared scale."""
     if noise.law == "gaussian":
         return Price(mu=distance / noise.scale, sampling=noise.sampling)
@@ -198,7 +198,7 @@ def _measured(
     assert other is not None
     distance, loss = _compared(noise, one, other, without, released)
     scaled = _redrawn(noise, len(one), trial, one) if trial.n_draws else None
-    metric, price = f"l{NORMS[noise.law]}", _price(noise, distance)
+    metric, price = f"l{NORMS[noise.law]}", _price_of(noise, distance)
     inputs = (one, other)
     if without is not None and noise.sampling is not None and noise.sampling.kind == "poisson":
         # the larger of the two contributions, which is what is stated
