@@ -167,12 +167,13 @@ class PrivacyCard:
         Examples
         --------
         >>> from skdp import DPMean, privacy_card
-        >>> card = privacy_card(DPMean(epsilon=0.5).fit([[0.1], [0.2], [0.3]]), name="a mean")
+        >>> mean = DPMean(epsilon=0.5, mechanism="laplace").fit([[0.1], [0.2], [0.3]])
+        >>> card = privacy_card(mean, name="a mean")
         >>> record = card.to_registry(data_product_type="Summary statistics")
         >>> record["url_slug"], record["deployment"]["dp_variant"]["variant_name"]
-        ('a_mean', 'Approximate DP')
+        ('a_mean', 'Pure DP')
         >>> record["deployment"]["privacy_loss"]["privacy_parameters"]
-        {'epsilon': 0.5, 'delta': 1e-06}
+        {'epsilon': 0.5}
         """
         if self._facts["claim"]["epsilon"] is None:
             raise ValueError(f"nothing is claimed, so there is nothing to register: {self.claim}")

@@ -96,10 +96,10 @@ class PrivacyBudget:
     of an estimator shares it. With `path` it can be pickled: only the path and the identity of
     the file travel. Without, pickling raises.
 
-    *Privacy.* What all fits release together is (epsilon, delta)-differentially private, also
-    where each fit, and its price, is chosen after looking at the results of those before:
-    Proposition 74 of the :ref:`proofs <proofs_selection>` for both rules. Prices count as the
-    decimals that Python prints for them.
+    *Privacy.* A budget is a privacy filter: what all fits release together is
+    (epsilon, delta)-differentially private, also where each fit, and its price, is chosen after
+    looking at the results of those before: Proposition 74 of the :ref:`proofs <proofs_selection>`
+    for both rules. Prices count as the decimals that Python prints for them.
 
     References
     ----------
