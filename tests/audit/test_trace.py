@@ -15,6 +15,7 @@ from skdp import (
     DPGridSearchCV,
     DPHingeSVM,
     DPLogisticRegression,
+    DPLpRegressor,
     DPMean,
     DPMedian,
     DPQuantile,
@@ -123,6 +124,14 @@ def test_built_in_pairs_show_nearly_all_of_the_claim():
     assert 0.97 < result.share <= 1
     assert result.mu == pytest.approx(result.share * result.mu_claimed)
     assert trace_privacy(DPLogisticRegression()).share > 0.9999
+
+
+def test_built_in_null_rows_show_all_of_a_claim_under_zero_out():
+    result = trace_privacy(DPLpRegressor(adjacency="zero-out"))
+    assert result.passed
+    assert result.adjacency == "zero-out"
+    assert "against nothing" in result.pair
+    assert 0.999 < result.share <= 1
 
 
 def test_steps_of_a_pipeline_add_up():

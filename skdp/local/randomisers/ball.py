@@ -186,9 +186,10 @@ class Flip(NoisyVectors):
         """Return the logarithms of the densities of reports; see `Randomiser`."""
         length = min(float(row_lengths(np.atleast_2d(vector))[0]), 1.0)
         sides = [self.unit.log_law(reports, sign * vector) for sign in (1.0, -1.0)]
-        with np.errstate(divide="ignore"):
+        # of a unit vector nothing is turned round; and NaN where there is no closed form
+        with np.errstate(divide="ignore", invalid="ignore"):
             shares = np.log([(1.0 + length) / 2.0, (1.0 - length) / 2.0])
-        return np.logaddexp(*(side + share for side, share in zip(sides, shares, strict=True)))
+            return np.logaddexp(*(side + share for side, share in zip(sides, shares, strict=True)))
 
     def randomise(self, vectors, bits, n_threads=1, *, out=None):
         """Return the unbiased report of every row; see `Randomiser`."""
