@@ -382,7 +382,7 @@ class Claim:
         spent = _spent(fitted)
         if spent is not None:
             self.epsilon, self.delta = (float(part) for part in spent)
-            self._ledger = ledger_of(fitted)
+            self._ledger, _ = ledger_of(fitted)
 
     @property
     def mu(self):
@@ -416,12 +416,14 @@ def _promised(estimator):
 
 
 def ledger_of(fitted):
-    """Return the ledger of a fitted estimator or pipeline, or None if there is none."""
+    """Return the ledger and the delta of a fitted estimator or pipeline; (None, 0) for none."""
     try:
-        ledger = privacy_spent(fitted).ledger
+        total = privacy_spent(fitted)
+        ledger, delta = total.ledger, total.delta
     except (TypeError, ValueError, AttributeError):
-        ledger = getattr(fitted, "ledger_", None)
-    return ledger if isinstance(ledger, Record) and ledger.releases else None
+        ledger, delta = getattr(fitted, "ledger_", None), 0.0
+    found = isinstance(ledger, Record) and bool(ledger.releases)
+    return (ledger, float(delta)) if found else (None, 0.0)
 
 
 def gaussian_mu(ledger):

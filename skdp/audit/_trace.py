@@ -954,10 +954,11 @@ def _result(fitted, first, second, pair, adjacency, n_draws, seed, violations):
         for line, measured in zip(lines, found, strict=True):
             releases.append(_told(line, measured, len(entry.admitted), sampling))
             samplings.append(sampling)
-    ledger, delta, epsilon, unit = _claimed(fitted)
+    ledger, delta = ledger_of(fitted)
     epsilon_measured, mu = _composed(releases, samplings, adjacency, delta)
-    mu_claimed, complete = None, False
+    epsilon, mu_claimed, unit, complete = None, None, "row", False
     if ledger is not None:
+        epsilon, unit = float(ledger.epsilon(delta)), ledger.unit
         complete = not any(release.winner is not None for release in ledger.releases)
         # rows that report in turn count once together, however many parts they come in
         paid = sum(r.count for r in ledger.releases if r.adjacency != "local" or r.price.by_chance)
@@ -981,20 +982,3 @@ def _result(fitted, first, second, pair, adjacency, n_draws, seed, violations):
         mu=float(mu),
         complete=complete,
     )
-
-
-def _claimed(fitted):
-    """Return the ledger, the delta and the epsilon of a fit, and its unit."""
-    ledger = ledger_of(fitted)
-    if ledger is None:
-        return None, 0.0, None, "row"
-    delta = float(sum(spent[1] for spent in _spent_of(fitted)))
-    return ledger, delta, float(ledger.epsilon(delta)), ledger.unit
-
-
-def _spent_of(fitted):
-    """Return what the parts of a fitted estimator say that they spent."""
-    if hasattr(fitted, "privacy_spent_"):
-        return [fitted.privacy_spent_]
-    steps = [part for _, part in getattr(fitted, "steps", [])]
-    return [part.privacy_spent_ for part in steps if hasattr(part, "privacy_spent_")]
