@@ -57,7 +57,8 @@ class PrivacyBudget:
     """A privacy budget that several fits share: a fit that would exceed it reads no row.
 
     Give the same object to the `budget` of any number of estimators. Each fit is charged its
-    whole price at once, before it reads a row, and nothing is ever given back.
+    whole price at once, before it reads a row, and nothing is ever given back. It is a privacy
+    filter (:ref:`odometers-and-filters`).
 
     Parameters
     ----------
@@ -96,10 +97,10 @@ class PrivacyBudget:
     of an estimator shares it. With `path` it can be pickled: only the path and the identity of
     the file travel. Without, pickling raises.
 
-    *Privacy.* A budget is a privacy filter: what all fits release together is
-    (epsilon, delta)-differentially private, also where each fit, and its price, is chosen after
-    looking at the results of those before: Proposition 74 of the :ref:`proofs <proofs_selection>`
-    for both rules. Prices count as the decimals that Python prints for them.
+    *Privacy.* What all fits release together is (epsilon, delta)-differentially private, also
+    where each fit, and its price, is chosen after looking at the results of those before:
+    Proposition 74 of the :ref:`proofs <proofs_selection>` for both rules. Prices count as the
+    decimals that Python prints for them.
 
     References
     ----------
