@@ -31,6 +31,7 @@ from skdp.audit import trace_privacy
 from skdp.privacy import GaussianMechanism, Law, PrivacyBudget, Sampling
 from skdp.privacy.kernel import mechanisms
 from skdp.privacy.kernel.samplers import make_bits
+from tests import _audit
 from tests.test_common import ALL, NAMES
 
 
@@ -140,6 +141,23 @@ def test_every_configuration_keeps_its_claim(estimator):
     assert not result.share > 1 + 1e-9
     if result.epsilon_claimed is not None and result.complete:
         assert result.epsilon <= result.epsilon_claimed * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("model", "measured"),
+    [
+        (DPLogisticRegression(epsilon=4.0), _audit.coupled_mu),
+        (DPMean(mechanism="laplace"), _audit.coupled_epsilon),
+    ],
+)
+def test_another_way_to_measure_agrees(model, measured):
+    # additions of noise, recorded without laws and queries
+    arguments = neighbours_for(model)
+    result = trace_privacy(model, **arguments)
+    seeded = clone(model).set_params(random_state=0)
+    sides = [arguments["X"], arguments["X_neighbour"]]
+    found = measured(lambda X: clone(seeded).fit(X, arguments["y"]), *sides)
+    assert found == pytest.approx(result.mu or result.epsilon, rel=1e-9)
 
 
 def test_built_in_pairs_show_nearly_all_of_the_claim():
