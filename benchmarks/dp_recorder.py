@@ -354,7 +354,8 @@ def main():
         )  # fmt: skip
         heads = ("configuration", "primitives", "largest part", "found")
         parts = [prose, table(lines, heads), "\nPlanted bugs\n------------\n\n"]
-        parts.append(table(bugs, ("bug", "largest part", "found")))
+        quoted = [(*bug[:2], f"``{bug[2]}``") for bug in bugs]
+        parts.append(table(quoted, ("bug", "largest part", "found")))
         PAGE.write_text("".join(parts), encoding="utf-8")
     return failed
 
