@@ -935,7 +935,9 @@ def _reports_only(run):
 
 
 def _result(fitted, first, second, pair, adjacency, n_draws, seed, violations):
-    bits = SeededBits(seed, "trace")
+    bits, (ledger, delta) = SeededBits(seed, "trace"), ledger_of(fitted)
+    # what is promised, whatever the neighbours are
+    promised = adjacency if ledger is None else ledger.adjacency
     releases, samplings, drawn, places, n_traced = [], [], set(), {}, 0
     for entry, other in zip(first.entries, second.entries, strict=False):
         sampling, place = entry.law.sampling, None
@@ -949,13 +951,12 @@ def _result(fitted, first, second, pair, adjacency, n_draws, seed, violations):
         trial = _trial(entry, other, place, bits, 0 if kind in drawn else n_draws)
         drawn.add(kind)
         found = measure(entry.law, entry.query, entry.noise, trial)
-        lines = _facts_of(entry, adjacency, entry.n_rows)
+        lines = _facts_of(entry, promised, entry.n_rows)
         n_traced += 0 if entry.law.in_turn else len(lines) * len(entry.admitted)
         for line, measured in zip(lines, found, strict=True):
             releases.append(_told(line, measured, len(entry.admitted), sampling))
             samplings.append(sampling)
-    ledger, delta = ledger_of(fitted)
-    epsilon_measured, mu = _composed(releases, samplings, adjacency, delta)
+    epsilon_measured, mu = _composed(releases, samplings, promised, delta)
     epsilon, mu_claimed, unit, complete = None, None, "row", False
     if ledger is not None:
         epsilon, unit = float(ledger.epsilon(delta)), ledger.unit

@@ -160,6 +160,16 @@ def test_another_way_to_measure_agrees(model, measured):
     assert found == pytest.approx(result.mu or result.epsilon, rel=1e-9)
 
 
+def test_neighbours_of_another_adjacency_leave_what_is_declared():
+    model = DPLogisticRegression(epsilon=20.0, solver=solvers.SGD(batch_size=8))
+    arguments = neighbours_for(DPLogisticRegression(adjacency="zero-out"))
+    less = trace_privacy(model, **arguments, adjacency="zero-out", n_draws=0)
+    own = trace_privacy(model, **neighbours_for(model), n_draws=0)
+    assert less.passed
+    assert less.releases[0].sensitivity == own.releases[0].sensitivity
+    assert 0 < less.epsilon <= own.epsilon * (1 + 1e-9) <= own.epsilon_claimed * (1 + 2e-9)
+
+
 def test_built_in_pairs_show_nearly_all_of_the_claim():
     # many runs of a black box see hardly anything of it
     result = trace_privacy(DPLogisticRegression(epsilon=4))
