@@ -73,6 +73,32 @@ MUTANTS = [
         "tests/test_row_queries.py",
     ),
     Mutant(
+        "rows not shortened into the ball, seen by the public trace alone", "L2Ball.factors",
+        r"np\.maximum\(norms, self\.radius\)", "(self.radius + 0 * norms)",
+        "tests/audit/test_trace.py",
+    ),
+    # audits
+    Mutant(
+        "an audit that ignores the Gaussian parameter of a ledger", "AuditResult.passed",
+        r"self\.mu_lower > self\.mu_claimed", "False",
+        "tests/audit/test_gaussian_claim.py",
+    ),
+    Mutant(
+        "a trace that does not compare the fitted attributes", "_traced",
+        r"if \(where := difference\(one, two, name\)\) is not None:", "if False:",
+        "tests/audit/test_trace.py",
+    ),
+    Mutant(
+        "a trace that does not look at noise", "TracedRelease.passed",
+        r"return quiet and not", "return not",
+        "tests/audit/test_trace.py",
+    ),
+    Mutant(
+        "a trace that counts only the batches with the row", "_batches_of",
+        r"return np\.sort\(np\.append\(rest, place\)\), rest", "return batch, rest",
+        "tests/audit/test_trace.py",
+    ),
+    Mutant(
         "rows not clipped into the box", "Box.to_unit",
         r"\(np\.clip\(X, self\.lower, self\.upper\)(.*)np\.clip\(unit, -1\.0, 1\.0\)", r"(X\1unit",
         "tests/test_row_queries.py tests/test_claims_sgd.py",

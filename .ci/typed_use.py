@@ -49,10 +49,13 @@ from skdp.audit import (
     AuditResult,
     NeighbourPair,
     OneRunResult,
+    TracedRelease,
+    TraceResult,
     adversarial_pairs,
     audit_one_run,
     audit_outputs,
     clopper_pearson,
+    trace_privacy,
 )
 from skdp.exceptions import (
     BudgetError,
@@ -245,6 +248,9 @@ parts: tuple[LedgerPart, ...] = bars.parts
 PrivacyUtilityDisplay.from_estimator(model, X, y, epsilons=[0.5, 1.0], band="min-max").plot()
 pairs: list[NeighbourPair] = adversarial_pairs(model)
 audit: AuditResult = audit_privacy(model, pairs, n_runs=100, attack="linear")
+trace: TraceResult = trace_privacy(model, X, -X, y=y, n_draws=0)
+lines: tuple[TracedRelease, ...] = trace.releases
+trace.to_json("trace.json", inputs=False)
 one: OneRunResult = audit_one_run(model, (X, y), adjacency="remove-one")
 print(audit_outputs(X, X).epsilon_lower, one.epsilon_lower, clopper_pearson(1, 10, 0.05))
 print(AuditDisplay.from_result({"one": audit}).contradicted)

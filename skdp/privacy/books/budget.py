@@ -57,7 +57,8 @@ class PrivacyBudget:
     """A privacy budget that several fits share: a fit that would exceed it reads no row.
 
     Give the same object to the `budget` of any number of estimators. Each fit is charged its
-    whole price at once, before it reads a row, and nothing is ever given back.
+    whole price at once, before it reads a row, and nothing is ever given back. It is a privacy
+    filter (:ref:`odometers-and-filters`).
 
     Parameters
     ----------

@@ -84,6 +84,12 @@ class Ledger(Record):
     --------
     privacy_spent : Add up the ledgers of fitted estimators.
 
+    Notes
+    -----
+    A ledger is read like an odometer: at any time, it says what was released so far. Its total is a
+    guarantee where prices were fixed beforehand or kept within a budget, the filter; see
+    :ref:`odometers-and-filters`.
+
     Examples
     --------
     >>> from skdp import DPMean
