@@ -155,6 +155,26 @@ MUTANTS = [
         "tests/privacy/test_budget.py",
     ),
     Mutant(
+        "an old copy of a budget that is accepted", "Chain.read",
+        r"if not state\.holds\(seen\)", "if False and not state.holds(seen)",
+        "tests/privacy/test_budget_chain.py",
+    ),
+    Mutant(
+        "edited charges of a budget that are accepted", "_checked",
+        r"if digests\[-1\] != digest", "if False and digests[-1] != digest",
+        "tests/privacy/test_budget_chain.py",
+    ),
+    Mutant(
+        "a charge that others came before", "FileStore.append",
+        r"!= expected", "== 0",
+        "tests/privacy/test_budget_chain.py",
+    ),
+    Mutant(
+        "a fit that forgets where it was charged", "Record.charged_as",
+        r"tuple\(filter\(None, heads\)\)", "()",
+        "tests/privacy/test_budget_chain.py",
+    ),
+    Mutant(
         "priced releases that are counted once", "compose_epsilon",
         r"\(epsilon, count\) for epsilon, _, count", "(epsilon, 1) for epsilon, _, count",
         "tests/privacy/test_accounting.py",

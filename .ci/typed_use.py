@@ -98,6 +98,7 @@ from skdp.papers import (
     grid_walk_steps,
 )
 from skdp.privacy import (
+    BudgetStore,
     Charge,
     Curator,
     ExponentialMechanism,
@@ -264,7 +265,9 @@ late: Law = LateNoise(law, n_steps=10, n_skipped=5)
 record: Record = Record(releases)
 print(one_release.covers(Price(mu=mu)), late.sampling, record.adjacency, record.mu)
 plan: SelectionPlan = plan_selection(1.0, 1e-6, strategy="all", n_candidates=4, gaussian=True)
-print(Charge, Curator, ExponentialMechanism, Influence, KNormMechanism, LaplaceMechanism)
+print(
+    BudgetStore, Charge, Curator, ExponentialMechanism, Influence, KNormMechanism, LaplaceMechanism
+)
 print(
     LocalMechanism,
     NotCovered,

@@ -101,7 +101,9 @@ _BUDGETS = (
     "fractions.Fraction",
     "skdp.privacy.books.budget.PrivacyBudget",
     "skdp.privacy.books.store.BudgetTerms",
+    "skdp.privacy.books.store.Chain",
     "skdp.privacy.books.store.FileStore",
+    "skdp.privacy.books.store.Seen",
 )
 
 

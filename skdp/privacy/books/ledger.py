@@ -79,6 +79,9 @@ class Ledger(Record):
         In order.
     assumptions : tuple of str
         What was taken from the data and is assumed public.
+    budget_heads : tuple of str
+        Where the charges of all this stand in the chains of shared budgets; empty without one.
+        `PrivacyBudget.contains` looks for them.
 
     See Also
     --------
@@ -95,12 +98,13 @@ class Ledger(Record):
     @classmethod
     def of(cls, record: Record) -> Self:
         """Return the ledger of a record, as a curator keeps it."""
-        return cls(record.releases, record.assumptions)
+        return cls(record.releases, record.assumptions, record.budget_heads)
 
     def __add__(self, other: Record) -> "Ledger":
         if not isinstance(other, Record):
             return NotImplemented
-        total = self.assume(*other.assumptions)
+        heads = tuple(dict.fromkeys(self.budget_heads + other.budget_heads))
+        total = replace(self.assume(*other.assumptions), budget_heads=heads)
         first = 1 + max((r.fit for r in self.releases if r.rows), default=-1)
         for release in other.releases:
             total = total.append(replace(release, fit=first + release.fit if release.rows else 0))

@@ -102,11 +102,13 @@ class Search:
         self._n_rows, self._held_out, self._adjacency = n_rows, held_out, adjacency
         self._bits = make_bits(random_state, f"{purpose}, search")
         release = _line(plan, adjacency, self._bits)
+        self._ledger = Record(assumptions=assumptions).append(release)
         if budget is not None:
             # all at once, before a row is admitted; what fails from here on has been paid for
             epsilon, delta = plan.spent
-            budget.charge(epsilon, delta, mu=None, adjacency=adjacency, unit="row", label=purpose)
-        self._ledger = Record(assumptions=assumptions).append(release)
+            facts = {"adjacency": adjacency, "unit": "row", "label": purpose}
+            charge = budget.charge(epsilon, delta, mu=None, **facts)
+            self._ledger = self._ledger.charged_as(charge)
         # one key for all streams that hang on the run, not on the order of calls
         self._key = int.from_bytes(self._bits.words(2).tobytes(), "little")
         self._seeds, self._given = dict[int, Bits](), set[int]()
