@@ -134,6 +134,28 @@ MUTANTS = [
         "tests/model_selection",
     ),
     Mutant(
+        "a search whose runs that do not count are cut short", "run_search",
+        r"\(one\.estimator, one\.run, \*taken, \*own\)",
+        "(one.estimator, one.run, *(taken if gate._counted[candidates.index(one)] "
+        "else [part[:4] for part in taken]), *own)",
+        "tests/model_selection/test_public_time.py",
+    ),
+    Mutant(
+        "a search all of whose runs count", "_draw_counted",
+        r"counted\[:\] = False", "pass",
+        "tests/privacy/test_search_gate.py",
+    ),
+    Mutant(
+        "a secret subset that is paid for once", "loss_of_choice",
+        r"2 \* loss", "loss",
+        "tests/privacy/test_secret_subset.py",
+    ),
+    Mutant(
+        "a search that is charged for rows it cannot read", "refuse_rows",
+        r"model\.fit\(X, y\)", "pass",
+        "tests/model_selection/test_public_time.py",
+    ),
+    Mutant(
         "reports of clients: replace-one at the price of zero-out", "ReportSum.sensitivity",
         r"2 \* self\.limit", "self.limit",
         "tests/federated/test_federated.py",

@@ -116,11 +116,11 @@ from skdp.privacy import (
     PrivacySpent,
     Record,
     Release,
-    Repetitions,
     ReportedSum,
     SampledGaussianMechanism,
     Sampling,
     Search,
+    SecretSubset,
     SelectionPlan,
     Sensitivity,
     SparseSensitivity,
@@ -273,12 +273,11 @@ print(
     NotCovered,
     ObjectivePerturbation,
     PrivacySpent,
-    Repetitions,
     ReportedSum,
     SampledGaussianMechanism,
     SumOfReports,
 )
-print(Sampling, Search, SparseSensitivity, StabilityHistogram, Winner, sampled_mu)
+print(Sampling, Search, SecretSubset, SparseSensitivity, StabilityHistogram, Winner, sampled_mu)
 
 # warnings and errors
 kinds: list[type[Warning]] = [

@@ -42,7 +42,7 @@ from skdp.privacy.laws.late_noise import LateNoise
 from skdp.privacy.laws.local_reports import LocalMechanism, ReportedSum, SumOfReports
 from skdp.privacy.laws.objective import Influence, ObjectivePerturbation
 from skdp.privacy.laws.search import Search, Winner
-from skdp.privacy.laws.selection import Repetitions, SelectionPlan, plan_selection
+from skdp.privacy.laws.selection import SecretSubset, SelectionPlan, plan_selection
 
 __all__ = [
     "BudgetStore",
@@ -65,11 +65,11 @@ __all__ = [
     "PrivacySpent",
     "Record",
     "Release",
-    "Repetitions",
     "ReportedSum",
     "SampledGaussianMechanism",
     "Sampling",
     "Search",
+    "SecretSubset",
     "SelectionPlan",
     "Sensitivity",
     "SparseSensitivity",
