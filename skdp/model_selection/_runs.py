@@ -441,9 +441,12 @@ def refuse_rows(models, X, y):
 
 
 def refuse_what_is_no_number(models, form, X, y):
-    """Raise what a fit to the rows raises, of candidates that could be fitted to numbers."""
+    """Raise what a fit to the rows raises, of candidates that could be fitted to numbers.
+
+    Null rows of an array are numbers, whatever it holds: then the reason is another one.
+    """
     usable = []
-    for model in models:
+    for model in models if form.kind != "array" else []:
         with suppress(ValueError):
             Candidate(model, {}, None, ()).null_charges(form.of_numbers(), form.shape[0])
             usable.append(model)
