@@ -101,6 +101,7 @@ from skdp.papers import (
     grid_walk_steps,
 )
 from skdp.privacy import (
+    BudgetStore,
     Charge,
     Curator,
     ExponentialMechanism,
@@ -118,11 +119,11 @@ from skdp.privacy import (
     PrivacySpent,
     Record,
     Release,
-    Repetitions,
     ReportedSum,
     SampledGaussianMechanism,
     Sampling,
     Search,
+    SecretSubset,
     SelectionPlan,
     Sensitivity,
     SparseSensitivity,
@@ -270,18 +271,19 @@ late: Law = LateNoise(law, n_steps=10, n_skipped=5)
 record: Record = Record(releases)
 print(one_release.covers(Price(mu=mu)), late.sampling, record.adjacency, record.mu)
 plan: SelectionPlan = plan_selection(1.0, 1e-6, strategy="all", n_candidates=4, gaussian=True)
-print(Charge, Curator, ExponentialMechanism, Influence, KNormMechanism, LaplaceMechanism)
+print(
+    BudgetStore, Charge, Curator, ExponentialMechanism, Influence, KNormMechanism, LaplaceMechanism
+)
 print(
     LocalMechanism,
     NotCovered,
     ObjectivePerturbation,
     PrivacySpent,
-    Repetitions,
     ReportedSum,
     SampledGaussianMechanism,
     SumOfReports,
 )
-print(Sampling, Search, SparseSensitivity, StabilityHistogram, Winner, sampled_mu)
+print(Sampling, Search, SecretSubset, SparseSensitivity, StabilityHistogram, Winner, sampled_mu)
 
 # warnings and errors
 kinds: list[type[Warning]] = [

@@ -480,7 +480,7 @@ GATED = {
     "LazySums": {"LateNoise"},
     "Variates": {"drawing_source"},
     "made_reports": {"LocalMechanism", "ReportedSum"},
-    # a search draws its own secrets: the split, the number of runs, and which they are
+    # a search draws its own secrets: the split, and the runs that count
     "make_bits": {"Curator", "Search"},
 }  # fmt: skip
 
@@ -615,7 +615,10 @@ def test_fit_keeps_nothing_that_was_computed_from_the_data(name):
     assert Taint(FITS[name]).found == []
 
 
-@pytest.mark.parametrize(("name", "private"), [("run_search", {"rows"}), ("_choose", {"tested"})])
+@pytest.mark.parametrize(
+    ("name", "private"),
+    [("run_search", {"rows"}), ("_choose", {"tested"}), ("refuse_rows", {"X", "y"})],
+)
 def test_a_search_returns_what_was_released(name, private):
     tree = TREES["model_selection/_runs.py"]
     found = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == name]
@@ -624,12 +627,13 @@ def test_a_search_returns_what_was_released(name, private):
     assert private <= {arg.arg for arg in found[0].args.args}
 
 
-def test_a_search_fits_in_two_places():
-    # one with shares, whose result is checked, and one to null rows that keeps nothing
+def test_a_search_fits_in_three_places():
+    # one with shares, whose result is checked, one to null rows that keeps nothing, and one that
+    # ends at its charge, before a row is admitted
     for name in (file for file in FILES if file.startswith("model_selection/")):
         functions = [n for n in ast.walk(TREES[name]) if isinstance(n, ast.FunctionDef)]
         fitting = {f.name for f in functions if {"fit", "fit_transform"} & set(calls(f))}
-        expected = {"_runs.py": {"fit_candidate", "null_charges"}}
+        expected = {"_runs.py": {"fit_candidate", "null_charges", "refuse_rows"}}
         assert fitting == expected.get(name.split("/")[1], set()), name
 
 

@@ -156,7 +156,7 @@ CLASSIFIERS = [
         ),
         {"dplogisticregression__C": [1.0, 10.0]},
         epsilon=50.0,
-        strategy="geometric",
+        strategy="subset",
         verbose=1,
     ),
     DPGridSearchCV(
@@ -172,7 +172,7 @@ CLASSIFIERS = [
         {"C": [1.0, 3.0, 10.0], "solver": ["gd", "accelerated"]},
         n_iter=3,
         epsilon=20.0,
-        strategy="logarithmic",
+        strategy="subset",
         refit_share=0.3,
     ),
     DPRandomizedSearchCV(

@@ -172,9 +172,10 @@ class Charging:
         """Take all of it from what several curators share, or raise."""
         adjacency, unit = self.terms.adjacency, self.terms.unit
         # all at once, before a row is admitted; what fails from here on has been paid for
-        budget.charge(
+        charge = budget.charge(
             self._epsilon, self._delta, mu=self._mu, adjacency=adjacency, unit=unit, label=label
         )
+        self._record = self._record.charged_as(charge)
 
     def charge(self, query: Any, law: Law, rows: Rows | None) -> Charged:
         """Put a release on the record, or raise before anything is read."""
