@@ -124,6 +124,32 @@ MUTANTS = [
         "tests/test_row_queries.py",
     ),
     Mutant(
+        "rows not shortened into the ball, seen by the public trace alone", "L2Ball.factors",
+        r"np\.maximum\(norms, self\.radius\)", "(self.radius + 0 * norms)",
+        "tests/audit/test_trace.py",
+    ),
+    # audits
+    Mutant(
+        "an audit that ignores the Gaussian parameter of a ledger", "AuditResult.passed",
+        r"self\.mu_lower > self\.mu_claimed", "False",
+        "tests/audit/test_gaussian_claim.py",
+    ),
+    Mutant(
+        "a trace that does not compare the fitted attributes", "_traced",
+        r"if \(where := difference\(one, two, name\)\) is not None:", "if False:",
+        "tests/audit/test_trace.py",
+    ),
+    Mutant(
+        "a trace that does not look at noise", "TracedRelease.passed",
+        r"return quiet and not", "return not",
+        "tests/audit/test_trace.py",
+    ),
+    Mutant(
+        "a trace that counts only the batches with the row", "_batches_of",
+        r"return np\.sort\(np\.append\(rest, place\)\), rest", "return batch, rest",
+        "tests/audit/test_trace.py",
+    ),
+    Mutant(
         "rows not clipped into the box", "Box.to_unit",
         r"\(np\.clip\(X, self\.lower, self\.upper\)(.*)np\.clip\(unit, -1\.0, 1\.0\)", r"(X\1unit",
         "tests/test_row_queries.py tests/test_claims_sgd.py",
@@ -185,6 +211,28 @@ MUTANTS = [
         "tests/model_selection",
     ),
     Mutant(
+        "a search whose runs that do not count are cut short", "run_search",
+        r"\(one\.estimator, one\.run, \*taken, \*own\)",
+        "(one.estimator, one.run, *(taken if gate._counted[candidates.index(one)] "
+        "else [part[:4] for part in taken]), *own)",
+        "tests/model_selection/test_public_time.py",
+    ),
+    Mutant(
+        "a search all of whose runs count", "_draw_counted",
+        r"counted\[:\] = False", "pass",
+        "tests/privacy/test_search_gate.py",
+    ),
+    Mutant(
+        "a secret subset that is paid for once", "loss_of_choice",
+        r"2 \* loss", "loss",
+        "tests/privacy/test_secret_subset.py",
+    ),
+    Mutant(
+        "a search that is charged for rows it cannot read", "refuse_rows",
+        r"model\.fit\(X, y\)", "pass",
+        "tests/model_selection/test_public_time.py",
+    ),
+    Mutant(
         "reports of clients: replace-one at the price of zero-out", "ReportSum.sensitivity",
         r"2 \* self\.limit", "self.limit",
         "tests/federated/test_federated.py",
@@ -204,6 +252,26 @@ MUTANTS = [
         "a shared budget that is not charged", "share",
         r"budget\.charge\(", "(lambda *_, **__: None)(",
         "tests/privacy/test_budget.py",
+    ),
+    Mutant(
+        "an old copy of a budget that is accepted", "Chain.read",
+        r"if not state\.holds\(seen\)", "if False and not state.holds(seen)",
+        "tests/privacy/test_budget_chain.py",
+    ),
+    Mutant(
+        "edited charges of a budget that are accepted", "_checked",
+        r"if digests\[-1\] != digest", "if False and digests[-1] != digest",
+        "tests/privacy/test_budget_chain.py",
+    ),
+    Mutant(
+        "a charge that others came before", "FileStore.append",
+        r"!= expected", "== 0",
+        "tests/privacy/test_budget_chain.py",
+    ),
+    Mutant(
+        "a fit that forgets where it was charged", "Record.charged_as",
+        r"tuple\(filter\(None, heads\)\)", "()",
+        "tests/privacy/test_budget_chain.py",
     ),
     Mutant(
         "priced releases that are counted once", "compose_epsilon",

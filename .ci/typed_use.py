@@ -49,10 +49,13 @@ from skdp.audit import (
     AuditResult,
     NeighbourPair,
     OneRunResult,
+    TracedRelease,
+    TraceResult,
     adversarial_pairs,
     audit_one_run,
     audit_outputs,
     clopper_pearson,
+    trace_privacy,
 )
 from skdp.exceptions import (
     BudgetError,
@@ -98,6 +101,7 @@ from skdp.papers import (
     grid_walk_steps,
 )
 from skdp.privacy import (
+    BudgetStore,
     Charge,
     Curator,
     ExponentialMechanism,
@@ -115,11 +119,11 @@ from skdp.privacy import (
     PrivacySpent,
     Record,
     Release,
-    Repetitions,
     ReportedSum,
     SampledGaussianMechanism,
     Sampling,
     Search,
+    SecretSubset,
     SelectionPlan,
     Sensitivity,
     SparseSensitivity,
@@ -245,6 +249,9 @@ parts: tuple[LedgerPart, ...] = bars.parts
 PrivacyUtilityDisplay.from_estimator(model, X, y, epsilons=[0.5, 1.0], band="min-max").plot()
 pairs: list[NeighbourPair] = adversarial_pairs(model)
 audit: AuditResult = audit_privacy(model, pairs, n_runs=100, attack="linear")
+trace: TraceResult = trace_privacy(model, X, -X, y=y, n_draws=0)
+lines: tuple[TracedRelease, ...] = trace.releases
+trace.to_json("trace.json", inputs=False)
 one: OneRunResult = audit_one_run(model, (X, y), adjacency="remove-one")
 print(audit_outputs(X, X).epsilon_lower, one.epsilon_lower, clopper_pearson(1, 10, 0.05))
 print(AuditDisplay.from_result({"one": audit}).contradicted)
@@ -264,18 +271,19 @@ late: Law = LateNoise(law, n_steps=10, n_skipped=5)
 record: Record = Record(releases)
 print(one_release.covers(Price(mu=mu)), late.sampling, record.adjacency, record.mu)
 plan: SelectionPlan = plan_selection(1.0, 1e-6, strategy="all", n_candidates=4, gaussian=True)
-print(Charge, Curator, ExponentialMechanism, Influence, KNormMechanism, LaplaceMechanism)
+print(
+    BudgetStore, Charge, Curator, ExponentialMechanism, Influence, KNormMechanism, LaplaceMechanism
+)
 print(
     LocalMechanism,
     NotCovered,
     ObjectivePerturbation,
     PrivacySpent,
-    Repetitions,
     ReportedSum,
     SampledGaussianMechanism,
     SumOfReports,
 )
-print(Sampling, Search, SparseSensitivity, StabilityHistogram, Winner, sampled_mu)
+print(Sampling, Search, SecretSubset, SparseSensitivity, StabilityHistogram, Winner, sampled_mu)
 
 # warnings and errors
 kinds: list[type[Warning]] = [

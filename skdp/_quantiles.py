@@ -98,6 +98,15 @@ class QuantileRank:
             spread, theorem = 2.0, "another value moves a rank by <= 1 either way"
         return Sensitivity(math.inf, math.inf, float(self.cells), theorem, spread=spread)
 
+    def outcomes(self, *sides):
+        """Return positions that stand for all, and how many each; see `ExponentialMechanism`."""
+        ranked = [rows.positions(self.column) for rows in sides]
+        return merged_runs(ranked, self.tau, self.cells)
+
+    def scores_of(self, rows, outcomes):
+        """Return the scores of some positions; see `ExponentialMechanism`."""
+        return rank_scores(rows.positions(self.column), self.tau, outcomes[:, 0])
+
     def draw(self, rows, noise, source):
         """Return a position with probability proportional to exp(-score / noise.scale)."""
         positions = rows.positions(self.column)
@@ -235,6 +244,14 @@ class TargetMedian:
         values /= self.step
         return np.clip(np.rint(values), 0, self.cells).astype(np.int32)
 
+    def outcomes(self, *sides):
+        """Return positions that stand for all, and how many each; see `ExponentialMechanism`."""
+        return merged_runs([self.positions(rows) for rows in sides], _HALF, self.cells)
+
+    def scores_of(self, rows, outcomes):
+        """Return the scores of some positions; see `ExponentialMechanism`."""
+        return rank_scores(self.positions(rows), _HALF, outcomes[:, 0])
+
     def draw(self, rows, noise, source):
         """Return a position with probability proportional to exp(-score / noise.scale)."""
         starts, counts, steps = candidates(self.positions(rows), _HALF, self.cells)
@@ -282,6 +299,50 @@ def candidates(positions, tau, cells):
     starts = np.concatenate([[0], values[:low], values[high - 1 :] + 1])
     steps = np.concatenate([-excess[:low], [0], excess[high:]])
     return starts, np.diff(starts, append=cells + 1), steps
+
+
+def merged_runs(ranked, tau, cells):
+    """Return positions on whose runs the scores of all of some rows are constant.
+
+    Parameters
+    ----------
+    ranked : list of ndarray
+        Sorted positions of the rows of every data set.
+    tau, cells : Fraction, int
+        As for `candidates`.
+
+    Returns
+    -------
+    outcomes : ndarray of shape (n_runs, 1)
+        First position of every run.
+    counts : ndarray of shape (n_runs,)
+        Its length.
+    """
+    starts = np.unique(np.concatenate([candidates(own, tau, cells)[0] for own in ranked]))
+    starts = starts[starts <= cells]
+    return starts[:, None].astype(np.float64), np.diff(starts, append=cells + 1).astype(float)
+
+
+def rank_scores(positions, tau, places):
+    """Return how far the ranks of some places are from the quantile's, by their definition.
+
+    Parameters
+    ----------
+    positions : ndarray
+        Sorted positions of the rows that are not null.
+    tau : Fraction
+        Which quantile.
+    places : ndarray
+        Where.
+
+    Returns
+    -------
+    scores : ndarray of float64
+    """
+    target = float(tau) * len(positions)
+    below = np.searchsorted(positions, places, "left") - target
+    beyond = target - np.searchsorted(positions, places, "right")
+    return np.maximum(np.maximum(below, beyond), 0.0)
 
 
 def rate(denominator, temperature):
@@ -475,6 +536,14 @@ class ThresholdDraw:
         scores = np.maximum(beyond - self.tail, 0)
         np.maximum(scores[1:], self.tail - beyond[:-1], out=scores[1:])
         return scores
+
+    def outcomes(self, *sides):
+        """Return all indices, each of which stands for itself; see `ExponentialMechanism`."""
+        return np.arange(float(self.points))[:, None], np.ones(self.points)
+
+    def scores_of(self, rows, outcomes):
+        """Return the scores of some indices; see `ExponentialMechanism`."""
+        return self.scores(rows)[outcomes[:, 0].astype(np.int64)]
 
     def draw(self, rows, noise, source):
         """Return an index with probability proportional to exp(-score / noise.scale)."""

@@ -459,6 +459,17 @@ def test_what_a_default_fit_reaches_is_short():
 # -- the gate ------------------------------------------------------------------------------------
 
 
+#: what measures releases on rows that are made up, for audits; a function for every law
+MEASURES = {
+    "add_noise": {"_redrawn", "_late", "_objective"},
+    "evaluate": {"_additive", "_threshold"},
+    "draw": {"_draw"},
+    "minimise": {"_objective"},
+    "touched": {"_late", "_threshold"},
+    "evaluate_at": {"_late"},
+    "made_reports": {"_reported_sum"},
+}
+
 GATED = {
     "add_noise": {"Additive", "ObjectivePerturbation", "StabilityHistogram", "ReportedSum"},
     "evaluate": {"Additive", "StabilityHistogram"},
@@ -469,7 +480,7 @@ GATED = {
     "LazySums": {"LateNoise"},
     "Variates": {"drawing_source"},
     "made_reports": {"LocalMechanism", "ReportedSum"},
-    # a search draws its own secrets: the split, the number of runs, and which they are
+    # a search draws its own secrets: the split, and the runs that count
     "make_bits": {"Curator", "Search"},
 }  # fmt: skip
 
@@ -483,9 +494,16 @@ def test_only_the_gate_calls(function):
         for name, node in definitions(tree)
         if function in calls(node)
     }
-    assert callers == GATED[function]
+    measures = MEASURES.get(function, set())
+    assert callers == GATED[function] | measures
     for caller in callers:
         assert place_of(caller) in [*ring("kernel"), *ring("laws")]
+    assert {place_of(measure) for measure in measures} <= {place_of("Measured")}
+
+
+def test_measures_are_for_audits_alone():
+    users = {module for module in MODULES if place_of("Measured") in targets(module)}
+    assert users == {place_of("trace_privacy")}
 
 
 def test_every_law_is_told_by_its_base():
@@ -553,7 +571,8 @@ def test_noise_and_what_a_curator_keeps_are_named_where_they_belong(name):
     users = {module for module, tree in MODULES.items() if name in spoken(tree)}
     # the face of the package tells the kernel what composes loss distributions
     face = {"skdp.privacy.__init__"} if name == "numerical_epsilon" else set()
-    assert users == {place_of(concept) for concept in MAKERS[name]} | face
+    measures = {place_of(measure) for measure in MEASURES.get(name, ())}
+    assert users == {place_of(concept) for concept in MAKERS[name]} | face | measures
 
 
 def test_the_side_of_a_curator_that_charges_sees_no_row():
@@ -596,7 +615,10 @@ def test_fit_keeps_nothing_that_was_computed_from_the_data(name):
     assert Taint(FITS[name]).found == []
 
 
-@pytest.mark.parametrize(("name", "private"), [("run_search", {"rows"}), ("_choose", {"tested"})])
+@pytest.mark.parametrize(
+    ("name", "private"),
+    [("run_search", {"rows"}), ("_choose", {"tested"}), ("refuse_rows", {"X", "y"})],
+)
 def test_a_search_returns_what_was_released(name, private):
     tree = TREES["model_selection/_runs.py"]
     found = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == name]
@@ -605,12 +627,13 @@ def test_a_search_returns_what_was_released(name, private):
     assert private <= {arg.arg for arg in found[0].args.args}
 
 
-def test_a_search_fits_in_two_places():
-    # one with shares, whose result is checked, and one to null rows that keeps nothing
+def test_a_search_fits_in_three_places():
+    # one with shares, whose result is checked, one to null rows that keeps nothing, and one that
+    # ends at its charge, before a row is admitted
     for name in (file for file in FILES if file.startswith("model_selection/")):
         functions = [n for n in ast.walk(TREES[name]) if isinstance(n, ast.FunctionDef)]
         fitting = {f.name for f in functions if {"fit", "fit_transform"} & set(calls(f))}
-        expected = {"_runs.py": {"fit_candidate", "null_charges"}}
+        expected = {"_runs.py": {"fit_candidate", "null_charges", "refuse_rows"}}
         assert fitting == expected.get(name.split("/")[1], set()), name
 
 

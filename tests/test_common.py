@@ -156,7 +156,7 @@ CLASSIFIERS = [
         ),
         {"dplogisticregression__C": [1.0, 10.0]},
         epsilon=50.0,
-        strategy="geometric",
+        strategy="subset",
         verbose=1,
     ),
     DPGridSearchCV(
@@ -172,7 +172,7 @@ CLASSIFIERS = [
         {"C": [1.0, 3.0, 10.0], "solver": ["gd", "accelerated"]},
         n_iter=3,
         epsilon=20.0,
-        strategy="logarithmic",
+        strategy="subset",
         refit_share=0.3,
     ),
     DPRandomizedSearchCV(
@@ -317,8 +317,9 @@ def _plainest(key):
     return {id(estimator) for estimator in plainest.values()}
 
 
-# The default tier holds all checks of the first, and of the others those of what is fitted: all
-# of them read their input and their parameters by the same code. The full tier has the rest.
+# The default tier holds all checks of the plainest configuration of every estimator, and those of
+# what is fitted for every way to compute a release. Input and parameters are read by the same code
+# in all others: the full tier checks what they fit, and the slow tier has every pair.
 DEFAULTS = _plainest(type)
 PLAIN = DEFAULTS | _plainest(_way)
 REPEATED = re.compile(
@@ -345,8 +346,13 @@ def _check_name(check):
 
 
 def _tier(estimator, check):
-    repeated = REPEATED.search(_check_name(check))
-    return () if id(estimator) in (DEFAULTS if repeated else PLAIN) else pytest.mark.full
+    name = _check_name(check)
+    if not REPEATED.search(name):
+        return () if id(estimator) in PLAIN else pytest.mark.full
+    if id(estimator) not in PLAIN:
+        return pytest.mark.slow
+    again = "sparse_matrix" in name or "readonly_memmap" in name
+    return () if id(estimator) in DEFAULTS and not again else pytest.mark.full
 
 
 def test_the_grid_covers_every_public_estimator():

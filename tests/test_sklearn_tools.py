@@ -187,6 +187,7 @@ def test_searches_in_two_processes(kind, spy):
     assert np.isfinite(scores["mean_test_score"]).all()
 
 
+@pytest.mark.full
 def test_noise_of_two_processes_differs():
     kept = cross_validate(
         model(), X, Y, cv=[(np.arange(60), np.arange(60))] * 4, n_jobs=2, return_estimator=True

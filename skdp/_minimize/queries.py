@@ -343,3 +343,31 @@ class PerturbedMinimizer(Regularised):
             it is raised does not depend on the rows.
         """
         return self.minimise_rows(rows, linear)
+
+    def slope_at(self, rows, w):
+        """Return the gradient of the objective without a linear term, and its curvature.
+
+        Parameters
+        ----------
+        rows : LinearRows
+            Private rows.
+        w : ndarray of shape (size,)
+            Where.
+
+        Returns
+        -------
+        gradient : ndarray of shape (size,)
+            It is minus the linear term for which w is the minimiser.
+        log_det : float
+            Logarithm of the determinant of the Hessian there.
+        """
+        objective = RowObjective(
+            rows,
+            self.loss,
+            ridge=self.ridge,
+            n_coefs=self.n_coefs,
+            row_norm=self.row_norm,
+            row_terms=self.row_terms,
+            center=self.center,
+        )
+        return objective.gradient(w), float(np.linalg.slogdet(objective.hessian(w))[1])

@@ -198,6 +198,7 @@ def audit_privacy(
         confidence=confidence,
         attack=attack,
         epsilon_claimed=claim.at(delta),
+        mu_claimed=claim.mu,
         n_runs=len(learning[0]) + count,
         pair=pair.name,
         adjacency=adjacency,

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from skdp._typing import AuditAdjacency, Estimator, MatrixLike
 from skdp.privacy.books.spent import privacy_spent
+from skdp.privacy.kernel.ledger import Record
 
 #: rows and features of what is made up
 N_ROWS, N_FEATURES = 12, 2
@@ -76,10 +77,14 @@ def adversarial_pairs(
     >>> pairs[0].first[0][0], pairs[0].second[0][0]
     (array([10., 10.]), array([0., 0.]))
     """
-    adjacency = resolve_adjacency(estimator, adjacency)
+    return made_pairs(estimator, data, resolve_adjacency(estimator, adjacency), N_ROWS)
+
+
+def made_pairs(estimator, data, adjacency, n_rows):
+    """Return the pairs of `adversarial_pairs`, of so many rows at least if none are given."""
     if data is None:
         made = _Rows(estimator, None, 1.0)
-        backgrounds = made.backgrounds()
+        backgrounds = made.backgrounds(n_rows)
     else:
         data = as_arguments(data)
         if len(data) > 2:
@@ -176,9 +181,9 @@ class _Rows:
             scale = scale if scale else 1.0 if y is None else float(np.abs(y).max()) or 1.0
             self.labels = float(scale) * np.array([-1.0, 1.0])
 
-    def backgrounds(self):
-        """Return made-up rows: (name, X, y)."""
-        n_rows = N_ROWS if self.kind == "other" else max(N_ROWS, 2 * len(self.labels) + 2)
+    def backgrounds(self, n_rows):
+        """Return made-up rows, at least so many: (name, X, y)."""
+        n_rows = n_rows if self.kind == "other" else max(n_rows, 2 * len(self.labels) + 2)
         side = np.arange(n_rows) % 2
         y = None
         if self.kind != "other":
@@ -377,7 +382,12 @@ class Claim:
         spent = _spent(fitted)
         if spent is not None:
             self.epsilon, self.delta = (float(part) for part in spent)
-            self._ledger = getattr(spent, "ledger", None)
+            self._ledger, _ = ledger_of(fitted)
+
+    @property
+    def mu(self):
+        """The Gaussian-DP parameter that is claimed; None unless all of it is Gaussian."""
+        return gaussian_mu(self._ledger)
 
     def at(self, delta):
         """Return the epsilon that is claimed at a delta, or None."""
@@ -403,6 +413,24 @@ def _promised(estimator):
     if delta is None:
         return epsilon, 0.0
     return epsilon, check_real("delta of the estimator", delta, "in [0, 1)", lambda d: 0 <= d < 1)
+
+
+def ledger_of(fitted):
+    """Return the ledger and the delta of a fitted estimator or pipeline; (None, 0) for none."""
+    try:
+        total = privacy_spent(fitted)
+        ledger, delta = total.ledger, total.delta
+    except (TypeError, ValueError, AttributeError):
+        ledger, delta = getattr(fitted, "ledger_", None), 0.0
+    found = isinstance(ledger, Record) and bool(ledger.releases)
+    return (ledger, float(delta)) if found else (None, 0.0)
+
+
+def gaussian_mu(ledger):
+    """Return the parameter of a ledger on which all noise is Gaussian, or None."""
+    if ledger is None or not all(r.price.mu and not r.price.by_chance for r in ledger.releases):
+        return None
+    return float(ledger.mu)
 
 
 def _spent(fitted):

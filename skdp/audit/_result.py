@@ -55,6 +55,8 @@ class AuditResult:
         Whether the fits were seeded.
     curve : tuple of (float, float)
         Points (FPR, FNR) of the same score at other thresholds, as estimates without a bound.
+    mu_claimed : float or None, default=None
+        The Gaussian-DP parameter that the estimator claims, if all noise on its ledger is Gaussian.
     """
 
     epsilon_lower: float
@@ -74,6 +76,7 @@ class AuditResult:
     adjacency: str | None
     seeded: bool
     curve: tuple[tuple[float, float], ...]
+    mu_claimed: float | None = None
 
     @property
     def epsilon_gaussian(self) -> float | None:
@@ -86,8 +89,16 @@ class AuditResult:
 
     @property
     def passed(self) -> bool | None:
-        """Whether the claim was not contradicted; None if nothing is claimed."""
-        return None if self.epsilon_claimed is None else self.epsilon_lower <= self.epsilon_claimed
+        """Whether the claim was not contradicted; None if nothing is claimed.
+
+        With `mu_claimed` both figures have to be within their claims: a ledger on which all noise
+        is Gaussian promises the whole trade-off curve, not only one pair.
+        """
+        if self.epsilon_claimed is None:
+            return None
+        if self.mu_claimed is not None and self.mu_lower > self.mu_claimed:
+            return False
+        return self.epsilon_lower <= self.epsilon_claimed
 
     @property
     def passed_gaussian(self) -> bool | None:
@@ -128,6 +139,8 @@ class AuditResult:
         gaussian = self.epsilon_gaussian
         second = "" if gaussian is None else f"; {gaussian:.4g} if the trade-off is Gaussian"
         sure = f"with confidence {100 * self.confidence:.6g}%"
+        if self.mu_claimed is not None:
+            second += f"; mu >= {self.mu_lower:.4g} ({compared(self.mu_lower, self.mu_claimed)})"
         return (
             f"{given} {sure} ({compared(self.epsilon_lower, self.epsilon_claimed)}){second}\n"
             f"pair: {self.pair}; {self.n_runs} runs each. A lower bound can contradict a claim; "

@@ -13,6 +13,7 @@ import math
 import platform
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from importlib.metadata import version
@@ -117,6 +118,77 @@ class PrivacyCard:
             raise ValueError(f"path must end in .md or .json; got {path.name!r}.")
         path.write_text(writers[path.suffix.lower()](), encoding="utf-8")
         return path
+
+    def to_registry(
+        self,
+        *,
+        data_curators: Sequence[str] = (),
+        description: str = "",
+        intended_use: str = "",
+        data_product_region: str = "",
+        registry_authors: Sequence[str] = (),
+        data_product_type: str = "Machine learning model",
+        status: str = "Draft",
+    ) -> dict[str, Any]:
+        """Return the record of the registry of deployments of differential privacy.
+
+        Parameters
+        ----------
+        data_curators : sequence of str, default=()
+            Who publishes the model.
+        description, intended_use, data_product_region : str, default=""
+            What it is, what for, and where the people are or whose law applies.
+        registry_authors : sequence of str, default=()
+            Who fills in the record.
+        data_product_type : str, default="Machine learning model"
+            "Summary statistics" for means, quantiles and the like.
+        status : str, default="Draft"
+            Of the record.
+
+        Returns
+        -------
+        record : dict
+            Of tier 3, of built-in types: ``yaml.safe_dump(record, sort_keys=False)`` is its file.
+            What the card does not know, and is not given here, is an empty text, or one "" in a
+            list, as in the registry's template; the date is then 1900-01-01.
+
+        Raises
+        ------
+        ValueError
+            If the card claims nothing.
+
+        Notes
+        -----
+        The fields are those of ``schemas/deployments-schema.yaml`` in [1]_ at commit 3e9c812 (15
+        July 2026), whose entries are shown at https://registry.opendp.org.
+
+        References
+        ----------
+        .. [1] OpenDP, "deployments-registry-data", https://github.com/opendp/deployments-registry-data.
+
+        Examples
+        --------
+        >>> from skdp import DPMean, privacy_card
+        >>> mean = DPMean(epsilon=0.5, mechanism="laplace").fit([[0.1], [0.2], [0.3]])
+        >>> card = privacy_card(mean, name="a mean")
+        >>> record = card.to_registry(data_product_type="Summary statistics")
+        >>> record["url_slug"], record["deployment"]["dp_variant"]["variant_name"]
+        ('a_mean', 'Pure DP')
+        >>> record["deployment"]["privacy_loss"]["privacy_parameters"]
+        {'epsilon': 0.5}
+        """
+        if self._facts["claim"]["epsilon"] is None:
+            raise ValueError(f"nothing is claimed, so there is nothing to register: {self.claim}")
+        basic = {
+            "name": self._facts["name"],
+            "data_curators": list(data_curators) or [""],
+            "intended_use": intended_use,
+            "data_product_type": data_product_type,
+            "data_product_region": data_product_region,
+            "description": description,
+            "publication_date": _registry_date(self._facts["date"]),
+        }
+        return registry_record(self._facts, basic, list(registry_authors) or [""], status)
 
     def __eq__(self, other):
         return self._facts == other._facts if isinstance(other, PrivacyCard) else NotImplemented
@@ -1018,3 +1090,94 @@ def _towards(x, digits, side):
     exact = Decimal(x)
     step = Decimal(1).scaleb(exact.adjusted() - digits + 1)
     return f"{float(exact.quantize(step, side)):.{digits}g}"
+
+
+# The record of the registry of deployments.
+
+
+def _registry_date(date):
+    """Return a date as the registry wants it; that of its template if there is none."""
+    try:
+        return datetime.date.fromisoformat(date or "").isoformat()
+    except ValueError:
+        return "1900-01-01"
+
+
+def registry_record(facts, basic, authors, status):
+    """Return the record of a registry, tier 3, of what a card says.
+
+    Parameters
+    ----------
+    facts : dict
+        Of a card that claims something.
+    basic : dict
+        What only the publisher knows, under its names there.
+    authors : list of str
+        Who fills in the record.
+    status : str
+        Of the record.
+
+    Returns
+    -------
+    record : dict
+    """
+    claimed, unit = facts["claim"], facts["claim"]["unit"] or "row"
+    local = claimed["adjacency"] == "local"
+    model = "Local" if local else "Federated" if unit == "client" else "Central"
+    whom = "whoever runs the fit sees all rows and must be trusted"
+    if local:
+        whom = "nobody needs to be trusted with a row: owners randomise it before they send it"
+    elif unit == "client":
+        whom = "the server that adds up what clients send must be trusted, unless they also report"
+    delta = {"delta": claimed["delta"]} if claimed["delta"] else {}
+    laws = sorted({entry["noise"]["law"] for entry in facts["ledger"]})
+    numerics = "; ".join(f"{item['kind']}: {item['meaning']}" for item in facts["numerics"])
+    running = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
+    public = [*facts["public"]["facts"], *facts["assumptions"]]
+    return {
+        "url_slug": re.sub("[^a-z0-9]+", "_", facts["name"].lower()).strip("_") or "model",
+        "status": status,
+        "tier": 3,
+        "deployment": {
+            "basic": basic,
+            "dp_variant": {
+                "variant_name": "Approximate DP" if delta else "Pure DP",
+                "data_domain": f"all tables with as many {unit}s and features, of any values",
+                "unprotected_quantities": "; ".join(public),
+            },
+            "privacy_loss": {
+                "privacy_unit": f"one {unit}",
+                "privacy_unit_details": f"{claimed['adjacency_in_words']}. {protected(unit)}",
+                "privacy_parameters": {"epsilon": claimed["epsilon"], **delta},
+                "privacy_parameters_details": claimed["sentence"],
+            },
+            "deployment_model": {
+                "model_name": model,
+                "model_name_details": whom,
+                "actors": f"{whom}; whoever gets the model, its parameters or its ledger is an "
+                "adversary who may know all other rows.",
+                "release_type": "One release",
+                "release_type_details": "Other fits to the same people add to this; a shared "
+                "PrivacyBudget, where there is one, bounds their sum.",
+                "data_source_type": "Static",
+                "access_type": "Non-interactive",
+            },
+            "accounting": {
+                "post_processing": "All that is made of the releases on the ledger: projections, "
+                "averages, predictions for new rows.",
+                "composition": facts["composition"]["method"],
+            },
+            "implementation": {
+                "preprocessing_and_hyperparameter_tuning": "Not covered by the claim: "
+                + "; ".join(facts["not_covered"]["never"]),
+                "mechanisms": f"Library: skdp ({running}). Laws: {', '.join(laws)}. Floating "
+                f"point: {numerics}. Timing: not protected.",
+                "justification": "",
+            },
+            "administrative": {
+                "sources": "",
+                "notes": " ".join(map(str, [*facts["notes"], *facts["verify"]])),
+                "registry_authors": authors,
+            },
+        },
+    }

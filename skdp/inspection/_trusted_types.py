@@ -67,7 +67,7 @@ _SEARCHES = (
     "skdp.model_selection._row_scorer.neg_log_loss",
     "skdp.privacy.laws.search.DeclaredTotal",
     "skdp.privacy.laws.search.Winner",
-    "skdp.privacy.laws.selection.Repetitions",
+    "skdp.privacy.laws.selection.SecretSubset",
     "skdp.privacy.laws.selection.SelectionPlan",
 )
 # how the rows of skdp.local report
@@ -101,7 +101,9 @@ _BUDGETS = (
     "fractions.Fraction",
     "skdp.privacy.books.budget.PrivacyBudget",
     "skdp.privacy.books.store.BudgetTerms",
+    "skdp.privacy.books.store.Chain",
     "skdp.privacy.books.store.FileStore",
+    "skdp.privacy.books.store.Seen",
 )
 
 

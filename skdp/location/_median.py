@@ -297,6 +297,13 @@ class DistanceSum:
             spread, theorem = 4.0, "two distances from a point differ by <= 2 either way"
         return Sensitivity(math.inf, math.inf, bound=1.0, theorem=theorem, spread=spread)
 
+    def outcomes(self, *sides):
+        """Return None: a continuum; see `ExponentialMechanism`."""
+
+    def scores_of(self, rows, outcomes):
+        """Return the scores of some points; see `ExponentialMechanism`."""
+        return distances_and_subgradients(outcomes, rows.columns())[0]
+
     def draw(self, rows, noise, source):
         """Return a point with density proportional to exp(-score / noise.scale)."""
         columns = rows.columns()

@@ -433,6 +433,14 @@ class HeldOutChoice:
         bound = float(max(1, self.n_candidates))
         return Sensitivity(math.inf, math.inf, bound, theorem, spread=2 * ranges * STEPS)
 
+    def outcomes(self, *sides):
+        """Return all indices, each of which stands for itself; see `ExponentialMechanism`."""
+        return np.arange(float(self.n_candidates))[:, None], np.ones(self.n_candidates)
+
+    def scores_of(self, rows, outcomes):
+        """Return the scores of some indices; see `ExponentialMechanism`."""
+        return -rows.totals()[outcomes[:, 0].astype(np.int64)]
+
     def draw(self, rows, noise, source):
         """Return the index at the temperature ``noise.scale``."""
         totals = rows.totals().astype(np.int64)

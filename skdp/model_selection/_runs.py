@@ -10,6 +10,7 @@ paid for on the ledger of the search.
 
 import math
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
@@ -70,8 +71,8 @@ def private_leaves(estimator):
 def unseeded(estimator):
     """Return the steps that are not private, and would draw from numpy's own generator.
 
-    Its state goes on from run to run: whoever knows where it began could tell from the winner
-    how many runs there were before. So every run gives these steps a fresh seed.
+    Its state goes on from run to run: a run would depend on those before it, and each is to be
+    a fit of its own. So every run gives these steps a fresh seed.
 
     Parameters
     ----------
@@ -107,7 +108,7 @@ def check_steps(estimator):
                 "it. Use private steps, and steps that learn nothing from rows."
             )
         if getattr(leaf, "_skl_callbacks", None):
-            raise ValueError(f"{name} has callbacks, which would count the runs: remove them.")
+            raise ValueError(f"{name} has callbacks, which would watch the runs: remove them.")
     chosen = [leaf for _, leaf in found if is_private(leaf)]
     if all(map(is_free, chosen)):
         raise ValueError(
@@ -194,6 +195,10 @@ class RunBudget:
 
     def __init__(self, limit, together=None):
         self._limit, self._together, self.charged = limit, together, None
+
+    def ends_alone(self):
+        """Let a fit end as soon as this one was charged, whatever the others were."""
+        self._together = [self]
 
     def check(self, epsilon, stream=None):
         """Accept a fit that is to begin; `charge` looks at all of it."""
@@ -336,7 +341,7 @@ class Candidate:
 
 
 def quieten(model):
-    """Set every `verbose` of an estimator to False: what is printed would count the runs."""
+    """Set every `verbose` of an estimator to False: a search prints its plan, once."""
     loud = [name for name in model.get_params() if name.split("__")[-1] == "verbose"]
     model.set_params(**dict.fromkeys(loud, False))
 
@@ -440,6 +445,42 @@ def make_candidate(model, params, labels, whole, form, n_rows):
                 "it holds itself."
             )
     return replace(bare, charges=charges)
+
+
+def refuse_rows(models, X, y):
+    """Raise what a fit to the rows raises before its charge, of NaN, text and dates.
+
+    Parameters
+    ----------
+    models : list of estimator
+        The candidates; not fitted, and left as they are.
+    X, y : array-like
+        All rows and targets; private. Nothing that is computed from them is kept or charged.
+    """
+    for model in map(clone, models):
+        for leaf in private_leaves(model):
+            if "random_state" in leaf.get_params(deep=False):
+                leaf.set_params(random_state=None)
+            # the first charge ends it, and no row was admitted by then
+            leaf.set_params(budget=RunBudget(None))
+            leaf.budget.ends_alone()
+        quieten(model)
+        with warnings.catch_warnings(), suppress(Enough):
+            warnings.simplefilter("ignore")
+            model.fit(X, y)
+
+
+def refuse_what_is_no_number(models, form, X, y):
+    """Raise what a fit to the rows raises, of candidates that could be fitted to numbers.
+
+    Null rows of an array are numbers, whatever it holds: then the reason is another one.
+    """
+    usable = []
+    for model in models if form.kind != "array" else []:
+        with suppress(ValueError):
+            Candidate(model, {}, None, ()).null_charges(form.of_numbers(), form.shape[0])
+            usable.append(model)
+    refuse_rows(usable, X, y)
 
 
 def check_adjacency(candidates):
@@ -573,6 +614,8 @@ def _settings(leaf, charge, aim, mu, whole):
 
 #: the most runs that "auto" gives a part of the budget each
 MOST_OF_ALL = 6
+#: how often "subset" runs every candidate if nobody says
+RUNS_OF_SUBSET = 2
 
 
 def all_configured(estimator, listed):
@@ -633,6 +676,24 @@ def check_scores(plan, adjacency, held_out):
         ) from None
 
 
+def resolve_strategy(strategy, n_candidates, n_repeats):
+    """Return "all" or "subset", and how often every candidate is run.
+
+    Parameters
+    ----------
+    strategy : {"auto", "all", "subset"}
+        "auto" is "all" for few runs, and where repeats are asked for.
+    n_candidates : int
+        How many there are.
+    n_repeats : int or None
+        None for what suits the strategy.
+    """
+    if strategy == "auto":
+        few = n_candidates <= MOST_OF_ALL or (n_repeats or 1) > 1
+        strategy = "all" if few else "subset"
+    return strategy, n_repeats or (RUNS_OF_SUBSET if strategy == "subset" else 1)
+
+
 def plan_runs(search, models, listed, labels, form, public_scores):
     """Return the plan of a search, and its candidates with their shares.
 
@@ -656,7 +717,7 @@ def plan_runs(search, models, listed, labels, form, public_scores):
     adjacency : str
         Of all fits.
     candidates : list of Candidate
-        In order; every one `n_repeats` times.
+        In order, one for every run; repeats stand in a row.
     held_out : int
         Number of rows that score the runs.
 
@@ -672,16 +733,12 @@ def plan_runs(search, models, listed, labels, form, public_scores):
         for model, params in zip(models, listed, strict=True)
     ]
     adjacency = check_adjacency(candidates)
-    n_runs, strategy = len(candidates) * search.n_repeats, search.strategy
-    if strategy == "auto":
-        few = n_runs <= MOST_OF_ALL and search.expected_runs is None
-        strategy = "all" if few or search.n_repeats > 1 else "geometric"
+    strategy, n_repeats = resolve_strategy(search.strategy, len(candidates), search.n_repeats)
     plan = plan_selection(
         epsilon,
         delta,
         strategy=strategy,
-        n_candidates=n_runs,
-        expected_runs=search.expected_runs,
+        n_candidates=len(candidates) * n_repeats,
         gaussian=is_gaussian(candidates, delta),
         refit_share=search.refit_share,
         public_scores=public_scores,
@@ -694,7 +751,7 @@ def plan_runs(search, models, listed, labels, form, public_scores):
         given = {"run": _shared(one, form, n_rows - held_out, run, (epsilon, delta))}
         if plan.refit_share:
             given["refit"] = _shared(one, form, n_rows, again, (epsilon, delta))
-        shared += [replace(one, **given)] * search.n_repeats
+        shared += [replace(one, **given)] * n_repeats
     return plan, adjacency, shared, held_out
 
 
@@ -718,7 +775,7 @@ class Outcome:
         Its candidate, and which repeat of it, as a position in the list that was run.
     score : float
         The released mean score, a share of the range minus 1/2, or the exact score on public
-        rows; nan if there was no run.
+        rows.
     scores : ndarray or None
         Of all runs, on public rows.
     """
@@ -770,7 +827,7 @@ def fit_candidate(estimator, share, X, y, seeds=None, public_seeds=()):
     for leaf, seed in zip(drawing, public_seeds, strict=True):
         leaf.set_params(random_state=seed)
     with warnings.catch_warnings():
-        # one warning for every run would count the runs
+        # nobody is to be told the same in every run
         warnings.simplefilter("ignore")
         model.fit(X, y)
     _check_fitted(model, budgets)
@@ -803,23 +860,21 @@ def _check_fitted(model, budgets):
             )
 
 
-def run_search(gate, candidates, scorer, rows, public, form, n_jobs):
-    """Run the candidates that the gate asks for, and release the winner.
+def run_search(gate, candidates, scorer, rows, public, n_jobs):
+    """Run all candidates, in order, and release the winner.
 
     Parameters
     ----------
     gate : Search
         Has charged for all of it, and keeps the secrets.
     candidates : list of Candidate
-        With shares, one for every run of "all".
+        With shares, one for every run.
     scorer : RowScorer
         Scores rows on their own.
     rows : tuple of (X, y)
         Private.
     public : tuple of (X, y) or None
         Public rows that score the runs, if there are any.
-    form : Form
-        Of the rows, for the fit to null rows of a search that happens to have no run.
     n_jobs : int or None
         Of joblib.
 
@@ -829,37 +884,32 @@ def run_search(gate, candidates, scorer, rows, public, form, n_jobs):
         Released numbers, and a model that was paid for.
     """
     train, held_out = gate.split()
-    runs = list(gate.runs())
-    if not runs:
-        # nothing was computed from rows
-        place = gate.seed(0) * len(candidates) >> 32
-        chosen = candidates[place]
-        own, nothing = _seeds_of(gate, chosen, 0), chosen.null_data(form, len(train))
-        return Outcome(fit_candidate(chosen.estimator, chosen.run, *nothing, *own), place, math.nan)
     taken = _of(rows, train) if len(held_out) else rows
-    seeds = [_seeds_of(gate, candidates[j], run) for run, j in enumerate(runs)]
+    # all of them, whichever count: what is made, and in which order, is public
+    seeds = [_seeds_of(gate, one, run) for run, one in enumerate(candidates)]
     with warnings.catch_warnings():
-        # threads share their filters, and joblib has its own: either would count the runs
+        # threads share their filters, and joblib has its own
         warnings.simplefilter("ignore")
         models = Parallel(n_jobs=n_jobs, verbose=0)(
-            delayed(fit_candidate)(candidates[j].estimator, candidates[j].run, *taken, *own)
-            for j, own in zip(runs, seeds, strict=True)
+            delayed(fit_candidate)(one.estimator, one.run, *taken, *own)
+            for one, own in zip(candidates, seeds, strict=True)
         )
+    scores = None
     if public is not None:
         scores = np.array([scorer(model, *public) for model in models])
-        best, score = int(np.argmax(scores)), float(scores.max())
+        best = gate.best(scores)
+        score = float(scores[best])
     else:
-        scores = None
         best, score = _choose(gate, models, scorer, _of(rows, held_out), len(held_out))
-    j, model = runs[best], models[best]
-    if candidates[j].refit is not None:
-        own = _seeds_of(gate, candidates[j], len(runs))
-        model = fit_candidate(candidates[j].estimator, candidates[j].refit, *rows, *own)
-    return Outcome(model, j, score, scores if gate.plan.strategy == "all" else None)
+    winner, model = candidates[best], models[best]
+    if winner.refit is not None:
+        own = _seeds_of(gate, winner, len(candidates))
+        model = fit_candidate(winner.estimator, winner.refit, *rows, *own)
+    return Outcome(model, best, score, scores if gate.plan.strategy == "all" else None)
 
 
 def _choose(gate, models, scorer, tested, n_held_out):
-    """Return the run with the best score, and that score, as released."""
+    """Return the run that wins, and its score, as released."""
     plan = gate.plan
     if plan.strategy == "all":
         curator = gate.score_curator(lambda: _scored(models, scorer, tested), n_held_out)
@@ -874,8 +924,7 @@ def _choose(gate, models, scorer, tested, n_held_out):
             lambda model=model: _scored([model], scorer, tested), n_held_out, run
         )
         scores.append(float(curator.release(HeldOutScore(), plan.score_mechanism)[0]))
-    # the first of the best: runs are independent and alike, so their order tells nothing
-    best = int(np.argmax(scores))
+    best = gate.best(scores)
     return best, scores[best]
 
 

@@ -6,7 +6,7 @@ The fit of both: check parameters, plan the runs from public facts, charge for a
 them, and release the winner.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
@@ -41,6 +41,8 @@ from skdp.model_selection._runs import (
     check_grid,
     lacks_classes,
     plan_runs,
+    refuse_rows,
+    refuse_what_is_no_number,
     run_search,
     stamp,
 )
@@ -56,8 +58,7 @@ class DPSearchCV(BaseSearchCV):
         **{name: SHARED_CONSTRAINTS[name] for name in ("epsilon", "delta", "budget")},
         "estimator": [HasMethods(["fit", "get_params", "set_params"])],
         "strategy": [StrOptions({"auto", *STRATEGIES})],
-        "expected_runs": [Interval(Real, 1, None, closed="left"), None],
-        "n_repeats": [Interval(Integral, 1, None, closed="left")],
+        "n_repeats": [Interval(Integral, 1, None, closed="left"), None],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         # what they cannot be is said by `resolve_scoring`
         "scoring": [str, RowScorer, callable, list, tuple, set, dict, None],
@@ -104,8 +105,9 @@ class DPSearchCV(BaseSearchCV):
         Raises
         ------
         ValueError
-            If a parameter or a candidate is unusable, or a function in it visibly mixes rows: the
-            data were not looked at, and nothing was charged. If a run fails: all of it was charged.
+            If a parameter or a candidate is unusable, a function in it visibly mixes rows, or X has
+            NaN, text or dates where the estimator refuses them: nothing was charged. If a run
+            fails: all of it was charged.
         """
         refuse_fit_params(params)
         self._check_parameters()
@@ -126,9 +128,14 @@ class DPSearchCV(BaseSearchCV):
         if any(map(lacks_classes, models)):
             labels, _, _, told = resolve_classes(y, None)
             assumptions += told
-        plan, adjacency, candidates, held_out = plan_runs(
-            self, models, listed, labels, form, X_val is not None
-        )
+        try:
+            plan, adjacency, candidates, held_out = plan_runs(
+                self, models, listed, labels, form, X_val is not None
+            )
+        except ValueError:
+            refuse_what_is_no_number(models, form, X, y)
+            raise
+        refuse_rows(models, X, y)
         if self.verbose:
             print(f"[{type(self).__name__}] {plan.describe()}")
         gate = Search(
@@ -142,10 +149,10 @@ class DPSearchCV(BaseSearchCV):
             assumptions=assumptions,
         )
         public = None if X_val is None else (as_table(X_val), as_targets(y_val))
-        outcome = run_search(gate, candidates, scorer, (X, y), public, form, self.n_jobs)
+        outcome = run_search(gate, candidates, scorer, (X, y), public, self.n_jobs)
         self.scorer_, self.n_splits_, self.plan_ = scorer, 1, plan
         self.ledger_, self.privacy_spent_ = Ledger.of(gate.ledger), plan.spent
-        self.best_index_ = outcome.run // self.n_repeats
+        self.best_index_ = outcome.run * len(listed) // len(candidates)
         self.best_params_ = listed[self.best_index_]
         self.best_score_ = released_score(outcome, scorer.bounds, plan.public_scores)
         self.cv_results_ = results_of(listed, self.best_index_, self.best_score_, outcome.scores)
@@ -163,11 +170,6 @@ class DPSearchCV(BaseSearchCV):
         if self.n_jobs == 0:
             # joblib would say so when all has been charged
             raise ValueError("n_jobs must be None or an int other than 0; got 0.")
-        if self.n_repeats > 1 and self.strategy not in ("auto", "all"):
-            raise ValueError(
-                f"n_repeats must be 1 for strategy={self.strategy!r}, whose number of runs is "
-                f"random; got {self.n_repeats!r}."
-            )
         if self.refit_share and not self.refit:
             raise ValueError(
                 "refit_share must be 0 with refit=False, for no model is kept then; got "
@@ -199,7 +201,7 @@ class DPSearchCV(BaseSearchCV):
         return self.scorer_(self.best_estimator_, as_table(X), as_targets(y))
 
     def set_callbacks(self, *callbacks: object) -> Self:
-        """Refuse callbacks: they would be told when a run ends, and count the runs.
+        """Refuse callbacks: they would be told of runs, whose results are not released.
 
         Parameters
         ----------
@@ -212,7 +214,7 @@ class DPSearchCV(BaseSearchCV):
             If there are none.
         """
         if callbacks:
-            raise TypeError("a private search takes no callbacks, which would count its runs.")
+            raise TypeError("a private search takes no callbacks, which would watch its runs.")
         return self
 
     def get_metadata_routing(self) -> MetadataRouter:
@@ -266,17 +268,17 @@ class DPGridSearchCV(DPSearchCV):
     epsilon, delta : float, default=1.0, 1e-6
         Budget of the whole search: in nats, greater than 0, and in [0, 1). At delta 0 all of
         it is purely private.
-    strategy : {"auto", "all", "logarithmic", "geometric", "poisson"}, default="auto"
-        "all" fits every candidate once, and the runs share the budget. The other strategies
-        make a secret random number of runs, each of a candidate drawn at random. Only the best
-        run is released, and the part of the budget that each run may spend hardly depends on
-        how many are expected. "poisson" may have no run at all. "auto" is "all" for up to six
-        candidates, and "geometric" for more.
-    expected_runs : float, default=None
-        Mean of the random number of runs, at least 1; None is twice the number of candidates.
-    n_repeats : int, default=1
-        How often "all" runs every candidate. With a single candidate, the search returns the
-        best of several outputs of one private algorithm (boosting).
+    strategy : {"auto", "all", "subset"}, default="auto"
+        Either way every candidate is run `n_repeats` times, in a public order. With "all" the
+        runs share the budget, and all of them count. With "subset" a secret random subset of
+        the runs counts, about a third of them, and the others are thrown away; only the best
+        one that counts is released, and the part of the budget that each run may spend hardly
+        depends on their number. "auto" is "all" for up to six candidates or with
+        ``n_repeats > 1``, and "subset" otherwise.
+    n_repeats : int, default=None
+        How often every candidate is run; None is 1 for "all" and 2 for "subset". With a single
+        candidate and "all", the search returns the best of several outputs of one private
+        algorithm (boosting).
     validation_fraction : float, default=0.2
         Part of the rows, in (0, 1), that is held out to score the runs.
     scoring : {"accuracy", "neg_log_loss"}, RowScorer or None, default=None
@@ -312,8 +314,7 @@ class DPGridSearchCV(DPSearchCV):
         Its position among the candidates.
     best_score_ : float
         Its mean score as released: with noise, within the bounds, and before the second fit
-        if there is one. nan if "poisson" had no run; then the winner was fitted to rows of
-        zeros.
+        if there is one.
     cv_results_ : dict of ndarrays
         ``params``, ``param_...``, ``mean_test_score`` and ``rank_test_score``. Only the score of
         the winner is released: the others are nan, and have rank 2. With public validation
@@ -345,15 +346,18 @@ class DPGridSearchCV(DPSearchCV):
     -----
     Privacy. One row is protected: the adjacency is that of the candidates. Public are all
     parameters, the number of rows, features and their names, and the label set if the
-    candidates are not given `classes`. The number of runs of a random strategy is secret, and
-    so are their order and scores; do not publish how long a search took. The epsilon and delta
-    of private steps only say in which ratio the steps of a pipeline share a run. Every part
-    that is fitted must keep a ledger, or learn nothing from rows. Timing, memory, exceptions
-    from malformed input and `score` on private data are not covered.
+    candidates are not given `classes`. How many runs there are, and in which order, is public
+    as well, the same for all seeds and all data: the time that a search takes tells no secret of
+    its own. Secret are the runs that count for "subset", and all scores but the one that is
+    released. The epsilon and delta of private steps only say in which ratio the steps of a
+    pipeline share a run. Every part that is fitted must keep a ledger, or learn nothing from
+    rows. What the time and memory of a single fit may tell, exceptions from malformed input and
+    `score` on private data are not covered.
 
     With `n_repeats`, "all" is the boosting of [1]_, Appendix D: candidates are scored on rows
-    that were held out, and the costs of all runs are added up. The random numbers of runs are
-    those of [2]_ and [3]_.
+    that were held out, and the costs of all runs are added up. "subset" is a private selection
+    as in [2]_ and [3]_ without their secret running time, which is near to [5]_; its price is
+    Proposition 71 of the :ref:`proofs <proofs_selection>`.
 
     References
     ----------
@@ -364,6 +368,8 @@ class DPGridSearchCV(DPSearchCV):
        privacy", ICLR 2022.
     .. [4] A. Koskela, R. Redberg and Y.-X. Wang, "Privacy profiles for private selection",
        ICML 2024.
+    .. [5] E. Cohen, X. Lyu, J. Nelson, T. Sarlos and U. Stemmer, "Generalized private selection
+       and testing with high confidence", ITCS 2023.
 
     Examples
     --------
@@ -394,9 +400,8 @@ class DPGridSearchCV(DPSearchCV):
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        strategy: Literal["auto", "all", "logarithmic", "geometric", "poisson"] = "auto",
-        expected_runs: float | None = None,
-        n_repeats: int = 1,
+        strategy: Literal["auto", "all", "subset"] = "auto",
+        n_repeats: int | None = None,
         validation_fraction: float = 0.2,
         scoring: Literal["accuracy", "neg_log_loss"] | RowScorer | None = None,
         refit: bool = True,
@@ -411,7 +416,6 @@ class DPGridSearchCV(DPSearchCV):
         self.epsilon = epsilon
         self.delta = delta
         self.strategy = strategy
-        self.expected_runs = expected_runs
         self.n_repeats = n_repeats
         self.validation_fraction = validation_fraction
         self.scoring = scoring
@@ -424,7 +428,7 @@ class DPGridSearchCV(DPSearchCV):
 
     def _params_of_candidates(self):
         check_grid(self.param_grid)
-        if not self.param_grid and self.n_repeats == 1:
+        if not self.param_grid and (self.n_repeats or 1) == 1:
             raise ValueError(
                 f"param_grid is empty, there is nothing to choose; got {self.param_grid!r}."
             )
@@ -450,17 +454,17 @@ class DPRandomizedSearchCV(DPSearchCV):
     epsilon, delta : float, default=1.0, 1e-6
         Budget of the whole search: in nats, greater than 0, and in [0, 1). At delta 0 all of
         it is purely private.
-    strategy : {"auto", "all", "logarithmic", "geometric", "poisson"}, default="auto"
-        "all" fits every candidate once, and the runs share the budget. The other strategies
-        make a secret random number of runs, each of a candidate drawn at random. Only the best
-        run is released, and the part of the budget that each run may spend hardly depends on
-        how many are expected. "poisson" may have no run at all. "auto" is "all" for up to six
-        candidates, and "geometric" for more.
-    expected_runs : float, default=None
-        Mean of the random number of runs, at least 1; None is twice the number of candidates.
-    n_repeats : int, default=1
-        How often "all" runs every candidate. With a single candidate, the search returns the
-        best of several outputs of one private algorithm (boosting).
+    strategy : {"auto", "all", "subset"}, default="auto"
+        Either way every candidate is run `n_repeats` times, in a public order. With "all" the
+        runs share the budget, and all of them count. With "subset" a secret random subset of
+        the runs counts, about a third of them, and the others are thrown away; only the best
+        one that counts is released, and the part of the budget that each run may spend hardly
+        depends on their number. "auto" is "all" for up to six candidates or with
+        ``n_repeats > 1``, and "subset" otherwise.
+    n_repeats : int, default=None
+        How often every candidate is run; None is 1 for "all" and 2 for "subset". With a single
+        candidate and "all", the search returns the best of several outputs of one private
+        algorithm (boosting).
     validation_fraction : float, default=0.2
         Part of the rows, in (0, 1), that is held out to score the runs.
     scoring : {"accuracy", "neg_log_loss"}, RowScorer or None, default=None
@@ -497,8 +501,7 @@ class DPRandomizedSearchCV(DPSearchCV):
         Its position among the candidates.
     best_score_ : float
         Its mean score as released: with noise, within the bounds, and before the second fit
-        if there is one. nan if "poisson" had no run; then the winner was fitted to rows of
-        zeros.
+        if there is one.
     cv_results_ : dict of ndarrays
         ``params``, ``param_...``, ``mean_test_score`` and ``rank_test_score``. Only the score of
         the winner is released: the others are nan, and have rank 2. With public validation
@@ -530,15 +533,18 @@ class DPRandomizedSearchCV(DPSearchCV):
     -----
     Privacy. One row is protected: the adjacency is that of the candidates. Public are all
     parameters, the number of rows, features and their names, and the label set if the
-    candidates are not given `classes`. The number of runs of a random strategy is secret, and
-    so are their order and scores; do not publish how long a search took. The epsilon and delta
-    of private steps only say in which ratio the steps of a pipeline share a run. Every part
-    that is fitted must keep a ledger, or learn nothing from rows. Timing, memory, exceptions
-    from malformed input and `score` on private data are not covered.
+    candidates are not given `classes`. How many runs there are, and in which order, is public
+    as well, the same for all seeds and all data: the time that a search takes tells no secret of
+    its own. Secret are the runs that count for "subset", and all scores but the one that is
+    released. The epsilon and delta of private steps only say in which ratio the steps of a
+    pipeline share a run. Every part that is fitted must keep a ledger, or learn nothing from
+    rows. What the time and memory of a single fit may tell, exceptions from malformed input and
+    `score` on private data are not covered.
 
     With `n_repeats`, "all" is the boosting of [1]_, Appendix D: candidates are scored on rows
-    that were held out, and the costs of all runs are added up. The random numbers of runs are
-    those of [2]_ and [3]_.
+    that were held out, and the costs of all runs are added up. "subset" is a private selection
+    as in [2]_ and [3]_ without their secret running time, which is near to [5]_; its price is
+    Proposition 71 of the :ref:`proofs <proofs_selection>`.
 
     References
     ----------
@@ -549,6 +555,8 @@ class DPRandomizedSearchCV(DPSearchCV):
        privacy", ICLR 2022.
     .. [4] A. Koskela, R. Redberg and Y.-X. Wang, "Privacy profiles for private selection",
        ICML 2024.
+    .. [5] E. Cohen, X. Lyu, J. Nelson, T. Sarlos and U. Stemmer, "Generalized private selection
+       and testing with high confidence", ITCS 2023.
 
     Examples
     --------
@@ -564,8 +572,8 @@ class DPRandomizedSearchCV(DPSearchCV):
     ...     epsilon=4.0,
     ...     random_state=0,
     ... ).fit(minmax_scale(X), y)
-    >>> search.plan_.strategy
-    'geometric'
+    >>> search.plan_.strategy, search.plan_.n_candidates
+    ('subset', 16)
     >>> bool(1e-2 <= search.best_params_["C"] <= 1e2)
     True
     """
@@ -584,9 +592,8 @@ class DPRandomizedSearchCV(DPSearchCV):
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        strategy: Literal["auto", "all", "logarithmic", "geometric", "poisson"] = "auto",
-        expected_runs: float | None = None,
-        n_repeats: int = 1,
+        strategy: Literal["auto", "all", "subset"] = "auto",
+        n_repeats: int | None = None,
         validation_fraction: float = 0.2,
         scoring: Literal["accuracy", "neg_log_loss"] | RowScorer | None = None,
         refit: bool = True,
@@ -602,7 +609,6 @@ class DPRandomizedSearchCV(DPSearchCV):
         self.epsilon = epsilon
         self.delta = delta
         self.strategy = strategy
-        self.expected_runs = expected_runs
         self.n_repeats = n_repeats
         self.validation_fraction = validation_fraction
         self.scoring = scoring
@@ -643,10 +649,10 @@ def released_score(outcome, bounds, exact):
     Returns
     -------
     score : float
-        nan if there was no run.
+        In [low, high].
     """
     low, high = bounds
-    if exact or np.isnan(outcome.score):
+    if exact:
         return outcome.score
     share = min(max(outcome.score + 0.5, 0.0), 1.0)
     return low * (1 - share) + high * share
@@ -722,6 +728,10 @@ class Form:
     kind: str
     columns: Any
     target_shape: tuple[int, ...] | None
+
+    def of_numbers(self):
+        """Return the form of an array of numbers with as many rows and features."""
+        return replace(self, kind="array", columns=None)
 
     def null_rows(self, n_rows):
         """Return rows of zeros: of empty text, in columns that hold no numbers.

@@ -78,6 +78,16 @@ class CandidateChoice:
         bound = float(max(1, len(self.candidates)))
         return Sensitivity(math.inf, math.inf, bound, theorem, spread=spread)
 
+    def outcomes(self, *sides):
+        """Return all indices, each of which stands for itself; see `ExponentialMechanism`."""
+        count = len(self.candidates)
+        return np.arange(float(count))[:, None], np.ones(count)
+
+    def scores_of(self, rows, outcomes):
+        """Return the scores of some indices; see `ExponentialMechanism`."""
+        losses = loss_values(rows, self.candidates, self.loss)
+        return losses[outcomes[:, 0].astype(np.int64)]
+
     def draw(self, rows, noise, source):
         """Return the index at the temperature ``noise.scale``."""
         scores = loss_values(rows, self.candidates, self.loss)

@@ -21,7 +21,7 @@ The queries whose sensitivities are claimed stand with their algorithms.
 from skdp.privacy.books.budget import PrivacyBudget
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.books.spent import NotCovered, PrivacySpent, privacy_spent
-from skdp.privacy.books.store import Charge
+from skdp.privacy.books.store import BudgetStore, Charge
 from skdp.privacy.kernel import ledger
 from skdp.privacy.kernel.accounting import gdp_delta, gdp_epsilon
 from skdp.privacy.kernel.batches import Sampling
@@ -42,9 +42,10 @@ from skdp.privacy.laws.late_noise import LateNoise
 from skdp.privacy.laws.local_reports import LocalMechanism, ReportedSum, SumOfReports
 from skdp.privacy.laws.objective import Influence, ObjectivePerturbation
 from skdp.privacy.laws.search import Search, Winner
-from skdp.privacy.laws.selection import Repetitions, SelectionPlan, plan_selection
+from skdp.privacy.laws.selection import SecretSubset, SelectionPlan, plan_selection
 
 __all__ = [
+    "BudgetStore",
     "Charge",
     "Curator",
     "ExponentialMechanism",
@@ -64,11 +65,11 @@ __all__ = [
     "PrivacySpent",
     "Record",
     "Release",
-    "Repetitions",
     "ReportedSum",
     "SampledGaussianMechanism",
     "Sampling",
     "Search",
+    "SecretSubset",
     "SelectionPlan",
     "Sensitivity",
     "SparseSensitivity",

@@ -276,12 +276,33 @@ class LossDraw:
             spread, theorem = 2 * spread, "ranges of two rows' losses over the set"
         return Sensitivity(math.inf, math.inf, self.radius, theorem, spread=spread)
 
+    @property
+    def _balls(self):
+        own = (np.zeros(self.size), self.radius)
+        return [own] if self.near is None else [own, self.near]
+
+    def _net(self, n_rows):
+        """Return the candidates; as many as public numbers allow, which entries are not."""
+        count = int(min(_CANDIDATES, max(64, _WORK / (self.size * n_rows))))
+        center, radius = self._balls[-1]
+        return center + ball_candidates(self.size, radius, count)
+
+    def outcomes(self, *sides):
+        """Return the candidates, or None for a continuum; see `ExponentialMechanism`."""
+        if self.exact:
+            return None
+        points = self._net(sides[0].n_rows)
+        return points, np.ones(len(points))
+
+    def scores_of(self, rows, outcomes):
+        """Return the scores of some coefficients; see `ExponentialMechanism`."""
+        scores = loss_values(rows, outcomes, self.loss)
+        scores += self.penalty / 2 * np.einsum("ij,ij->i", outcomes, outcomes)
+        return scores
+
     def draw(self, rows, noise, source):
         """Return one draw at the temperature ``noise.scale``."""
         inverse = 1.0 / noise.scale
-        balls = [(np.zeros(self.size), self.radius)]
-        if self.near is not None:
-            balls.append(self.near)
         if self.exact:
 
             def score(points):
@@ -289,15 +310,9 @@ class LossDraw:
                 values += self.penalty / 2 * np.einsum("ij,ij->i", points, points)
                 return values, gradients + self.penalty * points
 
-            return sample_tangent_box(score, self.size, inverse, balls, source)
-        # as many as public numbers allow: entries of sparse rows are no public number
-        n_entries = self.size * rows.n_rows
-        count = int(min(_CANDIDATES, max(64, _WORK / n_entries)))
-        center, radius = balls[-1]
-        points = center + ball_candidates(self.size, radius, count)
-        scores = loss_values(rows, points, self.loss)
-        scores += self.penalty / 2 * np.einsum("ij,ij->i", points, points)
-        return points[choose_by_loss(scores, inverse, source)]
+            return sample_tangent_box(score, self.size, inverse, self._balls, source)
+        points = self._net(rows.n_rows)
+        return points[choose_by_loss(self.scores_of(rows, points), inverse, source)]
 
 
 @dataclass(frozen=True)

@@ -424,6 +424,16 @@ class SteepestCoordinate:
         total /= self.grid
         return np.rint(total, out=total).astype(np.int64)
 
+    def outcomes(self, *sides):
+        """Return all indices, each of which stands for itself; see `ExponentialMechanism`."""
+        count = 2 * self.coef.size
+        return np.arange(float(count))[:, None], np.ones(count)
+
+    def scores_of(self, rows, outcomes):
+        """Return the scores of some indices; see `ExponentialMechanism`."""
+        along = self.scores(rows) * self.grid
+        return np.concatenate([along, -along])[outcomes[:, 0].astype(np.int64)]
+
     def draw(self, rows, noise, source):
         """Return an index with probability proportional to exp(-score / noise.scale)."""
         along = self.scores(rows)

@@ -2,12 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Private searches: runs, data, secrets, errors, planted bugs."""
 
-import io
 import math
 import pickle
 import time
 import warnings
-from contextlib import redirect_stdout
 from dataclasses import replace
 
 import joblib
@@ -53,7 +51,7 @@ from skdp.exceptions import BudgetError, SeededNoiseWarning
 from skdp.model_selection import RowScorer, _runs, _search
 from skdp.model_selection._runs import RunBudget, RunCharge, all_configured, plan_runs, unseeded
 from skdp.model_selection._search import as_table, as_targets, public_form
-from skdp.privacy import Curator, GaussianMechanism, Ledger, Repetitions, gdp_mu
+from skdp.privacy import Curator, GaussianMechanism, Ledger, SecretSubset, gdp_mu
 from skdp.privacy.kernel.accounting import pure_mu
 from skdp.privacy.laws.calibration import pure_epsilon
 from skdp.privacy.laws.search import Search
@@ -76,7 +74,7 @@ def distance(estimator, X, y):
 
 
 @pytest.mark.sample(1)
-@pytest.mark.parametrize("strategy", ["all", "logarithmic", "geometric"])
+@pytest.mark.parametrize("strategy", ["all", "subset"])
 @pytest.mark.parametrize("kind", ["grid", "randomized"])
 def test_attributes(strategy, kind):
     if kind == "grid":
@@ -109,13 +107,14 @@ def test_attributes(strategy, kind):
     assert search.classes_.tolist() == [0, 1]
 
 
-@pytest.mark.full
-def test_auto_runs_few_candidates_all_and_many_at_random():
+def test_auto_lets_few_runs_count_and_of_many_a_subset():
     few = DPGridSearchCV(MODEL, {"C": [1.0] * 6}, epsilon=4.0).fit(X, Y)
-    many = DPGridSearchCV(MODEL, {"C": np.geomspace(1, 9, 7)}, epsilon=4.0).fit(X, Y)
-    expected = DPGridSearchCV(MODEL, GRID, epsilon=4.0, expected_runs=20).fit(X, Y)
-    assert (few.plan_.strategy, many.plan_.strategy) == ("all", "geometric")
-    assert (many.plan_.expected_runs, expected.plan_.expected_runs) == (14, 20)
+    many = DPGridSearchCV(MODEL, {"C": np.geomspace(1, 9, 7)}, epsilon=4.0)
+    repeats = clone(many).set_params(n_repeats=2).fit(X, Y)
+    once = clone(many).set_params(n_repeats=1, strategy="subset").fit(X, Y)
+    plans = [search.plan_ for search in (few, many.fit(X, Y), repeats, once)]
+    assert [plan.strategy for plan in plans] == ["all", "subset", "all", "subset"]
+    assert [plan.n_candidates for plan in plans] == [6, 14, 14, 7]
 
 
 def test_without_refit_there_is_no_model():
@@ -144,39 +143,8 @@ def test_one_candidate_several_times_is_boosting():
     assert search.best_index_ == 0
 
 
-@pytest.mark.full
-def test_the_number_of_runs_is_random_and_nothing_tells_it():
-    search = DPGridSearchCV(
-        Spy(classes=[0, 1], verbose=1), GRID, strategy="geometric", verbose=1, scoring=NOTED
-    )
-    numbers, told, forms = set(), set(), set()
-    for _ in range(12):
-        out = io.StringIO()
-        with redirect_stdout(out), warnings.catch_warnings():
-            warnings.simplefilter("error")
-            fits, _ = notes(clone(search), X, Y)
-            fitted = clone(search).fit(X, Y)
-        numbers.add(len(fits))
-        told.add(out.getvalue())
-        forms.add((repr(fitted.ledger_), repr(fitted.plan_), tuple(sorted(vars(fitted)))))
-    assert len(numbers) > 2
-    assert len(told) == len(forms) == 1
-    assert fitted.best_estimator_.verbose == 1
-
-
-def test_no_run_by_chance_gives_a_model_of_nothing(monkeypatch):
-    monkeypatch.setattr(Repetitions, "number", lambda law, bits: 0)
-    search = DPGridSearchCV(Spy(classes=[0, 1]), GRID, strategy="poisson", refit_share=0.2)
-    fits, scored = notes(search, X, Y)
-    assert fits == scored == []
-    assert math.isnan(search.best_score_)
-    assert np.isnan(search.cv_results_["mean_test_score"]).all()
-    assert search.predict(X).shape == (200,)
-    assert search.privacy_spent_[0] > 0.9
-
-
 @pytest.mark.sample(1)
-@pytest.mark.parametrize("strategy", ["all", "geometric"])
+@pytest.mark.parametrize("strategy", ["all", "subset"])
 def test_public_rows_score_for_free_and_nothing_is_held_out(strategy):
     search = DPGridSearchCV(Spy(classes=[0, 1]), GRID, epsilon=4.0, strategy=strategy)
     held = clone(search).fit(X, Y)
@@ -217,7 +185,7 @@ MIXED = make_pipeline(
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("strategy", ["all", "geometric"])
+@pytest.mark.parametrize("strategy", ["all", "subset"])
 def test_steps_share_a_run_in_their_ratio(strategy):
     grid = {"dplogisticregression__C": [1.0, 10.0]}
     search = DPGridSearchCV(PIPE, grid, epsilon=2.0, strategy=strategy).fit(X, Y)
@@ -348,7 +316,7 @@ def warn_of_rows(X):
 
 
 @pytest.mark.sample(1)
-@pytest.mark.parametrize("strategy", ["all", "geometric"])
+@pytest.mark.parametrize("strategy", ["all", "subset"])
 def test_what_steps_warn_of_is_held_back(strategy):
     pipe = make_pipeline(FunctionTransformer(warn_of_rows), DPLogisticRegression(random_state=3))
     grid = {"dplogisticregression__C": [1.0, 2.0]}
@@ -374,15 +342,15 @@ def test_estimators_without_targets_and_regressors():
 def test_adjacencies_and_pure_privacy(adjacency, delta):
     model = DPMean(mechanism="gaussian" if delta else "laplace", adjacency=adjacency)
     scorer = RowScorer(distance, bounds=(-2.0, 0.0))
-    for strategy in ("all", "logarithmic", "geometric"):
+    for strategy in ("all", "subset"):
         search = DPGridSearchCV(
             model, {"data_norm": [0.5, 1.0]}, epsilon=2.0, delta=delta, strategy=strategy,
             scoring=scorer,
         ).fit(X)  # fmt: skip
         assert search.ledger_.adjacency == adjacency
         assert search.privacy_spent_ <= (2.0, delta)
-        # a third is what Liu and Talwar leave a run, whatever the mean
-        if strategy == "geometric" and not delta:
+        # a third is what is left of a run, whatever their number
+        if strategy == "subset" and not delta:
             assert 2.0 / 3 <= search.best_estimator_.epsilon < 2.0
 
 
@@ -398,7 +366,7 @@ def test_label_set_of_all_rows_is_that_of_every_run():
 
 def test_a_seeded_search_is_reproducible_where_its_steps_are_seeded_too():
     for inner, same in ((5, True), (None, False)):
-        search = DPGridSearchCV(MODEL, GRID, epsilon=4.0, strategy="geometric", random_state=1)
+        search = DPGridSearchCV(MODEL, GRID, epsilon=4.0, strategy="subset", random_state=1)
         search.set_params(estimator__random_state=inner)
         fits = []
         for _ in range(2):
@@ -439,7 +407,7 @@ def test_cross_validation_costs_a_search_each():
 
 @pytest.mark.full
 def test_processes():
-    search = DPGridSearchCV(MODEL, GRID, epsilon=4.0, n_jobs=2, strategy="geometric").fit(X, Y)
+    search = DPGridSearchCV(MODEL, GRID, epsilon=4.0, n_jobs=2, strategy="subset").fit(X, Y)
     assert search.best_estimator_.ledger_ is search.ledger_
 
 
@@ -510,7 +478,7 @@ def test_the_run_with_the_best_score_wins():
     # far beyond the rows nothing is left of them but noise
     grid = {"data_norm": [1.0, 1e6]}
     model = DPLogisticRegression(classes=[0, 1], max_iter=8)
-    search = DPGridSearchCV(model, grid, epsilon=100.0, strategy="poisson", expected_runs=30)
+    search = DPGridSearchCV(model, grid, epsilon=100.0, strategy="subset", n_repeats=15)
     assert all(search.fit(X, y).best_params_ == {"data_norm": 1.0} for _ in range(12))
 
 
@@ -536,9 +504,8 @@ class Loud(DPLogisticRegression):
 FITTED = []
 
 
-def test_threads_and_joblib_tell_nothing_of_the_runs(capfd, monkeypatch):
-    monkeypatch.setattr(Repetitions, "number", lambda law, bits: 8)
-    search = DPGridSearchCV(Loud(classes=[0, 1]), SECRET_GRID, strategy="geometric")
+def test_threads_and_joblib_tell_nothing_of_the_runs(capfd):
+    search = DPGridSearchCV(Loud(classes=[0, 1]), SECRET_GRID, strategy="subset", n_repeats=4)
     FITTED.clear()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -557,7 +524,7 @@ PROJECTED = make_pipeline(GaussianRandomProjection(2), MODEL)
 def winners_place():
     """Return whether the winner has a projection that numpy's generator gave one of 30 fits."""
     grid = {"dplogisticregression__C": [0.1, 1.0]}
-    search = DPGridSearchCV(PROJECTED, grid, strategy="geometric", refit_share=0.2)
+    search = DPGridSearchCV(PROJECTED, grid, strategy="subset", refit_share=0.2)
     np.random.seed(0)  # noqa: NPY002, the state that goes on
     search.fit(SECRET_X, SECRET_Y)
     won = search.best_estimator_[0]
@@ -623,12 +590,10 @@ def test_the_configuration_reaches_other_processes():
         assert search.predict(frame).shape == (60,)
 
 
-@pytest.mark.parametrize("strategy", ["all", "geometric"])
+@pytest.mark.parametrize("strategy", ["all", "subset"])
 def test_a_search_keeps_nothing_of_runs_that_lost(strategy):
     scorer = RowScorer(lambda e, X, y: (e.predict(X) == y) * 1.0, bounds=(0, 1))
-    search = DPGridSearchCV(
-        Spy(classes=[0, 1]), SECRET_GRID, strategy=strategy, n_repeats=3 if strategy == "all" else 1
-    )
+    search = DPGridSearchCV(Spy(classes=[0, 1]), SECRET_GRID, strategy=strategy, n_repeats=3)
     fits, _ = notes(search.set_params(scoring=scorer), SECRET_X, SECRET_Y)
     search.scoring = search.scorer_ = None
     kept = pickle.dumps(search)
@@ -639,16 +604,16 @@ def test_a_search_keeps_nothing_of_runs_that_lost(strategy):
 
 @pytest.mark.full
 def test_the_best_run_wins(monkeypatch):
-    monkeypatch.setattr(Repetitions, "number", lambda law, bits: 40)
+    monkeypatch.setattr(SecretSubset, "choose", lambda law, bits: np.arange(law.n_runs))
     scorer = RowScorer(lambda e, X, y: np.full(len(X), float(e.C == 0.1)), bounds=(0, 1))
     grid = {"C": [0.1, 1.0, 10.0]}
-    search = DPGridSearchCV(MODEL, grid, epsilon=1e4, strategy="geometric", scoring=scorer)
+    search = DPGridSearchCV(MODEL, grid, epsilon=1e4, strategy="subset", scoring=scorer)
     assert search.fit(SECRET_X, SECRET_Y).best_params_ == {"C": 0.1}
     assert search.best_score_ == pytest.approx(1.0, abs=0.05)
 
 
 @pytest.mark.sample(1)
-@pytest.mark.parametrize("strategy", ["all", "geometric"])
+@pytest.mark.parametrize("strategy", ["all", "subset"])
 def test_the_second_fit_has_its_own_share(strategy):
     search = DPGridSearchCV(Spy(classes=[0, 1]), SECRET_GRID, strategy=strategy, refit_share=0.7)
     fits, _ = notes(search, SECRET_X, SECRET_Y)
@@ -812,7 +777,7 @@ def test_steps_with_callbacks():
 
     model = clone(MODEL)
     model._skl_callbacks = [Callback()]
-    refused(DPGridSearchCV(model, SECRET_GRID), "callbacks, which would count the runs")
+    refused(DPGridSearchCV(model, SECRET_GRID), "callbacks, which would watch the runs")
     with pytest.raises(TypeError, match="no callbacks"):
         DPGridSearchCV(MODEL, SECRET_GRID).set_callbacks(Callback())
     search = DPGridSearchCV(MODEL, SECRET_GRID)
@@ -825,9 +790,8 @@ def test_steps_with_callbacks():
         {"epsilon": 0.0}, {"epsilon": -1.0}, {"epsilon": np.nan}, {"epsilon": np.inf},
         {"epsilon": "1"}, {"delta": -1e-6}, {"delta": 1.0}, {"delta": np.nan}, {"delta": 0.0},
         {"epsilon": 1e-30}, {"epsilon": 1e-9, "delta": 1e-300}, {"strategy": "best"},
-        {"expected_runs": 0.5}, {"expected_runs": 7, "strategy": "all"},
-        {"expected_runs": np.nan, "strategy": "geometric"}, {"n_repeats": 0},
-        {"n_repeats": 2, "strategy": "geometric"}, {"validation_fraction": 0.0},
+        {"strategy": "geometric"}, {"n_repeats": 0}, {"n_repeats": 0, "strategy": "subset"},
+        {"n_repeats": 2.5}, {"validation_fraction": 0.0},
         {"validation_fraction": 1.0}, {"validation_fraction": np.nan}, {"scoring": "roc_auc"},
         {"refit": "accuracy"}, {"refit_share": 1.0}, {"refit_share": 0.5, "refit": False},
         {"random_state": -1}, {"n_jobs": 0.5},
@@ -987,7 +951,7 @@ def search_with(step, grid=FREE_GRID, **options):
 
 @pytest.mark.sample(1)
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
-@pytest.mark.parametrize("strategy", ["all", "geometric", "poisson"])
+@pytest.mark.parametrize("strategy", ["all", "subset"])
 def test_the_other_steps_get_all_of_the_budget(strategy):
     budget = PrivacyBudget(2.0, 1e-6)
     search = search_with(Idle(), strategy=strategy, budget=budget).fit(X, Y)
@@ -1005,7 +969,7 @@ def test_the_other_steps_get_all_of_the_budget(strategy):
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 def test_a_search_decides_whether_a_step_releases_anything():
     grid = {"idle__with_mean": [False, True]}
-    search = search_with(Idle(), grid, strategy="geometric", expected_runs=6).fit(X, Y)
+    search = search_with(Idle(), grid, strategy="subset", n_repeats=3).fit(X, Y)
     first, second = (search.plan_.mu_run, search.best_estimator_[0])
     assert first > 0
     assert (second.ledger_ == Ledger()) is not search.best_params_["idle__with_mean"]
@@ -1095,7 +1059,7 @@ def search(strategy="all", **options):
 
 @pytest.mark.sample(1)
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
-@pytest.mark.parametrize("strategy", ["all", "logarithmic", "geometric", "poisson"])
+@pytest.mark.parametrize("strategy", ["all", "subset"])
 @pytest.mark.parametrize("options", [{}, {"refit_share": 0.3}, {"random_state": None}], ids=str)
 def test_a_search_has_no_fault(strategy, options):
     assert faults(search(strategy, **options), MUTANT_X, MUTANT_Y) == set()
@@ -1108,7 +1072,7 @@ def test_the_ledger_of_the_winning_fit_is_caught(monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
-@pytest.mark.parametrize("strategy", ["all", "geometric"])
+@pytest.mark.parametrize("strategy", ["all", "subset"])
 def test_a_score_without_noise_is_caught(strategy, monkeypatch):
     def exact(gate, models, scorer, tested, n_held_out):
         scores = [scorer(model, *tested) - 0.5 for model in models]
@@ -1127,7 +1091,7 @@ def test_rows_that_train_and_score_are_caught(monkeypatch):
 
 @pytest.mark.sample(1)
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
-@pytest.mark.parametrize("strategy", ["all", "logarithmic"])
+@pytest.mark.parametrize("strategy", ["all", "subset"])
 def test_a_share_that_is_not_divided_is_caught(strategy, monkeypatch):
     real = _runs.share_out
 
@@ -1197,7 +1161,7 @@ def told_apart(n_runs):
     one[0], other[0] = [1.0, 0.0], [-1.0, 0.0]
     y = np.arange(12) % 2
     model = DPLogisticRegression(classes=[0, 1], max_iter=2, solver="gd")
-    options = {"epsilon": 2.0, "delta": 1e-3, "strategy": "geometric", "expected_runs": 2}
+    options = {"epsilon": 2.0, "delta": 1e-3, "strategy": "subset", "n_repeats": 1}
     search = DPGridSearchCV(model, {"C": [1.0, 2.0]}, **options)
     result = audit_privacy(
         search, (one, y), neighbour=(other, y), n_runs=n_runs, random_state=0,

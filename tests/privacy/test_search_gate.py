@@ -32,7 +32,7 @@ from skdp.privacy.laws.selection import STRATEGIES
 every_strategy = pytest.mark.parametrize("strategy", STRATEGIES)
 
 
-def plan_of(epsilon=1.0, delta=1e-5, *, strategy="geometric", n=6, **options):
+def plan_of(epsilon=1.0, delta=1e-5, *, strategy="subset", n=6, **options):
     return plan_selection(
         epsilon, delta, strategy=strategy, n_candidates=n, **{"gaussian": delta > 0, **options}
     )
@@ -98,7 +98,7 @@ def test_a_search_is_one_line_of_the_ledger(strategy, delta, gaussian, share):
     assert ("Proposition 72" if strategy == "all" else "Proposition 71") in line.theorem
     for text in (repr(Ledger.of(search.ledger)), Ledger.of(search.ledger)._repr_html_()):
         assert "best of 6 candidates" in text
-        assert ("secret number of runs" in text) is (strategy != "all")
+        assert ("secret subset" in text) is (strategy != "all")
         assert "second fit" in text or not share
         assert "grid" not in text
     again = pickle.loads(pickle.dumps(search.ledger))
@@ -114,25 +114,10 @@ def test_a_search_is_one_line_of_the_ledger(strategy, delta, gaussian, share):
     assert (Ledger.of(search.ledger) + other).epsilon(delta) <= 1.5
 
 
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("share", [0.0, 0.3])
-@pytest.mark.parametrize("strategy", ["logarithmic", "geometric", "poisson"])
-def test_gaussian_searches_have_an_event(strategy, share):
-    from dp_accounting.rdp import RdpAccountant
-
-    plan = plan_of(1.0, 1e-5, strategy=strategy, n=2, refit_share=share)
-    ledger = Ledger.of(search_of(plan).ledger)
-    with np.errstate(all="ignore"):
-        theirs = RdpAccountant().compose(ledger.dp_event).get_epsilon(1e-5)
-    # looser, but of the same search
-    assert 0.8 < theirs < 2
-    assert "RepeatAndSelect" in repr(ledger.dp_event)
-
-
-def test_other_searches_have_no_wrong_event():
+def test_searches_have_no_wrong_event():
     pure = Ledger.of(search_of(plan_of(1.0, 0.0)).ledger).dp_event
     assert "RandomizedResponse" in repr(pure)
-    for plan in (plan_of(gaussian=False), plan_of(strategy="all")):
+    for plan in (plan_of(), plan_of(gaussian=False), plan_of(strategy="all")):
         assert "UnsupportedDpEvent" in repr(Ledger.of(search_of(plan).ledger).dp_event)
 
 
@@ -148,7 +133,7 @@ def test_a_shared_budget_is_charged_once_and_first(strategy):
     facts["stream"] = search.ledger.releases[0].stream
     assert facts["stream"] is not None
     assert spy.charges == [(*plan.spent, facts)]
-    for run in range(len(search.runs())) if strategy != "all" else [None]:
+    for run in range(6) if strategy != "all" else [None]:
         search.score_curator(lambda: None, 4, run)
     assert len(spy.charges) == 1
 
@@ -204,36 +189,48 @@ def test_public_scores_hold_nothing_out():
 # -- the runs --------------------------------------------------------------------------------
 
 
-def test_all_candidates_are_run_once():
-    assert list(search_of(plan_of(strategy="all")).runs()) == list(range(6))
+def counted(search):
+    """Return the runs that count: those that win with the only good score."""
+    n = search.plan.n_candidates
+    return [run for run in range(n) if search.best(np.eye(n)[run] - 1) == run]
 
 
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("strategy", ["logarithmic", "geometric", "poisson"])
-def test_runs_are_as_many_as_the_law_says(strategy):
-    plan, counts, candidates = plan_of(strategy=strategy, n=3), Counter(), Counter()
-    n = 800
+@pytest.mark.parametrize("public_scores", [True, False])
+def test_the_best_of_all_runs_that_count_wins(public_scores):
+    everything = search_of(plan_of(strategy="all", public_scores=True))
+    assert counted(everything) == list(range(6))
+    assert everything.best([0, 2, 1, 2, 0, -1]) == 1
+    search = search_of(plan_of(public_scores=public_scores), random_state=6)
+    chosen = counted(search)
+    assert 1 < len(chosen) < 6
+    # the first among equals, and nothing of the others
+    assert search.best(np.zeros(6)) == chosen[0]
+    assert search.best([-1.0 if run in chosen else 1.0 for run in range(6)]) == chosen[0]
+    assert search.best(-np.arange(6.0)) == chosen[0]
+    assert search.best(np.arange(6.0)) == chosen[-1]
+    for wrong in (np.zeros(5), [], np.zeros((6, 1))):
+        with pytest.raises(ValueError, match="all 6 runs must be scored"):
+            search.best(wrong)
+
+
+def test_as_many_runs_count_as_the_law_says():
+    plan, counts, n = plan_of(n=3), Counter(), 800
     for seed in range(n):
         search = search_of(plan, random_state=seed)
-        runs = search.runs()
-        assert search.runs() == runs
-        counts[min(len(runs), 12)] += 1
-        candidates.update(runs)
-    law = plan.repetitions
-    ks = [k for k in range(12) if law.probability(k) * n > 4]
-    expected = [law.probability(k) * n for k in ks]
-    observed = [counts[k] for k in ks]
-    rest = n - sum(observed), n - sum(expected)
-    assert stats.chisquare([*observed, rest[0]], [*expected, rest[1]]).pvalue > 1e-4
-    assert stats.chisquare([candidates[j] for j in range(3)]).pvalue > 1e-4
-    assert sorted(candidates) == [0, 1, 2]
+        chosen = tuple(np.flatnonzero(search._counted))
+        assert chosen == tuple(np.flatnonzero(search._counted))
+        counts[chosen] += 1
+    everything = [c for k in (1, 2, 3) for c in itertools.combinations(range(3), k)]
+    expected = [n * plan.subset.probability(len(c)) / (1 if len(c) == 3 else 3) for c in everything]
+    assert stats.chisquare([counts[c] for c in everything], expected).pvalue > 1e-4
+    assert set(counts) <= set(everything)
 
 
 def test_unseeded_searches_differ():
     plan = plan_of(n=1000)
-    assert search_of(plan, random_state=None).runs() != search_of(plan, random_state=None).runs()
-    one, two = (search_of(plan, random_state=None).seed(0) for _ in range(2))
-    assert one != two
+    one, two = (search_of(plan, random_state=None) for _ in range(2))
+    assert not np.array_equal(one._counted, two._counted)
+    assert one.seed(0) != two.seed(0)
 
 
 def test_seeds_never_repeat():
@@ -243,7 +240,7 @@ def test_seeds_never_repeat():
     assert all(isinstance(seed, int) and 0 <= seed < 2**32 for seed in seeds)
     # they hang on the run, not on the order of calls
     other = search_of(plan_of())
-    other.runs()
+    other.split()
     assert [other.seed(7), other.seed(7)] == seeds[21:23]
     assert search_of(plan_of(), random_state=1).seed(7) != seeds[21]
 
@@ -253,13 +250,11 @@ def test_seeds_never_repeat():
 
 @pytest.mark.sample(6)
 @pytest.mark.parametrize(("delta", "gaussian"), [(1e-5, True), (1e-5, False), (0.0, False)])
-@pytest.mark.parametrize("strategy", ["logarithmic", "geometric", "poisson"])
-def test_every_run_has_one_score(strategy, delta, gaussian):
-    plan = plan_of(1.0, delta, strategy=strategy, gaussian=gaussian)
+def test_every_run_has_one_score(delta, gaussian):
+    plan = plan_of(1.0, delta, gaussian=gaussian)
     search = search_of(plan, random_state=5)
     rows, noise = np.full(4, 0.5), []
-    assert len(search.runs()) > 1
-    for run in range(len(search.runs())):
+    for run in range(6):
         curator = search.score_curator(lambda: rows, 4, run)
         noise.append(float(curator.release(Mean(), plan.score_mechanism)[0]))
         (line,) = curator.ledger.releases
@@ -296,7 +291,7 @@ def test_one_candidate_has_a_score_only():
 
 def test_scores_that_were_not_paid_for():
     search = search_of(plan_of(), random_state=5)
-    for run in (None, -1, len(search.runs())):
+    for run in (None, -1, 6):
         with pytest.raises(ValueError, match="position of a run"):
             search.score_curator(lambda: None, 4, run)
     with pytest.raises(ValueError, match="position of a run"):
@@ -312,7 +307,7 @@ def test_seeded_searches_repeat():
         search = search_of(plan_of(), random_state=seed)
         curator = search.score_curator(lambda: np.full(4, 0.5), 4, 0)
         score = curator.release(Mean(), search.plan.score_mechanism)
-        return *search.runs(), *search.split()[1], float(score[0])
+        return *search._counted, *search.split()[1], float(score[0])
 
     assert outcome(3) == outcome(3) != outcome(4)
 
@@ -410,10 +405,10 @@ def test_held_out_rows_that_train_are_noticed(monkeypatch):
         test_rows_train_or_score("all")
 
 
-def test_a_fixed_number_of_runs_is_noticed(monkeypatch):
-    monkeypatch.setattr(Search, "runs", lambda self: tuple(range(3)) * 2)
+def test_runs_that_all_count_are_noticed(monkeypatch):
+    monkeypatch.setattr(Search, "_draw_counted", lambda self: np.ones(3, dtype=bool))
     with pytest.raises(AssertionError):
-        test_runs_are_as_many_as_the_law_says("geometric")
+        test_as_many_runs_count_as_the_law_says()
 
 
 def test_equal_streams_are_noticed(monkeypatch):
@@ -431,4 +426,4 @@ def test_equal_streams_are_noticed(monkeypatch):
 
     monkeypatch.setattr(Search, "score_curator", mutant)
     with pytest.raises(AssertionError):
-        test_every_run_has_one_score("geometric", 1e-5, True)
+        test_every_run_has_one_score(1e-5, True)

@@ -294,7 +294,7 @@ def separable(points):
     return np.abs(gap).sum(axis=1), np.sign(gap)
 
 
-@pytest.mark.full
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("n_dims", "n"),
     [(3, 300), pytest.param(4, 1000, marks=pytest.mark.slow),

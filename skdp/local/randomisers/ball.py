@@ -13,6 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 from scipy.optimize import minimize_scalar
+from scipy.special import ndtr
 
 from skdp.local.randomisers.base import (
     LENGTH_ROUNDING,
@@ -32,6 +33,7 @@ from skdp.local.randomisers.grid import (
     uniform_variance,
 )
 from skdp.local.randomisers.privunit import PrivUnit, optimal_privunit
+from skdp.local.randomisers.privunit_gaussian import PrivUnitG
 
 
 def check_norm(norm, name="norm"):
@@ -105,6 +107,28 @@ class Lift(NoisyVectors):
         across = self.unit.noise_variance
         return across + (self.unit.stretch - 1.0) * check_norm(norm) ** 2, across
 
+    def log_law(self, reports, vector):
+        """Return the logarithms of the densities of reports; see `Randomiser`.
+
+        The entry that is left out has one of two signs on a sphere, and is normal for
+        `PrivUnitG`.
+        """
+        (long,) = lifted(np.atleast_2d(vector))
+        if isinstance(self.unit, PrivUnitG):
+            unit, aside = self.unit, long[-1]
+            left = unit.threshold - reports @ long[:-1] * unit.scale
+            if aside == 0.0:
+                return np.where(left <= 0.0, *unit.log_densities)
+            beyond = ndtr(-left / aside)
+            inner, outer = np.exp(unit.log_densities)
+            return np.log(inner * beyond + outer * (1.0 - beyond))
+        if not isinstance(self.unit, PrivUnit):
+            return super().log_law(reports, vector)
+        square = 1.0 / self.unit.scale**2 - np.einsum("ij,ij->i", reports, reports)
+        last = np.sqrt(np.maximum(square, 0.0))[:, None]
+        sides = [self.unit.log_law(np.hstack([reports, s * last]), long) for s in (1.0, -1.0)]
+        return np.logaddexp(*sides) - math.log(2.0)
+
     def randomise(self, vectors, bits, n_threads=1, *, out=None):
         """Return the unbiased report of every row; see `Randomiser`."""
         out = np.empty(vectors.shape) if out is None else out
@@ -157,6 +181,15 @@ class Flip(NoisyVectors):
         """Return the variances of a report along w and along a direction across."""
         across = self.unit.noise_variance
         return across + self.unit.stretch - check_norm(norm) ** 2, across
+
+    def log_law(self, reports, vector):
+        """Return the logarithms of the densities of reports; see `Randomiser`."""
+        length = min(float(row_lengths(np.atleast_2d(vector))[0]), 1.0)
+        sides = [self.unit.log_law(reports, sign * vector) for sign in (1.0, -1.0)]
+        # of a unit vector nothing is turned round; and NaN where there is no closed form
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares = np.log([(1.0 + length) / 2.0, (1.0 - length) / 2.0])
+            return np.logaddexp(*(side + share for side, share in zip(sides, shares, strict=True)))
 
     def randomise(self, vectors, bits, n_threads=1, *, out=None):
         """Return the unbiased report of every row; see `Randomiser`."""
@@ -216,6 +249,20 @@ class Product(NoisyVectors):
     def message_bits(self, number_bits=32, n_entries=None):
         """Return how many bits a report takes when it is sent; the length is multiplied in."""
         return Randomiser.message_bits(self, number_bits, n_entries)
+
+    def log_law(self, reports, vector):
+        """Return the logarithms of the densities of reports; see `Randomiser`.
+
+        A length and its opposite are told apart by nothing but the direction.
+        """
+        reported = row_lengths(reports) * self.unit.scale
+        length = row_lengths(np.atleast_2d(vector))
+        totals = np.full(len(reports), -np.inf)
+        for sign in (1.0, -1.0):
+            # nobody reports a length that no level has; grids of reports are far finer
+            own = self.grid.log_law_of(sign * reported, float(length[0]))
+            totals = np.logaddexp(totals, own + self.unit.log_law(sign * reports, vector))
+        return totals
 
     def randomise(self, vectors, bits, n_threads=1, *, out=None):
         """Return the unbiased report of every row; see `Randomiser`."""

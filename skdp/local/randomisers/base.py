@@ -94,6 +94,39 @@ class Randomiser:
         """
         return number_bits * (self.size if n_entries is None else n_entries)
 
+    def log_law(self, reports, vector):
+        """Return the logarithms of the densities of reports of one vector, up to constants.
+
+        Parameters
+        ----------
+        reports : ndarray of shape (n, size)
+            Reports, of whatever vector.
+        vector : ndarray of shape (size,)
+            What is reported, as for `report`.
+
+        Returns
+        -------
+        log_law : ndarray of shape (n,)
+            The constants do not depend on the vector. NaN where there is no closed form.
+        """
+        return np.full(len(reports), np.nan)
+
+    def log_ratio(self, reports, first, second):
+        """Return the logarithms of the ratios of the densities of reports of two vectors.
+
+        Parameters
+        ----------
+        reports : ndarray of shape (n, size)
+            Reports, of whatever vector.
+        first, second : ndarray of shape (size,)
+            The vectors.
+
+        Returns
+        -------
+        log_ratio : ndarray of shape (n,)
+        """
+        return self.log_law(reports, first) - self.log_law(reports, second)
+
     # whether an entry underflows depends on the row: nobody is to be told
     @np.errstate(under="ignore")
     def report(self, vectors, source, n_threads=1):
@@ -195,6 +228,12 @@ class TwoDensities:
     def epsilon(self):
         """The budget of one report, rounded up by the accuracy of the arithmetic."""
         return budget_of(self.p, self.log_q)
+
+    @cached_property
+    def log_densities(self):
+        """Logarithms of the densities on the set and on the rest, relative to the reference."""
+        rest = math.log1p(-math.exp(self.log_q))
+        return math.log(self.p) - self.log_q, math.log1p(-self.p) - rest
 
 
 def check_local_epsilon(epsilon):

@@ -209,6 +209,21 @@ class PrivUnitCube(TwoDensities, Randomiser):
         """Return how many bits a report takes when it is sent: one an entry."""
         return super().message_bits(1, n_entries)
 
+    def log_law(self, reports, vector):
+        """Return the logarithms of the probabilities of reports; see `Randomiser`."""
+        entries = np.clip(np.nan_to_num(vector, nan=-1.0), -1.0, 1.0)
+        agree = (1.0 + np.sign(reports) * entries) / 2.0
+        # how many entries of the corner to which a row is rounded a report shares
+        law = np.zeros((len(reports), self.n_dims + 1))
+        law[:, 0] = 1.0
+        for share in agree.T[:, :, None]:
+            moved = law[:, :-1] * share
+            law *= 1.0 - share
+            law[:, 1:] += moved
+        inside = law[:, self.threshold :].sum(axis=1)
+        inner, outer = np.exp(self.log_densities)
+        return np.log(inner * inside + outer * (1.0 - inside))
+
     def randomise(self, vectors, bits, n_threads=1, *, out=None):
         """Return the unbiased report of every row, of entries ``1/m`` and ``-1/m``.
 

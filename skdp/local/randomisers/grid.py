@@ -170,6 +170,38 @@ class ScalarGrid(Randomiser):
         """Return how many bits a report takes when it is sent: the number of its level."""
         return (self.levels.size - 1).bit_length()
 
+    def log_law_of(self, reports, number):
+        """Return the logarithms of the probabilities of reports of one number.
+
+        Parameters
+        ----------
+        reports : ndarray of shape (n,)
+            Entries of `outputs`, as far as floats go; others have probability 0.
+        number : float
+            As for `report_numbers`.
+
+        Returns
+        -------
+        log_law : ndarray of shape (n,)
+        """
+        g = self.levels
+        number = min(max(number if number == number else g[0], g[0]), g[-1])
+        cell = min(max(int(np.searchsorted(g, number, side="right")) - 1, 0), g.size - 2)
+        share = (number - g[cell]) / (g[cell + 1] - g[cell])
+        other = (1.0 - self.p) / (g.size - 1)
+        chances = np.full(g.size, other)
+        chances[cell] += (1.0 - share) * (self.p - other)
+        chances[cell + 1] += share * (self.p - other)
+        outputs = self.outputs
+        place = np.abs(outputs[:, None] - reports).argmin(axis=0)
+        apart = np.abs(outputs[place] - reports)
+        found = np.log(chances)[place]
+        return np.where(apart <= 1e-3 * np.diff(outputs).min(), found, -np.inf)
+
+    def log_law(self, reports, vector):
+        """Return the logarithms of the probabilities of reports; see `Randomiser`."""
+        return self.log_law_of(reports[:, 0], float(vector[0]))
+
     def report_numbers(self, numbers, bits):
         """Return the unbiased report of every number.
 
@@ -242,6 +274,11 @@ class EntrywiseGrid(Randomiser):
     def message_bits(self, number_bits=32, n_entries=None):
         """Return how many bits a report takes when it is sent: the numbers of its levels."""
         return (self.n_dims if n_entries is None else n_entries) * self.grid.message_bits()
+
+    def log_law(self, reports, vector):
+        """Return the logarithms of the probabilities of reports; see `Randomiser`."""
+        entries = zip(reports.T, vector, strict=True)
+        return np.sum([self.grid.log_law_of(own, float(number)) for own, number in entries], axis=0)
 
     def randomise(self, vectors, bits, n_threads=1, *, out=None):
         """Return the unbiased report of every row; see `Randomiser`."""

@@ -25,6 +25,7 @@ from skdp.local.randomisers.base import (
     around,
     check_local_epsilon,
     coins,
+    directions_of,
     largest_chance,
     log_growth,
     uniforms,
@@ -117,6 +118,14 @@ class PrivUnit(TwoDensities, UnitRandomiser):
     def bound(self):
         """Bound on the magnitude of all entries of reports: their length, which is rounded."""
         return 1.0 / self.scale * LENGTH_ROUNDING
+
+    def log_law(self, reports, vector):
+        """Return the logarithms of the densities of reports; see `Randomiser`."""
+        (direction,), (lost,) = directions_of(np.atleast_2d(vector))
+        if lost:
+            return np.zeros(len(reports))
+        near = directions_of(reports)[0] @ direction >= self.cosine
+        return np.where(near, *self.log_densities)
 
     def randomise(self, vectors, bits, n_threads=1, *, out=None, factors=None, prepare=None):
         """Return the unbiased report of the direction of every row; see `UnitRandomiser`.

@@ -16,6 +16,7 @@ from skdp.local.randomisers.base import (
     around,
     check_local_epsilon,
     coins,
+    directions_of,
     largest_chance,
     log_growth,
     uniforms,
@@ -119,6 +120,14 @@ class PrivUnitG(TwoDensities, UnitRandomiser):
         low = -float(ndtri_exp(log_share - math.log(2.0)))
         across = -float(ndtri_exp(log_share - math.log(self.size)))
         return math.hypot(max(high, low), across) / self.scale
+
+    def log_law(self, reports, vector):
+        """Return the logarithms of the densities of reports; see `Randomiser`."""
+        (direction,), (lost,) = directions_of(np.atleast_2d(vector))
+        if lost:
+            return np.zeros(len(reports))
+        near = reports @ direction * self.scale >= self.threshold
+        return np.where(near, *self.log_densities)
 
     def report(self, vectors, source, n_threads=1):
         """Return the unbiased report of every row; see `Randomiser`."""

@@ -9,14 +9,21 @@ from dataclasses import asdict, fields
 from fractions import Fraction
 from typing import Any
 
+from skdp.privacy.books.spent import leaves
 from skdp.privacy.books.store import (
     NOTHING,
+    BudgetStore,
     BudgetTerms,
+    Chain,
+    ChainState,
     Charge,
     FileStore,
     MemoryStore,
     Pair,
+    Seen,
+    create,
     full_path,
+    new_header,
     refuse_shared_noise,
     total,
     within,
@@ -24,6 +31,7 @@ from skdp.privacy.books.store import (
 from skdp.privacy.books.texts import tags
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon, check_mu
 from skdp.privacy.kernel.errors import BudgetError
+from skdp.privacy.kernel.ledger import Record
 
 # How a shared budget prints, and its charges as tables.
 
@@ -42,8 +50,9 @@ def budget_text(terms: BudgetTerms, path: str | None, state: Iterable[str]) -> s
 
 def budget_html(text: str, charges: Iterable[Charge]) -> str:
     """Return a line and a table of charges for Jupyter."""
-    rows: list[Any] = [_COLUMNS, *(asdict(charge).values() for charge in charges)]
-    table = "".join(f"<tr>{tags('td', row)}</tr>" for row in rows)
+    # without the heads, which are long
+    rows: list[Any] = [_COLUMNS, *([*asdict(charge).values()] for charge in charges)]
+    table = "".join(f"<tr>{tags('td', row[:-1])}</tr>" for row in rows)
     return f"{tags('p', [text])}<table>{table}</table>"
 
 
@@ -54,11 +63,60 @@ def as_frame(charges: Iterable[Charge]) -> Any:
     return pd.DataFrame([asdict(charge) for charge in charges], columns=_COLUMNS)
 
 
+def heads_of(source: Any) -> tuple[str, ...]:
+    """Return the heads that a fit left with what it fitted.
+
+    Parameters
+    ----------
+    source : str, Charge, Ledger or estimator
+        A head itself, or what has one: a charge, a ledger, a fitted estimator or pipeline.
+
+    Returns
+    -------
+    heads : tuple of str
+        At least one.
+
+    Raises
+    ------
+    ValueError
+        If there is none: it was not fitted, or was charged to no budget.
+    """
+    if isinstance(source, str | Charge):
+        found: tuple[str, ...] = (source if isinstance(source, str) else source.head,)
+    elif isinstance(source, Record):
+        found = source.budget_heads
+    elif isinstance(ledger := getattr(source, "ledger_", None), Record):
+        found = ledger.budget_heads
+    else:
+        ledgers = [getattr(leaf, "ledger_", None) for _, leaf in leaves(source)]
+        known = [ledger for ledger in ledgers if isinstance(ledger, Record)]
+        found = tuple(head for ledger in known for head in ledger.budget_heads)
+    if not any(found):
+        raise ValueError(
+            "head must be a head, or have one: what was fitted with a budget in a file or in "
+            f"memory, its ledger, or a charge; got a {type(source).__name__} without."
+        )
+    return tuple(dict.fromkeys(found))
+
+
+def _all_held(state: ChainState, sources: Any) -> bool:
+    """Return whether a chain has the charges of all of some sources."""
+    one = isinstance(sources, str | Charge | Record) or not isinstance(sources, list | tuple)
+    for source in [sources] if one else sources:
+        seen = [Seen.of(head) for head in heads_of(source)]
+        # a pipeline may have been charged to several budgets
+        ours = [each for each in seen if each.identity == state.identity]
+        if not (ours and all(map(state.holds, ours))):
+            return False
+    return True
+
+
 class PrivacyBudget:
     """A privacy budget that several fits share: a fit that would exceed it reads no row.
 
     Give the same object to the `budget` of any number of estimators. Each fit is charged its
-    whole price at once, before it reads a row, and nothing is ever given back.
+    whole price at once, before it reads a row, and nothing is ever given back. It is a privacy
+    filter (:ref:`odometers-and-filters`).
 
     Parameters
     ----------
@@ -79,13 +137,16 @@ class PrivacyBudget:
     path : str or path-like, default=None
         A file, to share the budget between processes, and with later sessions; it is made if
         it is not there. None keeps the budget in memory, for the threads of this process.
+    head : str, Charge, Ledger, fitted estimator, or list of these, default=None
+        What earlier fits were left with. The file must exist then, and hold their charges: a
+        file that was put back, edited or replaced since does not. None accepts what is found.
 
     Raises
     ------
     ValueError
         If a parameter is out of range.
     BudgetError
-        If the file holds a budget with other numbers, or is unusable.
+        If the file holds a budget with other numbers, is unusable, or lacks a charge of `head`.
 
     See Also
     --------
@@ -95,7 +156,15 @@ class PrivacyBudget:
     -----
     `copy`, `deepcopy` and scikit-learn's `clone` return the object itself, so that every copy
     of an estimator shares it. With `path` it can be pickled: only the path and the identity of
-    the file travel. Without, pickling raises.
+    the file travel, with what was seen of it last. Without, pickling raises.
+
+    *Charges form a chain.* Each has a hash of the terms of the budget and of all charges up to
+    it. At every use all of them are read and checked, and what was spent is their sum, added up
+    anew: no total is stored. An object remembers the last charge that it saw, and refuses a chain
+    without it. Every fit keeps the head of the chain in ``ledger_.budget_heads``, so that any
+    model shows later (`head`, `contains`) that the file was put back to an earlier state. What
+    nobody has seen can be cut off unnoticed, and whoever controls the file and all models can
+    make up another chain: there is no secret in it.
 
     Two fits with one seed share their noise: the second one is refused. Give every seeded fit a
     seed of its own, or none.
@@ -129,7 +198,7 @@ class PrivacyBudget:
     skdp.exceptions.BudgetError: the shared budget of epsilon=1.0, delta=1e-06 has (0.0, 0.0)...
     """
 
-    _store: MemoryStore | FileStore
+    _chain: Chain
 
     def __init__(
         self,
@@ -140,33 +209,69 @@ class PrivacyBudget:
         adjacency: str = "replace-one",
         unit: str = "row",
         path: str | os.PathLike[str] | None = None,
+        head: Any = None,
     ) -> None:
         terms = BudgetTerms.checked(epsilon, delta, composition, adjacency, unit)
-        self._set(MemoryStore(), terms)
-        if path is not None:
-            self._store = FileStore.holding(full_path(path), terms)
+        if path is None:
+            if head is not None:
+                raise ValueError("head must be None without path: a new budget has no charges.")
+            self._set(Chain(MemoryStore(new_header(terms))), terms)
+            return
+        path = full_path(path)
+        if head is None:
+            create(path, terms)
+        found = self._found(FileStore(path), head)
+        for name, theirs in found._asdict().items():
+            if (ours := getattr(terms, name)) != theirs:
+                raise BudgetError(
+                    f"the privacy budget {path!r} has {name}={theirs!r}; got {ours!r}. "
+                    "PrivacyBudget.open(path) takes it as it is."
+                )
 
-    def _set(self, store: MemoryStore | FileStore, terms: BudgetTerms) -> "PrivacyBudget":
-        self._store, self._terms, self._limits = store, terms, terms.limits
+    def _set(self, chain: Chain, terms: BudgetTerms) -> "PrivacyBudget":
+        self._chain, self._terms, self._limits = chain, terms, terms.limits
         self.epsilon, self.delta, self.composition, self.adjacency, self.unit = terms
         return self
 
+    def _found(self, store: BudgetStore, head: Any) -> BudgetTerms:
+        """Take over what is found in a store, if it holds the charges of a head."""
+        chain = Chain(store)
+        state = chain.read()
+        if head is not None and not _all_held(state, head):
+            raise chain.error(
+                "lacks a charge of what is passed as head: it was put back to an earlier state, "
+                "edited, or replaced"
+            )
+        self._set(chain, state.terms)
+        return state.terms
+
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> "PrivacyBudget":
+    def open(
+        cls, path: str | os.PathLike[str] | BudgetStore, *, head: Any = None
+    ) -> "PrivacyBudget":
         """Return the budget of a file that exists; none is ever made.
 
         Parameters
         ----------
-        path : str or path-like
-            The file.
+        path : str, path-like or BudgetStore
+            The file, or what else keeps the chain of charges.
+        head : str, Charge, Ledger, fitted estimator, or list of these, default=None
+            What earlier fits were left with: the file must hold their charges.
 
         Returns
         -------
         budget : PrivacyBudget
             With the numbers that are in the file.
+
+        Raises
+        ------
+        BudgetError
+            If the file is unusable, or lacks a charge of `head`.
         """
-        file = FileStore(full_path(path))
-        return cls.__new__(cls)._set(file, file.recognise())
+        budget = cls.__new__(cls)
+        store = path if isinstance(path, BudgetStore) else FileStore(full_path(path))
+        budget._found(store, head)
+        return budget
 
     def charge(
         self,
@@ -205,7 +310,8 @@ class PrivacyBudget:
             If a number is out of range.
         BudgetError
             If less is left, if adjacency or unit differ, if a fit with the same seeded noise was
-            charged before, or if the file is unusable.
+            charged before, or if the file is unusable, was put back to an earlier state, or was
+            edited.
         """
         epsilon, delta = check_epsilon(epsilon), check_delta(delta)
         mu = None if mu is None else check_mu(mu)
@@ -216,10 +322,10 @@ class PrivacyBudget:
                 f"{asked} has {adjacency!r} and {unit!r}: such prices do not add up. {NOTHING}"
             )
         charge = Charge.now(label, epsilon, delta, mu, adjacency, unit, stream)
-        before = self._store.add(charge, ours.cost(epsilon, delta, mu), self._limits)
-        if before is not None:
-            raise self._refusal(before, f"{asked} asks for epsilon={epsilon!r}, delta={delta!r}")
-        return charge
+        added = self._chain.add(charge, ours.cost(epsilon, delta, mu), self._limits)
+        if isinstance(added, Charge):
+            return added
+        raise self._refusal(added, f"{asked} asks for epsilon={epsilon!r}, delta={delta!r}")
 
     def check(
         self, epsilon: float | None = None, delta: float = 0.0, *, stream: str | None = None
@@ -244,11 +350,11 @@ class PrivacyBudget:
         """
         epsilon = None if epsilon is None else check_epsilon(epsilon)
         delta, least = check_delta(delta), (Fraction(0), Fraction(0))
-        if stream is not None:
-            refuse_shared_noise(stream, self._store.streams())
         if self._terms.composition == "sum":
             least = self._terms.cost(epsilon or 0.0, delta)
-        spent, _ = self._store.read()
+        found = self._chain.read()
+        refuse_shared_noise(stream, found.streams)
+        spent = found.spent
         if spent[0] >= self._limits[0] or not within(total(spent, least), self._limits):
             price = "more" if epsilon is None else f"epsilon={epsilon!r}"
             raise self._refusal(spent, f"a fit asks for {price}")
@@ -263,22 +369,49 @@ class PrivacyBudget:
     @property
     def spent(self) -> tuple[float, float]:
         """The (epsilon, delta) of all that was charged so far, together."""
-        return self._terms.spent(self._store.read()[0])
+        return self._terms.spent(self._chain.read().spent)
 
     @property
     def remaining(self) -> tuple[float, float]:
         """The largest (epsilon, delta) that one more fit without a `mu` can be charged."""
-        return self._terms.left(self._store.read()[0])
+        return self._terms.left(self._chain.read().spent)
 
     @property
     def charges(self) -> tuple[Charge, ...]:
         """All charges, in order."""
-        return self._store.charges()
+        return self._chain.read().charges()
+
+    @property
+    def head(self) -> str:
+        """Where the chain of charges ends now: for a later `open` and `contains`."""
+        return self._chain.read().seen.head
+
+    def contains(self, *sources: Any) -> bool:
+        """Return whether this budget has the charges of all of some fits.
+
+        Parameters
+        ----------
+        *sources : str, Charge, Ledger or fitted estimator
+            What fits were left with: a head, or what has one. Of several heads, as of a
+            pipeline, those of this budget count.
+
+        Returns
+        -------
+        contained : bool
+            False if the file was put back to a state before one of them, edited, or replaced, or
+            if a fit was charged to another budget.
+
+        Raises
+        ------
+        ValueError
+            If a source has no head: it is not fitted, or was charged to no budget.
+        """
+        return _all_held(self._chain.read(), list(sources))
 
     @property
     def path(self) -> str | None:
         """The full path of the file; None for a budget in memory."""
-        return getattr(self._store, "path", None)
+        return getattr(self._chain.store, "path", None)
 
     def to_frame(self) -> Any:
         """Return the charges as a pandas DataFrame, a row each."""
@@ -286,8 +419,9 @@ class PrivacyBudget:
 
     def __repr__(self) -> str:
         try:
-            spent, n_charges = self._store.read()
-            state = [f"spent={self._terms.spent(spent)!r}", f"charges: {n_charges}"]
+            found = self._chain.read()
+            spent = self._terms.spent(found.spent)
+            state = [f"spent={spent!r}", f"charges: {len(found.entries)}"]
         except BudgetError as error:
             state = [str(error)]
         return budget_text(self._terms, self.path, state)
@@ -308,17 +442,15 @@ class PrivacyBudget:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        store = self._store
-        if isinstance(store, MemoryStore):
+        if isinstance(self._chain.store, MemoryStore):
             raise BudgetError(
                 "a budget in memory cannot be pickled, or sent to another process: give path= to "
                 "share it between processes (joblib, GridSearchCV with n_jobs=2), or set "
                 "budget=None before a fitted estimator is saved."
             )
-        return _reconnect, (store.path, store.identity, store.n_known, self._terms)
+        return _reconnect, (self._chain.store, self._chain.head, self._terms)
 
 
-def _reconnect(path: str, identity: str, n_known: int, terms: BudgetTerms) -> PrivacyBudget:
-    # the file is not looked at: a model can be loaded where its budget is not
-    budget = PrivacyBudget.__new__(PrivacyBudget)
-    return budget._set(FileStore(path, identity, n_known), terms)
+def _reconnect(store: BudgetStore, head: str, terms: BudgetTerms) -> PrivacyBudget:
+    # the store is not looked at: a model can be loaded where its budget is not
+    return PrivacyBudget.__new__(PrivacyBudget)._set(Chain(store, head), terms)

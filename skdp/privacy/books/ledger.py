@@ -26,9 +26,7 @@ def release_event(release: Release) -> Any:
     doubles the sensitivity for replace-one would do so twice. A pure release other
     than one Laplace draw stands as randomised response (REPLACE_ONE), its worst case
     (for many draws of the exponential mechanism the ledger itself has a better bound);
-    an (epsilon, delta) release as an unsupported event, which accountants refuse. The
-    winner of a secret number of Gaussian runs stands as ``RepeatAndSelectDpEvent``, which
-    costs more there than its price on the ledger.
+    an (epsilon, delta) release as an unsupported event, which accountants refuse.
     Releases on random batches stand with the sensitivity of their own worst pair: the
     norm of one contribution for Poisson batches (compose under the ledger's adjacency),
     the distance of two for fixed sizes.
@@ -54,13 +52,6 @@ def _dp_event(release: Release, reach: float) -> Any:
                 "with-replacement": dp_accounting.SampledWithReplacementDpEvent,
             }[sampling.kind]
             event = kind(sampling.n_rows, int(sampling.batch_size), event)
-    elif release.winner is not None and release.winner.repetitions and release.winner.mu_run:
-        law, kind = release.winner.repetitions, dp_accounting.dp_event.RepeatAndSelectDpEvent
-        event = dp_accounting.GaussianDpEvent(reach / release.winner.mu_run)
-        event = kind(event, law.mean, law.eta)
-        if release.winner.mu_refit:
-            last = dp_accounting.GaussianDpEvent(reach / release.winner.mu_refit)
-            event = dp_accounting.ComposedDpEvent([event, last])
     elif release.noise.delta:
         # dp_accounting has no event for (epsilon, delta): better none than a wrong one
         event = dp_accounting.UnsupportedDpEvent()
@@ -84,6 +75,9 @@ class Ledger(Record):
         In order.
     assumptions : tuple of str
         What was taken from the data and is assumed public.
+    budget_heads : tuple of str
+        Where the charges of all this stand in the chains of shared budgets; empty without one.
+        `PrivacyBudget.contains` looks for them.
     shared_noise : tuple of str
         Identities of seeded noise that more than one of the ledgers had that were added up. If
         there are any, every epsilon is infinite: differences of such releases have no noise.
@@ -96,6 +90,12 @@ class Ledger(Record):
     See Also
     --------
     privacy_spent : Add up the ledgers of fitted estimators.
+
+    Notes
+    -----
+    A ledger is read like an odometer: at any time, it says what was released so far. Its total is a
+    guarantee where prices were fixed beforehand or kept within a budget, the filter; see
+    :ref:`odometers-and-filters`.
 
     Examples
     --------
@@ -110,7 +110,8 @@ class Ledger(Record):
     @classmethod
     def of(cls, record: Record) -> Self:
         """Return the ledger of a record, as a curator keeps it."""
-        return cls(record.releases, record.assumptions, getattr(record, "shared_noise", ()))
+        shared = getattr(record, "shared_noise", ())
+        return cls(record.releases, record.assumptions, record.budget_heads, shared)
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -183,7 +184,9 @@ class Ledger(Record):
             return NotImplemented
         theirs = Ledger.of(other)
         shared = (*theirs.shared_noise, *(s for s in theirs.streams if s in self.streams))
+        heads = tuple(dict.fromkeys(self.budget_heads + other.budget_heads))
         total = self.with_shared_noise(*shared).assume(*other.assumptions)
+        total = replace(total, budget_heads=heads)
         first = 1 + max((r.fit for r in self.releases if r.rows), default=-1)
         for release in other.releases:
             total = total.append(replace(release, fit=first + release.fit if release.rows else 0))

@@ -1,14 +1,22 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Storage for the charges of a shared budget: in one process, or in a file."""
+"""The chain of charges of a shared budget, and where it is kept: in one process, or in a file.
 
+A store keeps text, and does not understand it: one header and a growing list of entries
+(`BudgetStore`). `Chain` does all that privacy rests on. It checks that every entry confirms all
+before it, adds up what they cost, and remembers how far the chain went when it last looked.
+"""
+
+import hashlib
+import json
 import math
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -19,6 +27,7 @@ from skdp.privacy.kernel.accounting import (
     check_choice,
     check_delta,
     check_epsilon,
+    check_mu,
     gdp_epsilon,
     pure_mu,
 )
@@ -115,10 +124,8 @@ NOTHING = "Nothing was charged, and no row was read."
 # seconds that a charge waits for those of others
 _PATIENCE = 30.0
 _TABLES = """
-CREATE TABLE skdp_budget_1 (identity TEXT, epsilon REAL, delta REAL, composition TEXT,
-    adjacency TEXT, unit TEXT, spent TEXT, spent_delta TEXT, n_charges INTEGER);
-CREATE TABLE skdp_charges_1 (label TEXT, epsilon REAL, delta REAL, mu REAL,
-    adjacency TEXT, unit TEXT, process INTEGER, time TEXT, stream TEXT);
+CREATE TABLE skdp_budget_2 (header TEXT NOT NULL);
+CREATE TABLE skdp_charges_2 (entry TEXT NOT NULL, head TEXT NOT NULL);
 """
 
 
@@ -139,6 +146,9 @@ class Charge:
     stream : str or None
         Identity of the seeded noise of the fit, which no other fit may share; None if its noise
         came from the operating system.
+    head : str
+        Where it stands in the chain of charges: the identity of the budget, its position, and
+        a hash of the terms of the budget and of all charges up to this one.
     """
 
     label: str
@@ -150,6 +160,7 @@ class Charge:
     process: int
     time: str
     stream: str | None = None
+    head: str = ""
 
     @classmethod
     def now(
@@ -171,13 +182,258 @@ class Charge:
             time = datetime.now(UTC).isoformat(timespec="seconds")
         return cls(label, epsilon, delta, mu, adjacency, unit, os.getpid(), time, stream)
 
+    def entry(self) -> str:
+        """Return the charge as text that no other charge has; without its head."""
+        facts = asdict(self)
+        del facts["head"]
+        # equal charges after the same ones, as of two copies of a file, have different heads
+        return json.dumps({**facts, "nonce": SystemBits().words(2).tobytes().hex()})
 
-class MemoryStore:
-    """Charges of one process, whatever the number of its threads."""
+    @classmethod
+    def of_entry(cls, entry: str, head: str) -> "Charge":
+        """Return the charge of an entry, or raise a ValueError or TypeError."""
+        facts = json.loads(entry)
+        del facts["nonce"]
+        charge = cls(**facts, head=head)
+        check_epsilon(charge.epsilon), check_delta(charge.delta)
+        if charge.mu is not None:
+            check_mu(charge.mu)
+        if not all(isinstance(stream, str) for stream in charge.streams):
+            raise TypeError(f"stream={charge.stream!r} is no identity of noise")
+        return charge
 
-    def __init__(self) -> None:
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The identity of its seeded noise, if there is one."""
+        return () if self.stream is None else (self.stream,)
+
+
+# The chain: every entry confirms all before it.
+
+
+class BudgetStore(ABC):
+    """Where a chain is kept; a database on a server needs no more than this.
+
+    A store holds text and compares it. It neither parses nor hashes, and it adds nothing up:
+    `Chain` checks whatever it returns. Three things are asked of it. `read` returns one
+    consistent state. `append` is atomic: of two calls that expect the same head one returns
+    False. What `append` returned True for is on the disk.
+    """
+
+    #: how errors call it: "the privacy budget in ..."
+    name: str
+
+    @abstractmethod
+    def read(self) -> tuple[str, list[tuple[str, str]]]:
+        """Return the header, and all (entry, head) in the order in which they were appended.
+
+        Raises
+        ------
+        BudgetError
+            If it cannot be read.
+        """
+
+    @abstractmethod
+    def append(self, entry: str, head: str, expected: str) -> bool:
+        """Append an entry with its head if the last head is `expected`; return whether it was.
+
+        Parameters
+        ----------
+        entry, head : str, str
+            What is appended.
+        expected : str
+            The head of the last entry; empty where there is none.
+
+        Raises
+        ------
+        BudgetError
+            If it cannot be written to; nothing was appended.
+        """
+
+
+class Seen(NamedTuple):
+    """How far a chain went: its identity, number of charges, and last hash; what they add up to."""
+
+    identity: str
+    position: int
+    digest: str
+    #: the sum of costs; None if it is not known
+    spent: Pair | None = None
+    #: identities of seeded noise; known with the sum
+    streams: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, head: Any) -> "Seen":
+        """Return what a head says, or raise a ValueError."""
+        parts = head.split(":") if isinstance(head, str) else []
+        if len(parts) != 3 or not parts[1].isdecimal():
+            raise ValueError(f"head must be that of a charge or of a ledger; got {head!r}.")
+        return cls(parts[0], int(parts[1]), parts[2])
+
+    @property
+    def head(self) -> str:
+        """The same as text."""
+        return f"{self.identity}:{self.position}:{self.digest}"
+
+
+class ChainState(NamedTuple):
+    """A chain that was read and checked.
+
+    Parameters
+    ----------
+    identity, terms, spent : str, BudgetTerms, Pair
+        Of the budget, and what its charges cost together.
+    streams : frozenset of str
+        Identities of the seeded noise of all charges.
+    entries, digests : list of str
+        ``digests[i]`` is the hash of the header and the first i entries.
+    """
+
+    identity: str
+    terms: BudgetTerms
+    spent: Pair
+    streams: frozenset[str]
+    entries: list[str]
+    digests: list[str]
+
+    @property
+    def seen(self) -> Seen:
+        """How far it goes."""
+        return Seen(self.identity, len(self.entries), self.digests[-1], self.spent, self.streams)
+
+    def holds(self, seen: Seen) -> bool:
+        """Return whether the chain once was what was seen, and has only grown."""
+        known = seen.position < len(self.digests) and self.digests[seen.position] == seen.digest
+        return known and seen.identity == self.identity
+
+    def charges(self) -> tuple[Charge, ...]:
+        """Return all charges, in order."""
+        return tuple(
+            Charge.of_entry(entry, Seen(self.identity, i, self.digests[i]).head)
+            for i, entry in enumerate(self.entries, 1)
+        )
+
+
+def chained(digest: str, text: str) -> str:
+    """Return the hash of a text and of all before it."""
+    return hashlib.sha256(f"{digest}\n{text}".encode()).hexdigest()
+
+
+def new_header(terms: BudgetTerms) -> str:
+    """Return the header of a new budget, which no other budget has."""
+    identity = SystemBits().words(2).tobytes().hex()
+    return json.dumps({"identity": identity, **terms._asdict()})
+
+
+def refuse_shared_noise(stream: str | None, known: Collection[str]) -> None:
+    """Raise if seeded noise was charged before: two fits that share noise have no price."""
+    if stream in known:
+        raise BudgetError(
+            "a fit that was charged here had the same random_state, so both would have the same "
+            f"noise (its identity is {stream}), and differences of what they release would have "
+            f"none. Use random_state=None, or another seed for every fit. {NOTHING}"
+        )
+
+
+class Chain:
+    """The charges of a budget, read anew and checked from the first to the last at every use.
+
+    Parameters
+    ----------
+    store : BudgetStore
+        Where they are.
+    head : str, default=None
+        The head that was seen last; None accepts the chain as it is found.
+    """
+
+    def __init__(self, store: BudgetStore, head: str | None = None) -> None:
+        self.store = store
+        self._seen = None if head is None else Seen.of(head)
+
+    @property
+    def head(self) -> str | None:
+        """What was seen last."""
+        return None if self._seen is None else self._seen.head
+
+    def read(self) -> ChainState:
+        """Return the chain, or raise a BudgetError unless it holds all that was seen before."""
+        # first: what another thread sees meanwhile may be longer
+        seen = self._seen
+        header, links = self.store.read()
+        try:
+            state = _checked(header, links, seen)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise self.error(f"is damaged, or is no privacy budget: {error}") from error
+        if seen is not None:
+            if seen.identity != state.identity:
+                raise self.error("was replaced by another one")
+            if not state.holds(seen):
+                raise self.error("was put back to an earlier state, or edited")
+        self._remember(state.seen)
+        return state
+
+    def add(self, charge: Charge, cost: Pair, limits: Pair) -> Charge | Pair:
+        """Return the charge as recorded, or what was spent before if it is too much."""
+        while True:
+            state = self.read()
+            refuse_shared_noise(charge.stream, state.streams)
+            spent = total(state.spent, cost)
+            if not within(spent, limits):
+                return state.spent
+            entry, count = charge.entry(), len(state.entries)
+            digest = chained(state.digests[-1], entry)
+            streams = state.streams.union(charge.streams)
+            seen = Seen(state.identity, count + 1, digest, spent, streams)
+            # whoever was faster has charged: look again
+            if self.store.append(entry, seen.digest, state.digests[-1] if count else ""):
+                self._remember(seen)
+                return replace(charge, head=seen.head)
+
+    def _remember(self, seen: Seen) -> None:
+        if self._seen is None or seen.position >= self._seen.position:
+            self._seen = seen
+
+    def error(self, problem: str) -> BudgetError:
+        """Return an error that names the store."""
+        return BudgetError(f"{self.store.name} {problem}. {NOTHING}")
+
+
+def _checked(header: str, links: list[tuple[str, str]], seen: Seen | None) -> ChainState:
+    """Return a chain whose entries confirm each other, or raise."""
+    facts = json.loads(header)
+    identity = str(facts.pop("identity"))
+    terms = BudgetTerms.checked(**facts)
+    digests = [chained("", header)]
+    for i, (entry, digest) in enumerate(links, 1):
+        digests.append(chained(digests[-1], entry))
+        if digests[-1] != digest:
+            raise ValueError(f"charge {i} is not the one that was made there")
+    start, spent, streams = 0, (Fraction(0), Fraction(0)), set[str]()
+    # a sum is never taken from the store: it is of charges that were read here
+    if seen is not None and seen.spent and digests[seen.position :][:1] == [seen.digest]:
+        start, spent, streams = seen.position, seen.spent, set(seen.streams)
+    entries = [entry for entry, _ in links]
+    for entry in entries[start:]:
+        charge = Charge.of_entry(entry, "")
+        if charge.adjacency not in (terms.adjacency, "local") or charge.unit != terms.unit:
+            raise ValueError("a charge is for another adjacency or unit")
+        if charge.stream in streams:
+            raise ValueError("two of its charges share their noise")
+        streams.update(charge.streams)
+        spent = total(spent, terms.cost(charge.epsilon, charge.delta, charge.mu))
+    if not within(spent, terms.limits):
+        raise ValueError("its charges are more than it allows")
+    return ChainState(identity, terms, spent, frozenset(streams), entries, digests)
+
+
+class MemoryStore(BudgetStore):
+    """The chain of one process, whatever the number of its threads."""
+
+    name = "the privacy budget in memory"
+
+    def __init__(self, header: str) -> None:
         self._pid, self._lock = os.getpid(), threading.Lock()
-        self._spent, self._charges = (Fraction(0), Fraction(0)), list[Charge]()
+        self._header, self._links = header, list[tuple[str, str]]()
 
     def _check_process(self) -> None:
         # before the lock, which another thread may have held when the process forked
@@ -187,127 +443,66 @@ class MemoryStore:
                 f"share a budget between processes. {NOTHING}"
             )
 
-    def add(self, charge: Charge, cost: Pair, limits: Pair) -> Pair | None:
-        """Record a charge and return None, or return what was spent before if it is too much."""
+    def read(self) -> tuple[str, list[tuple[str, str]]]:
+        """Return the header, and all (entry, head)."""
         self._check_process()
         with self._lock:
-            refuse_shared_noise(charge.stream, (c.stream for c in self._charges))
-            spent = total(self._spent, cost)
-            if not within(spent, limits):
-                return self._spent
-            # in this order: what is interrupted in between counts
-            self._spent = spent
-            self._charges.append(charge)
-        return None
+            return self._header, list(self._links)
 
-    def read(self) -> tuple[Pair, int]:
-        """Return what was spent, and the number of charges."""
+    def append(self, entry: str, head: str, expected: str) -> bool:
+        """Append an entry if the last head is `expected`; return whether it was."""
         self._check_process()
         with self._lock:
-            return self._spent, len(self._charges)
-
-    def streams(self) -> tuple[str, ...]:
-        """Return the identities of all seeded noise that was charged."""
-        return tuple(c.stream for c in self.charges() if c.stream is not None)
-
-    def charges(self) -> tuple[Charge, ...]:
-        """Return all charges, in order."""
-        self._check_process()
-        with self._lock:
-            return tuple(self._charges)
+            if (self._links[-1][1] if self._links else "") != expected:
+                return False
+            self._links.append((entry, head))
+        return True
 
 
-class FileStore:
-    """Charges in an SQLite file, for any number of processes.
+class FileStore(BudgetStore):
+    """The chain in an SQLite file, for any number of processes.
 
-    Every call opens the file anew: nothing is inherited by forks, and a file that vanished or
-    was replaced is noticed.
+    Every call opens the file anew: nothing is inherited by forks, and a file that vanished is
+    noticed.
     """
 
-    def __init__(self, path: str, identity: str = "", n_known: int = 0) -> None:
-        self.path, self.identity, self.n_known = path, identity, n_known
+    def __init__(self, path: str) -> None:
+        self.path, self.name = path, f"the file of the privacy budget, {path!r},"
 
-    @classmethod
-    def holding(cls, path: str, terms: BudgetTerms) -> "FileStore":
-        """Return the file of a budget with these terms; it is made if it is not there."""
-        create(path, terms)
-        file = cls(path)
-        for name, theirs in file.recognise()._asdict().items():
-            if (ours := getattr(terms, name)) != theirs:
-                raise BudgetError(
-                    f"the privacy budget {path!r} has {name}={theirs!r}; got {ours!r}. "
-                    "PrivacyBudget.open(path) takes it as it is."
-                )
-        return file
+    def read(self) -> tuple[str, list[tuple[str, str]]]:
+        """Return the header, and all (entry, head)."""
+        with self._opened("BEGIN") as file:
+            row = file.execute("SELECT header FROM skdp_budget_2").fetchone()
+            if row is None:
+                raise sqlite3.DatabaseError("it holds no budget")
+            rows = file.execute("SELECT entry, head FROM skdp_charges_2 ORDER BY rowid")
+            return row[0], rows.fetchall()
 
-    def recognise(self) -> BudgetTerms:
-        """Return the terms in the file, and from now on accept no other file."""
-        with self._opened("BEGIN") as (_, row):
-            self.identity = row[0]
-            return BudgetTerms.checked(*row[1:6])
-
-    def add(self, charge: Charge, cost: Pair, limits: Pair) -> Pair | None:
-        """Record a charge and return None, or return what was spent before if it is too much."""
-        with self._opened("BEGIN IMMEDIATE") as (file, row):
-            refuse_shared_noise(charge.stream, _streams(file))
-            before = Fraction(row[6]), Fraction(row[7])
-            spent = total(before, cost)
-            if not within(spent, limits):
-                return before
-            file.execute(
-                "INSERT INTO skdp_charges_1 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", astuple(charge)
-            )
-            file.execute(
-                "UPDATE skdp_budget_1 SET spent = ?, spent_delta = ?, n_charges = n_charges + 1",
-                tuple(map(str, spent)),
-            )
+    def append(self, entry: str, head: str, expected: str) -> bool:
+        """Append an entry if the last head is `expected`; return whether it was."""
+        with self._opened("BEGIN IMMEDIATE") as file:
+            last = "SELECT head FROM skdp_charges_2 ORDER BY rowid DESC LIMIT 1"
+            row = file.execute(last).fetchone()
+            if (row[0] if row else "") != expected:
+                return False
+            file.execute("INSERT INTO skdp_charges_2 VALUES (?, ?)", (entry, head))
         # only now it is on the disk
-        self.n_known = max(self.n_known, row[8] + 1)
-        return None
-
-    def read(self) -> tuple[Pair, int]:
-        """Return what was spent, and the number of charges."""
-        with self._opened("BEGIN") as (_, row):
-            spent = Fraction(row[6]), Fraction(row[7])
-        # an earlier state is noticed from now on, whoever made the charges
-        self.n_known = max(self.n_known, row[8])
-        return spent, row[8]
-
-    def streams(self) -> tuple[str, ...]:
-        """Return the identities of all seeded noise that was charged."""
-        with self._opened("BEGIN") as (file, _):
-            return _streams(file)
-
-    def charges(self) -> tuple[Charge, ...]:
-        """Return all charges, in order."""
-        with self._opened("BEGIN") as (file, _):
-            rows = file.execute("SELECT * FROM skdp_charges_1 ORDER BY rowid").fetchall()
-            return tuple(Charge(*each) for each in rows)
+        return True
 
     @contextmanager
-    def _opened(self, begin: str) -> Iterator[tuple[sqlite3.Connection, Any]]:
-        """Yield the file and its first row, in a transaction; nothing is kept if that raises."""
-        n_known = self.n_known
+    def _opened(self, begin: str) -> Iterator[sqlite3.Connection]:
+        """Yield the file, in a transaction; nothing is kept if that raises."""
         try:
             # never made anew: "rw" opens only what there is
             with closing(_connect(self.path, "rw")) as file:
                 file.execute(begin)
-                row = file.execute("SELECT * FROM skdp_budget_1").fetchone()
-                if row is None:
-                    raise sqlite3.DatabaseError("it holds no budget")
-                if self.identity not in ("", row[0]):
-                    raise self._error("was replaced by another one")
-                if int(row[8]) < n_known:
-                    raise self._error("was put back to an earlier state")
-                yield file, row
+                yield file
                 file.execute("COMMIT")
-        except BudgetError:
-            raise
         except (sqlite3.Error, ValueError, TypeError, IndexError) as error:
             raise self._explained(error) from error
 
     def _error(self, problem: str) -> BudgetError:
-        return BudgetError(f"the file of the privacy budget, {self.path!r}, {problem}. {NOTHING}")
+        return BudgetError(f"{self.name} {problem}. {NOTHING}")
 
     def _explained(self, error: Exception) -> BudgetError:
         if not os.path.exists(self.path):
@@ -316,21 +511,6 @@ class FileStore:
             # locked for too long, read-only, a full disk: SQLite says it well
             return self._error(f"cannot be used: {error}")
         return self._error(f"is damaged, or is no privacy budget: {error}")
-
-
-def _streams(file: sqlite3.Connection) -> tuple[str, ...]:
-    rows = file.execute("SELECT stream FROM skdp_charges_1 WHERE stream IS NOT NULL").fetchall()
-    return tuple(row[0] for row in rows)
-
-
-def refuse_shared_noise(stream: str | None, known: Iterable[str | None]) -> None:
-    """Raise if seeded noise was charged before: two fits that share noise have no price."""
-    if stream is not None and stream in known:
-        raise BudgetError(
-            "a fit that was charged here had the same random_state, so both would have the same "
-            f"noise (its identity is {stream}), and differences of what they release would have "
-            f"none. Use random_state=None, or another seed for every fit. {NOTHING}"
-        )
 
 
 def full_path(path: Any) -> str:
@@ -354,13 +534,12 @@ def create(path: str, terms: BudgetTerms) -> None:
             "remove the journal and so begin anew."
         )
     new = f"{path}.{os.getpid()}-{threading.get_ident()}"
-    row = (SystemBits().words(2).tobytes().hex(), *terms, "0", "0", 0)
     try:
         with suppress(FileNotFoundError):
             os.unlink(new)
         with closing(_connect(new, "rwc")) as file:
             file.executescript(f"BEGIN; {_TABLES}")
-            file.execute("INSERT INTO skdp_budget_1 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+            file.execute("INSERT INTO skdp_budget_2 VALUES (?)", (new_header(terms),))
             file.execute("COMMIT")
         with suppress(FileExistsError):
             # another process may have been faster: then its file stays

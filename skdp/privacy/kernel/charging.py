@@ -174,7 +174,8 @@ class Charging:
         """Take all of it from what several curators share, or raise."""
         facts = {name: getattr(self.terms, name) for name in ("adjacency", "unit", "stream")}
         # all at once, before a row is admitted; what fails from here on has been paid for
-        budget.charge(self._epsilon, self._delta, mu=self._mu, label=label, **facts)
+        charge = budget.charge(self._epsilon, self._delta, mu=self._mu, label=label, **facts)
+        self._record = self._record.charged_as(charge)
 
     def charge(self, query: Any, law: Law, rows: Rows | None) -> Charged:
         """Put a release on the record, or raise before anything is read."""

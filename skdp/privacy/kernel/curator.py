@@ -80,9 +80,8 @@ class Curator:
         mu: float | None = None,
         budget: Any = None,
     ) -> None:
-        bits = make_bits(random_state, purpose)
-        noise = (bits.seeded, bits.origin, bits.identity)
-        terms = Terms(operator.index(n_rows), adjacency, unit, *noise)
+        bits, n_rows = make_bits(random_state, purpose), operator.index(n_rows)
+        terms = Terms(n_rows, adjacency, unit, bits.seeded, bits.origin, bits.identity)
         self._charging = Charging(terms, epsilon, delta, mu, assumptions)
         self._turn = self._charging.turn
         self._bits, self._progress, self._n_releases = bits, progress, 0

@@ -315,10 +315,13 @@ class Record:
         In order.
     assumptions : tuple of str
         What was taken from the data and is assumed public.
+    budget_heads : tuple of str
+        Where the charges of all this stand in the chains of shared budgets; empty without one.
     """
 
     releases: tuple[Release, ...] = ()
     assumptions: tuple[str, ...] = ()
+    budget_heads: tuple[str, ...] = ()
 
     @property
     def _seen(self) -> list[Release]:
@@ -456,6 +459,11 @@ class Record:
     def assume(self, *assumptions: str) -> Self:
         """Return a new record that lists further assumptions."""
         return replace(self, assumptions=tuple(dict.fromkeys(self.assumptions + assumptions)))
+
+    def charged_as(self, charge: Any) -> Self:
+        """Return a new record that has the head of a charge, if it has one."""
+        heads = (*self.budget_heads, getattr(charge, "head", None))
+        return replace(self, budget_heads=tuple(filter(None, heads)))
 
 
 def _epsilon_of_reports(reports: list[Release], delta: float) -> float:

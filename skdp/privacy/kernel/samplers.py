@@ -134,15 +134,13 @@ def _seed_of(random_state: Any) -> int | None:
     if random_state is None:
         return None
     if isinstance(random_state, np.random.RandomState | np.random.Generator):
-        seed = int.from_bytes(random_state.bytes(16), "little")
-    elif isinstance(random_state, bool) or not isinstance(random_state, int | np.integer):
+        return int.from_bytes(random_state.bytes(16), "little")
+    if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer):
         kind = type(random_state).__name__
         raise ValueError(f"random_state must be None, an int or a generator; got a {kind}.")
-    else:
-        seed = int(random_state)
-    if seed < 0:
-        raise ValueError(f"random_state must not be negative; got {seed}.")
-    return seed
+    if random_state < 0:
+        raise ValueError(f"random_state must not be negative; got {random_state}.")
+    return int(random_state)
 
 
 Integers = NDArray[np.int64]

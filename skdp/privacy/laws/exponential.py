@@ -187,7 +187,10 @@ class ExponentialMechanism(PureMechanism):
     """A draw with probability proportional to ``exp(-score / temperature)``.
 
     A query has ``draw(rows, noise, source)``, a draw at the temperature ``noise.scale``, and
-    `idealised`, whether it takes `Variates` (floats) or `Bits` for it.
+    `idealised`, whether it takes `Variates` (floats) or `Bits` for it. Audits ask it for
+    ``outcomes(*sides)``, outcomes of shape (m, size) that stand for all on the rows of several
+    data sets and how many each stands for, or None for a continuum; and for
+    ``scores_of(rows, outcomes)``, their scores, up to a constant.
 
     Parameters
     ----------

@@ -33,7 +33,9 @@ class LocalMechanism(Law):
     """A report of every row, at a price of at most `epsilon` each.
 
     A query has ``draw(rows, noise, source)``, a report for each of the rows, and `idealised`, as
-    for the exponential mechanism.
+    for the exponential mechanism. Audits ask it for ``what.vectors(chunk)``, what rows report, and
+    its randomiser, if it can say, for ``log_ratio(reports, first, second)``, the logarithms of
+    the ratios of the laws of reports of two vectors.
 
     Parameters
     ----------

@@ -176,7 +176,8 @@ class ObjectivePerturbation(Law):
     """Noise such that one release of a perturbed minimiser is (epsilon, delta)-DP.
 
     A query states an `Influence`, and has ``minimise(rows, linear)``, the minimiser of the
-    objective plus ``<linear, w>``.
+    objective plus ``<linear, w>``. Audits ask it for ``slope_at(rows, w)``, the gradient of the
+    objective at w and the logarithm of the determinant of its Hessian.
 
     Parameters
     ----------

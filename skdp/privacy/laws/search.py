@@ -5,7 +5,7 @@
 import math
 import operator
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -18,8 +18,8 @@ from skdp.privacy.kernel.curator import Curator
 from skdp.privacy.kernel.errors import BudgetError, SeededNoiseWarning
 from skdp.privacy.kernel.ledger import Record, Release, sum_up
 from skdp.privacy.kernel.mechanisms import Noise, Price
-from skdp.privacy.kernel.samplers import Bits, make_bits, uniform_below
-from skdp.privacy.laws.selection import Repetitions, SelectionPlan
+from skdp.privacy.kernel.samplers import Bits, make_bits
+from skdp.privacy.laws.selection import SecretSubset, SelectionPlan
 
 Positions = NDArray[np.int64]
 # any delta will do for a curator that is bound by a Gaussian-DP parameter
@@ -32,13 +32,13 @@ class Winner:
 
     Parameters
     ----------
-    repetitions : Repetitions or None
-        The law of the number of runs; None if every candidate was run once.
+    subset : SecretSubset or None
+        The law of the runs that counted; None if all did.
     mu_run, mu_refit : float or None
         Gaussian-DP parameters of a run, and of the second fit of the winner; None for none.
     """
 
-    repetitions: Repetitions | None
+    subset: SecretSubset | None
     mu_run: float | None
     mu_refit: float | None
 
@@ -102,22 +102,23 @@ class Search:
         self._n_rows, self._held_out, self._adjacency = n_rows, held_out, adjacency
         self._bits = make_bits(random_state, f"{purpose}, search")
         release = _line(plan, adjacency, self._bits)
+        self._ledger = Record(assumptions=assumptions).append(release)
         if budget is not None:
             # all at once, before a row is admitted; what fails from here on has been paid for
             epsilon, delta = plan.spent
             facts = {"adjacency": adjacency, "unit": "row", "stream": release.stream}
-            budget.charge(epsilon, delta, mu=None, label=purpose, **facts)
-        self._ledger = Record(assumptions=assumptions).append(release)
+            charge = budget.charge(epsilon, delta, mu=None, label=purpose, **facts)
+            self._ledger = self._ledger.charged_as(charge)
         # one key for all streams that hang on the run, not on the order of calls
         self._key = int.from_bytes(self._bits.words(2).tobytes(), "little")
         self._seeds, self._given = dict[int, Bits](), set[int]()
         self._scored = dict[int | None, object]()
-        self._split, self._runs = self._draw_split(), self._draw_runs()
+        self._split, self._counted = self._draw_split(), self._draw_counted()
         if self._bits.seeded:
             warnings.warn(
                 "random_state is set, so the search and its noise can be reproduced by whoever "
-                "knows it, the secret number of runs included. Use random_state=None for a real "
-                "release.",
+                "knows it, the secret choice of the runs that count included. Use "
+                "random_state=None for a real release.",
                 SeededNoiseWarning,
                 stacklevel=5,  # the line that called fit
             )
@@ -133,11 +134,12 @@ class Search:
         trains[held_out] = False
         return np.flatnonzero(trains), held_out
 
-    def _draw_runs(self) -> tuple[int, ...]:
-        n, law = self.plan.n_candidates, self.plan.repetitions
-        if law is None:
-            return tuple(range(n))
-        return tuple(uniform_below(n, self._bits) for _ in range(law.number(self._bits)))
+    def _draw_counted(self) -> NDArray[np.bool_]:
+        counted = np.ones(self.plan.n_candidates, dtype=bool)
+        if self.plan.subset is not None:
+            counted[:] = False
+            counted[self.plan.subset.choose(self._bits)] = True
+        return counted
 
     def split(self) -> tuple[Positions, Positions]:
         """Return which rows train and which are held out; every call returns the same.
@@ -150,17 +152,25 @@ class Search:
         """
         return self._split
 
-    def runs(self) -> Sequence[int]:
-        """Return the candidates to be run, in order; every call returns the same.
+    def best(self, scores: Any) -> int:
+        """Return the run that wins: of those that count the first with the largest score.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_candidates,)
+            Of all runs, in the order of the candidates; released, or public. Runs that do not
+            count are made and scored like the others, so that time does not tell them apart.
 
         Returns
         -------
-        candidates : sequence of int
-            For "all" every candidate once. Otherwise independent uniform candidates, as many as
-            the law of the plan says; none, by chance, for "poisson". Neither they nor their
-            number may be told, but for "all".
+        run : int
+            All that may be told of the scores and of the runs that count; none for "all" of
+            private scores, where the winner is drawn.
         """
-        return self._runs
+        scores = np.asarray(scores, dtype=float)
+        if scores.shape != self._counted.shape:
+            raise ValueError(f"all {len(self._counted)} runs must be scored; got {scores.shape}.")
+        return int(np.argmax(np.where(self._counted, scores, -np.inf)))
 
     def seed(self, run: int) -> int:
         """Return a fresh seed below 2^32 for a seeded estimator inside of a run.
@@ -168,7 +178,7 @@ class Search:
         Parameters
         ----------
         run : int
-            Position in `runs()`, or the number of runs for the fit of the winner.
+            Position of a run, or the number of runs for the fit of the winner.
 
         Returns
         -------
@@ -196,8 +206,8 @@ class Search:
         n_held_out : int
             How many; the number that `split` holds out.
         run : int or None
-            Position in `runs()`. None for "all": the budget then is that of the choice and of
-            the winner's score.
+            Position of a run. None for "all": the budget then is that of the choice and of the
+            winner's score.
 
         Returns
         -------
@@ -218,7 +228,7 @@ class Search:
         if n_held_out != self._held_out:
             raise ValueError(f"{self._held_out} rows are held out; got n_held_out={n_held_out!r}.")
         run = None if run is None else operator.index(run)
-        if run not in ([None] if plan.repetitions is None else range(len(self._runs))):
+        if run not in ([None] if plan.subset is None else range(plan.n_candidates)):
             raise ValueError("run must be the position of a run, or None for strategy 'all'.")
         # in one step, whatever other threads do
         if self._scored.setdefault(run, token := object()) is not token:
@@ -251,14 +261,14 @@ class Search:
 
 def _line(plan: SelectionPlan, adjacency: str, bits: Bits) -> Release:
     """Return the search as one release."""
-    runs = f"{plan.expected_runs:g} runs"
-    if plan.repetitions is not None:
-        runs = f"a secret number of runs ({plan.strategy}, {plan.expected_runs:g} expected)"
+    runs = f"{plan.n_candidates} runs"
+    if plan.subset is not None:
+        runs += f", a secret subset counts ({plan.subset.mean:.3g} expected)"
     scores = "public rows" if plan.public_scores else "held-out rows"
     again = ", and its second fit on all rows" if plan.refit_share else ""
     theorem = "every row trains or scores (Proposition 72)"
-    if plan.repetitions is not None:
-        theorem = "the winner of secretly many runs (Proposition 71)"
+    if plan.subset is not None:
+        theorem = "the winner of a secret subset of the runs (Proposition 71)"
     epsilon, delta = plan.spent
     return Release(
         query=f"best of {plan.n_candidates} candidates by {scores}, {runs}{again}",
@@ -269,6 +279,6 @@ def _line(plan: SelectionPlan, adjacency: str, bits: Bits) -> Release:
         noise=DeclaredTotal("search", 0.0, 1.0, math.inf, math.inf, 0.0, epsilon, delta),
         numerics=f"exact choice of runs, {bits.origin}",
         seeded=bits.seeded,
-        winner=Winner(plan.repetitions, plan.mu_run, plan.mu_refit),
+        winner=Winner(plan.subset, plan.mu_run, plan.mu_refit),
         stream=bits.identity,
     )

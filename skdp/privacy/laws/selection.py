@@ -4,13 +4,10 @@
 
 import math
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Context, Decimal, localcontext
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
-
-import numpy as np
 
 from skdp.privacy.kernel.accounting import (
     as_float,
@@ -21,6 +18,7 @@ from skdp.privacy.kernel.accounting import (
     gdp_delta,
     gdp_epsilon,
 )
+from skdp.privacy.kernel.batches import Positions, fixed_subset
 from skdp.privacy.kernel.ledger import compose_epsilon, sum_up, total_mu, total_rho
 from skdp.privacy.kernel.mechanisms import Law
 from skdp.privacy.kernel.samplers import Bits
@@ -28,108 +26,55 @@ from skdp.privacy.laws.additive import GaussianMechanism, LaplaceMechanism
 from skdp.privacy.laws.calibration import gdp_mu, zcdp_rho
 from skdp.privacy.laws.exponential import ExponentialMechanism
 
-# How many times a search runs: three laws of a secret number of runs.
+# Which runs of a search count: a secret subset.
 #
-# A search with a fixed number of runs pays for every run. With a random number that nobody is
-# told it pays for a few, whatever the mean: who sees only the winner cannot tell how many runs
-# it won against (Liu and Talwar 2019; Papernot and Steinke 2022).
-
-
-#: the laws, and the shape of the truncated negative binomial law that each one is
-LAWS = {"logarithmic": 0.0, "geometric": 1.0, "poisson": math.inf}
-# beyond, nobody waits for the runs
-_MOST = 1e6
+# A search that tells the best of all its runs pays for every run. If a secret subset of them takes
+# part in the choice, it pays for a few, whatever their number: who sees only the winner cannot tell
+# how many runs it won against (Liu and Talwar 2019; Papernot and Steinke 2022). All runs are made
+# all the same, in a public order: the time that a search takes tells nothing of the subset.
 
 
 @dataclass(frozen=True)
-class Repetitions:
-    """The law of a secret number K of runs.
+class SecretSubset:
+    """The law of a secret subset of the runs of a search: those that count.
+
+    Its size K has the probability ``(n_runs + 1 - k) / (n_runs (n_runs + 1) / 2)`` of being k, for
+    k from 1 to `n_runs`; given the size all subsets are equally likely.
 
     Parameters
     ----------
-    law : {"logarithmic", "geometric", "poisson"}
-        K is at least 1, but for "poisson": there it may be 0.
-    expected : float
-        The mean of K, in [1, 1e6].
+    n_runs : int
+        Number of runs that are made, at least 1; public.
 
     Raises
     ------
     ValueError
-        If the law is unknown or the mean is out of range.
+        If the number is out of range.
 
     Examples
     --------
-    >>> runs = Repetitions("geometric", expected=20)
-    >>> runs.gamma, round(runs.probability(1), 3)
-    (0.05, 0.05)
+    >>> subset = SecretSubset(3)
+    >>> [subset.probability(k) for k in (0, 1, 2, 3)]
+    [0.0, 0.5, 0.3333333333333333, 0.16666666666666666]
     """
 
-    law: str
-    expected: float
+    n_runs: int
 
     def __post_init__(self) -> None:
-        check_choice("law", self.law, LAWS)
-        expected = as_float(self.expected)
-        if not 1 <= expected <= _MOST:
-            raise ValueError(
-                f"the expected number of runs must be a number in [1, {_MOST:g}]; "
-                f"got {self.expected!r}."
-            )
-        object.__setattr__(self, "expected", expected)
+        object.__setattr__(self, "n_runs", _checked_number(self.n_runs, "run"))
 
     @property
-    def eta(self) -> float:
-        """Shape of the truncated negative binomial law; infinite for "poisson"."""
-        return LAWS[self.law]
-
-    @cached_property
-    def gamma(self) -> float:
-        """Parameter in (0, 1] of the truncated negative binomial law; nan for "poisson"."""
-        if self.law == "poisson":
-            return math.nan
-        if self.expected == 1:
-            return 1.0
-        if self.law == "geometric":
-            return 1 / self.expected
-        # with x = log(1 / gamma) the mean is (e^x - 1) / x
-        return math.exp(-first(lambda x: math.expm1(x) >= self.expected * x, 1e-15))
-
-    @cached_property
     def mean(self) -> float:
-        """Mean of K at `gamma`, rounded up: `expected`, but for rounding."""
-        gamma = self.gamma
-        if self.law == "poisson" or gamma == 1:
-            return self.expected
-        exact = 1 / gamma if self.law == "geometric" else (1 - gamma) / (-math.log(gamma) * gamma)
-        return exact * (1 + 1e-15)
+        """Mean of K, rounded up."""
+        return (self.n_runs + 2) / 3 * _UP
 
     def probability(self, k: int) -> float:
         """Return P[K = k]."""
-        gamma, poisson = self.gamma, self.law == "poisson"
-        if k < 0 or (k == 0 and not poisson):
-            return 0.0
-        if poisson:
-            log = k * math.log(self.expected) - self.expected - math.lgamma(k + 1)
-            return math.exp(log)
-        if gamma == 1:
-            return float(k == 1)
-        if self.law == "geometric":
-            return gamma * math.exp((k - 1) * math.log1p(-gamma))
-        return math.exp(k * math.log1p(-gamma)) / (-k * math.log(gamma))
+        n = self.n_runs
+        return (n + 1 - k) / (n * (n + 1) // 2) if 1 <= k <= n else 0.0
 
-    def generating(self, s: float) -> float:
-        """Return E[s^K], for s in [0, 1]."""
-        gamma = self.gamma
-        if self.law == "poisson":
-            return math.exp(self.expected * (s - 1))
-        if gamma == 1:
-            return s
-        if self.law == "geometric":
-            return gamma * s / (1 - (1 - gamma) * s)
-        return math.log1p((gamma - 1) * s) / math.log(gamma)
-
-    def number(self, bits: Bits) -> int:
-        """Return K, drawn exactly: from as many random bits as it takes.
+    def choose(self, bits: Bits) -> Positions:
+        """Return the sorted positions of the runs that count, drawn exactly.
 
         Parameters
         ----------
@@ -138,62 +83,31 @@ class Repetitions:
 
         Returns
         -------
-        k : int
-            The first number at which the distribution function exceeds a uniform real number:
-            bits and digits are added until no boundary is too near.
+        counted : ndarray of int
+            At least one of the positions below `n_runs`.
         """
-        if self.gamma == 1:
-            return 1
-        word, width, digits = 0, 0, 60
-        while True:
-            for extra in bits.words(digits // 15).tolist():
-                word, width = (word << 64) | extra, width + 64
-            with localcontext(Context(prec=digits, Emin=-(10**8), Emax=10**8)):
-                low, high = (Decimal(word + i) * Decimal(2) ** -width for i in (0, 1))
-                # far above all roundings: a few units in the last digit for each of K terms
-                error = Decimal(10) ** (20 - digits)
-                total, nothing = Decimal(0), Decimal(10) ** -digits
-                for k, term in self._terms():
-                    total += term
-                    if low - error < total:
-                        if high + error < total:
-                            return k
-                        break
-                    if term < nothing and k > self.expected:
-                        break
-            digits *= 2
-
-    def _terms(self) -> Iterator[tuple[int, Decimal]]:
-        """Yield (k, P[K = k]) in the digits of the decimal context."""
-        if self.law == "poisson":
-            k, mean = 0, Decimal(self.expected)
-            term = (-mean).exp()
-            while True:
-                yield k, term
-                k += 1
-                term = term * mean / k
-        gamma = Decimal(self.gamma)
-        k, ratio, geometric = 1, 1 - gamma, self.law == "geometric"
-        power = gamma if geometric else -ratio / gamma.ln()
-        while True:
-            yield k, power if geometric else power / k
-            k += 1
-            power *= ratio
+        # the smaller one of two different numbers from 1 to n_runs + 1
+        size = 1 + int(fixed_subset(self.n_runs + 1, 2, bits)[0])
+        return fixed_subset(self.n_runs, size, bits)
 
 
-# What the winner of a secret number of runs costs (Proposition 71), rounded up.
+def _checked_number(value: Any, what: str) -> int:
+    if isinstance(value, bool) or (number := operator.index(value)) < 1:
+        raise ValueError(f"there must be at least 1 {what}; got {value!r}.")
+    return number
+
+
+# What the winner of a secret subset of runs costs (Proposition 71), rounded up.
 #
-# A run is a draw from one law, with a score in what it releases. If q(y) is the chance that a
-# run is no better than y, the winner has the density ``phi'(q(y))`` against a run, phi being
-# the generating function of the number K of runs. Between neighbours that factor changes by
-# e^c at most, and it is at most E[K]: so the winner is (epsilon, E[K] d(epsilon - c))-DP, where
-# d(x) is the smallest delta with which one run is (x, delta)-DP.
+# Every run is kept with the same secret probability p, of density 2 (1 - p). If t(l) is the chance
+# that run l is better than an outcome y of another run, y wins with the density
+# ``E[p prod(1 - p t(l))]`` against its own law. Between neighbours that factor changes by e^c at
+# most, and over all runs it adds up to E[K] at most: so the winner is (epsilon, E[K] d(epsilon -
+# c))-DP, where d(x) is the smallest delta with which one run is (x, delta)-DP.
 
 
 # above the rounding errors of a few operations
 _UP = 1 + 1e-14
-# below, differences cancel in what dp_accounting computes
-_SMALLEST = 1e-3
 
 
 @dataclass(frozen=True)
@@ -231,46 +145,35 @@ class RunCost:
         return self.epsilon if self.delta <= delta else math.inf
 
 
-def loss_of_choice(repetitions: Repetitions, cost: RunCost) -> float:
-    """Return c: what not knowing how many runs the winner won against adds, rounded up.
+def loss_of_choice(subset: SecretSubset, cost: RunCost) -> float:
+    """Return c: what not knowing which runs the winner won against adds, rounded up.
 
     Parameters
     ----------
-    repetitions, cost : Repetitions, RunCost
-        How many runs, and what one costs.
+    subset, cost : SecretSubset, RunCost
+        Which runs count, and what one costs.
 
     Returns
     -------
     loss : float
-        In nats. At most ``(1 + eta) epsilon`` for a run that is epsilon-DP.
+        In nats. At most ``2 epsilon`` for a run that is epsilon-DP.
     """
-    if repetitions.law == "poisson":
-        return repetitions.mean * cost.delta_at(0.0) * _UP
-    if repetitions.gamma == 1:
+    others = subset.n_runs - 1
+    if not others:
         return 0.0
-    odds = repetitions.gamma / (1 - repetitions.gamma) / _UP
     # every root from above is a bound, the least is the best
+    odds = 1 / others / _UP
     loss = first(lambda x: cost.delta_at(x) <= odds * math.expm1(x) / _UP, 1e-14)
-    return (1 + repetitions.eta) * loss * _UP
+    return 2 * loss * _UP
 
 
-def steepness(repetitions: Repetitions) -> float:
-    """Return how fast the logarithm of phi' grows at its end: what one unit of delta costs.
-
-    `loss_of_choice` of runs that are (0, delta)-DP is this times delta at most.
-    """
-    if repetitions.law == "poisson":
-        return repetitions.mean
-    return (1 + repetitions.eta) * (1 - repetitions.gamma) / repetitions.gamma
-
-
-def winner_epsilon(repetitions: Repetitions, cost: RunCost, delta: float) -> float:
+def winner_epsilon(subset: SecretSubset, cost: RunCost, delta: float) -> float:
     """Return the epsilon of the winner at `delta`, by Proposition 71, rounded up.
 
     Parameters
     ----------
-    repetitions, cost : Repetitions, RunCost
-        How many runs, and what one costs.
+    subset, cost : SecretSubset, RunCost
+        Which runs count, and what one costs.
     delta : float
         In [0, 1).
 
@@ -281,39 +184,11 @@ def winner_epsilon(repetitions: Repetitions, cost: RunCost, delta: float) -> flo
 
     Examples
     --------
-    >>> runs = Repetitions("geometric", expected=20)
-    >>> winner_epsilon(runs, RunCost(epsilon=0.1), delta=0.0) < 3 * 0.1
+    >>> winner_epsilon(SecretSubset(20), RunCost(epsilon=0.1), delta=0.0) < 3 * 0.1
     True
     """
-    epsilon = cost.epsilon_at(delta / (repetitions.mean * _UP))
-    return (loss_of_choice(repetitions, cost) + epsilon) * _UP
-
-
-@lru_cache(maxsize=1024)
-def winner_epsilon_renyi(repetitions: Repetitions, mu: float, delta: float) -> float:
-    """Return the epsilon of the winner by Renyi divergences (Papernot and Steinke 2022).
-
-    Parameters
-    ----------
-    repetitions, mu, delta : Repetitions, float, float
-        How many runs, their Gaussian-DP parameter, and delta in (0, 1).
-
-    Returns
-    -------
-    epsilon : float
-        In nats, as dp_accounting finds it; infinite for mu below 1e-3. Better than
-        `winner_epsilon` for the Poisson law with a large mean.
-    """
-    if mu < _SMALLEST:
-        return math.inf
-    import dp_accounting
-    from dp_accounting.rdp import RdpAccountant
-
-    run = dp_accounting.GaussianDpEvent(1 / mu)
-    event = dp_accounting.dp_event.RepeatAndSelectDpEvent(run, repetitions.mean, repetitions.eta)
-    # orders of which nothing is left over- and underflow on the way
-    with np.errstate(all="ignore"):
-        return float(RdpAccountant().compose(event).get_epsilon(delta)) * (1 + 1e-9)
+    epsilon = cost.epsilon_at(delta / (subset.mean * _UP))
+    return (loss_of_choice(subset, cost) + epsilon) * _UP
 
 
 # How the budget of a search is divided among runs, choice, score and a last fit.
@@ -352,10 +227,10 @@ def _part(epsilon: float, delta: float, share: float) -> tuple[float, float]:
 
 
 @lru_cache(maxsize=1024)
-def shares_of_repeats(
-    epsilon: float, delta: float, repetitions: Repetitions, gaussian: bool, refit_share: float
+def shares_of_subset(
+    epsilon: float, delta: float, subset: SecretSubset, gaussian: bool, refit_share: float
 ) -> dict[str, Any]:
-    """Return the shares for a secret number of runs, each of which pays for fit and score.
+    """Return the shares if a secret subset counts: every run pays for its fit and its score.
 
     Parameters are those of `plan_selection`; the shares are fields of a `SelectionPlan`.
     """
@@ -365,16 +240,20 @@ def shares_of_repeats(
         left = _part(epsilon, delta, 1 - refit_share)
         shares, last = _last_fit(*_part(epsilon, delta, refit_share), gaussian)
     if gaussian:
-        mu, searched = _largest_run(*left, repetitions)
+        mu = _largest(
+            lambda m: winner_epsilon(subset, RunCost(m), left[1]) <= left[0], gdp_mu(*left)
+        )
+        searched = winner_epsilon(subset, RunCost(mu), left[1])
         shares["mu_run"] = mu
     else:
-        most = _QUARTER * left[0] / max(steepness(repetitions), 1e-100)
-        part = min(left[1] / repetitions.mean, most) * _DOWN
+        # of runs that are (0, delta)-DP, c is about 2 (n_runs - 1) delta
+        most = _QUARTER * left[0] / max(2.0 * (subset.n_runs - 1), 1e-100)
+        part = min(left[1] / subset.mean, most) * _DOWN
         run = _largest(
-            lambda e: winner_epsilon(repetitions, RunCost(0.0, e, part), left[1]) <= left[0],
+            lambda e: winner_epsilon(subset, RunCost(0.0, e, part), left[1]) <= left[0],
             epsilon,
         )
-        searched = winner_epsilon(repetitions, RunCost(0.0, run, part), left[1])
+        searched = winner_epsilon(subset, RunCost(0.0, run, part), left[1])
         shares.update(epsilon_run=run, delta_run=part)
     return {**shares, "spent": (sum_up([(searched, 1), (last, 1)]), delta)}
 
@@ -385,24 +264,6 @@ def _last_fit(epsilon: float, delta: float, gaussian: bool) -> tuple[dict[str, A
         return {"epsilon_refit": epsilon, "delta_refit": delta}, epsilon
     mu = gdp_mu(epsilon, delta)
     return {"mu_refit": mu}, gdp_epsilon(mu, delta)
-
-
-def _largest_run(epsilon: float, delta: float, repetitions: Repetitions) -> tuple[float, float]:
-    """Return the largest mu of a run that fits a budget, and the epsilon it then has."""
-
-    def by_profile(mu: float) -> float:
-        return winner_epsilon(repetitions, RunCost(mu), delta)
-
-    def by_renyi(mu: float) -> float:
-        return winner_epsilon_renyi(repetitions, mu, delta)
-
-    most = gdp_mu(epsilon, delta)
-    mu = _largest(lambda m: by_profile(m) <= epsilon, most)
-    # the better bound, if it is better by more than nothing
-    if repetitions.gamma != 1 and by_renyi(mu * 1.001) <= epsilon:
-        mu = _largest(lambda m: by_renyi(m) <= epsilon, most, 1e-8)
-        return mu, by_renyi(mu)
-    return mu, by_profile(mu)
 
 
 @lru_cache(maxsize=1024)
@@ -490,7 +351,7 @@ def _priced(parts: tuple[float, ...]) -> list[tuple[float, float, int]]:
     return [(part, 0.0, 1) for part in parts if part]
 
 
-STRATEGIES = ("all", *LAWS)
+STRATEGIES = ("all", "subset")
 
 
 @dataclass(frozen=True)
@@ -499,10 +360,10 @@ class SelectionPlan:
 
     Parameters
     ----------
-    strategy : {"all", "logarithmic", "geometric", "poisson"}
-        Every candidate once, or a secret number of runs of candidates drawn at random.
+    strategy : {"all", "subset"}
+        Whether all runs count, or a secret subset of them.
     n_candidates : int
-        Number of candidates.
+        Number of candidates, and of runs: a repeat is a candidate of its own.
     epsilon, delta : float
         What was granted.
     gaussian, public_scores : bool
@@ -510,8 +371,8 @@ class SelectionPlan:
         public rows and cost nothing.
     refit_share : float
         Part that is kept for fitting the winner again, on all rows.
-    repetitions : Repetitions or None
-        The law of the number of runs; None for "all".
+    subset : SecretSubset or None
+        The law of the runs that count; None for "all".
     spent : tuple of (float, float)
         (epsilon, delta) as certified; never above what was granted.
     mu_run, epsilon_run, delta_run : float or None
@@ -521,8 +382,7 @@ class SelectionPlan:
         The same of the second fit of the winner; all None if there is none.
     epsilon_choice, epsilon_score : float or None
         For "all": of the choice by private scores (None for one candidate), and of the score of
-        the winner. None for random numbers of runs, where every run pays for its score, and for
-        public scores.
+        the winner. None for "subset", where every run pays for its score, and for public scores.
     """
 
     strategy: str
@@ -532,7 +392,7 @@ class SelectionPlan:
     gaussian: bool
     public_scores: bool
     refit_share: float
-    repetitions: Repetitions | None
+    subset: SecretSubset | None
     spent: tuple[float, float]
     mu_run: float | None = None
     epsilon_run: float | None = None
@@ -542,11 +402,6 @@ class SelectionPlan:
     delta_refit: float | None = None
     epsilon_choice: float | None = None
     epsilon_score: float | None = None
-
-    @property
-    def expected_runs(self) -> float:
-        """Mean of the number of runs; exactly the number of candidates for "all"."""
-        return self.repetitions.expected if self.repetitions else float(self.n_candidates)
 
     @property
     def score_mechanism(self) -> Law | None:
@@ -567,10 +422,9 @@ class SelectionPlan:
 
     def describe(self) -> str:
         """Return the plan in words."""
-        runs = f"{self.expected_runs:g} runs"
-        if self.repetitions is not None:
-            law = f"{self.strategy}, {self.expected_runs:g} expected"
-            runs = f"a secret number of runs ({law})"
+        runs = f"{self.n_candidates} runs"
+        if self.subset is not None:
+            runs += f", a secret subset counts ({self.subset.mean:.3g} expected)"
         scores = "public rows score them" if self.public_scores else "held-out rows score them"
         lines = [
             f"search over {self.n_candidates} candidates: {runs}; {scores}",
@@ -599,7 +453,6 @@ def plan_selection(
     *,
     strategy: str,
     n_candidates: int,
-    expected_runs: float | None = None,
     gaussian: bool,
     refit_share: float = 0.0,
     public_scores: bool = False,
@@ -610,13 +463,10 @@ def plan_selection(
     ----------
     epsilon, delta : float
         The budget of the whole search. At delta 0 everything in it is purely private.
-    strategy : {"all", "logarithmic", "geometric", "poisson"}
-        Every candidate once, or a secret number of runs of candidates drawn at random.
+    strategy : {"all", "subset"}
+        Whether all runs count, or a secret subset of them.
     n_candidates : int
-        At least 1.
-    expected_runs : float, default=None
-        Mean of the number of runs, at least 1; None for twice the number of candidates. For
-        "all" the number of candidates, or None.
+        At least 1; every one is run once, and a repeat is a candidate of its own.
     gaussian : bool
         Whether every fit has a Gaussian-DP parameter; shares are in units of that then.
     refit_share : float, default=0.0
@@ -637,16 +487,15 @@ def plan_selection(
 
     Examples
     --------
-    >>> plan = plan_selection(1.0, 1e-5, strategy="geometric", n_candidates=10, gaussian=True)
+    >>> plan = plan_selection(1.0, 1e-5, strategy="subset", n_candidates=20, gaussian=True)
     >>> print(plan.describe())
-    search over 10 candidates: a secret number of runs (geometric, 20 expected); held-out rows...
+    search over 20 candidates: 20 runs, a secret subset counts (7.33 expected); held-out rows...
       total       epsilon=1, delta=1e-05
-      one run     mu=0.1525
+      one run     mu=0.1576
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     check_choice("strategy", strategy, STRATEGIES)
-    if isinstance(n_candidates, bool) or (n_candidates := operator.index(n_candidates)) < 1:
-        raise ValueError(f"there must be at least 1 candidate; got {n_candidates!r}.")
+    n_candidates = _checked_number(n_candidates, "candidate")
     if not 0 <= (share := as_float(refit_share)) < 1:
         raise ValueError(f"refit_share must be a number in [0, 1); got {refit_share!r}.")
     if gaussian and delta == 0:
@@ -654,18 +503,11 @@ def plan_selection(
             "delta must be greater than 0 for fits with Gaussian noise, which are never purely "
             "epsilon-DP; got 0."
         )
-    repetitions, shares = None, dict[str, Any]()
-    if strategy == "all":
-        if expected_runs not in (None, n_candidates):
-            raise ValueError(
-                'expected_runs must be None for strategy "all", which runs each of the '
-                f"{n_candidates} candidates once; got {expected_runs!r}."
-            )
+    subset = None if strategy == "all" else SecretSubset(n_candidates)
+    if subset is None:
         shares = shares_of_all(epsilon, delta, n_candidates, gaussian, share, public_scores)
     else:
-        mean = 2 * n_candidates if expected_runs is None else expected_runs
-        repetitions = Repetitions(strategy, mean)
-        shares = shares_of_repeats(epsilon, delta, repetitions, gaussian, share)
+        shares = shares_of_subset(epsilon, delta, subset, gaussian, share)
     return SelectionPlan(
         strategy=strategy,
         n_candidates=n_candidates,
@@ -674,6 +516,6 @@ def plan_selection(
         gaussian=bool(gaussian),
         public_scores=bool(public_scores),
         refit_share=share,
-        repetitions=repetitions,
+        subset=subset,
         **shares,
     )

@@ -1,0 +1,988 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""The coupled trace of a fit: recorded on one data set, replayed on a neighbour, measured.
+
+Every number that leaves private rows is made by the `release` of a law, which the curator calls
+once it has charged. That is the one place where a trace stands, for as long as it lasts and for
+the thread that runs it: the first fit is recorded there, and the second gets what the first one
+released. So both ask the same questions as long as nothing but released numbers decides what is
+asked next, and every release can be measured by itself.
+"""
+
+import copy
+import json
+import math
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from scipy.special import chdtr, chdtrc
+from sklearn import config_context
+from sklearn.base import clone
+
+from skdp._sklearn import is_sparse
+from skdp._typing import AuditAdjacency, Estimator, MatrixLike, VectorLike
+from skdp.audit._audit import fresh
+from skdp.audit._pairs import (
+    N_ROWS,
+    NeighbourPair,
+    as_arguments,
+    check_count,
+    check_neighbours,
+    check_seed,
+    gaussian_mu,
+    ledger_of,
+    made_pairs,
+    parameters,
+    resolve_adjacency,
+)
+from skdp.privacy.kernel.batches import Sampling
+from skdp.privacy.kernel.ledger import (
+    SampledCost,
+    compose_epsilon,
+    report_epsilon,
+    total_mu,
+    total_rho,
+)
+from skdp.privacy.kernel.mechanisms import Law, Line
+from skdp.privacy.kernel.samplers import SeededBits
+from skdp.privacy.laws.measures import Measured, Trial, measure
+
+#: version of what `TraceResult.to_dict` returns
+SCHEMA = 1
+#: chance that correct noise is called wrong
+FALSE_ALARM = 1e-6
+# rounding of what is compared: a price is rounded up by more than that
+_HAIR = 1 + 1e-9
+# of built-in pairs so many are tried again among many rows, unless one shows as much of the claim
+_AGAIN, _MANY_ROWS, _TIGHT = 4, 1000, 0.999
+
+
+@dataclass(frozen=True)
+class TracedRelease:
+    """One release of a traced fit, declared and measured.
+
+    Parameters
+    ----------
+    query, law : str, str
+        The statistic, and the law of its noise.
+    size : int
+        Number of coordinates.
+    rows : str
+        Which rows it reads: "all", or how batches are drawn.
+    reads : int
+        How often it reads them: more than once for steps that nobody sees.
+    sensitivity : float
+        What the query states, in the metric.
+    paid : float
+        What the noise was made for: the same, with rounding.
+    distance : float
+        What was measured. NaN if there is no closed form.
+    metric : {"l1", "l2", "spread", "log-ratio"}
+        Of the sensitivity: a norm; the largest minus the smallest change of a score; the
+        largest log-ratio of the laws of a report.
+    mu, epsilon, delta : float
+        Declared price of one reading: a Gaussian parameter, or a pair with mu 0.
+    mu_measured, epsilon_measured : float
+        Price of the distance at the declared noise; `delta` is the same.
+    loss : float
+        Privacy loss at the output: the log-ratio of its densities on the two data sets. NaN if
+        there is no closed form.
+    noise_level : float or None
+        For additive noise that was drawn anew: probability that correct noise looks at least as
+        odd as this. None if none was drawn.
+    first, second : tuple of float
+        What the noise is added to, on the two data sets; of a draw, scores of outcomes. With
+        Poisson batches, of the same batch without the row and with it.
+    hidden : bool
+        Whether these are local reports of which only a noisy sum is released.
+    """
+
+    query: str
+    law: str
+    size: int
+    rows: str
+    reads: int
+    sensitivity: float
+    paid: float
+    distance: float
+    metric: str
+    mu: float
+    epsilon: float
+    delta: float
+    mu_measured: float
+    epsilon_measured: float
+    loss: float
+    noise_level: float | None
+    first: tuple[float, ...]
+    second: tuple[float, ...]
+    hidden: bool = False
+
+    @property
+    def ratio(self) -> float:
+        """Measured over declared price; NaN if it was not measured."""
+        measured, declared = self.mu_measured, self.mu
+        if not self.mu:
+            measured, declared = self.epsilon_measured, self.epsilon
+        if not declared:
+            return math.inf if measured > 0 else 0.0
+        return measured / declared
+
+    @property
+    def passed(self) -> bool:
+        """Whether distance and noise are within what is declared, as far as was measured."""
+        quiet = self.noise_level is None or self.noise_level >= FALSE_ALARM
+        return quiet and not self.ratio > _HAIR and not self.distance > self.paid * _HAIR
+
+
+@dataclass(frozen=True, repr=False)
+class TraceResult:
+    """What a coupled trace has measured: `trace_privacy` makes it. Print it.
+
+    Parameters
+    ----------
+    estimator, pair, adjacency, unit : str
+        What was fitted, to which neighbours, and what they differ in.
+    releases : tuple of TracedRelease
+        In order.
+    violations : tuple of str
+        What may not happen whatever is released: another order of releases, other public fields,
+        other fitted attributes, releases that the ledger does not have.
+    delta : float
+        At which epsilon is stated.
+    epsilon_claimed, mu_claimed : float or None
+        What the fitted estimator claims to have spent; `mu_claimed` if all of it is Gaussian.
+        None if it claims nothing, or releases nothing.
+    epsilon, mu : float
+        What the measured distances cost together, composed as the ledger composes; `mu` of the
+        Gaussian releases that read all rows. For batches, the furthest step counts for all.
+    complete : bool
+        Whether the claim is the composition of these releases. That of a search need not be: it
+        may release one of its runs.
+    """
+
+    estimator: str
+    pair: str
+    adjacency: str
+    unit: str
+    releases: tuple[TracedRelease, ...]
+    violations: tuple[str, ...]
+    delta: float
+    epsilon_claimed: float | None
+    mu_claimed: float | None
+    epsilon: float
+    mu: float
+    complete: bool
+
+    @property
+    def loss(self) -> float:
+        """Privacy loss at the outputs of this trace, of all releases that everybody sees."""
+        return float(sum(r.loss for r in self.releases if not r.hidden))
+
+    @property
+    def share(self) -> float:
+        """Measured part of the claim: mu over mu if it is Gaussian, else epsilon over epsilon.
+
+        It is that of the release with the largest part if the claim is not the composition of
+        these releases, and NaN if nothing is claimed or something was not measured.
+        """
+        if self.unmeasured:
+            return math.nan
+        if not self.complete:
+            found = [r.ratio for r in self.releases if not math.isnan(r.ratio)]
+            return max(found, default=math.nan)
+        if self.mu_claimed:
+            return self.mu / self.mu_claimed
+        return self.epsilon / self.epsilon_claimed if self.epsilon_claimed else math.nan
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing contradicts the claim: control flow, every release, and the total."""
+        within = not (self.complete and self.share > _HAIR)
+        return within and not self.violations and all(r.passed for r in self.releases)
+
+    @property
+    def unmeasured(self) -> tuple[str, ...]:
+        """Queries whose reports have no closed form: their law rests on its proof alone."""
+        return tuple(dict.fromkeys(r.query for r in self.releases if math.isnan(r.ratio)))
+
+    def to_dict(self, *, inputs: bool = True) -> dict[str, Any]:
+        """Return the trace as plain data, of the documented schema.
+
+        Parameters
+        ----------
+        inputs : bool, default=True
+            Whether the statistics of the two data sets are written, from which others can measure
+            the distance anew.
+
+        Returns
+        -------
+        trace : dict
+            For `json`: infinite and missing numbers are None.
+        """
+        left = {"first", "second"} if not inputs else set[str]()
+        releases = [
+            {f.name: getattr(r, f.name) for f in fields(r) if f.name not in left}
+            | {"ratio": r.ratio, "passed": r.passed}
+            for r in self.releases
+        ]
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "releases"}
+        told = {name: getattr(self, name) for name in ("loss", "share", "passed", "unmeasured")}
+        head = {"format": "skdp privacy trace", "version": SCHEMA}
+        plain: dict[str, Any] = _for_json(head | own | told | {"releases": releases})
+        return plain
+
+    def to_json(self, path: str | Path, *, inputs: bool = True) -> None:
+        """Write the trace to a file.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file, which is overwritten.
+        inputs : bool, default=True
+            As for `to_dict`.
+        """
+        text = json.dumps(self.to_dict(inputs=inputs), indent=1, allow_nan=False)
+        Path(path).write_text(text + "\n", encoding="utf-8")
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the measured and the declared price of every release.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default=None
+            Where to draw; None makes a new figure. Needs matplotlib.
+
+        Returns
+        -------
+        ax : matplotlib.axes.Axes
+            Points above the line cost more than they declare.
+        """
+        return plot_trace(self, ax)
+
+    def __repr__(self) -> str:
+        return trace_text(self)
+
+
+def _for_json(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _for_json(part) for key, part in value.items()}
+    if isinstance(value, tuple | list):
+        return [_for_json(part) for part in value]
+    if isinstance(value, float | np.floating):
+        return float(value) if math.isfinite(value) else None
+    return value
+
+
+def trace_text(result):
+    """Return a trace in words."""
+    verdict = "passed" if result.passed else "FAILED"
+    lines = [f"trace of {result.estimator} on {result.pair} ({result.adjacency}): {verdict}"]
+    if result.epsilon_claimed is None:
+        lines.append("nothing is claimed")
+    else:
+        mu = "" if result.mu_claimed is None else f", mu {result.mu:.4g} of {result.mu_claimed:.4g}"
+        lines.append(
+            f"epsilon {result.epsilon:.4g} of {result.epsilon_claimed:.4g} at delta="
+            f"{result.delta:.3g}{mu}; loss at these outputs {result.loss:.4g}"
+        )
+        if not result.complete:
+            lines.append("the claim is not the sum of these releases: each is judged by itself")
+    lines += [f"VIOLATION: {text}" for text in result.violations]
+    groups: dict[Any, list[TracedRelease]] = {}
+    for release in result.releases:
+        groups.setdefault((release.query, release.law, release.rows, release.paid), []).append(
+            release
+        )
+    for (query, law, rows, paid), found in groups.items():
+        count = f"{len(found)} x " if len(found) > 1 else ""
+        far = max((r.distance for r in found if not math.isnan(r.distance)), default=math.nan)
+        measured = "not measured" if math.isnan(far) else f"{far:.6g} measured"
+        bad = "" if all(r.passed for r in found) else "  FAILED"
+        lines.append(
+            f"  {count}{query} [{law}, {rows} rows]: {found[0].metric} {paid:.6g} declared, "
+            f"{measured}{bad}"
+        )
+        levels = [r.noise_level for r in found if r.noise_level is not None]
+        if levels and min(levels) < FALSE_ALARM:
+            lines.append(f"    its noise has not the declared law (p = {min(levels):.1g})")
+    return "\n".join(lines)
+
+
+def plot_trace(result, ax=None):
+    """Draw a trace.
+
+    Parameters
+    ----------
+    result : TraceResult
+        What to draw.
+    ax : matplotlib.axes.Axes, default=None
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    ax : matplotlib.axes.Axes
+    """
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        ax = plt.figure(figsize=(6.4, 3.8), layout="constrained").add_subplot()
+    ratios = np.array([release.ratio for release in result.releases])
+    places = np.arange(1, len(ratios) + 1)
+    good = np.array([release.passed for release in result.releases], dtype=bool)
+    ax.axhline(1.0, color="0.3", linewidth=1, label="declared")
+    for choice, color, label in ((good, "tab:blue", "measured"), (~good, "tab:red", "failed")):
+        if choice.any():
+            shown = np.minimum(np.nan_to_num(ratios[choice], posinf=10.0), 10.0)
+            ax.vlines(places[choice], 0, shown, color=color, linewidth=1)
+            ax.plot(places[choice], shown, "o", color=color, markersize=3, label=label)
+    ax.set(
+        xlabel="release", ylabel="measured / declared price", ylim=(0, None),
+        title=f"{result.estimator.split('(')[0]}: {result.share:.4g} of the claim",
+    )  # fmt: skip
+    ax.legend(loc="lower right", fontsize="small")
+    return ax
+
+
+# Recording and replaying.
+
+
+class _Diverged(BaseException):
+    """The second fit asks something else; no handler of the fit is to catch it."""
+
+
+@dataclass
+class _Entry:
+    """One release as it was recorded."""
+
+    law: Any
+    query: Any
+    noise: Any
+    admitted: tuple[Any, ...]
+    batches: tuple[Any, ...]
+    released: Any
+    n_rows: int
+
+
+class _Run:
+    """The releases of one fit; with a past, what that released is released again."""
+
+    def __init__(self, past: list[_Entry] | None = None) -> None:
+        self.past, self.entries = past, list[_Entry]()
+
+    def release(self, made_by: Any, law: Any, query: Any, noise: Any, source: Any) -> Any:
+        place = len(self.entries)
+        if self.past is None:
+            watched = _Watched(source, law.sampling)
+            # public points may be changed in place once this is over
+            asked = copy.deepcopy(query)
+            released = made_by(law, query, noise, watched)
+            entry = _Entry(law, asked, noise, *watched.seen, copy.deepcopy(released), source.n_rows)
+        else:
+            if place == len(self.past):
+                raise _Diverged(f"more than {place} releases")
+            old = self.past[place]
+            for name, one, other in (
+                ("law", old.law, law), ("noise", old.noise, noise), ("query", old.query, query),
+            ):  # fmt: skip
+                if (where := difference(one, other, name)) is not None:
+                    raise _Diverged(f"release {place + 1} differs in public facts: {where}")
+            again = _Watched(source, None)
+            seen = tuple(again.read() for _ in old.admitted)
+            entry = _Entry(law, old.query, noise, seen, old.batches, old.released, old.n_rows)
+            released = copy.deepcopy(old.released)
+        self.entries.append(entry)
+        return released
+
+
+class _Watched:
+    """The source of a law, of which it is noted which rows and batches it gave."""
+
+    def __init__(self, source: Any, sampling: Any) -> None:
+        self.bits, self.n_rows = source.bits, source.n_rows
+        self._source, self._sampling = source, sampling
+        self._rows, self._batches = list[Any](), list[Any]()
+
+    @property
+    def seen(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        return tuple(self._rows), tuple(self._batches)
+
+    def read(self) -> Any:
+        rows, batch = self._source.read(), None
+        if self._sampling is not None:
+            batch = _drawn_batch(self._sampling, self.bits)
+        self._rows.append(rows)
+        self._batches.append(batch)
+        return rows if batch is None else rows.batch(batch, self._sampling.rate)
+
+
+_RUN: ContextVar[_Run | None] = ContextVar("run", default=None)
+_drawn_batch = Sampling.draw
+# one trace at a time: what it stands in front of belongs to the whole process
+_TURN = threading.RLock()
+
+
+def _laws(kind: type[Law] = Law) -> Iterator[type[Law]]:
+    for law in kind.__subclasses__():
+        yield law
+        yield from _laws(law)
+
+
+def _in_front_of(release: Callable[..., Any]) -> Callable[..., Any]:
+    def watched(law: Any, query: Any, noise: Any, source: Any) -> Any:
+        run = _RUN.get()
+        # a law that is a part of another one is not a release of its own
+        if run is None or isinstance(source, _Watched):
+            return release(law, query, noise, source)
+        return run.release(release, law, query, noise, source)
+
+    return watched
+
+
+def _no_batch_yet(sampling: Any, bits: Any) -> Any:
+    """Leave it to the trace to draw a batch, which sees all rows then."""
+    return _drawn_batch(sampling, bits) if _RUN.get() is None else None
+
+
+@contextmanager
+def _standing_in_front() -> Iterator[None]:
+    """Stand in front of the release of every law. Fits in other threads are not touched."""
+    with _TURN:
+        own = [(law, vars(law)["release"]) for law in {*_laws()} if "release" in vars(law)]
+        try:
+            Sampling.draw = _no_batch_yet  # type: ignore[method-assign, assignment]
+            for law, release in own:
+                law.release = _in_front_of(release)  # type: ignore[method-assign]
+            yield
+        finally:
+            Sampling.draw = _drawn_batch  # type: ignore[method-assign]
+            for law, release in own:
+                law.release = release  # type: ignore[method-assign]
+
+
+def _fit(estimator: Any, method: str, data: tuple[Any, ...], run: _Run) -> tuple[Any, Any]:
+    """Return a fitted copy, and what the method returned if that is a release."""
+    token = _RUN.set(run)
+    try:
+        with warnings.catch_warnings():
+            # seeded noise, and whatever else an estimator has to say about made-up rows
+            warnings.simplefilter("ignore")
+            fitted = clone(estimator) if hasattr(estimator, "get_params") else estimator
+            returned = getattr(fitted, method)(*data)
+    finally:
+        _RUN.reset(token)
+    return fitted, None if returned is fitted else returned
+
+
+# What must not depend on private rows.
+
+
+def difference(one: Any, other: Any, name: str, seen: set[Any] | None = None) -> str | None:
+    """Return where two objects differ, or None if they are equal to the last bit.
+
+    Parameters
+    ----------
+    one, other : object
+        What is compared, with all that it holds.
+    name : str
+        What it is called.
+    seen : set
+        Pairs that are being compared.
+
+    Returns
+    -------
+    where : str or None
+        The path to the first difference, without a value.
+    """
+    seen = set() if seen is None else seen
+    if one is other or (id(one), id(other)) in seen:
+        return None
+    if type(one) is not type(other):
+        return name
+    seen.add((id(one), id(other)))
+    if isinstance(one, np.ndarray):
+        if one.shape != other.shape or one.dtype != other.dtype:
+            return name
+        if one.dtype.kind != "O":
+            return None if np.array_equal(one, other, equal_nan=one.dtype.kind in "fc") else name
+        return _first(zip(one.ravel(), other.ravel(), strict=True), name, seen)
+    if is_sparse(one):
+        return difference(one.toarray(), other.toarray(), name, seen)
+    if isinstance(one, Mapping):
+        if list(one) != list(other):
+            return name
+        return _first(((one[k], other[k]) for k in one), name, seen, map(str, one))
+    if isinstance(one, list | tuple):
+        if len(one) != len(other):
+            return name
+        return _first(zip(one, other, strict=True), name, seen)
+    if isinstance(one, float | complex | np.inexact):
+        return None if one == other or (one != one and other != other) else name
+    if isinstance(one, str | bytes | int | np.generic | frozenset | set | range | type):
+        return None if one == other else name
+    state, other_state = _state(one), _state(other)
+    if state is None:
+        # a function: the same one, or one that is written in the same place
+        return None if _written(one) == _written(other) else name
+    return difference(state, other_state, name, seen)
+
+
+def _first(pairs, name, seen, keys=None):
+    keys = map(str, range(10**9)) if keys is None else keys
+    for key, (one, other) in zip(keys, pairs, strict=False):
+        if (where := difference(one, other, f"{name}.{key}", seen)) is not None:
+            return where
+    return None
+
+
+def _state(value):
+    """Return what an object holds; None if it is code."""
+    if callable(value) and not hasattr(value, "get_params") and not is_dataclass(value):
+        return None
+    held = dict(getattr(value, "__dict__", {}))
+    if is_dataclass(value):
+        # what is cached there follows from the fields
+        return {f.name: getattr(value, f.name) for f in fields(value)}
+    for kind in type(value).__mro__:
+        for slot in getattr(kind, "__slots__", ()):
+            if hasattr(value, slot) and not slot.startswith("__"):
+                held[slot] = getattr(value, slot)
+    return held
+
+
+def _written(code):
+    return getattr(code, "__module__", None), getattr(code, "__qualname__", type(code).__name__)
+
+
+# Measures of a pair of runs.
+
+
+def _place_of_row(entry: _Entry, other: _Entry, bits: Any) -> int | None:
+    """Return the position of the row in question, by halving; None if no half differs."""
+    rate, n_rows = entry.law.sampling.rate, entry.law.sampling.n_rows
+    low, high = 0, n_rows
+
+    def differ(positions):
+        sides = [tuple(r.batch(positions, rate) for r in e.admitted[:1]) for e in (entry, other)]
+        law = entry.law
+        if hasattr(law, "n_steps"):
+            sides = [side * len(entry.admitted) for side in sides]
+        trial = Trial(*sides, None, None, bits)
+        return any(m.distance != 0 for m in measure(law, entry.query, entry.noise, trial))
+
+    if not differ(np.arange(n_rows)):
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if differ(np.arange(low, middle)) else (middle, high)
+    return low
+
+
+def _batches_of(batch, place, sampling):
+    """Return a batch with the row in question, and the same without it."""
+    rest = batch[batch != place]
+    if sampling.kind == "poisson":
+        return np.sort(np.append(rest, place)), rest
+    # of a fixed size: another row stands in for it
+    if len(rest) == len(batch):
+        return np.sort(np.append(rest[1:], place)), batch
+    others = np.setdiff1d(np.arange(sampling.n_rows), batch)
+    spare = others[:1] if len(others) else rest[:1]
+    again = np.append(rest, np.repeat(spare, len(batch) - len(rest) - 1))
+    return np.sort(np.append(again, place)), np.sort(np.append(again, spare))
+
+
+def _trial(entry: _Entry, other: _Entry, place: int | None, bits: Any, n_draws: int) -> Trial:
+    sampling = entry.law.sampling
+    first, second, absent = [], [], []
+    reads = zip(entry.admitted, other.admitted, entry.batches, strict=True)
+    for one, two, batch in reads:
+        if batch is None:
+            first.append(one)
+            second.append(two)
+            continue
+        present, gone = batch, None
+        if place is not None:
+            present, gone = _batches_of(batch, place, sampling)
+        first.append(one.batch(present, sampling.rate))
+        second.append(two.batch(present, sampling.rate))
+        if gone is not None:
+            absent.append(one.batch(gone, sampling.rate))
+    return Trial(tuple(first), tuple(second), tuple(absent) or None, entry.released, bits, n_draws)
+
+
+def _oddness(line: Line, found: Measured) -> float | None:
+    """Return how odd noise is that was drawn anew, as the level of a test on both sides."""
+    if found.scaled is None:
+        return None
+    if line.noise.law == "gaussian":
+        total, freedom = float(np.sum(found.scaled**2)), found.scaled.size
+    else:
+        # twice the norm has the Gamma law of as many exponential variables
+        order = 1 if line.noise.law == "laplace" else 2
+        norms = np.linalg.norm(found.scaled, ord=order, axis=1)
+        total, freedom = 2 * float(norms.sum()), 2 * found.scaled.size
+    return float(min(1.0, 2 * min(chdtr(freedom, total), chdtrc(freedom, total))))
+
+
+def _facts_of(entry: _Entry, adjacency: str, n_rows: int) -> tuple[Line, ...]:
+    sampling = entry.law.sampling
+    under = adjacency if sampling is None else sampling.adjacency(adjacency)
+    return tuple(entry.law.lines(entry.query, entry.query.sensitivity(under, n_rows), entry.noise))
+
+
+def _told(line: Line, found: Measured, reads: int, sampling: Any) -> TracedRelease:
+    rows = "all" if sampling is None or sampling.reads_all else sampling.kind
+    price, inputs = line.noise.price, found.inputs or (np.empty(0), np.empty(0))
+    return TracedRelease(
+        query=line.query,
+        law=line.noise.law,
+        size=line.size,
+        rows=rows,
+        reads=reads,
+        sensitivity=line.stated,
+        paid=line.noise.sensitivity,
+        distance=found.distance,
+        metric=found.metric,
+        mu=price.mu,
+        epsilon=price.epsilon,
+        delta=price.delta,
+        mu_measured=found.price.mu,
+        epsilon_measured=found.price.epsilon,
+        loss=found.loss,
+        noise_level=_oddness(line, found),
+        first=tuple(inputs[0].ravel().tolist()),
+        second=tuple(inputs[1].ravel().tolist()),
+        hidden=line.hidden,
+    )
+
+
+def _composed(releases, samplings, adjacency, delta):
+    """Return the epsilon and the mu of measured prices, composed as a ledger composes them."""
+    mus, priced, pure, by_chance = [], [], [], dict[Any, list[Any]]()
+    chance_of_reports = dict[Any, list[Any]]()
+    for release, sampling in zip(releases, samplings, strict=True):
+        if release.hidden or math.isnan(release.epsilon_measured):
+            continue
+        chance = sampling is not None and not sampling.reads_all
+        if release.mu and chance:
+            by_chance.setdefault(sampling, []).append((release.mu_measured, release.reads))
+        elif release.mu:
+            mus.append((release.mu_measured, release.reads))
+        elif release.metric == "log-ratio" and chance:
+            chance_of_reports.setdefault(sampling, []).append(release.epsilon_measured)
+        else:
+            priced.append((release.epsilon_measured, release.delta, release.reads))
+            pure.append((release.epsilon_measured, release.reads, release.metric == "spread"))
+    sampled = tuple(
+        SampledCost(sampling, max(m for m, _ in found), adjacency, sum(n for _, n in found))
+        for sampling, found in by_chance.items()
+        if max(m for m, _ in found) > 0
+    )
+    mu = total_mu([(0.0, 1), *mus])
+    if any(math.isinf(e) for e, _, _ in priced) or math.isinf(mu):
+        return math.inf, mu
+    if chance_of_reports:
+        rounds = [(max(found), len(found), s.rate) for s, found in chance_of_reports.items()]
+        return report_epsilon([(e, 0.0, n) for e, _, n in priced], rounds, delta), mu
+    plain = not sampled and not any(part for _, part, _ in priced)
+    rho = total_rho(mu, pure) if plain else math.inf
+    return compose_epsilon(mu, [p for p in priced if p[0] or p[1]], delta, sampled, rho), mu
+
+
+def trace_privacy(
+    estimator: Estimator,
+    X: MatrixLike = None,
+    X_neighbour: MatrixLike = None,
+    *,
+    y: VectorLike | None = None,
+    y_neighbour: VectorLike | None = None,
+    groups: VectorLike | None = None,
+    adjacency: AuditAdjacency | None = None,
+    method: Literal["auto", "fit", "fit_transform"] = "auto",
+    n_draws: int = 256,
+    random_state: int = 0,
+) -> TraceResult:
+    """Measure the privacy loss of a fit, release by release, on two neighbouring data sets.
+
+    The estimator is fitted to the first data set, and every release is recorded: what was asked,
+    the noise that was charged, and the output. Then it is fitted to the second one, and gets the
+    same outputs, whatever its own rows are. So all later choices are the same, or something else
+    than released numbers decides. The privacy loss of every release follows from the two
+    statistics and the law of the noise; it needs two fits, and no statistics of many.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Of this library, or a pipeline or a search of such. Fits are to clones with seeds of
+        their own, without its `budget`, and in one process.
+    X : array-like of shape (n_samples, n_features), default=None
+        Rows. Use made-up ones: the result is not private. None makes up rows.
+    X_neighbour : array-like of shape (n_samples, n_features), default=None
+        The same rows but one; with groups, but those of one group. None, and no `y_neighbour`
+        either, tries all pairs of `adversarial_pairs`, and takes the one with the largest part
+        of the claim, or the first that fails.
+    y, y_neighbour : array-like of shape (n_samples,), default=None
+        Targets, if the estimator takes some. None for the neighbour's are the same ones.
+    groups : array-like of shape (n_samples,), default=None
+        Owners of the rows, for federated estimators. The same for both data sets.
+    adjacency : {"replace-one", "zero-out"}, default=None
+        How the data sets differ; None takes the estimator's. Under "zero-out" the row of the
+        second one must be one that contributes nothing: NaN, which a trace lets pass.
+    method : {"auto", "fit", "fit_transform"}, default="auto"
+        What is traced. "auto" is `fit`, or `fit_transform` if `fit` releases nothing.
+    n_draws : int, default=256
+        Numbers of noise that are drawn anew for every kind of additive noise, to be compared with
+        its declared law; 0 for none. 128 tell noise that is half of what it should be.
+    random_state : int, default=0
+        Seeds the fits.
+
+    Returns
+    -------
+    result : TraceResult
+        Print it. `passed` tells whether anything contradicts the claim, `plot` draws every release,
+        `to_json` writes a file for other tools.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, the data sets are no neighbours, or the fit to the first
+        one fails.
+    TypeError
+        If a law of the estimator is not one of this library.
+
+    See Also
+    --------
+    audit_privacy : Tells many fits apart by their outputs. It sees whatever reaches the model by
+        any path, and is blind to small violations.
+
+    Notes
+    -----
+    *What is compared.* For each release the distance of the two statistics with the stated
+    sensitivity, in its own norm, and the price of that distance with the declared one. For Gaussian
+    noise that price is exact (its mu), for Laplace and K-norm noise it is the largest loss over
+    all outputs. For batches the others of a batch are held fixed, as they were drawn: the
+    distance is the norm of the row's contribution (Poisson) or of its exchange for another row
+    (fixed size), every batch counts, whether the row is in or not, and the loss is that of two
+    mixtures, the row being in with the rate of the batch. A draw is judged by the spread of the
+    change of its score, exactly if there are finitely many outcomes; on a continuum the spread
+    over some outcomes bounds it from below. Reports that rows make on their own are judged by
+    log-ratios of their laws; those of `ProjUnit` have no closed form and are not measured.
+    Noise that comes late is measured along a trajectory of its own, step by step.
+
+    *What must not differ.* The number of releases, their laws, noises and public fields, and
+    at the end all attributes of the two fitted estimators: all of it follows from what was
+    released.
+
+    *What is not seen.* Neighbours other than these; the time that a fit takes; the law of noise,
+    but for the size of additive noise that is drawn anew; what happens in other processes.
+
+    The method, to record the primitives of one run and replay the other with their outputs, is
+    also that of [1]_, whose harness can measure the distances of a trace file anew.
+
+    References
+    ----------
+    .. [1] ObliviousAI, "dp-recorder: a grey-box auditing library for differential privacy
+       mechanisms", version 0.1.0, 2026, https://github.com/ObliviousAI/dp-recorder.
+    .. [2] J. Dong, A. Roth and W. J. Su, "Gaussian differential privacy", Journal of the Royal
+       Statistical Society B 84, 2022.
+
+    Examples
+    --------
+    >>> from skdp import DPMean
+    >>> from skdp.audit import trace_privacy
+    >>> result = trace_privacy(DPMean(epsilon=1.0), [[0.2], [1.0]], [[0.2], [-1.0]])
+    >>> result.passed, round(result.share, 3)
+    (True, 1.0)
+    >>> release = result.releases[0]
+    >>> release.sensitivity, round(release.distance, 6)
+    (2.0, 2.0)
+    """
+    if not callable(getattr(estimator, "fit", None)):
+        raise TypeError(f"estimator must have a method fit; got a {type(estimator).__name__}.")
+    n_draws, seed = check_count("n_draws", n_draws, 0), check_seed(random_state)
+    if seed is None:
+        raise ValueError("random_state must be an integer: both fits need the same; got None.")
+    if method not in ("auto", "fit", "fit_transform"):
+        raise ValueError(f"method must be 'auto', 'fit' or 'fit_transform'; got {method!r}.")
+    adjacency = resolve_adjacency(estimator, adjacency)
+    if adjacency == "remove-one":
+        raise ValueError(
+            "adjacency must be 'replace-one' or 'zero-out': a trace needs equally many rows; got "
+            "'remove-one'."
+        )
+    quiet, traces = _quiet(estimator, seed), list[TraceResult]()
+
+    def worst(pairs):
+        for pair in pairs:
+            traces.append(_traced(quiet, pair, adjacency, method, n_draws, seed))
+            if not traces[-1].passed:
+                return traces[-1]
+        # a share that is not known comes last
+        traces.sort(key=lambda trace: (math.isnan(trace.share), -trace.share))
+        return traces[0]
+
+    found = worst(_chosen_pairs(estimator, X, X_neighbour, y, y_neighbour, groups, adjacency))
+    if X is None and found.passed and found.share < _TIGHT:
+        # among many rows a model moves less, and its gradients stay long
+        names = {trace.pair for trace in traces[:_AGAIN]}
+        many = _built_in(estimator, None, adjacency, _MANY_ROWS)
+        found = worst(pair for pair in many if pair.name in names)
+    return found
+
+
+def _chosen_pairs(estimator, X, X_neighbour, y, y_neighbour, groups, adjacency):
+    """Return the pairs that are to be tried."""
+    if X is None and (X_neighbour is not None or y_neighbour is not None or y is not None):
+        raise ValueError("X must be given with a neighbour or with y; got None.")
+    if X_neighbour is None and y_neighbour is None:
+        if groups is not None:
+            raise ValueError("X_neighbour must be given with groups: no pairs are known for them.")
+        data = None if X is None else (X,) if y is None else (X, y)
+        return _built_in(estimator, data, adjacency, N_ROWS)
+    if y_neighbour is not None and y is None:
+        raise ValueError("y must be given with y_neighbour; got None.")
+    first = as_arguments(X if y is None else (X, y))
+    others = (X if X_neighbour is None else X_neighbour, y if y_neighbour is None else y_neighbour)
+    second = as_arguments(others[0] if y is None else others)
+    if groups is not None:
+        first, second = (*first, groups), (*second, groups)
+    check_neighbours(first, second, adjacency)
+    return [NeighbourPair("the data given", first, second)]
+
+
+def _built_in(estimator, data, adjacency, n_rows):
+    """Return pairs of `adversarial_pairs`; under zero-out one row becomes a null row, all NaN."""
+    pairs = made_pairs(estimator, data, "replace-one", n_rows)
+    if adjacency == "replace-one":
+        return pairs
+    found, rows_seen = [], set()
+    for pair in pairs:
+        for side in (pair.first, pair.second):
+            X, *others = side
+            (row,) = np.flatnonzero(
+                np.any(
+                    [_unlike(a, b) for a, b in zip(pair.first, pair.second, strict=True)], axis=0
+                )
+            )
+            key = tuple(np.asarray(part)[: row + 1].tobytes() for part in side)
+            if key not in rows_seen:
+                rows_seen.add(key)
+                null = X.copy()
+                null[row] = np.nan
+                name = f"{pair.name}, against nothing ({len(found) + 1})"
+                found.append(NeighbourPair(name, side, (null, *others)))
+    return found
+
+
+def _unlike(one, other):
+    return (np.asarray(one) != np.asarray(other)).reshape(len(one), -1).any(axis=1)
+
+
+def _quiet(estimator, seed):
+    """Return an unfitted copy with seeds of its own, that charges nobody and says nothing."""
+    own = fresh(estimator, seed)
+    changed = {}
+    for name, value in parameters(own).items():
+        last = name.split("__")[-1]
+        if last in ("budget", "n_jobs") and value is not None:
+            changed[name] = None
+        elif last == "verbose" and value:
+            changed[name] = type(value)(0)
+    return own.set_params(**changed) if changed else own
+
+
+def _traced(estimator, pair, adjacency, method, n_draws, seed):
+    """Return the trace of one pair."""
+    violations = []
+    # rows that contribute nothing are NaN, which scikit-learn would refuse
+    with _standing_in_front(), config_context(assume_finite=adjacency == "zero-out"):
+        how, first = "fit" if method == "auto" else method, _Run()
+        fitted, returned = _fit(estimator, how, pair.first, first)
+        if method == "auto" and not first.entries and hasattr(estimator, "fit_transform"):
+            how, first = "fit_transform", _Run()
+            fitted, returned = _fit(estimator, how, pair.first, first)
+            if not first.entries:
+                # rows that pass through are not released
+                returned = None
+        second = _Run(first.entries)
+        try:
+            other, other_returned = _fit(estimator, how, pair.second, second)
+        except _Diverged as error:
+            violations.append(str(error))
+        except Exception as error:
+            violations.append(f"the fit to the neighbour raised a {type(error).__name__}")
+        else:
+            if len(second.entries) < len(first.entries):
+                violations.append(f"{len(second.entries)} releases of {len(first.entries)}")
+            reported = how == "fit_transform" and returned is not None and _reports_only(first)
+            pairs = [(vars(fitted), vars(other), type(estimator).__name__)]
+            pairs += [(returned, other_returned, "the reports")] if reported else []
+            for one, two, name in pairs:
+                if (where := difference(one, two, name)) is not None:
+                    violations.append(f"{where} differs though all that was released is the same")
+    return _result(fitted, first, second, pair, adjacency, n_draws, seed, violations)
+
+
+def _reports_only(run):
+    return all(entry.noise.law == "local" for entry in run.entries if hasattr(entry.noise, "law"))
+
+
+def _result(fitted, first, second, pair, adjacency, n_draws, seed, violations):
+    bits, (ledger, delta) = SeededBits(seed, "trace"), ledger_of(fitted)
+    if getattr(ledger, "shared_noise", ()):
+        # the seeds are those of the trace; it measures fits with noise of their own
+        ledger = replace(ledger, shared_noise=())
+    # what is promised, whatever the neighbours are
+    promised = adjacency if ledger is None else ledger.adjacency
+    releases, samplings, drawn, places, n_traced = [], [], set(), {}, 0
+    for entry, other in zip(first.entries, second.entries, strict=False):
+        sampling, place = entry.law.sampling, None
+        if any(batch is not None for batch in entry.batches):
+            key = (id(entry.admitted[0]), id(other.admitted[0]))
+            if places.get(key) is None:
+                places[key] = _place_of_row(entry, other, bits)
+            place = places[key]
+        # noise of one kind is drawn anew once
+        kind = (type(entry.law), getattr(entry.noise, "law", None), entry.query.name)
+        trial = _trial(entry, other, place, bits, 0 if kind in drawn else n_draws)
+        drawn.add(kind)
+        found = measure(entry.law, entry.query, entry.noise, trial)
+        lines = _facts_of(entry, promised, entry.n_rows)
+        n_traced += 0 if entry.law.in_turn else len(lines) * len(entry.admitted)
+        for line, measured in zip(lines, found, strict=True):
+            releases.append(_told(line, measured, len(entry.admitted), sampling))
+            samplings.append(sampling)
+    epsilon_measured, mu = _composed(releases, samplings, promised, delta)
+    epsilon, mu_claimed, unit, complete = None, None, "row", False
+    if ledger is not None:
+        epsilon, unit = float(ledger.epsilon(delta)), ledger.unit
+        complete = not any(release.winner is not None for release in ledger.releases)
+        # rows that report in turn count once together, however many parts they come in
+        paid = sum(r.count for r in ledger.releases if r.adjacency != "local" or r.price.by_chance)
+        if complete and n_traced > paid:
+            complete = False
+            violations.append("more releases than the ledger has")
+        mu_claimed = gaussian_mu(ledger)
+    elif releases:
+        violations.append("there is no ledger of what was released")
+    return TraceResult(
+        estimator=" ".join(str(fitted).split()),
+        pair=pair.name,
+        adjacency=adjacency,
+        unit=unit,
+        releases=tuple(releases),
+        violations=tuple(violations),
+        delta=delta,
+        epsilon_claimed=epsilon,
+        mu_claimed=mu_claimed,
+        epsilon=float(epsilon_measured),
+        mu=float(mu),
+        complete=complete,
+    )

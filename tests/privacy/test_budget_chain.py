@@ -1,0 +1,501 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""A shared budget that cannot be turned back: the chain of its charges."""
+
+import hashlib
+import json
+import os
+import pickle
+import shutil
+import sqlite3
+import time
+from contextlib import closing, suppress
+
+import pytest
+from sklearn.pipeline import make_pipeline
+
+from skdp import (
+    DPGridSearchCV,
+    DPMean,
+    DPQuantile,
+    DPStandardScaler,
+    FederatedDPLogisticRegression,
+    PrivacyBudget,
+    PrivUnitPrivatizer,
+    privacy_spent,
+)
+from skdp.exceptions import BudgetError
+from skdp.privacy import BudgetStore
+from skdp.privacy.books.store import Chain, FileStore, MemoryStore, new_header
+
+X = [[0.1], [0.2], [0.3], [0.4]]
+HERE = {"adjacency": "replace-one"}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "budget.db"
+
+
+@pytest.fixture
+def saved(tmp_path):
+    return tmp_path / "saved"
+
+
+def fit(budget, epsilon=0.1):
+    return DPMean(epsilon=epsilon, delta=0.0, mechanism="laplace", budget=budget).fit(X)
+
+
+def refused(budget):
+    """Assert that a budget notices what happened to its file, at every use."""
+    for use in (
+        lambda: budget.charge(0.01, **HERE),
+        lambda: budget.check(0.01),
+        lambda: budget.spent,
+        lambda: budget.remaining,
+        lambda: budget.charges,
+        lambda: budget.head,
+        lambda: fit(budget, 0.01),
+    ):
+        with pytest.raises(BudgetError) as error:
+            use()
+        assert "Nothing was charged, and no row was read" in str(error.value)
+
+
+def edit(path, *statements):
+    with closing(sqlite3.connect(path)) as file, file:
+        for statement in statements:
+            file.execute(*statement)
+
+
+def entries(path):
+    with closing(sqlite3.connect(path)) as file:
+        rows = "SELECT entry FROM skdp_charges_2 ORDER BY rowid"
+        return [json.loads(row[0]) for row in file.execute(rows)]
+
+
+def rewritten(path, change, header=None):
+    """Make all charges of a file anew, as a forger would: the chain is sound in itself."""
+    links, texts = [], [json.dumps(facts) for facts in change(entries(path))]
+    with closing(sqlite3.connect(path)) as file:
+        found = json.loads(file.execute("SELECT header FROM skdp_budget_2").fetchone()[0])
+    text = json.dumps({**found, **(header or {})})
+    digest = chained("", text)
+    for each in texts:
+        digest = chained(digest, each)
+        links.append((each, digest))
+    edit(
+        path,
+        ("UPDATE skdp_budget_2 SET header = ?", (text,)),
+        ("DELETE FROM skdp_charges_2",),
+        *[("INSERT INTO skdp_charges_2 VALUES (?, ?)", link) for link in links],
+    )
+
+
+def chained(digest, text):
+    return hashlib.sha256(f"{digest}\n{text}".encode()).hexdigest()
+
+
+# -- attacks ---------------------------------------------------------------------------------
+
+
+def test_five_nightly_restores_do_not_spend_five_times(path, saved):
+    PrivacyBudget(1.0, path=path)
+    shutil.copy(path, saved)
+    released, spent = [], 0.0
+    for _ in range(5):
+        shutil.copy(saved, path)
+        with suppress(BudgetError):
+            night = PrivacyBudget.open(path, head=released or None)
+            released.append(fit(night, 1.0))
+            spent += 1.0
+    assert spent == 1.0
+
+
+@pytest.mark.parametrize("n_later", [0, 1, 2, 9])
+def test_a_live_object_notices_an_old_copy_after_any_number_of_later_charges(path, saved, n_later):
+    live = PrivacyBudget(1.0, path=path)
+    live.charge(0.1, **HERE)
+    shutil.copy(path, saved)
+    model, sent = fit(live, 0.7), pickle.dumps(live)
+    shutil.copy(saved, path)
+    other = PrivacyBudget.open(path)
+    for _ in range(n_later):
+        other.charge(0.05, **HERE)
+    refused(live)
+    refused(pickle.loads(sent))
+    assert not other.contains(model)
+    for make in (PrivacyBudget.open, lambda path, head: PrivacyBudget(1.0, path=path, head=head)):
+        with pytest.raises(BudgetError, match="lacks a charge"):
+            make(path, head=model)
+
+
+def test_an_object_that_only_looked_on_notices_an_old_copy(path, saved):
+    live = PrivacyBudget(1.0, path=path)
+    shutil.copy(path, saved)
+    fit(PrivacyBudget.open(path), 0.7)
+    assert live.spent == (0.7, 0.0)
+    shutil.copy(saved, path)
+    fit(PrivacyBudget.open(path), 0.7)
+    refused(live)
+
+
+def test_a_deleted_file_is_noticed_whoever_makes_it_anew(path):
+    live = PrivacyBudget(1.0, path=path)
+    model = fit(live, 1.0)
+    path.unlink()
+    for make in (PrivacyBudget.open, lambda path, head: PrivacyBudget(1.0, path=path, head=head)):
+        with pytest.raises(BudgetError, match="has vanished"):
+            make(path, head=model)
+        assert not path.exists()
+    refused(live)
+    anew = PrivacyBudget(1.0, path=path)
+    for _ in range(3):
+        fit(anew)
+    refused(live)
+    assert not anew.contains(model)
+    with pytest.raises(BudgetError, match="lacks a charge"):
+        PrivacyBudget.open(path, head=model)
+
+
+def minus_five(found):
+    return [{**found[0], "epsilon": -5.0}, *found[1:]]
+
+
+def cheaper(found):
+    return [{**found[0], "epsilon": 0.01}, *found[1:]]
+
+
+EDITS = {
+    "cheaper": cheaper,
+    "a price below 0": minus_five,
+    "no price": lambda found: [{**found[0], "epsilon": None}, *found[1:]],
+    "another unit": lambda found: [{**found[0], "unit": "client"}, *found[1:]],
+    "first removed": lambda found: found[1:],
+    "middle removed": lambda found: [found[0], *found[2:]],
+    "last removed": lambda found: found[:-1],
+    "all removed": lambda found: [],
+    "other order": lambda found: found[::-1],
+    "another label": lambda found: [{**found[0], "label": "nobody"}, *found[1:]],
+    "another noise": lambda found: [{**found[0], "stream": "ab" * 16}, *found[1:]],
+}
+
+
+@pytest.mark.parametrize("change", EDITS.values(), ids=EDITS)
+def test_a_chain_that_was_made_up_anew_is_noticed_by_who_saw_the_old_one(path, change):
+    live = PrivacyBudget(1.0, path=path)
+    models = [fit(live, price) for price in (0.3, 0.2, 0.1)]
+    rewritten(path, change)
+    # some make no sense in themselves
+    with suppress(BudgetError):
+        other = PrivacyBudget.open(path)
+        for _ in range(4):
+            other.charge(0.01, **HERE)
+    refused(live)
+    with pytest.raises(BudgetError):
+        PrivacyBudget.open(path, head=models)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE skdp_charges_2 SET entry = replace(entry, '0.3', '0.0001') WHERE rowid = 1",
+        "UPDATE skdp_charges_2 SET entry = replace(entry, '0.3', '-5.0') WHERE rowid = 1",
+        "UPDATE skdp_charges_2 SET head = 'ab' WHERE rowid = 2",
+        "DELETE FROM skdp_charges_2 WHERE rowid = 1",
+        "DELETE FROM skdp_charges_2 WHERE rowid = 2",
+        "UPDATE skdp_charges_2 SET rowid = 9 WHERE rowid = 1",
+        "UPDATE skdp_budget_2 SET header = replace(header, '1.0', '99.0')",
+    ],
+)
+def test_an_edit_that_leaves_the_hashes_is_noticed_by_everybody(path, statement):
+    live = PrivacyBudget(1.0, path=path)
+    for price in (0.3, 0.2, 0.1):
+        fit(live, price)
+    edit(path, (statement,))
+    refused(live)
+    with pytest.raises(BudgetError, match="is damaged"):
+        PrivacyBudget.open(path)
+
+
+def test_there_is_no_stored_total_that_could_be_edited(path):
+    live = PrivacyBudget(1.0, path=path)
+    live.charge(0.5, **HERE)
+    with closing(sqlite3.connect(path)) as file:
+        kept = "".join(file.iterdump())
+    assert [facts["epsilon"] for facts in entries(path)] == [0.5]
+    assert kept.count("0.5") == 1
+
+
+def test_raised_limits_are_noticed_even_before_the_first_charge(path):
+    live = PrivacyBudget(1.0, path=path)
+    rewritten(path, lambda found: found, {"epsilon": 99.0})
+    refused(live)
+
+
+def test_more_charges_than_the_budget_allows_are_no_budget(path):
+    live = PrivacyBudget(1.0, path=path)
+    live.charge(0.6, **HERE)
+    rewritten(path, lambda found: found * 3)
+    refused(live)
+    with pytest.raises(BudgetError, match="is damaged"):
+        PrivacyBudget.open(path)
+
+
+def test_two_copies_that_are_both_used_do_not_contain_each_other(path, saved):
+    one = PrivacyBudget(1.0, path=path)
+    shutil.copy(path, saved)
+    two = PrivacyBudget.open(saved)
+    models = [fit(one, 0.9), fit(two, 0.9)]
+    assert [budget.contains(model) for budget in (one, two) for model in models] == [
+        True,
+        False,
+        False,
+        True,
+    ]
+
+
+# -- who may go on ---------------------------------------------------------------------------
+
+
+def test_others_may_charge_the_same_file(path):
+    live = PrivacyBudget(1.0, path=path)
+    first = fit(live)
+    other = PrivacyBudget.open(path, head=first)
+    for budget in (other, live, other, other, live):
+        fit(budget)
+    assert live.spent == other.spent == (0.6, 0.0)
+    assert live.head == other.head == live.charges[-1].head
+    found = PrivacyBudget(1.0, path=path, head=[first, live.head, live.charges[2]])
+    assert found.charges == live.charges
+    assert [charge.head.split(":")[1] for charge in live.charges] == list("123456")
+
+
+def test_what_was_spent_is_added_up_from_the_charges(path):
+    live = PrivacyBudget(1.0, 1e-6, composition="gaussian", path=path)
+    for mu in (None, 0.01, 0.02):
+        live.charge(0.1, 1e-9, mu=mu, **HERE)
+    for again in (PrivacyBudget.open(path), pickle.loads(pickle.dumps(live))):
+        assert (again.spent, again.remaining) == (live.spent, live.remaining)
+
+
+# -- heads -----------------------------------------------------------------------------------
+
+
+def test_every_way_to_be_charged_leaves_a_head():
+    budget = PrivacyBudget(20.0, 1e-3, adjacency="zero-out")
+    given = {"budget": budget, "adjacency": "zero-out", "random_state": None}
+    y = [0, 1, 0, 1]
+    mean = DPMean(**given).fit(X)
+    privatizer = PrivUnitPrivatizer(epsilon=4.0, new_rows="randomise", budget=budget).fit(X)
+    privatizer.transform(X)
+    privatizer.transform(X)
+    search = DPGridSearchCV(
+        DPQuantile(adjacency="zero-out"),
+        {"quantile": [0.5, 0.6]},
+        scoring=skdp_scorer(),
+        budget=budget,
+    ).fit(X, y)
+    assert mean.ledger_.budget_heads == (budget.charges[0].head,)
+    assert privatizer.ledger_.budget_heads == tuple(c.head for c in budget.charges[1:3])
+    assert search.ledger_.budget_heads == (budget.charges[3].head,)
+    assert search.best_estimator_.ledger_.budget_heads == search.ledger_.budget_heads
+    assert budget.contains(mean, privatizer, search, search.best_estimator_, budget.head)
+    clients = PrivacyBudget(2.0, 1e-3, unit="client")
+    model = FederatedDPLogisticRegression(budget=clients).fit(X * 4, y * 4, groups=y * 4)
+    assert clients.contains(model)
+    assert not budget.contains(model)
+    both = mean.ledger_ + search.ledger_
+    assert both.budget_heads == mean.ledger_.budget_heads + search.ledger_.budget_heads
+    assert budget.contains(both)
+    assert set(privacy_spent(mean, search).ledger.budget_heads) == set(both.budget_heads)
+    assert DPMean().fit(X).ledger_.budget_heads == ()
+
+
+def skdp_scorer():
+    from skdp.model_selection import RowScorer
+
+    def closeness(estimator, X, y):
+        return [0.0] * len(X)
+
+    return RowScorer(closeness, bounds=(0.0, 1.0))
+
+
+def test_a_pipeline_shows_what_its_steps_were_charged(path):
+    budget = PrivacyBudget(3.0, 1e-5, path=path)
+    pipe = make_pipeline(DPStandardScaler(epsilon=0.5, delta=1e-7, budget=budget), DPMean())
+    pipe.set_params(dpmean__budget=PrivacyBudget(3.0, 1e-5)).fit(X)
+    assert budget.contains(pipe)
+    assert PrivacyBudget.open(path, head=pipe).head == budget.head
+    assert not PrivacyBudget(1.0).contains(pipe)
+
+
+@pytest.mark.parametrize("head", ["", "abc", "a:b:c", "a:1", 7, DPMean(), DPMean().fit(X)])
+def test_what_has_no_head_is_refused(path, head):
+    budget = PrivacyBudget(1.0, path=path)
+    with pytest.raises(ValueError, match="head must"):
+        PrivacyBudget.open(path, head=head)
+    with pytest.raises(ValueError, match="head must"):
+        budget.contains(head)
+    with pytest.raises(ValueError, match="head must be None without path"):
+        PrivacyBudget(1.0, head="a:1:b")
+
+
+def test_a_position_beyond_the_end_is_not_contained():
+    budget = PrivacyBudget(1.0)
+    identity, _, digest = budget.head.split(":")
+    assert budget.contains(f"{identity}:0:{digest}")
+    assert not budget.contains(f"{identity}:1:{digest}")
+    assert not budget.contains(f"{'0' * 32}:0:{digest}")
+
+
+def test_a_table_of_charges_has_heads():
+    budget = PrivacyBudget(1.0)
+    budget.charge(0.5, **HERE)
+    assert list(budget.to_frame()["head"]) == [budget.head]
+    assert budget.head not in budget._repr_html_()
+
+
+# -- noise -----------------------------------------------------------------------------------
+
+
+def seeded(budget, seed=5):
+    return DPMean(
+        epsilon=0.1, delta=0.0, mechanism="laplace", random_state=seed, budget=budget
+    ).fit(X)
+
+
+def test_the_identity_of_noise_is_in_what_is_hashed(path):
+    live = PrivacyBudget(1.0, path=path)
+    model = seeded(live)
+    (stream,) = model.ledger_.streams
+    assert [facts["stream"] for facts in entries(path)] == [stream]
+    assert [charge.stream for charge in PrivacyBudget.open(path).charges] == [stream]
+    edit(path, ("UPDATE skdp_charges_2 SET entry = replace(entry, ?, 'ab')", (stream,)))
+    refused(live)
+    with pytest.raises(BudgetError, match="is damaged"):
+        PrivacyBudget.open(path)
+    # a chain that is sound in itself, and has forgotten the noise
+    rewritten(path, lambda found: [{**found[0], "stream": None}])
+    refused(live)
+    with pytest.raises(BudgetError, match="lacks a charge"):
+        PrivacyBudget.open(path, head=model)
+
+
+def test_everybody_knows_the_noise_that_anybody_was_charged_for(path):
+    live = PrivacyBudget(2.0, path=path)
+    seeded(live, 1)
+    sent = pickle.dumps(live)
+    other = PrivacyBudget.open(path)
+    seeded(other, 2)
+    fit(other)
+    spent = live.spent
+    for budget in (live, other, pickle.loads(sent), PrivacyBudget.open(path)):
+        for seed in (1, 2):
+            with pytest.raises(BudgetError, match="had the same random_state"):
+                seeded(budget, seed)
+            with pytest.raises(BudgetError, match="had the same random_state"):
+                budget.check(stream=seeded(None, seed).ledger_.streams[0])
+    assert live.spent == spent
+    seeded(live, 3)
+
+
+@pytest.mark.parametrize("stream", ["ab" * 16, 7, ["ab"]])
+def test_charges_that_share_their_noise_are_no_budget(path, stream):
+    live = PrivacyBudget(1.0, path=path)
+    fit(live), fit(live)
+    rewritten(path, lambda found: [{**facts, "stream": stream} for facts in found])
+    with pytest.raises(BudgetError, match=r"is damaged.*noise"):
+        PrivacyBudget.open(path)
+
+
+# -- stores ----------------------------------------------------------------------------------
+
+
+class TableStore(BudgetStore):
+    """A store as a database on a server would be one: rows by position, the key is unique."""
+
+    name = "the budget in the table 'people'"
+
+    def __init__(self, header, stream=None):
+        self.header, self.rows, self.busy, self.stream = header, {}, 0, stream
+
+    def read(self):
+        return self.header, [self.rows[i] for i in sorted(self.rows)]
+
+    def append(self, entry, head, expected):
+        if self.busy:  # another client was faster
+            self.busy -= 1
+            PrivacyBudget.open(self).charge(0.1, **HERE, stream=self.stream)
+        if expected != (self.rows[len(self.rows)][1] if self.rows else ""):
+            return False
+        self.rows[len(self.rows) + 1] = (entry, head)
+        return True
+
+
+def test_another_store_needs_no_more_than_the_interface():
+    terms = PrivacyBudget(1.0)._terms
+    store = TableStore(new_header(terms))
+    budget = PrivacyBudget.open(store)
+    model = fit(budget, 0.25)
+    before = dict(store.rows)
+    fit(budget, 0.5)
+    assert PrivacyBudget.open(store, head=model).spent == (0.75, 0.0)
+    assert budget.path is None
+    with pytest.raises(BudgetError, match="left"):
+        fit(PrivacyBudget.open(store), 0.5)
+    store.rows = before
+    with pytest.raises(BudgetError, match=r"'people' was put back to an earlier state"):
+        fit(budget)
+
+
+def test_whoever_was_slower_looks_again():
+    store = TableStore(new_header(PrivacyBudget(1.0)._terms))
+    budget = PrivacyBudget.open(store)
+    store.busy = 3
+    budget.charge(0.7, **HERE)
+    assert [charge.epsilon for charge in budget.charges] == [0.1, 0.1, 0.1, 0.7]
+    store = TableStore(new_header(PrivacyBudget(1.0)._terms))
+    budget = PrivacyBudget.open(store)
+    store.busy = 4
+    with pytest.raises(BudgetError, match="left"):
+        budget.charge(0.7, **HERE)
+
+
+def test_whoever_was_slower_does_not_get_the_same_noise():
+    store = TableStore(new_header(PrivacyBudget(1.0)._terms), stream="ab" * 16)
+    budget = PrivacyBudget.open(store)
+    store.busy = 1
+    with pytest.raises(BudgetError, match="had the same random_state"):
+        budget.charge(0.1, **HERE, stream="ab" * 16)
+    assert len(budget.charges) == 1
+
+
+@pytest.mark.parametrize("make", [MemoryStore, None], ids=["memory", "file"])
+def test_an_entry_is_appended_only_to_the_head_that_is_expected(make, path):
+    header = new_header(PrivacyBudget(1.0)._terms)
+    if make is None:
+        PrivacyBudget(1.0, path=path)
+        store = FileStore(os.fspath(path))
+    else:
+        store = make(header)
+    assert not store.append("entry", "a", "b")
+    assert store.append("entry", "a", "")
+    assert not store.append("entry", "b", "")
+    assert store.append("entry", "b", "a")
+    assert [head for _, head in store.read()[1]] == ["a", "b"]
+
+
+def test_ten_thousand_charges_are_checked_in_a_fraction_of_a_second():
+    budget = PrivacyBudget(1.0)
+    budget.charge(0.1, **HERE)
+    store = MemoryStore(new_header(PrivacyBudget(1e6)._terms))
+    text, digest = budget._chain.read().entries[0], chained("", store.read()[0])
+    for i in range(10_000):
+        before, digest = digest, chained(digest, text)
+        assert store.append(text, digest, before if i else "")
+    chain = Chain(store)
+    assert chain.read().spent[0] == 1000
+    start = time.process_time()
+    chain.read()
+    assert time.process_time() - start < 0.5
