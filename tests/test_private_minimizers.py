@@ -71,7 +71,7 @@ def query(loss, n_rows, n_coefs, *, ridge=1.0, intercept=0.0, share=0.0, kind=Mi
 @pytest.mark.covering
 @every_adjacency
 @every_loss
-@on_examples(30)
+@on_examples(20)
 def test_minimisers_keep_their_word(loss, adjacency, data):
     pair = data.draw(neighbours(adjacency, n_classes=max(2, loss.n_outputs)))
     n_rows, d = pair[0].X.shape
@@ -321,7 +321,7 @@ def l1_distance(q, loss, pair, sparsity, intercept=0.0):
 @pytest.mark.covering
 @every_adjacency
 @every_sparse_erm_loss
-@on_examples(25)
+@on_examples(20)
 def test_the_l1_sensitivity_holds_on_any_neighbours(loss, adjacency, data):
     pair = data.draw(
         neighbours(
@@ -504,7 +504,7 @@ def one_pass(loss, d, intercept, *, share=1.0, batch=1, penalty=0.0, radius=None
 @pytest.mark.covering
 @every_adjacency
 @every_smooth
-@on_examples(80)
+@on_examples(40)
 def test_one_pass_keeps_its_sensitivity(loss, adjacency, data):
     radius = data.draw(st.sampled_from([1.0, 1e-100, 1e100]))
     pair = data.draw(neighbours(adjacency, n_classes=max(2, loss.n_outputs), radius=radius))
@@ -615,7 +615,7 @@ def points_of(balls, size, rng, count=400):
 @pytest.mark.covering
 @every_adjacency
 @every_erm_loss
-@on_examples(60)
+@on_examples(30)
 def test_no_row_changes_the_score_of_a_draw_by_more_than_its_spread(loss, adjacency, data):
     pair = data.draw(neighbours(adjacency, n_classes=max(2, loss.n_outputs)))
     intercept = data.draw(st.sampled_from([0.0, 1.0]))
@@ -690,7 +690,7 @@ def perturbed(loss, n_coefs, intercept, ridge, n_rows=9):
 
 
 @every_smooth
-@on_examples(60)
+@on_examples(30)
 def test_what_a_row_does_to_a_perturbed_objective_is_as_stated(loss, data):
     first, second = data.draw(neighbours("zero-out", n_classes=max(2, loss.n_outputs)))
     intercept = data.draw(st.sampled_from([0.0, 0.1, 1.0]))

@@ -532,7 +532,7 @@ def law(steps, counts, scale, denominator=1):
 @pytest.mark.covering
 @every_adjacency
 @every_magnitude
-@on_examples(60)
+@on_examples(30)
 def test_any_neighbours_keep_the_spread_of_a_magnitude(magnitude, adjacency, data):
     pair = data.draw(neighbours(adjacency, finite=True))
     n = pair[0].X.shape[0]

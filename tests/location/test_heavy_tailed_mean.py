@@ -588,7 +588,7 @@ def test_claims_of_the_draw_are_kept_and_tight(adjacency):
 @pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("options", [{}, {"moment_bound": None}, {"delta": 0.0}], ids=str)
-@on_examples(40)
+@on_examples(20)
 def test_claims_are_kept_on_any_neighbours(adjacency, options, data):
     one, two = data.draw(neighbours(adjacency, null_row=MUTANT_NAN))
     # a budget with which nine rows are not too few, and quickly composed

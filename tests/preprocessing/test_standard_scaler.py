@@ -456,7 +456,7 @@ def null_flags(rows, choice):
 
 
 @every_adjacency
-@on_examples(300)
+@on_examples(150)
 def test_counts_of_sides_keep_their_sensitivity(adjacency, data):
     pair = data.draw(neighbours(adjacency))
     n, d = pair[0].X.shape
@@ -468,7 +468,7 @@ def test_counts_of_sides_keep_their_sensitivity(adjacency, data):
 
 
 @every_adjacency
-@on_examples(300)
+@on_examples(150)
 def test_joint_moments_keep_their_sensitivity(adjacency, data):
     pair = data.draw(neighbours(adjacency))
     n, d = pair[0].X.shape
@@ -675,7 +675,7 @@ def test_the_counts_of_distances_are_tight_on_their_own():
 @pytest.mark.covering
 @every_adjacency
 @every_range
-@on_examples(40)
+@on_examples(20)
 def test_the_claim_is_kept_on_any_neighbours(bounds, adjacency, data):
     pair = data.draw(neighbours(adjacency, radius=3.0, finite=True, layouts=MUTANT_LAYOUTS))
     options = {"with_std": data.draw(st.booleans())}
