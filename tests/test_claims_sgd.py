@@ -262,7 +262,7 @@ def audited_epsilon(model, labels, epsilon, runs):
     return _audit.black_box_epsilon(*worlds, DELTA)
 
 
-@pytest.mark.full
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("epsilon", "runs"), [(8.0, 300), pytest.param(4.0, 2000, marks=pytest.mark.slow)]
 )
