@@ -610,7 +610,7 @@ def published(model):
     return np.append(model.coef_, model.intercept_)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize(("mechanism", "solver"), SOME)
 def test_workers_draw_their_own_noise(mechanism, solver):
     model = make("hinge", mechanism, solver, random_state=None)
@@ -695,7 +695,7 @@ def audited_epsilon(name, epsilon, runs):
     return _audit.rate_epsilon(worlds[0][:, 0], worlds[1][:, 0])
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @every_world
 def test_whole_fits_cannot_be_told_apart_better_than_claimed(name):
     # so few runs see little of a draw: most of its change is where the draw seldom is

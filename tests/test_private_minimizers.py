@@ -195,7 +195,7 @@ def test_a_tolerance_must_be_paid_for():
     assert gap >= 0.98 * stated
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @every_loss
 def test_solvers_agree_within_their_tolerances(loss):
     rng = np.random.default_rng(0)
@@ -364,6 +364,7 @@ def star(n_rows, sparsity, ridge, loss):
     return rows, center, Rows(rows.X, flipped, rows.null)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("sparsity", [2, 5])
 def test_most_of_the_root_of_n_is_needed(sparsity):
     n_rows, ridge, loss = 1001, 50.0, LogisticLoss(1.0, 0.1)
@@ -524,7 +525,7 @@ def test_one_pass_keeps_its_sensitivity(loss, adjacency, data):
     assert_keeps_its_word(query, adjacency, *admitted, n_rows)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(2)
 @every_adjacency
 @pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("batch", [1, 2, 5])
@@ -659,6 +660,7 @@ def test_the_spread_of_a_draw_is_attained(loss, radius, near, adjacency):
     assert tight * 0.999 <= ratio <= 1 + FLOAT_SLACK
 
 
+@pytest.mark.sample(17)
 @pytest.mark.parametrize("loss", [LogisticLoss(), LogisticLoss(1.0, 1e3), HingeLoss()])
 @pytest.mark.parametrize(
     "radius", [1e-150, 1e-50, 1e-17, 1e-16, 1e-14, 1e-12, 1e-9, 1e-3, 1.0, 1e50]

@@ -275,7 +275,7 @@ def test_too_few_measurements_are_no_error(kind, form):
     assert np.abs(z).sum() < 10
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @every_form
 @pytest.mark.parametrize("solver", ["auto", "cvxpy", "first-order"])
 @pytest.mark.parametrize("scale", [0.0, 1e-290, 1e-100, 1e100, 1e290])
@@ -535,7 +535,7 @@ def test_too_few_measurements_are_private_and_say_so():
     )
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("recovery", ["auto", *RECOVERIES])
 @pytest.mark.parametrize("solver", ["auto", "cvxpy", "first-order"])
 def test_non_negative_means(recovery, solver):
@@ -571,7 +571,7 @@ def test_a_failing_solver_leaves_no_trace(monkeypatch, capfd, recwarn):
 NAN, INF = float("nan"), float("inf")
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @every_kind
 def test_formats_agree(kind):
     X = blocks(60, 50, 3, 4)

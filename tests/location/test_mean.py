@@ -803,6 +803,7 @@ def test_a_null_row_that_counts_is_caught(monkeypatch):
     assert steps(model, *rows)[0].max() == pytest.approx(2.0, rel=1e-3)
 
 
+@pytest.mark.sample(2)
 @every_mechanism
 def test_a_split_that_sums_to_more_is_caught(mechanism, monkeypatch):
     rows, model = pair("zero-out"), mean(mechanism)

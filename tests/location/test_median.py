@@ -924,6 +924,7 @@ def some_rows(n_rows, seed=0):
     return np.random.default_rng(seed).normal(size=(n_rows, 4))
 
 
+@pytest.mark.sample(3)
 @every_kind
 def test_a_fit_keeps_nothing_as_long_as_the_data(model):
     sizes = set()
@@ -966,6 +967,7 @@ def as_zero_out(real, query, adjacency, n_rows):
     return real(query, "zero-out", n_rows)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("bug", [halved, as_zero_out])
 def test_half_the_sensitivity_is_caught(bug, monkeypatch):
     for query in (QuantileRank, DistanceSum, DirectionSum):

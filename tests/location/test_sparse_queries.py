@@ -181,6 +181,7 @@ def small_chunks(monkeypatch):
     shorten_chunks(monkeypatch, 3)
 
 
+@pytest.mark.sample(6)
 @pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("sparsity", [1, 2, 5, 11])

@@ -107,6 +107,7 @@ def test_attributes(strategy, kind):
     assert search.classes_.tolist() == [0, 1]
 
 
+@pytest.mark.full
 def test_auto_lets_few_runs_count_and_of_many_a_subset():
     few = DPGridSearchCV(MODEL, {"C": [1.0] * 6}, epsilon=4.0).fit(X, Y)
     many = DPGridSearchCV(MODEL, {"C": np.geomspace(1, 9, 7)}, epsilon=4.0)
@@ -364,6 +365,7 @@ def test_label_set_of_all_rows_is_that_of_every_run():
     assert given.classes_.tolist() == ["a", "b"]
 
 
+@pytest.mark.full
 def test_a_seeded_search_is_reproducible_where_its_steps_are_seeded_too():
     for inner, same in ((5, True), (None, False)):
         search = DPGridSearchCV(MODEL, GRID, epsilon=4.0, strategy="subset", random_state=1)
@@ -590,6 +592,7 @@ def test_the_configuration_reaches_other_processes():
         assert search.predict(frame).shape == (60,)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("strategy", ["all", "subset"])
 def test_a_search_keeps_nothing_of_runs_that_lost(strategy):
     scorer = RowScorer(lambda e, X, y: (e.predict(X) == y) * 1.0, bounds=(0, 1))
@@ -1063,6 +1066,7 @@ def test_the_ledger_of_the_winning_fit_is_caught(monkeypatch):
     assert faults(search(), MUTANT_X, MUTANT_Y) == {"ledger"}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 @pytest.mark.parametrize("strategy", ["all", "subset"])
 def test_a_score_without_noise_is_caught(strategy, monkeypatch):
