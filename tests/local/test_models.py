@@ -303,7 +303,7 @@ def far_from(found, truth):
     return np.abs((found.mean(axis=0) - truth) / error).max()
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [lift(2.0, 3).unit, CROOKED], ids=["best", "crooked"])
 def test_moments_have_no_bias(unit):
     # few rows: that the mean of reports has noise too matters

@@ -305,7 +305,7 @@ def plane_profile(first, second, order, q, half=9.0, n=721):
     return float(np.sum(base * np.maximum(laws[0] - order * laws[1], 0)))
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("q", [0.02, 0.3, 0.8])
 @pytest.mark.parametrize("mu", [0.5, 2.0])
 def test_no_two_contributions_are_worse_than_opposite_ones(q, mu):

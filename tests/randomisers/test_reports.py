@@ -251,7 +251,7 @@ def test_what_the_printed_guarantees_stand_for(rate, rounds, older, newer):
     assert_allclose(spent(1.0, rate, rounds), newer, atol=6e-5)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_the_printed_noise_is_too_small_by_three_orders_of_magnitude():
     rate, rounds, radius, epsilon = 2e-5, 100, 100.0, 1.0
     simple = math.sqrt(rounds * rate**2 * radius**2 / epsilon)
