@@ -238,8 +238,8 @@ def naive_gradient(rows, coef, clip, intercept, radius):
 
 
 def on_examples(many):
-    """Return a decorator that runs a test on this many draws of `data`, by default on a tenth."""
-    few = max(many // 10, 4)
+    """Return a decorator that runs a test on this many draws of `data`, by default on a fifth."""
+    few = max(many // 5, 4)
 
     def decorate(test):
         runs = {n: settings(max_examples=n)(given(data=st.data())(test)) for n in (few, many)}

@@ -485,7 +485,7 @@ GATED = {
 }  # fmt: skip
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("function", GATED)
 def test_only_the_gate_calls(function):
     callers = {
@@ -565,7 +565,7 @@ MAKERS = {
 }  # fmt: skip
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", MAKERS)
 def test_noise_and_what_a_curator_keeps_are_named_where_they_belong(name):
     users = {module for module, tree in MODULES.items() if name in spoken(tree)}

@@ -113,7 +113,7 @@ def test_output_claims_are_kept_on_any_neighbours(name, solver, delta, n_classes
 @pytest.mark.covering
 @every_adjacency
 @every_estimator
-@on_examples(30)
+@on_examples(20)
 def test_localised_draws_keep_their_claim_given_the_same_first_stage(name, adjacency, data):
     # the first stage costs one half by its coupled trace, the draw the other by its density
     xs = data.draw(st.lists(st.sampled_from([1.0, -1.0, 0.2]), min_size=2, max_size=8))
@@ -477,7 +477,7 @@ def test_the_price_is_not_much_more_than_needed(name, budget):
 @every_objective_estimator
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("strong", [True, False])
-@on_examples(25)
+@on_examples(20)
 def test_the_pure_price_is_kept_everywhere_in_several_dimensions(
     name, adjacency, n_classes, strong, data
 ):
@@ -610,7 +610,7 @@ def published(model):
     return np.append(model.coef_, model.intercept_)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize(("mechanism", "solver"), SOME)
 def test_workers_draw_their_own_noise(mechanism, solver):
     model = make("hinge", mechanism, solver, random_state=None)
@@ -695,7 +695,7 @@ def audited_epsilon(name, epsilon, runs):
     return _audit.rate_epsilon(worlds[0][:, 0], worlds[1][:, 0])
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @every_world
 def test_whole_fits_cannot_be_told_apart_better_than_claimed(name):
     # so few runs see little of a draw: most of its change is where the draw seldom is

@@ -98,7 +98,7 @@ def test_logistic_claim_is_kept_and_tight(params, extra, adjacency):
 @pytest.mark.covering
 @every_adjacency
 @every_model
-@on_examples(40)
+@on_examples(20)
 def test_logistic_claim_is_kept_on_any_neighbours(params, adjacency, data):
     radius = data.draw(st.sampled_from([1.0, 1e-3, 1e3]))
     extra = {
@@ -158,7 +158,7 @@ def test_mean_claim_is_kept_and_tight(domain, d, mechanism, adjacency):
 @pytest.mark.covering
 @every_adjacency
 @every_mechanism
-@on_examples(100)
+@on_examples(50)
 def test_mean_claim_is_kept_on_any_neighbours(mechanism, adjacency, data):
     radius = data.draw(st.sampled_from([1.0, 1e-100, 1e100]))
     first, second = data.draw(neighbours(adjacency, radius=radius, finite=True, null_row=0.0))
@@ -262,9 +262,9 @@ def audited_epsilon(model, labels, epsilon, runs):
     return _audit.black_box_epsilon(*worlds, DELTA)
 
 
-@pytest.mark.full
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
-    ("epsilon", "runs"), [(8.0, 300), pytest.param(4.0, 2000, marks=pytest.mark.full)]
+    ("epsilon", "runs"), [(8.0, 300), pytest.param(4.0, 2000, marks=pytest.mark.slow)]
 )
 @tiny_worlds
 def test_whole_fits_cannot_be_told_apart_better_than_claimed(model, labels, epsilon, runs):
@@ -462,7 +462,7 @@ def test_rows_in_units_of_a_drawn_radius_change_by_what_is_charged(preprocess, a
 @pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("preprocess", [None, "center", "center-clip"])
-@on_examples(25)
+@on_examples(20)
 def test_any_neighbours_with_the_same_batches_differ_by_what_is_charged(
     preprocess, adjacency, data
 ):
@@ -496,7 +496,7 @@ def world(model, X, y, seeds):
     return np.array([fitted.coef_[0, 0] for fitted in fits])
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize(("adjacency", "label"), [("replace-one", 0), ("zero-out", 99)])
 def test_whole_fits_on_batches_cannot_be_told_apart_better_than_claimed(adjacency, label):
     # one row of two is another one, or a null row; one step on half of the rows

@@ -435,7 +435,7 @@ def training_check_data(n_classes):
     return (X, y) if n_classes == 3 else (X[y != 2], y[y != 2])
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_default_passes_the_training_check_for_almost_every_seed(n_classes):
     # the check itself looks at one seed; it must not be passed by luck
@@ -448,7 +448,7 @@ def test_default_passes_the_training_check_for_almost_every_seed(n_classes):
     assert passed >= 297
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_default_local_classifier_passes_the_training_check_for_almost_every_seed(n_classes):
     X, y = training_check_data(n_classes)
@@ -465,7 +465,7 @@ def regression_check_data():
     return X, (y - y.mean()) / y.std()
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_default_regression_passes_the_training_check_for_most_seeds():
     # the noise of one gradient is as long as six tenths of it: no step length does better
     # than nine seeds in ten, unless the coefficients are taken to be sparse
@@ -479,7 +479,7 @@ def test_default_regression_passes_the_training_check_for_most_seeds():
     assert np.median(scores) > 0.6
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_default_local_regression_passes_the_training_check_for_almost_every_seed():
     X, y = regression_check_data()
     model, scores = LocalDPLinearRegression(), []
@@ -490,7 +490,7 @@ def test_default_local_regression_passes_the_training_check_for_almost_every_see
     assert np.median(scores) > 0.65
 
 
-@pytest.mark.sample(7)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("estimator", configurations(CLASSIFIERS + REGRESSORS + LOCATIONS))
 def test_a_fit_keeps_nothing_as_long_as_the_data(estimator):
     rng = np.random.default_rng(0)

@@ -248,7 +248,7 @@ def test_the_table_of_claims_covers_every_combination():
     assert laws == set(claims.NORMS)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_the_table_of_claims_leaves_out_only_what_must_be():
     claims = claims_extension()
     for estimator in (skdp.DPLogisticRegression, skdp.DPHingeSVM):

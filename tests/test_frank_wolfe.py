@@ -362,7 +362,7 @@ def test_scores_are_those_of_the_definition(loss, intercept, layout):
 @pytest.mark.covering
 @every_adjacency
 @every_loss
-@on_examples(150)
+@on_examples(75)
 def test_any_neighbours_keep_the_spread(loss, adjacency, data):
     radius = data.draw(st.sampled_from([1.0, 1e-100, 1e100, 3.7]))
     n_classes = max(2, loss.n_outputs)

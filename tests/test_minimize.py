@@ -210,7 +210,7 @@ def exact_minimiser(J, w):
     return w.astype(float), float(np.linalg.norm(g) / J.ridge)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @every_smooth
 @every_kind
 @pytest.mark.parametrize("ridge", [1e-2, 10.0])
@@ -247,7 +247,7 @@ def test_hinge_minimisers_are_as_near_as_certified(loss, kind, ridge):
         assert excess >= ridge / 2 * max(np.linalg.norm(w - best) - least, 0) ** 2 - 1e-9
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("loss", [*SMOOTH.values(), *HINGES.values()])
 def test_cvxpy_agrees(loss):
     X, codes = data("random", n=60)
@@ -360,7 +360,7 @@ def test_a_homotopy_that_fails_is_replaced(failure, loss, monkeypatch):
     assert np.linalg.norm(minimize_nonsmooth(J, 0.02, "cvxpy") - best) <= 0.02
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @every_smooth
 def test_the_fall_back_keeps_its_theorem_without_looking(loss):
     X, codes = data("separable", n=40)
@@ -499,7 +499,7 @@ def exact_gradient(J, base, w):
     return V.T @ np.maximum(np.minimum(r, limit), -limit) + J.ridge * (w - J.center) + J.linear
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @every_clipped_smooth
 @every_clipped_kind
 @pytest.mark.parametrize("clip", [0.02, 3.0])
@@ -670,6 +670,7 @@ def test_a_homotopy_that_fails_on_clipped_losses_is_replaced(base, failure, monk
     assert np.linalg.norm(w - best) <= 0.01 + 1e-5
 
 
+@pytest.mark.sample(3)
 @every_clipped_smooth
 def test_the_fall_back_for_clipped_losses_keeps_its_theorem_without_looking(base):
     J = clipped(base, "huge", 0.3, 2.0)
@@ -906,7 +907,7 @@ def fit(model):
     return fitted, additions
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("failure", FIT_FAILURES)
 @pytest.mark.parametrize("solver", ["newton", "lbfgs"])
 @pytest.mark.parametrize("mechanism", ["objective", "output"])
@@ -958,6 +959,7 @@ def test_the_claim_is_kept_when_every_fast_solver_fails(solver, failure, monkeyp
     assert 0.3 * gdp_mu(2.0, 1e-5) < measured <= gdp_mu(2.0, 1e-5)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("failure", ["raises", "garbage", "nan", "warns"])
 def test_a_homotopy_that_fails_leaves_no_trace_either(failure, monkeypatch, capfd):
     # a coarse tolerance: the fall-back is slow

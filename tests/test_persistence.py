@@ -181,6 +181,7 @@ def test_a_ledger_of_full_batches_does_not_grow_either():
         assert large - small < (len(MORE) - len(X)) // 8
 
 
+@pytest.mark.sample(19)
 @pytest.mark.parametrize("kind", sorted({type(e) for e in ALL}, key=lambda kind: kind.__name__))
 def test_an_unfitted_model_comes_back_unfitted(kind):
     model = next(e for e in ALL if type(e) is kind)
@@ -292,6 +293,7 @@ class Foreign:
     """A type that nobody trusts."""
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("trip", TRIPS)
 def test_pipelines_come_back(trip):
     pipe = make_pipeline(NormClipper(), StandardScaler(), DPLogisticRegression(classes=[0, 1]))

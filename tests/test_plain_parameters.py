@@ -67,6 +67,7 @@ def test_short_numbers_promise_what_plain_ones_do(estimator, kind):
     assert {name: type(after[name]) for name in given} == dict.fromkeys(given, kind)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("mechanism", ["objective", "output", "exponential"])
 def test_short_numbers_round_no_sensitivity(mechanism):
     usual = {"mechanism": mechanism, "classes": [0, 1], "random_state": 0, "epsilon": 40.0}

@@ -71,7 +71,7 @@ def query(loss, n_rows, n_coefs, *, ridge=1.0, intercept=0.0, share=0.0, kind=Mi
 @pytest.mark.covering
 @every_adjacency
 @every_loss
-@on_examples(30)
+@on_examples(20)
 def test_minimisers_keep_their_word(loss, adjacency, data):
     pair = data.draw(neighbours(adjacency, n_classes=max(2, loss.n_outputs)))
     n_rows, d = pair[0].X.shape
@@ -195,7 +195,7 @@ def test_a_tolerance_must_be_paid_for():
     assert gap >= 0.98 * stated
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @every_loss
 def test_solvers_agree_within_their_tolerances(loss):
     rng = np.random.default_rng(0)
@@ -321,7 +321,7 @@ def l1_distance(q, loss, pair, sparsity, intercept=0.0):
 @pytest.mark.covering
 @every_adjacency
 @every_sparse_erm_loss
-@on_examples(25)
+@on_examples(20)
 def test_the_l1_sensitivity_holds_on_any_neighbours(loss, adjacency, data):
     pair = data.draw(
         neighbours(
@@ -364,6 +364,7 @@ def star(n_rows, sparsity, ridge, loss):
     return rows, center, Rows(rows.X, flipped, rows.null)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("sparsity", [2, 5])
 def test_most_of_the_root_of_n_is_needed(sparsity):
     n_rows, ridge, loss = 1001, 50.0, LogisticLoss(1.0, 0.1)
@@ -504,7 +505,7 @@ def one_pass(loss, d, intercept, *, share=1.0, batch=1, penalty=0.0, radius=None
 @pytest.mark.covering
 @every_adjacency
 @every_smooth
-@on_examples(80)
+@on_examples(40)
 def test_one_pass_keeps_its_sensitivity(loss, adjacency, data):
     radius = data.draw(st.sampled_from([1.0, 1e-100, 1e100]))
     pair = data.draw(neighbours(adjacency, n_classes=max(2, loss.n_outputs), radius=radius))
@@ -524,7 +525,7 @@ def test_one_pass_keeps_its_sensitivity(loss, adjacency, data):
     assert_keeps_its_word(query, adjacency, *admitted, n_rows)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(2)
 @every_adjacency
 @pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("batch", [1, 2, 5])
@@ -615,7 +616,7 @@ def points_of(balls, size, rng, count=400):
 @pytest.mark.covering
 @every_adjacency
 @every_erm_loss
-@on_examples(60)
+@on_examples(30)
 def test_no_row_changes_the_score_of_a_draw_by_more_than_its_spread(loss, adjacency, data):
     pair = data.draw(neighbours(adjacency, n_classes=max(2, loss.n_outputs)))
     intercept = data.draw(st.sampled_from([0.0, 1.0]))
@@ -659,6 +660,7 @@ def test_the_spread_of_a_draw_is_attained(loss, radius, near, adjacency):
     assert tight * 0.999 <= ratio <= 1 + FLOAT_SLACK
 
 
+@pytest.mark.sample(17)
 @pytest.mark.parametrize("loss", [LogisticLoss(), LogisticLoss(1.0, 1e3), HingeLoss()])
 @pytest.mark.parametrize(
     "radius", [1e-150, 1e-50, 1e-17, 1e-16, 1e-14, 1e-12, 1e-9, 1e-3, 1.0, 1e50]
@@ -690,7 +692,7 @@ def perturbed(loss, n_coefs, intercept, ridge, n_rows=9):
 
 
 @every_smooth
-@on_examples(60)
+@on_examples(30)
 def test_what_a_row_does_to_a_perturbed_objective_is_as_stated(loss, data):
     first, second = data.draw(neighbours("zero-out", n_classes=max(2, loss.n_outputs)))
     intercept = data.draw(st.sampled_from([0.0, 0.1, 1.0]))

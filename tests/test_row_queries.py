@@ -664,7 +664,7 @@ def assert_keeps_its_word(query, adjacency, first, second, n_rows):
 @pytest.mark.covering
 @every_adjacency
 @every_loss
-@on_examples(300)
+@on_examples(150)
 def test_clipped_gradient_keeps_its_sensitivity(loss, adjacency, data):
     radius = data.draw(st.sampled_from([1.0, 1e-100, 1e100, 3.7]))
     n_classes = max(2, loss.n_outputs)
@@ -684,7 +684,7 @@ def test_clipped_gradient_keeps_its_sensitivity(loss, adjacency, data):
 
 
 @every_adjacency
-@on_examples(300)
+@on_examples(150)
 def test_sum_in_the_ball_keeps_its_sensitivity(adjacency, data):
     radius = data.draw(st.sampled_from([1.0, 1e-100, 1e100, 3.7]))
     pair = data.draw(neighbours(adjacency, radius=radius))
@@ -694,7 +694,7 @@ def test_sum_in_the_ball_keeps_its_sensitivity(adjacency, data):
 
 
 @every_adjacency
-@on_examples(300)
+@on_examples(150)
 def test_sum_in_the_box_keeps_its_sensitivity(adjacency, data):
     pair = data.draw(neighbours(adjacency, layouts=DENSE))
     lower, upper = data.draw(
@@ -754,7 +754,7 @@ def test_sums_attain_their_sensitivity(adjacency, d, norm):
 @pytest.mark.covering
 @every_loss
 @pytest.mark.parametrize("intercept", [0.0, 0.7])
-@on_examples(150)
+@on_examples(75)
 def test_in_any_layout_it_is_the_sum_of_clipped_gradients(loss, intercept, data):
     rows, _ = data.draw(neighbours("replace-one", n_classes=max(2, loss.n_outputs), radius=2.0))
     coef = make_coef(loss, rows.X.shape[1] + bool(intercept), 3.0)
@@ -1156,7 +1156,7 @@ def test_the_data_are_not_changed(layout):
 @pytest.mark.covering
 @every_adjacency
 @every_sparse_loss
-@on_examples(60)
+@on_examples(30)
 def test_it_keeps_the_sensitivity_that_it_states(loss, adjacency, data):
     first, second = data.draw(neighbours(adjacency, n_classes=3 if loss.n_outputs > 1 else 2))
     intercept = data.draw(st.sampled_from([0.0, 0.1, 10.0]))

@@ -76,7 +76,7 @@ RUNS = {
 }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", RUNS)
 @pytest.mark.parametrize("make", [model, branched])
 def test_what_fits_once_a_fold_costs_that(name, make, spy):

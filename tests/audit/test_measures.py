@@ -30,6 +30,7 @@ RANDOMISERS = {
 PAIRS = [([1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]), ([0.3, 0.2, 0.0], [-0.9, 0.1, 0.0])]
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("pair", PAIRS, ids=["opposite", "short"])
 @pytest.mark.parametrize("name", RANDOMISERS)
 def test_ratios_of_reports_have_mean_one(name, pair):
@@ -56,6 +57,7 @@ class Column:
         return self._positions
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("tau", [Fraction(1, 2), Fraction(9, 10)])
 def test_draws_have_the_law_of_the_scores_that_are_measured(tau):
     (kind,) = sound("exponential")[1]

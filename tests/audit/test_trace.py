@@ -162,6 +162,7 @@ def test_another_way_to_measure_agrees(model, measured):
     assert found == pytest.approx(result.mu or result.epsilon, rel=1e-9)
 
 
+@pytest.mark.full
 def test_neighbours_of_another_adjacency_leave_what_is_declared():
     model = DPLogisticRegression(epsilon=20.0, solver=solvers.SGD(batch_size=8))
     arguments = neighbours_for(DPLogisticRegression(adjacency="zero-out"))
@@ -180,6 +181,7 @@ def test_built_in_pairs_show_nearly_all_of_the_claim():
     assert result.mu == pytest.approx(result.share * result.mu_claimed)
 
 
+@pytest.mark.full
 def test_built_in_null_rows_show_all_of_a_claim_under_zero_out():
     result = trace_privacy(DPLpRegressor(adjacency="zero-out"))
     assert result.passed
@@ -230,6 +232,7 @@ def halved(sensitivity):
     )
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["gaussian", "laplace", "exponential", "poisson batches",
                                   "batches of a fixed size", "late noise", "local reports",
                                   "sums of reports", "a search"])  # fmt: skip
@@ -246,6 +249,7 @@ def test_a_sensitivity_that_is_half_of_the_true_one_is_caught(name, monkeypatch)
     assert "FAILED" in str(broken)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["gaussian", "laplace", "k-norm", "poisson batches", "threshold",
                                   "objective"])  # fmt: skip
 def test_noise_that_is_half_of_what_it_should_be_is_caught(name, monkeypatch):

@@ -97,6 +97,7 @@ def level_of_two(first, second):
     return stats.chi2.sf(((table - expected) ** 2 / expected).sum(), len(table) - 1)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("name", LAWS)
 def test_draws_have_the_exact_probabilities(name, scale):
@@ -105,6 +106,7 @@ def test_draws_have_the_exact_probabilities(name, scale):
     assert level_of_law(draws, law, scale) > FALSE_ALARM
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", LAWS)
 def test_a_scale_that_is_off_by_a_twentieth_is_seen(name):
     sampler, law = LAWS[name]
@@ -112,6 +114,7 @@ def test_a_scale_that_is_off_by_a_twentieth_is_seen(name):
     assert level_of_law(draws, law, 40.0) < FALSE_ALARM
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_lengths_of_k_norm_noise_have_the_gamma_law(size):
     scale = 2.0**20
@@ -180,6 +183,7 @@ def comparable(name, *counters):
     return [without_zero(c) if name == "laplace" else c for c in counters]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_sampler_of_others_has_the_same_law(name):
     rng = random.Random(7)
@@ -187,6 +191,7 @@ def test_a_sampler_of_others_has_the_same_law(name):
     assert level_of_two(*comparable(name, ours(name, 40.0, DRAWS), theirs)) > FALSE_ALARM
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", OTHERS)
 def test_draws_of_a_peer_have_the_same_law(name):
     theirs = Counter({int(value): count for value, count in PEER[name].items()})

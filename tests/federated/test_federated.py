@@ -128,6 +128,7 @@ LOCAL = {
 }
 
 
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("name", LOCAL)
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("clip", [0.05, 10.0])
@@ -320,6 +321,7 @@ def test_every_row_is_a_client_by_default():
     assert_array_equal(alone.coef_, named.coef_)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("kind", ["text", "objects", "list", "negative", "floats", "bool"])
 def test_identifiers_may_be_anything_that_can_be_sorted(kind):
     X, y, groups = separated((3, 4))
@@ -624,6 +626,7 @@ def test_a_population_of_the_clients_that_there_are_changes_nothing():
     assert_allclose(one.noise.scale, other.noise.scale, rtol=1e-6)
 
 
+@pytest.mark.sample(1)
 @ignored
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace-one"])
 def test_full_rounds_of_a_simulation_are_accounted_in_closed_form(adjacency):

@@ -409,7 +409,7 @@ def privunit_reports(vectors, epsilon):
     return reports / np.linalg.norm(reports, axis=1, keepdims=True)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("n_dims", "epsilon"), [(2, 1.0), (3, 4.0), (10, 2.0), (50, 5.0)])
 def test_the_best_attack_on_privunit_in_simulation(n_dims, epsilon):
     rng, n = np.random.default_rng(n_dims), 20_000

@@ -158,6 +158,7 @@ def test_inferred_classes_are_on_the_ledger():
     assert "class labels" in assumption
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_probabilities_follow_the_decision_function(n_classes):
     X, y = _rows_in_ball(n_classes)
@@ -178,7 +179,7 @@ def test_several_classes_share_one_budget_and_one_release_a_step():
     assert model.privacy_spent_ == (model.ledger_.epsilon(1e-6), 1e-6)
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 10.0, 300.0])
 def test_what_is_reported_is_what_was_granted_and_never_more(epsilon, adjacency):
@@ -314,6 +315,7 @@ def test_every_pair_learns_three_classes(estimator, mechanism, solver):
     assert model.score(X, y) > 0.8
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("solver", ["newton", "lbfgs", "cvxpy"])
 @pytest.mark.parametrize("mechanism", ["objective", "output"])
 def test_pure_privacy_uses_k_norm_noise(mechanism, solver):
@@ -435,6 +437,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.sample(21)
 @pytest.mark.parametrize(("model", "message"), REFUSED, ids=str)
 def test_what_does_not_go_together_is_refused_before_the_data_are_read(model, message):
     X, y = blobs(n_features=6)
@@ -670,6 +673,7 @@ def test_few_coefficients_bear_more_noise_and_many_rows_less():
     assert ridges[1] / ridges[0] == pytest.approx(2.0, rel=0.06)
 
 
+@pytest.mark.sample(13)
 @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 1e6])
 @pytest.mark.parametrize("sparsity", [None, 1, 7])
 @pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])

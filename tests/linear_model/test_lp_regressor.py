@@ -532,7 +532,7 @@ def law(steps, counts, scale, denominator=1):
 @pytest.mark.covering
 @every_adjacency
 @every_magnitude
-@on_examples(60)
+@on_examples(30)
 def test_any_neighbours_keep_the_spread_of_a_magnitude(magnitude, adjacency, data):
     pair = data.draw(neighbours(adjacency, finite=True))
     n = pair[0].X.shape[0]
@@ -778,14 +778,14 @@ def fixed_draws(index):
         yield
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @every_adjacency
 @pytest.mark.parametrize("p", [1, 2, 4, "huber"])
 def test_gradients_keep_their_claim_tightly(p, adjacency):
     assert 0.99 <= ratio(regressor(solver="gd", p=p), adjacency) <= 1
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @every_adjacency
 @pytest.mark.parametrize("p", [1, 2, 4, "huber"])
 @pytest.mark.parametrize("solver", ["newton", "phased", "localized", "accelerated-one-pass"])
@@ -877,7 +877,7 @@ def test_clipping_dropped_is_caught(monkeypatch):
     assert ratio(model) > 10
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("solver", ["newton", "phased", "localized"])
 def test_a_loss_that_is_not_clipped_is_caught(solver, monkeypatch):
     model = regressor(solver=solver, l2=1.0)
@@ -917,7 +917,7 @@ def test_an_intercept_outside_the_clip_is_caught(monkeypatch):
     assert ratio(model) == pytest.approx(math.hypot(1, 0.2), rel=1e-3)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("solver", ["gd", "sgd", *SOLVERS[2:]])
 @pytest.mark.parametrize("delta", [DELTA, 0.0])
 def test_a_scale_that_is_drawn_but_not_paid_for_is_caught(solver, delta, monkeypatch):
@@ -962,7 +962,7 @@ def test_rows_far_below_the_floor_of_norms_keep_their_length(layout):
     np.testing.assert_allclose(chunk.norm, np.maximum(length, 1e-100), rtol=1e-12)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(3)
 @every_adjacency
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("solver", SOLVERS)

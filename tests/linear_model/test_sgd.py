@@ -292,7 +292,7 @@ def test_what_callbacks_see_does_not_depend_on_the_data(name):
     assert diaries[0] == diaries[1]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @every_model
 def test_a_callback_changes_nothing(name):
     with_callback, _ = watched(name, progress_rows())

@@ -245,7 +245,7 @@ def test_unusable_rows_are_refused():
         clone(MODELS[3]).fit(sparse.eye_array(3, format="csr"))
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @every_mechanism
 def test_awkward_rows_give_numbers(model):
     rows = [np.ones((1, 1)), np.zeros((5, 2)), np.full((9, 2), 1e300), np.full((9, 2), 1e-300)]
@@ -303,7 +303,7 @@ def far_from(found, truth):
     return np.abs((found.mean(axis=0) - truth) / error).max()
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [lift(2.0, 3).unit, CROOKED], ids=["best", "crooked"])
 def test_moments_have_no_bias(unit):
     # few rows: that the mean of reports has noise too matters

@@ -275,7 +275,7 @@ def test_too_few_measurements_are_no_error(kind, form):
     assert np.abs(z).sum() < 10
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @every_form
 @pytest.mark.parametrize("solver", ["auto", "cvxpy", "first-order"])
 @pytest.mark.parametrize("scale", [0.0, 1e-290, 1e-100, 1e100, 1e290])
@@ -535,7 +535,7 @@ def test_too_few_measurements_are_private_and_say_so():
     )
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("recovery", ["auto", *RECOVERIES])
 @pytest.mark.parametrize("solver", ["auto", "cvxpy", "first-order"])
 def test_non_negative_means(recovery, solver):
@@ -571,7 +571,7 @@ def test_a_failing_solver_leaves_no_trace(monkeypatch, capfd, recwarn):
 NAN, INF = float("nan"), float("inf")
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @every_kind
 def test_formats_agree(kind):
     X = blocks(60, 50, 3, 4)
@@ -706,7 +706,7 @@ def matrices(d):
 
 
 @every_adjacency
-@on_examples(200)
+@on_examples(100)
 def test_the_sensitivity_holds_for_any_neighbours_and_any_matrix(adjacency, data):
     norm = data.draw(st.sampled_from([1.0, 1e-100, 1e100, 3.7]))
     pair = data.draw(neighbours(adjacency, radius=norm))
@@ -750,7 +750,7 @@ def test_the_sensitivity_is_attained(kind, adjacency):
     assert np.linalg.norm(gap) > 2 * query.sensitivity("zero-out", 7).l2
 
 
-@on_examples(150)
+@on_examples(75)
 def test_in_any_layout_it_is_what_it_says(data):
     rows, _ = data.draw(neighbours("replace-one", radius=2.0))
     matrix = data.draw(st.sampled_from(matrices(rows.X.shape[1])))
@@ -865,7 +865,7 @@ def test_claims_are_kept_and_tight(kind, adjacency, m):
 
 
 @every_adjacency
-@on_examples(60)
+@on_examples(30)
 def test_claims_are_kept_on_any_neighbours(adjacency, data):
     one, two = data.draw(neighbours(adjacency, null_row=MUTANT_NAN))
     n_features = one.X.shape[1]

@@ -377,6 +377,7 @@ def fit(model, data):
             return clone(model).fit(data)
 
 
+@pytest.mark.sample(60)
 @pytest.mark.parametrize(
     ("parameter", "value"), [(name, value) for name, values in BAD.items() for value in values]
 )
@@ -588,7 +589,7 @@ def test_claims_of_the_draw_are_kept_and_tight(adjacency):
 @pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("options", [{}, {"moment_bound": None}, {"delta": 0.0}], ids=str)
-@on_examples(40)
+@on_examples(20)
 def test_claims_are_kept_on_any_neighbours(adjacency, options, data):
     one, two = data.draw(neighbours(adjacency, null_row=MUTANT_NAN))
     # a budget with which nine rows are not too few, and quickly composed
@@ -596,6 +597,7 @@ def test_claims_are_kept_on_any_neighbours(adjacency, options, data):
     assert measured(model, one.X, two.X) <= 1.0
 
 
+@pytest.mark.sample(1)
 @every_adjacency
 def test_a_doubled_radius_charged_as_one_is_caught(adjacency, monkeypatch):
     model, rows = mean(adjacency), pair(adjacency)

@@ -71,7 +71,7 @@ def test_with_a_huge_budget_it_is_the_mean_of_the_clipped_rows(parameters):
     np.testing.assert_allclose(box.location_, np.clip(X, *bounds).mean(0), atol=1e-4)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("parameters", CONFIGURATIONS)
 def test_noise_has_the_size_that_theory_gives(parameters):
     # one feature: l1 and l2 agree. Sum sensitivity 1 or 2, mean = sum / n.
@@ -332,7 +332,7 @@ def point(data, d):
 
 
 @every_adjacency
-@on_examples(300)
+@on_examples(150)
 def test_around_a_centre_they_keep_their_sensitivities(adjacency, data):
     norm = data.draw(st.sampled_from([1.0, 1e-100, 1e100, 3.7]))
     pair = data.draw(neighbours(adjacency, radius=norm, layouts=DENSE))
@@ -350,7 +350,7 @@ def test_around_a_centre_they_keep_their_sensitivities(adjacency, data):
 
 
 @every_adjacency
-@on_examples(300)
+@on_examples(150)
 def test_around_the_origin_they_keep_their_sensitivities(adjacency, data):
     norm = data.draw(st.sampled_from([1.0, 1e-100, 1e100, 3.7]))
     pair = data.draw(neighbours(adjacency, radius=norm))
@@ -414,7 +414,7 @@ def naive(rows, center, radius, norm):
     return total, beyond, counted
 
 
-@on_examples(200)
+@on_examples(100)
 def test_in_any_layout_they_are_what_they_say(data):
     rows, _ = data.draw(neighbours("replace-one", radius=2.0))
     d = rows.X.shape[1]
@@ -719,7 +719,7 @@ def test_replace_one_claims_are_kept_and_tight(mechanism):
 @pytest.mark.covering
 @every_adjacency
 @every_mechanism
-@on_examples(40)
+@on_examples(20)
 def test_claims_are_kept_on_any_neighbours(mechanism, adjacency, data):
     layouts = ("C", "F", "strided", "read-only", "float32")
     one, two = data.draw(neighbours(adjacency, null_row=MUTANT_NAN, layouts=layouts))
@@ -803,6 +803,7 @@ def test_a_null_row_that_counts_is_caught(monkeypatch):
     assert steps(model, *rows)[0].max() == pytest.approx(2.0, rel=1e-3)
 
 
+@pytest.mark.sample(2)
 @every_mechanism
 def test_a_split_that_sums_to_more_is_caught(mechanism, monkeypatch):
     rows, model = pair("zero-out"), mean(mechanism)

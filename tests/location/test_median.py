@@ -836,7 +836,7 @@ def test_rank_claim_is_kept_and_tight(quantile, n_features, adjacency):
 
 
 @every_score_adjacency
-@on_examples(60)
+@on_examples(30)
 def test_rank_claim_is_kept_on_any_neighbours(adjacency, data):
     pair = data.draw(neighbours(adjacency, null_row=NAN, layouts=LAYOUTS))
     quantile = data.draw(st.sampled_from([0.5, 0.25, 0.9, 1 / 3, 0.001]))
@@ -902,7 +902,7 @@ def test_gradient_claim_is_kept_and_tight(n_features, max_iter, domain, adjacenc
 
 
 @every_score_adjacency
-@on_examples(60)
+@on_examples(30)
 def test_gradient_claim_is_kept_on_any_neighbours(adjacency, data):
     radius = data.draw(st.sampled_from([1.0, 1e-99, 1e99]))
     pair = data.draw(neighbours(adjacency, radius=radius, null_row=NAN, layouts=LAYOUTS))
@@ -924,6 +924,7 @@ def some_rows(n_rows, seed=0):
     return np.random.default_rng(seed).normal(size=(n_rows, 4))
 
 
+@pytest.mark.sample(3)
 @every_kind
 def test_a_fit_keeps_nothing_as_long_as_the_data(model):
     sizes = set()
@@ -966,6 +967,7 @@ def as_zero_out(real, query, adjacency, n_rows):
     return real(query, "zero-out", n_rows)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("bug", [halved, as_zero_out])
 def test_half_the_sensitivity_is_caught(bug, monkeypatch):
     for query in (QuantileRank, DistanceSum, DirectionSum):

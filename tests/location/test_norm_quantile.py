@@ -191,7 +191,7 @@ def test_many_features():
     assert 130 < model.threshold_ < 160
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("scale", [1e300, 1e-300, 1e100, 1e-100, 0.0])
 @pytest.mark.parametrize("epsilon", [1e-300, 1e-9, 1.0, 1e6, 1e300])
 def test_extreme_rows_and_budgets(scale, epsilon):
@@ -622,7 +622,7 @@ def test_the_spread_is_attained_by_one_pair(adjacency):
 @pytest.mark.covering
 @every_sensitivity_adjacency
 @pytest.mark.parametrize("centered", [False, True])
-@on_examples(150)
+@on_examples(75)
 def test_any_neighbours_keep_the_spread(centered, adjacency, data):
     radius = data.draw(st.sampled_from([1.0, 1e-100, 1e100, 3.7]))
     layouts = DENSE if centered else LAYOUTS
@@ -640,7 +640,7 @@ def test_any_neighbours_keep_the_spread(centered, adjacency, data):
         assert score.dtype == np.int64
 
 
-@on_examples(100)
+@on_examples(50)
 def test_scores_are_what_the_definition_says(data):
     rows, _ = data.draw(neighbours("replace-one"))
     query = NormThreshold(None, 1.0, math.sqrt(2.0) + 0.1, 9, 2)
@@ -736,7 +736,7 @@ def test_the_claim_of_a_fit_is_kept_and_tight(epsilon, adjacency):
 
 
 @every_sensitivity_adjacency
-@on_examples(60)
+@on_examples(30)
 def test_the_claim_is_kept_on_any_neighbours(adjacency, data):
     first, second = data.draw(neighbours(adjacency, null_row=NAN))
     model = DPNormQuantile(EPSILON, tail=data.draw(st.integers(1, 3)), adjacency=adjacency)

@@ -222,6 +222,7 @@ def assert_is_projection(x, y, radius, norm, dual):
     assert abs(gap) <= 1e-12 * len(y)
 
 
+@pytest.mark.sample(34)
 @every_scale
 @every_shape
 def test_l1_projections_satisfy_the_optimality_conditions(shape, scale):

@@ -77,7 +77,7 @@ def assert_keeps_its_word(query, adjacency, first, second, radius=1.0):
 
 
 @every_adjacency
-@on_examples(400)
+@on_examples(200)
 def test_the_sum_keeps_its_sensitivities(adjacency, data):
     radius = data.draw(st.sampled_from([1.0, 1e-100, 1e100, 3.7]))
     pair = data.draw(neighbours(adjacency, radius=radius))
@@ -161,7 +161,7 @@ def naive(X, sparsity, nonnegative, radius):
 @pytest.mark.covering
 @every_layout
 @pytest.mark.parametrize("nonnegative", [False, True])
-@on_examples(60)
+@on_examples(30)
 def test_in_any_layout_it_is_the_sum_of_admitted_rows(layout, nonnegative, data):
     rows, _ = data.draw(neighbours("replace-one", radius=2.0, layouts=("C",)))
     X = as_layout(as_dense(rows.X), layout)
@@ -181,6 +181,7 @@ def small_chunks(monkeypatch):
     shorten_chunks(monkeypatch, 3)
 
 
+@pytest.mark.sample(6)
 @pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("sparsity", [1, 2, 5, 11])
@@ -302,7 +303,7 @@ def test_claims_are_kept_and_tight(model, adjacency):
 @pytest.mark.covering
 @every_adjacency
 @every_model
-@on_examples(25)
+@on_examples(20)
 def test_claims_are_kept_on_any_neighbours(model, adjacency, data):
     one, two = data.draw(neighbours(adjacency, null_row=np.nan))
     layout = data.draw(st.sampled_from(LAYOUTS))
@@ -971,7 +972,7 @@ def test_two_rows_cannot_differ_in_more_features_than_there_are(d, delta):
 @pytest.mark.covering
 @every_adjacency
 @every_delta
-@on_examples(40)
+@on_examples(20)
 def test_the_claim_of_counts_is_kept_on_any_neighbours(adjacency, delta, data):
     pair = data.draw(neighbours(adjacency))
     rows = []
@@ -986,7 +987,7 @@ def test_the_claim_of_counts_is_kept_on_any_neighbours(adjacency, delta, data):
 
 
 @every_adjacency
-@on_examples(60)
+@on_examples(30)
 def test_it_counts_the_largest_entries_of_every_row(adjacency, data):
     rows, _ = data.draw(neighbours(adjacency, finite=True))
     sparsity = data.draw(st.sampled_from([1, 2, 9]))

@@ -63,6 +63,7 @@ def test_the_number_of_fits_is_the_same_for_all_seeds(options):
     assert {fit[1] for fit in fits} == {48}
 
 
+@pytest.mark.full
 def test_what_counts_changes_nothing_but_the_winner(monkeypatch):
     search = DPGridSearchCV(SPY, MANY, scoring=NOTED, refit_share=0.2)
     seen, won = [], []
@@ -99,6 +100,7 @@ def test_public_scores_are_computed_of_all_runs(monkeypatch):
     assert np.isnan(search.cv_results_["mean_test_score"]).sum() == 6
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("backend", ["sequential", "threading"])
 def test_what_is_printed_is_the_same_whatever_counts(monkeypatch, backend):
     told = set()
@@ -118,6 +120,7 @@ def test_what_is_printed_is_the_same_whatever_counts(monkeypatch, backend):
     assert "fit" not in re.sub(r"fitted again.*", "", text)
 
 
+@pytest.mark.full
 def test_no_default_has_a_secret_number_of_fits():
     scorer = RowScorer(lambda e, X, y: np.zeros(len(X)), bounds=(0.0, 1.0))
     for n in (1, 6, 7, 12):
@@ -165,6 +168,7 @@ def error_of(estimator, X):
     return None
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("rows", UNUSABLE.values(), ids=UNUSABLE)
 @pytest.mark.parametrize("n", [2, 7])
 def test_rows_that_cannot_be_read_are_refused_with_the_same_error_and_cost_nothing(rows, n):

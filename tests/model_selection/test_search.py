@@ -107,6 +107,7 @@ def test_attributes(strategy, kind):
     assert search.classes_.tolist() == [0, 1]
 
 
+@pytest.mark.full
 def test_auto_lets_few_runs_count_and_of_many_a_subset():
     few = DPGridSearchCV(MODEL, {"C": [1.0] * 6}, epsilon=4.0).fit(X, Y)
     many = DPGridSearchCV(MODEL, {"C": np.geomspace(1, 9, 7)}, epsilon=4.0)
@@ -364,6 +365,7 @@ def test_label_set_of_all_rows_is_that_of_every_run():
     assert given.classes_.tolist() == ["a", "b"]
 
 
+@pytest.mark.full
 def test_a_seeded_search_is_reproducible_where_its_steps_are_seeded_too():
     for inner, same in ((5, True), (None, False)):
         search = DPGridSearchCV(MODEL, GRID, epsilon=4.0, strategy="subset", random_state=1)
@@ -479,7 +481,9 @@ def test_the_run_with_the_best_score_wins():
     grid = {"data_norm": [1.0, 1e6]}
     model = DPLogisticRegression(classes=[0, 1], max_iter=8)
     search = DPGridSearchCV(model, grid, epsilon=100.0, strategy="subset", n_repeats=15)
-    assert all(search.fit(X, y).best_params_ == {"data_norm": 1.0} for _ in range(12))
+    best = [search.fit(X, y).best_params_ == {"data_norm": 1.0} for _ in range(24)]
+    # in one search of eighteen no run of the better candidate counts: fewer fail once in 10^4
+    assert sum(best) >= 17
 
 
 # What could tell how many runs a search had: printed text, warnings, generators, ledgers.
@@ -590,6 +594,7 @@ def test_the_configuration_reaches_other_processes():
         assert search.predict(frame).shape == (60,)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("strategy", ["all", "subset"])
 def test_a_search_keeps_nothing_of_runs_that_lost(strategy):
     scorer = RowScorer(lambda e, X, y: (e.predict(X) == y) * 1.0, bounds=(0, 1))
@@ -1071,6 +1076,7 @@ def test_the_ledger_of_the_winning_fit_is_caught(monkeypatch):
     assert faults(search(), MUTANT_X, MUTANT_Y) == {"ledger"}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 @pytest.mark.parametrize("strategy", ["all", "subset"])
 def test_a_score_without_noise_is_caught(strategy, monkeypatch):

@@ -196,7 +196,7 @@ def test_squared_mus_add_up_rounded_up(mus):
     assert exact <= total_mu(mus) <= exact * (1 + mp.mpf("1e-14"))
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("n_releases", [1, 10, 1000])
 def test_the_accountants_agree_on_composed_gaussians(n_releases):
     mu = 1.3 / math.sqrt(n_releases)

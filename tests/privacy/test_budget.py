@@ -159,7 +159,7 @@ def test_what_remains_under_gaussian_composition_can_be_charged(epsilon):
     assert budget.spent[1] == 1e-6
 
 
-@pytest.mark.covering
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("count", [1, 4, 40])
 @pytest.mark.parametrize("delta", [0.0, 1e-8])
 def test_gaussian_composition_is_above_composed_loss_distributions(count, delta):
@@ -1103,6 +1103,7 @@ def test_every_report_is_charged_as_often_as_it_is_made():
         privatizer.transform(FIT_X)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("local_epsilon", [None, 8.0])
 def test_a_federation_of_one_nat_fits_a_budget_of_one_nat(local_epsilon):
     budget = PrivacyBudget(1.0, 1e-6, unit="client")
@@ -1131,7 +1132,7 @@ def test_a_simulated_population_is_charged_what_its_clients_spend(population):
     assert model.ledger_.gdp <= budget.charges[1].mu
 
 
-@pytest.mark.covering
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("epsilon", [1e-3, 0.3, 1.0, 8.0, 60.0])
 @pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.1])
 @pytest.mark.parametrize(

@@ -112,6 +112,7 @@ def test_five_nightly_restores_do_not_spend_five_times(path, saved):
     assert spent == 1.0
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("n_later", [0, 1, 2, 9])
 def test_a_live_object_notices_an_old_copy_after_any_number_of_later_charges(path, saved, n_later):
     live = PrivacyBudget(1.0, path=path)
@@ -181,6 +182,7 @@ EDITS = {
 }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("change", EDITS.values(), ids=EDITS)
 def test_a_chain_that_was_made_up_anew_is_noticed_by_who_saw_the_old_one(path, change):
     live = PrivacyBudget(1.0, path=path)
@@ -196,6 +198,7 @@ def test_a_chain_that_was_made_up_anew_is_noticed_by_who_saw_the_old_one(path, c
         PrivacyBudget.open(path, head=models)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "statement",
     [
@@ -330,6 +333,7 @@ def test_a_pipeline_shows_what_its_steps_were_charged(path):
     assert not PrivacyBudget(1.0).contains(pipe)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("head", ["", "abc", "a:b:c", "a:1", 7, DPMean(), DPMean().fit(X)])
 def test_what_has_no_head_is_refused(path, head):
     budget = PrivacyBudget(1.0, path=path)

@@ -73,7 +73,7 @@ def divergences(noise, epsilon, rows, nonnegative, columns):
                 yield first + (1 - first) * gdp_delta(gap / noise.scale, inner)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(2)
 @every_budget
 @every_kind
 @pytest.mark.parametrize("columns", [1, 3, 300])
@@ -182,7 +182,7 @@ def test_budgets_that_make_no_sense(epsilon, delta, message):
         StabilityHistogram(epsilon, delta)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("epsilon", "delta"),
     [

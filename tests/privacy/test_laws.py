@@ -166,7 +166,7 @@ def test_words_with_few_significant_bits_are_decided_exactly(law, scale, sign, r
     assert len(resolved) == len(magnitudes)
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(6)
 @both_laws
 @pytest.mark.parametrize(
     ("scale", "r"), [(0.3, 0), (10.0, 0), (10.0, 7), (10.0, 31), (2.0**24, 3), (2.0**24, 2**25 + 1)]
@@ -523,7 +523,7 @@ def test_float_variables_are_far_better_than_the_margin_allows():
         assert (np.abs(error) / (1 + value)).max() < k_norm._FLOAT_ERROR / 16
 
 
-@pytest.mark.covering
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("error", [1e-3, 0.02, 0.3])
 @pytest.mark.parametrize("scale", [0.05, 0.5, 4.0])
 def test_what_is_rounded_surely_is_the_same_wherever_the_errors_lead(scale, error):

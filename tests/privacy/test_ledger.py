@@ -616,6 +616,7 @@ def test_events_of_fixed_sizes_name_their_sampling():
         assert event.count == STEPS
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_ledger_with_batches_can_be_shown_and_stored(kind):
     ledger, _ = mixture(kind=kind)

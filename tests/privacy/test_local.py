@@ -548,7 +548,7 @@ def test_drawn_pair_attains_the_curve():
     assert excess.mean() == pytest.approx(curve, abs=4 * excess.std() / math.sqrt(draws))
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("epsilon", "n_reports", "expected"),
     [(4.0, 10**5, 0.1182), (2.0, 10**4, 0.1144), (8.0, 10**5, 1.1766), (8.0, 10**6, 0.3037),

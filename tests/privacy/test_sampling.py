@@ -195,7 +195,7 @@ def direct_delta(q, mu, adjacency, n_releases, epsilon, cell=1e-3):
     return max(found)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("n_releases", [1, 2, 3])
 @pytest.mark.parametrize(("n_rows", "mu"), [(10, 1.0), (2, 0.7)])
@@ -305,7 +305,7 @@ def plane_profile(first, second, order, q, half=9.0, n=721):
     return float(np.sum(base * np.maximum(laws[0] - order * laws[1], 0)))
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("q", [0.02, 0.3, 0.8])
 @pytest.mark.parametrize("mu", [0.5, 2.0])
 def test_no_two_contributions_are_worse_than_opposite_ones(q, mu):
@@ -500,7 +500,7 @@ def test_geometric_draws_are_exact_on_crafted_words(scale):
             assert drawn == (k if shift < 0 else k - 1)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("scale", SCALES)
 def test_geometric_draws_are_exact_on_any_words(scale):
     rng = np.random.default_rng(0)

@@ -73,6 +73,7 @@ def test_probabilities_and_their_mean(n):
     assert chances[1 : n + 1] == pytest.approx(np.divide(kept, sum(kept)))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("n", [2, 4])
 def test_draws_have_the_law(n):
     subset, bits, times = SecretSubset(n), SeededBits(7), 3000
@@ -163,6 +164,7 @@ def responses(epsilon, broken, n_runs):
         ]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("n_runs", [1, 2, 4])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
 def test_pure_searches_keep_their_claim(n_runs, epsilon):
@@ -177,6 +179,7 @@ def test_pure_searches_keep_their_claim(n_runs, epsilon):
     assert n_runs > 1 or claim == pytest.approx(epsilon)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_three_times_the_price_of_a_run_is_attained(epsilon):
     # what wins is rare, and right below what a neighbour has more often: many runs, few of them
@@ -189,6 +192,7 @@ def test_three_times_the_price_of_a_run_is_attained(epsilon):
     assert 0.93 * claim < epsilon + change.max() <= claim
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("broken", [1e-3, 0.05])
 @pytest.mark.parametrize("epsilon", [0.2, 1.0])
 def test_searches_with_a_pair_keep_their_claim(epsilon, broken):
@@ -247,7 +251,7 @@ def gaussian_search(subset, centres, order):
     return np.concatenate(law)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(("n_runs", "epsilon"), [(2, 0.5), (14, 2.0), (60, 1.0)])
 def test_gaussian_searches_keep_their_claim(n_runs, epsilon, order):

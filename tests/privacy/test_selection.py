@@ -218,6 +218,7 @@ def test_scores_beside_a_second_fit_stay_within_the_budget(epsilon, delta, n, re
     assert 0.999 * epsilon < plan.spent[0] <= epsilon
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("n", TABLE)
 def test_the_table_of_shares(n):
     whole = gdp_mu(1.0, 1e-5)

@@ -483,6 +483,7 @@ def test_a_cross_validation_costs_its_fits(cv, n_fits):
     assert "scores" in {item.kind for item in spent.not_covered}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("cv", [5, KFold(3)], ids=str)
 def test_a_cross_validation_is_charged_as_often(cv, spy):
     estimator = pipeline(spy, ("scale", scaler(spy)))

@@ -97,7 +97,7 @@ def test_anchors(d, epsilon, threshold, p, q, m):
     assert_allclose(float(heads_tail(found.threshold, d)), q, rtol=1e-9)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("d", DIMS)
 def test_the_budget_is_never_more_than_asked_for(d):
     for epsilon in BUDGETS:
@@ -115,6 +115,7 @@ def test_no_other_threshold_is_better(d, epsilon):
     assert_allclose(found, best, atol=1e-12)
 
 
+@pytest.mark.sample(11)
 @pytest.mark.parametrize("d", [1, 2, 3, 5, 6])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_everything_by_enumeration(d, epsilon):
@@ -396,7 +397,7 @@ def corner_counts(cube, row, n_rows, seed=0):
 CUBES = [optimal_privunit_cube(eps, d) for d in (1, 2, 3, 4, 5, 6) for eps in (0.5, 2.0, 6.0)]
 
 
-@pytest.mark.covering
+@pytest.mark.sample(13)
 @pytest.mark.parametrize("cube", CUBES)
 @pytest.mark.parametrize("kind", ["corner", "inside"])
 def test_all_corners_have_their_probabilities(cube, kind):
@@ -739,7 +740,7 @@ def drawn(threshold, n_dims, inside, size, bits):
     return cube.matches(threshold, n_dims, np.full(size, inside), bits)
 
 
-@pytest.mark.sample(11)
+@pytest.mark.sample(7)
 @pytest.mark.parametrize(("threshold", "n_dims"), SIDES)
 @pytest.mark.parametrize("inside", [True, False])
 def test_boundaries_are_exact(threshold, n_dims, inside):

@@ -218,6 +218,7 @@ ERRORS = {
 }  # fmt: skip
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("anchor", ANCHORS, ids=lambda anchor: f"{anchor[0]}-{anchor[1]}")
 def test_anchors_of_privunit(anchor):
     d, epsilon, cosine, p, log_q, odds, mse = anchor
@@ -235,7 +236,7 @@ def test_table_of_errors(d):
         assert_allclose(optimal_privunit(epsilon, d).mean_squared_error, mse, rtol=1e-4)
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @every_dim
 def test_the_budget_is_what_was_asked_for_and_never_more(d):
     for epsilon in [1e-6, *BUDGETS, 1e6]:
@@ -268,7 +269,7 @@ def test_no_other_cosine_is_better(d, epsilon):
             assert with_cosine(cosine, epsilon, d).scale <= found.scale * (1 + 1e-12)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("d", [2, 3, 5, 20])
 @pytest.mark.parametrize(("cosine", "p"), [(0.0, 0.7), (0.3, 0.7), (0.6, 0.9), (0.2, 0.45)])
 def test_moments_are_integrals_of_the_density(d, cosine, p):
@@ -677,7 +678,7 @@ def uniform_p_value(levels):
     return stats.kstest(levels, "uniform").pvalue
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("n_dims", COSINE_DIMS)
 @pytest.mark.parametrize("epsilon", COSINE_BUDGETS)
 def test_the_law_on_both_sides(n_dims, epsilon):
@@ -686,7 +687,7 @@ def test_the_law_on_both_sides(n_dims, epsilon):
     assert uniform_p_value(levels_beyond(unit, *cosines_beyond(unit, N, bits))) > 1e-4
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("n_dims", [2, 3, 50, 10**9])
 @pytest.mark.parametrize("far", [0.0, 0.3, 0.99, 1.01, 3.0])
 def test_both_ways_agree_where_they_meet(n_dims, far):
@@ -821,7 +822,7 @@ GAUSSIANS = [
 ]  # fmt: skip
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("gaussian", GAUSSIANS)
 @pytest.mark.parametrize("n_dims", [1, 2, 12])
 def test_moments_of_the_gaussian_kind(gaussian, n_dims):
@@ -851,6 +852,7 @@ def test_shares_along_have_their_law(threshold):
         assert stats.kstest(excess * threshold, "expon").pvalue > 1e-4
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("n_dims", [1, 3])
 def test_gaussian_rows_without_direction(n_dims):
     gaussian = optimal_privunit_gaussian(6.0)

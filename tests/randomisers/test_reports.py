@@ -95,7 +95,7 @@ MADE = {
 }
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("made", MADE.values(), ids=MADE)
 def test_moments_by_simulation(made):
     rng, n = np.random.default_rng(1), 200_000
@@ -134,7 +134,7 @@ def test_formulas_at_the_best_direction():
         assert_allclose(made.mean_squared_error(norm), wanted, rtol=1e-9)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("epsilon", RATIOS)
 def test_table_of_ratios(epsilon):
     base = lift(epsilon, 1000)
@@ -251,7 +251,7 @@ def test_what_the_printed_guarantees_stand_for(rate, rounds, older, newer):
     assert_allclose(spent(1.0, rate, rounds), newer, atol=6e-5)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_the_printed_noise_is_too_small_by_three_orders_of_magnitude():
     rate, rounds, radius, epsilon = 2e-5, 100, 100.0, 1.0
     simple = math.sqrt(rounds * rate**2 * radius**2 / epsilon)
@@ -383,6 +383,7 @@ def test_bounds_are_not_far_off(name):
     assert largest.max() > 0.3 * ALL[name].bound
 
 
+@pytest.mark.sample(32)
 @every
 @pytest.mark.parametrize("value", [5e-324, 1e-310, 1e-160, 1e300, np.inf])
 def test_nobody_is_told_of_odd_rows_and_others_do_not_meet_them(name, value):

@@ -68,6 +68,7 @@ def test_ranges_are_read_in_any_order():
     assert rows.table.take(np.array([], dtype=np.int64))[0].shape == (0, 3)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.Table.from_pandas], ids=str)
 def test_chunks_may_be_data_frames(frame):
     table = pd.DataFrame({"a": X[:, 0], "label": Y, "b": X[:, 1], "flag": X[:, 2] > 0})

@@ -91,7 +91,7 @@ def test_logistic_regression(pair, y):
     assert_same_fit(model, (rows, y), chunked(rows, y))
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "options",
     [

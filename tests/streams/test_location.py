@@ -140,7 +140,7 @@ def test_large_memory_maps_are_streamed_and_the_same(name, order, tmp_path, monk
     assert_same_fit(MODELS[name], [X], [mapped])
 
 
-@pytest.mark.sample(7)
+@pytest.mark.sample(5)
 @every_model
 def test_one_row(name):
     X = dense_rows()[:1]

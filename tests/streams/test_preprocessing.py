@@ -159,7 +159,7 @@ def test_a_stream_is_mapped_to_the_rows_that_an_array_is_mapped_to(name, dtype):
     assert_same_rows(clone(model).fit_transform(chunked(X)[0]), transformed)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @sparse_model
 @every_type
 def test_a_sparse_stream_is_mapped_to_what_sparse_rows_are_mapped_to(name, dtype):
@@ -275,7 +275,7 @@ def test_streams_cannot_become_data_frames(name):
         model.transform(*chunked(X))
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 @every_model
 def test_what_is_not_finite_is_found_before_anything_is_spent(name):
     X, budget = dense_rows(), PrivacyBudget(100.0, 1e-3)
@@ -290,7 +290,7 @@ def test_what_is_not_finite_is_found_before_anything_is_spent(name):
     assert budget.spent == (0.0, 0.0)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", DENSE)
 def test_sparse_streams_are_refused_as_sparse_rows_are(name):
     X, budget = sparse_rows()[:, :D], PrivacyBudget(100.0, 1e-3)
@@ -305,7 +305,7 @@ def test_sparse_streams_are_refused_as_sparse_rows_are(name):
     assert budget.spent == (0.0, 0.0)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @every_model
 def test_nothing_is_made_of_no_rows(name):
     empty = stream_chunks([np.empty((0, D))])
@@ -324,7 +324,7 @@ def test_a_shared_budget_is_charged_once_a_fit(name):
         assert len(budget.charges) == n_fits
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @every_model
 def test_what_maps_rows_holds_none(name):
     marked = dense_rows() + 12345.678
