@@ -260,7 +260,7 @@ class Seen(NamedTuple):
     #: the sum of costs; None if it is not known
     spent: Pair | None = None
     #: identities of seeded noise; known with the sum
-    streams: frozenset[str] = frozenset()
+    streams: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, head: Any) -> "Seen":
@@ -299,7 +299,8 @@ class ChainState(NamedTuple):
     @property
     def seen(self) -> Seen:
         """How far it goes."""
-        return Seen(self.identity, len(self.entries), self.digests[-1], self.spent, self.streams)
+        streams = tuple(sorted(self.streams))
+        return Seen(self.identity, len(self.entries), self.digests[-1], self.spent, streams)
 
     def holds(self, seen: Seen) -> bool:
         """Return whether the chain once was what was seen, and has only grown."""
@@ -382,7 +383,7 @@ class Chain:
                 return state.spent
             entry, count = charge.entry(), len(state.entries)
             digest = chained(state.digests[-1], entry)
-            streams = state.streams.union(charge.streams)
+            streams = tuple(sorted(state.streams.union(charge.streams)))
             seen = Seen(state.identity, count + 1, digest, spent, streams)
             # whoever was faster has charged: look again
             if self.store.append(entry, seen.digest, state.digests[-1] if count else ""):
