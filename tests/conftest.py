@@ -18,6 +18,9 @@ sys.dont_write_bytecode = False
 import pytest
 from hypothesis import settings
 
+#: a selection's parameter sets in the default and the full tier together; the others are slow
+MOST_BEFORE_A_CHANGE = 24
+
 # The same examples in every run; a failure anywhere is a failure everywhere.
 settings.register_profile("skdp", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("skdp")
@@ -37,7 +40,7 @@ def pytest_collection_finish():
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark as full what a test marked as a selection does not need in the default tier."""
+    """Mark as full, or beyond a number as slow, what a selection leaves out of the default tier."""
     groups = {}
     for item in items:
         if item.get_closest_marker("full") and item.get_closest_marker("slow"):
@@ -48,10 +51,12 @@ def pytest_collection_modifyitems(items):
         # what another mark has put into a tier stays there
         free = [item for item in group if not in_a_later_tier(item)]
         sample = group[0].get_closest_marker("sample")
-        kept = evenly(free, *sample.args) if sample else covering(free)
-        for item in free:
-            if item not in kept:
-                item.add_marker(pytest.mark.full)
+        kept = evenly(free, sample.args[0]) if sample else covering(free)
+        left = [item for item in free if item not in kept]
+        most = sample.args[1] if sample and sample.args[1:] else MOST_BEFORE_A_CHANGE
+        full = evenly(left, max(most - len(kept), 1))
+        for item in left:
+            item.add_marker(pytest.mark.full if item in full else pytest.mark.slow)
 
 
 def in_a_later_tier(item):

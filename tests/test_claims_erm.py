@@ -331,6 +331,7 @@ def test_replace_one_needs_twice_the_reach():
     assert ratio("zero-out") > 1.9 * epsilon
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("epsilon", [0.1, 0.5])
 def test_the_pure_constants_in_print_are_not_private(epsilon):
     """Appendix E of Bassily, Smith and Thakurta (2014): ridge beta/(2 epsilon), noise 2 L."""
@@ -495,7 +496,7 @@ def test_the_pure_price_is_kept_everywhere_in_several_dimensions(
     assert abs(ratio) <= linear.noise.epsilon * (1 + 1e-5)
 
 
-@pytest.mark.covering
+@pytest.mark.full
 @every_objective_estimator
 @pytest.mark.parametrize("solver", ["newton", "lbfgs"])
 @pytest.mark.parametrize("delta", [0.0, 1e-5])

@@ -115,6 +115,7 @@ def test_logistic_claim_is_kept_on_any_neighbours(params, adjacency, data):
     assert _audit.coupled_mu(functools.partial(fit_rows, model), *pair) <= CLAIMED_MU
 
 
+@pytest.mark.sample(3)
 @every_model
 def test_logistic_claim_is_kept_on_the_way_to_a_good_fit(params):
     # default clipping, and steps that move

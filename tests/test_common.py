@@ -402,6 +402,7 @@ def test_transformer_checks_that_scikit_learn_keeps_to_itself(estimator, check):
     check(type(estimator).__name__, clone(estimator))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("estimator", configurations(kind[0] for kind in KINDS))
 def test_no_check_is_skipped(estimator):
     assert os.environ["SCIPY_ARRAY_API"] == "1"

@@ -104,7 +104,7 @@ def examples():
     return [pytest.param(test, id=test.name) for test in found if test.examples]
 
 
-@pytest.mark.sample(30)
+@pytest.mark.sample(30, 1000)
 @pytest.mark.parametrize("test", examples())
 def test_examples_of_docstrings_run(test):
     runner = doctest.DocTestRunner(
@@ -124,7 +124,7 @@ def test_every_public_estimator_and_function_has_an_example():
         assert parser.get_examples(doc), f"skdp.{name} has no example"
 
 
-@pytest.mark.sample(74)
+@pytest.mark.sample(74, 1000)
 @pytest.mark.parametrize("module", ALL_MODULES)
 def test_modules_say_what_they_are(module):
     assert importlib.import_module(module).__doc__

@@ -125,6 +125,7 @@ def test_the_better_of_two_prices_is_paid():
 # -- what is found ---------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_few_features_among_many_are_found_where_noisy_gradients_drown():
     rows, labels = made_up(14_000, 10_000, 100)
     train, test = slice(0, 10_000), slice(10_000, None)

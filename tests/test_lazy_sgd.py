@@ -130,7 +130,7 @@ def test_extreme_batches_are_paid_for(batch_size, adjacency):
     assert np.isfinite(fitted.coef_).all()
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("n_rows", [1, 2, 3])
 def test_few_rows(n_rows):
     X, y = rows(n_rows)
@@ -747,6 +747,7 @@ def test_columns_that_no_batch_touches_left_without_noise_are_caught(monkeypatch
     assert judged()
 
 
+@pytest.mark.full
 def test_columns_that_were_not_touched_lately_left_out_of_the_result_are_caught(monkeypatch):
     assert sound()
     average, add, seen = LazySums.average, LazySums.add, set()

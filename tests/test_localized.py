@@ -889,7 +889,7 @@ def test_a_row_of_any_restart_costs_no_more(growth):
     assert 0.1 < min(found) <= max(found) <= 1
 
 
-@pytest.mark.sample(2)
+@pytest.mark.full
 @pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
 def test_it_learns_from_sorted_rows(estimator, way):

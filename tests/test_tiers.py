@@ -29,8 +29,12 @@ def test_product(a, b): ...
 def test_named(a, b): ...
 
 @pytest.mark.sample(3)
-@each("a", range(9))
+@each("a", range(50))
 def test_many(a): ...
+
+@pytest.mark.sample(1, 5)
+@each("a", range(6))
+def test_few(a): ...
 
 @pytest.mark.full
 def test_large(): ...
@@ -71,7 +75,7 @@ def suite(tmp_path, capsys):
 def test_every_test_is_in_one_tier(suite):
     everything = collected(suite, "-m", "")
     tiers = [collected(suite), collected(suite, "-m", "full"), collected(suite, "-m", "slow")]
-    assert len(everything) == 9 + 6 + 9 + 3
+    assert len(everything) == 9 + 6 + 50 + 6 + 3
     assert sorted(itertools.chain(*tiers)) == sorted(everything)
     assert all(tiers)
 
@@ -86,9 +90,18 @@ def test_the_default_tier_has_every_value_and_little_else(suite):
     ]
     assert [name for name in default if name.startswith("test_many")] == [
         "test_many[0]",
-        "test_many[4]",
-        "test_many[8]",
+        "test_many[24]",
+        "test_many[49]",
     ]
+
+
+def test_the_full_tier_has_a_few_dozen_of_a_selection_and_the_slow_one_the_others(suite):
+    full, slow = collected(suite, "-m", "full"), collected(suite, "-m", "slow")
+    assert sum(name.startswith("test_many") for name in full) == conftest.MOST_BEFORE_A_CHANGE - 3
+    assert [name for name in full if name.startswith("test_few")] == [
+        f"test_few[{a}]" for a in (1, 2, 4, 5)
+    ]
+    assert [name for name in slow if name.startswith("test_few")] == ["test_few[3]"]
 
 
 def test_a_test_in_two_tiers_is_refused():

@@ -312,6 +312,7 @@ def test_nothing_is_found_where_nothing_is():
     assert np.sum(np.array(found) > 0) <= 10
 
 
+@pytest.mark.full
 def test_histograms_find_what_no_direction_shows():
     rng = np.random.default_rng(2)
     anywhere, striped = 4 * rng.random(size=(2, 2000))
@@ -325,6 +326,7 @@ def test_histograms_find_what_no_direction_shows():
     assert audit_outputs(wide, narrow).epsilon_lower > 2
 
 
+@pytest.mark.full
 def test_outputs_of_any_kind():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(2, 200, 4)) * [1.0, 1e300, 1e-300, 0.0]

@@ -361,7 +361,7 @@ def test_clients_without_a_valid_label_contribute_nothing():
     assert none.n_clients_ == 160
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("layout", ["csr", "coo", "float32", "read-only", "list"])
 def test_layouts_give_the_same_model(layout):
     X, y, groups = separated()
@@ -504,6 +504,7 @@ def test_words_stand_for_objects_with_default_parameters(words, objects):
     assert fits[0].ledger_ == fits[1].ledger_
 
 
+@pytest.mark.full
 def test_objects_are_parameters_like_others():
     X, y, groups = separated()
     given = model(solver__batch_size=np.float32(20), local_update__n_steps=np.int8(2))

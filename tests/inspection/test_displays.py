@@ -233,6 +233,7 @@ def test_random_batches():
     assert len(display.bars_) == len(display.parts)
 
 
+@pytest.mark.full
 def test_reports_that_only_some_see_have_a_number_and_no_bar():
     clients = np.repeat(np.arange(100), 2)
     model = FederatedDPLogisticRegression(

@@ -112,7 +112,7 @@ def without_scales(card):
     return card
 
 
-@pytest.mark.sample(16)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("estimator", configurations(ALL))
 def test_every_estimator_has_a_card_that_says_nothing_about_rows(estimator, capsys):
     models = [clone(estimator).fit(rows, Y) for rows in (OTHER, X)]
@@ -194,6 +194,7 @@ def test_a_seeded_fit_says_so_first():
     assert "271828" not in text + card.to_json()
 
 
+@pytest.mark.full
 def test_sampled_releases():
     model = DPLogisticRegression(
         epsilon=4.0, solver=solvers.SGD(batch_size=20), max_iter=5, classes=[0, 1]

@@ -123,6 +123,7 @@ def test_bounds_are_in_order_and_probabilities(epsilon, n_dims, cosines, ratio):
     assert len(str(risk).splitlines()) >= len(cosines) + 3
 
 
+@pytest.mark.full
 @given(epsilons, dims, st.floats(0.01, 0.99), st.floats(1e-12, 0.999), st.floats(0.0, 100.0))
 def test_inverses(epsilon, n_dims, cosine, success, ratio):
     least = cosine_for_reconstruction(epsilon, n_dims, success=success, prior_log_ratio=ratio)

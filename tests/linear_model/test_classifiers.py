@@ -281,7 +281,7 @@ def smooth(model, mechanism, solver):
     return model.set_params(mechanism=mechanism, solver=solver_of(solver, mechanism))
 
 
-@pytest.mark.covering
+@pytest.mark.sample(9)
 @every_adjacency
 @every_pair
 @pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
@@ -304,7 +304,7 @@ def test_every_pair_learns_within_its_budget(estimator, mechanism, solver, adjac
 MULTICLASS = [pair for pair in PAIRS if pair[1] != "exact"]
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("mechanism", "solver"), MULTICLASS)
 @pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
 def test_every_pair_learns_three_classes(estimator, mechanism, solver):
@@ -354,7 +354,7 @@ def test_auto_is_gradient_and_pure_auto_depends_on_the_loss():
             np.testing.assert_array_equal(default.coef_, named.coef_)
 
 
-@pytest.mark.sample(7)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("solver", sorted(KINDS))
 def test_a_solver_chooses_its_mechanism_and_a_word_is_its_default_object(solver):
     X, y = blobs(n_features=3)
@@ -895,6 +895,7 @@ def test_the_layout_makes_no_difference(layout, preprocess):
     np.testing.assert_allclose(other.coef_, plain.coef_, atol=atol)
 
 
+@pytest.mark.full
 def test_features_of_extreme_units_are_a_matter_of_data_norm():
     X, y = rows(400)
     models = [
@@ -952,7 +953,7 @@ def reduced(estimator=DPLogisticRegression, **options):
     return linear_model(estimator, **{**usual, **options})
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @every_bias_reduced_estimator
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("layout", ["F", "strided", "read-only", "csr", "csr zeros"])
@@ -1093,6 +1094,7 @@ def test_the_oracle_that_recovers_from_measurements_learns_too():
     assert model.fit(X, y).score(X, y) > 0.9
 
 
+@pytest.mark.full
 def test_a_failure_probability_pays_for_a_choice():
     fitted = reduced(failure_probability=0.1, max_iter=3).fit(*bias_reduced_rows())
     *runs, choice = fitted.ledger_.releases

@@ -81,7 +81,7 @@ WAYS = [
 ]  # fmt: skip
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize(("options", "within"), WAYS, ids=str)
 def test_heavy_tails_at_epsilon_one_are_near_the_truth(options, within):
     model = linear_model(DPLpRegressor, epsilon=1.0, random_state=1, **options)
@@ -135,7 +135,7 @@ def test_a_few_rows_of_any_size_do_not_move_the_fit():
     assert error(DPLpRegressor(random_state=1), X, y, X_new, clean) < 0.2
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("quantile", [0.1, 0.9])
 def test_quantiles_of_the_target_are_fitted(quantile):
     X, y, _, _ = heavy()
@@ -281,6 +281,7 @@ def test_noise_of_all_steps_is_bounded_in_a_prediction():
     assert flat.noise * flat.step_size * flat.n_steps**1.5 == pytest.approx(4.0)
 
 
+@pytest.mark.full
 def test_where_most_targets_are_equal_their_unit_is_public_or_their_magnitude():
     X, _, _, _ = heavy()
     mostly = np.arange(len(X)) % 10 == 0

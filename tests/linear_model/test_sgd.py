@@ -43,7 +43,7 @@ def sgd(estimator=DPLogisticRegression, **options):
     return linear_model(estimator, **{**usual, **options})
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @every_estimator
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("layout", ["F", "strided", "read-only", "csr", "csr zeros"])
@@ -70,7 +70,7 @@ def test_unsorted_sparse_rows_and_single_precision():
         np.testing.assert_array_equal(getattr(unsorted, name), getattr(kept, name))
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @every_estimator
 def test_the_data_are_not_changed(estimator):
     X, y = rows()
@@ -118,6 +118,7 @@ def test_extreme_batches_are_paid_for(batch_size, sampling, adjacency):
     assert np.isfinite(fitted.coef_).all()
 
 
+@pytest.mark.full
 def test_few_rows():
     for n_rows in (1, 2):
         X, y = rows(n_rows)
@@ -127,6 +128,7 @@ def test_few_rows():
         assert np.isfinite(fitted.coef_).all()
 
 
+@pytest.mark.full
 def test_expected_sizes_need_not_be_whole():
     fitted = sgd(batch_size=7.25, max_iter=5).fit(*rows())
     assert fitted.ledger_.releases[0].noise.sampling.rate == pytest.approx(7.25 / 200, rel=1e-12)

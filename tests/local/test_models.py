@@ -314,6 +314,7 @@ def test_moments_have_no_bias(unit):
     assert far_from(found, np.cov(rows.T, bias=True)) < 4.5
 
 
+@pytest.mark.full
 def test_error_of_the_second_moment_is_bounded():
     rows, unit = some_rows(50, 6), lift(4.0, 6).unit
     found = estimates(unit, rows, 2000, "second_moment")
@@ -477,6 +478,7 @@ def test_errors_are_those_of_the_sandwich_at_a_large_budget():
     )
 
 
+@pytest.mark.full
 def test_rows_that_are_too_long_leave_a_true_model_true():
     X, y = rows_and_targets(300_000, noise=0.0, shift=0.7)
     # nearly all rows are longer
@@ -801,7 +803,7 @@ def test_rows_of_unknown_labels_say_nothing_but_that_they_report():
     assert not np.array_equal(first.coef_, fitted(X, y % 2, classes=[0, 1]).coef_)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("share", [0.0, 0.3])
 def test_units_of_the_data_do_not_matter(share):
     X, y = made_up(3000)
@@ -852,6 +854,7 @@ def test_probabilities(n_classes):
     assert model.coef_.shape == (1 if n_classes == 2 else n_classes, 3)
 
 
+@pytest.mark.full
 def test_the_penalty_is_public_and_stable():
     X, y = made_up()
     # whatever its strength, the steps do not blow up

@@ -515,7 +515,7 @@ def test_the_better_form_is_kept():
         assert errors[best][0] == min(error for error, _ in errors.values())
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("m", [100, 400, 1500])
 def test_the_error_is_estimated_well_on_words(m):
     X = words(5000, 2**12, 30)

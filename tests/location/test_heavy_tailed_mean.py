@@ -228,7 +228,7 @@ def test_the_error_is_below_its_bound_with_high_probability(failure, delta):
     assert expected.error_bound_ < model.error_bound_
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("order", [1.5, 2.0, 4.0])
 @pytest.mark.parametrize("vary", ["n_rows", "mu"])
 def test_the_error_falls_at_the_rate_of_the_moment(order, vary):

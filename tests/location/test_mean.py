@@ -246,7 +246,7 @@ def test_the_error_is_flat_in_the_offset(d, adjacency):
     assert paid[-1] > 500 * ideal
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("freedom", [2.1, 3.0])
 def test_heavy_tails_with_a_range_for_a_norm(freedom):
     X = np.random.default_rng(1).standard_t(freedom, size=(5000, 5))

@@ -230,6 +230,7 @@ def test_rank_is_the_quantile_one_half():
     assert DPMedian(1e6, mechanism="rank", data_norm=0.1).fit(X).location_.tolist() == [0.1, -0.1]
 
 
+@pytest.mark.full
 def test_ties_are_found():
     ties = np.where(rng.random((1000, 1)) < 0.8, 7, rng.integers(0, 100, size=(1000, 1)))
     model = DPMedian(1.0, bounds=(0, 100))
@@ -354,7 +355,7 @@ def test_with_a_huge_budget_it_is_the_quantile(quantile):
     np.testing.assert_array_less(released, expected[1] + 1e-7)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @every_adjacency
 @every_quantile
 def test_the_error_bound_of_quantiles_holds(quantile, adjacency):
@@ -368,6 +369,7 @@ def test_the_error_bound_of_quantiles_holds(quantile, adjacency):
     assert model.error_bound_ == pytest.approx(min(expected, max(quantile, 1 - quantile)), rel=1e-5)
 
 
+@pytest.mark.full
 def test_wide_bounds_cost_little():
     column = quantile_rng.lognormal(3, 1, size=(1000, 1))
     median = np.median(column)

@@ -366,7 +366,7 @@ def test_nothing_to_do_costs_nothing():
     assert model.privacy_spent_ == (0.0, 0.0)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("offset", [0.0, 1.0, 1e3, 1e6])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_coefficients_for_original_rows(n_classes, offset):
@@ -420,7 +420,7 @@ def test_centring_helps_rows_that_are_far_off():
     assert privacy_spent(centred).not_covered == ()
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("mechanism", ["coinpress", "shifted-clipped"])
 def test_means_that_do_not_pay_for_the_offset(mechanism):
     rows = CENTERER_X + 1e6
@@ -496,6 +496,7 @@ def test_equal_rows_and_a_constant_feature():
     assert 0 < zeros.threshold_ < 1e-8
 
 
+@pytest.mark.full
 def test_centering_many_features():
     rows = np.random.default_rng(0).normal(size=(60, 20_000))
     model = DPFeatureCenterer(2.0, data_norm=200.0, threshold_share=0.9).fit(rows)

@@ -115,7 +115,7 @@ def test_linf_projection_agrees_with_a_solver(norm, seed):
     assert_allclose(np.abs(project_linf(y, radius, norm) - y).max(), best, atol=1e-6)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @every_norm
 def test_linf_projection_of_many_numbers(norm):
     y = np.random.default_rng(0).normal(size=10**6)
@@ -336,7 +336,7 @@ def test_no_point_of_the_set_is_at_an_acute_angle(shape, ratio):
                 assert (y - x) @ (z - x) <= 1e-10 * largest * radius
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize(
     "project",
     [lambda y: project_l1(y, 4.0), lambda y: project_l1l2(y, 4.0, 1.0),

@@ -277,7 +277,7 @@ def dense_mean(rows, columns):
     return sums[kept], np.sum(sums[~kept] ** 2)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 @pytest.mark.parametrize("nonnegative", [False, True])
 def test_a_dictionary_of_a_trillion_words(adjacency, nonnegative):
@@ -631,6 +631,7 @@ def test_there_is_no_such_mechanism():
         plan_sparse_mean("median", SparseMeanProblem(3, 3, 1.0, 0.0, "zero-out", sparsity=2))
 
 
+@pytest.mark.full
 def test_a_fit_needs_memory_for_the_non_zeros_and_a_few_vectors():
     n_rows, n_features = 4000, 10**6
     rows = bags_of_words(n_rows, n_features, 50)

@@ -893,6 +893,7 @@ def test_legal_budgets_are_served_within_the_budget(epsilon, delta):
     assert model.privacy_spent_[1] == delta
 
 
+@pytest.mark.full
 def test_wide_sparse_rows_take_memory_of_their_entries_and_a_few_vectors():
     n_rows, n_features, per_row = 2000, 10**6, 30
     rng = np.random.default_rng(0)

@@ -82,6 +82,7 @@ def test_what_counts_changes_nothing_but_the_winner(monkeypatch):
     assert won[2] <= {1, 2, 4}
 
 
+@pytest.mark.full
 def test_public_scores_are_computed_of_all_runs(monkeypatch):
     scored = []
 
@@ -203,6 +204,7 @@ def test_targets_and_other_estimators():
     assert budget.charges == ()
 
 
+@pytest.mark.full
 def test_a_pipeline_says_what_its_steps_say():
     budget = PrivacyBudget(50.0, 1e-3)
     grid = {"dplogisticregression__C": [1.0, 2.0]}

@@ -127,6 +127,7 @@ def test_without_refit_there_is_no_model():
         search.score(X, Y)
 
 
+@pytest.mark.full
 def test_a_second_fit_reads_all_rows():
     search = DPGridSearchCV(Spy(classes=[0, 1]), GRID, refit_share=0.4, scoring=NOTED)
     fits, scored = notes(search, X, Y)
@@ -205,7 +206,7 @@ def test_steps_share_a_run_in_their_ratio(strategy):
     assert pure.best_estimator_.epsilon <= 30.0
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("pipe", [PIPE, MIXED], ids=["gaussian", "mixed"])
 def test_limits_add_up_to_the_share_and_hardly_to_less(pipe):
     search = DPGridSearchCV(pipe, {}, n_repeats=2, epsilon=4.0, refit_share=0.3)
@@ -397,6 +398,7 @@ def test_copies():
     assert len(pickle.dumps(search)) < 40_000
 
 
+@pytest.mark.full
 def test_cross_validation_costs_a_search_each():
     budget = PrivacyBudget(epsilon=6.5, delta=1e-5)
     search = DPGridSearchCV(MODEL, GRID, epsilon=2.0, budget=budget)

@@ -95,6 +95,7 @@ def test_without_noise_to_speak_of_only_clipping_is_left():
     assert max(mean.max(), scale.max()) < 1e-3
 
 
+@pytest.mark.full
 def test_offsets_and_scales_do_not_matter():
     X = normal_rows(20_000, 5)
     # as far as floats go: an offset of a million standard deviations
@@ -381,6 +382,7 @@ def test_no_row_is_longer_than_the_norm(X, norm):
     assert np.all(np.linalg.norm(unit, axis=1) <= 1 + 1e-12)
 
 
+@pytest.mark.full
 @given(arrays(np.float64, (3, 2), elements=ANY_FLOAT))
 def test_no_value_leaves_the_feature_range(X):
     scaled = BoundedScaler(bounds=(-2.5, 7.0), feature_range=(-3, 11)).fit_transform(X)

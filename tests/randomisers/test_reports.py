@@ -154,6 +154,7 @@ def test_a_fixed_budget_for_the_length_wastes():
     assert_allclose(lift(16, 1000).mean_squared_error(1.0), 47.5, atol=0.06)
 
 
+@pytest.mark.full
 def test_the_best_split_is_the_best():
     for epsilon, norm in [(4.0, 0.5), (16.0, 0.2), (40.0, 0.05), (2000.0, 0.3)]:
         best = best_product(epsilon, 500, norm).mean_squared_error(norm)
@@ -172,6 +173,7 @@ def test_a_spread_of_norms_is_heeded():
     assert exact.mean_squared_error(0.2) <= spread.mean_squared_error(0.2)
 
 
+@pytest.mark.full
 def test_which_one_is_best():
     assert isinstance(best_ball_randomiser(2.0, 100, 0.3), Lift)
     assert isinstance(best_ball_randomiser(16.0, 100, 0.2), Product)
@@ -240,7 +242,7 @@ def classic(noise, rate, rounds):
     return min(found)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("rate", "rounds", "older", "newer"),
     [(0.002, 100, 1.8902, 1.5773), (0.0015, 200, 1.7579, 1.4641)],
@@ -332,7 +334,7 @@ def test_blocks_of_rows(name, monkeypatch):
 
 
 # but for "haar", whose rotation is a matrix
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("name", [name for name in ALL if name != "haar"])
 def test_little_memory_is_needed(name):
     large = {
@@ -467,6 +469,7 @@ def test_no_event_shows_more():
         assert (np.log(low / high) <= ball.epsilon + 4.0 * error).all()
 
 
+@pytest.mark.full
 def test_the_claims_of_the_paper_are_not_the_price():
     # condition (16) is loose in many dimensions, and false in dimension 2
     loose = paper_privunit(1.98, 0.02, 10, "16a")

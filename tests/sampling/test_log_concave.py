@@ -93,6 +93,7 @@ def test_truncated_exponential_at_every_scale():
     assert steep.tolist() == [-1.0, 2.0]
 
 
+@pytest.mark.full
 def test_truncated_exponential_resolves_the_tail():
     x = truncated_exponential(np.full(10**6, 1e3), 0.0, 1.0, source("tail"))
     assert same_law(np.exp(-1e3 * x), "uniform")
@@ -218,6 +219,7 @@ def test_a_wrong_temperature_is_noticed(factor):
         assert same_law(x, law) == (c == 2.0)
 
 
+@pytest.mark.full
 def test_agrees_with_the_piecewise_sampler():
     knots, slopes = np.concatenate([[-1.0], DATA, [1.0]]), 2.0 * np.arange(7) - 6
     variates = source("piecewise")
@@ -294,10 +296,9 @@ def separable(points):
     return np.abs(gap).sum(axis=1), np.sign(gap)
 
 
-@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("n_dims", "n"),
-    [(3, 300), pytest.param(4, 1000, marks=pytest.mark.slow),
+    [pytest.param(3, 300, marks=pytest.mark.full), pytest.param(4, 1000, marks=pytest.mark.slow),
      pytest.param(5, 1000, marks=pytest.mark.slow)],
 )  # fmt: skip
 def test_coordinates_of_a_separable_loss_are_independent_and_laplace(n_dims, n):
@@ -320,6 +321,7 @@ def test_agrees_with_the_linear_law_in_more_dimensions(n_dims):
         assert stats.ks_2samp(x @ direction, other @ direction).pvalue > FALSE_ALARM
 
 
+@pytest.mark.full
 def test_a_cover_restricts_the_set():
     cover = (np.array([0.2, -9.0]), np.array([9.0, -0.1]))
     x = box_draws(_laws.affine(np.zeros(2)), 2, 1.0, UNIT, "cover", cover=cover)

@@ -177,6 +177,7 @@ def test_labels_that_are_text():
         assert list(model.classes_) == ["no", "perhaps", "yes"]
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("small_partitions")
 def test_data_frames_of_mixed_columns():
     frame = pd.DataFrame(X, columns=list("abcde")).assign(
@@ -344,6 +345,7 @@ def rows_at(places, bounds):
     return np.concatenate(parts)
 
 
+@pytest.mark.full
 @given(lengths, st.data())
 def test_ranges_and_positions(sizes, data):
     bounds = bounds_of(sizes)

@@ -117,7 +117,7 @@ def test_options_of_logistic_regression(options):
     assert_same_fit(model, (X[:FEW], BINARY[:FEW]), chunked(X[:FEW], BINARY[:FEW]))
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize(
     "options", [{}, {"delta": 0.0}, {"mechanism": "output", "solver": "phased"}], ids=str
 )
@@ -184,7 +184,7 @@ def memory_map(folder, array, mode="r", order="C"):
     return np.lib.format.open_memmap(path, mode)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.int8, ">f8"], ids=str)
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("mode", ["r", "r+", "c"])

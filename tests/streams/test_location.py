@@ -244,6 +244,7 @@ def test_chunks_of_other_widths_cost_nothing(name):
     assert budget.spent == (0.0, 0.0)
 
 
+@pytest.mark.sample(4)
 @every_model
 def test_a_shared_budget_is_charged_once_a_fit(name):
     budget = PrivacyBudget(100.0, 1e-3)

@@ -125,7 +125,7 @@ def test_what_is_learned_from_sparse_chunks_is_learned_in_memory(name, dtype):
     assert_same_fit(PRIVATE[name], [X], chunked(X))
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @private_model
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
 def test_what_is_learned_from_frames_is_learned_in_memory(name, frame):
@@ -133,7 +133,7 @@ def test_what_is_learned_from_frames_is_learned_in_memory(name, frame):
     assert_same_fit(PRIVATE[name], [X], chunked(X))
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @private_model
 def test_large_memory_maps_are_streamed_and_transformed_in_memory(name, tmp_path, monkeypatch):
     X = dense_rows()
@@ -240,7 +240,7 @@ def test_a_stream_is_mapped_by_the_parameters_of_that_time():
     assert_same_rows(stream, expected)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @every_model
 def test_features_are_checked_as_in_memory(name):
     X = pd.DataFrame(dense_rows(), columns=list("abc"))
@@ -315,6 +315,7 @@ def test_nothing_is_made_of_no_rows(name):
         clone(MODELS[name]).fit(dense_rows()).transform(empty)
 
 
+@pytest.mark.sample(3)
 @private_model
 def test_a_shared_budget_is_charged_once_a_fit(name):
     budget = PrivacyBudget(100.0, 1e-3)
