@@ -12,6 +12,7 @@ matches is an error, so that the list is kept up.
 
 import argparse
 import ast
+import functools
 import os
 import re
 import subprocess
@@ -287,11 +288,14 @@ MUTANTS = [
 ]  # fmt: skip
 
 
+parsed = functools.cache(ast.parse)
+
+
 def places(scope, root):
     """Return the files with a function or method of this name, with its first and last line."""
     *owner, function = scope.split(".")
     for path in sorted((root / "skdp").rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = parsed(path.read_text(encoding="utf-8"))
         classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
         inside = [c for c in classes if c.name in owner] if owner else [tree, *classes]
         for node in (node for one in inside for node in one.body):

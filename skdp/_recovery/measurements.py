@@ -271,12 +271,10 @@ _KINDS = {
     "sparse-sign": SparseSignMeasurement,
     "hadamard": HadamardMeasurement,
 }
-MEASUREMENTS = tuple(_KINDS)
 
 
 # Recovery: three programs, two ways to solve them.
 
-RECOVERIES = ("constrained", "denoising", "equality")
 SOLVERS = ("cvxpy", "first-order")
 # Entries of the matrix up to which an interior-point method meets measurements exactly in
 # less time than first-order steps. With noise allowed for, these are faster at any size.
