@@ -7,13 +7,10 @@ points of the ball that are the same for all data. That is private at any number
 and inaccurate at most: it is a cross-check of `skdp.solvers.ExactDraw`.
 """
 
-from typing import Any
-
-from skdp.solvers.base import Fit, Solver
-from skdp.solvers.exponential import plan_draw
+from skdp.solvers.exponential import ExponentialDraw
 
 
-class FiniteNet(Solver):
+class FiniteNet(ExponentialDraw):
     """A random draw that favours small losses, from a fixed set of candidates.
 
     Purely private: no delta is spent.
@@ -55,43 +52,4 @@ class FiniteNet(Solver):
     True
     """
 
-    mechanism = "exponential"
-    tasks = ("classification",)
-    needs_coef_bound = "which draws from a bounded set"
-    unused = {
-        "max_iter": "it has no steps",
-        "preprocess": "only gradients are taken of centered rows",
-    }
-
-    _parameter_constraints = {**Solver._parameter_constraints, "localize": ["boolean"]}
-
-    def __init__(
-        self,
-        *,
-        localize: bool = False,
-        sparsity: int | None = None,
-        intercept_scaling: float | None = None,
-    ) -> None:
-        self.localize = localize
-        self.sparsity = sparsity
-        self.intercept_scaling = intercept_scaling
-
-    def plan(self, problem: Any) -> Fit:
-        """Plan the draw from public facts.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        plan : ExponentialFit
-            The plan.
-
-        Raises
-        ------
-        ValueError
-            If the set is to be shrunk without a penalty, or with too weak a one.
-        """
-        return plan_draw(problem, localize=self.localize, exact=False)
+    exact = False

@@ -26,7 +26,54 @@ from skdp.solvers.base import Fit, Solver
 EXACT_LIMIT = 5
 
 
-class ExactDraw(Solver):
+class ExponentialDraw(Solver):
+    """Base of the solvers that draw coefficients by their loss, from a bounded set."""
+
+    mechanism = "exponential"
+    tasks = ("classification",)
+    needs_coef_bound = "which draws from a bounded set"
+    unused = {
+        "max_iter": "it has no steps",
+        "preprocess": "only gradients are taken of centered rows",
+    }
+    #: whether the draw is from the density on the ball, and not from a fixed set of candidates
+    exact: ClassVar[bool]
+
+    _parameter_constraints = {**Solver._parameter_constraints, "localize": ["boolean"]}
+
+    def __init__(
+        self,
+        *,
+        localize: bool = False,
+        sparsity: int | None = None,
+        intercept_scaling: float | None = None,
+    ) -> None:
+        self.localize = localize
+        self.sparsity = sparsity
+        self.intercept_scaling = intercept_scaling
+
+    def plan(self, problem: Any) -> Fit:
+        """Plan the draw from public facts.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+
+        Returns
+        -------
+        plan : ExponentialFit
+            The plan.
+
+        Raises
+        ------
+        ValueError
+            If the set is to be shrunk without a penalty, or with too weak a one.
+        """
+        return plan_draw(problem, localize=self.localize, exact=self.exact)
+
+
+class ExactDraw(ExponentialDraw):
     """A random draw that favours small losses, for at most five coefficients.
 
     Purely private: no delta is spent.
@@ -72,48 +119,9 @@ class ExactDraw(Solver):
     """
 
     word = "exact"
-    mechanism = "exponential"
-    tasks = ("classification",)
-    needs_coef_bound = "which draws from a bounded set"
     most_coefs = EXACT_LIMIT
     beyond_most_coefs = " skdp.papers.FiniteNet() draws from a fixed set of candidates."
-    unused = {
-        "max_iter": "it has no steps",
-        "preprocess": "only gradients are taken of centered rows",
-    }
-
-    _parameter_constraints = {**Solver._parameter_constraints, "localize": ["boolean"]}
-
-    def __init__(
-        self,
-        *,
-        localize: bool = False,
-        sparsity: int | None = None,
-        intercept_scaling: float | None = None,
-    ) -> None:
-        self.localize = localize
-        self.sparsity = sparsity
-        self.intercept_scaling = intercept_scaling
-
-    def plan(self, problem: Any) -> Fit:
-        """Plan the draw from public facts.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        plan : ExponentialFit
-            The plan.
-
-        Raises
-        ------
-        ValueError
-            If the set is to be shrunk without a penalty, or with too weak a one.
-        """
-        return plan_draw(problem, localize=self.localize, exact=True)
+    exact = True
 
 
 # The loss at many coefficients in one pass over the rows.
