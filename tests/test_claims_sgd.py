@@ -337,7 +337,7 @@ SAMPLING_MODELS = {
 every_sampling_model = pytest.mark.parametrize("name", SAMPLING_MODELS)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(3)
 @every_adjacency
 @every_sampling_model
 def test_membership_of_a_row_changes_no_more_than_is_charged(name, adjacency):

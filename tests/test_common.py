@@ -325,7 +325,8 @@ PLAIN = DEFAULTS | _plainest(_way)
 REPEATED = re.compile(
     "sparse|memmap|array_api|not_an_array|dataframe|set_output|feature_names|n_features|dtype|"
     "2d|1d|nan_inf|empty|complex|positive_only|takes_y|mixin|tag|default|set_params|get_params|"
-    "no_attributes|cloneable|repr|mutable|inplace|param_validation"
+    "no_attributes|cloneable|repr|mutable|inplace|param_validation|overwrite|unchanged|pickle|"
+    "is_fitted|returns_self|sparsify|n_iter"
 )
 NAMES = {id(estimator): " ".join(str(estimator).split()) for estimator in ALL}
 
@@ -402,7 +403,7 @@ def test_transformer_checks_that_scikit_learn_keeps_to_itself(estimator, check):
     check(type(estimator).__name__, clone(estimator))
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("estimator", configurations(kind[0] for kind in KINDS))
 def test_no_check_is_skipped(estimator):
     assert os.environ["SCIPY_ARRAY_API"] == "1"

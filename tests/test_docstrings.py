@@ -104,7 +104,7 @@ def examples():
     return [pytest.param(test, id=test.name) for test in found if test.examples]
 
 
-@pytest.mark.sample(30, 1000)
+@pytest.mark.sample(20, 1000)
 @pytest.mark.parametrize("test", examples())
 def test_examples_of_docstrings_run(test):
     runner = doctest.DocTestRunner(

@@ -476,6 +476,7 @@ def test_rows_without_entries_and_without_columns_in_use():
     assert 0 <= query.draw(admit(rows, loss, 0.1), noise, SeededBits(0))[0] < 8
 
 
+@pytest.mark.full
 def test_a_million_columns_need_a_few_vectors():
     loss, d = LogisticLoss(), 10**6
     columns = np.random.default_rng(0).integers(0, d, size=6000)
@@ -549,6 +550,7 @@ def test_the_predicted_deviation_is_that_of_the_noise(delta, n_classes):
         assert deviation == pytest.approx(factor * noise.scale, rel=1e-3)
 
 
+@pytest.mark.full
 def test_sparsity_pays_under_pure_privacy():
     X, y = bags()
     A, B, a, b = X[:300], X[300:], y[:300], y[300:]
@@ -678,7 +680,7 @@ def test_extreme_rows_are_fitted(n_rows, scale, sparsity):
 # -- the size ----------------------------------------------------------------
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("mechanism", ["output", "objective"])
 def test_a_fit_with_many_features_takes_few_looks_and_little_memory(mechanism, monkeypatch):
     n_features = 2**18

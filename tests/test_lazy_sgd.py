@@ -581,7 +581,7 @@ MODELS = {
 every_model = pytest.mark.parametrize("name", MODELS)
 
 
-@pytest.mark.covering
+@pytest.mark.sample(3)
 @every_adjacency
 @every_model
 def test_membership_of_a_row_changes_no_more_than_is_charged(name, adjacency):
@@ -648,7 +648,7 @@ def test_a_row_that_alone_touches_a_column_changes_no_more(adjacency):
     assert max(batches.membership(run(model), 0, *first)) <= mu
 
 
-@pytest.mark.covering
+@pytest.mark.sample(3)
 @every_adjacency
 @every_model
 def test_measured_changes_compose_to_the_claim(name, adjacency):

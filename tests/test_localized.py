@@ -407,6 +407,7 @@ def test_ties_go_to_the_first_and_three_is_the_best_factor():
     assert least_median_distance([[2.0], [4.0], [0.0]])[0] == 2
 
 
+@pytest.mark.full
 def test_boosting_makes_rare_failures_rarer():
     # a run that fails with probability 1/4 by far, and otherwise is near 0
     rng = np.random.default_rng(0)
@@ -539,7 +540,7 @@ def proved_bound(plan, radius, size, signal):
     )
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("n_rows", [400, 4000])
 def test_the_expected_excess_stays_below_the_proved_bound(n_rows):
     size, epsilon = 5, 2.0

@@ -413,7 +413,7 @@ def test_membership_of_a_row_changes_no_more_than_is_charged(name, adjacency):
                 assert change == 0
 
 
-@pytest.mark.covering
+@pytest.mark.sample(3)
 @every_adjacency
 @every_model
 def test_neighbours_with_the_same_batches_differ_by_what_is_charged(name, adjacency):

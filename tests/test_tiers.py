@@ -133,6 +133,7 @@ def is_private(name):
     return name.startswith("_") and not name.startswith("__")
 
 
+@pytest.mark.full
 def test_tests_of_behaviour_import_public_names():
     # a ratchet: lower it when fewer are needed, so that what is inside can be rebuilt
     assert len(list(private_imports())) <= PRIVATE_IMPORTS

@@ -53,7 +53,7 @@ def test_the_number_of_fits_is_the_same_for_all_seeds(options):
     seen = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for seed in (None, None, *range(4)):
+        for seed in (None, None, 1):
             seen.append(work(search.set_params(random_state=seed)))
     assert all(one == seen[0] for one in seen)
     fits, scored, _ = seen[0]

@@ -157,6 +157,7 @@ def test_a_delta_too_small_for_floats_is_not_rounded_down_to_zero():
         assert exact_delta(mu, epsilon) <= gdp_delta(mu, epsilon)
 
 
+@pytest.mark.full
 @given(st.floats(0.01, 50), st.floats(1e-12, 0.1))
 def test_dp_accounting_agrees_on_one_gaussian(parameter, delta):
     theirs = gaussian_mechanism.get_epsilon_gaussian(1 / parameter, delta)

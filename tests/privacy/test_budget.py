@@ -127,6 +127,7 @@ def gaussian_rule_is_kept(asked):
         assert gdp_delta(math.sqrt(squares), budget.spent[0]) <= 5e-7
 
 
+@pytest.mark.full
 @given(st.lists(charges, max_size=30))
 def test_gaussian_composition_keeps_a_split_that_was_fixed_beforehand(asked):
     gaussian_rule_is_kept(asked)
