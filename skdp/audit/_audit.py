@@ -106,7 +106,8 @@ def audit_privacy(
         all numeric attributes whose names end with "_", of every step, 2000 entries of each.
     random_state : int, default=None
         Seeds the fits, so that the audit can be repeated, as far as they have a parameter
-        `random_state`. None leaves them to the operating system.
+        `random_state`. None leaves them to the operating system, which is needed for ensembles of
+        clones: one seed would give all of them the same noise.
     n_jobs : int, default=None
         Fits in parallel, as for joblib.
     verbose : int, default=0
@@ -121,7 +122,8 @@ def audit_privacy(
     ------
     ValueError
         If a parameter is out of range, data and neighbour are no neighbours, or every fit
-        raises; the message names the parameter, or quotes the first exception.
+        raises; the message names the parameter, or quotes the first exception. If parts of the
+        estimator share the noise of a `random_state`, for then nothing is claimed.
     TypeError
         If the estimator has no method `fit`.
 
@@ -184,6 +186,7 @@ def audit_privacy(
     total = sum(kept * count for kept, count in rounds) + missing + n_runs - n_runs // 2
     fits = Fits(estimator, score, random_state, n_jobs, AuditProgress(2 * total, bool(verbose)))
     claim = _claim(estimator, pairs[0], fits)
+    claim.refuse_shared_noise(random_state)
     delta = claim.delta if delta is None else delta
     pair, learning = _search(fits, pairs, rounds)
     more = fits.run([(pair.first, missing), (pair.second, missing)])

@@ -23,7 +23,7 @@ from skdp.audit._pairs import (
     kind_of,
     resolve_adjacency,
 )
-from skdp.audit._result import compared
+from skdp.audit._result import compared, within
 from skdp.privacy.kernel.samplers import SeededBits, SystemBits
 
 
@@ -59,8 +59,8 @@ class OneRunResult:
 
     @property
     def passed(self) -> bool | None:
-        """Whether the claim was not contradicted; None if nothing is claimed."""
-        return None if self.epsilon_claimed is None else self.epsilon_lower <= self.epsilon_claimed
+        """Whether the claim was not contradicted; None if nothing is claimed, or infinity."""
+        return within(self.epsilon_lower, self.epsilon_claimed)
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame of one row (needs pandas)."""
@@ -139,8 +139,8 @@ def audit_one_run(
     Raises
     ------
     ValueError
-        If a parameter is out of range, shapes do not fit, or there is no score for this
-        kind of estimator.
+        If a parameter is out of range, shapes do not fit, there is no score for this kind of
+        estimator, or its parts share the noise of a `random_state`.
     TypeError
         If the estimator has no method `fit`.
 
@@ -190,6 +190,7 @@ def audit_one_run(
         fitted.fit(*_mixed(canaries, blanks, inside, data))
         scores = _default_scores(fitted, canaries, blanks) if score is None else score(fitted)
         claim = Claim(estimator, fitted)
+    claim.refuse_shared_noise(random_state)
     scores = np.asarray(scores, dtype=np.float64)
     if scores.shape != (n_canaries,):
         raise ValueError(f"score must give {n_canaries} numbers; got the shape {scores.shape}.")

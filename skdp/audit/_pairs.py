@@ -379,15 +379,27 @@ class Claim:
     def __init__(self, estimator, fitted):
         self._ledger = None
         self.epsilon, self.delta = _promised(estimator)
-        spent = _spent(fitted)
-        if spent is not None:
+        total = total_of_fit(fitted)
+        #: what is missing from the claim: then nothing is claimed at all
+        self.missing = () if total is None else total.uncovered
+        if self.missing:
+            self.epsilon = None
+        elif (spent := _spent(fitted, total)) is not None:
             self.epsilon, self.delta = (float(part) for part in spent)
-            self._ledger, _ = ledger_of(fitted)
+            self._ledger, _ = ledger_of(fitted, total)
 
     @property
     def mu(self):
         """The Gaussian-DP parameter that is claimed; None unless all of it is Gaussian."""
         return gaussian_mu(self._ledger)
+
+    def refuse_shared_noise(self, random_state):
+        """Raise a ValueError if the fits of an audit claim nothing because of its own seed."""
+        if getattr(self._ledger, "shared_noise", ()) and random_state is not None:
+            raise ValueError(
+                "random_state must be None for an estimator whose parts would share the noise of "
+                f"one seed, for that claims nothing; got {random_state!r}."
+            )
 
     def at(self, delta):
         """Return the epsilon that is claimed at a delta, or None."""
@@ -415,13 +427,19 @@ def _promised(estimator):
     return epsilon, check_real("delta of the estimator", delta, "in [0, 1)", lambda d: 0 <= d < 1)
 
 
-def ledger_of(fitted):
-    """Return the ledger and the delta of a fitted estimator or pipeline; (None, 0) for none."""
+def total_of_fit(fitted):
+    """Return the total of a fitted estimator or pipeline; None if it has none, or is none."""
     try:
-        total = privacy_spent(fitted)
-        ledger, delta = total.ledger, total.delta
+        return None if fitted is None else privacy_spent(fitted)
     except (TypeError, ValueError, AttributeError):
-        ledger, delta = getattr(fitted, "ledger_", None), 0.0
+        return None
+
+
+def ledger_of(fitted, total):
+    """Return the ledger and the delta of a fit, whose total may be known; (None, 0) for none."""
+    ledger, delta = getattr(fitted, "ledger_", None), 0.0
+    if total is not None:
+        ledger, delta = total.ledger, total.delta
     found = isinstance(ledger, Record) and bool(ledger.releases)
     return (ledger, float(delta)) if found else (None, 0.0)
 
@@ -433,16 +451,12 @@ def gaussian_mu(ledger):
     return float(ledger.mu)
 
 
-def _spent(fitted):
+def _spent(fitted, total):
     """Return what a fitted estimator or pipeline has spent, as (epsilon, delta), or None."""
-    if fitted is None:
-        return None
-    try:
-        total = privacy_spent(fitted)
-    except (TypeError, ValueError, AttributeError):
-        pair = getattr(fitted, "privacy_spent_", None)
-        return pair if isinstance(pair, tuple) and len(pair) == 2 else None
-    return None if total.uncovered else total.covered
+    if total is not None:
+        return total.covered
+    pair = getattr(fitted, "privacy_spent_", None)
+    return pair if isinstance(pair, tuple) and len(pair) == 2 else None
 
 
 # Checks of the numbers that an audit is given.

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The result of an audit, and its picture."""
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,10 +16,17 @@ from skdp.privacy.laws.calibration import gdp_mu
 Rate = tuple[float, float, float]
 
 
+def within(lower: float, claimed: float | None) -> bool | None:
+    """Return whether a claim is not contradicted; None if it says nothing, as infinity does."""
+    return None if claimed is None or math.isinf(claimed) else lower <= claimed
+
+
 def compared(lower: float, claimed: float | None) -> str:
     """Return in words how a lower bound compares with a claim."""
     if claimed is None:
         return "nothing is claimed"
+    if math.isinf(claimed):
+        return "claimed: infinite, which is nothing"
     return f"claimed: {claimed:.4g}, {'not contradicted' if lower <= claimed else 'CONTRADICTED'}"
 
 
@@ -89,24 +97,20 @@ class AuditResult:
 
     @property
     def passed(self) -> bool | None:
-        """Whether the claim was not contradicted; None if nothing is claimed.
+        """Whether the claim was not contradicted; None if nothing is claimed, or infinity.
 
         With `mu_claimed` both figures have to be within their claims: a ledger on which all noise
         is Gaussian promises the whole trade-off curve, not only one pair.
         """
-        if self.epsilon_claimed is None:
-            return None
-        if self.mu_claimed is not None and self.mu_lower > self.mu_claimed:
-            return False
-        return self.epsilon_lower <= self.epsilon_claimed
+        gaussian = within(self.mu_lower, self.mu_claimed)
+        pair = within(self.epsilon_lower, self.epsilon_claimed)
+        return pair if gaussian is None else gaussian and pair is not False
 
     @property
     def passed_gaussian(self) -> bool | None:
-        """Whether `epsilon_gaussian` is at most the claim; None if one of the two is None."""
+        """Whether `epsilon_gaussian` is at most the claim; None if there is none of the two."""
         gaussian = self.epsilon_gaussian
-        if gaussian is None or self.epsilon_claimed is None:
-            return None
-        return gaussian <= self.epsilon_claimed
+        return None if gaussian is None else within(gaussian, self.epsilon_claimed)
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame of one row, without the curve (needs pandas)."""

@@ -41,6 +41,7 @@ from skdp.audit._pairs import (
     made_pairs,
     parameters,
     resolve_adjacency,
+    total_of_fit,
 )
 from skdp.privacy.kernel.batches import Sampling
 from skdp.privacy.kernel.ledger import (
@@ -53,6 +54,7 @@ from skdp.privacy.kernel.ledger import (
 from skdp.privacy.kernel.mechanisms import Law, Line
 from skdp.privacy.kernel.samplers import SeededBits
 from skdp.privacy.laws.measures import Measured, Trial, measure
+from skdp.privacy.laws.search import DeclaredTotal
 
 #: version of what `TraceResult.to_dict` returns
 SCHEMA = 1
@@ -102,6 +104,9 @@ class TracedRelease:
         Poisson batches, of the same batch without the row and with it.
     hidden : bool
         Whether these are local reports of which only a noisy sum is released.
+    copies : int, default=1
+        How often the same row may stand among those that are read, if something drew rows with
+        replacement: then it pays so many times.
     """
 
     query: str
@@ -123,13 +128,14 @@ class TracedRelease:
     first: tuple[float, ...]
     second: tuple[float, ...]
     hidden: bool = False
+    copies: int = 1
 
     @property
     def ratio(self) -> float:
-        """Measured over declared price; NaN if it was not measured."""
-        measured, declared = self.mu_measured, self.mu
+        """Measured over declared price, that of all copies of a row; NaN if not measured."""
+        measured, declared = self.mu_measured, self.mu * self.copies
         if not self.mu:
-            measured, declared = self.epsilon_measured, self.epsilon
+            measured, declared = self.epsilon_measured, self.epsilon * self.copies
         if not declared:
             return math.inf if measured > 0 else 0.0
         return measured / declared
@@ -138,7 +144,8 @@ class TracedRelease:
     def passed(self) -> bool:
         """Whether distance and noise are within what is declared, as far as was measured."""
         quiet = self.noise_level is None or self.noise_level >= FALSE_ALARM
-        return quiet and not self.ratio > _HAIR and not self.distance > self.paid * _HAIR
+        far = self.distance > self.paid * self.copies * _HAIR
+        return quiet and not self.ratio > _HAIR and not far
 
 
 @dataclass(frozen=True, repr=False)
@@ -165,6 +172,8 @@ class TraceResult:
     complete : bool
         Whether the claim is the composition of these releases. That of a search need not be: it
         may release one of its runs.
+    not_covered : tuple of str, default=()
+        What no ledger covers, as `privacy_spent` says it. If there is anything, nothing is claimed.
     """
 
     estimator: str
@@ -179,6 +188,7 @@ class TraceResult:
     epsilon: float
     mu: float
     complete: bool
+    not_covered: tuple[str, ...] = ()
 
     @property
     def loss(self) -> float:
@@ -202,10 +212,16 @@ class TraceResult:
         return self.epsilon / self.epsilon_claimed if self.epsilon_claimed else math.nan
 
     @property
-    def passed(self) -> bool:
-        """Whether nothing contradicts the claim: control flow, every release, and the total."""
+    def passed(self) -> bool | None:
+        """Whether nothing contradicts the claim: control flow, every release, and the total.
+
+        None if nothing is claimed, for something is not covered, and no release contradicts its
+        own price.
+        """
         within = not (self.complete and self.share > _HAIR)
-        return within and not self.violations and all(r.passed for r in self.releases)
+        if not within or self.violations or not all(r.passed for r in self.releases):
+            return False
+        return None if self.not_covered else True
 
     @property
     def unmeasured(self) -> tuple[str, ...]:
@@ -282,10 +298,11 @@ def _for_json(value: Any) -> Any:
 
 def trace_text(result):
     """Return a trace in words."""
-    verdict = "passed" if result.passed else "FAILED"
+    verdict = {True: "passed", False: "FAILED", None: "no claim"}[result.passed]
     lines = [f"trace of {result.estimator} on {result.pair} ({result.adjacency}): {verdict}"]
     if result.epsilon_claimed is None:
         lines.append("nothing is claimed")
+        lines += [f"not covered: {text}" for text in result.not_covered]
     else:
         mu = "" if result.mu_claimed is None else f", mu {result.mu:.4g} of {result.mu_claimed:.4g}"
         lines.append(
@@ -822,7 +839,7 @@ def trace_privacy(
     def worst(pairs):
         for pair in pairs:
             traces.append(_traced(quiet, pair, adjacency, method, n_draws, seed))
-            if not traces[-1].passed:
+            if traces[-1].passed is False:
                 return traces[-1]
         # a share that is not known comes last
         traces.sort(key=lambda trace: (math.isnan(trace.share), -trace.share))
@@ -935,7 +952,10 @@ def _reports_only(run):
 
 
 def _result(fitted, first, second, pair, adjacency, n_draws, seed, violations):
-    bits, (ledger, delta) = SeededBits(seed, "trace"), ledger_of(fitted)
+    bits, total = SeededBits(seed, "trace"), total_of_fit(fitted)
+    ledger, delta = ledger_of(fitted, total)
+    missing = () if total is None else tuple(map(str, total.uncovered))
+    copies = 1 if total is None else total.most_copies
     if getattr(ledger, "shared_noise", ()):
         # the seeds are those of the trace; it measures fits with noise of their own
         ledger = replace(ledger, shared_noise=())
@@ -957,19 +977,24 @@ def _result(fitted, first, second, pair, adjacency, n_draws, seed, violations):
         lines = _facts_of(entry, promised, entry.n_rows)
         n_traced += 0 if entry.law.in_turn else len(lines) * len(entry.admitted)
         for line, measured in zip(lines, found, strict=True):
-            releases.append(_told(line, measured, len(entry.admitted), sampling))
+            told = _told(line, measured, len(entry.admitted), sampling)
+            releases.append(replace(told, copies=copies))
             samplings.append(sampling)
     epsilon_measured, mu = _composed(releases, samplings, promised, delta)
     epsilon, mu_claimed, unit, complete = None, None, "row", False
     if ledger is not None:
-        epsilon, unit = float(ledger.epsilon(delta)), ledger.unit
-        complete = not any(release.winner is not None for release in ledger.releases)
+        unit = ledger.unit
+        # a line for several releases is not taken apart
+        totals = [r for r in ledger.releases if isinstance(r.noise, DeclaredTotal)]
+        complete = not totals
         # rows that report in turn count once together, however many parts they come in
         paid = sum(r.count for r in ledger.releases if r.adjacency != "local" or r.price.by_chance)
         if complete and n_traced > paid:
             complete = False
             violations.append("more releases than the ledger has")
-        mu_claimed = gaussian_mu(ledger)
+        complete &= not missing
+        if not missing:
+            epsilon, mu_claimed = float(ledger.epsilon(delta)), gaussian_mu(ledger)
     elif releases:
         violations.append("there is no ledger of what was released")
     return TraceResult(
@@ -985,4 +1010,5 @@ def _result(fitted, first, second, pair, adjacency, n_draws, seed, violations):
         epsilon=float(epsilon_measured),
         mu=float(mu),
         complete=complete,
+        not_covered=missing,
     )

@@ -42,17 +42,18 @@ from skdp.federated._averaging import (
 )
 from skdp.local._ball_randomiser import MAGNITUDES, BallRandomiser
 from skdp.privacy.books.ledger import Ledger
+from skdp.privacy.books.spent import asks_for_groups
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 
 # The owner of every row.
 
-#: why a budget for clients refuses a fit
+#: why a fit is refused for which somebody meant clients
 DROPPED_GROUPS = (
-    "the shared budget protects clients (unit='client'), and fit got no groups: every row would be "
-    "a client of its own. Pass groups= to fit. GridSearchCV, RandomizedSearchCV, cross_val_score "
-    "and the other cross-validators of scikit-learn keep groups for the splits, and pass them to "
-    "fit only after sklearn.set_config(enable_metadata_routing=True) and "
-    "set_fit_request(groups=True). Nothing was charged, and no row was read."
+    "{}, and fit got no groups: every row would be a client of its own. Pass groups= to fit. "
+    "GridSearchCV, RandomizedSearchCV, cross_val_score and the other cross-validators of "
+    "scikit-learn keep groups for the splits, and pass them to fit only after "
+    "sklearn.set_config(enable_metadata_routing=True) and set_fit_request(groups=True). Nothing "
+    "was charged, and no row was read."
 )
 
 
@@ -334,7 +335,8 @@ class FederatedDPLogisticRegression(
             Client that owns the row: numbers, or text. None: every row is a client of its own,
             and a row is what is protected: so it stands on the ledger. Cross-validators of
             scikit-learn pass it only with ``sklearn.set_config(enable_metadata_routing=True)``
-            and ``set_fit_request(groups=True)``; without, they drop it.
+            and ``set_fit_request(groups=True)``; without, they drop it. After that request it is
+            an error if none come.
 
         Returns
         -------
@@ -350,7 +352,11 @@ class FederatedDPLogisticRegression(
             If a shared budget has less left, or is for clients and there are no groups.
         """
         if groups is None and getattr(self.budget, "unit", None) == "client":
-            raise BudgetError(DROPPED_GROUPS)
+            told = "the shared budget protects clients (unit='client')"
+            raise BudgetError(DROPPED_GROUPS.format(told))
+        asked = asks_for_groups(self)
+        if groups is None and asked:
+            raise ValueError(DROPPED_GROUPS.format("set_fit_request(groups=True) asked for groups"))
         if self.epsilon is not None:
             check_epsilon(self.epsilon)
         check_delta(self.delta)

@@ -348,11 +348,11 @@ def card_facts(estimator, *, name, delta, date):
     parts = list(leaves(estimator))
     if is_search(estimator):
         ledger, delta, missing, sentence = search_facts(estimator, delta)
-        status, epsilon = NONE, math.inf
+        status, epsilon, most_copies = NONE, math.inf, 1
     else:
         spent = privacy_spent(estimator, delta=delta)
         ledger, missing = spent.ledger, list(spent.uncovered)
-        epsilon, delta = spent.epsilon, spent.delta
+        epsilon, delta, most_copies = spent.epsilon, spent.delta, spent.most_copies
         learns = any(True for _ in fits_inside(estimator))
         status, sentence = claim(ledger, epsilon, delta, missing, learns)
     unit = ledger.unit
@@ -374,7 +374,7 @@ def card_facts(estimator, *, name, delta, date):
                 "seeded": ledger.seeded,
             },
             "local_claim": _local(ledger, delta, missing),
-            "notes": notes(ledger, list(fits_inside(estimator))),
+            "notes": notes(ledger, list(fits_inside(estimator)), most_copies),
             "not_covered": {
                 "parts": [asdict(item) for item in missing],
                 "never": list(NEVER_COVERED),
@@ -827,9 +827,14 @@ def _how(seen, chance):
     )
 
 
-def notes(ledger, parts):
+def notes(ledger, parts, most_copies=1):
     """Return what a reader must not overlook, by kind."""
     found = {}
+    if most_copies > 1:
+        found["repeated rows"] = (
+            f"rows were drawn with replacement, by position and without a look at them: one counts "
+            f"up to {most_copies} times in one fit, and pays as a group of so many rows."
+        )
     if ledger.shared_noise:
         found["shared noise"] = f"{SHARED_NOISE.format(', '.join(ledger.shared_noise))}."
     if ledger.seeded:
@@ -877,6 +882,7 @@ _SCALES = {
 _ELSEWHERE = {
     "fits": "as each of these fits chose it; their ledgers were not kept",
     "search": "within every run, and in the choice",
+    "copies": "as it was for a row that is read once",
 }
 
 

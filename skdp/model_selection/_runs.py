@@ -470,6 +470,26 @@ def refuse_rows(models, X, y):
             model.fit(X, y)
 
 
+def refuse_public_rows(candidates, form, X_val):
+    """Raise a ValueError if the public rows cannot be read by a candidate: nothing was charged.
+
+    Parameters
+    ----------
+    candidates : list of Candidate
+        Planned.
+    form : Form
+        Of the private data. As many rows are made of the public ones, with made-up targets.
+    X_val : array-like
+        Public rows.
+    """
+    rows = take_rows(X_val, np.arange(form.shape[0]) % X_val.shape[0])
+    for one in {id(one.estimator): one for one in candidates}.values():
+        try:
+            refuse_rows([one.estimator], rows, form.null_targets(form.shape[0], one.labels))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"X_val cannot be read; nothing was charged. {error}") from error
+
+
 def refuse_what_is_no_number(models, form, X, y):
     """Raise what a fit to the rows raises, of candidates that could be fitted to numbers.
 

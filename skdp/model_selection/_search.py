@@ -41,6 +41,7 @@ from skdp.model_selection._runs import (
     check_grid,
     lacks_classes,
     plan_runs,
+    refuse_public_rows,
     refuse_rows,
     refuse_what_is_no_number,
     run_search,
@@ -105,9 +106,9 @@ class DPSearchCV(BaseSearchCV):
         Raises
         ------
         ValueError
-            If a parameter or a candidate is unusable, a function in it visibly mixes rows, or X has
-            NaN, text or dates where the estimator refuses them: nothing was charged. If a run
-            fails: all of it was charged.
+            If a parameter or a candidate is unusable, a function in it visibly mixes rows, or X or
+            X_val has NaN, text or dates where the estimator refuses them: nothing was charged. If
+            a run fails: all of it was charged.
         """
         refuse_fit_params(params)
         self._check_parameters()
@@ -136,6 +137,8 @@ class DPSearchCV(BaseSearchCV):
             refuse_what_is_no_number(models, form, X, y)
             raise
         refuse_rows(models, X, y)
+        if X_val is not None:
+            refuse_public_rows(candidates, form, as_table(X_val))
         if self.verbose:
             print(f"[{type(self).__name__}] {plan.describe()}")
         gate = Search(
@@ -249,6 +252,8 @@ def check_public_rows(form, X_val, y_val):
             f"X_val must have the features of X, and at least one row; got shapes {public.shape} "
             f"and {form.shape}."
         )
+    if public.kind == form.kind == "frame" and list(public.columns) != list(form.columns):
+        raise ValueError("X_val must have the columns of X, in the same order.")
     if (public.target_shape is None) != (form.target_shape is None):
         raise ValueError("y_val must be given with X_val if y is given, and only then.")
 

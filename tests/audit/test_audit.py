@@ -9,7 +9,9 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 from scipy import sparse, stats
+from sklearn.ensemble import BaggingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 
 from skdp import (
@@ -101,7 +103,45 @@ def test_a_constant_gives_nothing_away():
 
 def test_a_claim_of_zero_or_infinity():
     assert audit(broken.Constant(0.0)).passed
-    assert audit(broken.HalvedNoise(np.inf), n_runs=40, score=lambda f: f.n_rows_).passed
+    # every lower bound is below it
+    infinite = audit(broken.HalvedNoise(np.inf), n_runs=40, score=lambda f: f.n_rows_)
+    assert infinite.passed is infinite.passed_gaussian is None
+    assert "claimed: infinite, which is nothing" in repr(infinite)
+
+
+def test_an_infinite_pair_leaves_the_gaussian_parameter():
+    rows = [[0.2], [1.0]], [[0.2], [-1.0]]
+    sound = audit(DPMean(epsilon=4.0), rows, delta=0.0, n_runs=60)
+    assert sound.epsilon_claimed == np.inf
+    assert sound.mu_claimed < np.inf
+    assert sound.passed
+    assert dataclasses.replace(sound, mu_lower=2 * sound.mu_claimed).passed is False
+    assert dataclasses.replace(sound, mu_claimed=None).passed is None
+
+
+def test_a_seed_of_the_audit_that_parts_share_is_refused():
+    # it made the claim infinite, and whatever was found was below it
+    model = OneVsRestClassifier(DPLogisticRegression(epsilon=1.0, max_iter=1))
+    X, y = np.eye(6, 2), np.arange(6) % 3
+    other = np.where(np.arange(6)[:, None] == 0, -1.0, X)
+    with pytest.raises(ValueError, match=r"random_state must be None for an.*got 0"):
+        audit(model, ((X, y), (other, y)), n_runs=40)
+    ones, labels = np.ones((200, 2)), np.arange(200) % 3
+    with pytest.raises(ValueError, match="random_state must be None"):
+        audit_one_run(
+            model, (ones, labels), (-ones, labels), score=lambda _: np.zeros(200), random_state=0
+        )
+
+
+def test_what_is_not_covered_is_not_claimed():
+    X, y = np.eye(6, 2), np.arange(6) % 2
+    bag = BaggingClassifier(DPLogisticRegression(epsilon=1.0, max_iter=1), 2)
+    other = X.copy()
+    other[0] = -1.0
+    found = audit(bag, ((X, y), (other, y)), n_runs=40)
+    # once: 1.0, the epsilon of one member
+    assert found.epsilon_claimed is found.mu_claimed is found.passed is None
+    assert "nothing is claimed" in repr(found)
 
 
 @pytest.mark.full

@@ -89,6 +89,17 @@ def test_a_budget_for_clients_refuses_a_fit_without_groups():
         federation(budget=PrivacyBudget(10.0, 1e-4)).fit(X, Y, groups=CLIENTS)
 
 
+def test_a_fit_that_asked_for_groups_refuses_to_do_without():
+    # a search would count its fits as those of clients
+    with config_context(enable_metadata_routing=True):
+        tuned = search(cv=KFold(2))
+        tuned.estimator.set_fit_request(groups=True)
+        with pytest.raises(ValueError, match=r"asked for groups, and fit got no groups.*Pass"):
+            tuned.set_params(error_score="raise").fit(X, Y)
+    with pytest.raises(ValueError, match="no row was read"):
+        tuned.estimator.fit(Unread(), Y)
+
+
 def test_a_search_whose_splits_alone_know_the_clients_is_named():
     spent = privacy_spent(search().fit(X, Y, groups=CLIENTS))
     assert spent.ledger.unit == "row"

@@ -181,6 +181,32 @@ def test_rows_that_cannot_be_read_are_refused_with_the_same_error_and_cost_nothi
     assert len(budget.charges) == (alone is None)
 
 
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("rows", UNUSABLE.values(), ids=UNUSABLE)
+def test_public_rows_that_cannot_be_read_are_refused_before_the_charge(rows):
+    budget = PrivacyBudget(5.0, 1e-3)
+    search = DPGridSearchCV(MODEL, {"C": [1, 2]}, budget=budget)
+    if error_of(clone(MODEL), rows) is None:
+        search.fit(X, Y, X_val=rows, y_val=Y)
+        assert len(budget.charges) == 1
+        return
+    # the last rows are unreadable, and there are fewer of them than private ones
+    with pytest.raises(ValueError, match="X_val cannot be read; nothing was charged"):
+        search.fit(X, Y, X_val=rows[5:9], y_val=Y[5:9])
+    assert budget.charges == ()
+
+
+def test_public_rows_have_the_columns_of_the_private_ones():
+    budget = PrivacyBudget(5.0, 1e-3)
+    search = DPGridSearchCV(MODEL, {"C": [1, 2]}, budget=budget)
+    named = frame(X[:, 1])
+    with pytest.raises(ValueError, match="X_val must have the columns of X"):
+        search.fit(named, Y, X_val=named[["b", "a", "c"]], y_val=Y)
+    assert budget.charges == ()
+    search.fit(named, Y, X_val=named[:1], y_val=Y[:1])
+    assert len(budget.charges) == 1
+
+
 def test_one_bad_row_is_found_wherever_it_is():
     for row in range(0, 60, 7):
         budget = PrivacyBudget(5.0, 1e-3)

@@ -9,6 +9,7 @@ from typing import Any, Self
 from skdp.privacy.books.texts import ledger_html, ledger_text
 from skdp.privacy.kernel.ledger import Record, Release
 from skdp.privacy.kernel.mechanisms import Noise
+from skdp.privacy.laws.search import DeclaredTotal
 
 #: why the epsilon of a total is infinite
 SHARED_NOISE = (
@@ -230,3 +231,95 @@ class Ledger(Record):
 
     def _repr_html_(self) -> str:
         return ledger_html(self.releases, self._notes())
+
+
+# Rows that stand several times among those that a fit reads.
+
+
+# a little more, for the products below round
+_UP = 1 + 1e-14
+
+
+def for_copies(ledger: Ledger, copies: int, delta: float) -> tuple[Ledger, float] | None:
+    """Return what the same releases cost a row that the fit read several times.
+
+    A row that stands k times among those that are read is a group of k rows (Proposition 78).
+    Gaussian parameters and epsilons are k times as large, deltas grow with epsilon, and reports
+    are made k times. A fit with releases on random batches is priced as the one pair that it is
+    at `delta`.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Of one fit, for rows of which each is read once.
+    copies : int
+        How often the same row is read at most, whatever it holds.
+    delta : float
+        What the fit claims.
+
+    Returns
+    -------
+    ledger, delta : Ledger, float
+        The same for such a row; None if no finite price is known.
+    """
+    if copies == 1:
+        return ledger, delta
+    reports = [release for release in ledger.releases if release.adjacency == "local"]
+    others = [release for release in ledger.releases if release.adjacency != "local"]
+    releases = [replace(release, count=release.count * copies) for release in reports]
+    if any(release.price.by_chance for release in others):
+        others = [_as_one_pair(ledger, others, delta)]
+        delta += delta
+    for release in others:
+        if (dearer := _times(release, copies)) is None:
+            return None
+        delta += (dearer.noise.delta - release.noise.delta) * release.count * _UP
+        releases.append(dearer)
+    return (replace(ledger, releases=tuple(releases)), delta) if delta < 1 else None
+
+
+def _as_one_pair(ledger: Ledger, releases: list[Release], delta: float) -> Release:
+    """Return all releases of a ledger as the one (epsilon, delta) that they are together."""
+    epsilon = Record(ledger.releases).epsilon(delta)
+    return replace(
+        releases[0],
+        query=", ".join(dict.fromkeys(release.query for release in releases)),
+        size=1,
+        stated_sensitivity=math.inf,
+        theorem=f"{sum(release.count for release in releases)} releases, added up",
+        noise=DeclaredTotal("copies", 0.0, 1.0, math.inf, math.inf, 0.0, epsilon, delta),
+        count=1,
+        rows=None,
+        of_reports=all(release.of_reports for release in releases),
+        stream=next(iter(ledger.streams), None),
+    )
+
+
+def _times(release: Release, copies: int) -> Release | None:
+    """Return a release as a group of so many rows pays for it; None if it has no finite price."""
+    noise, epsilon = release.noise, release.noise.epsilon * copies * _UP
+    if not epsilon < 700:
+        return None
+    grown = math.fsum(math.exp(i * noise.epsilon) for i in range(copies)) * noise.delta * _UP
+    dearer = replace(
+        noise,
+        sensitivity=noise.sensitivity * copies,
+        mu=noise.mu * copies * _UP,
+        epsilon=epsilon,
+        delta=grown,
+    )
+    stated = release.stated_sensitivity * copies
+    if not dearer.price.covers(dearer.actual(stated, release.size)):
+        # a law that looks at more than the sensitivity
+        dearer = DeclaredTotal(
+            "copies", 0.0, 1.0, math.inf, math.inf, dearer.mu, epsilon, grown, noise.sampling
+        )
+        stated = math.inf
+    told = f"times {copies}, for so often the same row is read at most (Proposition 78)"
+    return replace(
+        release,
+        stated_sensitivity=stated,
+        theorem=f"{release.theorem}; {told}",
+        noise=dearer,
+        winner=None,
+    )

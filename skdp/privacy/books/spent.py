@@ -28,7 +28,7 @@ from skdp.privacy.books.functions import (
     mixes_rows,
     mixing,
 )
-from skdp.privacy.books.ledger import SHARED_NOISE, Ledger
+from skdp.privacy.books.ledger import SHARED_NOISE, Ledger, for_copies
 from skdp.privacy.books.texts import tags
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.kernel.ledger import Release, sum_up
@@ -88,7 +88,10 @@ class NotCovered:
         if (function := own_function(part)) is not None:
             return cls("step", step, mixing(function, name))
         if hasattr(part, "fit_resample"):
-            text = f"{name}, which resampled the rows: one row may count several times"
+            text = (
+                f"{name}, which resampled the rows: one row may count any number of times, and "
+                "which ones are drawn may depend on all rows"
+            )
             return cls("step", step, text)
         return cls("step", step, f"{name}, which was fitted on the data")
 
@@ -96,6 +99,15 @@ class NotCovered:
     def left_out(cls, step: str | None, part: Any, what: str) -> "NotCovered":
         """Return the item of a meta-estimator that did more than the fits that it keeps."""
         return cls("rest", step, f"{name_of(step, part)}: {what}")
+
+    @classmethod
+    def repeated(cls, step: str | None, part: Any, copies: int, unit: str | None) -> "NotCovered":
+        """Return the item of a fit to drawn rows that has no price for them."""
+        name = name_of(step, part)
+        text = f"the rows of {name}: one was drawn {copies} times, at no finite price"
+        if unit == "client":
+            text = f"the rows of {name}: by their number a client decides which ones are drawn"
+        return cls("rest", step, text)
 
     @classmethod
     def seeded(cls, step: str | None, part: Any, writer: str | None = None) -> "NotCovered":
@@ -107,7 +119,8 @@ class NotCovered:
         text = (
             f"the noise of {name}: {writer} wrote a seed into each random_state and keeps it, so "
             "whoever has the fitted object can remove the noise. Use VotingClassifier or "
-            "VotingRegressor with several copies, which leave random_state=None as it is"
+            "VotingRegressor with several copies, which leave random_state=None as it is, or a "
+            "subclass whose constructor has no random_state"
         )
         return cls("stored seed", step, text)
 
@@ -168,6 +181,9 @@ class PrivacySpent:
         without a price (the choice of a search, say), and seeds.
     n_fits : int, default=0
         Number of private fits that were added up; a fit of a pipeline is one.
+    most_copies : int, default=1
+        How often the same row counts in one fit, at most, of those with a price: more than once
+        if rows were drawn with replacement. It pays as a group of so many rows.
 
     Raises
     ------
@@ -193,6 +209,7 @@ class PrivacySpent:
     ledger: Ledger
     not_covered: tuple[NotCovered, ...] = ()
     n_fits: int = 0
+    most_copies: int = 1
 
     @property
     def covered(self) -> tuple[float, float]:
@@ -240,6 +257,9 @@ class PrivacySpent:
             lines += [SHARED_NOISE.format(", ".join(self.ledger.shared_noise))]
         if any(release.noise.law == "fits" for release in self.ledger.releases):
             lines += [f"{self.n_fits} fits, an upper bound from their budgets"]
+        if self.most_copies > 1:
+            told = "a row counts up to {} times in one fit, and pays as a group of so many"
+            lines += [told.format(self.most_copies)]
         lines += [f"not covered: {item}" for item in self.not_covered]
         if any(item.kind == "step" for item in self.not_covered):
             lines += [ADVICE]
@@ -322,7 +342,8 @@ def privacy_spent(*estimators: Any, cv: Any = None, delta: float | None = None) 
     # rounded up: rounded to nearest it may be less than what was spent
     at = sum_up(total.deltas) if delta is None else check_delta(delta)
     not_covered = tuple(dict.fromkeys(total.not_covered))
-    return PrivacySpent(total.ledger.epsilon(at), at, total.ledger, not_covered, total.n_fits)
+    epsilon, counts = total.ledger.epsilon(at), (total.n_fits, total.most_copies)
+    return PrivacySpent(epsilon, at, total.ledger, not_covered, *counts)
 
 
 @dataclass
@@ -335,6 +356,7 @@ class _Total:
     deltas: list[tuple[float, int]] = field(default_factory=list)
     not_covered: list[NotCovered] = field(default_factory=list)
     n_fits: int = 0
+    most_copies: int = 1
     # of one estimator: ledgers that were counted with whose they are, and parts
     counted: list[tuple[Ledger, Any]] = field(default_factory=list)
     seen: dict[int, Any] = field(default_factory=dict)
@@ -349,36 +371,30 @@ class _Total:
         if keeps_ledgers(estimator):
             self._add_fitted(estimator)
 
-    def _add_fitted(
-        self, estimator: Any, held: tuple[str | None, str] | None = None, writer: str | None = None
-    ) -> None:
-        """Add what one fit has spent.
-
-        `held` is the step and the class of the meta-estimator that it is a part of, and `writer`
-        the class of what wrote seeds into it.
-        """
+    def _add_fitted(self, estimator: Any, held: "_Held | None" = None) -> None:
+        """Add what one fit has spent; `held` says what it is a part of, if it is one."""
         own = False
         for step, part in leaves(estimator):
-            whose = step if held is None else held[0]
+            whose = step if held is None else held.step
             if hasattr(part, "ledger_"):
-                own |= self._add_ledger(part, whose, writer)
+                own |= self._add_ledger(part, whose, held)
             elif is_search(part) and hasattr(part, "cv_results_"):
                 self._add_search(part, whose, held)
             elif learns_nothing(part):
                 self.ledger = self.ledger.assume(*assumptions_of(part, name_of(step, part)))
             elif keeps_ledgers(part):
-                self._add_held(part, whose, writer)
-            elif held is None and (part is estimator or not has_attributes(part)):
+                self._add_held(part, whose, held)
+            elif held is None and (part is estimator or not _was_fitted(part)):
                 raise TypeError(
                     f"{name_of(step, part)} has no ledger_: it is not fitted, or keeps none, and "
                     "no private estimator that it keeps is fitted."
                 )
             else:
-                name = None if held is None else f"{type(part).__name__} inside of {held[1]}"
+                name = None if held is None else f"{type(part).__name__} inside of {held.kind}"
                 self.not_covered.append(NotCovered.learned(whose, part, name))
         self.n_fits += own
 
-    def _add_ledger(self, part: Any, step: str | None, writer: str | None) -> bool:
+    def _add_ledger(self, part: Any, step: str | None, held: "_Held | None") -> bool:
         """Add the ledger of a private estimator, unless it was added; return whether it was new."""
         ledger = part.ledger_
         # steps that were chosen together have their ledger in common; a step that stands in two
@@ -386,18 +402,35 @@ class _Total:
         if any(ledger is other and part is not owner for other, owner in self.counted):
             return False
         self.counted.append((ledger, part))
-        self.ledger += ledger
-        self.deltas.append((part.privacy_spent_[1], 1))
+        self._add_priced(part, step, held, ledger, part.privacy_spent_[1])
         if ledger.seeded:
+            writer = None if held is None else held.writer
             self.not_covered.append(NotCovered.seeded(step, part, writer))
         return True
 
-    def _add_held(self, holder: Any, step: str | None, writer: str | None) -> None:
+    def _add_priced(
+        self, part: Any, step: str | None, held: "_Held | None", ledger: Ledger, delta: float
+    ) -> None:
+        """Add a ledger, at the price for a row that was read as often as what holds it says."""
+        copies = 1 if held is None else held.copies
+        drawn = held is not None and held.draws
+        priced = for_copies(ledger, copies, delta)
+        if priced is None or (drawn and ledger.unit == "client"):
+            self.not_covered.append(NotCovered.repeated(step, part, copies, ledger.unit))
+            priced, copies = (ledger, delta), 1
+        self.ledger += priced[0]
+        self.deltas.append((priced[1], 1))
+        self.most_copies = max(self.most_copies, copies)
+
+    def _add_held(self, holder: Any, step: str | None, held: "_Held | None") -> None:
         """Add the fits that a meta-estimator keeps, and name what else it did."""
         kind = type(holder).__name__
         coders, template = False, None
         if "BaseEnsemble" in sklearn_bases(holder):
             template = getattr(holder, "estimator_", None)
+        outer = held or _Held(step, kind)
+        writer = kind if writes_seeds(holder) else outer.writer
+        draws, copies = drawn_rows(holder)
         for part in kept_parts(holder):
             # what has no ledger and is private was never fitted
             unfitted = part is template or (is_private(part) and not hasattr(part, "ledger_"))
@@ -406,16 +439,15 @@ class _Total:
             self.seen[id(part)] = part
             if type(part).__name__ in LABEL_CODERS:
                 coders = True
-            else:
-                self._add_fitted(part, (step, kind), kind if writes_seeds(holder) else writer)
+                continue
+            times = outer.copies * copies.get(id(part), 1)
+            self._add_fitted(part, _Held(step, kind, writer, times, draws or outer.draws))
         if coders or "classes_" in vars(holder):
             self.ledger = self.ledger.assume(f"the set of class labels, which {kind} read from y")
         if (rest := what_else(holder)) is not None:
             self.not_covered.append(NotCovered.left_out(step, holder, rest))
 
-    def _add_search(
-        self, search: Any, step: str | None, held: tuple[str | None, str] | None = None
-    ) -> None:
+    def _add_search(self, search: Any, step: str | None, held: "_Held | None" = None) -> None:
         """Add all fits of one of scikit-learn's searches."""
         if self.n_splits not in (None, search.n_splits_):
             raise ValueError(
@@ -427,15 +459,15 @@ class _Total:
         settings, n_each, cv = search.cv_results_["params"], search.n_splits_, search.cv
         choice = NotCovered.chosen(step)
         try:
-            self._add_lost(search.estimator, settings, n_each, cv, step, choice)
+            self._add_lost(search.estimator, settings, n_each, cv, step, choice, held)
         except TypeError:
             if held is None:
                 raise
-            text = f"the fits of {type(search).__name__} inside of {held[1]}, at an unknown price"
+            text = f"the fits of {type(search).__name__} inside of {held.kind}, at an unknown price"
             self.not_covered.append(NotCovered("fits", step, text))
             return
         if hasattr(search, "best_estimator_"):
-            self._add_fitted(search.best_estimator_)
+            self._add_fitted(search.best_estimator_, held)
 
     def _add_lost(
         self,
@@ -445,14 +477,30 @@ class _Total:
         cv: Any,
         step: str | None,
         use: NotCovered,
+        held: "_Held | None" = None,
     ) -> None:
         """Add fits whose ledgers were not kept, and the use that was made of their scores."""
         ledger, steps, n_fits = price_of_fits(estimator, settings, n_each)
         not_covered, assumptions = about_splits(cv, estimator, step)
-        self.ledger += ledger.assume(*assumptions)
-        self.deltas += [(release.noise.delta, release.count) for release in ledger.releases]
+        delta = sum_up((release.noise.delta, release.count) for release in ledger.releases)
+        self._add_priced(estimator, step, held, ledger.assume(*assumptions), delta)
         self.not_covered += [*steps, use, *not_covered]
         self.n_fits += n_fits
+
+
+@dataclass(frozen=True)
+class _Held:
+    """What holds a fit: the step and the class of a meta-estimator.
+
+    `writer` is the class of what wrote seeds into the fit, `copies` how often it read the same
+    row at most, and `draws` says whether its rows were drawn at all.
+    """
+
+    step: str | None
+    kind: str
+    writer: str | None = None
+    copies: int = 1
+    draws: bool = False
 
 
 # Fits whose ledgers were not kept.
@@ -720,6 +768,11 @@ def has_attributes(estimator: Any) -> bool:
     return any(name.endswith("_") and not name.endswith("__") for name in names)
 
 
+def _was_fitted(step: Any) -> bool:
+    """Return whether a step of a fitted pipeline was fitted; a sampler may keep nothing."""
+    return hasattr(step, "fit_resample") or has_attributes(step)
+
+
 def keeps_ledgers(estimator: Any, depth: int = 0) -> bool:
     """Return whether this, a step of it, or a part that it keeps, is a private fit."""
     return depth < _DEEPEST and any(
@@ -797,11 +850,39 @@ def _nothing(holder: Any) -> None:
     return None
 
 
+def drawn_rows(holder: Any) -> tuple[bool, dict[int, int]]:
+    """Return whether parts were fitted to drawn rows, and how often each read the same one.
+
+    scikit-learn's bagging draws positions from a seed and their number, and can draw them again:
+    no row is read for it. Parts that are left out were fitted to each row once, or `what_else`
+    names what happened to them.
+    """
+    if "BaseBagging" not in sklearn_bases(holder) or not hasattr(holder, "estimators_"):
+        return False, {}
+    if not holder.bootstrap or _unknown_draws(holder):
+        return True, {}
+    drawn = zip(holder.estimators_, holder.estimators_samples_, strict=True)
+    return True, {id(part): int(np.bincount(rows).max(initial=1)) for part, rows in drawn}
+
+
+def _unknown_draws(holder: Any) -> bool:
+    # seeds of the last fit alone are kept, and weights of rows are no public number
+    weighted = getattr(holder, "_sample_weight", None) is not None
+    return weighted or len(getattr(holder, "_seeds", ())) != len(holder.estimators_)
+
+
 def _bagged(holder: Any) -> str | None:
     if getattr(holder, "oob_score", False):
         return "its score on rows that were left out, which is exact"
-    repeated = "rows that it drew several times for one fit: each repeat counts, and has no price"
-    return repeated if holder.bootstrap else None
+    if getattr(holder, "_sample_weight", None) is not None:
+        return "the rows that it drew, by weights of theirs"
+    if holder.bootstrap and _unknown_draws(holder):
+        return "rows that it drew several times, nobody knows how often: it keeps its last draws"
+    return None
+
+
+def _boosted(holder: Any) -> str | None:
+    return "what it learned from the errors of its members: how often rows are drawn, and weights"
 
 
 def _on_folds(holder: Any) -> str | None:
@@ -820,6 +901,8 @@ LEFT_OUT: dict[str, Callable[[Any], str | None]] = {
         ],
         _nothing,
     ),
+    "AdaBoostClassifier": _boosted,
+    "AdaBoostRegressor": _boosted,
     "BaggingClassifier": _bagged,
     "BaggingRegressor": _bagged,
     "CalibratedClassifierCV": lambda _: "what calibrates it, learned from exact scores of rows",
@@ -915,9 +998,12 @@ def learns_nothing(step: Any) -> bool:
     Returns
     -------
     nothing : bool
-        By its tag ``requires_fit=False``, or by `SHAPE_ONLY`. A FunctionTransformer learns
-        nothing unless its function visibly mixes rows; that it does not is assumed besides.
+        By its tag ``requires_fit=False``, or by `SHAPE_ONLY`; never of what resamples rows. A
+        FunctionTransformer learns nothing unless its function visibly mixes rows; that it does
+        not is assumed besides.
     """
+    if hasattr(step, "fit_resample"):
+        return False
     if own_function(step) is not None:
         return not _mixes(step)
     # a regressor may do without fit and learn all the same

@@ -32,6 +32,8 @@ def what_is_drawn(noise: Noise, digits: int = 6) -> str:
         return "as these fits chose it, of which no ledger was kept"
     if noise.law == "search":
         return "within every run, and in the choice"
+    if noise.law == "copies":
+        return "as it was for a row that is read once"
     return f"{noise.law}, scale {noise.scale:.{digits}g}"
 
 
