@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, wraps
+from inspect import signature
 from numbers import Real
 from typing import Any, TypeVar
 
@@ -133,6 +134,13 @@ SHARED_CONSTRAINTS = {
     "random_state": ["random_state"],
 }
 
+#: why a fit with weights of rows is refused
+NO_WEIGHTS = (
+    "takes no sample_weight: a row with a weight could change more than is paid for. What fits by "
+    "weights (boosting, the reductions of fairlearn) cannot hold private estimators. Nothing was "
+    "charged, and no row was read."
+)
+
 #: a decorated method keeps its signature
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -154,8 +162,13 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], Me
     """
 
     def decorate(fit):
+        given = signature(fit).parameters
+        weighs = "sample_weight" in given or any(p.kind is p.VAR_KEYWORD for p in given.values())
+
         @wraps(fit)
         def asked(estimator, *args, **params):
+            if "sample_weight" in params and not weighs:
+                raise TypeError(f"{type(estimator).__name__}.{fit.__name__} {NO_WEIGHTS}")
             budget = getattr(estimator, "budget", None) if fit.__name__ == "fit" else None
             if budget is not None and getattr(estimator, "_releases", True):
                 # the plan alone tells what the clients of a simulated population spend

@@ -289,11 +289,14 @@ def _check_card_input(estimator):
         raise TypeError(
             f"privacy_card needs a fitted estimator; got the class {estimator.__name__}."
         )
-    if not hasattr(estimator, "fit"):
+    # what is fitted by another method holds fits all the same
+    if not hasattr(estimator, "fit") and not keeps_ledgers(estimator):
         hint = " Pass the estimator that it belongs to." if isinstance(estimator, Ledger) else ""
         article = "an" if kind[0].lower() in "aeiou" else "a"
         raise TypeError(f"privacy_card needs a fitted estimator; got {article} {kind}.{hint}")
-    check_is_fitted(estimator)
+    if hasattr(estimator, "__sklearn_tags__"):
+        # for others, those that only look like an estimator, the total tells
+        check_is_fitted(estimator)
     ledger = getattr(estimator, "ledger_", None)
     if ledger is not None and not isinstance(ledger, Ledger):
         raise TypeError(f"ledger_ of {kind} must be a Ledger; got a {type(ledger).__name__}.")

@@ -110,7 +110,7 @@ HOLDERS = [
     (TunedThresholdClassifierCV(classifier(), cv=2), Y, 1, "the threshold, chosen by exact"),
     (RFE(classifier(), n_features_to_select=1), Y, 1, "the fits of its earlier rounds"),
     (RFECV(classifier(), cv=2), Y, 1, "the choice among them by exact scores"),
-    (SelfTrainingClassifier(classifier()), np.where(Y == 0, -1, THREE), 1, "fits that it did not"),
+    (SelfTrainingClassifier(classifier()), np.where(Y == 0, -1, THREE), 1, "its earlier rounds"),
 ]
 
 

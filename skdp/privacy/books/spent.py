@@ -911,6 +911,9 @@ LEFT_OUT: dict[str, Callable[[Any], str | None]] = {
     "OneVsOneClassifier": lambda _: "the number of rows of every pair of classes",
     "RFE": lambda _: "the fits of its earlier rounds, which it did not keep",
     "RFECV": lambda _: "fits that it did not keep, and the choice among them by exact scores",
+    "SelfTrainingClassifier": lambda _: (
+        "the fits of its earlier rounds, which it did not keep, and how many there were"
+    ),
     "StackingClassifier": _on_folds,
     "StackingRegressor": _on_folds,
     "SelectFromModel": lambda h: "the number that it selects" if callable(h.max_features) else None,
