@@ -94,6 +94,31 @@ MUTANTS = [
         "tests/privacy/test_spent_inside.py",
     ),
     Mutant(
+        "a row pays once, however often it was drawn", "for_copies",
+        r"if copies == 1:", "if copies >= 1:",
+        "tests/privacy/test_copies.py",
+    ),
+    Mutant(
+        "the delta of a group is that of a row", "_times",
+        r"for i in range\(copies\)", "for i in range(1)",
+        "tests/privacy/test_copies.py",
+    ),
+    Mutant(
+        "weights of rows decide about draws, and have a price", "_bagged",
+        r'getattr\(holder, "_sample_weight", None\) is not None', "False",
+        "tests/privacy/test_copies.py",
+    ),
+    Mutant(
+        "a sampler is believed that says it learns nothing", "learns_nothing",
+        r'if hasattr\(step, "fit_resample"\):', "if False:",
+        "tests/privacy/test_copies.py",
+    ),
+    Mutant(
+        "an audit takes an infinite claim for one", "unexceeded",
+        r"math\.isinf\(claimed\)", "False",
+        "tests/audit/test_audit.py",
+    ),
+    Mutant(
         "rows of clients pass for clients", "resolve_clients",
         r'\(n_rows, "row"\)', '(n_rows, "client")',
         "tests/federated/test_units.py",

@@ -23,7 +23,7 @@ from skdp.audit._pairs import (
     kind_of,
     resolve_adjacency,
 )
-from skdp.audit._result import compared, within
+from skdp.audit._result import compared, unexceeded
 from skdp.privacy.kernel.samplers import SeededBits, SystemBits
 
 
@@ -60,7 +60,7 @@ class OneRunResult:
     @property
     def passed(self) -> bool | None:
         """Whether the claim was not contradicted; None if nothing is claimed, or infinity."""
-        return within(self.epsilon_lower, self.epsilon_claimed)
+        return unexceeded(self.epsilon_lower, self.epsilon_claimed)
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame of one row (needs pandas)."""

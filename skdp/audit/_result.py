@@ -16,7 +16,7 @@ from skdp.privacy.laws.calibration import gdp_mu
 Rate = tuple[float, float, float]
 
 
-def within(lower: float, claimed: float | None) -> bool | None:
+def unexceeded(lower: float, claimed: float | None) -> bool | None:
     """Return whether a claim is not contradicted; None if it says nothing, as infinity does."""
     return None if claimed is None or math.isinf(claimed) else lower <= claimed
 
@@ -102,15 +102,15 @@ class AuditResult:
         With `mu_claimed` both figures have to be within their claims: a ledger on which all noise
         is Gaussian promises the whole trade-off curve, not only one pair.
         """
-        gaussian = within(self.mu_lower, self.mu_claimed)
-        pair = within(self.epsilon_lower, self.epsilon_claimed)
+        gaussian = unexceeded(self.mu_lower, self.mu_claimed)
+        pair = unexceeded(self.epsilon_lower, self.epsilon_claimed)
         return pair if gaussian is None else gaussian and pair is not False
 
     @property
     def passed_gaussian(self) -> bool | None:
         """Whether `epsilon_gaussian` is at most the claim; None if there is none of the two."""
         gaussian = self.epsilon_gaussian
-        return None if gaussian is None else within(gaussian, self.epsilon_claimed)
+        return None if gaussian is None else unexceeded(gaussian, self.epsilon_claimed)
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame of one row, without the curve (needs pandas)."""
