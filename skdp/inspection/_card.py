@@ -426,6 +426,8 @@ def _step(step, part):
         role = "holds private fits, which are on the ledger"
     elif learns_nothing(part):
         role = "learns nothing from rows"
+    elif hasattr(part, "fit_resample"):
+        role = "resampled rows: later steps may have read one several times"
     else:
         role = "learned from rows, not on the ledger"
     return {
@@ -865,6 +867,8 @@ def notes(ledger, parts, most_copies=1):
             "the budget is shared with other fits, and charges each of them all that it is "
             "granted. What others spent is not on this card."
         )
+        if most_copies > 1:
+            found["shared budget"] += " It was charged as if every row counted once."
     return [{"kind": kind, "text": text} for kind, text in found.items()]
 
 

@@ -21,6 +21,7 @@ from skdp import (
     DPStandardScaler,
     FederatedDPLogisticRegression,
     LocalDPLogisticRegression,
+    PrivacyBudget,
     privacy_card,
     privacy_spent,
 )
@@ -190,6 +191,66 @@ def test_regressors_too():
 
     model = BaggingRegressor(FreshRegressor(), 1, random_state=0).fit(X, X[:, 0])
     assert privacy_spent(model).most_copies == most(model)[0]
+
+
+def test_a_budget_that_was_charged_for_single_rows_is_named():
+    class Charged(Fresh):
+        def __init__(self, epsilon=EPSILON, budget=None):
+            DPLogisticRegression.__init__(self, epsilon, classes=[0, 1], max_iter=2, budget=budget)
+
+    budget = PrivacyBudget(5.0, 1e-4)
+    model = bag(Charged(budget=budget)).fit(X, Y)
+    told = "charged as if every row counted once"
+    assert budget.spent[0] < privacy_spent(model).epsilon
+    assert told in str(privacy_spent(model))
+    notes = {note["kind"]: note["text"] for note in privacy_card(model).to_dict()["notes"]}
+    assert told in notes["shared budget"]
+    once = bag(Charged(budget=budget), bootstrap=False).fit(X, Y)
+    assert told not in str(privacy_spent(once)) + privacy_card(once).to_markdown()
+
+
+def test_splits_may_repeat_rows():
+    once, twice = np.arange(20), np.repeat(np.arange(20), 2)
+    test = np.arange(20, 40)
+    for k, train in ((1, once), (2, twice), (1, np.arange(40) < 20)):
+        model, cv = Fresh(max_iter=2), [(once, test), (train, test)]
+        spent = privacy_spent(model, cv=cv)
+        (release,) = spent.ledger.releases
+        expected = for_group(EPSILON, DELTA, k)
+        assert (release.noise.epsilon, release.noise.delta) == pytest.approx(expected)
+        assert spent.delta == pytest.approx(2 * expected[1])
+        assert spent.most_copies == k
+        search = GridSearchCV(model, {"epsilon": [EPSILON]}, cv=cv).fit(X, Y)
+        assert privacy_spent(search).ledger.releases[0] == release
+        # the last fit is to all rows, each once
+        assert (
+            privacy_spent(search).ledger.releases[1] == search.best_estimator_.ledger_.releases[0]
+        )
+
+
+class Bootstrap:
+    """A splitter of another library."""
+
+    def get_n_splits(self, X=None, y=None, groups=None):
+        """Return how many splits there are."""
+        return 2
+
+    def split(self, X, y=None, groups=None):
+        """Yield splits that repeat rows."""
+        for _ in range(2):
+            yield np.repeat(np.arange(20), 2), np.arange(20, 40)
+
+
+def test_splitters_that_may_repeat_rows_are_named():
+    negative = [(np.array([0, 39, -1]), np.arange(20)), (np.arange(20), np.arange(20, 40))]
+    for cv, name in ((Bootstrap(), "Bootstrap"), (negative, "list")):
+        told = f"the splits: {name} may repeat rows, or look at them"
+        search = GridSearchCV(Fresh(max_iter=2), {"epsilon": [EPSILON]}, cv=cv).fit(X, Y)
+        for spent in (privacy_spent(search), privacy_spent(Fresh(), cv=cv)):
+            assert told in "; ".join(map(str, spent.uncovered))
+    used_up = (split for split in KFold(2).split(X))
+    search = GridSearchCV(Fresh(max_iter=2), {"epsilon": [EPSILON]}, cv=used_up).fit(X, Y)
+    assert "generator may repeat rows" in str(privacy_spent(search))
 
 
 # -- where there is no price ----------------------------------------------------------------------

@@ -151,6 +151,16 @@ class NotCovered:
         return cls("splits", step, text + "other rows go")
 
     @classmethod
+    def unknown_splits(cls, step: str | None, cv: Any) -> "NotCovered":
+        """Return the item of splits that nobody can look at any more."""
+        whose = "" if step is None else f" of step {step!r}"
+        text = (
+            f"the splits{whose}: {type(cv).__name__} may repeat rows, or look at them. Use a "
+            "splitter of scikit-learn, or a list of splits"
+        )
+        return cls("splits", step, text)
+
+    @classmethod
     def ungrouped(cls, step: str | None, cv: Any) -> "NotCovered":
         """Return the item of groups that were passed to a splitter and not to the fits."""
         whose = "" if step is None else f" of step {step!r}"
@@ -260,6 +270,8 @@ class PrivacySpent:
         if self.most_copies > 1:
             told = "a row counts up to {} times in one fit, and pays as a group of so many"
             lines += [told.format(self.most_copies)]
+            if self.ledger.budget_heads:
+                lines += ["the shared budget was charged as if every row counted once"]
         lines += [f"not covered: {item}" for item in self.not_covered]
         if any(item.kind == "step" for item in self.not_covered):
             lines += [ADVICE]
@@ -409,10 +421,16 @@ class _Total:
         return True
 
     def _add_priced(
-        self, part: Any, step: str | None, held: "_Held | None", ledger: Ledger, delta: float
+        self,
+        part: Any,
+        step: str | None,
+        held: "_Held | None",
+        ledger: Ledger,
+        delta: float,
+        times: int = 1,
     ) -> None:
-        """Add a ledger, at the price for a row that was read as often as what holds it says."""
-        copies = 1 if held is None else held.copies
+        """Add a ledger, at the price for a row that was read so many times as often as usual."""
+        copies = times if held is None else times * held.copies
         drawn = held is not None and held.draws
         priced = for_copies(ledger, copies, delta)
         if priced is None or (drawn and ledger.unit == "client"):
@@ -483,7 +501,10 @@ class _Total:
         ledger, steps, n_fits = price_of_fits(estimator, settings, n_each)
         not_covered, assumptions = about_splits(cv, estimator, step)
         delta = sum_up((release.noise.delta, release.count) for release in ledger.releases)
-        self._add_priced(estimator, step, held, ledger.assume(*assumptions), delta)
+        if (times := copies_in_splits(cv)) is None:
+            not_covered = (*not_covered, NotCovered.unknown_splits(step, cv))
+        ledger = ledger.assume(*assumptions)
+        self._add_priced(estimator, step, held, ledger, delta, times or 1)
         self.not_covered += [*steps, use, *not_covered]
         self.n_fits += n_fits
 
@@ -561,6 +582,26 @@ def about_splits(
     ):
         found.append(NotCovered.ungrouped(step, cv))
     return tuple(found), ()
+
+
+def copies_in_splits(cv: Any) -> int | None:
+    """Return how often the same row stands in one training split, at most; None if unknown.
+
+    scikit-learn's splitters repeat none. In a list of positions repeats can be counted.
+    """
+    if cv is None or isinstance(cv, Integral):
+        return 1
+    if hasattr(cv, "get_n_splits"):
+        return 1 if type(cv).__module__.startswith("sklearn.") else None
+    if not isinstance(cv, Sequence | np.ndarray):
+        return None
+    most = 1
+    for rows in (np.asarray(train) for train, _ in cv):
+        if rows.dtype.kind not in "biu" or (rows.dtype.kind == "i" and (rows < 0).any()):
+            return None
+        if rows.dtype.kind != "b":
+            most = max(most, int(np.unique(rows, return_counts=True)[1].max(initial=1)))
+    return most
 
 
 def _adjacency(leaf: Any) -> str:
