@@ -10,6 +10,7 @@ import pytest
 import sklearn
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
 
 from skdp import (
     BoundedScaler,
@@ -22,6 +23,7 @@ from skdp import (
     DPQuantile,
     DPStandardScaler,
     NormClipper,
+    PrivacyBudget,
     PrivUnitPrivatizer,
     ScalarPrivatizer,
 )
@@ -99,6 +101,19 @@ def test_the_gate_does_not_rely_on_scikit_learn_s_validation(estimator, name, va
     ):
         model.fit(X, y)
     assert not hasattr(model, "ledger_")
+
+
+@pytest.mark.parametrize(
+    "kind", [DPLogisticRegression, DPMean, DPStandardScaler], ids=lambda kind: kind.__name__
+)
+def test_weights_are_refused_before_anything_is_charged(kind):
+    # Python's own message named a base class, and no remedy
+    budget = PrivacyBudget(5.0, 1e-4)
+    told = f"{kind.__name__}.fit takes no sample_weight.*Nothing was charged"
+    with pytest.raises(TypeError, match=told):
+        kind(budget=budget).fit(X, y, sample_weight=np.ones(60))
+    assert budget.charges == ()
+    assert not has_fit_parameter(kind(), "sample_weight")
 
 
 def test_a_budget_that_cannot_be_spent_is_refused_before_the_data_are_read():
