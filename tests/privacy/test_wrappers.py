@@ -16,7 +16,6 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
-import skrub
 from distributed import Client
 from fairlearn.postprocessing import ThresholdOptimizer
 from fairlearn.preprocessing import CorrelationRemover
@@ -137,6 +136,13 @@ class NoSeed(DPLogisticRegression):
         super().__init__(epsilon, classes=[0, 1], max_iter=2, budget=budget)
 
 
+class NoSeedRegressor(DPLpRegressor):
+    """The same, of a regressor."""
+
+    def __init__(self, epsilon=0.5, budget=None):
+        super().__init__(epsilon=epsilon, max_iter=2, budget=budget)
+
+
 @dataclass(frozen=True)
 class Line:
     """A line of the page, and how to run it.
@@ -180,6 +186,26 @@ def on_dask(make):
     client = Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None)
     with client:
         return two_workers("dask")(make)
+
+
+def vectorised(make):
+    """Return models behind what skrub makes of a frame."""
+    import skrub  # a second, which no other line needs
+
+    return (
+        make_pipeline(skrub.TableVectorizer(), make.binary()).fit(FRAME, Y),
+        skrub.tabular_pipeline(make.binary()).fit(FRAME, Y),
+    )
+
+
+def selected(make):
+    """Return models behind a choice of columns by skrub."""
+    import skrub
+
+    return (
+        make_pipeline(skrub.SelectCols(["a", "b"]), make.binary()).fit(FRAME, Y),
+        make_pipeline(skrub.DropCols(["c"]), make.binary()).fit(FRAME, Y),
+    )
 
 
 def cross_validated(run, repeats=1):
@@ -250,7 +276,10 @@ PLAIN = [
     uncovered(
         "``ClassifierChain``, ``RegressorChain`` with ``cv``",
         "The fits on folds are not kept, so nobody knows what they spent.",
-        lambda m: ClassifierChain(m.classifier(), cv=2).fit(X, BOTH),
+        lambda m: (
+            ClassifierChain(m.classifier(), cv=2).fit(X, BOTH),
+            RegressorChain(m.regressor(), cv=2).fit(X, X[:, :2]),
+        ),
         "the fits on folds",
     ),
     uncovered(
@@ -263,11 +292,14 @@ PLAIN = [
         "the fits on folds that later ones were trained by",
     ),
     priced(
-        'Both with ``cv="prefit"``',
+        '``StackingClassifier``, ``StackingRegressor`` with ``cv="prefit"``',
         "Members were fitted before, and the private final estimator is one more fit.",
-        lambda m: StackingClassifier(
-            [("a", m.binary().fit(X, Y)), ("b", m.binary().fit(X, Y))], m.binary(), cv="prefit"
-        ).fit(X, Y),
+        lambda m: (
+            StackingClassifier([("a", m.binary().fit(X, Y))], m.binary(), cv="prefit").fit(X, Y),
+            StackingRegressor(
+                [("a", m.regressor().fit(X, TARGET))], m.regressor(), cv="prefit"
+            ).fit(X, TARGET),
+        ),
     ),
     uncovered(
         "``CalibratedClassifierCV``",
@@ -297,7 +329,7 @@ PLAIN = [
         "``TransformedTargetRegressor`` with ``func``",
         "The fit that it holds; a function of your own is an assumption.",
         lambda m: TransformedTargetRegressor(
-            m.regressor(), func=np.tanh, inverse_func=np.arctanh
+            m.regressor(), func=lambda y: y / 2, inverse_func=lambda y: 2 * y
         ).fit(X, TARGET),
     ),
     priced(
@@ -316,12 +348,19 @@ PLAIN = [
     ),
     refused(
         "``SequentialFeatureSelector``",
-        "It keeps no fit, and chooses by exact scores: there is nothing to count. In a pipeline it "
-        "is named as uncovered.",
+        "It keeps no fit, and chooses by exact scores: there is nothing to count.",
         lambda m: privacy_spent(
             SequentialFeatureSelector(m.binary(), n_features_to_select=1, cv=2).fit(X, Y)
         ),
         "no private estimator that it keeps is fitted",
+    ),
+    uncovered(
+        "``Pipeline`` with ``SequentialFeatureSelector``",
+        "The fits of the selector are not kept.",
+        lambda m: make_pipeline(
+            SequentialFeatureSelector(m.binary(), n_features_to_select=1, cv=2), m.binary()
+        ).fit(X, Y),
+        "step 'sequentialfeatureselector', which was fitted on the data",
     ),
     uncovered(
         "``SelfTrainingClassifier``",
@@ -340,12 +379,13 @@ PLAIN = [
         "wrote a seed into each random_state and keeps it",
     ),
     priced(
-        "Both with members that have no ``random_state``",
+        "``BaggingClassifier``, ``BaggingRegressor`` whose members have no ``random_state``",
         "A row that was drawn k times for a member pays as a group of k rows; without replacement "
         "it counts once, and gains nothing by being left out.",
         lambda m: (
             BaggingClassifier(m.unseeded(), 2).fit(X, Y),
             BaggingClassifier(m.unseeded(), 2, bootstrap=False, max_samples=0.5).fit(X, Y),
+            BaggingRegressor(NoSeedRegressor(budget=m.budget), 2).fit(X, TARGET),
         ),
     ),
     refused(
@@ -403,7 +443,7 @@ SEARCHES = [
         ),
     ),
     refused(
-        "Both with a step that learns without a ledger, or resamples",
+        "The same with a step that learns without a ledger, or resamples",
         "Nobody could pay for it. Nothing is charged.",
         tuple(
             lambda m, step=step, search=search, more=more: search(
@@ -569,18 +609,15 @@ TABLES = [
     uncovered(
         "``TableVectorizer``, ``tabular_pipeline``",
         "They read types and categories off the rows, and scales.",
-        lambda m: (
-            make_pipeline(skrub.TableVectorizer(), m.binary()).fit(FRAME, Y),
-            skrub.tabular_pipeline(m.binary()).fit(FRAME, Y),
-        ),
+        vectorised,
         "step 'tablevectorizer', which was fitted on the data",
     ),
     uncovered(
         "``SelectCols``, ``DropCols``",
         "They keep names alone; but what other libraries say of their own steps is not believed. "
         "``ColumnTransformer`` does the same, and is priced.",
-        lambda m: make_pipeline(skrub.SelectCols(["a", "b"]), m.binary()).fit(FRAME, Y),
-        "step 'selectcols', which was fitted on the data",
+        selected,
+        "step '(select|drop)cols', which was fitted on the data",
     ),
 ]
 
