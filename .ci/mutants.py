@@ -114,6 +114,11 @@ MUTANTS = [
         "tests/privacy/test_copies.py",
     ),
     Mutant(
+        "rows choose the columns of a step", "what_rows_decide",
+        r"callable\(c\) and", "False and",
+        "tests/privacy/test_spent.py",
+    ),
+    Mutant(
         "an audit takes an infinite claim for one", "unexceeded",
         r"math\.isinf\(claimed\)", "False",
         "tests/audit/test_audit.py",

@@ -26,12 +26,14 @@ from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.books.spent import (
     NotCovered,
     assumptions_of,
+    holders_of_steps,
     is_free,
     is_private,
     learns_nothing,
     leaves,
     name_of,
     own_function,
+    what_rows_decide,
 )
 from skdp.privacy.kernel.accounting import gdp_epsilon, pure_mu
 from skdp.privacy.laws.calibration import gdp_mu, pure_epsilon
@@ -109,6 +111,9 @@ def check_steps(estimator):
             )
         if getattr(leaf, "_skl_callbacks", None):
             raise ValueError(f"{name} has callbacks, which would watch the runs: remove them.")
+    for step, holder in holders_of_steps(estimator):
+        for what in what_rows_decide(holder):
+            raise ValueError(f"not covered: {NotCovered.decided(step, holder, what)}.")
     chosen = [leaf for _, leaf in found if is_private(leaf)]
     if all(map(is_free, chosen)):
         raise ValueError(

@@ -10,6 +10,7 @@ from operator import add
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 from sklearn import config_context
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.calibration import CalibratedClassifierCV
@@ -339,6 +340,40 @@ def test_steps_are_found_inside_of_column_transformers_and_unions():
     assert [item.kind for item in spent.not_covered] == ["step"] * 3
     assert [item.step for item in spent.not_covered] == ["pca", "minmax", "remainder"]
     assert spent.ledger == model[-1].ledger_
+
+
+def test_a_column_transformer_that_counts_entries_is_named():
+    def front(threshold, sparse_output):
+        encoder = OneHotEncoder(
+            categories=[[0, 1]], handle_unknown="ignore", sparse_output=sparse_output
+        )
+        return ColumnTransformer(
+            [("code", encoder, [0]), ("scale", DPStandardScaler(), [1, 2])],
+            sparse_threshold=threshold,
+        )
+
+    known, unknown = np.c_[np.ones(30), X[:30, :2]], np.c_[np.full(30, 7), X[:30, :2]]
+    # one bit of the rows: 3 or 2 of 4 entries a row are stored
+    assert not front(0.6, True).fit(known).sparse_output_
+    assert front(0.6, True).fit(unknown).sparse_output_
+    for rows in (known, unknown):
+        for threshold, sparse_output, count in ((0.6, True, 1), (0, True, 0), (0.6, False, 0)):
+            found = privacy_spent(make_pipeline(front(threshold, sparse_output)).fit(rows))
+            assert len(found.uncovered) == count
+            assert all("sparse or dense by how many entries" in str(i) for i in found.uncovered)
+    # rows that were sparse before
+    clip = ColumnTransformer([("clip", NormClipper(), [0, 1, 2])], sparse_threshold=1.0)
+    (item,) = privacy_spent(make_pipeline(clip, model()).fit(csr_array(X * (X > 0)), Y)).uncovered
+    assert item.step == "columntransformer"
+    search = DPGridSearchCV(
+        make_pipeline(front(0.3, True), model()), {"dplogisticregression__C": [1]}
+    )
+    with pytest.raises(ValueError, match="not covered: the form of what step 'columntransformer'"):
+        search.fit(X, Y)
+    chosen = ColumnTransformer([("scale", DPStandardScaler(), lambda X: [X.var(axis=0).argmax()])])
+    search.set_params(estimator=make_pipeline(chosen, model()))
+    with pytest.raises(ValueError, match="chosen by a function that is handed the rows"):
+        search.fit(X, Y)
 
 
 def test_parts_without_columns_and_dropped_ones_are_nothing():

@@ -29,7 +29,7 @@ from imblearn.under_sampling import NearMiss, RandomUnderSampler
 from mapie.classification import SplitConformalClassifier
 from mapie.regression import CrossConformalRegressor, JackknifeAfterBootstrapRegressor
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor, make_column_selector
 from sklearn.ensemble import (
     AdaBoostClassifier,
     AdaBoostRegressor,
@@ -68,7 +68,7 @@ from sklearn.multioutput import (
     RegressorChain,
 )
 from sklearn.pipeline import FeatureUnion, make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.semi_supervised import SelfTrainingClassifier
 
 from skdp import (
@@ -224,16 +224,44 @@ PLAIN = [
         "``Pipeline``, ``FeatureUnion``, ``ColumnTransformer``",
         "Private steps add up, and steps that learn nothing are free.",
         lambda m: make_pipeline(
-            ColumnTransformer([("a", m.scaler(), [0, 1]), ("b", NormClipper(), [2])]),
+            ColumnTransformer(
+                [
+                    ("a", m.scaler(), make_column_selector(pattern="a|b")),
+                    ("b", NormClipper(), ["c"]),
+                ]
+            ),
             FeatureUnion([("c", m.scaler()), ("d", NormClipper())]),
             m.binary(),
-        ).fit(X, Y),
+        ).fit(FRAME, Y),
     ),
     uncovered(
         "``Pipeline`` with ``StandardScaler``",
         "The step learns from rows, and has no ledger.",
         lambda m: make_pipeline(StandardScaler(), m.binary()).fit(X, Y),
         "step 'standardscaler', which was fitted on the data",
+    ),
+    uncovered(
+        "``ColumnTransformer`` with sparse parts, and ``sparse_threshold`` not 0",
+        "Whether it returns sparse or dense rows depends on how many entries are stored.",
+        lambda m: make_pipeline(
+            ColumnTransformer(
+                [
+                    ("a", OneHotEncoder(categories=[[0, 1]], handle_unknown="ignore"), [0]),
+                    ("b", m.scaler(), [1, 2]),
+                ]
+            ),
+            m.binary(),
+        ).fit(X, Y),
+        "the form of what step 'columntransformer' returns, sparse or dense",
+    ),
+    uncovered(
+        "``ColumnTransformer`` with a function for ``columns``",
+        "It is handed all rows. ``make_column_selector`` looks at names and types alone: priced.",
+        lambda m: make_pipeline(
+            ColumnTransformer([("a", m.scaler(), lambda X: [int(X.var(axis=0).argmax())])]),
+            m.binary(),
+        ).fit(X, Y),
+        "the columns of step 'columntransformer', chosen by a function that is handed the rows",
     ),
     priced(
         "``VotingClassifier``, ``VotingRegressor``",

@@ -96,6 +96,11 @@ class NotCovered:
         return cls("step", step, f"{name}, which was fitted on the data")
 
     @classmethod
+    def decided(cls, step: str | None, part: Any, what: str) -> "NotCovered":
+        """Return the item of something about a step that rows decide."""
+        return cls("step", step, what.format(name_of(step, part)))
+
+    @classmethod
     def left_out(cls, step: str | None, part: Any, what: str) -> "NotCovered":
         """Return the item of a meta-estimator that did more than the fits that it keeps."""
         return cls("rest", step, f"{name_of(step, part)}: {what}")
@@ -386,6 +391,10 @@ class _Total:
     def _add_fitted(self, estimator: Any, held: "_Held | None" = None) -> None:
         """Add what one fit has spent; `held` says what it is a part of, if it is one."""
         own = False
+        for step, holder in holders_of_steps(estimator):
+            whose = step if held is None else held.step
+            for what in what_rows_decide(holder):
+                self.not_covered.append(NotCovered.decided(whose, holder, what))
         for step, part in leaves(estimator):
             whose = step if held is None else held.step
             if hasattr(part, "ledger_"):
@@ -759,6 +768,40 @@ def leaves(
         if given is not None:
             nested = {key[len(start) :]: v for key, v in given.items() if key.startswith(start)}
         yield from leaves(part, nested, name)
+
+
+def holders_of_steps(estimator: Any, step: str | None = None) -> Iterator[tuple[str | None, Any]]:
+    """Yield (step, estimator) for pipelines and whatever else holds steps, those inside too."""
+    parts = _parts(estimator, {}, True)
+    if parts is not None:
+        yield step, estimator
+    for name, part in parts or ():
+        if not (part is None or isinstance(part, str)):
+            yield from holders_of_steps(part, name)
+
+
+def what_rows_decide(holder: Any) -> list[str]:
+    """Return what a column transformer lets rows decide, in sentences with a place for its name.
+
+    It is sparse or dense by how many entries are stored, if a part returns sparse rows, which is
+    known once it has decided for them. A function that chooses columns is handed all rows.
+    """
+    if "ColumnTransformer" not in sklearn_bases(holder):
+        return []
+    found = []
+    parts = any(getattr(leaf, "sparse_output", False) for _, leaf in leaves(holder))
+    if holder.sparse_threshold and (parts or getattr(holder, "sparse_output_", False)):
+        found.append(
+            "the form of what {} returns, sparse or dense by how many entries are stored. Set "
+            "sparse_threshold=0, or sparse_output=False in its parts"
+        )
+    choices = [columns for _, _, columns in holder.transformers]
+    if any(callable(c) and "make_column_selector" not in sklearn_bases(c) for c in choices):
+        found.append(
+            "the columns of {}, chosen by a function that is handed the rows. Give names or "
+            "positions, or use make_column_selector"
+        )
+    return found
 
 
 def name_of(step: str | None, part: Any) -> str:
