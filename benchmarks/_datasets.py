@@ -114,15 +114,15 @@ def breast_cancer(radius=2.5, low=-1.0):
     return _into_ball(low + (1.0 - low) * X, radius), y
 
 
-def digits(centre=0.5):
+def digits(center=0.5):
     """Handwritten digits of 8 x 8 pixels, 1797 rows and 64 columns.
 
     Pixels are divided by their documented maximum 16, shifted by the constant
-    `centre`, and every row is scaled to unit norm on its own.
+    `center`, and every row is scaled to unit norm on its own.
 
     Parameters
     ----------
-    centre : float, default=0.5
+    center : float, default=0.5
         Constant subtracted from every pixel.
 
     Returns
@@ -133,7 +133,7 @@ def digits(centre=0.5):
         The digit.
     """
     X, y = load_digits(return_X_y=True)
-    X = X / 16.0 - centre
+    X = X / 16.0 - center
     norms = np.linalg.norm(X, axis=1, keepdims=True)
     return X / np.where(norms > 0.0, norms, 1.0), y
 

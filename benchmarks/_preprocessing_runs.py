@@ -18,7 +18,7 @@ from skdp.preprocessing import DPFeatureCenterer
 from skdp.privacy import gdp_mu
 
 COMMON = {"delta": DELTA, "adjacency": "zero-out"}
-#: what the centring step of a pipeline gets of epsilon and of delta
+#: what the centering step of a pipeline gets of epsilon and of delta
 SHARE = 0.05
 #: epsilon of the mean in the paper's grid, if it were released alone
 EPSILON_F = 0.05
@@ -41,7 +41,7 @@ DATA = {
     "breast_cancer, [-1, 1]": breast_cancer,
     "breast_cancer, [0, 1]": functools.partial(breast_cancer, low=0.0),
     "digits, pixels - 1/2": digits,
-    "digits, pixels from 0": functools.partial(digits, centre=0.0),
+    "digits, pixels from 0": functools.partial(digits, center=0.0),
     "Adult": adult,
     "synthetic 10,000 x 20": _small,
     "synthetic, offset 3": functools.partial(moved, _small, 3.0),
@@ -108,7 +108,7 @@ def default(rows, epsilon, **parameters):
 
 
 def pipeline(rows, epsilon):
-    """Fit a centring step, then the untuned classifier with the rest of the budget."""
+    """Fit a centering step, then the untuned classifier with the rest of the budget."""
     X, X_test, y, y_test = rows
     first, rest = ((share * epsilon, share * DELTA) for share in (SHARE, 1 - SHARE))
     model = make_pipeline(

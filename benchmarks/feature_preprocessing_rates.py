@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""How the error depends on the offset of the rows, with private centring and without.
+"""How the error depends on the offset of the rows, with private centering and without.
 
 Sun, Suresh and Menon (2023): the error of DPSGD grows with the length of the rows, that of
 DPSGD-F with their diameter. Three measurements::
@@ -43,13 +43,13 @@ from skdp.privacy import gdp_mu
 
 DELTA, N_FEATURES = 1e-5, 4
 COMMON = {"adjacency": "zero-out", "classes": (-1, 1)}
-#: what the centring step of a pipeline gets of epsilon and delta
+#: what the centering step of a pipeline gets of epsilon and delta
 SHARE = 0.25
 _seeds = itertools.count(1)
 
 
-def centred(epsilon, data_norm, mechanism="shifted-clipped", **parameters):
-    """Return DPSGD-F: a centring step, then the classifier with the rest of the budget."""
+def centered(epsilon, data_norm, mechanism="shifted-clipped", **parameters):
+    """Return DPSGD-F: a centering step, then the classifier with the rest of the budget."""
     first, rest = ((share * epsilon, share * DELTA) for share in (SHARE, 1 - SHARE))
     return make_pipeline(
         DPFeatureCenterer(
@@ -72,8 +72,8 @@ METHODS = {
     'preprocess="center"': lambda *a: plain(*a, preprocess="center"),
     'preprocess="center-scale"': lambda *a: plain(*a, preprocess="center-scale"),
     'preprocess="center-clip"': lambda *a: plain(*a, preprocess="center-clip"),
-    "DPFeatureCenterer, shifted-clipped": centred,
-    "DPFeatureCenterer, coinpress": lambda *a: centred(*a, mechanism="coinpress"),
+    "DPFeatureCenterer, shifted-clipped": centered,
+    "DPFeatureCenterer, coinpress": lambda *a: centered(*a, mechanism="coinpress"),
 }
 
 
@@ -132,7 +132,7 @@ def error(name, effort, *, n_rows=512, offset=4.0, epsilon=4.0):
     def make(epsilon, data_norm):
         if name == "DPSGD":
             return plain(epsilon, data_norm, fit_intercept=False, **options)
-        return centred(epsilon, data_norm, intercept_scaling=1.0, **options)
+        return centered(epsilon, data_norm, intercept_scaling=1.0, **options)
 
     noise = (N_FEATURES + 1) * longest / (n_rows * mu)
     strengths = [min(0.45, factor * noise) for factor in (0.5, 1.0, 2.0)]

@@ -8,7 +8,7 @@ or removed at a public number of rows ("zero-out"), 60,000 rows to learn from an
 test on. DPSGD is the classifier with Poisson batches, DPSGD-F the same after a private mean
 was subtracted (``preprocess="center"``, their Algorithm 3), "center-clip" their Algorithm
 2, run with its defaults only: its units are released during the fit. "center-scale" takes
-the centre and the units of the latter, and clips gradients as the former. Stated points of
+the center and the units of the latter, and clips gradients as the former. Stated points of
 their grid are run once each, the best is repeated; as in the paper nobody pays for that
 choice. The untuned default needs no such choice. Square roots of pixels and smoothed images,
 made row by row, are not in the paper.

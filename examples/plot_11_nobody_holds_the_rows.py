@@ -35,14 +35,14 @@ print("yes:", np.round(share, 2))
 # %%
 # One report
 # ----------
-# A row of answers, centred by the public one half, has Euclidean norm :math:`\sqrt{12}/2`. The
+# A row of answers, centered by the public one half, has Euclidean norm :math:`\sqrt{12}/2`. The
 # report points into a cap around the row more often than it would by chance, and else anywhere
 # beyond. Whatever the row was, no report is more than :math:`e^4` times as likely as it would have
 # been under other answers: alone it is a poor guess.
 
-CENTRE, NORM = 0.5, np.sqrt(N_QUESTIONS) / 2
-privatizer = PrivUnitPrivatizer(EPSILON, data_norm=NORM).fit(answers[:1] - CENTRE)
-report = privatizer.transform(answers[:1] - CENTRE) + CENTRE
+CENTER, NORM = 0.5, np.sqrt(N_QUESTIONS) / 2
+privatizer = PrivUnitPrivatizer(EPSILON, data_norm=NORM).fit(answers[:1] - CENTER)
+report = privatizer.transform(answers[:1] - CENTER) + CENTER
 print("row:   ", answers[0].astype(int))
 print("report:", np.round(report[0], 1))
 print("spent: ", privatizer.privacy_spent_)
@@ -54,11 +54,11 @@ print("spent: ", privatizer.privacy_spent_)
 # the reports themselves say it. Every person spends the whole epsilon, but nobody spends it
 # twice.
 
-local = LocalDPMean(EPSILON, data_norm=NORM).fit(answers - CENTRE)
+local = LocalDPMean(EPSILON, data_norm=NORM).fit(answers - CENTER)
 low, high = local.confidence_interval(0.95)
 central = DPMean(EPSILON, bounds=(0, 1)).fit(answers)
-print("inside of the intervals:", np.sum((low <= share - CENTRE) & (share - CENTRE <= high)))
-print(f"error, local:   {np.abs(local.location_ + CENTRE - share).max():.4f}")
+print("inside of the intervals:", np.sum((low <= share - CENTER) & (share - CENTER <= high)))
+print(f"error, local:   {np.abs(local.location_ + CENTER - share).max():.4f}")
 print(f"error, trusted: {np.abs(central.location_ - share).max():.5f}")
 
 # %%
@@ -78,9 +78,9 @@ def error(location, n):
 
 errors = {"local reports": [], "trusted curator": []}
 for n in SIZES:
-    one = LocalDPMean(EPSILON, data_norm=NORM).fit(answers[:n] - CENTRE)
+    one = LocalDPMean(EPSILON, data_norm=NORM).fit(answers[:n] - CENTER)
     other = DPMean(EPSILON, bounds=(0, 1)).fit(answers[:n])
-    errors["local reports"].append(error(one.location_ + CENTRE, n))
+    errors["local reports"].append(error(one.location_ + CENTER, n))
     errors["trusted curator"].append(error(other.location_, n))
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
@@ -88,7 +88,7 @@ for ax in (left, right):
     ax.spines[["top", "right"]].set_visible(False)
 order = np.argsort(share)
 places = np.arange(N_QUESTIONS)
-middle, half = local.location_ + CENTRE, (high - low) / 2
+middle, half = local.location_ + CENTER, (high - low) / 2
 left.errorbar(
     places, middle[order], half[order], fmt="o", markersize=4, color="tab:blue", capsize=3,
     label="from reports",
@@ -113,7 +113,7 @@ if "__file__" in globals():  # run as a script, not in the gallery
 # The noise of a report has the same variance in every direction, whatever the row is: it can be
 # subtracted from second moments. Which answers go together, then, costs nothing more.
 
-moments = LocalDPCovariance(EPSILON, data_norm=NORM).fit(answers - CENTRE)
+moments = LocalDPCovariance(EPSILON, data_norm=NORM).fit(answers - CENTER)
 truth = np.cov(answers.T, bias=True)
 above = np.triu_indices(N_QUESTIONS, 1)
 agree = np.corrcoef(moments.covariance_[above], truth[above])[0, 1]

@@ -154,9 +154,9 @@ def batches_are_wrong(batches, n_rows, rate):
     if not _within(np.sum(sizes**2) / (n_rows * variance), n_batches):
         return "sizes"
     # overlaps of batches that follow one another, and of those further apart
-    centred = member - rate
+    centered = member - rate
     for lag in range(1, min(8, n_batches)):
-        overlap = np.sum(centred[lag:] * centred[:-lag])
+        overlap = np.sum(centered[lag:] * centered[:-lag])
         if abs(overlap) > limit * variance * math.sqrt(n_rows * (n_batches - lag)):
             return "overlaps"
     return None

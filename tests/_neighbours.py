@@ -4,7 +4,7 @@
 
 Neighbours differ in one row, which keeps its position. In the zero-out relation the
 second data set has a null row there: flagged as null for `LinearRows`, labelled
-outside the label set for a classifier, the centre of the domain for a mean.
+outside the label set for a classifier, the center of the domain for a mean.
 """
 
 import inspect
@@ -194,8 +194,8 @@ def worst_pairs(n_rows, n_features, n_classes, adjacency, radius, seed=0):
 def worst_mean_pairs(n_rows, n_features, adjacency, lower, upper, seed=0):
     """Return neighbouring pairs that move a sum of rows of the box [lower, upper] furthest.
 
-    Row 0 is a corner, or a face's centre, far outside; it is replaced by the opposite one,
-    or by the centre, which is the null row.
+    Row 0 is a corner, or a face's center, far outside; it is replaced by the opposite one,
+    or by the center, which is the null row.
     """
     rng = np.random.default_rng(seed)
     center = np.full(n_features, (lower + upper) / 2)

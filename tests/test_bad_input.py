@@ -767,7 +767,7 @@ def test_a_share_that_is_rounded_to_nothing_buys_no_radius(given):
     assert fitted.privacy_spent_[0] <= fitted.epsilon
 
 
-def test_a_share_of_nearly_all_leaves_a_centre_that_can_be_paid():
+def test_a_share_of_nearly_all_leaves_a_center_that_can_be_paid():
     model = DPFeatureCenterer(0.02149593900514721, 4.798292439731643e-11, random_state=0)
     rows = np.zeros((2000, 40))
     assert fit(model.set_params(threshold_share=0.999999999), rows).privacy_spent_[0] <= 0.0215
@@ -991,7 +991,7 @@ def test_sparse_rows_report_like_dense_ones(made):
 
 
 @pytest.mark.parametrize("made", CONFIGURATIONS[9:], ids=str)
-def test_sparse_rows_are_refused_where_zero_is_no_centre(made):
+def test_sparse_rows_are_refused_where_zero_is_no_center(made):
     with pytest.raises(TypeError, match=r"[Ss]parse"):
         made.fit(sparse.csr_array(np.eye(3)))
 

@@ -1027,7 +1027,7 @@ def test_phases_that_share_their_noise_are_caught(solver, monkeypatch):
 
 
 def worst_draw(center, adjacency="zero-out"):
-    """Return the largest log-ratio of a draw, near a centre or in all of the ball.
+    """Return the largest log-ratio of a draw, near a center or in all of the ball.
 
     All but one row hold the draw at one end of its set, where the loss of the last row is
     largest: the integral changes by the factor exp(-epsilon).

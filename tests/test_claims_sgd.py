@@ -433,7 +433,7 @@ def test_recorded_batches_are_independent_poisson_batches():
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("preprocess", ["center-scale", "center-clip"])
 def test_rows_in_units_of_a_drawn_radius_change_by_what_is_charged(preprocess, adjacency):
-    # given the centre and the draw: row 0 is far out, or null, or on the other side
+    # given the center and the draw: row 0 is far out, or null, or on the other side
     rng = np.random.default_rng(1)
     X, y = 0.01 * rng.normal(size=(400, 3)) + [0.5, 0.5, 0.0], np.arange(400) % 2
     X[0] = [0.6, 0.6, 0.3]
@@ -905,7 +905,7 @@ def test_full_gradients_charged_as_batches_are_caught(monkeypatch):
     assert judged(sgd()) == "rate"
 
 
-# Known bugs of privately centred rows, planted one by one: the audits see them all.
+# Known bugs of privately centered rows, planted one by one: the audits see them all.
 #
 # Every test first shows that the audit passes on the real code.
 
@@ -927,16 +927,16 @@ def without_released_numbers(model, threshold=300):
     return len(hashes)
 
 
-CENTRED = {
+CENTERED = {
     "center": sgd(preprocess="center", preprocess_share=0.3),
     "center-clip": sgd(preprocess="center-clip", epsilon=30.0, clipping_norm=None),
 }
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", CENTRED)
-def test_a_centre_taken_from_the_data_is_caught(name, monkeypatch):
-    assert without_released_numbers(CENTRED[name]) == 1
+@pytest.mark.parametrize("name", CENTERED)
+def test_a_center_taken_from_the_data_is_caught(name, monkeypatch):
+    assert without_released_numbers(CENTERED[name]) == 1
     real = _classifiers.Centering.run
 
     def peeking(plan, curator):
@@ -953,12 +953,12 @@ def test_a_centre_taken_from_the_data_is_caught(name, monkeypatch):
         return true[0], radius
 
     monkeypatch.setattr(_classifiers.Centering, "run", peeking)
-    assert without_released_numbers(CENTRED[name]) == 3
+    assert without_released_numbers(CENTERED[name]) == 3
 
 
 @pytest.mark.full
 def test_a_threshold_taken_from_the_data_is_caught(monkeypatch):
-    model = CENTRED["center-clip"]
+    model = CENTERED["center-clip"]
     assert without_released_numbers(model) == 1
 
     def longest(plan, curator, center):
@@ -970,8 +970,8 @@ def test_a_threshold_taken_from_the_data_is_caught(monkeypatch):
     assert without_released_numbers(model) == 3
 
 
-def test_a_centre_at_half_its_price_is_caught(monkeypatch):
-    model = CENTRED["center"]
+def test_a_center_at_half_its_price_is_caught(monkeypatch):
+    model = CENTERED["center"]
     assert spent(model, "zero-out") <= SAMPLING_EPSILON
 
     def better(plan, curator, real=GaussianMean.run):
@@ -986,7 +986,7 @@ def test_a_centre_at_half_its_price_is_caught(monkeypatch):
 
 
 @pytest.mark.full
-def test_a_centre_that_is_not_on_the_ledger_is_caught(monkeypatch):
+def test_a_center_that_is_not_on_the_ledger_is_caught(monkeypatch):
     model = sgd(preprocess="center", preprocess_share=0.45)
     assert spent(model, "zero-out") <= SAMPLING_EPSILON
     real = _classifiers.plan_row_centering
@@ -1005,14 +1005,14 @@ def far_row_change():
     rng = np.random.default_rng(1)
     X, y = 0.01 * rng.normal(size=(400, 3)) + [0.5, 0.5, 0.0], np.arange(400) % 2
     X[0] = [-0.6, -0.6, 0.3]
-    model = clone(CENTRED["center-clip"]).set_params(adjacency="zero-out", solver__batch_size=40)
+    model = clone(CENTERED["center-clip"]).set_params(adjacency="zero-out", solver__batch_size=40)
     run = functools.partial(fit, model)
     changed = batches.membership(run, 0, X, y, threshold=360)
     return max(changed) / batches.traced(run, X, y, threshold=360).steps[0].noise.mu
 
 
 @pytest.mark.full
-def test_rows_that_are_not_shortened_after_centring_are_caught(monkeypatch):
+def test_rows_that_are_not_shortened_after_centering_are_caught(monkeypatch):
     assert far_row_change() <= 1
 
     def long_rows(rows, center, intercept, radius, shorten):
@@ -1025,9 +1025,9 @@ def test_rows_that_are_not_shortened_after_centring_are_caught(monkeypatch):
     assert far_row_change() > 1.5
 
 
-def test_null_rows_that_come_back_with_the_centre_are_caught(monkeypatch):
-    # a null row stands at the origin, and would stand at minus the centre
-    model = CENTRED["center"]
+def test_null_rows_that_come_back_with_the_center_are_caught(monkeypatch):
+    # a null row stands at the origin, and would stand at minus the center
+    model = CENTERED["center"]
     _, second = worst("zero-out")
     ledger = fit(clone(model).set_params(adjacency="zero-out"), *second).ledger_
 

@@ -982,7 +982,7 @@ def test_moments_choose_the_clip(order):
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("preprocess", ["center", "center-scale", "center-clip"])
-def test_centred_rows_are_paid_for_beside_the_steps(preprocess):
+def test_centered_rows_are_paid_for_beside_the_steps(preprocess):
     X, y = blobs(600)
     model = make_accelerated(epsilon=4.0, preprocess=preprocess, C=10.0).fit(X + 0.3, y)
     assert model.score(X + 0.3, y) > 0.9

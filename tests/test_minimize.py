@@ -633,7 +633,7 @@ def test_objectives_do_not_depend_on_the_unit_of_targets(base):
 
 
 @every_loss
-def test_only_null_rows_and_rows_of_zeros_leave_the_centre(base):
+def test_only_null_rows_and_rows_of_zeros_leave_the_center(base):
     X, y = np.zeros((9, 3)), clipped_data("huge", base, 9)[1]
     J = clipped_objective(X, y, ClippedLoss(base, 0.3, 1.0), 1.0, 0.0, center=np.ones(3))
     minimise = minimize_smooth if math.isfinite(J.loss.smoothness) else minimize_nonsmooth

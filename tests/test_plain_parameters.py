@@ -105,10 +105,10 @@ def test_what_is_no_plain_number_is_refused_by_name(estimator, name, bad):
 
 @pytest.mark.parametrize("bad", [*NO_NUMBERS, np.array(0.5), [0.5]], ids=name_of)
 def test_it_is_refused_of_bounds_and_shares_too(bad):
-    centred = DPLogisticRegression(
+    centered = DPLogisticRegression(
         preprocess="center", solver=solvers.Accelerated(preprocess_share=bad), classes=[0, 1]
     )
-    for estimator, name in ((DPLogisticRegression(C=bad), "C"), (centred, "preprocess_share")):
+    for estimator, name in ((DPLogisticRegression(C=bad), "C"), (centered, "preprocess_share")):
         with pytest.raises(ValueError, match=name):
             estimator.fit(X, LABELS)
     assert not is_number(bad)

@@ -223,13 +223,13 @@ def test_perturbed_minimisers_solve_their_equation(loss):
         admitted, loss, ridge=0.5, n_coefs=3, row_norm=1.0, center=center, linear=linear
     )
     assert np.linalg.norm(J.gradient(w)) <= 0.5 * q.tolerance
-    # a linear term moves the centre: center - linear / ridge
+    # a linear term moves the center: center - linear / ridge
     moved = query(loss, 60, 3, ridge=0.5, share=1e-4, center=center - linear / 0.5)
     assert np.linalg.norm(moved.evaluate(admitted) - w) <= q.tolerance + moved.tolerance
     assert_array_equal((center, linear), kept)
 
 
-def test_the_centre_is_a_copy_and_stays_as_it_was():
+def test_the_center_is_a_copy_and_stays_as_it_was():
     center = np.ones(3)
     q = query(LogisticLoss(), 5, 3, center=center)
     center[:] = 7.0
@@ -343,7 +343,7 @@ def star(n_rows, sparsity, ridge, loss):
     """Return neighbours in which one row moves a coordinate that all others share.
 
     The others have the shared coordinate and `sparsity` - 1 of their own, and stand, for
-    the centre of the penalty, where the loss bends most. Their coordinates follow the
+    the center of the penalty, where the loss bends most. Their coordinates follow the
     shared one, each a little.
     """
     others = n_rows - 1

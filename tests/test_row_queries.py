@@ -703,7 +703,7 @@ def test_sum_in_the_box_keeps_its_sensitivity(adjacency, data):
     d = pair[0].X.shape[1]
     box = Box((lower,) * d, (upper,) * d)
     arrays = [rows.X.astype(np.float64) for rows in pair]
-    # a box has no null flags: its null row is its centre, or not a number
+    # a box has no null flags: its null row is its center, or not a number
     null = data.draw(st.sampled_from([math.nan, box.center[0]]))
     for array, rows in zip(arrays, pair, strict=True):
         array[rows.null] = null
@@ -853,7 +853,7 @@ def test_accumulation_in_single_precision_would_break_the_sensitivity(monkeypatc
     assert min(errors_of_a_long_sum()) > 100 * FLOAT_SLACK
 
 
-# Rows in batches and rows around a centre: what is read, and what it adds up to.
+# Rows in batches and rows around a center: what is read, and what it adds up to.
 
 
 SGD_DENSE = [layout for layout in LAYOUTS if not layout.startswith("csr")]
@@ -973,7 +973,7 @@ def test_broken_rows_are_null_in_batches_too(layout):
         np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
-# -- rows around a centre ----------------------------------------------------------
+# -- rows around a center ----------------------------------------------------------
 
 
 def explicit(rows, center, intercept, radius=1.0, shorten=False):
@@ -988,15 +988,15 @@ def explicit(rows, center, intercept, radius=1.0, shorten=False):
     return np.array(moved)
 
 
-CENTRES = [(1.0, False), (0.3, False), (0.3, True), (2.0, True), (1e-9, True)]
+CENTERS = [(1.0, False), (0.3, False), (0.3, True), (2.0, True), (1e-9, True)]
 
 
 @pytest.mark.covering
 @pytest.mark.parametrize("layout", SGD_DENSE)
-@pytest.mark.parametrize(("radius", "shorten"), CENTRES)
+@pytest.mark.parametrize(("radius", "shorten"), CENTERS)
 @pytest.mark.parametrize("batch", [False, True])
 @pytest.mark.usefixtures("tiny_chunks")
-def test_gradients_of_centred_rows_are_those_of_the_definition(batch, radius, shorten, layout):
+def test_gradients_of_centered_rows_are_those_of_the_definition(batch, radius, shorten, layout):
     rows = mixed_rows()
     rows = Rows(as_layout(rows.X, layout), rows.codes, rows.null)
     rng = np.random.default_rng(2)

@@ -49,7 +49,7 @@ VARIANTS = {
     ],
     "DPMedian": _DOMAINS,
     "DPQuantile": [("median", {}), ("0.9-quantile", {"quantile": 0.9})],
-    "DPNormQuantile": [("tail=2", {"tail": 2}), ("centre", {"tail": 2, "center": [0.1, 0.2, 0.3]})],
+    "DPNormQuantile": [("tail=2", {"tail": 2}), ("center", {"tail": 2, "center": [0.1, 0.2, 0.3]})],
     "DPSparseMeanEstimator": [
         ("sparsity=2", {"sparsity": 2}),
         ("sparsity=2, nonnegative", {"sparsity": 2, "nonnegative": True}),

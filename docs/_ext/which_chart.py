@@ -131,7 +131,7 @@ def leaves(y, title, lines):
 
 
 def question(y, lines, height):
-    """Return the box of a question, centred on a row of the given height, and its edges."""
+    """Return the box of a question, centered on a row of the given height, and its edges."""
     tall = 22 * len(lines) + 22
     top = y + (height - tall) / 2
     middle = SPINE + ASKED / 2

@@ -136,7 +136,7 @@ def minimize_nonsmooth(objective, tolerance, solver="newton", start=None):
     solver : {"newton", "cvxpy"}, default="newton"
         What is tried first; "cvxpy" is followed by a few steps of the homotopy.
     start : ndarray of shape (size,), default=None
-        First point; None starts from the centre.
+        First point; None starts from the center.
 
     Returns
     -------

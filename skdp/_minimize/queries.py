@@ -195,7 +195,7 @@ class Minimizer(Regularised):
     solver : {"newton", "lbfgs", "cvxpy"}, default="newton"
         What is tried first. For a hinge loss "lbfgs" is "newton".
     center : array-like of shape (size,), default=None
-        Centre of the penalty, public; None for zeros. Copied.
+        Center of the penalty, public; None for zeros. Copied.
     row_l1, row_terms : float and int, default=inf and None
         Bounds on the l1 norm and on the non-zeros of a row, the intercept included, if
         there are any: the rows must keep them.

@@ -268,7 +268,7 @@ def cooled_newton(objective, start, met):
 
     For nearly separable rows and sharp losses, where Newton's method alone makes short
     steps. At a temperature as high as the predictions can be, the loss is nearly
-    quadratic. Begins at the centre, whatever `start` is; otherwise parameters and result
+    quadratic. Begins at the center, whatever `start` is; otherwise parameters and result
     are those of `newton`.
     """
     bounds, last = objective.bounds, objective.loss.temperature
@@ -378,7 +378,7 @@ def n_steps(bounds, gradient_norm):
 
 
 def accelerated(objective, gradient_norm, met):
-    """Minimise from the centre until ``met(w, gradient)``, or for all steps of the theorem.
+    """Minimise from the center until ``met(w, gradient)``, or for all steps of the theorem.
 
     Parameters
     ----------
@@ -431,7 +431,7 @@ def solve_with_cvxpy(objective, start, met):
 
     Notes
     -----
-    The variable is the distance from the centre in units of what the objective can reach,
+    The variable is the distance from the center in units of what the objective can reach,
     and the objective is divided by the number of rows: solvers stop at absolute tolerances.
     """
     import cvxpy
@@ -497,7 +497,7 @@ def minimize_smooth(objective, tolerance, solver="newton", start=None):
     solver : {"newton", "lbfgs", "cvxpy"}, default="newton"
         What is tried first.
     start : ndarray of shape (size,), default=None
-        First point; None starts from the centre.
+        First point; None starts from the center.
 
     Returns
     -------

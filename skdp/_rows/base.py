@@ -262,7 +262,7 @@ class Box:
         return np.asarray(self.upper) / 2 - np.asarray(self.lower) / 2
 
     def to_unit(self, X):
-        """Return rows clipped into the box and mapped to [-1, 1]; NaN goes to the centre."""
+        """Return rows clipped into the box and mapped to [-1, 1]; NaN goes to the center."""
         unit = (np.clip(X, self.lower, self.upper) - self.center) / self.half_width
         return np.nan_to_num(np.clip(unit, -1.0, 1.0), nan=0.0)
 

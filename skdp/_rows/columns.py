@@ -233,7 +233,7 @@ def unit_columns(chunk):
 
 
 def gaps_from(center, chunk):
-    """Return the rows of a dense chunk minus a centre, and their distances from it.
+    """Return the rows of a dense chunk minus a center, and their distances from it.
 
     Parameters
     ----------
@@ -257,14 +257,14 @@ def gaps_from(center, chunk):
 
 
 def distances_from(center, chunk):
-    """Return the distances of a chunk's rows from a centre.
+    """Return the distances of a chunk's rows from a center.
 
     Parameters
     ----------
     center : ndarray of shape (n_features,) or None
         Point of the unit ball; None is the origin.
     chunk : LinearChunk
-        Rows without an intercept; sparse only without a centre.
+        Rows without an intercept; sparse only without a center.
 
     Returns
     -------
@@ -279,7 +279,7 @@ def distances_from(center, chunk):
     return unit_columns(chunk)[1]
 
 
-# Rows of a linear model around a public centre, within a public radius.
+# Rows of a linear model around a public center, within a public radius.
 
 
 def centered_rows(rows, center, intercept, radius=1.0, shorten=False):

@@ -26,14 +26,14 @@ MOST_COLUMNS = 12
 
 
 class Standardised:
-    """Columns that vary, centred and scaled by quantiles of what they are learned from."""
+    """Columns that vary, centered and scaled by quantiles of what they are learned from."""
 
     def __init__(self, table):
         with np.errstate(over="ignore", invalid="ignore"):
             self.unit = np.maximum(np.abs(table).max(axis=0), 1e-300)
             table = table / self.unit
-            self.centre = np.median(table, axis=0)
-            distance = np.abs(table - self.centre)
+            self.center = np.median(table, axis=0)
+            distance = np.abs(table - self.center)
             spread = np.quantile(distance, 0.75, axis=0)
             self.spread = np.where(spread > 0, spread, distance.max(axis=0))
         self.varies = self.spread > 0
@@ -41,7 +41,7 @@ class Standardised:
     def __call__(self, table):
         """Return the columns of a table that vary, in units of their spread."""
         with np.errstate(over="ignore", under="ignore"):
-            moved = (table / self.unit - self.centre)[:, self.varies]
+            moved = (table / self.unit - self.center)[:, self.varies]
             return np.clip(moved / self.spread[self.varies], -FARTHEST, FARTHEST)
 
 
@@ -60,12 +60,12 @@ def linear_scores(first, second):
         Fisher's discriminant.
     """
     gap = second.mean(axis=0) - first.mean(axis=0)
-    centred = np.vstack([first - first.mean(axis=0), second - second.mean(axis=0)])
-    variance = (centred**2).mean(axis=0)
+    centered = np.vstack([first - first.mean(axis=0), second - second.mean(axis=0)])
+    variance = (centered**2).mean(axis=0)
     floor = 1e-3 * max(float(variance.max()), 1e-12)
     found = {"mean difference": gap / (variance + floor)}
-    if 1 < centred.shape[1] <= MOST_CORRELATED:
-        covariance = centred.T @ centred / len(centred)
+    if 1 < centered.shape[1] <= MOST_CORRELATED:
+        covariance = centered.T @ centered / len(centered)
         # columns that add up to another one leave no inverse
         ridge = np.diag(1e-3 * variance + 1e-6 * floor)
         found["Fisher discriminant"] = np.linalg.lstsq(covariance + ridge, gap, rcond=None)[0]
@@ -371,10 +371,10 @@ def _candidates(first, second, attack):
             bins = histogram_score(sides[0] @ direction, sides[1] @ direction)
             yield f"histogram of {name}", _chain(projection, bins)
             for where, side in zip(("first", "second"), sides, strict=True):
-                centre = float(np.median(side @ direction))
+                center = float(np.median(side @ direction))
                 yield (
                     f"distance of {name} from its {where} median",
-                    _distance_scores(projection, centre),
+                    _distance_scores(projection, center),
                 )
     if attack == "auto":
         yield "quadratic discriminant", _chain(standard, quadratic_score(*sides))
@@ -406,8 +406,8 @@ def _projection(standard, direction):
     return lambda table: standard(table) @ direction
 
 
-def _distance_scores(projection, centre):
-    return lambda table: np.abs(projection(table) - centre)
+def _distance_scores(projection, center):
+    return lambda table: np.abs(projection(table) - center)
 
 
 def _chain(inner, outer):

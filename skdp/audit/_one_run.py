@@ -255,10 +255,10 @@ def _default_scores(fitted, canaries, blanks):
     other = np.zeros_like(X) if blanks is None else dense(blanks[0])
     kind = kind_of(fitted)
     if kind == "other":
-        centre = getattr(fitted, "location_", getattr(fitted, "mean_", None))
-        if np.shape(centre) != X.shape[1:]:
+        center = getattr(fitted, "location_", getattr(fitted, "mean_", None))
+        if np.shape(center) != X.shape[1:]:
             raise ValueError("score must be given: there is no default for this estimator.")
-        return (X - other) @ centre
+        return (X - other) @ center
     y = dense(canaries[1])
     y_other = y if blanks is None else dense(blanks[1])
     fit = _suits_label if kind == "classifier" else _suits_target

@@ -342,7 +342,7 @@ def plan_scales(epsilon, *, n_rows, adjacency, with_radius, with_scale, with_cen
     adjacency : {"replace-one", "zero-out"}
         Adjacency.
     with_radius, with_scale, with_center : bool
-        Which are asked for: the unit of length; the unit of the targets; their centre, for
+        Which are asked for: the unit of length; the unit of the targets; their center, for
         which the unit is needed.
 
     Returns

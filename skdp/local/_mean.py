@@ -70,7 +70,7 @@ class MeanPlan:
         if longest > bound * _SNAPPED:
             raise ValueError(
                 "reports must have been made with the parameters of this estimator: no entry of "
-                f"them is more than {bound:g} units from the centre, and some are."
+                f"them is more than {bound:g} units from the center, and some are."
             )
         return reports
 

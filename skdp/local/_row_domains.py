@@ -29,7 +29,7 @@ class BoxVectors:
     name: str = "rows in a box"
 
     def vectors(self, chunk):
-        """Return the rows of a chunk of `BoxRows`; what is not a number is the centre."""
+        """Return the rows of a chunk of `BoxRows`; what is not a number is the center."""
         return chunk.box.to_unit(chunk.X.astype(np.float64, copy=False))
 
     def contents(self, chunk):

@@ -230,7 +230,7 @@ class LossDraw:
     radius : float
         The coefficients lie in the ball of this radius around 0.
     near : tuple of (ndarray, float) or None
-        Centre and radius of a second ball that they lie in, both public.
+        Center and radius of a second ball that they lie in, both public.
     exact : bool
         Whether to draw from the density itself, or from a fixed net of candidates.
 

@@ -118,7 +118,7 @@ class PhasedFit(Fit):
     problem : Problem
         Public facts.
     ridges, mus : tuple of float
-        Pull towards the centre, and price, of every phase.
+        Pull towards the center, and price, of every phase.
     minimizer : {"newton", "lbfgs"}
         Method for the minimisers.
     """

@@ -732,7 +732,7 @@ def test_several_kinked_classes_cost_what_the_largest_noise_does():
     assert 0.6 < excess / (0.3 * rivals(loss)) <= 1
 
 
-# Private centring within a classifier: what the model is for, what is paid, what is refused.
+# Private centering within a classifier: what the model is for, what is paid, what is refused.
 
 
 every_kind = pytest.mark.parametrize("preprocess", PREPROCESS)
@@ -793,12 +793,12 @@ def test_the_ledger_lists_all_and_the_price_is_joint(preprocess, solver, adjacen
     assert (gradient.noise.sampling is not None) == (solver == "sgd")
     draws = [r for r in ledger.releases if r.noise.law == "exponential"]
     assert len(draws) == (preprocess != "center")
-    centre = [r for r in ledger.releases[:-1] if r.noise.law == "gaussian"]
-    assert centre
+    center = [r for r in ledger.releases[:-1] if r.noise.law == "gaussian"]
+    assert center
     spent, delta = fitted.privacy_spent_
     assert 0.95 * 4.0 < spent <= 4.0
     assert delta == 1e-5
-    parts = [replace(ledger, releases=tuple(group)) for group in (centre, draws, [gradient])]
+    parts = [replace(ledger, releases=tuple(group)) for group in (center, draws, [gradient])]
     alone = [part.epsilon(1e-5 / 2) for part in parts if part.releases]
     assert max(alone) < spent * 1.2
     assert spent < sum(alone)
@@ -922,7 +922,7 @@ def test_without_noise_to_speak_of_the_offset_does_not_matter(offset, preprocess
 
 
 @pytest.mark.full
-def test_centring_pays_where_there_is_an_offset():
+def test_centering_pays_where_there_is_an_offset():
     X, y = rows(4000, 20.0)
     scores = {
         kind: model_of(kind, epsilon=1.0, max_iter=None, data_norm=60.0).fit(X, y).score(X, y)

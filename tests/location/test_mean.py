@@ -255,7 +255,7 @@ def test_heavy_tails_with_a_range_for_a_norm(freedom):
     # and if somebody told the Gaussian mean the longest row, it would still be no better
     longest = np.linalg.norm(X, axis=1).max()
     assert errors("clipped", X, **wide) < errors("gaussian", X, data_norm=longest)
-    # around the origin an offset counts as a tail; around a released centre it does not
+    # around the origin an offset counts as a tail; around a released center it does not
     assert errors("coinpress", X + 50, **wide) < errors("clipped", X + 50, **wide) / 3
 
 
@@ -325,7 +325,7 @@ def assert_keeps_its_word(query, adjacency, first, second, n_rows):
 
 
 def point(data, d):
-    """Draw a centre of the unit ball, often a row's place or the edge."""
+    """Draw a center of the unit ball, often a row's place or the edge."""
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     center = rng.normal(size=d)
     return center / np.linalg.norm(center) * data.draw(st.sampled_from([0.0, 0.3, 1.0, 1e-9]))
@@ -333,7 +333,7 @@ def point(data, d):
 
 @every_adjacency
 @on_examples(150)
-def test_around_a_centre_they_keep_their_sensitivities(adjacency, data):
+def test_around_a_center_they_keep_their_sensitivities(adjacency, data):
     norm = data.draw(st.sampled_from([1.0, 1e-100, 1e100, 3.7]))
     pair = data.draw(neighbours(adjacency, radius=norm, layouts=DENSE))
     n, d = pair[0].X.shape
@@ -378,9 +378,9 @@ def worst_pair(adjacency, row, other, n_rows=5):
 @every_adjacency
 @pytest.mark.parametrize("d", [1, 4, 33])
 @pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("centred", [True, False])
-def test_the_clipped_sum_attains_its_sensitivity(adjacency, d, norm, centred):
-    center = np.full(d, 0.2 / d) if centred else None
+@pytest.mark.parametrize("centered", [True, False])
+def test_the_clipped_sum_attains_its_sensitivity(adjacency, d, norm, centered):
+    center = np.full(d, 0.2 / d) if centered else None
     shift = 0.0 if center is None else center
     # all coordinates are equal: the l1 norm is the largest there is
     step = np.full(d, 0.5 / np.sqrt(d))
@@ -702,7 +702,7 @@ def test_zero_out_claims_are_kept_and_tight(mechanism):
 @pytest.mark.sample(2)
 @every_mechanism
 def test_replace_one_claims_are_kept_and_tight(mechanism):
-    # no row is at once beyond a radius, within it, and on opposite sides of the centre
+    # no row is at once beyond a radius, within it, and on opposite sides of the center
     model = mean(mechanism, "replace-one")
     opposite, prices = steps(model, *pair("replace-one"))
     near, _ = steps(model, *pair("replace-one", other="near"))

@@ -105,7 +105,7 @@ def test_equal_rows_are_found_by_the_next_radius(value):
     assert max(fitted) < 1.05 * value
 
 
-def test_rows_at_the_centre_get_the_smallest_radius():
+def test_rows_at_the_center_get_the_smallest_radius():
     rows = np.full((500, 2), 3.0)
     model = DPNormQuantile(**SURE, center=[3.0, 3.0], data_norm=10.0, resolution=1e-6).fit(rows)
     assert 0 < model.threshold_ <= 1e-5
@@ -113,7 +113,7 @@ def test_rows_at_the_centre_get_the_smallest_radius():
     assert 0.4 < zeros.threshold_ <= 0.5
 
 
-def test_distances_are_taken_from_the_centre():
+def test_distances_are_taken_from_the_center():
     rows = X + 1e6
     model = DPNormQuantile(**SURE, center=np.full(3, 1e6), data_norm=2e6).fit(rows)
     assert 2 < model.threshold_ < 1.05 * NORMS.max()
@@ -253,7 +253,7 @@ def test_bad_data(data, message):
         DPNormQuantile().fit(data)
 
 
-def test_sparse_rows_around_a_centre_are_refused():
+def test_sparse_rows_around_a_center_are_refused():
     with pytest.raises((ValueError, TypeError), match=r"[Ss]parse"):
         DPNormQuantile(center=[0.1] * 3).fit(sparse.csr_array(X))
 
@@ -267,7 +267,7 @@ Y = (CENTERER_X[:, 0] + 0.3 * centerer_rng.normal(size=2000) > 0).astype(int)
 OFFSET = np.array([30.0, -40.0, 0.0])
 
 
-def test_centre_and_radius_are_near_the_rows():
+def test_center_and_radius_are_near_the_rows():
     model = DPFeatureCenterer(4.0, data_norm=100.0, random_state=0).fit(CENTERER_X + OFFSET)
     distances = np.linalg.norm(CENTERER_X + OFFSET - model.center_, axis=1)
     assert np.linalg.norm(model.center_ - OFFSET) < 6 * 100 * 2 * np.sqrt(3) / 2000 / 0.4
@@ -322,7 +322,7 @@ def test_too_few_rows_for_a_radius(n_rows):
     model = DPFeatureCenterer(1.0, data_norm=5.0).fit(CENTERER_X[:n_rows])
     assert model.threshold_ == 10.0
     (release,) = model.ledger_.releases
-    # what the radius does not need goes to the centre
+    # what the radius does not need goes to the center
     assert release.noise.mu == pytest.approx(gdp_mu(1.0, 1e-6))
     scaled = DPFeatureCenterer(1.0, with_mean=False, data_norm=5.0).fit(
         CENTERER_X[: min(n_rows, 20)]
@@ -405,19 +405,19 @@ def accuracy(model, rows):
 
 
 @pytest.mark.full
-def test_centring_helps_rows_that_are_far_off():
+def test_centering_helps_rows_that_are_far_off():
     rows = CENTERER_X + 100.0
     plain = DPLogisticRegression(2.0, data_norm=200.0, classes=(0, 1))
-    centred = make_pipeline(
+    centered = make_pipeline(
         DPFeatureCenterer(1.0, 5e-7, data_norm=200.0),
         DPLogisticRegression(1.0, 5e-7, data_norm=1.0, classes=(0, 1)),
     )
     assert accuracy(plain, rows) < 0.7
-    assert accuracy(centred, rows) > 0.8
-    epsilon, delta = privacy_spent(centred)
+    assert accuracy(centered, rows) > 0.8
+    epsilon, delta = privacy_spent(centered)
     assert epsilon <= 2.0
     assert delta == 1e-6
-    assert privacy_spent(centred).not_covered == ()
+    assert privacy_spent(centered).not_covered == ()
 
 
 @pytest.mark.full
@@ -434,7 +434,7 @@ def test_means_that_do_not_pay_for_the_offset(mechanism):
     assert 2 < model[0].threshold_ < 8
     assert model[0].privacy_spent_[0] <= 4.0
     coef, intercept = model[0].original_coef(model[1].coef_, model[1].intercept_)
-    # the centre is a million radii off: as many digits are lost
+    # the center is a million radii off: as many digits are lost
     np.testing.assert_allclose(
         np.squeeze(rows @ coef.T + intercept), model.decision_function(rows), atol=1e-7
     )
@@ -746,7 +746,7 @@ def test_the_claim_is_kept_on_any_neighbours(adjacency, data):
 
 
 @every_sensitivity_adjacency
-def test_the_claims_of_centre_and_radius(adjacency):
+def test_the_claims_of_center_and_radius(adjacency):
     model = DPFeatureCenterer(4.0, 1e-5, threshold_share=0.9, adjacency=adjacency, random_state=0)
     first = np.tile([[0.0, 0.5]], (30, 1))
     first[0] = [9.0, 0.0]
@@ -761,7 +761,7 @@ def test_the_claims_of_centre_and_radius(adjacency):
     ledger = model.fit(first).ledger_
     assert 0.999 * ledger.mu <= measured <= ledger.mu
     assert ledger.epsilon(1e-5) <= 4.0
-    # given one centre, the radius keeps the price on the ledger
+    # given one center, the radius keeps the price on the ledger
     with _audit.recorded([np.array([3.0, 10.0])] * 2):
         measured = threshold_epsilon(model, first, second)
     (price,) = [r.noise.epsilon for r in ledger.releases if not r.noise.mu]
@@ -776,7 +776,7 @@ def test_the_budget_is_composed_and_not_summed():
     assert 0.99 < ledger.epsilon(1e-6) <= 1.0
 
 
-# Known bugs of private radii and centres, planted one by one: the audits see them all.
+# Known bugs of private radii and centers, planted one by one: the audits see them all.
 #
 # Every test first shows that the audit passes on the real code.
 
@@ -889,7 +889,7 @@ def test_a_mean_without_noise_is_caught(monkeypatch):
 # -- the budget ----------------------------------------------------------------------
 
 
-def test_a_centre_that_takes_all_of_the_budget_is_caught(monkeypatch):
+def test_a_center_that_takes_all_of_the_budget_is_caught(monkeypatch):
     assert CENTERER.fit(ROWS).ledger_.epsilon(DELTA) <= MUTANT_EPSILON
     monkeypatch.setattr(_feature_centerer, "mu_beside", lambda e, d, *_: gdp_mu(e, d))
     with pytest.raises(BudgetError):

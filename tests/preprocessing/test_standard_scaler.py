@@ -176,7 +176,7 @@ def test_sparse_rows_are_scaled_as_dense_ones(bounds):
 
 
 @pytest.mark.parametrize("call", ["fit", "transform", "inverse_transform"])
-def test_sparse_rows_cannot_be_centred(call):
+def test_sparse_rows_cannot_be_centered(call):
     X = sparse.csr_array(normal_rows(10, 2))
     fitted = scaler(bounds=BOX).fit(X.toarray())
     with pytest.raises(TypeError, match="with_mean=False"):
@@ -768,7 +768,7 @@ def test_squares_that_weigh_too_much_to_be_free_are_caught(monkeypatch):
     assert measured(mutant_scaler(bounds=BOUNDS), (first, second)) > 1.05
 
 
-def test_a_centre_that_was_not_released_is_caught(monkeypatch):
+def test_a_center_that_was_not_released_is_caught(monkeypatch):
     # one row decides which cluster has the median
     first = np.concatenate([np.full(11, -1.0), np.linspace(5, 50, 10)])[:, None]
     second = first.copy()

@@ -227,13 +227,13 @@ ORDERS = {
 }
 
 
-def gaussian_search(subset, centres, order):
-    """Return the law on a grid: half of the runs around each of two centres, unit noise."""
+def gaussian_search(subset, centers, order):
+    """Return the law on a grid: half of the runs around each of two centers, unit noise."""
     cells = np.append(GRID - (GRID[1] - GRID[0]) / 2, math.inf)
     half, law = subset.n_runs // 2, []
     scores = order(GRID)
     ranks = np.argsort(scores, kind="stable")
-    masses = [np.diff(special.ndtr(cells - centre)) for centre in centres]
+    masses = [np.diff(special.ndtr(cells - center)) for center in centers]
     above = []
     for mass in masses:
         beyond = np.append(np.cumsum(mass[ranks][::-1])[::-1], 0.0)

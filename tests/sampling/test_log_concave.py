@@ -234,7 +234,7 @@ def cells_of(loss, c, balls, n=240, n_cells=12):
     fine = (np.arange(n) + 0.5) / n * 2 - 1
     x = np.stack(np.meshgrid(fine, fine, indexing="ij"), axis=-1).reshape(-1, 2)
     log_density = -c * np.concatenate([loss(part)[0] for part in np.array_split(x, 50)])
-    inside = np.all([np.linalg.norm(x - centre, axis=1) <= r for centre, r in balls], axis=0)
+    inside = np.all([np.linalg.norm(x - center, axis=1) <= r for center, r in balls], axis=0)
     mass = np.where(inside, np.exp(log_density - log_density[inside].max()), 0.0)
     width = n // n_cells
     mass = mass.reshape(n_cells, width, n_cells, width).sum(axis=(1, 3))
@@ -247,7 +247,7 @@ def cells_of(loss, c, balls, n=240, n_cells=12):
 def test_law_in_the_plane(name, balls):
     edges, probabilities = cells_of(PLANE[name], 0.4, balls)
     x = box_draws(PLANE[name], 2, 0.4, balls, name)
-    assert all((np.linalg.norm(x - centre, axis=1) <= r).all() for centre, r in balls)
+    assert all((np.linalg.norm(x - center, axis=1) <= r).all() for center, r in balls)
     counts = np.histogram2d(*x.T, bins=[edges, edges])[0]
     assert same_counts(counts, probabilities)
     if balls is UNIT:

@@ -40,7 +40,7 @@ DENSE = {
     "box": DPMean(bounds=(-3, 5), **PUBLIC),
     "coinpress": DPMean(mechanism="coinpress", data_norm=1e4, **PUBLIC),
     "shifted-clipped": DPMean(mechanism="shifted-clipped", data_norm=1e4, **PUBLIC),
-    "radius-centred": DPNormQuantile(center=CENTER, data_norm=100.0, **PUBLIC),
+    "radius-centered": DPNormQuantile(center=CENTER, data_norm=100.0, **PUBLIC),
     "quantile": DPQuantile(quantile=0.8, bounds=(-5, 5), **PUBLIC),
     "rank": DPMedian(mechanism="rank", data_norm=5.0, **PUBLIC),
     "gradient": DPMedian(mechanism="gradient", data_norm=5.0, max_iter=9, **PUBLIC),

@@ -41,8 +41,8 @@ PUBLIC = {"epsilon": 40.0, "random_state": 0}
 DENSE = {
     "standard": DPStandardScaler(**PUBLIC),
     "standard-box": DPStandardScaler(bounds=(-3, 5), **PUBLIC),
-    "centre": DPFeatureCenterer(data_norm=10.0, **PUBLIC),
-    "centre-coinpress": DPFeatureCenterer(mechanism="coinpress", data_norm=1e4, **PUBLIC),
+    "center": DPFeatureCenterer(data_norm=10.0, **PUBLIC),
+    "center-coinpress": DPFeatureCenterer(mechanism="coinpress", data_norm=1e4, **PUBLIC),
 }
 BOTH = {
     "scale-only": DPStandardScaler(with_mean=False, **PUBLIC),

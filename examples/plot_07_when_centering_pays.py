@@ -1,8 +1,8 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
 """
-When centring pays
-==================
+When centering pays
+===================
 
 A private learner hides each row behind noise, and the noise has to match the longest row
 there may be. If all rows lie far from the origin, and close to each other, most of that
@@ -68,7 +68,7 @@ print(f"G = {G:.3f}, so {N_ROWS} rows allow for offsets up to about n G = {N_ROW
 # how far away the rows are. Then it looks for a radius that holds nearly all rows, clips to
 # it, and learns from what are small vectors now. Each doubling of the offset costs one halving
 # more, and no accuracy.
-# ``preprocess="center-scale"`` finds the same centre and radius, but clips gradients instead of
+# ``preprocess="center-scale"`` finds the same center and radius, but clips gradients instead of
 # rows; it does as well here, and better where rows have no offset.
 #
 # Both parts are private and paid from the same epsilon and delta.
@@ -128,14 +128,14 @@ ax.set_title(
 )
 ax.legend(fontsize=9, frameon=False, loc="lower left")
 if "__file__" in globals():  # run as a script, not in the gallery
-    fig.savefig("when_centring_pays.png", dpi=150)
+    fig.savefig("when_centering_pays.png", dpi=150)
 
 # %%
 # When to take it
 # ---------------
 # Real rows are seldom that far away, and often public knowledge already moves them: pixels
 # have a known range, percentages a known middle. A shift by public constants costs
-# nothing; do that first (:class:`~skdp.BoundedScaler`). Centring pays if what
+# nothing; do that first (:class:`~skdp.BoundedScaler`). Centering pays if what
 # remains of the mean is not small beside the scatter of the rows, and there are thousands
 # of rows. It hurts with a few hundred, where the mean takes budget that the model needs.
 #
@@ -154,7 +154,7 @@ print(f"\nMean of the rows: {np.round(mean.location_, 1)}; they may be {length:.
 # %%
 # What was promised
 # -----------------
-# Each fit, its private centre included, is (1, 1e-5)-differentially private per row under zero-out
+# Each fit, its private center included, is (1, 1e-5)-differentially private per row under zero-out
 # adjacency, which is weaker than replace-one with the same numbers.
 #
 # | Before this: :ref:`sphx_glr_auto_examples_plot_06_what_tuning_costs.py`
