@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import log_expit, log_softmax
 from sklearn.base import _fit_context
-from sklearn.callback import CallbackSupportMixin
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.model_selection._search import BaseSearchCV, _yield_masked_array_for_each_param
 from sklearn.utils import _safe_indexing, assert_all_finite, check_array, check_X_y
@@ -58,6 +57,14 @@ from skdp.privacy.books.functions import (
 )
 from skdp.privacy.kernel.accounting import as_float
 from skdp.privacy.kernel.samplers import noise_identity
+
+try:
+    from sklearn.callback import CallbackSupportMixin
+except ImportError:  # new in scikit-learn 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """No callbacks, and no method to set any."""
+
 
 __all__ = [
     "BaseSearchCV",

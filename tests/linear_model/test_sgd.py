@@ -4,6 +4,7 @@
 
 import math
 import re
+from importlib.util import find_spec
 from itertools import pairwise
 
 import numpy as np
@@ -272,39 +273,6 @@ def watched(name, data):
 
 @pytest.mark.sample(1)
 @every_model
-def test_callbacks_receive_neither_rows_nor_models(name):
-    fitted, diary = watched(name, progress_rows())
-    assert fitted.n_iter_ >= 1
-    assert diary.calls[0] == "setup"
-    assert diary.calls[-1] == "teardown"
-    assert all(given == {} for given in diary.given)
-    n_tasks = diary.calls.count("begin")
-    assert n_tasks == diary.calls.count("end")
-    assert n_tasks <= 101
-    if name == "sgd":
-        assert n_tasks == 1 + 7
-    if name == "gd":
-        assert n_tasks == 1 + 100
-
-
-@pytest.mark.sample(1)
-@every_model
-def test_what_callbacks_see_does_not_depend_on_the_data(name):
-    diaries = [watched(name, progress_rows(seed))[1].calls for seed in range(2)]
-    assert diaries[0] == diaries[1]
-
-
-@pytest.mark.sample(1)
-@every_model
-def test_a_callback_changes_nothing(name):
-    with_callback, _ = watched(name, progress_rows())
-    without = clone(MODELS[name]).fit(*progress_rows())
-    np.testing.assert_array_equal(with_callback.coef_, without.coef_)
-    assert with_callback.ledger_ == without.ledger_
-
-
-@pytest.mark.sample(1)
-@every_model
 def test_messages_hold_public_numbers_only(name, capsys):
     shown = []
     for seed in range(2):
@@ -326,17 +294,56 @@ def test_silence_is_the_default(capsys):
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.filterwarnings("ignore:The estimator NormClipper does not support callbacks")
-@pytest.mark.parametrize("nested", [False, True])
-def test_a_progress_bar(nested, capsys):
-    from sklearn.callback import ProgressBar
+# scikit-learn has callbacks from 1.9 on.
+if find_spec("sklearn.callback"):
 
-    model = clone(MODELS["sgd"])
-    if nested:
-        model = make_pipeline(NormClipper(), model)
-    model.set_callbacks(ProgressBar())
-    assert model.fit(*progress_rows()).score(*progress_rows()) >= 0
-    assert "%" in capsys.readouterr().out
+    @pytest.mark.sample(1)
+    @every_model
+    def test_callbacks_receive_neither_rows_nor_models(name):
+        fitted, diary = watched(name, progress_rows())
+        assert fitted.n_iter_ >= 1
+        assert diary.calls[0] == "setup"
+        assert diary.calls[-1] == "teardown"
+        assert all(given == {} for given in diary.given)
+        n_tasks = diary.calls.count("begin")
+        assert n_tasks == diary.calls.count("end")
+        assert n_tasks <= 101
+        if name == "sgd":
+            assert n_tasks == 1 + 7
+        if name == "gd":
+            assert n_tasks == 1 + 100
+
+    @pytest.mark.sample(1)
+    @every_model
+    def test_what_callbacks_see_does_not_depend_on_the_data(name):
+        diaries = [watched(name, progress_rows(seed))[1].calls for seed in range(2)]
+        assert diaries[0] == diaries[1]
+
+    @pytest.mark.sample(1)
+    @every_model
+    def test_a_callback_changes_nothing(name):
+        with_callback, _ = watched(name, progress_rows())
+        without = clone(MODELS[name]).fit(*progress_rows())
+        np.testing.assert_array_equal(with_callback.coef_, without.coef_)
+        assert with_callback.ledger_ == without.ledger_
+
+    @pytest.mark.filterwarnings("ignore:The estimator NormClipper does not support callbacks")
+    @pytest.mark.parametrize("nested", [False, True])
+    def test_a_progress_bar(nested, capsys):
+        from sklearn.callback import ProgressBar
+
+        model = clone(MODELS["sgd"])
+        if nested:
+            model = make_pipeline(NormClipper(), model)
+        model.set_callbacks(ProgressBar())
+        assert model.fit(*progress_rows()).score(*progress_rows()) >= 0
+        assert "%" in capsys.readouterr().out
+
+else:
+
+    @every_model
+    def test_without_callbacks_nobody_can_set_any(name):
+        assert not hasattr(MODELS[name], "set_callbacks")
 
 
 # Why solver "accelerated-one-pass" does not shuffle: the noise of a step, three ways.

@@ -614,14 +614,14 @@ def test_sums_of_tails_are_rounded_up_by_little(coins, far):
     assert 1.0 <= ratio < 1.0 + 1e-11 * coins / far
 
 
-@pytest.mark.full
-def test_the_margin_of_a_tail_exceeds_its_error():
-    for coins in (10**3, 10**5, 10**7, 10**9):
-        for far in (0.5, 3.0, 8.0, 20.0):
-            heads = int(coins / 2 + far * math.sqrt(coins) / 2) + 1
-            found = local_reports._coins(np.array([float(heads)]), np.array([float(coins)]))[0]
-            error = abs(float(found / shuffling_exact_tail(heads, coins)) - 1.0)
-            assert 4 * error < 1e-13 + 3e-14 * math.sqrt(coins)
+@pytest.mark.parametrize("far", [3.0, 8.0, 20.0])
+@pytest.mark.parametrize("coins", [10**3, 10**5, 10**7, 2 * 10**8, 10**9])
+def test_the_margin_of_a_tail_exceeds_its_error(coins, far):
+    """Whichever scipy it is: before 1.17 the other incomplete beta function is not good enough."""
+    heads = int(coins / 2 + far * math.sqrt(coins) / 2) + 1
+    found = local_reports._coins(np.array([float(heads)]), np.array([float(coins)]))[0]
+    error = abs(float(found / shuffling_exact_tail(heads, coins)) - 1.0)
+    assert 400 * error < 1e-13 + 3e-14 * math.sqrt(coins)
 
 
 @pytest.mark.full

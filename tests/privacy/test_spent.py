@@ -269,7 +269,7 @@ LEARNING = [
     MinMaxScaler(),
     PCA(1),
     SelectKBest(k=1),
-    KBinsDiscretizer(2, quantile_method="averaged_inverted_cdf"),
+    KBinsDiscretizer(2, strategy="uniform"),
     QuantileTransformer(n_quantiles=5),
     KNNImputer(),
     SimpleImputer(),
