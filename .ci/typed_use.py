@@ -176,7 +176,7 @@ pair: tuple[float, float] = model.privacy_spent_
 print(DPHingeSVM(adjacency="zero-out").fit(X, y).predict(X))
 print(DPLpRegressor(p="huber", clipping_norm="private").fit(X, y).predict(X).mean())
 means: list[DPMean] = [DPMean(epsilon=1).fit(X), DPMean(mechanism="laplace", bounds=(0, 1)).fit(X)]
-print(means[0].location_, means[0].predict(X), means[0].score(X) + 1.0)
+print(means[0].location_, means[0].score(X) + 1.0)
 print(DPHeavyTailedMean(moment_bound=1.0).fit(X).error_bound_)
 print(DPSparseMeanEstimator(sparsity=3).fit(X).location_)
 print(DPMedian(bounds=np.array([0.0, 1.0])).fit(X).score(X))

@@ -44,6 +44,7 @@ from skdp import (
     LocalDPLinearRegression,
     LocalDPLogisticRegression,
     LocalDPMean,
+    NormClipper,
     privacy_spent,
 )
 from skdp.exceptions import SeededNoiseWarning
@@ -304,3 +305,29 @@ def test_a_search_that_pays_inside_of_one_that_does_not(spy):
     assert spent.n_fits == len(spy.charges) == 7
     assert spent.ledger.adjacency == "replace-one"
     assert spent.epsilon >= 0.99 * sum(epsilon for epsilon, _ in spy.charges)
+
+
+@pytest.mark.parametrize(
+    "mean",
+    [
+        DPMean(),
+        DPSparseMeanEstimator(),
+        DPSparseMeanEstimator(mechanism="histogram", sparsity=3, sparse_output=True),
+        DPHeavyTailedMean(),
+        LocalDPMean(),
+        DPMedian(),
+        DPQuantile(bounds=(0.0, 1.0)),
+    ],
+    ids=lambda mean: type(mean).__name__,
+)
+def test_a_location_ends_pipelines_and_has_neither_predictions_nor_transforms(mean):
+    rows = sparse.random_array((60, 5), density=0.3, format="csr", rng=0)
+    if not mean.__sklearn_tags__().input_tags.sparse:
+        rows = rows.toarray()
+    pipe = Pipeline([("clip", NormClipper()), ("mean", mean)]).fit(rows)
+    assert pipe[-1].location_.shape[-1] == 5
+    assert -5 < pipe.score(rows) <= 0
+    assert not hasattr(pipe, "predict")
+    assert not hasattr(pipe, "transform")
+    search = GridSearchCV(pipe, {"mean__epsilon": [1.0, 2.0]}, cv=2).fit(rows)
+    assert search.score(rows) <= 0

@@ -1,11 +1,8 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bases of estimators of location: `predict`, and the score of a mean."""
-
-from typing import Any
+"""Bases of estimators of location: the rows that are scored, and the score of a mean."""
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -15,24 +12,11 @@ from skdp._typing import MatrixLike
 
 
 class LocationEstimator(BaseEstimator):
-    """Base of estimators that release one point, `location_`."""
+    """Base of estimators that release one point, `location_`.
 
-    def predict(self, X: MatrixLike) -> NDArray[Any]:
-        """Return the released location for every row of X.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; only their number matters. Sparse rows are refused, because the result
-            is dense and could be far larger; use `location_` instead.
-
-        Returns
-        -------
-        locations : ndarray of shape (n_samples, n_features)
-            Copies of `location_`.
-        """
-        X = self._check(X)
-        return np.tile(self.location_, (X.shape[0], 1))
+    There is no `predict`: scikit-learn's is one entry for each row, and a location is one point for
+    all of them. There is no `transform` either: nothing is computed row by row.
+    """
 
     def _check(self, X, accept_sparse=False):
         check_is_fitted(self)

@@ -8,7 +8,7 @@ sum or a histogram of touched columns (`skdp.location._sparse_noisy`), or few no
 """
 
 from numbers import Integral
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from scipy import sparse
@@ -365,27 +365,6 @@ class DPSparseMeanEstimator(MeanEstimator):
         location = np.zeros(n_features)
         location[columns] = values
         return location
-
-    def predict(self, X: MatrixLike) -> Any:
-        """Return the released location for every row of X.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; only their number matters. Sparse rows are refused: use `location_`.
-
-        Returns
-        -------
-        locations : {ndarray, CSR array} of shape (n_samples, n_features)
-            Copies of `location_`, in its format.
-        """
-        if not self.sparse_output:
-            return super().predict(X)
-        n_rows, row = self._check(X).shape[0], self.location_
-        parts = (np.tile(row.data, n_rows), np.tile(row.indices, n_rows))
-        return sparse.csr_array(
-            (*parts, np.arange(n_rows + 1) * row.nnz), shape=(n_rows, row.shape[1])
-        )
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
