@@ -3,6 +3,7 @@
 """What the documentation says runs, and it says all that it must."""
 
 import ast
+import configparser
 import doctest
 import importlib
 import importlib.util
@@ -81,7 +82,61 @@ def test_links_of_the_readme_lead_somewhere():
     links = re.findall(r"\]\(([^)]+)\)", read(ROOT / "README.md"))
     assert links
     for link in links:
-        assert (ROOT / link).is_file(), link
+        assert link.startswith(home()) or (ROOT / link).is_file(), link
+
+
+def home():
+    """Return where setup.cfg says that the project is, and where its pages are."""
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg", encoding="utf-8")
+    url = config["metadata"]["url"]
+    (pages,) = re.findall(r"Documentation = (\S+)", config["metadata"]["project_urls"])
+    return url, pages
+
+
+def test_one_place_says_where_the_project_is():
+    """Whoever moves the project changes setup.cfg, and every file that is named here."""
+    url, pages = home()
+    owner = url.removesuffix("/skdp").rsplit("/", 1)[1]
+    assert pages == f"https://{owner}.github.io/skdp"
+    elsewhere = r"https://(?:github\.com/[\w-]+|[\w-]+\.github\.io)/skdp\b"
+    for name, text in tracked_text_files():
+        if name != "tests/test_docs.py":
+            assert set(re.findall(elsewhere, text)) <= {url, pages}, name
+    for name in ("README.md", "CITATION.cff", ".ci/conda/recipe.yaml"):
+        assert url in read(ROOT / name), name
+
+
+def test_the_recipe_has_the_bounds_of_the_metadata():
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg", encoding="utf-8")
+    options, recipe = config["options"], read(ROOT / ".ci" / "conda" / "recipe.yaml")
+    run = recipe.split("  run:\n")[1].split("\n\n")[0]
+    bounds = re.findall(r"- ([\w-]+) (>=[\d.]+)$", run, re.M)
+    assert sorted(map("".join, bounds)) == sorted(options["install_requires"].split())
+    assert f'python_min: "{options["python_requires"].removeprefix(">=")}"' in recipe
+
+
+def test_a_release_needs_one_version_everywhere(tmp_path):
+    spec = importlib.util.spec_from_file_location("release", ROOT / ".ci" / "release.py")
+    release = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(release)
+    names = ("skdp/__init__.py", "CITATION.cff", ".ci/conda/recipe.yaml", "CHANGELOG.md")
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        where = PACKAGE.parent if name.startswith("skdp/") else ROOT
+        (tmp_path / name).write_text(read(where / name), encoding="utf-8")
+    tag = f"v{skdp.__version__}"
+    # not yet released, so that the changelog alone is in the way
+    found = release.disagreements(tag, tmp_path)
+    assert found in ([], [f"CHANGELOG.md does not say {skdp.__version__}"])
+    text = read(ROOT / "CHANGELOG.md").replace(
+        "## [Unreleased]", f"## [{skdp.__version__}] - 2030-01-01", 1
+    )
+    (tmp_path / "CHANGELOG.md").write_text(text, encoding="utf-8")
+    assert release.disagreements(tag, tmp_path) == []
+    assert len(release.disagreements("v99.0.0", tmp_path)) == len(names)
+    assert "three numbers" in release.disagreements("0.1", tmp_path)[0]
 
 
 def test_the_text_for_an_index_stands_alone_and_its_example_runs(capsys):
