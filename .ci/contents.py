@@ -10,7 +10,8 @@ from pathlib import Path
 source, sdist, wheel = map(Path, sys.argv[1:])
 files = {path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file()}
 files -= {".gitignore"}
-package = {name for name in files if name.startswith("skdp/")}
+# a README of a folder is for readers of the source
+package = {n for n in files if n.startswith("skdp/") and not n.endswith("/README.md")}
 
 with tarfile.open(sdist) as archive:
     packed = {m.name.split("/", 1)[1] for m in archive.getmembers() if m.isfile()}
