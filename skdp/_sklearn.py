@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import log_expit, log_softmax
 from sklearn.base import _fit_context
-from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
+from sklearn.linear_model._base import LinearClassifierMixin as _LinearClassifierMixin
+from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.model_selection._search import BaseSearchCV, _yield_masked_array_for_each_param
 from sklearn.utils import _safe_indexing, assert_all_finite, check_array, check_X_y
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
@@ -295,6 +296,7 @@ def validate_private_data(
                 "Go through it with `for block in stream.blocks():`, or load the data if they fit."
             )
     refuse_other_types(X)
+    y = y if isinstance(y, str) else plain_text(y)
     labels, options = None, {"dtype": [np.float64, np.float32], **options}
     if classes is not None and y is not None:
         labels, y = as_labels(y), "no_validation"
@@ -305,8 +307,18 @@ def validate_private_data(
     return X, labels
 
 
+def plain_text(y):
+    """Return numpy's strings of any length as those that scikit-learn knows; others as they are."""
+    if getattr(getattr(y, "dtype", None), "kind", None) != "T":
+        return y
+    as_objects = y.astype(object)
+    # a missing one stays what it is, and is the label of nobody
+    return as_objects if hasattr(y.dtype, "na_object") else as_objects.astype(str)
+
+
 def as_labels(y):
     """Return labels of any type as one column; what is no label has no error of its own."""
+    y = plain_text(y)
     listed = isinstance(y, list | tuple)
     y = y.to_numpy(zero_copy_only=False) if is_arrow(y) else as_stored(y)
     # the type of a list is that of its entries, and no one entry is to decide about others
@@ -487,7 +499,7 @@ def resolve_classes(y, classes):
                 "fitted; without it this error depends on the data."
             )
         return found, *coded(y, found), (INFERRED,)
-    given = np.asarray(classes)
+    given = plain_text(np.asarray(classes))
     if given.ndim != 1 or len(given) < 2 or given.dtype.kind == "c" or _has_missing(given):
         raise ValueError(
             f"classes must be a sequence of at least 2 distinct labels; got {classes!r}."
@@ -576,7 +588,28 @@ def penalty_of(C, data_norm):
     return penalty
 
 
-# Probabilities of a fitted logistic or softmax model: released numbers and the caller's rows.
+# Decisions and probabilities of a fitted linear model: released numbers and the caller's rows.
+
+
+class LinearClassifierMixin(_LinearClassifierMixin):
+    """Scikit-learn's linear classifiers, with our words for rows that cannot be used."""
+
+    def decision_function(self, X: MatrixLike) -> NDArray[Any]:
+        """Return how far rows are on the side of a class.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Of each class in the order of `classes_`; of two classes only that of the second,
+            which is predicted where it is positive.
+        """
+        refuse_other_types(X)
+        return quietly(super().decision_function, X)
 
 
 class SoftmaxClassifierMixin:

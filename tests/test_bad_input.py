@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import sklearn
 from scipy import sparse
@@ -17,6 +18,7 @@ from skdp import (
     DPFeatureCenterer,
     DPHingeSVM,
     DPLogisticRegression,
+    DPLpRegressor,
     DPMean,
     DPMedian,
     DPNormQuantile,
@@ -196,6 +198,26 @@ def test_features_that_fit_did_not_see():
             method(X[:, :2])
     with pytest.raises(ValueError, match="X has 2 features"):
         NormClipper().fit(X).transform(X[:, :2])
+
+
+def test_rows_with_missing_values_get_our_advice_from_predict():
+    """Scikit-learn's is to leave rows out, or to fill in what is computed from them."""
+    missing = np.where(np.arange(len(X))[:, None] == 0, NAN, X)
+    for model in (DPLogisticRegression(), DPHingeSVM(), DPLpRegressor()):
+        model.fit(X, y)
+        for method in (model.predict, getattr(model, "decision_function", model.predict)):
+            with pytest.raises(ValueError, match=r"NaN\. Fill in a public constant") as raised:
+                method(missing)
+            assert "HistGradient" not in str(raised.value)
+
+
+def test_rows_that_polars_has_not_computed():
+    rows = pl.DataFrame(X).lazy()
+    model = DPLogisticRegression().fit(X, y)
+    for call in (model.predict, DPMean().fit, lambda rows: clone(model).fit(rows, y)):
+        with pytest.raises(TypeError, match=r"LazyFrame.*pass X.collect\(\)"):
+            call(rows)
+    np.testing.assert_array_equal(model.predict(rows.collect().to_numpy()), model.predict(X))
 
 
 def test_labels_that_are_no_classes():

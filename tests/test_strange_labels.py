@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from numpy.testing import assert_array_equal
+from sklearn.base import clone
 
 from skdp import (
     DPGridSearchCV,
@@ -180,3 +181,22 @@ def test_what_is_wrong_with_all_labels_is_still_an_error():
     for y in (NUMBERS + 0.5, replaced(NUMBERS, 3, 0.5).astype(float), NUMBERS * np.nan):
         with pytest.raises(ValueError, match=r"Unknown label type|contains NaN"):
             DPLogisticRegression().fit(X, y)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_numpy_strings_of_any_length_are_text(name):
+    strings = WORDS.astype(np.dtypes.StringDType())
+    expected = clone(MODELS[name]).fit(X, WORDS)
+    for classes in (None, ["no", "yes"], np.array(["no", "yes"], dtype=np.dtypes.StringDType())):
+        model = clone(MODELS[name]).set_params(classes=classes).fit(X, strings)
+        assert_array_equal(model.coef_, expected.coef_)
+        assert model.classes_.tolist() == ["no", "yes"]
+        assert model.score(X, WORDS) == expected.score(X, WORDS)
+
+
+def test_a_missing_string_is_the_label_of_nobody():
+    missing = WORDS.copy()
+    missing[3] = None
+    strings = missing.astype(np.dtypes.StringDType(na_object=None))
+    one, other = (fitted("logistic", X, labels, ["no", "yes"]) for labels in (missing, strings))
+    assert_array_equal(one, other)

@@ -426,7 +426,15 @@ def in_rows(X):
 
 
 def refuse_other_types(X):
-    """Raise for dates and categories, which scikit-learn would turn into numbers silently."""
+    """Raise for dates and categories, which scikit-learn would turn into numbers silently.
+
+    And for a frame of polars whose rows are still to be computed.
+    """
+    if type(X).__name__ == "LazyFrame":
+        raise TypeError(
+            "the rows of a LazyFrame are not there yet: pass X.collect(), or a stream of "
+            "skdp.io.stream_chunks if they do not fit in memory."
+        )
     if is_table(X):
         arrow_dtype(X.schema)
         return

@@ -823,7 +823,7 @@ def fit_candidate(estimator, share, X, y, seeds=None, public_seeds=()):
     X, y : array-like
         Rows and targets.
     seeds : list of int, default=None
-        Fresh seeds for the private steps that have one; None leaves all noise to the
+        Fresh seeds for the private steps; None leaves all noise to the
         operating system.
     public_seeds : list of int, default=()
         Fresh seeds for the steps that `unseeded` returns.
@@ -842,10 +842,12 @@ def fit_candidate(estimator, share, X, y, seeds=None, public_seeds=()):
     loud = {name: value for name, value in model.get_params().items() if _is_verbose(name)}
     quieten(model)
     leaves, budgets = private_leaves(model), [RunBudget(limit) for limit in share.limits]
-    before = [leaf.get_params(deep=False).get("random_state") for leaf in leaves]
+    # a step without the parameter draws from nothing that a seed could set
+    before = [leaf.get_params(deep=False) for leaf in leaves]
+    before = [{n: v for n, v in given.items() if n == "random_state"} for given in before]
     for place, leaf in enumerate(leaves):
         given = {"budget": budgets[place], **share.settings[place]}
-        if before[place] is not None:
+        if before[place]:
             given["random_state"] = None if seeds is None else seeds[place]
         leaf.set_params(**given)
     drawing = unseeded(model)
@@ -859,9 +861,7 @@ def fit_candidate(estimator, share, X, y, seeds=None, public_seeds=()):
     # what was fitted may be clones of the leaves
     fitted = [(budgets.index(leaf.budget), leaf) for leaf in private_leaves(model)]
     for place, leaf in [*fitted, *enumerate(leaves)]:
-        leaf.set_params(budget=None)
-        if before[place] is not None:
-            leaf.set_params(random_state=before[place])
+        leaf.set_params(budget=None, **before[place])
     for leaf in [*drawing, *(leaf for _, leaf in all_leaves(model) if not is_private(leaf))]:
         if getattr(leaf, "random_state", None) in public_seeds:
             leaf.set_params(random_state=None)

@@ -302,8 +302,8 @@ class DPGridSearchCV(DPSearchCV):
     random_state : int, RandomState instance or None, default=None
         None draws the split, the runs and the noise from the operating system. A seed makes
         them reproducible, voids the guarantee towards whoever knows it, and warns.
-        In a seeded search, private steps that have a seed get a fresh one in every run; in
-        any other they take their noise from the operating system.
+        In a seeded search, private steps get a fresh seed in every run; in any other they take
+        their noise from the operating system. Seeds of their own are used in neither.
     verbose : int, default=0
         If not 0, the plan is printed, which says what is spent on what; nothing is printed
         about the runs.
@@ -489,8 +489,8 @@ class DPRandomizedSearchCV(DPSearchCV):
         None draws the split, the runs and the noise from the operating system, and candidates
         as scikit-learn does. A seed makes them reproducible, voids the guarantee towards
         whoever knows it, and warns.
-        In a seeded search, private steps that have a seed get a fresh one in every run; in
-        any other they take their noise from the operating system.
+        In a seeded search, private steps get a fresh seed in every run; in any other they take
+        their noise from the operating system. Seeds of their own are used in neither.
     verbose : int, default=0
         If not 0, the plan is printed, which says what is spent on what; nothing is printed
         about the runs.
