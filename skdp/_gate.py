@@ -18,6 +18,7 @@ the estimator. The curator and the rows in it are dropped with the block.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from time import monotonic
 from typing import Any
 
 from skdp._sklearn import blas_on_one_thread
@@ -26,11 +27,15 @@ from skdp.privacy.kernel.curator import Curator
 
 # more than this many notes say nothing to anybody
 _MOST_TICKS = 100
-_LINES = 10
+# seconds after which a fit shows a bar, and how wide that is
+_LONG = 2.0
+_WIDTH = 40
 
 
 class Progress:
     """Notes on how far a fit has come. They hold public numbers only.
+
+    With ``verbose`` a line says what is about to be done; a fit that takes seconds shows a bar.
 
     Parameters
     ----------
@@ -45,6 +50,7 @@ class Progress:
     def __init__(self, estimator, n_releases):
         self._estimator, self._total = estimator, max(1, n_releases)
         self._ticks, self._shown = min(self._total, _MOST_TICKS), 0
+        self._name, self._begun, self._drawn = type(estimator).__name__, monotonic(), False
         self._context = None
         if getattr(estimator, "_skl_callbacks", None):
             self._context = estimator._init_callback_context(max_subtasks=self._ticks)
@@ -53,17 +59,31 @@ class Progress:
     def __call__(self, done):
         """Take note that so many releases were made."""
         reached = min(self._ticks, done * self._ticks // self._total)
+        moved = reached > self._shown
         while self._shown < reached:
             self._shown += 1
             if self._context is not None:
                 task = self._context.subcontext(task_name="releases")
                 task.call_on_fit_task_begin(estimator=self._estimator)
                 task.call_on_fit_task_end(estimator=self._estimator)
-            if self._estimator.verbose and self._shown * _LINES // self._ticks != (
-                (self._shown - 1) * _LINES // self._ticks
-            ):
-                share = round(100 * self._shown / self._ticks)
-                print(f"[{type(self._estimator).__name__}] {share} % of {self._total} releases")
+        long = self._drawn or monotonic() - self._begun > _LONG
+        if moved and long and self._estimator.verbose:
+            self._draw()
+
+    def announce(self, n_rows, unit, epsilon, delta, adjacency):
+        """Say in one line what is about to be done, if that is wished."""
+        if self._estimator.verbose:
+            print(
+                f"[{self._name}] {self._total} release{'s' * (self._total > 1)} from {n_rows} "
+                f"{unit}{'s' * (n_rows > 1)}, epsilon={epsilon:.4g}, delta={delta:.4g}, {adjacency}"
+            )
+
+    def _draw(self):
+        """Draw a bar over the last one."""
+        full, share = _WIDTH * self._shown // self._ticks, 100 * self._shown // self._ticks
+        bar = f"[{self._name}] |{'#' * full}{'.' * (_WIDTH - full)}| {share:3} % of the releases"
+        self._drawn = True
+        print(f"\r{bar}", end="\n" if self._shown == self._ticks else "", flush=True)
 
     def close(self):
         """Take note that the fit is over."""
@@ -117,12 +137,14 @@ def open_gate(
         The only way out for a private number.
     """
     progress = None if n_releases is None else Progress(estimator, n_releases)
+    epsilon = estimator.epsilon if epsilon is None else epsilon
+    adjacency = estimator.adjacency if adjacency is None else adjacency
     curator = Curator(
         admit,
         n_rows=n_rows,
-        epsilon=estimator.epsilon if epsilon is None else epsilon,
+        epsilon=epsilon,
         delta=delta,
-        adjacency=estimator.adjacency if adjacency is None else adjacency,
+        adjacency=adjacency,
         budget=estimator.budget if shared else None,
         mu=mu,
         random_state=estimator.random_state,
@@ -131,6 +153,8 @@ def open_gate(
         progress=progress,
         unit=unit,
     )
+    if progress is not None:
+        progress.announce(n_rows, unit, epsilon, delta, adjacency)
     with blas_on_one_thread():
         yield curator
     if progress is not None:

@@ -208,8 +208,7 @@ def test_plans_are_within_their_limits(n_rows, n_features, adjacency):
 def test_progress_is_told_of_every_step(capsys):
     lazy(verbose=1, max_iter=20).fit(*rows())
     shown = capsys.readouterr().out
-    assert "100 % of 20 releases" in shown
-    assert "LazyPlan" in shown
+    assert shown.startswith("[DPLogisticRegression] 20 releases from ")
 
 
 @pytest.mark.full

@@ -185,7 +185,8 @@ class FederatedDPLogisticRegression(
     random_state : None, int, RandomState or Generator, default=None
         None draws noise from the operating system. Anything else is for tests only.
     verbose : int, default=0
-        Whether to print the plan and the progress.
+        1 prints a line with what is about to be spent, and a bar if the fit takes seconds: public
+        numbers only.
 
     Attributes
     ----------
@@ -370,8 +371,6 @@ class FederatedDPLogisticRegression(
         loss = LogisticLoss() if len(classes) == 2 else SoftmaxLoss(len(classes))
         problem = plan_problem(self, given, n_clients, n_features, loss)
         rounds = problem.rounds
-        if self.verbose:
-            print(f"[{type(self).__name__}] {rounds}")
         if rounds.hypothetical is not None:
             warnings.warn(
                 "population is set: the noise is that of a deployment with so many clients. "

@@ -500,8 +500,6 @@ class PrivateLinearClassifier(
         solver = chosen_solver(self, asked, problem)
         plan = solver.plan(problem)
         check_reading(solver, X)
-        if self.verbose:
-            print(f"[{type(self).__name__}] {plan}")
         loss, centering = problem.loss, problem.centering
         # centered rows get their constant feature later
         intercept = 0.0 if centering else problem.intercept
@@ -675,7 +673,7 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         None draws the noise from the operating system. A seed makes the noise
         reproducible, voids the guarantee towards whoever knows it, and warns.
     verbose : int, default=0
-        1 prints the plan before the first release, and how many releases were made: public
+        1 prints a line with what is about to be spent, and a bar if the fit takes seconds: public
         numbers only.
 
     Attributes
@@ -861,7 +859,7 @@ class DPHingeSVM(PrivateLinearClassifier):
         None draws the noise from the operating system. A seed makes the noise
         reproducible, voids the guarantee towards whoever knows it, and warns.
     verbose : int, default=0
-        1 prints the plan before the first release, and how many releases were made: public
+        1 prints a line with what is about to be spent, and a bar if the fit takes seconds: public
         numbers only.
 
     Attributes

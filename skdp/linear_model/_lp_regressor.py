@@ -522,8 +522,6 @@ class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator
         solver = chosen_solver(self, asked, problem)
         plan = self._planned(problem, solver, self._units(scaling), None)
         check_reading(solver, X)
-        if self.verbose:
-            print(f"[{type(self).__name__}] {scales}, {clipping}, {plan}")
         with open_gate(
             self,
             lambda: regression_rows(*as_read(solver, plan, X, y), effective_n_threads()),
@@ -701,7 +699,7 @@ class DPLpRegressor(PrivateLinearRegressor):
         None draws the noise from the operating system. A seed makes the noise
         reproducible, voids the guarantee towards whoever knows it, and warns.
     verbose : int, default=0
-        1 prints the plans before the first release, and how many releases were made: public
+        1 prints a line with what is about to be spent, and a bar if the fit takes seconds: public
         numbers only.
 
     Attributes

@@ -280,13 +280,20 @@ def test_messages_hold_public_numbers_only(name, capsys):
         clone(MODELS[name]).set_params(verbose=1).fit(X * 10.0**-seed, y)
         shown.append(capsys.readouterr().out)
     assert shown[0] == shown[1]
-    lines = shown[0].splitlines()
-    assert re.match(r"\[DP\w+\] \w+Fit\(", lines[0])
-    shares = [re.match(r"\[DP\w+\] (\d+) % of \d+ releases$", line) for line in lines[1:]]
-    shares = [int(match[1]) for match in shares if match]
+    line = r"\[DP\w+\] \d+ releases? from 300 rows, epsilon=[\d.]+, delta=[\de.-]+, replace-one\n"
+    assert re.fullmatch(line, shown[0])
+
+
+def test_a_long_fit_shows_a_bar(monkeypatch, capsys):
+    monkeypatch.setattr("skdp._gate._LONG", 0.0)
+    clone(MODELS["gd"]).set_params(verbose=1).fit(*progress_rows())
+    head, bars = capsys.readouterr().out.split("\n", 1)
+    assert "250 releases from 300 rows" in head
+    assert bars.endswith("100 % of the releases\n")
+    shares = [int(share) for share in re.findall(r"(\d+) % of the releases", bars)]
     assert shares == sorted(shares)
-    assert shares[-1] == 100
-    assert len(lines) <= 12
+    assert len(shares) >= 100
+    assert {len(bar) for bar in bars.strip().split("\r")} <= {len(bars.strip().split("\r")[-1])}
 
 
 def test_silence_is_the_default(capsys):
