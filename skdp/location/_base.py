@@ -64,7 +64,8 @@ def mean_square_score(X, location):
         At most 0; minus infinity where squares overflow.
     """
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        squares = X.multiply(X).sum() if sparse.issparse(X) else np.einsum("ij,ij->", X, X)
+        # not X.sum(): in an older scipy that makes a vector as long as a row
+        squares = X.multiply(X).data.sum() if sparse.issparse(X) else np.einsum("ij,ij->", X, X)
         if sparse.issparse(location):
             cross, own = _cross(X, location), location.data @ location.data
         else:
