@@ -1,0 +1,560 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Look for clean certificates that a coupled trace contradicts: wrappers, estimators, seeds.
+
+Every case is drawn from its number: an estimator, a nest of wrappers around it, seeds, a budget,
+and two neighbouring data sets. It is fitted, `privacy_spent` is asked for a certificate, and
+everything that was released meanwhile is recorded, replayed on the neighbour and measured::
+
+    OMP_NUM_THREADS=1 python benchmarks/fuzz_certificates.py --seconds 3600 --log fuzz.jsonl
+    OMP_NUM_THREADS=1 python benchmarks/fuzz_certificates.py --case 1234    # one case again
+    OMP_NUM_THREADS=1 python benchmarks/fuzz_certificates.py --plant all    # its own power
+
+A violation is
+
+- a certificate from which nothing is missing, whose epsilon is less than what was measured, which
+  misses a release or a seed, or after which a neighbour leads to other questions or attributes;
+- a budget that was charged less than what was measured;
+- another certificate after a copy, a file, or a fit by another back-end of joblib;
+- an error of this library that is neither a ValueError nor a TypeError.
+
+``--plant`` puts known bugs into the library, one at a time, and prints after how many cases each
+was found.
+"""
+
+import argparse
+import contextlib
+import copy
+import io
+import json
+import math
+import pickle
+import shutil
+import sys
+import time
+import traceback
+import warnings
+from collections import Counter
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parent))
+import joblib
+import skops.io
+from _fuzz_cases import draw_case, fit_all
+from _fuzz_truth import HAIR, coupled, differs, measured
+from sklearn.base import clone
+
+from skdp import privacy_spent
+from skdp.exceptions import BudgetError
+from skdp.inspection import privacy_card, trusted_types
+from skdp.privacy.kernel import mechanisms
+
+#: what a case may end as
+OUTCOMES = ("clean", "uncovered", "infinite", "refused", "violation")
+KNOWN_ERRORS = (ValueError, TypeError, BudgetError)
+
+
+class Verdict(dict):
+    """What became of one case: its outcome, and why."""
+
+    def __init__(self, case, outcome, why="", **more):
+        names = list(case.names)
+        super().__init__(case=case.seed, outcome=outcome, names=names, why=why, **more)
+
+
+def own_fault(error):
+    """Return whether an error comes from this library and is of no kind that it documents."""
+    if isinstance(error, KNOWN_ERRORS):
+        return False
+    frames = traceback.extract_tb(error.__traceback__)
+    return bool(frames) and "/skdp/" in frames[-1].filename
+
+
+def told(error):
+    """Return what an error says, in short."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"
+
+
+def certificate(estimators):
+    """Return the certificate of what was fitted."""
+    return privacy_spent(*estimators)
+
+
+def texts(spent):
+    """Return what is not covered, without names of classes that a copy may change."""
+    return sorted((item.kind, item.step or "") for item in spent.not_covered)
+
+
+def run_case(case):
+    """Fit, ask, replay and compare; return a `Verdict`."""
+    budgets = []
+
+    def run_on(*args):
+        budgets.append(case.budget())
+        return fit_all(case, case.build(budgets[-1]), args)
+
+    try:
+        return _judged(case, run_on, budgets)
+    finally:
+        for budget in budgets:
+            if budget is not None and budget.path is not None:
+                shutil.rmtree(Path(budget.path).parent, ignore_errors=True)
+
+
+def _judged(case, run_on, budgets):
+    try:
+        fitted, first, replay = coupled(run_on, case.pair, case.seed, case.null)
+    except Exception as error:
+        if own_fault(error):
+            return Verdict(case, "violation", f"obscure error in fit: {told(error)}")
+        return Verdict(case, "refused", told(error))
+    try:
+        spent = certificate(fitted)
+    except Exception as error:
+        if own_fault(error) or not isinstance(error, KNOWN_ERRORS):
+            return Verdict(case, "violation", f"obscure error in privacy_spent: {told(error)}")
+        return Verdict(case, "refused", f"privacy_spent: {told(error)}")
+    found = _against_truth(case, spent, fitted, first, replay, budgets[0])
+    if found["outcome"] != "violation":
+        try:
+            why = again(case, spent, fitted)
+        except Exception as error:
+            why = f"obscure error: {told(error)}"
+        if why:
+            return Verdict(case, "violation", why, ended=found["outcome"])
+    return found
+
+
+def _against_truth(case, spent, fitted, first, replay, budget):
+    other, second, problem = replay()
+    adjacency = spent.ledger.adjacency or case.options["adjacency"]
+    adjacency = case.options["adjacency"] if adjacency == "local" else adjacency
+    truth = measured(first, second, adjacency, case.seed, case.options["n_draws"])
+    facts = {"epsilon": spent.epsilon, "releases": truth.n_releases, "odd": truth.odd}
+    if (why := less_than_measured(budget, truth, adjacency)) is not None:
+        # what enters twice is charged once: a certificate says so, and a budget cannot know
+        kind = "violation" if not spent.uncovered else "uncovered"
+        return Verdict(case, kind, why, **facts)
+    if truth.odd:
+        return Verdict(case, "violation", truth.odd[0], **facts)
+    if spent.uncovered:
+        why = "; ".join(sorted({item.kind for item in spent.uncovered}))
+        return Verdict(case, "uncovered", why, **facts)
+    if math.isinf(spent.epsilon):
+        return Verdict(case, "infinite", "shared noise" * truth.shared, **facts)
+    if problem is None and (where := differs(fitted, other)) is not None:
+        problem = f"{where} differs though all that was released is the same"
+    if truth.shared:
+        problem = "two fits share their noise"
+    seeds = [item for item in spent.not_covered if item.kind == "seed"]
+    if truth.seeded and not (seeds or not truth.n_releases):
+        problem = "noise is seeded, and no seed is named"
+    problem = problem or missing_lines(spent, first)
+    by = truth.beyond(spent.epsilon, spent.delta, adjacency)
+    if by is not None:
+        problem = f"epsilon {spent.epsilon:.6g} at delta {spent.delta:.3g} claimed, {by}"
+    if truth.worst_inside > HAIR:
+        problem = f"a release inside of a search costs {truth.worst_inside:.6g} of its price"
+    if problem is not None:
+        return Verdict(case, "violation", problem, **facts)
+    seen = truth.epsilon(spent.delta, adjacency) if truth.releases else 0.0
+    share = seen / spent.epsilon if spent.epsilon else 0.0
+    return Verdict(case, "clean", share=round(share, 6), unmeasured=truth.n_unmeasured, **facts)
+
+
+def missing_lines(spent, first):
+    """Return which release is on no line of a certificate, or None."""
+
+    def count(lines):
+        found = Counter()
+        for line in lines:
+            found[replace(line, fit=0, count=1)] += line.count
+        return found
+
+    certified = count(spent.ledger.releases)
+    for line, n in (count(first.lines()) + count(first.searches)).items():
+        if certified[line] < n:
+            return f"{n - certified[line]} releases of {line.query!r} are not on the certificate"
+    return None
+
+
+def less_than_measured(budget, truth, adjacency):
+    """Return by what a budget was overdrawn, or None."""
+    if budget is None:
+        return None
+    charges = budget.charges
+    epsilon, delta = (
+        sum(Fraction(repr(getattr(c, name))) for c in charges) for name in ("epsilon", "delta")
+    )
+    spent = budget.spent
+    if spent[0] < float(epsilon) / HAIR or spent[1] < float(delta) / HAIR:
+        return f"a budget that was charged {float(epsilon):.6g} says {spent[0]:.6g}"
+    by = truth.beyond(spent[0], spent[1], adjacency)
+    if by is not None:
+        return f"a budget was charged {spent[0]:.6g} at delta {spent[1]:.3g}: {by}"
+    return None
+
+
+# The same certificate, by other ways.
+
+
+def again(case, spent, fitted):
+    """Return what is wrong with copies, files, other back-ends and second fits; None if nothing."""
+    for check in (of_the_card, of_a_copy, of_a_second_fit, of_another_backend):
+        if (why := check(case, spent, fitted)) is not None:
+            return why
+    return None
+
+
+def same(spent, other, what):
+    """Return what differs between two certificates."""
+    if (spent.covered, texts(spent)) == (other.covered, texts(other)):
+        return None
+    return f"{what}: {other.covered} {texts(other)} for {spent.covered} {texts(spent)}"
+
+
+def of_the_card(case, spent, fitted):
+    """Compare with the model card, which a reader sees."""
+    if case.seed % 4 or len(fitted) > 1:
+        return None
+    try:
+        card = privacy_card(fitted[0])
+    except (ValueError, TypeError):
+        # clients, reports and cross-validations are told of in other words
+        return None
+    if spent.uncovered and not card.to_dict()["not_covered"]:
+        return "the card names nothing that is not covered"
+    return None
+
+
+def without_budgets(fitted):
+    """Return a deep copy without budgets: those in memory stay where they are."""
+    own = copy.deepcopy(fitted)
+    todo, seen = list(own), set()
+    while todo:
+        one = todo.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, dict):
+            todo += one.values()
+        elif isinstance(one, list | tuple):
+            todo += one
+        elif isinstance(one, np.ndarray) and one.dtype == object:
+            todo += one.ravel().tolist()
+        elif hasattr(one, "__dict__") and not isinstance(one, type):
+            if getattr(one, "budget", None) is not None:
+                one.budget = None
+            todo += vars(one).values()
+    return own
+
+
+def of_a_copy(case, spent, fitted):
+    """Compare with a copy, or with what a file brings back."""
+    how = case.options["round trip"]
+    if how is None:
+        return None
+    if how == "clone":
+        try:
+            other = certificate([clone(one) for one in fitted])
+        except (ValueError, TypeError):
+            return None
+        # what holds fitted parts among its parameters is a copy of them
+        clean = not other.uncovered and other.ledger.releases
+        return same(spent, other, "a clone, which is not fitted") if clean else None
+    own = without_budgets(fitted)
+    if how == "pickle":
+        own = pickle.loads(pickle.dumps(own))
+    elif how == "skops":
+        try:
+            data = skops.io.dumps(own)
+        except Exception:
+            return None
+        unknown = skops.io.get_untrusted_types(data=data)
+        if any(name.startswith("skdp.") for name in set(unknown) - set(trusted_types())):
+            return f"skops does not trust {sorted(set(unknown) - set(trusted_types()))}"
+        try:
+            own = skops.io.loads(data, trusted=unknown)
+        except TypeError:
+            return None
+    return same(spent, certificate(own), f"after {how}")
+
+
+def of_a_second_fit(case, spent, fitted):
+    """Fit again, by which a shared seed is met again, and no budget forgets."""
+    if not case.options["refit"] or case.null:
+        return None
+    budget = case.budget()
+    made = case.build(budget)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            fit_all(case, made, case.pair[0])
+            n_charges = 0 if budget is None else len(budget.charges)
+            fit_all(case, made, case.pair[0])
+            other = certificate(made)
+        except Exception as error:
+            return f"obscure error in a second fit: {told(error)}" if own_fault(error) else None
+    if budget is not None:
+        streams = [c.stream for c in budget.charges if c.stream is not None]
+        if len(set(streams)) < len(streams):
+            return "a budget has charged the same noise twice"
+        if n_charges and len(budget.charges) <= n_charges:
+            return "a second fit was not charged"
+    learned = {"step", "rest", "fits", "choice"} & {i.kind for i in spent.not_covered}
+    if learned or not spent.ledger.releases:
+        return None
+    return None if case.names and _random(case) else same(spent, other, "after a second fit")
+
+
+def _random(case):
+    """Return whether what is fitted, and so its price, is up to chance or to a generator."""
+    text = " ".join(str(e) for e in case.estimators)
+    return any(word in text for word in ("RandomState", "Search", "Bagging", "mixed"))
+
+
+def of_another_backend(case, spent, fitted):
+    """Fit by threads, or by other processes."""
+    backend = case.options["jobs"]
+    if backend is None or case.null or case.options["budget"] == "memory":
+        return None
+    made = case.build(None)
+    jobs = [{k: 2 for k in e.get_params() if k.split("__")[-1] == "n_jobs"} for e in made]
+    if not any(jobs) or _random(case):
+        return None
+    with warnings.catch_warnings(), joblib.parallel_config(backend, n_jobs=2):
+        warnings.simplefilter("ignore")
+        for estimator, given in zip(made, jobs, strict=True):
+            estimator.set_params(**given)
+        try:
+            other = certificate(fit_all(case, made, case.pair[0]))
+        except Exception as error:
+            return f"obscure error with {backend}: {told(error)}" if own_fault(error) else None
+    if spent.uncovered and other.uncovered:
+        return None
+    return same(spent, other, f"with joblib's {backend}")
+
+
+# Power: known bugs.
+
+
+@contextlib.contextmanager
+def planted(name):
+    """Plant a bug in the library for as long as this lasts."""
+    with BUGS[name]():
+        yield
+
+
+def _half_the_noise():
+    rounded = mechanisms.Noise.rounded
+
+    def less(self, size, bits):
+        return rounded(self, size, bits) // 2
+
+    return mock.patch.object(mechanisms.Noise, "rounded", less)
+
+
+def _without(name, own):
+    from skdp.privacy.books import spent
+
+    return mock.patch.object(spent, name, own(getattr(spent, name)))
+
+
+def _bootstrap_priced_once():
+    from skdp.privacy.books import spent
+
+    # ensembles look like voting, and their seeds like the user's
+    stack = contextlib.ExitStack()
+    kinds = ("BaggingClassifier", "BaggingRegressor")
+    stack.enter_context(mock.patch.dict(spent.LEFT_OUT, dict.fromkeys(kinds, lambda _: None)))
+    stack.enter_context(_without("writes_seeds", lambda own: lambda holder: False))
+    return stack
+
+
+def _member_missing():
+    def own(kept_parts):
+        def fewer(holder):
+            found = kept_parts(holder)
+            voting = type(holder).__name__.startswith("Voting")
+            return found[:-1] if voting and len(found) > 1 else found
+
+        return fewer
+
+    return _without("kept_parts", own)
+
+
+def _shared_seed():
+    from skdp.privacy.books.ledger import Ledger
+
+    def streams(self):
+        return ()
+
+    return mock.patch.object(Ledger, "streams", property(streams))
+
+
+def _seed_not_named():
+    from skdp.privacy.books.spent import NotCovered, PrivacySpent
+
+    kept = lambda self: tuple(i for i in self.not_covered if "seed" not in i.kind)  # noqa: E731
+    del NotCovered
+    return mock.patch.object(PrivacySpent, "uncovered", property(kept))
+
+
+def _step_forgotten():
+    return _without("learns_nothing", lambda own: lambda step: hasattr(step, "transform"))
+
+
+def _function_believed():
+    return _without("_mixes", lambda own: lambda step: False)
+
+
+def _sensitivity_of_one_row():
+    from skdp._rows import base
+
+    del base
+    from skdp.location._mean import DPMean
+
+    del DPMean
+    scale = mechanisms.Noise.rounded
+    del scale
+    return _without("sum_up", lambda own: lambda terms: own(terms) / 2)
+
+
+def _unbudgeted():
+    from skdp.privacy.books.store import BudgetTerms
+
+    cost = BudgetTerms.cost
+
+    def cheaper(self, epsilon, delta, mu=None):
+        found = cost(self, epsilon, delta, mu)
+        return (found[0] / 2, found[1])
+
+    return mock.patch.object(BudgetTerms, "cost", cheaper)
+
+
+def _stacking_complete():
+    from skdp.privacy.books import spent
+
+    kinds = ("StackingClassifier", "StackingRegressor", "CalibratedClassifierCV", "RFE")
+    return mock.patch.dict(spent.LEFT_OUT, dict.fromkeys(kinds, lambda _: None))
+
+
+def _composition_too_good():
+    from skdp.privacy.books.ledger import Ledger
+
+    own = Ledger.epsilon
+    return mock.patch.object(Ledger, "epsilon", lambda self, delta=0.0: 0.98 * own(self, delta))
+
+
+#: what is planted, and as what it was found
+BUGS = {
+    "bootstrap priced once": _bootstrap_priced_once,
+    "one member of a vote missing from the walk": _member_missing,
+    "fits that share a seed add up": _shared_seed,
+    "stored seeds are not missing": _seed_not_named,
+    "noise halved": _half_the_noise,
+    "a step that learns is free": _step_forgotten,
+    "every function is believed": _function_believed,
+    "lost fits of stacking, calibration and RFE are not missing": _stacking_complete,
+    "a budget counts half": _unbudgeted,
+    "totals two per cent too small": _composition_too_good,
+}
+del _sensitivity_of_one_row
+
+
+# Many cases.
+
+
+def run_many(seeds, seconds=math.inf, log=None, only=None, until_violation=False):
+    """Run cases until time is up; return their verdicts."""
+    began, found = time.perf_counter(), []
+    for seed in seeds:
+        if time.perf_counter() - began > seconds:
+            break
+        started = time.perf_counter()
+        verdict = run_seed(seed, only)
+        verdict["seconds"] = round(time.perf_counter() - started, 3)
+        found.append(verdict)
+        if log is not None:
+            print(json.dumps(verdict, default=str), file=log, flush=True)
+        if until_violation and verdict["outcome"] == "violation":
+            break
+    return found
+
+
+def run_seed(seed, only=None):
+    """Return the verdict of one case."""
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        case = draw_case(seed, only)
+        return run_case(case)
+
+
+def summary(verdicts):
+    """Return a table: a line for each wrapper, and the cases that must be looked at."""
+    by_name, lines = {}, []
+    for verdict in verdicts:
+        for name in verdict["names"]:
+            by_name.setdefault(name, Counter())[verdict["outcome"]] += 1
+    by_name["all cases"] = Counter(v["outcome"] for v in verdicts)
+    lines.append(f"{'':34}" + "".join(f"{name:>11}" for name in OUTCOMES))
+    lines += [
+        f"{name:34}" + "".join(f"{by_name[name][o]:>11}" for o in OUTCOMES)
+        for name in sorted(by_name, key=lambda name: (name == "all cases", name))
+    ]
+    bad = [v for v in verdicts if v["outcome"] == "violation"]
+    lines += [f"case {v['case']} ({', '.join(v['names'])}): {v['why']}" for v in bad]
+    clean = [v for v in verdicts if v["outcome"] == "clean" and v["releases"]]
+    tight = sum(v["share"] > 0.5 for v in clean)
+    lines.append(f"{len(clean)} clean with releases, {tight} of them saw half of the claim or more")
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--start", type=int, default=0, help="number of the first case")
+    parser.add_argument("--cases", type=int, default=10**9, help="so many at most")
+    parser.add_argument("--only", help="the outermost wrapper")
+    parser.add_argument("--case", type=int, help="one case, in full")
+    parser.add_argument("--plant", help="a bug by a word of its name, or all")
+    parser.add_argument("--log", type=Path, help="a line for every case")
+    given = parser.parse_args()
+    if given.case is not None:
+        case = draw_case(given.case, given.only)
+        print(*case.estimators, case.options, sep="\n")
+        print([tuple(getattr(p, "shape", None) for p in side) for side in case.pair])
+        print(json.dumps(run_case(case), indent=1, default=str))
+        return
+    if given.plant:
+        for name in BUGS:
+            if given.plant in ("all", name) or given.plant in name:
+                began = time.perf_counter()
+                with planted(name):
+                    found = run_many(
+                        range(given.start, given.start + given.cases), given.seconds,
+                        until_violation=True,
+                    )  # fmt: skip
+                last = found[-1]
+                what = last["why"] if last["outcome"] == "violation" else "NOT FOUND"
+                taken = time.perf_counter() - began
+                print(f"{name}: {len(found)} cases, {taken:.0f} s: {what}", flush=True)
+        return
+    with contextlib.ExitStack() as stack:
+        log = stack.enter_context(given.log.open("a")) if given.log else None
+        seeds = range(given.start, given.start + given.cases)
+        began = time.perf_counter()
+        found = run_many(seeds, given.seconds, log, given.only)
+    print(summary(found))
+    print(f"{len(found)} cases in {time.perf_counter() - began:.0f} s")
+    raise SystemExit(any(v["outcome"] == "violation" for v in found))
+
+
+if __name__ == "__main__":
+    main()
