@@ -266,6 +266,35 @@ def test_files_tests_and_propositions_that_a_page_names_exist(name):
             assert re.search(rf"^\*\*Proposition {number}\b", text, re.M), (number, label)
 
 
+def attacks():
+    """Return the cells of every line of the table of attacks."""
+    page = read(DOCS / "user_guide" / "pitfalls.rst").split(".. _attacks:")[1]
+    _, *lines = re.split(r"^   \* - ", page.split("\nNot in this table")[0], flags=re.M)
+    return [re.split(r"^     - ", line, flags=re.M) for line in lines[1:]]
+
+
+def test_every_line_of_the_table_of_attacks_has_a_test_of_the_default_tier():
+    tests, left_out = {}, set()
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        tree = ast.parse(read(path))
+        marks = [ast.unparse(n) for n in tree.body if ast.unparse(n).startswith("pytestmark")]
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                decorators = [*marks, *map(ast.unparse, node.decorator_list)]
+                if re.search(r"mark\.(full|slow)\b(?! if)", " ".join(decorators)):
+                    left_out.add(node.name)
+                tests[node.name] = path
+    found = attacks()
+    assert len(found) >= 23
+    for line in found:
+        assert len(line) == 4, line
+        names = re.findall(r"``(test_\w+)``", line[3])
+        assert names, line
+        for name in names:
+            assert name in tests, name
+            assert name not in left_out, f"{name} is not in the default tier"
+
+
 def test_reviewers_are_told_of_every_file_of_the_gate():
     page = read(DOCS / "reviewers.rst")
     for path in (PACKAGE / "privacy").glob("_[a-z]*.py"):
