@@ -10,11 +10,10 @@ import copy
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.base import BaseEstimator, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.decomposition import PCA
@@ -285,7 +284,7 @@ class Draw:
             "classifier": CLASSIFIERS, "regressor": REGRESSORS,
             "location": LOCATIONS, "transformer": TRANSFORMERS,
         }[kind]  # fmt: skip
-        if self.quick or kind == "transformer" and self.chance(0.5):
+        if self.quick or (kind == "transformer" and self.chance(0.5)):
             made = getattr(self, f"_quick_{kind}")()
         else:
             fit = [e for e in grid if not any(word in str(e) for word in SLOW)]
@@ -370,7 +369,8 @@ class Draw:
             lambda: self.leaf("transformer"), lambda: self.leaf("transformer"),
             lambda: "passthrough", lambda: StandardScaler(), lambda: Normalizer(),
             lambda: FunctionTransformer(self.pick([plain, scaled_rows, centered, None, np.tanh])),
-            lambda: PolynomialFeatures(2), lambda: PCA(1), lambda: QuantileTransformer(4),
+            lambda: PolynomialFeatures(2), lambda: PCA(1),
+            lambda: QuantileTransformer(n_quantiles=4),
             lambda: SelectKBest(k=1), lambda: KBinsDiscretizer(2, encode="ordinal"),
             lambda: GaussianRandomProjection(2, random_state=self.outer_seed()),
             lambda: RBFSampler(gamma=1.0, n_components=3, random_state=self.outer_seed()),
@@ -514,7 +514,8 @@ class Draw:
                 as_binary(d), code_size=1.5, random_state=self.outer_seed()),
             "CalibratedClassifierCV": lambda d: CalibratedClassifierCV(
                 build(d), cv=2, ensemble=self.chance(0.5)),
-            "RFE": lambda d: RFE(self.leaf("classifier"), n_features_to_select=self.pick([1, None])),
+            "RFE": lambda d: RFE(
+                self.leaf("classifier"), n_features_to_select=self.pick([1, None])),
             "RFECV": lambda d: RFECV(self.leaf("classifier"), cv=2),
             "SelfTrainingClassifier": lambda d: SelfTrainingClassifier(build(d), max_iter=2),
             "TunedThresholdClassifierCV": lambda d: TunedThresholdClassifierCV(
@@ -629,7 +630,7 @@ class Draw:
             first, second = (tuple(np.asarray(part) for part in s) for s in (
                 pair.first, pair.second))  # fmt: skip
             labels = [s[1] for s in (first, second)] if kind == "classifier" else []
-            same = labels and all(np.bincount(v.astype(int), minlength=2).min() > 2 for v in labels)
+            same = labels and all(np.unique(v, return_counts=True)[1].min() > 2 for v in labels)
             if kind != "classifier" or same:
                 return first, second
         n_rows = self.pick([12, 24, 40])
@@ -731,12 +732,10 @@ def draw_case(seed, only=None):
 
 def fit_all(case, estimators, args):
     """Fit the estimators of a case, as a user does; return them."""
-    supervised = len(args) > 1
     for estimator in estimators:
         for part in frozen_inside(estimator):
             # what is frozen is fitted first
-            inner = part.estimator
-            inner.fit(*args) if supervised else inner.fit(*args)
+            part.estimator.fit(*args)
         if case.options["transform"] and hasattr(estimator, "fit_transform"):
             estimator.fit_transform(*args)
         else:
@@ -752,10 +751,3 @@ def frozen_inside(estimator):
                 yield from frozen_inside(part)
     if isinstance(estimator, FrozenEstimator):
         yield estimator
-
-
-def kind_of_case(estimator) -> Any:
-    """Return "classifier", "regressor" or "other"."""
-    if is_classifier(estimator):
-        return "classifier"
-    return "regressor" if is_regressor(estimator) else "other"
