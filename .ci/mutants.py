@@ -237,6 +237,11 @@ MUTANTS = [
         "tests/test_private_minimizers.py tests/test_claims_erm.py",
     ),
     Mutant(
+        "a null row that counts as a wrong answer", "HeldOutRows.__init__",
+        r"share = np\.where\(null, 0\.5, share\)", "pass",
+        "tests/model_selection/test_scorers.py",
+    ),
+    Mutant(
         "a search that chooses with half its spread", "HeldOutChoice.sensitivity",
         r"2 \* ranges", "ranges",
         "tests/model_selection",

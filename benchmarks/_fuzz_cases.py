@@ -92,7 +92,7 @@ from skdp import (
     PrivacyBudget,
     PrivUnitPrivatizer,
 )
-from skdp.audit._pairs import made_pairs
+from skdp.audit._pairs import kind_of, made_pairs
 from skdp.privacy.books.spent import is_private
 from tests.test_common import CLASSIFIERS, LOCATIONS, REGRESSORS, TRANSFORMERS
 
@@ -618,10 +618,12 @@ class Draw:
 
     def data(self, estimator, kind, outputs):
         """Return two neighbouring data sets for an estimator."""
-        leaf = next((p for p in private_parts(estimator)), estimator)
+        supervised = kind in ("classifier", "regressor")
+        parts = [p for p in private_parts(estimator) if kind_of(p) == kind or not supervised]
+        leaf = parts[0] if parts else None
         null = self.adjacency == "zero-out"
         usual = not null and outputs == 1 and self.n_classes == 2
-        if usual and self.chance(0.4) and kind != "transformer":
+        if usual and leaf is not None and self.chance(0.4) and kind != "transformer":
             n_rows = self.pick([8, 12, 24])
             if kind != "location":
                 self.n_features = 2

@@ -12,6 +12,7 @@ outputs of this very run exceeds epsilon + t with a chance of at most delta / (1
 """
 
 import contextlib
+import itertools
 import math
 import types
 import warnings
@@ -62,13 +63,15 @@ def recorded(run, seed):
     """Record in `run` what is fitted here; noise of the operating system follows from `seed`."""
     own_draw, own_words = samplers.SystemBits._draw, Bits.words
     own_rows = SeededBits.of_rows
-    fit, opened, started = DPSearchCV.fit, list[Bits](), list[Bits]()
+    fit, started, n_made = DPSearchCV.fit, list[Bits](), itertools.count()
+
+    def system_init(self):
+        Bits.__init__(self)
+        # by the order in which they are made: a replay draws from fewer of them
+        self._made = np.random.Philox(np.random.SeedSequence([seed, next(n_made)]))
 
     def system_words(self, size):
-        if not hasattr(self, "_made"):
-            opened.append(self)
-            self._made = np.random.Philox(np.random.SeedSequence([seed, len(opened)]))
-        return self._made.random_raw(size)
+        return self._made.random_raw(size) if hasattr(self, "_made") else own_draw(self, size)
 
     def noted_words(self, size):
         words = own_words(self, size)
@@ -101,6 +104,7 @@ def recorded(run, seed):
         if run.depth <= 1:
             run.searches.append(self.ledger.releases[0])
 
+    samplers.SystemBits.__init__ = system_init
     samplers.SystemBits._draw, Bits.words = system_words, noted_words
     DPSearchCV.fit, Search.__init__ = deeper, noted_search
     SeededBits.of_rows = noted_rows
@@ -113,6 +117,7 @@ def recorded(run, seed):
             yield
     finally:
         _trace._RUN.reset(token)
+        del samplers.SystemBits.__init__
         samplers.SystemBits._draw, Bits.words = own_draw, own_words
         DPSearchCV.fit, Search.__init__ = fit, init
         SeededBits.of_rows = own_rows

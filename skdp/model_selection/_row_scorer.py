@@ -322,11 +322,13 @@ class HeldOutRows:
         NaN to the lower one.
     low, high : float
         Public bounds.
+    null : array-like of bool, default=False
+        Which rows contribute nothing: they count as the middle of the bounds.
     """
 
     n_threads = 1
 
-    def __init__(self, scores, low, high):
+    def __init__(self, scores, low, high, null=False):
         scores = np.array(scores, dtype=np.float64, ndmin=2)
         # whether a number overflows or underflows depends on the row: nobody is to be told
         with np.errstate(all="ignore"):
@@ -335,6 +337,7 @@ class HeldOutRows:
             share = (scores / 2 - low / 2) / (high / 2 - low / 2)
             # bounds so near that they have no middle: every row counts the same
             share = np.clip(np.nan_to_num(share, nan=0.5), 0.0, 1.0)
+            share = np.where(null, 0.5, share)
             self._steps = np.rint(share * STEPS).astype(np.int32)
         self.n_rows, self.n_entries = len(self._steps), self._steps.size
 

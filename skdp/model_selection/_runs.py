@@ -16,10 +16,11 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
-from skdp._sklearn import take_rows
+from skdp._sklearn import is_sparse, resolve_classes, take_rows
 from skdp.exceptions import BudgetError
 from skdp.model_selection._row_scorer import HeldOutChoice, HeldOutRows, HeldOutScore
 from skdp.privacy.books.ledger import Ledger
@@ -956,7 +957,36 @@ def _choose(gate, models, scorer, tested, n_held_out):
 def _scored(models, scorer, tested):
     """Return the scores of held-out rows by several models."""
     table = [scorer.of_rows(model, *tested) for model in models]
-    return HeldOutRows(np.stack(table, axis=1), *scorer.bounds)
+    null = [null_rows(model, *tested) for model in models]
+    return HeldOutRows(np.stack(table, axis=1), *scorer.bounds, np.stack(null, axis=1))
+
+
+def null_rows(model, X, y):
+    """Return which rows contribute nothing to a fit, and so to no score: as `fit` tells them.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    X, y : array-like
+        Rows, and targets or None.
+
+    Returns
+    -------
+    null : ndarray of shape (n_rows,), dtype bool
+        Rows whose label is none of the public ones. Rows that are not finite too, where
+        scikit-learn's validation is switched off: they are refused otherwise, or filled in.
+    """
+    null = np.zeros(X.shape[0] if hasattr(X, "shape") else len(X), dtype=bool)
+    classes = getattr(model, "classes_", None)
+    if y is not None and classes is not None and len(classes) > 1:
+        with warnings.catch_warnings():
+            # whether any label is one of them
+            warnings.simplefilter("ignore")
+            null |= resolve_classes(y, classes)[2]
+    if get_config()["assume_finite"] and getattr(getattr(X, "dtype", None), "kind", "") == "f":
+        null |= ~np.isfinite(X.toarray() if is_sparse(X) else X).all(axis=1)
+    return null
 
 
 def _seeds_of(gate, candidate, run):

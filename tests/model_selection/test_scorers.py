@@ -12,7 +12,9 @@ import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import accuracy_score, log_loss, make_scorer
 
+from skdp import DPGridSearchCV, DPLogisticRegression
 from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
+from skdp.audit import trace_privacy
 from skdp.model_selection import RowScorer
 from skdp.model_selection._row_scorer import (
     BY_NAME,
@@ -363,3 +365,29 @@ def test_the_probability_that_a_random_number_of_runs_fails(gamma):
     assert failing == pytest.approx(gamma / (1 + gamma))
     # more than what is printed
     assert failing > gamma / (2 * (1 - gamma**2)) + 0.02
+
+
+# -- null rows -------------------------------------------------------------------------------------
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("scoring", ["accuracy", "neg_log_loss"])
+@pytest.mark.parametrize("strategy", ["all", "subset"])
+def test_a_null_row_counts_as_nothing_in_a_score(scoring, strategy):
+    # once it counted as a wrong answer: a row that was right cost twice its price
+    model = DPLogisticRegression(8.0, classes=[0, 1], adjacency="zero-out", max_iter=1)
+    search = DPGridSearchCV(
+        model, {"C": [1.0, 10.0]}, epsilon=20.0, scoring=scoring, strategy=strategy
+    )
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-0.5, 0.5, size=(6, 2))
+    y = np.arange(6) % 2
+    distances = []
+    for row in range(6):
+        labels, rows = y.copy(), X.copy()
+        labels[row], rows[row] = 9, np.nan
+        for pair in ({"y_neighbour": labels}, {"X_neighbour": rows}):
+            result = trace_privacy(search, X, y=y, **pair, n_draws=0)
+            assert result.passed, result
+            distances += [r.distance for r in result.releases if "held-out" in r.query]
+    assert max(distances) > 0

@@ -1,0 +1,85 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""A short run of the fuzzer of certificates, and bugs that it must find."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+#: outermost wrappers whose totals are whole, or say why not, and that take little time
+WRAPPERS = [
+    "Pipeline", "VotingClassifier", "OneVsRestClassifier", "MultiOutputClassifier",
+    "FrozenEstimator", "TransformedTargetRegressor", "BaggingClassifier", "StackingClassifier",
+]  # fmt: skip
+#: a bug, and the outermost wrapper under which it is looked for
+FOUND = {
+    "bootstrap priced once": "BaggingClassifier",
+    "one member of a vote missing from the walk": "VotingClassifier",
+    "fits that share a seed add up": "VotingClassifier",
+    "noise halved": "FrozenEstimator",
+    "replace-one at the price of zero-out": "FrozenEstimator",
+    "a step that learns is free": "Pipeline",
+    "totals two per cent too small": "OneVsRestClassifier",
+}
+
+
+@pytest.fixture(scope="module")
+def fuzzer():
+    sys.path.insert(0, str(BENCHMARKS))
+    import fuzz_certificates
+
+    yield fuzz_certificates
+    sys.path.remove(str(BENCHMARKS))
+
+
+def violations(verdicts):
+    return [verdict for verdict in verdicts if verdict["outcome"] == "violation"]
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_no_whole_total_is_contradicted(fuzzer, wrapper):
+    found = fuzzer.run_many(range(2), only=wrapper)
+    assert violations(found) == []
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("start", range(0, 300, 50))
+def test_no_whole_total_is_contradicted_in_many_cases(fuzzer, start):
+    found = fuzzer.run_many(range(start, start + 50))
+    assert violations(found) == []
+    outcomes = [verdict["outcome"] for verdict in found]
+    # most cases say something
+    assert outcomes.count("clean") >= 8
+    assert outcomes.count("refused") <= 30
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("bug", FOUND)
+def test_planted_bugs_are_found(fuzzer, bug):
+    with fuzzer.planted(bug):
+        found = fuzzer.run_many(range(60), only=FOUND[bug], until_violation=True)
+    assert violations(found), bug
+    # and it was the bug
+    last = found[-1]["case"]
+    assert not violations(fuzzer.run_many([last], only=FOUND[bug]))
+
+
+def test_a_case_is_the_same_whenever_it_is_run(fuzzer):
+    one, two = (fuzzer.run_many([5], only="VotingClassifier") for _ in range(2))
+    left = {"seconds", "cpu"}
+    assert [{k: v for k, v in case.items() if k not in left} for case in one] == [
+        {k: v for k, v in case.items() if k not in left} for case in two
+    ]
+
+
+def test_the_page_is_written_from_the_logs(fuzzer):
+    found = fuzzer.run_many(range(2), only="Pipeline")
+    bug = {"bug": "a bug", "cases": 3, "cpu": 1.0, "outcome": "violation", "why": "what was seen"}
+    lines = [json.loads(json.dumps(line, default=str)) for line in [*found, bug]]
+    page = fuzzer.page(lines)
+    assert "--start 0 --cases 2" in page
+    assert "no violation" in page
+    assert "   * - a bug\n     - 3\n     - 1\n     - what was seen\n" in page
