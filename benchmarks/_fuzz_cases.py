@@ -119,7 +119,12 @@ except ImportError:
 
 # of the conformance grid, what takes long or prints
 SLOW = ("compressed-sensing", "cvxpy", "BiasReduced", "FiniteNet", "preprocess='center-clip'")
-MIXING = 3  # of so many functions one mixes rows
+#: wrappers whose totals can be whole, or infinite
+WHOLE = {
+    "Pipeline", "VotingClassifier", "VotingRegressor", "OneVsRestClassifier", "FrozenEstimator",
+    "OutputCodeClassifier", "FixedThresholdClassifier", "TransformedTargetRegressor",
+    "BaggingClassifier", "BaggingRegressor", "DPGridSearchCV",
+}  # fmt: skip
 
 
 def plain(rows):
@@ -416,7 +421,9 @@ class Draw:
         if depth >= 3 or (depth >= least and self.chance(0.25 + 0.2 * depth)):
             return self.leaf(kind)
         makers = getattr(self, f"_{kind}s")()
-        name = self.pick(list(makers))
+        # most others are never whole
+        weights = np.array([4.0 if name in WHOLE else 1.0 for name in makers])
+        name = list(makers)[int(self.rng.choice(len(makers), p=weights / weights.sum()))]
         if self.only and depth == 0 and self.only in makers:
             name = self.only
         self._note(name)
@@ -707,16 +714,28 @@ def draw_case(seed, only=None):
         estimator = tables[name](1)
         kind = "regressor" if "Regressor" in name else "classifier"
     elif kind == "transformer":
-        estimator = draw.step()
-        if isinstance(estimator, str):
-            estimator = draw.leaf("transformer")
+        makers = [draw.leaf, lambda _: draw._columns(0), lambda _: draw._union(0)]
+        estimator = draw.pick(makers)("transformer")
     else:
         estimator = draw.build(kind, least=1 if draw.chance(0.85) else 0)
     estimators = [estimator]
     if kind in ("classifier", "regressor", "location") and outputs == 1 and draw.chance(0.1):
         draw._note("several models")
         estimators.append(draw.build(kind, depth=2))
-    pair = draw.data(estimator, kind, outputs)
+    pair = draw.data(estimators[0], kind, outputs)
+    nulls = {"Pipeline", "DPGridSearchCV", "no wrapper", "several models", "NormClipper"}
+    if (
+        draw.adjacency == "zero-out"
+        and draw.public
+        and set(draw.names) <= nulls
+        and supervised(pair, kind)
+    ):
+        # what a user has of null rows: a label that is none of the public ones
+        (X, y), (_, _) = pair
+        row = int(np.flatnonzero(np.isnan(np.asarray(pair[1][0])).any(axis=1))[0])
+        again = y.copy()
+        again[row] = 9
+        pair = (X, y), (X.copy(), again)
     options = {
         "adjacency": draw.adjacency,
         "budget": draw.pick([None, None, None, "memory", "file"])
@@ -732,6 +751,11 @@ def draw_case(seed, only=None):
     return Case(seed, estimators, names, pair, options, draw.adjacency == "zero-out")
 
 
+def supervised(pair, kind):
+    """Return whether rows of a pair have one label each."""
+    return kind == "classifier" and pair[0][1].ndim == 1
+
+
 def fit_all(case, estimators, args):
     """Fit the estimators of a case, as a user does; return them."""
     for estimator in estimators:
@@ -741,7 +765,8 @@ def fit_all(case, estimators, args):
         if case.options["transform"] and hasattr(estimator, "fit_transform"):
             estimator.fit_transform(*args)
         else:
-            estimator.fit(*args)
+            # some want a second argument, whatever it is
+            estimator.fit(*args, *[None][: 2 - len(args)])
     return estimators
 
 
