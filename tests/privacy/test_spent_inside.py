@@ -100,6 +100,7 @@ HOLDERS = [
     (SelectFromModel(classifier()), Y, 1, None),
     (TransformedTargetRegressor(regressor()), X[:, 0], 1, None),
     (FrozenEstimator(classifier().fit(X, Y)), Y, 1, None),
+    (BaggingClassifier(FrozenEstimator(classifier().fit(X, Y)), 2, bootstrap=False), Y, 1, None),
     (OneVsOneClassifier(classifier()), THREE, 3, "the number of rows of every pair of classes"),
     (BaggingClassifier(classifier(), 2, bootstrap=False), Y, 2, "wrote a seed"),
     (BaggingClassifier(classifier(), 2), Y, 2, "wrote a seed"),

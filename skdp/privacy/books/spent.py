@@ -455,6 +455,9 @@ class _Total:
         coders, template = False, None
         if "BaseEnsemble" in sklearn_bases(holder):
             template = getattr(holder, "estimator_", None)
+            # copies of a FrozenEstimator are the same object, which was fitted
+            if any(part is template for part in getattr(holder, "estimators_", ())):
+                template = None
         outer = held or _Held(step, kind)
         writer = kind if writes_seeds(holder) else outer.writer
         draws, copies = drawn_rows(holder)
