@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Audit every estimator and mechanism of the library; write docs/benchmarks/audits.rst.
 
-And the library with one known bug at a time, which an audit should find. About half an hour on
-two idle cores::
+Three layers: coupled traces of every configuration of the conformance grid, the tests of exact
+sensitivities and samplers, and black-box audits; these also of the library with one known bug at a
+time, which an audit should find. About half an hour on two idle cores::
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/audit_all.py
 
@@ -13,6 +14,11 @@ takes the lines whose text contains a word, ``--out`` names another file.
 """
 
 import argparse
+import os
+import re
+import resource
+import subprocess
+import sys
 import time
 import warnings
 from pathlib import Path
@@ -21,11 +27,15 @@ import numpy as np
 from _audit_mutants import Mutant, mutants
 from sklearn.base import BaseEstimator
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
 import skdp
 from skdp import federated, local, papers
-from skdp.audit import adversarial_pairs, audit_privacy
+from skdp.audit import adversarial_pairs, audit_privacy, trace_privacy
+from tests.audit.test_trace import neighbours_for
+from tests.test_common import ALL
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks" / "audits.rst"
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "benchmarks" / "audits.rst"
 CONFIDENCE = 0.999
 LEAST, MOST = 100, 2000
 # runs of a mutant: what is found must not depend on how fast the machine is
@@ -168,13 +178,63 @@ HEADER = """\
 Audits of every estimator
 =========================
 
+Three layers, each of which is blind to something that another one sees (:ref:`audits`): coupled
+traces, exact checks of sensitivities and of samplers, and black boxes.
+``python benchmarks/audit_all.py`` runs all of them and writes this page.
+"""
+
+
+TRACES = """
+Coupled traces
+--------------
+
+Every configuration of the conformance grid, by :func:`skdp.audit.trace_privacy`, on 60 made-up rows
+of which one is three times too long and stands on the other side in the neighbour, or is a null row
+under zero-out. The "measured part" is what the distances of all releases cost, over what the ledger
+claims; of a search, which releases one of its runs, the release with the largest part. Above 1 it
+would contradict the claim. Below 1 these rows are not the worst ones. {n_traces} traces with
+{n_releases:,} releases: {verdict}.
+
+.. list-table::
+   :header-rows: 1
+
+   * - estimator
+     - configurations
+     - releases
+     - measured part
+     - passed
+"""
+
+
+CHECKS = """
+Exact checks
+------------
+
+Sensitivities of queries against worst pairs and random neighbours, prices of laws against exact
+densities and other accountants, samplers against exact laws and other exact samplers: tests, of
+the default tier, all of which passed.
+
+.. list-table::
+   :header-rows: 1
+
+   * - what
+     - files below ``tests/``
+     - tests
+     - CPU seconds
+"""
+
+
+BLACK_BOX = """
+Black boxes
+-----------
+
 Lower bounds on epsilon at the claim's delta, by :func:`skdp.audit.audit_privacy`, each with a
 confidence of {confidence:g} %. "Gaussian" is the second figure, which holds if the trade-off
 between errors is that of Gaussian noise. Each line has one pair of made-up data sets and few
 runs: a line that is far below its claim says little, a line above it would say
 that the claim is wrong. Bounds are capped by the runs: with 500 behind the bound none exceeds
 about 4. Claims are what the fitted estimator has spent, or, for the reports of a
-privatizer, the budget of one report. ``python benchmarks/audit_all.py`` makes the table.
+privatizer, the budget of one report.
 
 .. list-table::
    :header-rows: 1
@@ -187,6 +247,22 @@ privatizer, the budget of one report. ``python benchmarks/audit_all.py`` makes t
      - runs each
      - claim
 """
+
+#: which tests are the second layer
+EXACT = {
+    "sensitivities of queries": (
+        "test_row_queries.py", "location/test_sparse_queries.py", "model_selection/test_scorers.py",
+        "preprocessing/test_standard_scaler.py", "location/test_norm_quantile.py",
+        "test_private_minimizers.py",
+    ),
+    "prices of laws": (
+        "privacy/test_laws.py", "privacy/test_accounting.py", "privacy/test_sampling.py",
+        "privacy/test_histogram.py", "privacy/test_secret_subset.py", "audit/test_measures.py",
+    ),
+    "samplers": (
+        "auditors", "sampling", "randomisers",
+    ),
+}  # fmt: skip
 
 
 MUTANTS = """
@@ -238,6 +314,64 @@ def row(estimator, result):
         str(result.n_runs),
         verdict,
     ]
+    return cells_of(cells)
+
+
+def traces():
+    """Return the section of coupled traces, and how many failed."""
+    found = {}
+    for estimator in ALL:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = trace_privacy(estimator, **neighbours_for(estimator))
+        found.setdefault(type(estimator).__name__, []).append(result)
+        if result.passed is False:
+            print(result, flush=True)
+    every = [result for results in found.values() for result in results]
+    failed = sum(result.passed is False for result in every)
+    text = TRACES.format(
+        n_traces=len(every),
+        n_releases=sum(len(result.releases) for result in every),
+        verdict=f"{failed} contradict their claim" if failed else "none contradicts its claim",
+    )
+    for name, results in sorted(found.items()):
+        shares = [r.share for r in results if r.releases and not np.isnan(r.share)]
+        part = "not measured" if any(r.releases for r in results) else "releases nothing"
+        if shares:
+            part = f"{min(shares):.4f} to {max(shares):.4f}"
+        cells = [
+            f":class:`~skdp.{name}`",
+            str(len(results)),
+            str(sum(len(r.releases) for r in results)),
+            part,
+            str(sum(r.passed is not False for r in results)),
+        ]
+        text += cells_of(cells)
+    return text, failed
+
+
+def exact_checks():
+    """Return the section of exact checks, and whether any failed."""
+    text, failed = CHECKS, 0
+    for what, files in EXACT.items():
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-n0", *(f"tests/{name}" for name in files)],
+            cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        failed += done.returncode != 0
+        passed = re.search(r"(\d+) passed", done.stdout)
+        print(what, done.stdout.splitlines()[-1:], flush=True)
+        taken = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+        names = ", ".join(f"``{name}``" for name in files)
+        text += cells_of([what, names, passed[1] if passed else "FAILED", f"{taken:.0f}"])
+    return text, failed
+
+
+def cells_of(cells):
+    """Return one row of a table."""
     lines = [f"     - {cell}".rstrip() for cell in cells]
     lines[0] = "   * - " + cells[0]
     return "\n".join(lines) + "\n"
@@ -249,7 +383,12 @@ def main():
     parser.add_argument("--only", default="", help="lines with this text only; write nothing")
     parser.add_argument("--out", type=Path, default=PAGE)
     arguments = parser.parse_args()
-    rows, failed = [], 0
+    rows, failed, parts = [], 0, []
+    if not arguments.only:
+        for part in (traces, exact_checks):
+            text, bad = part()
+            parts.append(text)
+            failed += bad
     for estimator, pair in cases():
         if arguments.only not in name_of(estimator):
             continue
@@ -263,7 +402,7 @@ def main():
             result = measured(estimator, *data_of(estimator, pair), MUTANT_RUNS)
             rows.append(row(estimator, result))
             print(rows[-1], flush=True)
-        header = HEADER.format(confidence=100 * CONFIDENCE)
+        header = HEADER + "".join(parts) + BLACK_BOX.format(confidence=100 * CONFIDENCE)
         arguments.out.write_text(header + "".join(rows), encoding="utf-8")
     raise SystemExit(bool(failed))
 
