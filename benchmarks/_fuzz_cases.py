@@ -758,10 +758,13 @@ def supervised(pair, kind):
 
 def fit_all(case, estimators, args):
     """Fit the estimators of a case, as a user does; return them."""
+    frozen = {}
     for estimator in estimators:
         for part in frozen_inside(estimator):
-            # what is frozen is fitted first
-            part.estimator.fit(*args)
+            # what is frozen is fitted first, and once, wherever it stands
+            if id(part) not in frozen:
+                frozen[id(part)] = part
+                part.estimator.fit(*args)
         if case.options["transform"] and hasattr(estimator, "fit_transform"):
             estimator.fit_transform(*args)
         else:
