@@ -587,6 +587,13 @@ The same, with one bug at a time in the library: after how many cases was it fou
 """
 
 
+def runs_of(numbers):
+    """Return the first number and the length of every run of successive numbers."""
+    firsts = sorted(n for n in numbers if n - 1 not in numbers)
+    lasts = sorted(n for n in numbers if n + 1 not in numbers)
+    return [(first, last - first + 1) for first, last in zip(firsts, lasts, strict=True)]
+
+
 def page(lines):
     """Return the page from the lines of logs."""
     verdicts = [line for line in lines if "case" in line]
@@ -596,12 +603,16 @@ def page(lines):
             by_name.setdefault(name, Counter())[verdict["outcome"]] += 1
     by_name["all cases"] = total = Counter(v["outcome"] for v in verdicts)
     clean = [v for v in verdicts if v["outcome"] == "clean" and v["releases"]]
-    firsts = sorted({v["case"] for v in verdicts} - {v["case"] + 1 for v in verdicts})
+    state, pieces = "", {}
+    for line in lines:
+        state = line.get("state", state)
+        if "case" in line:
+            pieces.setdefault(state, set()).add(line["case"])
     parts = [
-        f"    python benchmarks/fuzz_certificates.py --start {first} --cases "
-        f"{next(n for n in range(1, 10**9) if first + n not in seen)}"
-        for seen in [{v["case"] for v in verdicts}]
-        for first in firsts
+        f"    python benchmarks/fuzz_certificates.py --start {first} --cases {length}"
+        + (f"  # {told}" if told else "")
+        for told, cases in pieces.items()
+        for first, length in runs_of(cases)
     ]
     bad = total["violation"]
     text = HEADER.format(
@@ -640,6 +651,7 @@ def main():
     parser.add_argument("--case", type=int, help="one case, in full")
     parser.add_argument("--plant", help="a bug by a word of its name, or all")
     parser.add_argument("--log", type=Path, help="a line for every case")
+    parser.add_argument("--state", help="what was tried, for the log and the page")
     parser.add_argument("--page", type=Path, nargs="+", help="write the page from such files")
     given = parser.parse_args()
     if given.page:
@@ -673,6 +685,8 @@ def main():
         return
     with contextlib.ExitStack() as stack:
         log = stack.enter_context(given.log.open("a", encoding="utf-8")) if given.log else None
+        if log is not None and given.state:
+            print(json.dumps({"state": given.state}), file=log, flush=True)
         seeds = range(given.start, given.start + given.cases)
         began = time.perf_counter()
         found = run_many(seeds, given.seconds, log, given.only)
