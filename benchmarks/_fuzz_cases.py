@@ -170,6 +170,32 @@ class Hoarder(BaseEstimator):
         return self._held["first"][0].predict(X)
 
 
+class UnseededClassifier(DPLogisticRegression):
+    """Without a `random_state`, so that no ensemble writes one."""
+
+    def __init__(
+        self, epsilon=1.0, delta=1e-6, *, mechanism="auto", solver="auto", classes=None,
+        adjacency="replace-one", max_iter=None, budget=None,
+    ):  # fmt: skip
+        super().__init__(
+            epsilon, delta, mechanism=mechanism, solver=solver, classes=classes,
+            adjacency=adjacency, max_iter=max_iter, budget=budget,
+        )  # fmt: skip
+
+
+class UnseededRegressor(DPLpRegressor):
+    """Without a `random_state`, so that no ensemble writes one."""
+
+    def __init__(
+        self, epsilon=1.0, delta=1e-6, *, p=2, solver="auto",
+        adjacency="replace-one", max_iter=None, budget=None,
+    ):  # fmt: skip
+        super().__init__(
+            epsilon, delta, p=p, solver=solver, adjacency=adjacency, max_iter=max_iter,
+            budget=budget,
+        )  # fmt: skip
+
+
 @dataclass
 class Case:
     """One case of the fuzzer.
@@ -330,9 +356,12 @@ class Draw:
             own["epsilon"] = self._epsilon()
         if self.chance(0.2) and "delta" not in own:
             own["delta"] = 1e-9
-        model = self.pick([DPLogisticRegression] * 3 + [DPHingeSVM, LocalDPLogisticRegression])
+        kinds = [DPLogisticRegression, DPLogisticRegression, UnseededClassifier, DPHingeSVM]
+        model = self.pick([*kinds, LocalDPLogisticRegression])
         if model is LocalDPLogisticRegression:
             return model(epsilon=own["epsilon"])
+        if model is UnseededClassifier:
+            return model(**{k: v for k, v in own.items() if k in model().get_params()})
         if model is DPHingeSVM:
             own.pop("preprocess", None)
             if own.get("mechanism") == "objective":
@@ -343,6 +372,9 @@ class Draw:
         words = [{}, {"p": 1}, {"p": "huber"}, {"solver": "gd", "max_iter": 4}, {"l2": 1.0}]
         if self.chance(0.2):
             return LocalDPLinearRegression(epsilon=self.pick([1.0, 4.0, 8.0]))
+        if self.chance(0.25):
+            own = self.pick([{}, {"p": 1}, {"p": "huber"}, {"solver": "gd", "max_iter": 4}])
+            return UnseededRegressor(self._epsilon(), **own)
         return DPLpRegressor(epsilon=self._epsilon(), **self.pick(words))
 
     def _quick_location(self):
