@@ -142,9 +142,10 @@ def _against_truth(case, spent, fitted, first, replay, budget):
     truth = measured(first, second, adjacency, case.seed, case.options["n_draws"])
     facts = {"epsilon": spent.epsilon, "releases": truth.n_releases, "odd": truth.odd}
     if (why := less_than_measured(budget, truth, adjacency)) is not None:
-        # what enters twice is charged once: a certificate says so, and a budget cannot know
-        kind = "violation" if not spent.uncovered else "uncovered"
-        return Verdict(case, kind, why, **facts)
+        # rows that enter twice are charged once: a budget cannot know, and the total says so
+        named = spent.uncovered or "as if every row counted once" in str(spent)
+        if not named:
+            return Verdict(case, "violation", why, **facts)
     if truth.odd:
         return Verdict(case, "violation", truth.odd[0], **facts)
     missing = {item.kind for item in spent.uncovered}
