@@ -559,9 +559,10 @@ not add up. The cases are these::
 
 {command}
 
-{cases} cases in {hours:.2f} hours, {cpu:.0f} minutes of them CPU time: {violations}. {tight} of the
-{clean} clean totals with releases were reached to more than half by what was measured on these
-neighbours, and {all_of_it} to more than 99 %. A case counts for each of its wrappers.
+{cases:,} cases in {hours:.2f} hours, {cpu:.0f} minutes of them CPU time: {violations}.{earlier}
+{tight:,} of the {clean:,} clean totals with releases were reached to more than half by what was
+measured on these neighbours, and {all_of_it:,} to more than 99 %. A case counts for each of its
+wrappers.
 
 .. list-table::
    :header-rows: 1
@@ -599,23 +600,20 @@ def runs_of(numbers):
 
 def page(lines):
     """Return the page from the lines of logs."""
-    verdicts = [line for line in lines if "case" in line]
+    verdicts, earlier, state = [], [], ""
+    for line in lines:
+        state = line.get("state", state)
+        if "case" in line:
+            (earlier if state.startswith("earlier") else verdicts).append(line)
     by_name = {}
     for verdict in verdicts:
         for name in verdict["names"]:
             by_name.setdefault(name, Counter())[verdict["outcome"]] += 1
     by_name["all cases"] = total = Counter(v["outcome"] for v in verdicts)
     clean = [v for v in verdicts if v["outcome"] == "clean" and v["releases"]]
-    state, pieces = "", {}
-    for line in lines:
-        state = line.get("state", state)
-        if "case" in line:
-            pieces.setdefault(state, set()).add(line["case"])
     parts = [
         f"    python benchmarks/fuzz_certificates.py --start {first} --cases {length}"
-        + (f"  # {told}" if told else "")
-        for told, cases in pieces.items()
-        for first, length in runs_of(cases)
+        for first, length in runs_of({v["case"] for v in verdicts})
     ]
     bad = total["violation"]
     text = HEADER.format(
@@ -623,6 +621,7 @@ def page(lines):
         cases=len(verdicts),
         hours=sum(v["seconds"] for v in verdicts) / 3600,
         cpu=sum(v["cpu"] for v in verdicts) / 60,
+        earlier=_earlier(earlier),
         violations=f"{bad} violations" if bad else "no violation",
         clean=len(clean),
         tight=sum(v["share"] > 0.5 for v in clean),
@@ -638,6 +637,17 @@ def page(lines):
             found = bug["why"] if bug["outcome"] == "violation" else "not found"
             text += _row([bug["bug"], str(bug["cases"]), f"{bug['cpu']:.0f}", found])
     return text
+
+
+def _earlier(verdicts):
+    if not verdicts:
+        return ""
+    hours = sum(v["seconds"] for v in verdicts) / 3600
+    bad = sum(v["outcome"] == "violation" for v in verdicts)
+    return (
+        f"\nBefore that, {len(verdicts):,} cases in {hours:.2f} hours, of an earlier state of the "
+        f"library\nand of the draws, had {bad or 'no'} violation{'s' * (bad > 1)}."
+    )
 
 
 def _row(cells):

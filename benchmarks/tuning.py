@@ -201,6 +201,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", nargs="+", default=DATA, choices=DATA)
     parser.add_argument("--scenarios", nargs="+", default=list(GRIDS), choices=list(GRIDS))
+    parser.add_argument("--methods", default="", help="those with this text only; write nothing")
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--slow-repeats", type=int, default=4, help="of Adult and MNIST")
     parser.add_argument("--n-jobs", type=int, default=2)
@@ -211,6 +212,8 @@ def main():
         repeats = options.repeats if name == "digits" else options.slow_repeats
         for scenario in options.scenarios:
             for method in METHODS:
+                if options.methods not in method:
+                    continue
                 scores = Parallel(options.n_jobs)(
                     delayed(accuracy)(name, scenario, method, epsilon, seed)
                     for epsilon in EPSILONS
@@ -219,7 +222,8 @@ def main():
                 cells = map(cell, np.reshape(scores, (len(EPSILONS), repeats)))
                 lines.append([name, scenario, method, *cells])
                 print(" | ".join(lines[-1]), flush=True)
-    if options.data == DATA and options.scenarios == list(GRIDS):
+    whole = options.data == DATA and options.scenarios == list(GRIDS) and not options.methods
+    if whole:
         options.out.write_text(page(lines, options), encoding="utf-8")
 
 

@@ -79,8 +79,9 @@ def test_the_page_is_written_from_the_logs(fuzzer):
     found = fuzzer.run_many(range(2), only="Pipeline")
     bug = {"bug": "a bug", "cases": 3, "cpu": 1.0, "outcome": "violation", "why": "what was seen"}
     lines = [json.loads(json.dumps(line, default=str)) for line in [*found, bug]]
-    page = fuzzer.page([{"state": "as it is"}, *lines])
-    assert "--start 0 --cases 2  # as it is" in page
+    page = fuzzer.page([{"state": "earlier"}, lines[0], {"state": "now"}, *lines])
+    assert "--start 0 --cases 2\n" in page
+    assert "Before that, 1 cases" in page
     assert fuzzer.runs_of({3, 4, 5, 9}) == [(3, 3), (9, 1)]
     assert "no violation" in page
     assert "   * - a bug\n     - 3\n     - 1\n     - what was seen\n" in page
