@@ -495,9 +495,9 @@ class Draw:
         facts = {"random_state": None, "classes": self.labels()}
         given = inner.get_params()
         inner.set_params(**{k: v for k, v in facts.items() if k in given and given[k] is None})
-        names = [n for n in ("C", "l2", "fit_intercept") if n in inner.get_params()]
-        name = self.pick(names)
-        values = {"C": [1.0, 10.0], "l2": [0.5, 1.0]}.get(name, [True, False])
+        given = inner.get_params()
+        name = self.pick([n for n in ("C", "l2", "fit_intercept", "max_iter") if n in given])
+        values = {"C": [1.0, 10.0], "l2": [0.5, 1.0], "max_iter": [2, 3]}.get(name, [True, False])
         facts = {"epsilon": self.pick([4.0, 8.0]), "random_state": self.random_state()}
         facts["strategy"] = self.pick(["auto", "all", "subset"])
         if self.chance(0.3):
