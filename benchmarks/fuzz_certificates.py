@@ -49,7 +49,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.insert(0, str(Path(__file__).parent))
 import joblib
 import skops.io
-from _fuzz_cases import Case, draw_case, fit_all
+from _fuzz_cases import Case, draw_case, fit_all, private_parts
 from _fuzz_truth import HAIR, coupled, differs, measured
 from sklearn.base import clone
 
@@ -161,6 +161,10 @@ def _against_truth(case, spent, fitted, first, replay, budget):
     seeds = [item for item in spent.not_covered if "seed" in item.kind]
     if truth.seeded and not (seeds or not truth.n_releases):
         problem = "noise is seeded, and no seed is named"
+    given = [part.random_state for e in case.estimators for part in private_parts(e)
+             if getattr(part, "random_state", None) is not None]  # fmt: skip
+    if truth.seeded and not given and not missing:
+        problem = "noise is seeded by what nobody gave, and the total is whole"
     problem = problem or missing_lines(spent, first)
     by = truth.beyond(spent.epsilon, spent.delta, adjacency)
     if by is not None:
@@ -472,7 +476,7 @@ BUGS = {
     "bootstrap priced once": (_bootstrap_priced_once, "BaggingClassifier"),
     "one member of a vote missing from the walk": (_member_missing, "VotingClassifier"),
     "fits that share a seed add up": (_shared_seed, None),
-    "stored seeds are not missing": (_seed_not_named, None),
+    "stored seeds are not missing": (_seed_not_named, "BaggingClassifier"),
     "noise halved": (_half_the_noise, None),
     "replace-one at the price of zero-out": (_one_row_for_two, "FrozenEstimator"),
     "a step that learns is free": (_step_forgotten, "Pipeline"),
