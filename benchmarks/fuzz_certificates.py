@@ -97,6 +97,8 @@ def texts(spent):
 
 def run_case(case):
     """Fit, ask, replay and compare; return a `Verdict`."""
+    if case.null and any("Imputer" in name for name in case.names):
+        return Verdict(case, "refused", "NaN is no null row where it is filled in")
     budgets = []
 
     def run_on(*args):
@@ -347,6 +349,8 @@ def of_another_backend(case, spent, fitted):
     if backend is None or case.null or case.options["budget"] == "memory":
         return None
     made = case.build(None)
+    if not all(hasattr(e, "get_params") for e in made):
+        return None
     jobs = [{k: 2 for k in e.get_params() if k.split("__")[-1] == "n_jobs"} for e in made]
     if not any(jobs) or (_random(case) and "OutputCode" not in str(case.estimators)):
         return None
