@@ -149,7 +149,7 @@ spends many times as much. It is not a method, but what an unpaid search seems t
 
 READING = """
 **Reading.** Where the defaults fit, searches that pay do not beat them: the best one is {lost}
-points behind on average over data sets and budgets, and level at best (MNIST at ε = 4). Even
+points behind on average over data sets and budgets, and 0.3 at best (Adult at ε = 4). Even
 unpaid, a search gains two points on MNIST there, and nothing on the others. Where the default is
 off by a factor of 50, a search is what helps. Running all of six candidates never fails badly; a
 secret subset leaves more for every run, but it may miss every good candidate, where only one or
