@@ -138,9 +138,10 @@ def scaled_rows(rows):
     return rows / np.maximum(np.abs(rows).max(axis=1, keepdims=True), 1.0)
 
 
-def centered(rows):
-    """Subtract the mean of all rows."""
-    return np.asarray(rows) - np.mean(np.asarray(rows), axis=0)
+def standardised(rows):
+    """Subtract the mean of all rows, and divide by their standard deviation."""
+    rows = np.asarray(rows, dtype=float)
+    return (rows - rows.mean(axis=0)) / (rows.std(axis=0) + 1e-9)
 
 
 def halved(values):
@@ -405,7 +406,7 @@ class Draw:
         rows = [
             lambda: self.leaf("transformer"), lambda: self.leaf("transformer"),
             lambda: "passthrough", lambda: StandardScaler(), lambda: Normalizer(),
-            lambda: FunctionTransformer(self.pick([plain, scaled_rows, centered, None, np.tanh])),
+            lambda: FunctionTransformer(self.pick([plain, scaled_rows, standardised, None, np.tanh])),
             lambda: PolynomialFeatures(2), lambda: PCA(1),
             lambda: QuantileTransformer(n_quantiles=4),
             lambda: SelectKBest(k=1), lambda: KBinsDiscretizer(2, encode="ordinal"),
@@ -601,7 +602,7 @@ class Draw:
         def target(depth):
             how = self.pick([
                 {}, {"func": halved, "inverse_func": doubled}, {"transformer": StandardScaler()},
-                {"func": centered, "inverse_func": doubled, "check_inverse": False},
+                {"func": standardised, "inverse_func": doubled, "check_inverse": False},
                 {"transformer": DPStandardScaler(bounds=(-2.0, 2.0))},
             ])  # fmt: skip
             return TransformedTargetRegressor(build(depth), **how)
