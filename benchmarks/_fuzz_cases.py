@@ -406,7 +406,8 @@ class Draw:
         rows = [
             lambda: self.leaf("transformer"), lambda: self.leaf("transformer"),
             lambda: "passthrough", lambda: StandardScaler(), lambda: Normalizer(),
-            lambda: FunctionTransformer(self.pick([plain, scaled_rows, standardised, None, np.tanh])),
+            lambda: FunctionTransformer(
+                self.pick([plain, scaled_rows, standardised, None, np.tanh])),
             lambda: PolynomialFeatures(2), lambda: PCA(1),
             lambda: QuantileTransformer(n_quantiles=4),
             lambda: SelectKBest(k=1), lambda: KBinsDiscretizer(2, encode="ordinal"),
