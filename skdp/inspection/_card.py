@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._typing import Estimator
@@ -295,8 +296,13 @@ def _check_card_input(estimator):
         article = "an" if kind[0].lower() in "aeiou" else "a"
         raise TypeError(f"privacy_card needs a fitted estimator; got {article} {kind}.{hint}")
     if hasattr(estimator, "__sklearn_tags__"):
-        # for others, those that only look like an estimator, the total tells
-        check_is_fitted(estimator)
+        try:
+            check_is_fitted(estimator)
+        except NotFittedError:
+            raise
+        except AttributeError:
+            # of what only looks like an estimator, a last step for instance, the total tells
+            pass
     ledger = getattr(estimator, "ledger_", None)
     if ledger is not None and not isinstance(ledger, Ledger):
         raise TypeError(f"ledger_ of {kind} must be a Ledger; got a {type(ledger).__name__}.")

@@ -58,6 +58,25 @@ CLAIM = [
 ]  # fmt: skip
 
 
+class NoTags:
+    """Holds a private fit, and is no estimator of scikit-learn, as wrappers elsewhere are."""
+
+    def fit(self, X, y):
+        """Fit a model, and keep it."""
+        self.model_ = DPLogisticRegression(max_iter=2).fit(X, y)
+        return self
+
+
+def test_a_last_step_without_tags_has_a_card():
+    # once an error of scikit-learn about tags
+    model = make_pipeline(NormClipper(), NoTags())
+    card = privacy_card(model.fit(X, Y)).to_dict()
+    assert card["claim"]["status"] == "none"
+    assert "fits that it did not keep" in card["not_covered"]["parts"][0]["text"]
+    with pytest.raises((TypeError, NotFittedError)):
+        privacy_card(make_pipeline(NormClipper(), DPLogisticRegression()))
+
+
 def assert_close(ours, theirs):
     """Compare but for the rounding of prices, which rests on the scale."""
     assert type(ours) is type(theirs)
