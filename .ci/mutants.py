@@ -202,6 +202,42 @@ MUTANTS = [
         "tests/test_row_queries.py",
     ),
     Mutant(
+        "second moments: replace-one at the price of zero-out", "SecondMoments.sensitivity",
+        r"3 / math\.sqrt\(2\.0\), \"4", 'math.sqrt(2.0), "4',
+        "tests/test_preconditioned.py",
+    ),
+    Mutant(
+        "second moments: the products are not counted", "SecondMoments.sensitivity",
+        r"math\.sqrt\(2\.0\), \"\|x", '1.0, "|x',
+        "tests/test_preconditioned.py",
+    ),
+    Mutant(
+        "second moments: products without their factor", "SecondMoments.matrices",
+        r"math\.sqrt\(0\.5\)", "0.5",
+        "tests/test_preconditioned.py",
+    ),
+    Mutant(
+        "the noise of the second moments halved", "PreconditionedFit.run",
+        r"GaussianMechanism\(self\.mu_moments\)", "GaussianMechanism(2 * self.mu_moments)",
+        "tests/test_preconditioned.py",
+    ),
+    Mutant(
+        "second moments that are used and not paid for", "PreconditionedFit.run",
+        r"curator\.release\(self\.moments, GaussianMechanism\(self\.mu_moments\)\)",
+        "self.moments.evaluate(curator._admitted(None))",
+        "tests/test_preconditioned.py",
+    ),
+    Mutant(
+        "gradients clipped where the rows were before", "_mapped",
+        r"usable_norms\(norm, null\), chunk\.target", "chunk.norm, chunk.target",
+        "tests/test_preconditioned.py",
+    ),
+    Mutant(
+        "sparse rows whose norm forgets the shift", "ScaledChunk.__init__",
+        r"rest = shift @ shift", "rest = 0.0",
+        "tests/test_preconditioned.py",
+    ),
+    Mutant(
         "mean: replace-one at the price of zero-out", "RowSum.sensitivity",
         r"2 \* l1, 2 \* l2", "l1, l2",
         "tests/test_row_queries.py tests/test_claims_sgd.py",

@@ -73,7 +73,14 @@ def cases():
     pure = {"delta": 0.0}
     for kind in (skdp.DPLogisticRegression, skdp.DPHingeSVM):
         smooth = {"smoothing": 0.5} if kind is skdp.DPHingeSVM else {}
-        for solver in ("accelerated", "gd", "sgd", "lazy-sgd", papers.AcceleratedOnePass()):
+        for solver in (
+            "accelerated",
+            "gd",
+            "sgd",
+            "lazy-sgd",
+            "preconditioned",
+            papers.AcceleratedOnePass(),
+        ):
             yield kind(epsilon=8.0, solver=solver, **binary), LABEL
         yield kind(epsilon=8.0, adjacency="zero-out", **binary), NOTHING
         yield kind(epsilon=8.0, mechanism="objective", **binary, **smooth), LABEL

@@ -11,6 +11,7 @@ from skdp.solvers import Solver
 #: every pair of a mechanism and a solver, by words
 PAIRS = [
     *[("gradient", word) for word in ("accelerated", "gd", "sgd", "lazy-sgd", "bias-reduced")],
+    ("gradient", "preconditioned"),
     ("gradient", "accelerated-one-pass"),
     *[("objective", word) for word in ("newton", "lbfgs")],
     *[("output", word) for word in ("newton", "lbfgs", "cvxpy")],
@@ -20,6 +21,7 @@ PAIRS = [
 KINDS = {
     "accelerated": solvers.Accelerated,
     "gd": solvers.GD,
+    "preconditioned": solvers.Preconditioned,
     "sgd": solvers.SGD,
     "lazy-sgd": solvers.LazySGD,
     "bias-reduced": papers.BiasReduced,

@@ -111,6 +111,15 @@ CLASSIFIERS = [
         max_iter=24,
         adjacency="zero-out",
     ),
+    DPLogisticRegression(epsilon=4.0, solver="preconditioned"),
+    DPLogisticRegression(
+        epsilon=20.0,
+        solver=solvers.Preconditioned(moments_share=0.3, sparsity=3),
+        adjacency="zero-out",
+        coef_bound=100.0,
+        C=10.0,
+        verbose=1,
+    ),
     DPHingeSVM(),
     DPHingeSVM(solver="accelerated", adjacency="zero-out"),
     DPHingeSVM(epsilon=4.0, solver="sgd"),
@@ -135,6 +144,7 @@ CLASSIFIERS = [
     DPHingeSVM(epsilon=20.0, solver=papers.OnePass(), smoothing=0.5),
     DPHingeSVM(epsilon=40.0, solver=papers.FiniteNet(), coef_bound=10.0),
     DPHingeSVM(epsilon=20.0, solver="frank-wolfe", smoothing=0.5),
+    DPHingeSVM(epsilon=8.0, solver="preconditioned", fit_intercept=False),
     LocalDPLogisticRegression(),
     LocalDPLogisticRegression(
         epsilon=16.0, randomiser=BallRandomiser("auto", expected_norm=0.3), batch_size=5

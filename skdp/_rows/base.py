@@ -93,7 +93,7 @@ def check_bounds(bounds, n_features, name="bounds"):
 _LINE = 64
 
 
-def _empty_rows(shape, place=0):
+def empty_rows(shape, place=0):
     """Return an uninitialised float64 array at an address that is `place` modulo 64."""
     size = math.prod(shape)
     memory = np.empty(size + _LINE // 8)
@@ -124,7 +124,7 @@ def row_major(X):
     """
     if _is_row_major(X):
         return X
-    rows = _empty_rows(X.shape)
+    rows = empty_rows(X.shape)
     rows[:] = X
     return rows
 
@@ -209,7 +209,7 @@ def tame(X):
         if not _is_awkward(X):
             return X, np.zeros(n_rows, dtype=bool)
         row_of = np.repeat(np.arange(n_rows), X.shape[1])
-        rows = _empty_rows(X.shape, _address(X) if _is_row_major(X) else 0)
+        rows = empty_rows(X.shape, _address(X) if _is_row_major(X) else 0)
         rows[:] = X
         _, broken = _tame_values(rows.reshape(-1), row_of, n_rows)
         return rows, broken
@@ -466,12 +466,14 @@ def chunk_rows(X):
     n_entries, step : int, int
         Entries that are stored; and a number that depends on the shape and the format alone.
     """
-    if isinstance(X, RowStream):
-        n_entries, is_sparse = X.facts.n_entries, X.facts.is_sparse
-    else:
-        is_sparse = sparse.issparse(X)
-        n_entries = X.nnz if is_sparse else X.size
-    return n_entries, SPARSE_CHUNK_ROWS if is_sparse else dense_chunk_rows(X.shape[1])
+    leaves_out, is_stream = leaves_out_zeros(X), isinstance(X, RowStream)
+    n_entries = X.facts.n_entries if is_stream else X.nnz if leaves_out else X.size
+    return n_entries, SPARSE_CHUNK_ROWS if leaves_out else dense_chunk_rows(X.shape[1])
+
+
+def leaves_out_zeros(X):
+    """Return whether rows are stored without their zeros: a fact about the format alone."""
+    return X.facts.is_sparse if isinstance(X, RowStream) else sparse.issparse(X)
 
 
 class CompensatedSum:

@@ -5,7 +5,8 @@
 `FeatureRows` are rows as they are, for statistics that treat every feature on its own. `PointRows`
 are points of the unit ball, for directions and distances. `unit_columns` and what follows it give
 norms and distances whose floats come from elementwise operations alone. `centered_rows` are rows of
-a linear model around a public center, within a public radius.
+a linear model around a public center, within a public radius, and `mapped_rows` their images under
+a public linear map.
 """
 
 from dataclasses import dataclass
@@ -15,7 +16,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdp._rows.base import L2Ball, chunk_rows, row_major, row_norms, tame, without_duplicates
+from skdp._rows.base import (
+    L2Ball,
+    chunk_rows,
+    empty_rows,
+    row_major,
+    row_norms,
+    tame,
+    without_duplicates,
+)
 from skdp._rows.linear import LinearChunk, chunks_of, usable_norms
 
 #: all columns, in their order
@@ -339,3 +348,105 @@ def _centered(chunk, center, intercept, radius, shorten, body=None):
     body[:] = columns.T
     norm = usable_norms(norm, np.isinf(chunk.norm))
     return LinearChunk(body, np.ones(len(norm)), norm, chunk.target, intercept, lift)
+
+
+# Rows of a linear model under a public linear map.
+
+
+def mapped_rows(rows, center, root, intercept):
+    """Return rows ``root (x - center)`` with a constant feature.
+
+    Parameters
+    ----------
+    rows : LinearRows
+        Rows f x in the unit ball; a constant feature that they have is left out.
+    center : ndarray of shape (n_features,)
+        Public point, in units of the ball.
+    root : ndarray of shape (n_features, n_features) or (n_features,)
+        Public symmetric matrix, or a diagonal; of sparse rows only a diagonal.
+    intercept : float
+        Constant feature of the new rows; 0 for none.
+
+    Returns
+    -------
+    mapped : LinearRows
+        Dense rows are a copy in float64, unless they are read chunk by chunk: those are mapped
+        anew at every step. Sparse rows are mapped within every product, and share memory.
+
+    Notes
+    -----
+    A new row is one row of a product of a whole chunk, in the layout of the contract.
+    """
+    move = partial(_mapped, center=center, root=root, intercept=intercept)
+    if rows.is_streamed or any(sparse.issparse(chunk.X) for chunk in rows.chunks):
+        return rows.mapped(move)
+    X, chunks, start = empty_rows((rows.n_rows, len(center))), [], 0
+    for chunk in rows.chunks:
+        body = X[start : start + len(chunk.norm)]
+        start += len(chunk.norm)
+        chunks.append(move(chunk, body=body))
+    return rows.with_chunks(chunks, X)
+
+
+def _mapped(chunk, center, root, intercept, body=None):
+    """Return one chunk of mapped rows; `body` is where dense ones are to be stored."""
+    null = np.isinf(chunk.norm)
+    if sparse.issparse(chunk.X):
+        return ScaledChunk(chunk, root, root * center, intercept, null)
+    if body is None:
+        body = empty_rows(chunk.X.shape)
+    with np.errstate(under="ignore"):
+        moved = np.multiply(row_major(chunk.X), chunk.factor[:, None], out=empty_rows(body.shape))
+        moved -= center
+        if root.ndim == 1:
+            np.multiply(moved, root, out=body)
+        else:
+            np.dot(moved, root, out=body)
+        norm = np.hypot(np.sqrt(np.einsum("ij,ij->i", body, body)), intercept)
+    return LinearChunk(body, np.ones(len(norm)), usable_norms(norm, null), chunk.target, intercept)
+
+
+#: of the squares that a norm is the difference of: far more than the rounding of their sums
+_NORM_SLACK = 1e-9
+
+
+class ScaledChunk(LinearChunk):
+    """Sparse rows ``(scale f_i x_i - shift, intercept)``, whose products leave the zeros alone.
+
+    The norms are upper bounds, by a part in 10^9 of the squares that they are computed from.
+    """
+
+    __slots__ = ("scale", "shift")
+
+    def __init__(self, chunk, scale, shift, intercept, null):
+        X, factor = chunk.X, chunk.factor
+        with np.errstate(under="ignore"):
+            squares = X.copy()
+            squares.data = squares.data * scale[squares.indices]
+            squares.data *= squares.data
+            square = squares.dot(np.ones(len(scale))) * factor * factor
+            cross = X.dot(scale * shift) * factor
+            rest = shift @ shift
+            norm = np.maximum(square - 2.0 * cross + rest, 0.0)
+            norm += _NORM_SLACK * (square + 2.0 * np.abs(cross) + rest)
+            norm = np.hypot(np.sqrt(norm), intercept)
+        super().__init__(X, factor, usable_norms(norm, null), chunk.target, intercept)
+        self.scale, self.shift = scale, shift
+
+    def predict(self, coef):
+        """Return rows @ coef.T for coef of shape (size,) or (n_outputs, size)."""
+        body = coef[..., :-1] if self.intercept else coef
+        z = self.X.dot((body * self.scale).T)
+        z *= self.factor if z.ndim == 1 else self.factor[:, None]
+        z += (self.intercept * coef[..., -1] if self.intercept else 0.0) - body @ self.shift
+        return z
+
+    def combine(self, residual):
+        """Return residual.T @ rows, flattened; overwrites the residual."""
+        total = residual.sum(axis=0)
+        residual *= self.factor if residual.ndim == 1 else self.factor[:, None]
+        body = self.X.T.dot(residual).T * self.scale - np.multiply.outer(total, self.shift)
+        if not self.intercept:
+            return body.ravel()
+        last = np.expand_dims(self.intercept * total, -1)
+        return np.concatenate([body, last], axis=-1).ravel()

@@ -20,7 +20,7 @@ import skdp.solvers as solvers
 from skdp._gate import open_gate
 from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp._quantiles import plan_threshold
-from skdp._rows.base import L2Ball, check_radius
+from skdp._rows.base import L2Ball, check_radius, leaves_out_zeros
 from skdp._rows.columns import centered_rows
 from skdp._rows.linear import LinearRows, top_entries
 from skdp._rows.streams import over_rows
@@ -496,7 +496,8 @@ class PrivateLinearClassifier(
         )
         classes, codes, outside, assumptions = resolve_classes(y, self.classes)
         n_rows, n_features = X.shape
-        problem = self._problem(n_rows, n_features, len(classes), asked or Solver())
+        is_sparse = leaves_out_zeros(X)
+        problem = self._problem(n_rows, n_features, len(classes), asked or Solver(), is_sparse)
         solver = chosen_solver(self, asked, problem)
         plan = solver.plan(problem)
         check_reading(solver, X)
@@ -539,7 +540,7 @@ class PrivateLinearClassifier(
         self.n_iter_ = plan.n_iter
         return self
 
-    def _problem(self, n_rows, n_features, n_classes, solver):
+    def _problem(self, n_rows, n_features, n_classes, solver, is_sparse=False):
         """Return the problem for what a solver asks of the rows; plans ask the solver itself."""
         scaling = solver.intercept_scaling
         scaling = DEFAULT_INTERCEPT if scaling is None else scaling
@@ -572,6 +573,7 @@ class PrivateLinearClassifier(
             clipping_norm=getattr(solver, "clipping_norm", None),
             centering=centering,
             sparsity=solver.sparsity,
+            is_sparse=is_sparse,
         )
 
     def _check_centering(self, solver):

@@ -14,6 +14,7 @@ from skdp.solvers.lazy_sgd import LazySGD
 from skdp.solvers.objective import Objective
 from skdp.solvers.output import Output
 from skdp.solvers.phased import Phased
+from skdp.solvers.preconditioned import Preconditioned
 from skdp.solvers.sgd import SGD
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Objective",
     "Output",
     "Phased",
+    "Preconditioned",
     "SGD",
     "Solver",
 ]

@@ -352,6 +352,8 @@ class Problem:
         Where no bound is given, the solution is expected within this radius.
     longest_row : float
         Bound on the norm of a row, constant feature not included.
+    is_sparse : bool
+        Whether zeros of the rows are not stored.
     """
 
     n_rows: int
@@ -372,6 +374,7 @@ class Problem:
     scale_prices: tuple[float, ...] = ()
     expected_radius: float = EXPECTED_RADIUS
     longest_row: float = 1.0
+    is_sparse: bool = False
 
     @property
     def mu_spent(self):

@@ -448,6 +448,9 @@ class ClippedGradient:
     clip : float
         Bound on the Euclidean (for several outputs, Frobenius) norm of one row's
         gradient, intercept included.
+    slack : float, default=0.0
+        What the rounding of the sum may add to its change, in parts of `clip`: for rows that are
+        added up as differences of longer ones.
 
     Notes
     -----
@@ -460,6 +463,7 @@ class ClippedGradient:
     coef: Any
     loss: Any
     clip: float
+    slack: float = 0.0
 
     @property
     def name(self):
@@ -479,9 +483,11 @@ class ClippedGradient:
         attained, by a row at the clipping norm and by two opposite ones.
         """
         if adjacency == "zero-out":
-            reach, theorem = self.clip, "a row's clipped gradient has norm <= clip"
+            reach = self.clip * (1 + self.slack)
+            theorem = "a row's clipped gradient has norm <= clip"
         else:
-            reach, theorem = 2 * self.clip, "two clipped gradients differ by <= 2 clip"
+            reach = 2 * self.clip * (1 + self.slack)
+            theorem = "two clipped gradients differ by <= 2 clip"
         return Sensitivity(l1=math.inf, l2=reach, bound=n_rows * self.clip, theorem=theorem)
 
     def partial(self, chunk):

@@ -375,7 +375,8 @@ REFUSED = [
     (
         DPLogisticRegression(mechanism="gradient", solver="output"),
         "solver=solvers.Output() does not belong to mechanism='gradient': it has "
-        "mechanism='output'. The solvers that fit are 'accelerated', 'gd', 'lazy-sgd', 'sgd'.",
+        "mechanism='output'. The solvers that fit are 'accelerated', 'gd', 'lazy-sgd', "
+        "'preconditioned', 'sgd'.",
     ),
     (
         DPLogisticRegression(mechanism="objective", solver=papers.OnePass()),

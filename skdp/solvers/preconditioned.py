@@ -1,0 +1,539 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Gradient perturbation in a geometry that was released: second moments once, then few steps.
+
+A first-order method is blind to the shape of the rows: it stops early along directions of small
+variance, and along the others it makes steps that it does not need. So a part of the budget buys
+the sum of the rows and of their outer products, in one release. What is left of it after the noise
+is taken off says where the rows lie and how they spread, and rows are mapped by a power of the
+inverse of that spread. Gradients are clipped there, and released there.
+
+How far the geometry is believed follows from the noise alone: first the rows stay as they are, then
+they are centered, then columns are scaled, then directions. Everything after the first release is
+a function of released numbers.
+"""
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from skdp._rows.base import ball_constraint, row_major, sum_over
+from skdp._rows.columns import mapped_rows
+from skdp._sklearn import Interval
+from skdp.privacy.kernel.mechanisms import Sensitivity
+from skdp.privacy.laws.additive import GaussianMechanism
+from skdp.privacy.laws.calibration import mu_beside
+from skdp.solvers.base import LARGEST_COEF, Fit, Solver
+from skdp.solvers.gradient import NEVER_PURE, ClippedGradient
+
+
+class Preconditioned(Solver):
+    """Noisy gradients of all rows, in a geometry of the rows that is released first.
+
+    For correlated columns, columns on different scales, and rows far from the origin; and where
+    few passes over the rows are wanted.
+
+    Parameters
+    ----------
+    moments_share : float, default=0.15
+        Share, less than a half, of the squared Gaussian-DP budget that the second moments get.
+    sparsity : int, default=None
+        Public number of non-zero features that a row may have; of longer rows the largest
+        entries count. None for any number.
+    intercept_scaling : float, default=None
+        Constant feature that carries the intercept, in units of the length of a typical row in
+        the geometry. A small one takes less of a row's gradient. None is 0.3.
+
+    See Also
+    --------
+    Accelerated : Steps in the geometry of the rows as they are.
+
+    Notes
+    -----
+    Losses whose gradient no row exceeds, of classification. `coef_bound` counts the intercept by an
+    `intercept_scaling` of 0.1 if that is None.
+
+    One release of the sum of x and of x x', for CSR rows and for more than 1,000 columns of the
+    squares alone. Of the estimated covariance, directions that noise may have made are dropped. A
+    row counts as ``A (x - m)``, m being the estimated mean and A a power of the estimated
+    covariance between -1/4, where there is little signal, and -1/2. The gradient of that row is
+    clipped, and 40 accelerated steps are made along noisy sums of these. The later half of the
+    iterates is averaged. All steps are made: none depends on the data.
+
+    References
+    ----------
+    .. [1] C. Dwork, K. Talwar, A. Thakurta and L. Zhang, "Analyze Gauss: optimal bounds for
+       privacy-preserving principal component analysis", STOC 2014.
+    .. [2] O. Ledoit and M. Wolf, "A well-conditioned estimator for large-dimensional covariance
+       matrices", Journal of Multivariate Analysis, 2004.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPLogisticRegression, solvers
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(2000, 2)) * [0.7, 0.07]
+    >>> y = X[:, 0] + 10 * X[:, 1] > 0
+    >>> model = DPLogisticRegression(
+    ...     solver=solvers.Preconditioned(), classes=[False, True], random_state=0
+    ... )
+    >>> model.fit(X, y).score(X, y) > 0.9
+    True
+    """
+
+    word = "preconditioned"
+    tasks = ("classification",)
+    needs_delta = NEVER_PURE
+    unused = {"preprocess": "it centers and scales the rows itself"}
+
+    _parameter_constraints = {
+        **Solver._parameter_constraints,
+        "moments_share": [Interval(Real, 0, 0.5, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        *,
+        moments_share: float = 0.15,
+        sparsity: int | None = None,
+        intercept_scaling: float | None = None,
+    ) -> None:
+        self.moments_share = moments_share
+        self.sparsity = sparsity
+        self.intercept_scaling = intercept_scaling
+
+    def plan(self, problem: Any) -> Fit:
+        """Plan the moments and the steps from public facts.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+
+        Returns
+        -------
+        plan : PreconditionedFit
+            The plan.
+        """
+        mu = mu_beside(problem.epsilon, problem.delta)
+        moments = math.sqrt(self.moments_share) * mu
+        return PreconditionedFit(
+            problem=problem,
+            moments=SecondMoments(
+                problem.n_features,
+                full=not problem.is_sparse and problem.n_features <= _MOST_COLUMNS,
+            ),
+            mu_moments=moments,
+            # a hair more than the ledger will hold
+            mu=mu_beside(problem.epsilon, problem.delta, mu=moments * (1 + 1e-9)),
+            n_iter=problem.max_iter or _STEPS,
+            intercept=self.intercept_scaling or _INTERCEPT,
+        )
+
+
+# The second moments of the rows.
+
+#: more columns than this have their squares released, and no products
+_MOST_COLUMNS = 1000
+
+
+@dataclass(frozen=True)
+class SecondMoments:
+    """Sum over rows of the unit ball of x and x x', or of x and the squares of its entries.
+
+    Parameters
+    ----------
+    n_features : int
+        Dimension d.
+    full : bool
+        Whether all products are in it, or the squares alone.
+
+    Notes
+    -----
+    The coordinates are those of x, then the upper triangle of x x' row after row, what is off
+    the diagonal times sqrt(2): its Euclidean norm is the Frobenius norm of x x'. A constant feature
+    that the rows may have is no part of it; a null row contributes nothing.
+    """
+
+    n_features: int
+    full: bool
+
+    @property
+    def name(self):
+        """What the statistic is."""
+        return f"sum of rows and of their {'products' if self.full else 'squares'}"
+
+    @property
+    def size(self):
+        """Number of coordinates."""
+        d = self.n_features
+        return d + (d * (d + 1) // 2 if self.full else d)
+
+    def sensitivity(self, adjacency, n_rows):
+        """State the l2 sensitivity: sqrt(2) (zero-out) or 3 / sqrt(2) (replace-one).
+
+        Proof. A row of norm r contributes a vector of squared norm ``r^2 + r^4 <= 2``: the
+        Frobenius norm of x x' is r^2. Two rows of norms r and s and inner product t have
+        contributions at the squared distance ``r^2 + s^2 - 2 t + r^4 + s^4 - 2 t^2``, which is at
+        most ``4 - 2 t - 2 t^2 <= 9/2``. Zero-out is attained by a unit row, replace-one by two
+        unit rows at an angle of 120 degrees, where t = -1/2. Without the products
+        contributions lose coordinates, and distances do not grow; both are still attained, the
+        second by such rows of a plane of two coordinates that lie on both sides of its diagonal.
+        """
+        if adjacency == "zero-out":
+            reach, theorem = math.sqrt(2.0), "|x|^2 + |x x'|^2 <= 2 in the unit ball"
+        else:
+            reach, theorem = 3 / math.sqrt(2.0), "4 - 2 <x, u> - 2 <x, u>^2 <= 9/2"
+        return Sensitivity(l1=math.inf, l2=reach, bound=float(n_rows), theorem=theorem)
+
+    def partial(self, chunk):
+        """Return the sums of a chunk: of the rows, and of the whole products or the squares."""
+        X, weight = chunk.X, np.where(np.isinf(chunk.norm), 0.0, chunk.factor)
+        if sparse.issparse(X):
+            with np.errstate(under="ignore"):
+                squares = sparse.csr_array((X.data * X.data, X.indices, X.indptr), shape=X.shape)
+                return np.concatenate([X.T.dot(weight), squares.T.dot(weight * weight)])
+        with np.errstate(under="ignore"):
+            rows = row_major(X) * weight[:, None]
+            # one array on both sides: half the work, and symmetric to the last bit
+            products = rows.T.dot(rows) if self.full else np.einsum("ij,ij->j", rows, rows)
+        return np.concatenate([rows.sum(axis=0), products.ravel()])
+
+    def evaluate(self, rows):
+        """Return the sum over all rows, an array of shape (size,)."""
+        d = self.n_features
+        total = sum_over(rows, self.partial, d + (d * d if self.full else d))
+        if not self.full:
+            return total
+        upper = np.triu_indices(d)
+        products = total[d:].reshape(d, d)[upper]
+        products[upper[0] != upper[1]] *= math.sqrt(2.0)
+        return np.concatenate([total[:d], products])
+
+    def matrices(self, released):
+        """Return the sum and the products, or the squares, that a released vector stands for.
+
+        Parameters
+        ----------
+        released : ndarray of shape (size,)
+            With noise.
+
+        Returns
+        -------
+        total, products : ndarray of shape (d,), ndarray of shape (d, d) or (d,)
+            Symmetric.
+        """
+        d = self.n_features
+        if not self.full:
+            return released[:d], released[d:]
+        upper = np.triu_indices(d)
+        products = np.zeros((d, d))
+        products[upper] = released[d:]
+        # half of what is off the diagonal, and half of the diagonal, on either side
+        products[upper] *= np.where(upper[0] == upper[1], 0.5, math.sqrt(0.5))
+        return released[:d], products + products.T
+
+
+# The geometry: what is left of the moments when the noise is taken off.
+#
+# With s the deviation of the noise, n rows and d columns, s / n is that of one mean. A mean is
+# shrunk by James and Stein; variances of columns towards their mean, by how much more they spread
+# than their noise does (Ledoit and Wolf); of the products, eigenvalues within the edge of the
+# spectrum of the noise, s sqrt(2 d) / n for symmetric noise, are dropped, and the others are shrunk
+# by what noise adds to them. Constants were chosen on data (benchmarks/accuracy.py has the
+# outcome); nothing in them bears on privacy.
+
+# the least trace of a covariance, and variance of a direction, in parts of the mean variance
+_LEAST_TRACE, _LEAST_VARIANCE = 0.02, 0.01
+# variance of a column, in parts of the mean, that is believed without and with signal
+_FLOOR, _SURE_FLOOR = 0.25, 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """Where rows lie and how they spread, from released moments.
+
+    Parameters
+    ----------
+    center : ndarray of shape (d,)
+        Estimated mean.
+    variance, sure : ndarray of shape (d,)
+        Estimated variances of the directions, and those that noise has not made small.
+    directions : ndarray of shape (d, d) or None
+        Orthonormal columns; None for the columns of the data.
+    """
+
+    center: Any
+    variance: Any
+    sure: Any
+    directions: Any
+
+    def matrix(self, values):
+        """Return the matrix with these eigenvalues, or a diagonal."""
+        if self.directions is None:
+            return values
+        return (self.directions * values) @ self.directions.T
+
+
+def estimated_spread(moments, released, n_rows, noise, centered):
+    """Return what released moments say about the rows, the noise taken off.
+
+    Parameters
+    ----------
+    moments : SecondMoments
+        What was released.
+    released : ndarray of shape (size,)
+        The sums, with noise.
+    n_rows : int
+        Number of rows.
+    noise : float
+        Standard deviation of the noise.
+    centered : bool
+        Whether rows may be moved; without an intercept they may not.
+
+    Returns
+    -------
+    spread : Spread
+        Public.
+    """
+    d, one = moments.n_features, noise / n_rows
+    total, products = moments.matrices(released / n_rows)
+    center = np.zeros(d)
+    if centered:
+        center = ball_constraint(total, 1.0)
+        center = center * max(0.0, 1.0 - d * one * one / max(center @ center, 1e-300))
+    column = (products.diagonal() if moments.full else products) - center * center
+    # rows are in the unit ball
+    trace = max(1.0 - center @ center, _LEAST_TRACE)
+    trace = min(max(column.sum(), one * math.sqrt(d), _LEAST_TRACE), trace)
+    mean = trace / d
+    kept = max(0.0, 1.0 - one * one / max(column.var(), 1e-300))
+    floor = _FLOOR * (1 - kept) + _SURE_FLOOR * kept
+    column = np.maximum(mean + kept * (column - column.mean()), floor * mean)
+    variance, directions, least = column, None, 0.5 * one
+    if moments.full:
+        edge = one * math.sqrt(2 * d)
+        products = products - np.multiply.outer(center, center)
+        np.fill_diagonal(products, 0.0)
+        values, vectors = np.linalg.eigh(products)
+        seen = np.abs(values) > 1.05 * edge
+        vectors, values = vectors[:, seen], values[seen]
+        values = (values + np.sign(values) * np.sqrt(values**2 - edge**2)) / 2
+        variance, directions = np.linalg.eigh(np.diag(column) + (vectors * values) @ vectors.T)
+        least = max(least, 0.25 * edge if seen.any() else 0.0)
+    variance = np.maximum(variance, _LEAST_VARIANCE * mean)
+    return Spread(
+        center, variance * trace / variance.sum(), np.maximum(variance, least), directions
+    )
+
+
+# Steps in the geometry.
+
+# fewer steps lose up to .7 points at a large budget, more win .1
+_STEPS, _MOMENTUM = 40, 0.8
+# constant feature, in units of a typical row
+_INTERCEPT = 0.3
+# clipping norm, in units of a typical gradient: at least, and per signal in one dimension
+_LEAST_CLIP, _CLIP_SLOPE = 0.25, 0.04
+# deviation of a prediction that the noise of all steps may cause
+_WILD = 0.5
+# signal in one dimension from which the power of the map grows, and from which it whitens
+_QUARTER, _WHITE = 10.0, 100.0
+# dimensions that there may be per signal, and how strongly the others are held
+_DIMENSIONS, _RIDGE = 1.0, 0.3
+# largest curvature that steps are made for: a kink has any
+_CURVATURE = 0.5
+# length of the shift of sparse rows, in units of their constant feature, at most; and what rounding
+# adds to the change of a sum for each such unit
+_LONGEST_SHIFT, _ROUNDING = 1e3, 2e-6
+
+
+@dataclass(frozen=True, eq=False)
+class GeometryPlan:
+    """What the steps do: arithmetic on public numbers and on released moments.
+
+    Parameters
+    ----------
+    center, root : ndarray
+        Rows become ``root (x - center)``; a matrix or a diagonal.
+    inverse : ndarray
+        Proximal map of the penalties, a matrix or a diagonal.
+    intercept : float
+        Constant feature of the rows there; 0 for none.
+    clip, step_size : float
+        Clipping norm, and step along the gradient of the mean loss.
+    slack : float
+        What rounding may add to the change of a sum, in parts of `clip`.
+    """
+
+    center: Any
+    root: Any
+    inverse: Any
+    intercept: float
+    clip: float
+    step_size: float
+    slack: float
+
+    def original(self, coef, intercept):
+        """Return coefficients for the rows as they are, whose constant feature is `intercept`.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (n_coefs,) or (n_outputs, n_coefs)
+            For mapped rows.
+        intercept : float
+            Constant feature of the rows as they are; 0 for none.
+        """
+        if not intercept:
+            return applied(self.root, coef)
+        body = applied(self.root, coef[..., :-1])
+        last = (self.intercept * coef[..., -1] - body @ self.center) / intercept
+        return np.concatenate([body, last[..., None]], axis=-1)
+
+
+def applied(matrix, coef):
+    """Return the product of coefficients with a symmetric matrix, or with a diagonal."""
+    return coef * matrix if matrix.ndim == 1 else coef @ matrix
+
+
+def plan_geometry(problem, spread, *, mu, n_steps, intercept):
+    """Return the plan of steps in a geometry.
+
+    Parameters
+    ----------
+    problem : Problem
+        Public facts.
+    spread : Spread
+        From released moments.
+    mu : float
+        Gaussian-DP price of all steps.
+    n_steps : int
+        Number of steps.
+    intercept : float
+        Constant feature, in units of a typical row.
+
+    Returns
+    -------
+    plan : GeometryPlan
+        The plan.
+    """
+    loss, variance = problem.pointwise, spread.variance
+    along = problem.n_rows * mu / problem.moved_rows
+    curvature = min(loss.smoothness, _CURVATURE)
+    signal = along * curvature
+    floor = _floor(variance, _DIMENSIONS * signal / _LEAST_CLIP)
+    each = signal / np.sum(variance / (variance + floor))
+    share = min(1.0, max(_LEAST_CLIP, _CLIP_SLOPE * each))
+    grown = math.log(max(each, 1e-9) / _QUARTER) / math.log(_WHITE / _QUARTER)
+    power = 0.25 + 0.25 * min(1.0, max(0.0, grown))
+    scale = (spread.sure + floor) ** -power
+    # the largest variance of a direction is 1
+    scale /= math.sqrt(np.max(variance * scale * scale))
+    size = float(np.sum(variance * scale * scale))
+    constant = min(1.0, intercept * math.sqrt(size)) if problem.intercept else 0.0
+    clip = share * loss.lipschitz * math.hypot(math.sqrt(size), constant)
+    wild = _WILD * along / (n_steps * clip * math.sqrt(size))
+    step_size = min(1 / curvature, wild)
+    held = _RIDGE * curvature * floor + problem.penalty / problem.n_rows
+    center, slack = spread.center, 0.0
+    if problem.is_sparse and constant:
+        # a row is the difference of what is stored and of a shift, which are added up apart
+        longer = np.linalg.norm(scale * center) / constant
+        center = center * min(1.0, _LONGEST_SHIFT / max(longer, _LONGEST_SHIFT))
+        slack = _ROUNDING * min(longer, _LONGEST_SHIFT)
+    return GeometryPlan(
+        center=center,
+        root=spread.matrix(scale),
+        inverse=spread.matrix(1 / (1 + step_size * held * scale * scale)),
+        intercept=constant,
+        clip=clip,
+        step_size=step_size,
+        slack=slack,
+    )
+
+
+def _floor(variance, most):
+    """Return the ridge under which the effective dimension is at most that."""
+    low, high = 1e-12, 1e3
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        many = np.sum(variance / (variance + middle)) > most
+        low, high = (middle, high) if many else (low, middle)
+    return high
+
+
+@dataclass(frozen=True)
+class PreconditionedFit(Fit):
+    """A plan to release second moments, and gradients in their geometry.
+
+    Parameters
+    ----------
+    problem : Problem
+        Public facts.
+    moments : SecondMoments
+        What is released first.
+    mu_moments, mu : float
+        Gaussian-DP price of the moments, and of all steps.
+    n_iter : int
+        Number of steps.
+    intercept : float
+        Constant feature, in units of a typical row.
+    """
+
+    moments: Any
+    mu_moments: float
+    mu: float
+    n_iter: int
+    intercept: float
+    full_batches = True
+
+    def run(self, curator):
+        """Release the moments, map the rows, and descend along released gradients."""
+        problem = self.problem
+        released = curator.release(self.moments, GaussianMechanism(self.mu_moments))
+        stated = self.moments.sensitivity(problem.adjacency, problem.n_rows).l2
+        spread = estimated_spread(
+            self.moments,
+            released,
+            problem.n_rows,
+            stated / self.mu_moments,
+            centered=bool(problem.intercept),
+        )
+        plan = plan_geometry(
+            problem, spread, mu=self.mu, n_steps=self.n_iter, intercept=self.intercept
+        )
+        center, root, constant = plan.center, plan.root, plan.intercept
+        curator.map_rows(lambda rows: mapped_rows(rows, center, root, constant))
+        return plan.original(self._descend(curator, plan), problem.intercept)
+
+    def _descend(self, curator, plan):
+        """Return the average of the later half of accelerated steps along released gradients."""
+        problem, loss = self.problem, self.problem.pointwise
+        law = GaussianMechanism(self.mu / math.sqrt(self.n_iter))
+        first = ClippedGradient(np.zeros(problem.shape), loss, plan.clip, plan.slack)
+        paid = curator.prepay(first, law, self.n_iter)
+        average = previous = coef = np.zeros(problem.shape)
+        skipped = self.n_iter // 2
+        for t in range(self.n_iter):
+            ahead = coef + _MOMENTUM * (coef - previous)
+            query = ClippedGradient(ahead, loss, plan.clip, plan.slack)
+            released = curator.release(query, paid)
+            step = ahead - plan.step_size / problem.n_rows * released.reshape(problem.shape)
+            previous, coef = coef, self._constrained(step, plan)
+            if t >= skipped:
+                average = average + coef / (self.n_iter - skipped)
+        return average
+
+    def _constrained(self, coef, plan):
+        """Return coefficients after the penalties, within the bound of the problem."""
+        problem = self.problem
+        coef = np.clip(coef, -LARGEST_COEF, LARGEST_COEF)
+        body = coef[..., :-1] if problem.intercept else coef
+        body[...] = applied(plan.inverse, body)
+        if problem.radius is None:
+            return coef
+        norm = np.linalg.norm(plan.original(coef, problem.intercept))
+        return coef if norm <= problem.radius else coef * (problem.radius / norm)

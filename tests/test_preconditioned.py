@@ -1,0 +1,415 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Second moments that are released once, and clipped gradients in their geometry."""
+
+import functools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+
+from skdp import DPHingeSVM, DPLogisticRegression, DPLpRegressor, solvers
+from skdp.audit import trace_privacy
+from skdp.io import stream_chunks
+from skdp.privacy import gdp_mu
+from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
+from skdp.solvers.gradient import ClippedGradient
+from skdp.solvers.preconditioned import SecondMoments, estimated_spread, mapped_rows
+from tests import _audit
+from tests._chunks import shorten_chunks
+from tests._neighbours import (
+    ADJACENCIES,
+    LAYOUTS,
+    Rows,
+    as_dense,
+    as_layout,
+    mixed_rows,
+    neighbours,
+    on_examples,
+    rows_in_ball,
+    worst_pairs,
+)
+
+EPSILON, DELTA = 2.0, 1e-5
+LOGISTIC, SOFTMAX = (DPLogisticRegression()._loss(n_classes) for n_classes in (2, 3))
+every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
+every_kind = pytest.mark.parametrize("full", [True, False], ids=["products", "squares"])
+
+
+def admitted(rows, intercept=0.0, radius=1.0):
+    return rows_in_ball(rows.X, 2.0 * rows.codes - 1, rows.null, radius, intercept)
+
+
+def unit_rows_of(rows, radius=1.0):
+    """Return the rows in the unit ball that count, as an array."""
+    X = as_dense(rows.X)
+    X = X[np.isfinite(X).all(axis=1) & ~rows.null]
+    largest = np.maximum(np.abs(X).max(axis=1, keepdims=True), radius)
+    norms = np.linalg.norm(X / largest, axis=1, keepdims=True)
+    return X / largest / np.maximum(norms, radius / largest)
+
+
+# The second moments keep the sensitivity that they state, and attain it.
+
+
+@pytest.mark.covering
+@every_kind
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("intercept", [0.0, 0.7])
+def test_moments_are_those_of_the_definition(full, layout, intercept, monkeypatch):
+    if full and layout.startswith("csr"):
+        full = False
+    shorten_chunks(monkeypatch, 9)
+    rows = mixed_rows()
+    rows = Rows(as_layout(rows.X, layout), rows.codes, rows.null)
+    query, unit = SecondMoments(5, full), unit_rows_of(rows)
+    found = query.evaluate(admitted(rows, intercept))
+    assert found.shape == (query.size,)
+    total, products = query.matrices(found)
+    atol = 1e-4 if layout == "float32" else 1e-10
+    np.testing.assert_allclose(total, unit.sum(axis=0), atol=atol)
+    expected = unit.T @ unit if full else (unit**2).sum(axis=0)
+    np.testing.assert_allclose(products, expected, atol=atol)
+
+
+@pytest.mark.covering
+@every_adjacency
+@every_kind
+@on_examples(150)
+def test_moments_keep_their_sensitivity(full, adjacency, data):
+    radius = data.draw(st.sampled_from([1.0, 1e-100, 1e100, 3.7]))
+    layouts = LAYOUTS[:5] if full else LAYOUTS
+    pair = data.draw(neighbours(adjacency, radius=radius, layouts=layouts))
+    n_rows, d = pair[0].X.shape
+    query = SecondMoments(d, full)
+    stated = query.sensitivity(adjacency, n_rows)
+    values = [query.evaluate(admitted(rows, 0.3, radius)) for rows in pair]
+    assert all(np.abs(value).max() <= stated.bound * (1 + FLOAT_SLACK) for value in values)
+    assert np.linalg.norm(values[0] - values[1]) <= stated.l2 * (1 + FLOAT_SLACK)
+
+
+@pytest.mark.parametrize("n_features", [2, 3, 5])
+@every_kind
+def test_no_pair_of_rows_exceeds_the_sensitivity(full, n_features):
+    rng = np.random.default_rng(n_features)
+    X = rng.normal(size=(400, n_features))
+    X *= rng.uniform(0.5, 1.0, size=(400, 1)) / np.linalg.norm(X, axis=1, keepdims=True)
+    products = (X[:, :, None] * X[:, None]).reshape(400, -1) if full else X**2
+    phi = np.hstack([X, products])
+    gaps = np.linalg.norm(phi[:, None] - phi, axis=2)
+    query = SecondMoments(n_features, full)
+    assert 0.93 * query.sensitivity("replace-one", 1).l2 <= gaps.max()
+    assert gaps.max() <= query.sensitivity("replace-one", 1).l2
+    assert np.linalg.norm(phi, axis=1).max() <= query.sensitivity("zero-out", 1).l2
+
+
+@every_adjacency
+@every_kind
+@pytest.mark.parametrize("n_features", [2, 6])
+def test_moments_attain_their_sensitivity(full, adjacency, n_features):
+    # unit rows at 120 degrees, on both sides of the diagonal of two coordinates
+    angles = np.deg2rad([105.0, -15.0])
+    X = np.zeros((2, n_features))
+    X[:, :2] = np.column_stack([np.cos(angles), np.sin(angles)])
+    if adjacency == "zero-out" and not full:
+        X[0] = np.eye(n_features)[0]
+    null = np.array([False, adjacency == "zero-out"])
+    query = SecondMoments(n_features, full)
+    one, other = (
+        query.evaluate(admitted(Rows(7 * X[[i]], np.zeros(1, int), null[[i]]))) for i in (0, 1)
+    )
+    reached = np.linalg.norm(one - other)
+    assert reached == pytest.approx(query.sensitivity(adjacency, 1).l2, rel=1e-9)
+    assert reached == pytest.approx(math.sqrt(2 if adjacency == "zero-out" else 4.5))
+
+
+# Mapped rows: what a gradient of them is, and that it is clipped where they are.
+
+
+def geometry(layout, d=5, seed=0):
+    rng = np.random.default_rng(seed)
+    if layout.startswith("csr"):
+        return rng.normal(size=d) / 5, rng.uniform(0.1, 8.0, size=d)
+    root = rng.normal(size=(d, d))
+    return rng.normal(size=d) / 5, root @ root.T
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("loss", [LOGISTIC, SOFTMAX], ids=["one output", "three"])
+@pytest.mark.parametrize("intercept", [0.0, 0.7])
+@pytest.mark.parametrize("clip", [0.3, 1e9])
+def test_gradients_of_mapped_rows_are_those_of_the_definition(
+    layout, loss, intercept, clip, monkeypatch
+):
+    shorten_chunks(monkeypatch, 9)
+    rows = mixed_rows()
+    rows = Rows(as_layout(rows.X, layout), rows.codes, rows.null)
+    center, root = geometry(layout)
+    if not intercept:
+        center = 0 * center
+    kept = np.isfinite(as_dense(rows.X)).all(axis=1) & ~rows.null
+    moved = (unit_rows_of(rows) - center) @ (root if root.ndim == 2 else np.diag(root))
+    if intercept:
+        moved = np.column_stack([moved, np.full(len(moved), intercept)])
+    rng = np.random.default_rng(1)
+    shape = (moved.shape[1],) if loss.n_outputs == 1 else (3, moved.shape[1])
+    coef = rng.normal(size=shape)
+    target = loss.encode(rows.codes)
+    residual = loss.residual(moved @ coef.T, target[kept]).reshape(len(moved), -1)
+    gradients = (residual[:, :, None] * moved[:, None]).reshape(len(moved), -1)
+    norms = np.linalg.norm(gradients, axis=1, keepdims=True)
+    expected = (gradients * np.minimum(1, clip / np.maximum(norms, 1e-300))).sum(axis=0)
+    private = rows_in_ball(rows.X, target, rows.null, intercept=0.1)
+    mapped = mapped_rows(private, center, root, intercept)
+    found = ClippedGradient(coef, loss, clip).evaluate(mapped)
+    atol = 1e-3 if layout == "float32" else 1e-6
+    np.testing.assert_allclose(found, expected, atol=atol)
+
+
+@pytest.mark.covering
+@every_adjacency
+@pytest.mark.parametrize("sparse_rows", [True, False])
+@on_examples(150)
+def test_gradients_of_mapped_rows_keep_their_sensitivity(sparse_rows, adjacency, data):
+    layouts = LAYOUTS[5:] if sparse_rows else LAYOUTS[:5]
+    pair = data.draw(neighbours(adjacency, layouts=layouts))
+    n_rows, d = pair[0].X.shape
+    center, root = geometry(layouts[0], d, data.draw(st.integers(0, 9)))
+    root = root * data.draw(st.sampled_from([1.0, 1e-6, 1e6]))
+    intercept, clip = data.draw(st.sampled_from([0.3, 1.0])), data.draw(st.sampled_from([0.2, 5.0]))
+    coef = np.random.default_rng(0).normal(size=d + 1) * data.draw(st.sampled_from([0.0, 1.0, 1e3]))
+    slack = 2e-6 * np.linalg.norm(root * center) / intercept if sparse_rows else 0.0
+    query = ClippedGradient(coef, LOGISTIC, clip, slack)
+    one, other = (
+        query.evaluate(mapped_rows(admitted(rows, 0.1), center, root, intercept)) for rows in pair
+    )
+    stated = query.sensitivity(adjacency, n_rows)
+    assert np.linalg.norm(one - other) <= stated.l2 * (1 + FLOAT_SLACK)
+
+
+def test_norms_of_sparse_mapped_rows_are_bounds():
+    # rows that the shift nearly cancels
+    rng = np.random.default_rng(0)
+    center, scale = rng.uniform(0.1, 0.4, size=5), rng.uniform(1.0, 1e4, size=5)
+    X = center * (1 + 1e-9 * rng.normal(size=(30, 1)))
+    rows = Rows(sparse.csr_array(X), np.zeros(30, int), np.zeros(30, bool))
+    (chunk,) = mapped_rows(admitted(rows), center, scale, 1e-3).chunks
+    exact = np.hypot(np.linalg.norm((X - center) * scale, axis=1), 1e-3)
+    assert (chunk.norm >= exact).all()
+
+
+@pytest.mark.parametrize("layout", ["C", "csr"])
+def test_streams_and_arrays_fit_the_same(layout):
+    X, y = table(300)
+    X = as_layout(X, layout)
+    model = logistic(max_iter=4)
+    stream = stream_chunks(lambda: ((X[i : i + 70], y[i : i + 70]) for i in range(0, 300, 70)))
+    for one, other in zip(fitted(model, X, y), fitted(model, *stream), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+# What is estimated from noisy moments.
+
+
+@every_kind
+def test_moments_without_noise_are_believed(full):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5000, 4)) @ rng.normal(size=(4, 4)) / 20 + [0.3, 0.0, 0.1, -0.2]
+    rows = Rows(X, np.zeros(5000, int), np.zeros(5000, bool))
+    query = SecondMoments(4, full)
+    found = estimated_spread(query, query.evaluate(admitted(rows)), 5000, 1e-9, centered=True)
+    unit = unit_rows_of(rows)
+    covariance = np.cov(unit.T, bias=True)
+    np.testing.assert_allclose(found.center, unit.mean(axis=0), atol=1e-9)
+    expected = covariance if full else covariance.diagonal()
+    np.testing.assert_allclose(found.matrix(found.variance), expected, rtol=0.02, atol=2e-4)
+
+
+@every_kind
+def test_moments_that_are_noise_leave_the_rows_as_they_are(full):
+    query = SecondMoments(30, full)
+    released = 1e3 * np.random.default_rng(0).normal(size=query.size)
+    found = estimated_spread(query, released, 100, 1e3, centered=True)
+    scale = np.ones(1) / np.sqrt(found.sure)
+    assert np.linalg.norm(found.center) <= 0.5
+    assert scale.max() <= 1.01 * scale.min()
+
+
+# Whole fits: the claim is kept, and the budget is spent on what is said.
+
+
+def table(n_rows=2000, scale=0.02, seed=0):
+    """Return rows whose label is a column of small variance."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 6)) * [0.3, 0.2, 0.1, 0.05, scale, 0.02] + [0.4, 0, 0, 0, 0, 0.1]
+    return X, (X[:, 4] + 0.5 * scale * rng.normal(size=n_rows) > 0).astype(int)
+
+
+def logistic(epsilon=EPSILON, estimator=DPLogisticRegression, **params):
+    given = {"solver": "preconditioned", "classes": (0, 1), "random_state": 0, **params}
+    return estimator(epsilon, DELTA, **given)
+
+
+def fitted(model, X, y):
+    model = clone(model).fit(X, y)
+    return model.coef_, model.intercept_
+
+
+def fit_rows(model, rows):
+    return clone(model).fit(rows.X, rows.labels())
+
+
+MODELS = {
+    "two classes": {},
+    "three classes": {"classes": (0, 1, 2)},
+    "hinge": {"estimator": DPHingeSVM},
+    "no intercept": {"fit_intercept": False},
+    "bounds": {"coef_bound": 0.5, "C": 0.1, "data_norm": 7.0},
+    "large share": {"solver": solvers.Preconditioned(moments_share=0.4, intercept_scaling=2.0)},
+}
+every_model = pytest.mark.parametrize("name", MODELS)
+
+
+@pytest.mark.covering
+@every_adjacency
+@every_model
+@pytest.mark.parametrize("layout", ["C", "csr"])
+def test_the_claim_is_kept_by_the_worst_pairs(name, adjacency, layout):
+    model = logistic(adjacency=adjacency, max_iter=5, **MODELS[name])
+    fit = functools.partial(fit_rows, model)
+    pairs = worst_pairs(30, 3, len(model.classes), adjacency, model.data_norm)
+    pairs = [[Rows(as_layout(r.X, layout), r.codes, r.null) for r in pair] for pair in pairs]
+    measured = max(_audit.coupled_mu(fit, *pair) for pair in pairs)
+    # a row that is replaced by its opposite has the same products
+    assert 0.75 * gdp_mu(EPSILON, DELTA) <= measured <= gdp_mu(EPSILON, DELTA)
+
+
+@pytest.mark.covering
+@every_adjacency
+@every_model
+@on_examples(20)
+def test_the_claim_is_kept_on_any_neighbours(name, adjacency, data):
+    model = logistic(adjacency=adjacency, max_iter=4, **MODELS[name])
+    radius, n_classes = model.data_norm, len(model.classes)
+    pair = data.draw(neighbours(adjacency, n_classes=n_classes, radius=radius, finite=True))
+    assert _audit.coupled_mu(functools.partial(fit_rows, model), *pair) <= gdp_mu(EPSILON, DELTA)
+
+
+@every_adjacency
+def test_a_public_trace_finds_nothing(adjacency):
+    X, y = table(60)
+    X[7] = [3, 0, 0, 0, 0, 0]
+    other = X.copy()
+    other[7] = np.nan if adjacency == "zero-out" else -X[7]
+    model = logistic(adjacency=adjacency, max_iter=5, random_state=None)
+    assert trace_privacy(model, X=X, X_neighbour=other, y=y).passed
+
+
+def test_the_ledger_has_the_moments_and_the_steps():
+    model = logistic(max_iter=7).fit(*table(200))
+    moments, steps = model.ledger_.releases
+    assert (moments.count, moments.size, steps.count, steps.size) == (1, 27, 7, 7)
+    total = gdp_mu(EPSILON, DELTA)
+    assert moments.noise.mu**2 == pytest.approx(0.15 * total**2, rel=1e-6)
+    assert moments.noise.mu**2 + 7 * steps.noise.mu**2 == pytest.approx(total**2, rel=1e-6)
+    assert model.n_iter_ == 7
+    assert model.privacy_spent_[0] <= EPSILON
+
+
+# What it is for.
+
+
+def test_directions_of_small_variance_are_found():
+    X, y = table(20_000, 0.002)
+    scores = {
+        word: logistic(1.0, solver=word).fit(X, y).score(X, y)
+        for word in ("accelerated", "preconditioned")
+    }
+    assert scores["preconditioned"] > scores["accelerated"] + 0.1
+    assert scores["preconditioned"] > 0.84
+
+
+@pytest.mark.parametrize("layout", ["C", "csr"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_with_much_budget_it_is_the_fit_without_noise(layout, n_classes):
+    X, y = table(4000)
+    if n_classes == 3:
+        y = y + (X[:, 0] > 0.4)
+    X = X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1.0)
+    model = logistic(1e4, classes=range(n_classes), max_iter=300)
+    model.fit(as_layout(X, layout), y)
+    reference = LogisticRegression(C=1e6, max_iter=5000).fit(X, y)
+    assert np.mean(model.predict(X) == reference.predict(X)) > 0.97
+    assert model.score(X, y) > reference.score(X, y) - 0.01
+
+
+def test_scales_and_offsets_of_the_rows_are_undone():
+    # a table in other units, and moved within the ball
+    X, y = table(20_000)
+    model = logistic(1.0)
+    plain = clone(model).fit(X, y).score(X, y)
+    moved = X + [0.0, 0.5, 0.0, 0.0, 0.0, 0.0]
+    assert clone(model).fit(moved, y).score(moved, y) > plain - 0.02
+    units = model.set_params(data_norm=1e6).fit(1e6 * X, y).score(1e6 * X, y)
+    assert units == pytest.approx(plain, abs=1e-6)
+
+
+# Rows that are hard to estimate anything from.
+
+HARD = {
+    "one row": (np.ones((1, 3)), np.ones(1, int)),
+    "more columns than rows": (np.eye(4, 40), np.arange(4) % 2),
+    "constant columns": (np.tile([0.5, 0.1, 0.0], (50, 1)), np.arange(50) % 2),
+    "null rows only": (np.ones((20, 3)), np.full(20, 5)),
+    "huge rows": (np.full((20, 3), 1e150), np.arange(20) % 2),
+    "denormal rows": (np.full((20, 3), 1e-310), np.arange(20) % 2),
+    "one column": (np.linspace(-1, 1, 50)[:, None], np.arange(50) > 25),
+    "duplicated columns": (np.tile(np.linspace(-1, 1, 50)[:, None], 4), np.arange(50) > 25),
+}
+
+
+@pytest.mark.parametrize("name", HARD)
+@pytest.mark.parametrize("layout", ["C", "csr", "float32"])
+@pytest.mark.parametrize("epsilon", [1e-4, 1e4])
+def test_hard_rows_give_finite_coefficients(name, layout, epsilon):
+    X, y = HARD[name]
+    model = logistic(epsilon, max_iter=6)
+    if layout == "float32" and name == "huge rows":
+        X = np.minimum(X, 1e38)
+    coef, intercept = fitted(model, as_layout(X, layout), y)
+    assert np.isfinite(coef).all()
+    assert np.isfinite(intercept).all()
+    assert coef.shape == (1, X.shape[1])
+
+
+def test_bounds_on_coefficients_hold():
+    X, y = table(500)
+    for bound in (1e-6, 0.5):
+        model = logistic(100.0, coef_bound=bound).fit(X, y)
+        # the intercept counts in units of the constant feature
+        length = np.hypot(np.linalg.norm(model.coef_), model.intercept_ / 0.1)
+        assert length <= bound * (1 + 1e-9)
+
+
+def test_a_penalty_leaves_the_intercept_alone():
+    X, _ = table(2000)
+    model = logistic(100.0, C=1e-9).fit(X, np.where(np.arange(2000) % 4 == 0, 0, 1))
+    assert np.abs(model.coef_).max() < 1e-3
+    assert model.intercept_ == pytest.approx(math.log(3), abs=0.1)
+
+
+def test_what_it_cannot_do_is_refused():
+    X, y = table(50)
+    with pytest.raises(ValueError, match="preprocess must be None"):
+        logistic(preprocess="center").fit(X, y)
+    with pytest.raises(ValueError, match="delta must be greater than 0"):
+        DPLogisticRegression(solver="preconditioned", delta=0.0).fit(X, y)
+    with pytest.raises(ValueError, match="not for regression"):
+        DPLpRegressor(solver=solvers.Preconditioned()).fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="moments_share"):
+        logistic(solver=solvers.Preconditioned(moments_share=0.5)).fit(X, y)
