@@ -359,6 +359,54 @@ def test_scales_and_offsets_of_the_rows_are_undone():
     assert units == pytest.approx(plain, abs=1e-6)
 
 
+# Probabilities: most of what clipping does to the link is undone.
+
+
+def without_link(model):
+    bare = clone(model)
+    bare.__dict__.update(model.__dict__)
+    bare._link = None
+    return bare
+
+
+@pytest.mark.parametrize("layout", ["C", "csr", "float32"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_most_probable_class_is_the_predicted_one(layout, n_classes):
+    X, y = table(600)
+    y = y + (X[:, 0] > 0.4) * (n_classes - 2)
+    model = logistic(1.0, classes=range(n_classes)).fit(as_layout(X, layout), y)
+    rows = as_layout(np.vstack([X, 3 * X, np.full((1, 6), 1e30)]), layout)
+    proba = model.predict_proba(rows)
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(model.classes_[proba.argmax(axis=1)], model.predict(rows))
+    assert (proba.max(axis=1) <= without_link(model).predict_proba(rows).max(axis=1) + 1e-12).all()
+
+
+def test_rows_of_any_length_have_probabilities():
+    X, y = table(200)
+    model = logistic().fit(X, y)
+    for rows in (np.full((2, 6), 1e300), np.zeros((2, 6)), np.full((2, 6), 1e-310)):
+        assert np.isfinite(model.predict_proba(rows)).all()
+        assert np.isfinite(model.predict_log_proba(sparse.csr_array(rows))).all()
+
+
+def test_gradients_that_nothing_clips_leave_the_link_alone():
+    X, y = table(2000)
+    model = logistic(1e4).fit(X, y)
+    change = np.abs(model.predict_proba(X) - without_link(model).predict_proba(X))
+    assert change.mean() < 1e-3
+    assert change.max() < 0.1
+
+
+def test_another_solver_forgets_the_link():
+    X, y = table(200)
+    model = logistic(1.0).fit(X, y)
+    assert model._link is not None
+    model.set_params(solver="accelerated").fit(X, y)
+    expected = 1 / (1 + np.exp(-model.decision_function(X)))
+    np.testing.assert_allclose(model.predict_proba(X)[:, 1], expected)
+
+
 # Rows that are hard to estimate anything from.
 
 HARD = {

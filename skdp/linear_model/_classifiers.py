@@ -14,7 +14,9 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone, is_regressor
+from sklearn.utils.validation import validate_data
 
 import skdp.solvers as solvers
 from skdp._gate import open_gate
@@ -439,6 +441,8 @@ class PrivateLinearClassifier(
 
     ledger_: Ledger
     privacy_spent_: tuple[float, float]
+    #: what the solver says about the link, for probabilities
+    _link: Any = None
 
     _parameter_constraints = {
         **SHARED_CONSTRAINTS,
@@ -528,7 +532,10 @@ class PrivateLinearClassifier(
             if centering:
                 center, radius = centering.run(curator)
                 plan = plan.rescaled(radius)
-            coef = np.atleast_2d(plan.run(curator))
+            found = plan.run(curator)
+            # some say besides what clipping has done to the link
+            coef, self._link = found if isinstance(found, tuple) else (found, None)
+            coef = np.atleast_2d(coef)
         self.classes_ = classes
         self.coef_, self.intercept_ = original_coef(
             coef[:, :n_features],
@@ -780,6 +787,28 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         self.budget = budget
         self.random_state = random_state
         self.verbose = verbose
+
+    def predict_log_proba(self, X: MatrixLike) -> NDArray[Any]:
+        """Estimate logarithms of probabilities.
+
+        Where the solver knows how the clipping of gradients has changed the link, most of that is
+        undone; see the user guide (:ref:`link`). The most probable class is that of `predict`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of `classes_`.
+        """
+        found = super().predict_log_proba(X)
+        if self._link is None:
+            return found
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        return self._link.corrected(found, X)
 
     def _loss(self, n_classes):
         return LogisticLoss() if n_classes == 2 else SoftmaxLoss(n_classes)

@@ -127,6 +127,8 @@ class Solver(BaseEstimator):
 class Fit:
     """A plan: public numbers only; a subclass adds ``n_iter`` and ``run(curator)``.
 
+    `run` returns coefficients, or coefficients and what undoes the link of a clipped loss.
+
     Parameters
     ----------
     problem : Problem

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.special import log_softmax
 
 from skdp._rows.base import ball_constraint, row_major, sum_over
 from skdp._rows.columns import mapped_rows
@@ -341,11 +342,11 @@ _LEAST_CLIP, _CLIP_SLOPE = 0.25, 0.04
 # deviation of a prediction that the noise of all steps may cause
 _WILD = 0.5
 # signal in one dimension from which the power of the map grows, and from which it whitens
-_QUARTER, _WHITE = 10.0, 100.0
+_QUARTER, _WHITE = 3.0, 100.0
 # dimensions that there may be per signal, and how strongly the others are held
 _DIMENSIONS, _RIDGE = 1.0, 0.3
-# largest curvature that steps are made for: a kink has any
-_CURVATURE = 0.5
+# curvature that counts as signal, and that steps are made for, at most: a kink has any
+_CURVATURE, _STEEPEST = 0.5, 4.0
 # length of the shift of sparse rows, in units of their constant feature, at most; and what rounding
 # adds to the change of a sum for each such unit
 _LONGEST_SHIFT, _ROUNDING = 1e3, 2e-6
@@ -425,7 +426,8 @@ def plan_geometry(problem, spread, *, mu, n_steps, intercept):
     curvature = min(loss.smoothness, _CURVATURE)
     signal = along * curvature
     floor = _floor(variance, _DIMENSIONS * signal / _LEAST_CLIP)
-    each = signal / np.sum(variance / (variance + floor))
+    # outputs share the signal, and add their noise
+    each = signal / np.sum(variance / (variance + floor)) / math.sqrt(loss.n_outputs)
     share = min(1.0, max(_LEAST_CLIP, _CLIP_SLOPE * each))
     grown = math.log(max(each, 1e-9) / _QUARTER) / math.log(_WHITE / _QUARTER)
     power = 0.25 + 0.25 * min(1.0, max(0.0, grown))
@@ -436,7 +438,7 @@ def plan_geometry(problem, spread, *, mu, n_steps, intercept):
     constant = min(1.0, intercept * math.sqrt(size)) if problem.intercept else 0.0
     clip = share * loss.lipschitz * math.hypot(math.sqrt(size), constant)
     wild = _WILD * along / (n_steps * clip * math.sqrt(size))
-    step_size = min(1 / curvature, wild)
+    step_size = min(1 / min(loss.smoothness, _STEEPEST), wild)
     held = _RIDGE * curvature * floor + problem.penalty / problem.n_rows
     center, slack = spread.center, 0.0
     if problem.is_sparse and constant:
@@ -463,6 +465,78 @@ def _floor(variance, most):
         many = np.sum(variance / (variance + middle)) > most
         low, high = (middle, high) if many else (low, middle)
     return high
+
+
+# Probabilities: the link of a loss whose gradients are clipped.
+#
+# The gradient of row v with label y is s(y) (p - e_y) v', p being the softmax of its predictions
+# and s(y) = min(1, c / (|p - e_y| |v|)). If its labels have probabilities q, the mean of that is
+# zero where every q_y is in proportion to p_y / s(y). So that is the inverse link of the clipped
+# loss, for a fit without penalty and noise.
+
+# how much of the inverse link is taken, in logarithms: noise, and few steps, are no clipping
+_LINK = 0.7
+# of a row, in the units of the geometry: squares of such norms are finite
+_LONGEST_NORM = 1e100
+
+
+@dataclass(frozen=True, eq=False)
+class ClippedLink:
+    """Inverse link of the clipped loss: post-processing of a released model and a row.
+
+    Parameters
+    ----------
+    center, root : ndarray
+        Rows become ``root (x / data_norm - center)``.
+    intercept : float
+        Constant feature there.
+    clip, data_norm : float
+        Clipping norm of gradients, and length of a unit in the units of the data.
+    """
+
+    center: Any
+    root: Any
+    intercept: float
+    clip: float
+    data_norm: float
+
+    def corrected(self, log_proba, X):
+        """Return logarithms of probabilities for clipped gradients.
+
+        Parameters
+        ----------
+        log_proba : ndarray of shape (n_rows, n_classes)
+            Logarithms of the softmax of the predictions.
+        X : ndarray or CSR matrix of shape (n_rows, n_features)
+            The rows, in the units of the data.
+
+        Returns
+        -------
+        log_proba : ndarray of shape (n_rows, n_classes)
+            The order of the classes of a row is as before: p -> p / s(p)^a grows for a <= 1.
+        """
+        proba = np.exp(log_proba)
+        squares = np.einsum("ij,ij->i", proba, proba)[:, None] - 2 * proba + 1
+        # two classes have one output, and their residual one entry
+        squares /= 2 if proba.shape[1] == 2 else 1
+        longer = np.sqrt(np.maximum(squares, 0)) * (self._norms(X) / self.clip)[:, None]
+        shifted = log_proba + _LINK * np.log(np.maximum(longer, 1))
+        return log_softmax(shifted, axis=1)
+
+    def _norms(self, X):
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            shift = applied(self.root, self.center)
+            if sparse.issparse(X) and self.root.ndim == 1:
+                weight = self.root / self.data_norm
+                squares = X.multiply(X) @ (weight * weight)
+                squares += shift @ shift - 2 * (X @ (weight * shift))
+            else:
+                moved = applied(self.root, X) / self.data_norm - shift
+                squares = np.einsum("ij,ij->i", moved, moved)
+        with np.errstate(invalid="ignore"):
+            norms = np.hypot(np.sqrt(np.maximum(squares, 0)), self.intercept)
+        # rows of a fit have the norm that the data may have
+        return np.nan_to_num(np.minimum(norms, _LONGEST_NORM), nan=_LONGEST_NORM)
 
 
 @dataclass(frozen=True)
@@ -507,7 +581,8 @@ class PreconditionedFit(Fit):
         )
         center, root, constant = plan.center, plan.root, plan.intercept
         curator.map_rows(lambda rows: mapped_rows(rows, center, root, constant))
-        return plan.original(self._descend(curator, plan), problem.intercept)
+        coef = plan.original(self._descend(curator, plan), problem.intercept)
+        return coef, ClippedLink(center, root, constant, plan.clip, problem.data_norm)
 
     def _descend(self, curator, plan):
         """Return the average of the later half of accelerated steps along released gradients."""

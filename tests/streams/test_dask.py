@@ -91,6 +91,7 @@ STEPS = {"max_iter": 4}
     [
         STEPS,
         {"solver": "gd", **STEPS},
+        {"solver": "preconditioned", **STEPS},
         {"solver": "sgd", "batch_size": 700, **STEPS},
         {"solver": "sgd", "batch_size": 3, **STEPS},
         {"solver": "sgd", "batch_size": 50, "sampling": "with-replacement", **STEPS},

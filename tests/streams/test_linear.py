@@ -55,6 +55,7 @@ FEW = 9000
 STREAMING = {
     "accelerated": {"max_iter": 4},
     "gd": {"max_iter": 4},
+    "preconditioned": {"max_iter": 4},
     "sgd": {"batch_size": 300, "max_iter": 5},
     "lazy-sgd": {"batch_size": 300, "max_iter": 5},
     "bias-reduced": {"batch_size": 300, "max_iter": 4, "sparsity": 3},
