@@ -11,9 +11,10 @@ All rows of a table share splits and training rows::
 It writes ``docs/benchmarks/mechanisms.rst`` in about half an hour on one core, and makes the
 environment of diffprivlib (see `_environments.py`); ``--no-peer`` leaves that out, ``--quick``
 is a smoke run without it and writes nothing. ``--data`` and ``--save`` run some data sets and keep
-the raw results, ``--report`` joins such files. Splits are those of the seeds from 100 on, noise
-comes from the operating system. Set ``OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1``; times are CPU
-time of the process.
+the raw results, ``--report`` joins such files. ``--plans`` prints accuracy, log-loss and CPU time
+of plans of the "gradient" mechanism alone, beside lbfgs without privacy, in one run. Splits are
+those of the seeds from 100 on, noise comes from the operating system. Set
+``OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1``; times are CPU time of the process.
 """
 
 import argparse
@@ -25,6 +26,7 @@ from pathlib import Path
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.multiclass import OneVsRestClassifier
 
@@ -43,7 +45,8 @@ ONE_VS_REST = "one-vs-rest, objective, ε/K and δ/K a class"
 
 # group (estimator and kind of privacy), label, parameters
 ROWS = (
-    (LOGISTIC, DELTA, f"{AUTO} (gradient, accelerated)", {}),
+    (LOGISTIC, DELTA, f"{AUTO} (gradient, preconditioned)", {}),
+    (LOGISTIC, DELTA, "gradient, accelerated", {"solver": "accelerated"}),
     (LOGISTIC, DELTA, "gradient, gd", {"solver": "gd"}),
     (LOGISTIC, DELTA, "objective", {"mechanism": "objective"}),
     (LOGISTIC, DELTA, "output", {"mechanism": "output"}),
@@ -145,6 +148,59 @@ def measure(name, splits):
     return found
 
 
+#: plans of one mechanism; None is scikit-learn's lbfgs, without privacy
+PLANS = {
+    "lbfgs, not private": None,
+    "accelerated": {"solver": "accelerated"},
+    "accelerated, center": {"solver": "accelerated", "preprocess": "center"},
+    "default": {},
+}
+
+
+def spectrum(n, d, power):
+    """Return rows of which the j-th direction has deviation j^-power, and noisy labels."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d)) / np.arange(1, d + 1) ** power
+    margin = X @ (rng.normal(size=d) * np.arange(1, d + 1) ** power)
+    y = rng.uniform(size=n) < 1 / (1 + np.exp(-3 * margin / np.linalg.norm(margin) * n**0.5))
+    X = X @ np.linalg.qr(rng.normal(size=(d, d)))[0]
+    return X / max(1.2 * np.sqrt((X**2).sum(axis=1).mean()), 1e-9), y.astype(int)
+
+
+PLAN_DATA = DATA | {
+    "100,000 x 50, isotropic": lambda: spectrum(125_000, 50, 0),
+    "100,000 x 50, spectrum 1/j": lambda: spectrum(125_000, 50, 1),
+}
+
+
+def compare_plans(name, splits, epsilons, adjacency="replace-one"):
+    """Print accuracy, log-loss and CPU seconds of every plan, means over splits."""
+    X, y = PLAN_DATA[name]()
+    found = {}
+    for index in range(splits):
+        A, B, a, b = train_test_split(X, y, test_size=0.2, random_state=100 + index)
+        for epsilon in epsilons:
+            for plan, parameters in PLANS.items():
+                model = LogisticRegression(C=100, max_iter=2000)
+                if parameters is not None:
+                    given = {"adjacency": adjacency, "classes": np.unique(y), **parameters}
+                    model = DPLogisticRegression(epsilon, DELTA, **given)
+                start = time.process_time()
+                model.fit(A, a)
+                seconds = time.process_time() - start
+                loss = log_loss(b, model.predict_proba(B), labels=model.classes_)
+                cell = found.setdefault((epsilon, plan), [])
+                cell.append((100 * model.score(B, b), loss, seconds))
+    for (epsilon, plan), cell in found.items():
+        accuracy, loss, seconds = np.mean(cell, axis=0)
+        error = np.std(cell, axis=0)[0] / max(1, splits - 1) ** 0.5
+        print(
+            f"| {name} | {epsilon:g} | {plan} | {accuracy:.1f} ± {error:.1f} | {loss:.3f} "
+            f"| {seconds:.2f} |",
+            flush=True,
+        )
+
+
 def measure_peer(environments, name, splits):
     """Return the results of diffprivlib on the same splits, from its own environment."""
     name = PEER_DATA[name]
@@ -165,12 +221,17 @@ def main():
     """Run the data sets, print the tables and write them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="two splits, small data, no files")
-    parser.add_argument("--data", nargs="*", choices=list(DATA))
+    parser.add_argument("--data", nargs="*", choices=list(PLAN_DATA))
+    parser.add_argument("--plans", action="store_true", help="compare plans of one mechanism")
     parser.add_argument("--no-peer", action="store_true", help="leave diffprivlib out")
     parser.add_argument("--save", type=Path, help="keep the raw results in this file, write no rst")
     parser.add_argument("--report", nargs="+", type=Path, help="join files of --save, run nothing")
     add_argument(parser)
     arguments = parser.parse_args()
+    if arguments.plans:
+        for name in arguments.data or PLAN_DATA:
+            compare_plans(name, 1 if arguments.quick else SPLITS.get(name, 3), (0.1, 1.0, 4.0))
+        return
     quick = ["breast_cancer", "breast_cancer, 3 features"]
     names = arguments.data or (quick if arguments.quick else list(DATA))
     results = {}

@@ -69,7 +69,8 @@ def classifier(kind=DPLogisticRegression, delta=DELTA, **parameters):
 
 
 CLASSIFIERS = {
-    "gradient, accelerated (default)": classifier(),
+    "gradient, preconditioned (default)": classifier(),
+    "gradient, accelerated": classifier(solver="accelerated"),
     "gradient, lazy-sgd": classifier(solver="lazy-sgd"),
     "output": classifier(mechanism="output"),
     "output, l∞ projection": classifier(

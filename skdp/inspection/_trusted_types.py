@@ -44,7 +44,6 @@ _SOLVERS = (
     "skdp.solvers.objective.Objective",
     "skdp.solvers.output.Output",
     "skdp.solvers.phased.Phased",
-    "skdp.solvers.preconditioned.ClippedLink",
     "skdp.solvers.preconditioned.Preconditioned",
     "skdp.solvers.sgd.SGD",
 )

@@ -16,7 +16,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone, is_regressor
-from sklearn.utils.validation import validate_data
 
 import skdp.solvers as solvers
 from skdp._gate import open_gate
@@ -67,6 +66,7 @@ from skdp.solvers.base import (
 )
 from skdp.solvers.gradient import DEFAULT_INTERCEPT
 from skdp.solvers.objective import default_objective_ridge
+from skdp.solvers.preconditioned import unclipped_log_proba
 
 # The solver of a fit: what was asked for, the choice of "auto", and pairs that do not fit.
 #
@@ -82,8 +82,9 @@ SOLVERS = {
 #: what may be released
 MECHANISMS = ("gradient", "objective", "output", "exponential")
 
-# signal to noise from which accelerated steps are the better ones for the hinge
-_CLEAR = 50.0
+# signal to noise from which second moments are worth their price, and from which, where they are
+# not to be had, accelerated steps are the better ones for the hinge
+_HEARD, _CLEAR = 3.0, 50.0
 
 
 def asked_solver(solver):
@@ -246,6 +247,10 @@ def _best_mechanism(model, problem):
 
 
 def _best_solver(model, mechanism, problem):
+    if mechanism == "gradient" and _serves(model, mechanism, "preconditioned", problem):
+        along = problem.n_rows * problem.mu / problem.moved_rows
+        if along >= _HEARD * math.sqrt(problem.size):
+            return "preconditioned"
     if mechanism == "gradient" and problem.delta and math.isinf(problem.loss.smoothness):
         # on data the rule for kinks is the better one while noise dominates; but it counts
         # the noise of all coefficients, of which a row of many features feels few
@@ -441,8 +446,8 @@ class PrivateLinearClassifier(
 
     ledger_: Ledger
     privacy_spent_: tuple[float, float]
-    #: what the solver says about the link, for probabilities
-    _link: Any = None
+    #: length of a typical row in clipping norms, if the solver knows it, for probabilities
+    _link: float | None = None
 
     _parameter_constraints = {
         **SHARED_CONSTRAINTS,
@@ -533,7 +538,7 @@ class PrivateLinearClassifier(
                 center, radius = centering.run(curator)
                 plan = plan.rescaled(radius)
             found = plan.run(curator)
-            # some say besides what clipping has done to the link
+            # some say besides how much gradients were clipped
             coef, self._link = found if isinstance(found, tuple) else (found, None)
             coef = np.atleast_2d(coef)
         self.classes_ = classes
@@ -639,10 +644,11 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         or else "gradient", and at delta 0 "objective", or "output" if that has less noise.
     solver : str or Solver, default="auto"
         An object of :mod:`skdp.solvers` or :mod:`skdp.papers`, whose parameters are documented
-        there, or the word for one with default parameters: "accelerated", "gd", "sgd",
-        "lazy-sgd" (mechanism "gradient"); "objective"; "output", "phased" (mechanism "output");
-        "exact", "frank-wolfe" (mechanism "exponential"). "auto" chooses by public quantities,
-        and never from `skdp.papers`.
+        there, or the word for one with default parameters: "preconditioned", "accelerated", "gd",
+        "sgd", "lazy-sgd" (mechanism "gradient"); "objective"; "output", "phased" (mechanism
+        "output"); "exact", "frank-wolfe" (mechanism "exponential"). "auto" chooses by public
+        quantities, and never from `skdp.papers`: for "gradient" it is "preconditioned", and
+        "accelerated" with `preprocess` or where noise would drown second moments.
     adjacency : {"replace-one", "zero-out"}, default="replace-one"
         Which data sets the claim cannot tell apart: those that differ in one row
         ("replace-one"), or in one row that is replaced by a null row which contributes
@@ -719,10 +725,12 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
     covered: timing, exceptions on malformed input, `score` on private data, and the
     choice of parameters by looking at private data.
 
-    By default a row's gradient is clipped to norm c, so that the sum moves by at most c
-    (zero-out) or 2c (replace-one); T releases with noise of standard deviation
-    ``sensitivity * sqrt(T) / mu`` are exactly mu-Gaussian-DP together [2]_, and mu is the
-    largest that implies (epsilon, delta) [3]_. `preprocess` follows [4]_. What the other
+    By default the sum of the rows and of their products is released first, of sensitivity sqrt(2)
+    (zero-out) or 3 / sqrt(2) (replace-one), and rows are mapped by what it says. There a row's
+    gradient is clipped to norm c, so that the sum moves by at most c or 2c; T releases with noise
+    of standard deviation ``sensitivity * sqrt(T) / mu`` are exactly mu-Gaussian-DP together [2]_,
+    the squares of the parameters of both parts add up, and their total is the largest that implies
+    (epsilon, delta) [3]_. `preprocess` follows [4]_. What the other
     mechanisms are, and which solver is for what, is in the user guide (:ref:`linear_model`,
     :ref:`solvers`), with all proofs and what is wrong in print.
 
@@ -805,10 +813,7 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
             In the order of `classes_`.
         """
         found = super().predict_log_proba(X)
-        if self._link is None:
-            return found
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return self._link.corrected(found, X)
+        return found if self._link is None else unclipped_log_proba(found, self._link)
 
     def _loss(self, n_classes):
         return LogisticLoss() if n_classes == 2 else SoftmaxLoss(n_classes)
@@ -842,11 +847,12 @@ class DPHingeSVM(PrivateLinearClassifier):
         is "output", or "objective" if the hinge is smoothed.
     solver : str or Solver, default="auto"
         An object of :mod:`skdp.solvers` or :mod:`skdp.papers`, whose parameters are documented
-        there, or the word for one with default parameters: "accelerated", "gd", "sgd",
-        "lazy-sgd" (mechanism "gradient"); "objective"; "output", "phased" (mechanism "output");
-        "exact", "frank-wolfe" (mechanism "exponential"). "auto" chooses by public quantities,
-        and never from `skdp.papers`: "gd" while noise dominates, and "accelerated" beyond or
-        with more features than rows.
+        there, or the word for one with default parameters: "preconditioned", "accelerated", "gd",
+        "sgd", "lazy-sgd" (mechanism "gradient"); "objective"; "output", "phased" (mechanism
+        "output"); "exact", "frank-wolfe" (mechanism "exponential"). "auto" chooses by public
+        quantities, and never from `skdp.papers`: for "gradient" it is "preconditioned"; with
+        `preprocess`, or where noise would drown second moments, "gd" while noise dominates, and
+        "accelerated" beyond or with more features than rows.
     adjacency : {"replace-one", "zero-out"}, default="replace-one"
         Which data sets the claim cannot tell apart: those that differ in one row
         ("replace-one"), or in one row that is replaced by a null row which contributes
@@ -860,8 +866,8 @@ class DPHingeSVM(PrivateLinearClassifier):
     C : float, default=np.inf
         Inverse strength of the penalty, as in scikit-learn. With ``np.inf`` "gradient"
         and "exponential" have none; "objective" and "output", whose privacy rests on
-        one, choose it from public quantities. Solver "accelerated" leaves the intercept
-        out of the penalty, the others must not.
+        one, choose it from public quantities. Solvers "preconditioned" and "accelerated" leave the
+        intercept out of the penalty, the others must not.
     smoothing : float, default=None
         Temperature T of the smoothed hinge ``T log(1 + exp((1 - y z) / T))``, which lies
         above the hinge by at most ``T log(n_classes)``. None is the hinge itself.

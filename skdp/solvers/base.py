@@ -127,7 +127,7 @@ class Solver(BaseEstimator):
 class Fit:
     """A plan: public numbers only; a subclass adds ``n_iter`` and ``run(curator)``.
 
-    `run` returns coefficients, or coefficients and what undoes the link of a clipped loss.
+    `run` returns coefficients, or coefficients and the length of a typical row in clipping norms.
 
     Parameters
     ----------

@@ -35,8 +35,8 @@ from skdp.solvers.gradient import NEVER_PURE, ClippedGradient
 class Preconditioned(Solver):
     """Noisy gradients of all rows, in a geometry of the rows that is released first.
 
-    For correlated columns, columns on different scales, and rows far from the origin; and where
-    few passes over the rows are wanted.
+    The default of classifiers at delta greater than 0, unless there is very little signal: for
+    correlated columns, columns on different scales, rows far from the origin, and few passes.
 
     Parameters
     ----------
@@ -63,7 +63,8 @@ class Preconditioned(Solver):
     row counts as ``A (x - m)``, m being the estimated mean and A a power of the estimated
     covariance between -1/4, where there is little signal, and -1/2. The gradient of that row is
     clipped, and 40 accelerated steps are made along noisy sums of these. The later half of the
-    iterates is averaged. All steps are made: none depends on the data.
+    iterates is averaged. All steps are made: none depends on the data. Dense rows in memory are
+    copied once, in double precision.
 
     References
     ----------
@@ -364,8 +365,8 @@ class GeometryPlan:
         Proximal map of the penalties, a matrix or a diagonal.
     intercept : float
         Constant feature of the rows there; 0 for none.
-    clip, step_size : float
-        Clipping norm, and step along the gradient of the mean loss.
+    length, clip, step_size : float
+        Length of a typical row there, clipping norm, and step along the gradient of the mean loss.
     slack : float
         What rounding may add to the change of a sum, in parts of `clip`.
     """
@@ -374,6 +375,7 @@ class GeometryPlan:
     root: Any
     inverse: Any
     intercept: float
+    length: float
     clip: float
     step_size: float
     slack: float
@@ -436,7 +438,8 @@ def plan_geometry(problem, spread, *, mu, n_steps, intercept):
     scale /= math.sqrt(np.max(variance * scale * scale))
     size = float(np.sum(variance * scale * scale))
     constant = min(1.0, intercept * math.sqrt(size)) if problem.intercept else 0.0
-    clip = share * loss.lipschitz * math.hypot(math.sqrt(size), constant)
+    length = math.hypot(math.sqrt(size), constant)
+    clip = share * loss.lipschitz * length
     wild = _WILD * along / (n_steps * clip * math.sqrt(size))
     step_size = min(1 / min(loss.smoothness, _STEEPEST), wild)
     held = _RIDGE * curvature * floor + problem.penalty / problem.n_rows
@@ -451,6 +454,7 @@ def plan_geometry(problem, spread, *, mu, n_steps, intercept):
         root=spread.matrix(scale),
         inverse=spread.matrix(1 / (1 + step_size * held * scale * scale)),
         intercept=constant,
+        length=length,
         clip=clip,
         step_size=step_size,
         slack=slack,
@@ -472,71 +476,34 @@ def _floor(variance, most):
 # The gradient of row v with label y is s(y) (p - e_y) v', p being the softmax of its predictions
 # and s(y) = min(1, c / (|p - e_y| |v|)). If its labels have probabilities q, the mean of that is
 # zero where every q_y is in proportion to p_y / s(y). So that is the inverse link of the clipped
-# loss, for a fit without penalty and noise.
+# loss, for a fit without penalty and noise. A typical length stands for |v|: with that of the row
+# probabilities would not be ordered as scores are.
 
 # how much of the inverse link is taken, in logarithms: noise, and few steps, are no clipping
 _LINK = 0.7
-# of a row, in the units of the geometry: squares of such norms are finite
-_LONGEST_NORM = 1e100
 
 
-@dataclass(frozen=True, eq=False)
-class ClippedLink:
-    """Inverse link of the clipped loss: post-processing of a released model and a row.
+def unclipped_log_proba(log_proba, longer):
+    """Return logarithms of probabilities, most of what clipping does to the link undone.
 
     Parameters
     ----------
-    center, root : ndarray
-        Rows become ``root (x / data_norm - center)``.
-    intercept : float
-        Constant feature there.
-    clip, data_norm : float
-        Clipping norm of gradients, and length of a unit in the units of the data.
+    log_proba : ndarray of shape (n_rows, n_classes)
+        Logarithms of the softmax of the predictions.
+    longer : float
+        Length of a typical row in units of the clipping norm.
+
+    Returns
+    -------
+    log_proba : ndarray of shape (n_rows, n_classes)
+        In the order of before, of the classes of a row and, for two classes, of rows: p / s(p)^a
+        grows with p for a <= 1.
     """
-
-    center: Any
-    root: Any
-    intercept: float
-    clip: float
-    data_norm: float
-
-    def corrected(self, log_proba, X):
-        """Return logarithms of probabilities for clipped gradients.
-
-        Parameters
-        ----------
-        log_proba : ndarray of shape (n_rows, n_classes)
-            Logarithms of the softmax of the predictions.
-        X : ndarray or CSR matrix of shape (n_rows, n_features)
-            The rows, in the units of the data.
-
-        Returns
-        -------
-        log_proba : ndarray of shape (n_rows, n_classes)
-            The order of the classes of a row is as before: p -> p / s(p)^a grows for a <= 1.
-        """
-        proba = np.exp(log_proba)
-        squares = np.einsum("ij,ij->i", proba, proba)[:, None] - 2 * proba + 1
-        # two classes have one output, and their residual one entry
-        squares /= 2 if proba.shape[1] == 2 else 1
-        longer = np.sqrt(np.maximum(squares, 0)) * (self._norms(X) / self.clip)[:, None]
-        shifted = log_proba + _LINK * np.log(np.maximum(longer, 1))
-        return log_softmax(shifted, axis=1)
-
-    def _norms(self, X):
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            shift = applied(self.root, self.center)
-            if sparse.issparse(X) and self.root.ndim == 1:
-                weight = self.root / self.data_norm
-                squares = X.multiply(X) @ (weight * weight)
-                squares += shift @ shift - 2 * (X @ (weight * shift))
-            else:
-                moved = applied(self.root, X) / self.data_norm - shift
-                squares = np.einsum("ij,ij->i", moved, moved)
-        with np.errstate(invalid="ignore"):
-            norms = np.hypot(np.sqrt(np.maximum(squares, 0)), self.intercept)
-        # rows of a fit have the norm that the data may have
-        return np.nan_to_num(np.minimum(norms, _LONGEST_NORM), nan=_LONGEST_NORM)
+    proba = np.exp(log_proba)
+    squares = np.einsum("ij,ij->i", proba, proba)[:, None] - 2 * proba + 1
+    # two classes have one output, and their residual one entry
+    residual = np.sqrt(np.maximum(squares, 0) / (2 if proba.shape[1] == 2 else 1))
+    return log_softmax(log_proba + _LINK * np.log(np.maximum(residual * longer, 1)), axis=1)
 
 
 @dataclass(frozen=True)
@@ -582,7 +549,7 @@ class PreconditionedFit(Fit):
         center, root, constant = plan.center, plan.root, plan.intercept
         curator.map_rows(lambda rows: mapped_rows(rows, center, root, constant))
         coef = plan.original(self._descend(curator, plan), problem.intercept)
-        return coef, ClippedLink(center, root, constant, plan.clip, problem.data_norm)
+        return coef, plan.length / plan.clip
 
     def _descend(self, curator, plan):
         """Return the average of the later half of accelerated steps along released gradients."""

@@ -174,7 +174,8 @@ def labels(display):
 
 def test_bars_of_a_pipeline_stand_in_groups_and_do_not_add_up():
     scaler = DPStandardScaler(epsilon=1.0, delta=1e-6, bounds=(0, 1), random_state=0)
-    model = make_pipeline(BoundedScaler(bounds=(0, 1)), scaler, classifier(delta=1e-6)).fit(X, y)
+    last = classifier(delta=1e-6, solver="accelerated")
+    model = make_pipeline(BoundedScaler(bounds=(0, 1)), scaler, last).fit(X, y)
     display = LedgerDisplay.from_estimator(model)
     spent = privacy_spent(model)
     assert (display.total, display.delta) == (spent.epsilon, spent.delta)
@@ -203,7 +204,7 @@ def test_a_step_that_learned_without_a_ledger_is_shown():
 
 
 def test_repeats_of_a_query_are_one_bar():
-    model = classifier().fit(X, y)
+    model = classifier(solver="accelerated").fit(X, y)
     display = LedgerDisplay.from_estimator(model, wrap=200)
     (part,) = display.parts
     assert part.count == sum(release.count for release in model.ledger_.releases) > 1

@@ -24,6 +24,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from skdp import (
     DPGridSearchCV,
     DPHeavyTailedMean,
+    DPHingeSVM,
     DPLogisticRegression,
     DPMean,
     DPQuantile,
@@ -114,7 +115,11 @@ def adapts(estimator):
     """Tell whether a release is scaled by what an earlier one of the same fit let out."""
     params = estimator.get_params()
     choices = {str(params.get(name)).split("(")[0] for name in NAMES}
+    if isinstance(estimator, DPLogisticRegression | DPHingeSVM) and params["delta"]:
+        # the default, where there is signal enough
+        choices |= {"Preconditioned"} if choices <= {"auto", "gradient", "None"} else set()
     adaptive = "phased Localized OnePass clipped coinpress shifted-clipped private center"
+    adaptive += " Preconditioned preconditioned"
     adaptive = {*adaptive.split(), "center-clip"}
     return bool(choices & adaptive) or (
         isinstance(estimator, DPHeavyTailedMean) and params["moment_bound"] is None
