@@ -89,4 +89,4 @@ def test_the_page_is_written_from_the_logs(fuzzer):
     assert "Before that, 1 cases" in page
     assert fuzzer.runs_of({3, 4, 5, 9}) == [(3, 3), (9, 1)]
     assert "no violation" in page
-    assert "   * - a bug\n     - any\n     - 3\n     - 1\n     - what was seen\n" in page
+    assert "   * - a bug\n     - any\n     - 3\n     - 1\n     - ``what was seen``\n" in page
