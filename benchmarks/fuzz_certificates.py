@@ -648,7 +648,7 @@ def page(lines):
     if bugs:
         text += POWER
         for bug in bugs:
-            found = bug["why"] if bug["outcome"] == "violation" else "not found"
+            found = f"``{bug['why']}``" if bug["outcome"] == "violation" else "not found"
             cells = [bug["bug"], bug["only"], str(bug["cases"]), f"{bug['cpu']:.0f}", found]
             text += _row(cells)
     return text

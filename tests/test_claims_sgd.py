@@ -362,7 +362,7 @@ def test_membership_in_every_layout(layout):
     assert max(changed) <= mu
 
 
-@pytest.mark.covering
+@pytest.mark.sample(3)
 @every_adjacency
 @every_sampling_model
 def test_neighbours_with_the_same_batches_differ_by_what_is_charged(name, adjacency):

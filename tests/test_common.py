@@ -400,6 +400,7 @@ def test_checks_that_scikit_learn_keeps_to_itself(estimator, check):
 
 
 # the checks fit on a data frame and transform an array, and the other way round
+@pytest.mark.sample(20, 1000)
 @pytest.mark.filterwarnings("ignore:X (has|does not have valid) feature names")
 @pytest.mark.parametrize(
     ("estimator", "check"),

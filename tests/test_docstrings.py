@@ -90,6 +90,7 @@ def says_all_in_a_line(routine):
 OBJECTS = public_objects()
 
 
+@pytest.mark.sample(120, 1000)
 @pytest.mark.parametrize("path", OBJECTS)
 def test_docstring_has_numpydoc_form(path):
     result = validate(path)

@@ -53,7 +53,7 @@ def lazy(estimator=DPLogisticRegression, **options):
     return linear_model(estimator, **{**usual, "max_iter": 30, "random_state": 0, **options})
 
 
-@pytest.mark.sample(2)
+@pytest.mark.full
 @every_estimator
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("layout", ["F", "strided", "read-only", "csr", "csr zeros"])
@@ -139,7 +139,7 @@ def test_few_rows(n_rows):
         assert np.isfinite(fitted.coef_).all()
 
 
-@pytest.mark.sample(2)
+@pytest.mark.full
 @every_estimator
 @pytest.mark.parametrize("scale", [1e300, 1e-300, 0.0])
 def test_extreme_features(scale, estimator):

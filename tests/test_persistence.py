@@ -136,7 +136,7 @@ def sizes(value):
         yield from sizes(vars(value))
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("estimator", configurations(ALL))
 def test_a_fitted_model_comes_back(estimator, capsys):
     model = fitted(estimator)

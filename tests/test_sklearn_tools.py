@@ -307,6 +307,7 @@ def test_a_search_that_pays_inside_of_one_that_does_not(spy):
     assert spent.epsilon >= 0.99 * sum(epsilon for epsilon, _ in spy.charges)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "mean",
     [

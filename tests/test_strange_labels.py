@@ -86,6 +86,7 @@ def test_a_label_of_any_type_is_a_null_row(strange, kind):
     assert_array_equal(fitted("logistic", *stream_arrays(X, odd), classes), expected)
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("strange", [0.5, np.nan, np.inf, "maybe", None], ids=str)
 def test_all_classifiers(name, strange):
@@ -96,6 +97,7 @@ def test_all_classifiers(name, strange):
         assert_array_equal(fitted(name, X, floats, [0, 1]), expected)
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("classes", [[0, 1], [0.0, 1.0], [False, True], range(2), range(6)])
 @pytest.mark.parametrize("dtype", [np.int8, np.uint64, np.float32, bool, object])
 def test_labels_that_are_equal_are_the_same(classes, dtype):
@@ -138,6 +140,7 @@ def test_dask():
     assert_array_equal(fitted("logistic", *parts, [0, 1]), expected)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("scoring", ["accuracy", "neg_log_loss"])
 @pytest.mark.parametrize("strange", [0.5, "maybe", None, pd.NA])
 def test_a_private_search_takes_them_too(scoring, strange):

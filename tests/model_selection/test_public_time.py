@@ -150,7 +150,7 @@ UNUSABLE = {
     "NaN": with_value(np.nan),
     "infinity": with_value(np.inf),
     "text among objects": with_value("high"),
-    "text": X.astype(str).astype("U20").astype(object),
+    "numbers as text": X.astype(str).astype(object),
     "words": np.full((60, 3), "word"),
     "dates": np.full((60, 3), np.datetime64("2026-01-01")),
     "complex": X.astype(complex) * 1j,

@@ -276,7 +276,8 @@ def test_data_frames_with_text_and_a_column_transformer():
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     frame["town"] = np.where(X[:, 1] > 0, "x", "y")
     frame["kind"] = pd.Categorical(np.where(X[:, 1] > 0, "u", "v"))
-    encoder = OneHotEncoder(categories=[["x", "y"], ["u", "v"]], handle_unknown="ignore")
+    public = [["x", "y"], ["u", "v"]]
+    encoder = OneHotEncoder(categories=public, handle_unknown="ignore", sparse_output=False)
     columns = ColumnTransformer(
         [("numbers", DPStandardScaler(), ["a", "b"]), ("text", encoder, ["town", "kind"])]
     )

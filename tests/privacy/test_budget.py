@@ -91,6 +91,7 @@ def test_either_limit_refuses():
 prices = st.floats(1e-12, 1.0) | st.sampled_from([0.1, 0.3, 1e-300, 5e-324])
 
 
+@pytest.mark.full
 @given(st.lists(prices, max_size=30), st.floats(1e-9, 5.0))
 def test_sums_are_exact_and_what_remains_can_be_charged(asked, limit):
     budget, total = PrivacyBudget(limit), Fraction(0)
@@ -914,6 +915,7 @@ def test_all_but_what_costs_nothing_can_share_a_budget():
     assert {type(estimator).__name__ for estimator in others} == {"NormClipper", "BoundedScaler"}
 
 
+@pytest.mark.sample(20, 1000)
 @every_estimator
 def test_every_fit_is_charged_once_and_no_more_is_spent(estimator):
     model, budget = shared(estimator)

@@ -490,6 +490,7 @@ def test_an_entry_is_appended_only_to_the_head_that_is_expected(make, path):
     assert [head for _, head in store.read()[1]] == ["a", "b"]
 
 
+@pytest.mark.full
 def test_ten_thousand_charges_are_checked_in_a_fraction_of_a_second():
     budget = PrivacyBudget(1.0)
     budget.charge(0.1, **HERE)

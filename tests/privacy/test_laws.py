@@ -509,6 +509,7 @@ def slow(monkeypatch):
     return calls
 
 
+@pytest.mark.full
 def test_float_variables_are_far_better_than_the_margin_allows():
     rng = np.random.default_rng(0)
     p = np.concatenate([2.0 ** -rng.uniform(1, 65, 600), rng.uniform(0, 0.5, 900)])

@@ -137,6 +137,7 @@ def most_of_pure(better, epsilon):
 chances = st.one_of(st.sampled_from([0.0, 1e-9, 0.5, 1.0]), st.floats(0, 1))
 
 
+@pytest.mark.full
 @settings(max_examples=100)
 @given(st.lists(chances, min_size=1, max_size=40), st.floats(0.01, 3))
 def test_no_runs_of_whatever_kinds_change_the_factor_by_more(better, mu):

@@ -632,6 +632,7 @@ def test_the_shortest_reports():
     assert smallest_projunit(4.0, 1).n_kept == 1
 
 
+@pytest.mark.full
 def test_errors_fall_with_what_is_kept():
     for epsilon in (0.1, 3.0, 50.0):
         errors = [projunit(epsilon, 300, k).mean_squared_error for k in range(1, 301)]
@@ -900,6 +901,7 @@ def test_rotations_are_orthogonal(n_dims, kind):
     np.testing.assert_allclose(rotate(matrix, True), eye, atol=1e-12)
 
 
+@pytest.mark.full
 def test_haar_rotations_are_uniform():
     bits, projected = SeededBits(2), projunit(4.0, 3, 1)
     entries = [make_rotation(projected, bits)(np.eye(3), False)[:2, :2] for _ in range(4000)]
@@ -917,7 +919,7 @@ def test_hadamard_is_that_of_sylvester():
     np.testing.assert_allclose(matrix, signs)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.full
 @pytest.mark.parametrize("n_dims", [16, 21])
 def test_the_fast_rotation(n_dims):
     projected = projunit(6.0, n_dims, 8, "hadamard")

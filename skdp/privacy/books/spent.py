@@ -144,37 +144,42 @@ class NotCovered:
     @classmethod
     def chosen(cls, step: str | None) -> "NotCovered":
         """Return the item of a search; `step` is its own name if it is a step."""
-        whose = "" if step is None else f" of step {step!r}"
-        text = f"the choice of the winner{whose}, by exact scores on the rows that are held out"
+        text = (
+            f"the choice of the winner{_whose(step)}, by exact scores on the rows that are held out"
+        )
         return cls("choice", step, text)
 
     @classmethod
     def stratified(cls, step: str | None) -> "NotCovered":
         """Return the item of stratified splits; `step` is the search that made them."""
-        whose = "" if step is None else f" of step {step!r}"
-        text = f"the splits{whose}: they are stratified, so a label decides into which folds "
+        text = (
+            f"the splits{_whose(step)}: they are stratified, so a label decides into which folds "
+        )
         return cls("splits", step, text + "other rows go")
 
     @classmethod
     def unknown_splits(cls, step: str | None, cv: Any) -> "NotCovered":
         """Return the item of splits that nobody can look at any more."""
-        whose = "" if step is None else f" of step {step!r}"
         text = (
-            f"the splits{whose}: {type(cv).__name__} may repeat rows, or look at them. Use a "
-            "splitter of scikit-learn, or a list of splits"
+            f"the splits{_whose(step)}: {type(cv).__name__} may repeat rows, or look at them. "
+            "Use a splitter of scikit-learn, or a list of splits"
         )
         return cls("splits", step, text)
 
     @classmethod
     def ungrouped(cls, step: str | None, cv: Any) -> "NotCovered":
         """Return the item of groups that were passed to a splitter and not to the fits."""
-        whose = "" if step is None else f" of step {step!r}"
         text = (
-            f"the clients{whose}: {type(cv).__name__} was given groups, and the fits were not, so "
-            "every row counted as a client of its own. Call "
+            f"the clients{_whose(step)}: {type(cv).__name__} was given groups, and the fits were "
+            "not, so every row counted as a client of its own. Call "
             "sklearn.set_config(enable_metadata_routing=True) and set_fit_request(groups=True)"
         )
         return cls("splits", step, text)
+
+
+def _whose(step: str | None) -> str:
+    """Return whose something is, in words: of a step, or of nothing that has a name."""
+    return "" if step is None else f" of step {step!r}"
 
 
 @dataclass(frozen=True)
