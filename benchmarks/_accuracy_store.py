@@ -1,11 +1,31 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results of a long run, one line of JSON each, so that it can be interrupted and taken up."""
+"""Results of a long run, one line of JSON each, so that it can be interrupted and taken up.
+
+Environments of peers use it too: it needs numpy and scikit-learn.
+"""
 
 import json
 from pathlib import Path
 
-__all__ = ["Store", "read"]
+import numpy as np
+from sklearn.metrics import log_loss, roc_auc_score
+
+__all__ = ["Store", "qualities", "read"]
+
+
+def qualities(model, X, y):
+    """Return accuracy in per cent and, if the model has probabilities, log-loss, AUC and Brier."""
+    found = {"accuracy": 100 * float(model.score(X, y))}
+    if hasattr(model, "predict_proba"):
+        proba = np.asarray(model.predict_proba(X), dtype=np.float64)
+        proba /= proba.sum(axis=1, keepdims=True)
+        hot = y[:, None] == np.arange(proba.shape[1])
+        found["log_loss"] = float(log_loss(hot, proba))
+        # of more classes: each against the others
+        found["auc"] = float(roc_auc_score(hot, proba, average="macro"))
+        found["brier"] = float(np.mean(np.sum((proba - hot) ** 2, axis=1)))
+    return found
 
 
 def read(file):

