@@ -48,14 +48,16 @@ def pytest_collection_modifyitems(items):
         if item.get_closest_marker("covering") or item.get_closest_marker("sample"):
             groups.setdefault((item.path, item.originalname), []).append(item)
     for group in groups.values():
-        # what another mark has put into a tier stays there
+        # what another mark has put into the slow tier stays there
         free = [item for item in group if not in_a_later_tier(item)]
+        later = [item for item in group if item.get_closest_marker("full")] if free else []
         sample = group[0].get_closest_marker("sample")
         kept = evenly(free, sample.args[0]) if sample else covering(free)
-        left = [item for item in free if item not in kept]
+        left = [item for item in (*free, *later) if item not in kept]
         most = sample.args[1] if sample and sample.args[1:] else MOST_BEFORE_A_CHANGE
         full = evenly(left, max(most - len(kept), 1))
         for item in left:
+            item.own_markers = [mark for mark in item.own_markers if mark.name != "full"]
             item.add_marker(pytest.mark.full if item in full else pytest.mark.slow)
 
 

@@ -696,7 +696,7 @@ def audited_epsilon(name, epsilon, runs):
     return _audit.rate_epsilon(worlds[0][:, 0], worlds[1][:, 0])
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @every_world
 def test_whole_fits_cannot_be_told_apart_better_than_claimed(name):
     # so few runs see little of a draw: most of its change is where the draw seldom is

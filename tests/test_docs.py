@@ -314,7 +314,7 @@ def claims_extension():
     return module
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_the_table_of_claims_covers_every_combination():
     claims = claims_extension()
     rows = list(claims.rows())
