@@ -189,7 +189,7 @@ print(careless[0].transformers_[2][1][1].mean_[1])
 # The accuracy against epsilon, with fresh noise for every fit. On private data all
 # of these fits would add up. Centering makes little difference here: the rows were brought near the
 # origin by public constants, and what remains of the mean is no longer than their scatter.
-# :ref:`sphx_glr_auto_examples_plot_07_when_centering_pays.py` shows rows where it decides.
+# :ref:`sphx_glr_auto_examples_plot_07_how_the_default_plans_a_fit.py` shows rows where it decides.
 
 EPSILONS, REPEATS = [0.125, 0.25, 0.5, 1.0, 4.0], 2
 

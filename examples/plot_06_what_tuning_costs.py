@@ -148,4 +148,4 @@ if "__file__" in globals():  # run as a script, not in the gallery
 # replace-one adjacency; the grid search that does not pay keeps nothing of the kind.
 #
 # | Before this: :ref:`sphx_glr_auto_examples_plot_05_one_account_for_all.py`
-# | After this: :ref:`sphx_glr_auto_examples_plot_07_when_centering_pays.py`
+# | After this: :ref:`sphx_glr_auto_examples_plot_07_how_the_default_plans_a_fit.py`

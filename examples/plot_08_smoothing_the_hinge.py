@@ -154,5 +154,5 @@ if "__file__" in globals():  # run as a script, not in the gallery
 # Each fit that was not refused is (1, 1e-6)-differentially private per row under replace-one
 # adjacency, with the kink and without.
 #
-# | Before this: :ref:`sphx_glr_auto_examples_plot_07_when_centering_pays.py`
+# | Before this: :ref:`sphx_glr_auto_examples_plot_07_how_the_default_plans_a_fit.py`
 # | After this: :ref:`sphx_glr_auto_examples_plot_09_what_people_read.py`

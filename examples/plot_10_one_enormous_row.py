@@ -12,7 +12,7 @@ This example makes one row larger and larger, and looks at what becomes of three
 (Xu, Ding, Xiang, Xu and Wang 2025).
 
 *You learn* to fit regressions to rows and targets of which nobody knows a bound.
-*It builds on* :ref:`sphx_glr_auto_examples_plot_07_when_centering_pays.py`.
+*It builds on* :ref:`sphx_glr_auto_examples_plot_07_how_the_default_plans_a_fit.py`.
 """
 
 # %%
