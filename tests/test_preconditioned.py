@@ -11,7 +11,10 @@ import pytest
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.model_selection import train_test_split
 
 from skdp import DPHingeSVM, DPLogisticRegression, DPLpRegressor, solvers
 from skdp.audit import trace_privacy
@@ -543,6 +546,30 @@ def test_more_budget_never_hurts(estimator):
     ]
     for less, more in itertools.pairwise(found):
         assert_level(more, less, gain=1.0)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("load", [load_breast_cancer, load_digits, load_wine])
+def test_more_budget_never_hurts_on_tables(load):
+    # ranks and probabilities as well as decisions: noise along flat directions shows there first
+    X, y = load(return_X_y=True)
+    # the largest values stand for public ranges
+    X = X / np.maximum(np.abs(X).max(axis=0), 1e-9) - 0.5
+    X, found = X / np.linalg.norm(X, axis=1).max(), []
+    for epsilon in (0.25, 1.0, 4.0, 16.0, 64.0):
+        found.append([])
+        for seed in range(6):
+            parts = train_test_split(X, y, test_size=0.5, random_state=seed, stratify=y)
+            given = {"classes": np.unique(y), "delta": 1e-5, "random_state": seed}
+            model = DPLogisticRegression(epsilon, **given).fit(parts[0], parts[2])
+            proba = model.predict_proba(parts[1])
+            hot = parts[3][:, None] == model.classes_
+            found[-1].append((
+                model.score(parts[1], parts[3]), roc_auc_score(hot, proba), -log_loss(hot, proba),
+            ))  # fmt: skip
+    for less, more in itertools.pairwise(np.array(found)):
+        for one, other in zip(less.T, more.T, strict=True):
+            assert_level(other, one, gain=np.inf)
 
 
 @pytest.mark.full
