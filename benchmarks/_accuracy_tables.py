@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tables of classifiers on the accuracy page, and the count of where the defaults stand."""
 
+import math
+
 import numpy as np
 from _accuracy_methods import DEFAULT, LOCAL, PURE
 from _accuracy_store import read
@@ -15,6 +17,7 @@ __all__ = [
     "collect",
     "comparison",
     "is_complete",
+    "probability_tables",
     "texts_of",
     "time_table",
 ]
@@ -45,9 +48,10 @@ def collect(folder, name):
     Returns
     -------
     rows : dict
-        (section, label) -> epsilon -> seed -> (accuracy, seconds, seconds without privacy).
+        (section, label) -> epsilon -> seed -> (accuracy, seconds, seconds without privacy,
+        log-loss, AUC, Brier score); the last three are NaN without probabilities.
     public : dict
-        seed -> (accuracy, seconds) without privacy.
+        seed -> (accuracy, seconds, log-loss, AUC, Brier score) without privacy.
     """
     rows, public = {}, {}
     for library in ("skdp", *PEERS):
@@ -59,12 +63,17 @@ def collect(folder, name):
             if key[1] in ("non-private", "baseline"):
                 base[key[2]] = record["seconds"]
                 if "accuracy" in record:
-                    public[key[2]] = (record["accuracy"], record["seconds"])
+                    public[key[2]] = (record["accuracy"], record["seconds"], *_beliefs(record))
             else:
                 section, label, epsilon, seed = key[1:]
                 cell = rows.setdefault((section, label), {}).setdefault(epsilon, {})
-                cell[seed] = (record["accuracy"], record["seconds"], base[seed])
+                quality = record["accuracy"], record["seconds"], base[seed]
+                cell[seed] = (*quality, *_beliefs(record))
     return rows, public
+
+
+def _beliefs(record):
+    return [record.get(name, math.nan) for name in ("log_loss", "auc", "brier")]
 
 
 def _text(values):
@@ -73,8 +82,8 @@ def _text(values):
 
 
 def is_complete(rows):
-    """Return whether there is something of ours in every section."""
-    return set(TITLES) <= {section for section, _ in rows}
+    """Return whether there is something of ours in every section but the local one."""
+    return set(TITLES) - {LOCAL} <= {section for section, _ in rows}
 
 
 def texts_of(row):
@@ -138,6 +147,40 @@ def accuracy_tables(rows, public):
     return lines
 
 
+def probability_tables(rows, public):
+    """Return the lines of a table of log-loss, AUC and Brier score of a data set.
+
+    Parameters
+    ----------
+    rows, public : dict
+        As `collect` returns them.
+
+    Returns
+    -------
+    lines : list of str
+        The means of rows with probabilities, but those of papers.
+    """
+    body = []
+    for section in TITLES:
+        for (where, label), row in rows.items():
+            found = [np.array(list(row.get(e, {}).values()), dtype=float) for e in EPSILONS]
+            known = [cell.size and not np.isnan(cell[:, 3]).any() for cell in found]
+            if where != section or "papers" in label or not any(known):
+                continue
+            cells = [
+                _belief(cell[:, 3:].mean(axis=0)) if shown else ""
+                for cell, shown in zip(found, known, strict=True)
+            ]
+            body.append((_name(label), section, *cells))
+    base = _belief(np.mean([values[2:] for values in public.values()], axis=0))
+    caption = f"Log-loss / AUC / Brier score; without privacy {base}"
+    return table(caption, ("method", "guarantee", *(f"ε = {e:g}" for e in EPSILONS)), body)
+
+
+def _belief(means):
+    return " / ".join(f"{mean:.3f}".removeprefix("0") for mean in means)
+
+
 def _name(label):
     """Mark up what is code."""
     return label if label.startswith(("Opacus", "diffprivlib", "DP-EBM")) else f"``{label}``"
@@ -173,7 +216,7 @@ def time_table(rows, public):
             cells.append(f"{_seconds(np.median(cell[:, 1]))} ({ratio:.2g}×)")
         body.append((_name(label), section, *cells))
     body.sort(key=lambda cells: list(TITLES).index(cells[1]))
-    base = _seconds(np.median([seconds for _, seconds in public.values()]))
+    base = _seconds(np.median([values[1] for values in public.values()]))
     caption = f"CPU time of a fit; without privacy {base}"
     return table(caption, ("method", "guarantee", *(f"ε = {e:g}" for e in EPSILONS)), body)
 
