@@ -365,8 +365,9 @@ class GeometryPlan:
         Proximal map of the penalties, a matrix or a diagonal.
     intercept : float
         Constant feature of the rows there; 0 for none.
-    length, clip, step_size : float
-        Length of a typical row there, clipping norm, and step along the gradient of the mean loss.
+    length, step_size : float
+        Length of a typical row there, and step along the gradient of the mean loss. The clipping
+        norm is the bound on the slope of the loss: rows are scaled so that it is.
     slack : float
         What rounding may add to the change of a sum, in parts of `clip`.
     """
@@ -376,7 +377,6 @@ class GeometryPlan:
     inverse: Any
     intercept: float
     length: float
-    clip: float
     step_size: float
     slack: float
 
@@ -439,8 +439,7 @@ def plan_geometry(problem, spread, *, mu, n_steps, intercept):
     size = float(np.sum(variance * scale * scale))
     constant = min(1.0, intercept * math.sqrt(size)) if problem.intercept else 0.0
     length = math.hypot(math.sqrt(size), constant)
-    clip = share * loss.lipschitz * length
-    wild = _WILD * along / (n_steps * clip * math.sqrt(size))
+    wild = _WILD * along / (n_steps * share * loss.lipschitz * length * math.sqrt(size))
     step_size = min(1 / min(loss.smoothness, _STEEPEST), wild)
     held = _RIDGE * curvature * floor + problem.penalty / problem.n_rows
     center, slack = spread.center, 0.0
@@ -449,14 +448,15 @@ def plan_geometry(problem, spread, *, mu, n_steps, intercept):
         longer = np.linalg.norm(scale * center) / constant
         center = center * min(1.0, _LONGEST_SHIFT / max(longer, _LONGEST_SHIFT))
         slack = _ROUNDING * min(longer, _LONGEST_SHIFT)
+    # gradients are clipped at this length of a row: in its units no released number says at which
+    unit = share * length
     return GeometryPlan(
         center=center,
-        root=spread.matrix(scale),
+        root=spread.matrix(scale / unit),
         inverse=spread.matrix(1 / (1 + step_size * held * scale * scale)),
-        intercept=constant,
-        length=length,
-        clip=clip,
-        step_size=step_size,
+        intercept=constant / unit,
+        length=1 / share,
+        step_size=step_size * unit * unit,
         slack=slack,
     )
 
@@ -549,19 +549,20 @@ class PreconditionedFit(Fit):
         center, root, constant = plan.center, plan.root, plan.intercept
         curator.map_rows(lambda rows: mapped_rows(rows, center, root, constant))
         coef = plan.original(self._descend(curator, plan), problem.intercept)
-        return coef, plan.length / plan.clip
+        return coef, plan.length / problem.pointwise.lipschitz
 
     def _descend(self, curator, plan):
         """Return the average of the later half of accelerated steps along released gradients."""
         problem, loss = self.problem, self.problem.pointwise
         law = GaussianMechanism(self.mu / math.sqrt(self.n_iter))
-        first = ClippedGradient(np.zeros(problem.shape), loss, plan.clip, plan.slack)
+        clip = loss.lipschitz
+        first = ClippedGradient(np.zeros(problem.shape), loss, clip, plan.slack)
         paid = curator.prepay(first, law, self.n_iter)
         average = previous = coef = np.zeros(problem.shape)
         skipped = self.n_iter // 2
         for t in range(self.n_iter):
             ahead = coef + _MOMENTUM * (coef - previous)
-            query = ClippedGradient(ahead, loss, plan.clip, plan.slack)
+            query = ClippedGradient(ahead, loss, clip, plan.slack)
             released = curator.release(query, paid)
             step = ahead - plan.step_size / problem.n_rows * released.reshape(problem.shape)
             previous, coef = coef, self._constrained(step, plan)
