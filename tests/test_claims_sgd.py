@@ -263,9 +263,12 @@ def audited_epsilon(model, labels, epsilon, runs):
     return _audit.black_box_epsilon(*worlds, DELTA)
 
 
-@pytest.mark.sample(1)
 @pytest.mark.parametrize(
-    ("epsilon", "runs"), [(8.0, 300), pytest.param(4.0, 2000, marks=pytest.mark.slow)]
+    ("epsilon", "runs"),
+    [
+        pytest.param(8.0, 300, marks=pytest.mark.full),
+        pytest.param(4.0, 2000, marks=pytest.mark.slow),
+    ],
 )
 @tiny_worlds
 def test_whole_fits_cannot_be_told_apart_better_than_claimed(model, labels, epsilon, runs):

@@ -273,6 +273,7 @@ def attacks():
     return [re.split(r"^     - ", line, flags=re.M) for line in lines[1:]]
 
 
+@pytest.mark.full
 def test_every_line_of_the_table_of_attacks_has_a_test_of_the_default_tier():
     tests, left_out = {}, set()
     for path in (ROOT / "tests").rglob("test_*.py"):

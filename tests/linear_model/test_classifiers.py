@@ -285,7 +285,7 @@ def smooth(model, mechanism, solver):
     return model.set_params(mechanism=mechanism, solver=solver_of(solver, mechanism))
 
 
-@pytest.mark.sample(9)
+@pytest.mark.sample(5)
 @every_adjacency
 @every_pair
 @pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])

@@ -370,7 +370,7 @@ def test_the_probability_that_a_random_number_of_runs_fails(gamma):
 # -- null rows -------------------------------------------------------------------------------------
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("scoring", ["accuracy", "neg_log_loss"])
 @pytest.mark.parametrize("strategy", ["all", "subset"])
 def test_a_null_row_counts_as_nothing_in_a_score(scoring, strategy):
