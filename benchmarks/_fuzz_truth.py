@@ -29,6 +29,7 @@ from skdp.model_selection._search import DPSearchCV
 from skdp.privacy.kernel import samplers
 from skdp.privacy.kernel.samplers import Bits, SeededBits
 from skdp.privacy.laws.local_reports import LocalMechanism, ReportedSum
+from skdp.privacy.laws.measures import _rows_that_differ, ratios_of_reports
 from skdp.privacy.laws.search import Search
 
 # rounding of prices, which are rounded up by more; of delta, which is steeper
@@ -236,18 +237,15 @@ def places_that_differ(entry, other, bits, limit=2):
 
 def reports_apart(entry, other, bits):
     """Return the largest sum of log-ratios of the reports of all rows that differ; or None."""
-    from skdp.privacy.laws.measures import _rows_that_differ, drawing_source
-
-    query = entry.query
-    ratio = getattr(query.randomiser, "log_ratio", None)
-    one, two, places = _rows_that_differ(query, entry.admitted[0], other.admitted[0])
-    if ratio is None or len(places) < 2:
+    one, two, places = _rows_that_differ(entry.query, entry.admitted[0], other.admitted[0])
+    if len(places) < 2:
         return None
-    source, total = drawing_source(query, bits), 0.0
+    total = 0.0
     for place in places:
-        own, others = one[[place]], two[[place]]
-        made = [query.randomiser.report(np.repeat(s, 64, axis=0), source) for s in (own, others)]
-        total += float(np.abs(ratio(np.vstack(made), own[0], others[0])).max())
+        ratios, _ = ratios_of_reports(entry.query, one[[place]], two[[place]], bits)
+        if ratios is None:
+            return None
+        total += float(np.abs(ratios).max())
     return total
 
 

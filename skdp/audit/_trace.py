@@ -96,7 +96,7 @@ class TracedRelease:
         Price of the distance at the declared noise; `delta` is the same.
     loss : float
         Privacy loss at the output: the log-ratio of its densities on the two data sets. NaN if
-        there is no closed form.
+        there is no closed form, or it depends on public random choices that were not kept.
     noise_level : float or None
         For additive noise that was drawn anew: probability that correct noise looks at least as
         odd as this. None if none was drawn.
@@ -794,7 +794,8 @@ def trace_privacy(
     mixtures, the row being in with the rate of the batch. A draw is judged by the spread of the
     change of its score, exactly if there are finitely many outcomes; on a continuum the spread
     over some outcomes bounds it from below. Reports that rows make on their own are judged by
-    log-ratios of their laws; those of `ProjUnit` have no closed form and are not measured.
+    log-ratios of their laws; those of `ProjUnit` given the rotation and the entries that are kept,
+    which are public, and so their loss is not known afterwards.
     Noise that comes late is measured along a trajectory of its own, step by step.
 
     *What must not differ.* The number of releases, their laws, noises and public fields, and

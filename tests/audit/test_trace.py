@@ -30,6 +30,7 @@ from skdp import (
     solvers,
 )
 from skdp.audit import trace_privacy
+from skdp.local import optimal_privunit
 from skdp.privacy import GaussianMechanism, Law, PrivacyBudget, Sampling
 from skdp.privacy.kernel import mechanisms
 from skdp.privacy.kernel.samplers import make_bits
@@ -272,8 +273,35 @@ def test_clients_are_the_unit_with_groups():
         trace_privacy(FederatedDPLogisticRegression(), X, other, y=y)
 
 
-def test_reports_without_a_closed_form_are_named():
+@pytest.mark.parametrize(
+    "given",
+    [{"magnitude": "unit"}, {"magnitude": "flip", "n_components": 2}, {"n_components": 3}],
+    ids=["unit", "flip", "lift"],
+)
+def test_reports_of_rotated_rows_are_measured_given_the_rotation(given):
+    model = PrivUnitPrivatizer(mechanism="projunit", **given)
+    result = trace_privacy(model, **neighbours_for(model))
+    assert result.passed
+    assert result.unmeasured == ()
+    assert 0.999 < result.share <= 1
+    # which rotation it was is not known afterwards
+    assert np.isnan(result.loss)
+
+
+def test_half_of_the_price_of_a_rotated_report_is_caught(monkeypatch):
+    (kind,) = sound("local reports")[1]
+    own = kind.sensitivity
+    monkeypatch.setattr(kind, "sensitivity", lambda self, a, n: halved(own(self, a, n)))
     model = PrivUnitPrivatizer(mechanism="projunit")
+    result = trace_privacy(model, **neighbours_for(model))
+    assert not result.passed
+    assert result.releases[0].ratio == pytest.approx(2, rel=1e-6)
+
+
+def test_reports_without_a_closed_form_are_named(monkeypatch):
+    kind = type(optimal_privunit(1.0, 3))
+    monkeypatch.setattr(kind, "log_law", lambda self, reports, _: np.full(len(reports), np.nan))
+    model = PrivUnitPrivatizer(magnitude="unit")
     result = trace_privacy(model, **neighbours_for(model))
     assert result.unmeasured
     assert np.isnan(result.share)
