@@ -53,6 +53,7 @@ from skdp._typing import (
 )
 from skdp.location._clipped_mean import plan_mean
 from skdp.privacy.books.ledger import Ledger
+from skdp.privacy.books.texts import a_kind
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.laws.calibration import mu_beside
 from skdp.solvers.base import (
@@ -115,7 +116,7 @@ def asked_solver(solver):
         here = f", for example {_call(solver)}" if issubclass(solver, Solver) else ""
         raise TypeError(f"{_OPTIONS}, that is, an instance{here}; got the class {solver.__name__}.")
     if not isinstance(solver, Solver):
-        raise TypeError(f"{_OPTIONS}; got a {type(solver).__name__}.")
+        raise TypeError(f"{_OPTIONS}; got {a_kind(solver)}.")
     asked = clone(solver)
     asked._validate_params()
     numbers = {

@@ -434,6 +434,65 @@ def test_what_is_not_on_the_ledger_is_caught(model, told):
     assert f"VIOLATION: {result.violations[0]}" in str(result)
 
 
+class Above:
+    """Code with a number in it."""
+
+    def __init__(self, least):
+        self.least = least
+
+    def __call__(self, x):
+        return x > self.least
+
+
+def above(x, least=0.0):
+    return x > least
+
+
+def closed(n):
+    return lambda x: x > n
+
+
+def with_default(n):
+    def rule(x, *, least=n):
+        return x > least
+
+    return rule
+
+
+#: rules made of a number, and where in them it is
+RULES = {
+    "closure": (closed, "Keeping.rule_.n"),
+    "default": (with_default, "Keeping.rule_.defaults.1.least"),
+    "partial": (lambda n: functools.partial(above, least=n), "Keeping.rule_.least"),
+    "method": (lambda n: Above(n).__call__, "Keeping.rule_.object.least"),
+    "callable": (Above, "Keeping.rule_.least"),
+    "code": (lambda n: above if n else closed, "Keeping.rule_"),
+    "a list of them": (lambda n: [np.sin, closed(n)], "Keeping.rule_.1.n"),
+}
+
+
+@pytest.mark.parametrize("kind", RULES)
+def test_what_kept_code_holds_is_compared(kind):
+    make, where = RULES[kind]
+
+    class Keeping(DPMean):
+        def fit(self, X, y=None):
+            super().fit(X, y)
+            self.rule_ = make(self.count(X))
+            return self
+
+        def count(self, X):
+            return int((np.asarray(X)[:, 0] > 0).sum()) % 2
+
+    class Public(Keeping):
+        def count(self, X):
+            return len(X)
+
+    result = trace_privacy(Keeping(), **neighbours_for(DPMean()))
+    assert result.violations == (f"{where} differs though all that was released is the same",)
+    assert trace_privacy(Public(), **neighbours_for(DPMean())).passed
+
+
 def test_a_neighbour_that_raises_is_told():
     class Failing(DPMean):
         def fit(self, X, y=None):

@@ -555,8 +555,8 @@ NO_SOLVERS = [
     (solvers.SGD, "an instance, for example solvers.SGD(); got the class SGD"),
     (DPLogisticRegression, "an instance; got the class DPLogisticRegression"),
     (DPLogisticRegression(), "got a DPLogisticRegression"),
-    (None, "got a NoneType"),
-    (7, "got a int"),
+    (None, "got None"),
+    (7, "got an int"),
 ]
 
 

@@ -76,6 +76,7 @@ from skdp import (
     Ledger,
     LocalDPMean,
     NormClipper,
+    PrivacyBudget,
     PrivUnitPrivatizer,
     privacy_spent,
 )
@@ -203,6 +204,21 @@ def test_an_estimator_without_a_ledger_is_refused(estimator):
 def test_an_unfitted_pipeline_is_refused():
     with pytest.raises(TypeError, match="not fitted"):
         privacy_spent(make_pipeline(NormClipper(), classifier()))
+
+
+def test_a_second_fit_that_fails_midway_stays_in_the_budget_alone():
+    budget = PrivacyBudget(epsilon=5.0, delta=1e-4)
+    scaler, last = DPStandardScaler(epsilon=0.2), classifier()
+    model = make_pipeline(scaler.set_params(budget=budget), last.set_params(budget=budget))
+    model.fit(SPENT_X, SPENT_Y)
+    before, whole = scaler.ledger_, privacy_spent(model)
+    with pytest.raises(ValueError, match="max_iter"):
+        model.set_params(dplogisticregression__max_iter=-1).fit(SPENT_X, SPENT_Y)
+    # the pitfall that the guide names: what is found is a new step beside an old one
+    assert scaler.ledger_ is not before
+    assert privacy_spent(model).covered == pytest.approx(whole.covered)
+    assert [charge.label for charge in budget.charges].count("DPStandardScaler") == 2
+    assert budget.spent[0] > whole.epsilon
 
 
 def test_nothing_to_add_up_is_refused():

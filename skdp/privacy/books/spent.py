@@ -29,7 +29,7 @@ from skdp.privacy.books.functions import (
     mixing,
 )
 from skdp.privacy.books.ledger import SHARED_NOISE, Ledger, for_copies
-from skdp.privacy.books.texts import tags
+from skdp.privacy.books.texts import a_kind, tags
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.kernel.ledger import Release, sum_up
 from skdp.privacy.kernel.samplers import noise_identity
@@ -568,7 +568,7 @@ def count_splits(cv: Any) -> int:
         return found
     # an iterator has been used up by now
     if not isinstance(cv, Sequence | np.ndarray) or isinstance(cv, str):
-        raise TypeError(f"cv must be {allowed}; got {type(cv).__name__}.")
+        raise TypeError(f"cv must be {allowed}; got {a_kind(cv)}.")
     if not len(cv) or not all(isinstance(s, Sized) and len(s) == 2 for s in cv):
         raise ValueError(f"cv must be {allowed}; got {len(cv)} entries that are not such pairs.")
     return len(cv)
