@@ -468,6 +468,10 @@ class PrivateLinearClassifier(
         """Return the loss for a number of classes."""
         raise NotImplementedError
 
+    def _steps(self, n_steps):
+        """Return a number of steps as the model's twin in scikit-learn has it."""
+        return n_steps
+
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: VectorLike) -> Self:
         """Fit the model within the budget.
@@ -550,7 +554,7 @@ class PrivateLinearClassifier(
             radius,
             self.data_norm,
         )
-        self.n_iter_ = plan.n_iter
+        self.n_iter_ = self._steps(plan.n_iter)
         return self
 
     def _problem(self, n_rows, n_features, n_classes, solver, is_sparse=False):
@@ -700,7 +704,7 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         Intercepts.
     classes_ : ndarray of shape (n_classes,)
         Label set.
-    n_iter_ : int
+    n_iter_ : ndarray of shape (1,)
         Number of steps or phases, a public number.
     ledger_ : Ledger
         What was released, at what price.

@@ -188,29 +188,28 @@ DEFAULT, ZERO_OUT = DPLogisticRegression(epsilon=4), {"adjacency": "zero-out"}
 built_in = functools.cache(trace_privacy)
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        DEFAULT,
-        DPLogisticRegression(epsilon=4, solver="accelerated"),
-        *(
-            pytest.param(model, marks=pytest.mark.full)
-            for model in (
-                DPLogisticRegression(epsilon=1),
-                DPLogisticRegression(epsilon=1, solver="preconditioned"),
-                DPLogisticRegression(epsilon=4, **ZERO_OUT),
-                DPLogisticRegression(epsilon=4, solver="preconditioned", classes=("a", "b")),
-                DPLogisticRegression(epsilon=20, data_norm=5.0),
-                DPHingeSVM(epsilon=1),
-                DPHingeSVM(epsilon=4, **ZERO_OUT),
-                DPHingeSVM(epsilon=4, solver="accelerated"),
-                DPHingeSVM(epsilon=4, solver="accelerated", **ZERO_OUT),
-                DPHingeSVM(epsilon=1, solver="preconditioned"),
-            )
-        ),
-    ],
-    ids=str,
-)
+MODELS = [
+    DEFAULT,
+    DPLogisticRegression(epsilon=4, solver="accelerated"),
+    *(
+        pytest.param(model, marks=pytest.mark.full)
+        for model in (
+            DPLogisticRegression(epsilon=1),
+            DPLogisticRegression(epsilon=1, solver="preconditioned"),
+            DPLogisticRegression(epsilon=4, **ZERO_OUT),
+            DPLogisticRegression(epsilon=4, solver="preconditioned", classes=("a", "b")),
+            DPLogisticRegression(epsilon=20, data_norm=5.0),
+            DPHingeSVM(epsilon=1),
+            DPHingeSVM(epsilon=4, **ZERO_OUT),
+            DPHingeSVM(epsilon=4, solver="accelerated"),
+            DPHingeSVM(epsilon=4, solver="accelerated", **ZERO_OUT),
+            DPHingeSVM(epsilon=1, solver="preconditioned"),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
 def test_built_in_pairs_show_nearly_all_of_the_claim(model):
     # many runs of a black box see hardly anything of it
     result = built_in(model)
