@@ -14,21 +14,20 @@ outputs of this very run exceeds epsilon + t with a chance of at most delta / (1
 import contextlib
 import itertools
 import math
-import types
 import warnings
 from collections import Counter
-from dataclasses import dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.special import log_ndtr
 from sklearn import config_context
 
-from skdp._sklearn import is_sparse
 from skdp.audit import _trace
 from skdp.model_selection._search import DPSearchCV
 from skdp.privacy.kernel import samplers
 from skdp.privacy.kernel.samplers import Bits, SeededBits
 from skdp.privacy.laws.local_reports import LocalMechanism, ReportedSum
+from skdp.privacy.laws.measures import _rows_that_differ, ratios_of_reports
 from skdp.privacy.laws.search import Search
 
 # rounding of prices, which are rounded up by more; of delta, which is steeper
@@ -236,18 +235,15 @@ def places_that_differ(entry, other, bits, limit=2):
 
 def reports_apart(entry, other, bits):
     """Return the largest sum of log-ratios of the reports of all rows that differ; or None."""
-    from skdp.privacy.laws.measures import _rows_that_differ, drawing_source
-
-    query = entry.query
-    ratio = getattr(query.randomiser, "log_ratio", None)
-    one, two, places = _rows_that_differ(query, entry.admitted[0], other.admitted[0])
-    if ratio is None or len(places) < 2:
+    one, two, places = _rows_that_differ(entry.query, entry.admitted[0], other.admitted[0])
+    if len(places) < 2:
         return None
-    source, total = drawing_source(query, bits), 0.0
+    total = 0.0
     for place in places:
-        own, others = one[[place]], two[[place]]
-        made = [query.randomiser.report(np.repeat(s, 64, axis=0), source) for s in (own, others)]
-        total += float(np.abs(ratio(np.vstack(made), own[0], others[0])).max())
+        ratios, _ = ratios_of_reports(entry.query, one[[place]], two[[place]], bits)
+        if ratios is None:
+            return None
+        total += float(np.abs(ratios).max())
     return total
 
 
@@ -313,59 +309,9 @@ def measured(first, second, adjacency, seed, n_draws=0):
 IGNORED = {"budget", "budget_heads", "_made", "memory"}
 
 
-def differs(one, other, name="fitted", seen=None):
-    """Return where two objects differ, or None if all that they hold is equal to the last bit."""
-    seen = set() if seen is None else seen
-    if one is other or (id(one), id(other)) in seen:
-        return None
-    if type(one) is not type(other):
-        return name
-    seen.add((id(one), id(other)))
-    if isinstance(one, np.ndarray):
-        if one.shape != other.shape or one.dtype != other.dtype:
-            return name
-        if one.dtype.kind != "O":
-            same = np.array_equal(one, other, equal_nan=one.dtype.kind in "fc")
-            return None if same else name
-        one, other = one.ravel().tolist(), other.ravel().tolist()
-    if is_sparse(one):
-        return differs(one.toarray(), other.toarray(), name, seen)
-    if isinstance(one, dict):
-        if list(one) != list(other):
-            return name
-        pairs = [(str(k), one[k], other[k]) for k in one]
-    elif isinstance(one, list | tuple):
-        if len(one) != len(other):
-            return name
-        pairs = [(str(i), *both) for i, both in enumerate(zip(one, other, strict=True))]
-    elif isinstance(one, float | complex | np.inexact):
-        return None if one == other or (one != one and other != other) else name
-    elif isinstance(one, str | bytes | int | np.generic | frozenset | set | range | type):
-        return None if one == other else name
-    elif isinstance(one, types.FunctionType | types.BuiltinFunctionType | types.MethodType):
-        return None if one.__qualname__ == other.__qualname__ else name
-    elif isinstance(one, np.random.RandomState | np.random.Generator):
-        return None
-    else:
-        state, theirs = _state(one), _state(other)
-        if list(state) != list(theirs):
-            return name
-        pairs = [(k, state[k], theirs[k]) for k in state]
-    for key, mine, yours in pairs:
-        if key not in IGNORED and (at := differs(mine, yours, f"{name}.{key}", seen)):
-            return at
-    return None
-
-
-def _state(value):
-    held = dict(getattr(value, "__dict__", {}))
-    if is_dataclass(value):
-        return {key: held.get(key, getattr(value, key)) for key in value.__dataclass_fields__}
-    for kind in type(value).__mro__:
-        for slot in getattr(kind, "__slots__", ()):
-            if isinstance(slot, str) and hasattr(value, slot) and not slot.startswith("__"):
-                held[slot] = getattr(value, slot)
-    return held
+def differs(one, other):
+    """Return where two fits differ, or None if all that they hold is equal to the last bit."""
+    return _trace.difference(one, other, "fitted", IGNORED)
 
 
 def coupled(run_on, pair, seed, null=False):

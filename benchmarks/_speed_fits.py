@@ -63,7 +63,7 @@ def fits(sizes):
         )
         del single
         yield {
-            "rows": name_of(size), "fit": ours, "passes": int(private.n_iter_), "pass": one,
+            "rows": name_of(size), "fit": ours, "passes": int(private.n_iter_[0]), "pass": one,
             "pass_float32": narrow, "rest": rest, "public": public,
             "iterations": int(plain.n_iter_[0]), "read": read_seconds(X),
             "accuracy": private.score(X, y), "public_accuracy": plain.score(X, y),

@@ -96,7 +96,7 @@ def fit(name, X, y):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     print(
-        f"fit {name} {X.shape[0]} x {X.shape[1]}, {private.n_iter_} steps: {ours:.2f} s, "
+        f"fit {name} {X.shape[0]} x {X.shape[1]}, {private.n_iter_[0]} steps: {ours:.2f} s, "
         f"lbfgs, {public.n_iter_[0]} iterations: {theirs:.2f} s, "
         f"ratio {ours / theirs:.2f}; accuracy "
         f"{private.score(X, y):.4f} and {public.score(X, y):.4f}; peak memory beyond X "

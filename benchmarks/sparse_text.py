@@ -194,7 +194,7 @@ def scale_rows(n_rows, n_features=10**6):
         start = time.perf_counter()
         model.fit(X, y)
         seconds = time.perf_counter() - start
-        steps = f", {model.n_iter_} steps" if hasattr(model, "n_iter_") else ""
+        steps = f", {np.ravel(model.n_iter_)[0]} steps" if hasattr(model, "n_iter_") else ""
         yield f"{name}{steps}", f"{seconds:.2f} s", f"{seconds / one_pass:.1f}"
 
 

@@ -617,6 +617,10 @@ class SoftmaxClassifierMixin:
 
     decision_function: Callable[..., Any]
 
+    def _steps(self, n_steps: int) -> NDArray[Any]:
+        """Return a number of steps as `LogisticRegression` of scikit-learn has it, in an array."""
+        return np.array([n_steps])
+
     def predict_log_proba(self, X: MatrixLike) -> NDArray[Any]:
         """Estimate logarithms of probabilities.
 

@@ -44,6 +44,7 @@ from skdp.audit._pairs import (
     resolve_adjacency,
 )
 from skdp.audit._result import AuditResult
+from skdp.privacy.books.texts import a_kind
 from skdp.privacy.kernel.samplers import SeededBits
 
 #: fits to each side of a pair in one round of the search, at least
@@ -171,11 +172,11 @@ def audit_privacy(
     (True, True)
     """
     if not callable(getattr(estimator, "fit", None)):
-        raise TypeError(f"estimator must have a method fit; got a {type(estimator).__name__}.")
+        raise TypeError(f"estimator must have a method fit; got {a_kind(estimator)}.")
     confidence, attack = check_confidence(confidence), check_attack(attack)
     n_runs, random_state = check_count("n_runs", n_runs, LEAST_RUNS), check_seed(random_state)
     if score is not None and not callable(score):
-        raise ValueError(f"score must be callable or None; got a {type(score).__name__}.")
+        raise ValueError(f"score must be callable or None; got {a_kind(score)}.")
     delta = None if delta is None else check_claimed_delta(delta)
     Claim(estimator, None)
     adjacency = resolve_adjacency(estimator, adjacency)

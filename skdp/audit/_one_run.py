@@ -24,6 +24,7 @@ from skdp.audit._pairs import (
     resolve_adjacency,
 )
 from skdp.audit._result import compared, unexceeded
+from skdp.privacy.books.texts import a_kind
 from skdp.privacy.kernel.samplers import SeededBits, SystemBits
 
 
@@ -171,7 +172,7 @@ def audit_one_run(
     (True, True)
     """
     if not callable(getattr(estimator, "fit", None)):
-        raise TypeError(f"estimator must have a method fit; got a {type(estimator).__name__}.")
+        raise TypeError(f"estimator must have a method fit; got {a_kind(estimator)}.")
     confidence, random_state = check_confidence(confidence), check_seed(random_state)
     delta = None if delta is None else check_claimed_delta(delta)
     adjacency = resolve_adjacency(estimator, adjacency)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from skdp._typing import AuditAdjacency, Estimator, MatrixLike
-from skdp.privacy.books.spent import privacy_spent
+from skdp.privacy.books.spent import is_private, privacy_spent
 from skdp.privacy.kernel.ledger import Record
 
 #: rows and features of what is made up
@@ -244,6 +244,69 @@ class _Rows:
             )
         text = self.labels.dtype.kind in "US"
         return self.zero, ("outside " + self.labels[-1] if text else self.labels[-1] + 1)
+
+
+# One row among so many that what it releases about itself is nearly all that is claimed: the more
+# rows, the less of the noise of released gradients reaches a prediction. Numbers of rows are for a
+# Gaussian parameter of 1, and grow with its inverse.
+
+
+#: rows and features for another label, and where most of the rows lie, and the row in question
+_FLIPPED, _WIDE, _NEAR, _ON_AXIS = 1200, 100, 0.35, 0.7
+#: rows for two directions, and how far they spread along the first feature and along the second
+_TURNED, _LONG, _FLAT = 16_000, 0.14, 0.015
+#: no more rows than that
+_MOST_ROWS = 200_000
+
+
+def pairs_among_many(estimator, mu):
+    """Return pairs that show nearly all of a Gaussian claim of a classifier.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A private classifier. For anything else there are no such pairs.
+    mu : float
+        Gaussian-DP parameter that it claims.
+
+    Returns
+    -------
+    pairs : list of NeighbourPair
+        Two, of thousands of rows.
+
+    Notes
+    -----
+    *Another label.* All rows lie on one of many features, their labels are coins, and the row has
+    a prediction near 0: whatever its label, its gradient is as long as it is clipped to. Most rows
+    are short, for a loss that bends; an eighth are long: they keep the hinge from its kink.
+
+    *Two directions.* Two unit rows of one label at an angle of 120 degrees: their sums of x and
+    x x' are as far apart as those of any rows. All others lie closely around the point between the
+    two, and closer still along the line that joins them. So where rows are centered and whitened
+    these two are far out and opposite, and so are their gradients.
+    """
+    if kind_of(estimator) != "classifier" or not is_private(estimator):
+        return []
+    made = _Rows(estimator, 2, 1.0)
+    length = float(made.axes[0, 0])
+    y, turn = _in_turn(made.labels, _FLIPPED / mu)
+    X, other_y = np.zeros((len(y), _WIDE)), y.copy()
+    X[:, 0] = (1 - 2 * (turn % 2)) * np.where(turn // 2 % 8, _NEAR, 1.0)
+    X[0], other_y[0] = _ON_AXIS * np.eye(_WIDE)[0], made.labels[1]
+    sides = (length * X, y), (length * X, other_y)
+    found = [NeighbourPair("one row among many, another label", *sides)]
+    y, turn = _in_turn(made.labels, _TURNED / mu)
+    X = np.column_stack([0.5 + _LONG * (1 - 2 * (turn % 2)), _FLAT * (1 - 2 * (turn // 2 % 2))])
+    other = X.copy()
+    X[0], other[0] = (0.5, math.sqrt(0.75)), (0.5, -math.sqrt(0.75))
+    sides = (length * X, y), (length * other, y)
+    return [*found, NeighbourPair("one row among many, two directions", *sides)]
+
+
+def _in_turn(labels, n_rows):
+    """Return labels in turn, of so many rows, and how often all of them came before each."""
+    place = np.arange(min(math.ceil(n_rows) + 4 * len(labels), _MOST_ROWS))
+    return labels[place % len(labels)], place // len(labels)
 
 
 # Checks of neighbours.

@@ -198,7 +198,7 @@ class FederatedDPLogisticRegression(
         Sorted label set.
     n_clients_ : int
         Number of clients; public.
-    n_iter_ : int
+    n_iter_ : ndarray of shape (1,)
         Number of rounds.
     n_features_in_ : int
         Number of features.
@@ -407,7 +407,7 @@ class FederatedDPLogisticRegression(
         self.intercept_ = np.zeros(len(coef))
         if problem.intercept:
             self.intercept_ = problem.intercept * coef[:, -1]
-        self.n_clients_, self.n_iter_ = n_clients, rounds.n_steps
+        self.n_clients_, self.n_iter_ = n_clients, self._steps(rounds.n_steps)
         self.projected_share_ = released.projected_share
         ledger = self.ledger_
         self.local_epsilon_per_round_ = (

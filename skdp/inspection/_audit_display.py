@@ -22,6 +22,7 @@ from skdp.inspection._drawing import (
     words_beside,
     wrapped,
 )
+from skdp.privacy.books.texts import a_kind
 
 #: attributes of the result of an audit
 NEEDED = ("epsilon_lower", "epsilon_claimed", "delta", "confidence")
@@ -177,8 +178,7 @@ class AuditDisplay:
         for name, result in results.items():
             if not all(hasattr(result, attribute) for attribute in NEEDED):
                 raise ValueError(
-                    f"results: {name!r} must be the result of an audit; got "
-                    f"{type(result).__name__}."
+                    f"results: {name!r} must be the result of an audit; got {a_kind(result)}."
                 )
         found = {a: [getattr(result, a) for result in results.values()] for a in NEEDED}
         display = cls(

@@ -37,6 +37,7 @@ from skdp.privacy.books.spent import (
     leaves,
     privacy_spent,
 )
+from skdp.privacy.books.texts import a_kind
 from skdp.solvers.base import Solver
 
 
@@ -274,11 +275,11 @@ def privacy_card(
     # Privacy card: DPMean
     """
     if not (name is None or isinstance(name, str)):
-        raise TypeError(f"name must be a str or None; got a {type(name).__name__}.")
+        raise TypeError(f"name must be a str or None; got {a_kind(name)}.")
     if isinstance(date, datetime.date):
         date = date.isoformat()
     if not (date is None or isinstance(date, str)):
-        raise TypeError(f"date must be a str, a date or None; got a {type(date).__name__}.")
+        raise TypeError(f"date must be a str, a date or None; got {a_kind(date)}.")
     _check_card_input(estimator)
     return PrivacyCard(card_facts(estimator, name=name, delta=delta, date=date))
 
@@ -305,7 +306,7 @@ def _check_card_input(estimator):
             pass
     ledger = getattr(estimator, "ledger_", None)
     if ledger is not None and not isinstance(ledger, Ledger):
-        raise TypeError(f"ledger_ of {kind} must be a Ledger; got a {type(ledger).__name__}.")
+        raise TypeError(f"ledger_ of {kind} must be a Ledger; got {a_kind(ledger)}.")
     if ledger is not None and not hasattr(estimator, "privacy_spent_"):
         raise TypeError(f"{kind} has a ledger_ and no privacy_spent_, the (epsilon, delta) of it.")
 

@@ -19,6 +19,7 @@ from skdp.inspection._drawing import (
 )
 from skdp.privacy.books.ledger import SHARED_NOISE, Ledger
 from skdp.privacy.books.spent import NotCovered, leaves, privacy_spent
+from skdp.privacy.books.texts import a_kind
 
 
 @dataclass(frozen=True)
@@ -315,7 +316,7 @@ class LedgerDisplay:
         """
         require_matplotlib("LedgerDisplay.from_ledger")
         if not isinstance(ledger, Ledger):
-            raise TypeError(f"ledger must be a Ledger; got {type(ledger).__name__}.")
+            raise TypeError(f"ledger must be a Ledger; got {a_kind(ledger)}.")
         total = ledger.epsilon(delta)
         parts = parts_of_ledger(ledger, delta)
         display = cls(parts, total=total, delta=delta, facts=facts_of_ledger(ledger))

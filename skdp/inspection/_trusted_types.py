@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Types to trust when a model of skdp is loaded from a file of skops."""
 
+from skdp.privacy.books.texts import a_kind
+
 _ESTIMATORS = (
     "skdp.federated._logistic.FederatedDPLogisticRegression",
     "skdp.linear_model._classifiers.DPHingeSVM",
@@ -151,6 +153,6 @@ def trusted_types(*, budget: bool = False) -> list[str]:
         model = skops.io.load("model.skops", trusted=trusted_types())
     """
     if not isinstance(budget, bool):
-        raise TypeError(f"budget must be True or False; got a {type(budget).__name__}.")
+        raise TypeError(f"budget must be True or False; got {a_kind(budget)}.")
     ours = (_ESTIMATORS, _SOLVERS, _LEDGERS, _SEARCHES, _RANDOMISERS, _PARAMETERS, _OTHERS)
     return [name for names in (*ours, _BUDGETS if budget else ()) for name in names]

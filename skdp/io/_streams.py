@@ -18,6 +18,7 @@ from skdp._rows.streams import (
     is_table,
     targets_of,
 )
+from skdp.privacy.books.texts import a_kind
 
 #: what is wrong with iterators
 ONCE = (
@@ -158,7 +159,7 @@ def stream_arrays(X: Any, y: Any = None) -> Any:
         if part is not None and len(getattr(part, "shape", ())) != ndim:
             raise TypeError(
                 f"{name} must be an array of {ndim} dimension(s), with a shape, that slices can be "
-                f"taken of; got {type(part).__name__}."
+                f"taken of; got {a_kind(part)}."
             )
     return streams_of(ArrayTable(X, y), y is not None)
 

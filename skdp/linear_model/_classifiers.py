@@ -53,6 +53,7 @@ from skdp._typing import (
 )
 from skdp.location._clipped_mean import plan_mean
 from skdp.privacy.books.ledger import Ledger
+from skdp.privacy.books.texts import a_kind
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.laws.calibration import mu_beside
 from skdp.solvers.base import (
@@ -115,7 +116,7 @@ def asked_solver(solver):
         here = f", for example {_call(solver)}" if issubclass(solver, Solver) else ""
         raise TypeError(f"{_OPTIONS}, that is, an instance{here}; got the class {solver.__name__}.")
     if not isinstance(solver, Solver):
-        raise TypeError(f"{_OPTIONS}; got a {type(solver).__name__}.")
+        raise TypeError(f"{_OPTIONS}; got {a_kind(solver)}.")
     asked = clone(solver)
     asked._validate_params()
     numbers = {
@@ -467,6 +468,10 @@ class PrivateLinearClassifier(
         """Return the loss for a number of classes."""
         raise NotImplementedError
 
+    def _steps(self, n_steps):
+        """Return a number of steps as the model's twin in scikit-learn has it."""
+        return n_steps
+
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: VectorLike) -> Self:
         """Fit the model within the budget.
@@ -549,7 +554,7 @@ class PrivateLinearClassifier(
             radius,
             self.data_norm,
         )
-        self.n_iter_ = plan.n_iter
+        self.n_iter_ = self._steps(plan.n_iter)
         return self
 
     def _problem(self, n_rows, n_features, n_classes, solver, is_sparse=False):
@@ -699,7 +704,7 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         Intercepts.
     classes_ : ndarray of shape (n_classes,)
         Label set.
-    n_iter_ : int
+    n_iter_ : ndarray of shape (1,)
         Number of steps or phases, a public number.
     ledger_ : Ledger
         What was released, at what price.

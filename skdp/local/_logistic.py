@@ -610,7 +610,7 @@ class LocalDPLogisticRegression(
         rows, or a larger budget, are needed.
     classes_ : ndarray of shape (n_classes,)
         Label set.
-    n_iter_ : int
+    n_iter_ : ndarray of shape (1,)
         Number of batches, a public number.
     randomiser_ : object
         Public parameters of the reports of gradients.
@@ -789,7 +789,7 @@ class LocalDPLogisticRegression(
         self.classes_ = classes
         self.coef_ = coef[:, :n_features] / self.data_norm
         self.intercept_ = intercept * coef[:, -1] if intercept else np.zeros(len(coef))
-        self.n_iter_ = plan.sgd.n_steps
+        self.n_iter_ = self._steps(plan.sgd.n_steps)
         self.randomiser_ = plan.randomiser
         return self
 

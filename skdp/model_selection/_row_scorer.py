@@ -23,6 +23,7 @@ from skdp.privacy.books.functions import (
     mixes_rows,
     mixing,
 )
+from skdp.privacy.books.texts import a_kind
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.exponential import weighted_choice
 
@@ -76,8 +77,7 @@ class RowScorer:
     def __init__(self, function: Callable[..., Any], *, bounds: tuple[float, float]) -> None:
         if not callable(function):
             raise TypeError(
-                "function must be callable as function(estimator, X, y); got a "
-                f"{type(function).__name__}."
+                f"function must be callable as function(estimator, X, y); got {a_kind(function)}."
             )
         try:
             low, high = (float(bound) for bound in bounds)

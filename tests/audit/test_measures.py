@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdp.local import optimal_privunit
+from skdp.local import optimal_privunit, projunit
 from skdp.local.randomisers import ball, cube, grid, privunit_gaussian
 from skdp.privacy import ExponentialMechanism, GaussianMechanism, Law, Sensitivity
 from skdp.privacy.kernel.samplers import SeededBits
@@ -26,11 +26,14 @@ RANDOMISERS = {
     "product": ball.product(3.0, 3, 1.0, 4),
     "a cube": cube.optimal_privunit_cube(2.0, 3),
     "a grid": grid.EntrywiseGrid(grid.scalar_grid(np.linspace(-1, 1, 5), 1.0), 3),
+    "a cap of some entries": projunit(2.0, 3, 2),
+    "lift, some entries": ball.Lift(projunit(2.0, 4, 2)),
+    "flip, some entries": ball.Flip(projunit(2.0, 3, 2, "hadamard")),
 }
 PAIRS = [([1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]), ([0.3, 0.2, 0.0], [-0.9, 0.1, 0.0])]
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(13)
 @pytest.mark.parametrize("pair", PAIRS, ids=["opposite", "short"])
 @pytest.mark.parametrize("name", RANDOMISERS)
 def test_ratios_of_reports_have_mean_one(name, pair):
@@ -38,13 +41,30 @@ def test_ratios_of_reports_have_mean_one(name, pair):
     randomiser, (first, second) = RANDOMISERS[name], map(np.array, pair)
     if "cap" in name:
         first, second = (v / np.linalg.norm(v) for v in (first, second))
-    n = 8000
-    reports = randomiser.report(np.tile(first, (n, 1)), Variates(SeededBits(1)))
-    ratios = randomiser.log_ratio(reports, first, second)
+    n, source = 8000, Variates(SeededBits(1))
+    # where a rotation is public, given that
+    made_by, carried = randomiser.given(source)
+    first, second = carried(np.stack([first, second]))
+    reports = made_by.report(np.tile(first, (n, 1)), source)
+    ratios = made_by.log_ratio(reports, first, second)
     assert np.abs(ratios).max() <= randomiser.epsilon
     inverse = np.exp(-ratios)
     assert abs(inverse.mean() - 1) < 5 * inverse.std() / np.sqrt(n)
     assert inverse.std() > 0.1
+
+
+@pytest.mark.parametrize("rotation", ["haar", "hadamard"])
+def test_a_report_is_that_of_the_entries_that_are_kept(rotation):
+    # with the same words: its products with all vectors are those of the part that is kept
+    randomiser, rows = projunit(3.0, 5, 2, rotation), np.eye(5)
+    vector = np.array([[0.6, 0.0, -0.8, 0.0, 0.0]])
+    (report,) = randomiser.report(vector, SeededBits(3))
+    bits = SeededBits(3)
+    made_by, carried = randomiser.given(bits)
+    (part,) = made_by.report(carried(vector), bits)
+    factor = made_by.scale / randomiser.scale * np.sqrt(randomiser.n_rotated / 2)
+    assert np.allclose(report @ rows, factor * carried(rows) @ part, rtol=1e-12, atol=1e-12)
+    assert randomiser.epsilon == made_by.epsilon
 
 
 class Column:

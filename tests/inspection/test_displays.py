@@ -271,7 +271,7 @@ def test_all_fits_of_a_search_are_counted():
     [
         (lambda: LedgerDisplay.from_ledger(Ledger()), ValueError, "the ledger is empty"),
         (lambda: LedgerDisplay([], total=0.0, delta=0.0), ValueError, "the ledger is empty"),
-        (lambda: LedgerDisplay.from_ledger([]), TypeError, "must be a Ledger; got list"),
+        (lambda: LedgerDisplay.from_ledger([]), TypeError, "must be a Ledger; got a list"),
         (lambda: LedgerDisplay.from_estimator(classifier()), TypeError, "no ledger_: it is not"),
         (
             lambda: LedgerDisplay.from_estimator(BoundedScaler(bounds=(0, 1)).fit(X)),
@@ -786,8 +786,8 @@ def test_audits_that_cannot_be_drawn(given, message):
     [
         ([], "lower_bounds must be a non-empty list"),
         ({}, "lower_bounds must be a non-empty list"),
-        ([3.0], "'audit 1' must be the result of an audit; got float"),
-        ({"a": None}, "'a' must be the result of an audit; got NoneType"),
+        ([3.0], "'audit 1' must be the result of an audit; got a float"),
+        ({"a": None}, "'a' must be the result of an audit; got None"),
         (3.0, "must be the result of an audit"),
     ],
 )

@@ -16,15 +16,18 @@ from scipy import sparse
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.datasets import load_digits, make_classification
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import HuberRegressor, LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
 
 from skdp import (
     BoundedScaler,
     DPHingeSVM,
     DPLogisticRegression,
     DPLpRegressor,
+    FederatedDPLogisticRegression,
+    LocalDPLogisticRegression,
     NormClipper,
     papers,
     solvers,
@@ -551,12 +554,32 @@ def test_pure_objective_perturbation_keeps_its_claim_where_it_lands(epsilon, adj
     assert 0.2 * epsilon < worst <= epsilon
 
 
+@pytest.mark.parametrize(
+    ("model", "twin"),
+    [
+        (DPLogisticRegression(), LogisticRegression()),
+        (DPLogisticRegression(mechanism="objective"), LogisticRegression()),
+        (LocalDPLogisticRegression(), LogisticRegression()),
+        (FederatedDPLogisticRegression(), LogisticRegression()),
+        (DPHingeSVM(), LinearSVC()),
+        (DPLpRegressor(), HuberRegressor()),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_the_number_of_steps_has_the_form_that_the_twin_has(model, twin):
+    X, y = _rows_in_ball(2)
+    steps, its_own = model.fit(X, y).n_iter_, twin.fit(X, y).n_iter_
+    assert np.shape(steps) == np.shape(its_own)
+    assert isinstance(steps, np.ndarray) == isinstance(its_own, np.ndarray)
+    assert np.all(np.array(steps) >= 1)
+
+
 NO_SOLVERS = [
     (solvers.SGD, "an instance, for example solvers.SGD(); got the class SGD"),
     (DPLogisticRegression, "an instance; got the class DPLogisticRegression"),
     (DPLogisticRegression(), "got a DPLogisticRegression"),
-    (None, "got a NoneType"),
-    (7, "got a int"),
+    (None, "got None"),
+    (7, "got an int"),
 ]
 
 

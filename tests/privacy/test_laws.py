@@ -444,7 +444,7 @@ def test_what_is_neither_a_seed_nor_a_generator_is_refused(random_state):
 
 
 def test_the_refusal_does_not_repeat_the_value():
-    with pytest.raises(ValueError, match="got a str") as refusal:
+    with pytest.raises(ValueError, match="got type str") as refusal:
         make_bits("my secret seed")
     assert "secret" not in str(refusal.value)
 

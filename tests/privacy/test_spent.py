@@ -76,6 +76,7 @@ from skdp import (
     Ledger,
     LocalDPMean,
     NormClipper,
+    PrivacyBudget,
     PrivUnitPrivatizer,
     privacy_spent,
 )
@@ -203,6 +204,30 @@ def test_an_estimator_without_a_ledger_is_refused(estimator):
 def test_an_unfitted_pipeline_is_refused():
     with pytest.raises(TypeError, match="not fitted"):
         privacy_spent(make_pipeline(NormClipper(), classifier()))
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_second_fit_that_fails_midway_is_told_by_a_shared_budget(shared):
+    budget = PrivacyBudget(epsilon=5.0, delta=1e-4) if shared else None
+    scaler, last = DPStandardScaler(epsilon=0.2), classifier()
+    inner = make_pipeline(NormClipper(), scaler.set_params(budget=budget))
+    model = Pipeline([("rows", inner), ("model", last.set_params(budget=budget))])
+    model.fit(SPENT_X, SPENT_Y)
+    # a whole second fit replaces all that the first one left
+    before, whole = scaler.ledger_, privacy_spent(model.fit(SPENT_X, SPENT_Y))
+    assert whole.uncovered == ()
+    with pytest.raises(ValueError, match="max_iter"):
+        model.set_params(model__max_iter=-1).fit(SPENT_X, SPENT_Y)
+    assert scaler.ledger_ is not before
+    spent = privacy_spent(model)
+    # without a budget nothing tells: the pitfall that the guide names
+    assert spent.covered == pytest.approx(whole.covered)
+    assert [(item.kind, item.step) for item in spent.uncovered] == [("fits", "rows")] * shared
+    if shared:
+        assert "step 'rows' that went before the one of step 'model'" in str(spent)
+        assert [charge.label for charge in budget.charges].count("DPStandardScaler") == 3
+        model.set_params(model__max_iter=2).fit(SPENT_X, SPENT_Y)
+        assert privacy_spent(model).uncovered == ()
 
 
 def test_nothing_to_add_up_is_refused():

@@ -224,7 +224,7 @@ def test_wide_arrays_on_disk_are_read_a_few_rows_at_a_time():
 def test_arrays_of_other_shapes_are_refused():
     with pytest.raises(TypeError, match="X must be an array of 2"):
         stream_arrays(X[:, 0])
-    with pytest.raises(TypeError, match=r"X must be .*; got list"):
+    with pytest.raises(TypeError, match=r"X must be .*; got a list"):
         stream_arrays(X.tolist())
     with pytest.raises(TypeError, match="y must be an array of 1"):
         stream_arrays(X, Y[:, None])

@@ -129,6 +129,16 @@ class Lift(NoisyVectors):
         sides = [self.unit.log_law(np.hstack([reports, s * last]), long) for s in (1.0, -1.0)]
         return np.logaddexp(*sides) - math.log(2.0)
 
+    def given(self, source):
+        """Draw what of a report everybody may know; see `Randomiser`.
+
+        If there is anything, the entry that is left out of a report counts as known too.
+        """
+        unit, carried = self.unit.given(source)
+        if unit is self.unit:
+            return super().given(source)
+        return unit, lambda vectors: carried(lifted(np.asarray(vectors)))
+
     def randomise(self, vectors, bits, n_threads=1, *, out=None):
         """Return the unbiased report of every row; see `Randomiser`."""
         out = np.empty(vectors.shape) if out is None else out
@@ -190,6 +200,18 @@ class Flip(NoisyVectors):
         with np.errstate(divide="ignore", invalid="ignore"):
             shares = np.log([(1.0 + length) / 2.0, (1.0 - length) / 2.0])
             return np.logaddexp(*(side + share for side, share in zip(sides, shares, strict=True)))
+
+    def given(self, source):
+        """Draw what of a report everybody may know; see `Randomiser`."""
+        unit, carried = self.unit.given(source)
+        if unit is self.unit:
+            return super().given(source)
+
+        def shortened(vectors):
+            lengths = np.minimum(row_lengths(np.asarray(vectors)), 1.0)
+            return directions_of(carried(vectors))[0] * lengths[:, None]
+
+        return Flip(unit), shortened
 
     def randomise(self, vectors, bits, n_threads=1, *, out=None):
         """Return the unbiased report of every row; see `Randomiser`."""

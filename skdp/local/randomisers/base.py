@@ -127,6 +127,23 @@ class Randomiser:
         """
         return self.log_law(reports, first) - self.log_law(reports, second)
 
+    def given(self, source):
+        """Draw what of a report everybody may know, such as a rotation; return what is left.
+
+        Parameters
+        ----------
+        source : Variates or Bits
+            Source of random words.
+
+        Returns
+        -------
+        randomiser : Randomiser
+            Makes the rest of a report, and knows its law.
+        carried : callable
+            Maps vectors, as an array of shape (n, size), to those of which it reports.
+        """
+        return self, np.asarray
+
     # whether an entry underflows depends on the row: nobody is to be told
     @np.errstate(under="ignore")
     def report(self, vectors, source, n_threads=1):

@@ -18,6 +18,7 @@ from skdp.local.randomisers.base import (
     CHUNK,
     LENGTH_ROUNDING,
     UnitRandomiser,
+    bits_of,
     coins,
     directions_of,
     in_chunks,
@@ -181,6 +182,22 @@ class ProjUnit(UnitRandomiser):
         bits : int
         """
         return self.n_kept * number_bits + seed_bits
+
+    def given(self, source):
+        """Draw a rotation and the entries that are kept; of these `unit` reports. See `Randomiser`.
+
+        Neither depends on a vector. Given both, the report is one of `unit` and nothing else.
+        """
+        bits, wide = bits_of(source), self.n_rotated
+        rotate = make_rotation(self, bits)
+        kept = _kept_entries(1, wide, self.n_kept, bits)[0]
+
+        def carried(vectors):
+            padded = np.zeros((len(vectors), wide))
+            padded[:, : self.n_dims] = directions_of(np.asarray(vectors))[0]
+            return rotate(padded, False)[:, kept]
+
+        return self.unit, carried
 
     def begin(self, bits):
         """Return the function that draws the blocks of one call, all with one rotation."""

@@ -28,7 +28,7 @@ from skdp.privacy.books.store import (
     total,
     within,
 )
-from skdp.privacy.books.texts import tags
+from skdp.privacy.books.texts import a_kind, tags
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon, check_mu
 from skdp.privacy.kernel.errors import BudgetError
 from skdp.privacy.kernel.ledger import Record
@@ -94,7 +94,7 @@ def heads_of(source: Any) -> tuple[str, ...]:
     if not any(found):
         raise ValueError(
             "head must be a head, or have one: what was fitted with a budget in a file or in "
-            f"memory, its ledger, or a charge; got a {type(source).__name__} without."
+            f"memory, its ledger, or a charge; got {a_kind(source)} without."
         )
     return tuple(dict.fromkeys(found))
 

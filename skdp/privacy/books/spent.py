@@ -29,7 +29,8 @@ from skdp.privacy.books.functions import (
     mixing,
 )
 from skdp.privacy.books.ledger import SHARED_NOISE, Ledger, for_copies
-from skdp.privacy.books.texts import tags
+from skdp.privacy.books.store import Seen
+from skdp.privacy.books.texts import a_kind, tags
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.kernel.ledger import Release, sum_up
 from skdp.privacy.kernel.samplers import noise_identity
@@ -49,10 +50,10 @@ class NotCovered:
         What it is: a "step" that learned from rows without a ledger; the "reports" that a
         randomiser makes about rows to predict on; the "choice" of a search, which knows exact
         scores; these "scores" themselves, if a cross-validation published them; "splits" that
-        labels or groups decide about; "fits" of which not even the price is known; the "rest" of
-        what a meta-estimator did, besides the fits that it kept; a "seed" that somebody gave, so
-        that nothing holds towards whoever can guess it; a "stored seed", which a meta-estimator
-        wrote into its parts and keeps.
+        labels or groups decide about; "fits" whose price is not known, or that a pipeline no longer
+        keeps; the "rest" of what a meta-estimator did, besides the fits that it kept; a "seed" that
+        somebody gave, so that nothing holds towards whoever can guess it; a "stored seed", which a
+        meta-estimator wrote into its parts and keeps.
     step : str or None
         The name of the step that this is about; None for the whole estimator.
     text : str
@@ -104,6 +105,15 @@ class NotCovered:
     def left_out(cls, step: str | None, part: Any, what: str) -> "NotCovered":
         """Return the item of a meta-estimator that did more than the fits that it keeps."""
         return cls("rest", step, f"{name_of(step, part)}: {what}")
+
+    @classmethod
+    def replaced(cls, step: str, later: str) -> "NotCovered":
+        """Return the item of a step of a pipeline that is newer than one behind it."""
+        text = (
+            f"the fit of step {step!r} that went before the one of step {later!r}: the first of "
+            "the two was fitted again, and the pipeline was not fitted to its end"
+        )
+        return cls("fits", step, text)
 
     @classmethod
     def repeated(cls, step: str | None, part: Any, copies: int, unit: str | None) -> "NotCovered":
@@ -400,6 +410,8 @@ class _Total:
             whose = step if held is None else held.step
             for what in what_rows_decide(holder):
                 self.not_covered.append(NotCovered.decided(whose, holder, what))
+            for own_step, later in fitted_again(holder):
+                self.not_covered.append(NotCovered.replaced(own_step, later))
         for step, part in leaves(estimator):
             whose = step if held is None else held.step
             if hasattr(part, "ledger_"):
@@ -568,7 +580,7 @@ def count_splits(cv: Any) -> int:
         return found
     # an iterator has been used up by now
     if not isinstance(cv, Sequence | np.ndarray) or isinstance(cv, str):
-        raise TypeError(f"cv must be {allowed}; got {type(cv).__name__}.")
+        raise TypeError(f"cv must be {allowed}; got {a_kind(cv)}.")
     if not len(cv) or not all(isinstance(s, Sized) and len(s) == 2 for s in cv):
         raise ValueError(f"cv must be {allowed}; got {len(cv)} entries that are not such pairs.")
     return len(cv)
@@ -810,6 +822,25 @@ def what_rows_decide(holder: Any) -> list[str]:
             "positions, or use make_column_selector"
         )
     return found
+
+
+def fitted_again(holder: Any) -> list[tuple[str, str]]:
+    """Return steps of a pipeline that were fitted after one behind them, with the name of that.
+
+    A shared budget tells: a ledger has the position of its charge. Fits of a pipeline are charged
+    in the order of its steps; if one fails midway, new steps stand before old ones.
+    """
+    found, behind = [], dict[str, tuple[int, str]]()
+    for name, part in reversed(getattr(holder, "steps", ())):
+        ledgers = [leaf.ledger_ for _, leaf in leaves(part) if hasattr(leaf, "ledger_")]
+        places = [Seen.of(head) for ledger in ledgers for head in ledger.budget_heads]
+        older = [behind[p.identity] for p in places if p.identity in behind]
+        if any(p.position > behind.get(p.identity, (p.position, ""))[0] for p in places):
+            found.append((name, min(older)[1]))
+        for p in places:
+            own = p.position, name
+            behind[p.identity] = min(behind.get(p.identity, own), own)
+    return found[::-1]
 
 
 def name_of(step: str | None, part: Any) -> str:

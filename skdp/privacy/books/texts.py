@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""The ledger in words."""
+"""The ledger in words, and kinds of objects."""
 
 import html
 import math
@@ -8,6 +8,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from skdp.privacy.kernel.mechanisms import Noise
+
+
+def a_kind(value: Any) -> str:
+    """Return the name of the class of an object, with its article: an int, a str; or None."""
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"an {name}" if name[0] in "aeiouAEIOU" else f"a {name}"
 
 
 def rows_read(release: Any) -> str:

@@ -137,7 +137,7 @@ def _seed_of(random_state: Any) -> int | None:
         return int.from_bytes(random_state.bytes(16), "little")
     if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer):
         kind = type(random_state).__name__
-        raise ValueError(f"random_state must be None, an int or a generator; got a {kind}.")
+        raise ValueError(f"random_state must be None, an int or a generator; got type {kind}.")
     if random_state < 0:
         raise ValueError(f"random_state must not be negative; got {random_state}.")
     return int(random_state)

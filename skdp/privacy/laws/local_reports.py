@@ -35,7 +35,8 @@ class LocalMechanism(Law):
     A query has ``draw(rows, noise, source)``, a report for each of the rows, and `idealised`, as
     for the exponential mechanism. Audits ask it for ``what.vectors(chunk)``, what rows report, and
     its randomiser, if it can say, for ``log_ratio(reports, first, second)``, the logarithms of
-    the ratios of the laws of reports of two vectors.
+    the ratios of the laws of reports of two vectors. Where some random choices of a report are
+    public, ``given(source)`` draws them, and returns a randomiser of what is left.
 
     Parameters
     ----------

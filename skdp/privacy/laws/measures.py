@@ -19,7 +19,8 @@ Every law has one function here, which `measure` finds by its class:
 - late noise: a trajectory of its own, with noise in every step, along which steps are measured;
 - a perturbed minimiser: at a minimiser of its own, gradients and Hessians give the two densities;
 - a threshold: the columns that one data set alone touches, and the distance on the others;
-- reports: the log-ratio of the laws of a row's report, over some reports.
+- reports: the log-ratio of the laws of a row's report, over some reports, random choices that
+  everybody may know being the same.
 """
 
 import math
@@ -385,27 +386,62 @@ def _reports(law: Any, query: Any, noise: Noise, trial: Trial) -> tuple[Measured
 
 def _of_reports(query: Any, noise: Noise, trial: Trial, released: Any) -> Measured:
     one, other, places = _rows_that_differ(query, trial.first[0], trial.second[0])
-    ratio = getattr(query.randomiser, "log_ratio", None)
     if not len(places):
         return Measured(0.0, Price(sampling=noise.sampling), 0.0, "log-ratio")
-    if ratio is None or len(places) > 1:
-        # more rows than one: nobody has promised anything about that
+    # more rows than one: nobody has promised anything about that
+    ratios, law = None, None
+    if len(places) == 1:
+        ratios, law = ratios_of_reports(query, one[places], other[places], trial.bits)
+    if ratios is None:
         price = Price(epsilon=math.nan if len(places) == 1 else math.inf, sampling=noise.sampling)
         return Measured(price.epsilon, price, math.nan, "log-ratio")
-    own, others = one[places], other[places]
-    source = drawing_source(query, trial.bits)
-    made = [
-        query.randomiser.report(np.repeat(side, _REPORTS, axis=0), source) for side in (own, others)
-    ]
-    reports = np.vstack(made)
-    ratios = ratio(reports, own[0], others[0])
     worst = float(np.abs(ratios).max())
     # who takes part is no secret: whoever did not has lost nothing
     loss = 0.0
     if released is not None and len(released) == len(one):
-        loss = float(ratio(released[places], own[0], others[0])[0])
+        loss = math.nan if law is None else float(law(released[places])[0])
     price = Price(epsilon=worst, sampling=noise.sampling)
     return Measured(worst, price, loss, "log-ratio", (np.zeros(len(ratios)), ratios))
+
+
+def ratios_of_reports(
+    query: Any, own: Values, other: Values, bits: Bits
+) -> tuple[Values | None, Callable[[Values], Values] | None]:
+    """Return the log-ratios of the laws of a row's report, at reports that are drawn here.
+
+    Parameters
+    ----------
+    query : LocalReports
+        Whose reports they are.
+    own, other : ndarray of shape (1, size)
+        What the row reports in the two data sets.
+    bits : Bits
+        Source of random words.
+
+    Returns
+    -------
+    ratios : ndarray or None
+        At reports of either vector; None if the randomiser cannot say. Random choices that
+        everybody may know, such as a rotation, are the same for all.
+    law : callable or None
+        Maps other reports to their log-ratios; None if these depend on such choices, of which
+        no report tells.
+    """
+    randomiser, source = query.randomiser, drawing_source(query, bits)
+    vectors = np.vstack([own, other])
+    made_by = randomiser
+    if hasattr(randomiser, "given"):
+        made_by, carried = randomiser.given(source)
+        vectors = carried(vectors)
+    if not hasattr(made_by, "log_ratio"):
+        return None, None
+
+    def law(reports: Values) -> Values:
+        ratios: Values = made_by.log_ratio(reports, *vectors)
+        return ratios
+
+    made = [made_by.report(np.repeat(v[None], _REPORTS, axis=0), source) for v in vectors]
+    return law(np.vstack(made)), law if made_by is randomiser else None
 
 
 def _reported_sum(law: Any, query: Any, noise: Any, trial: Trial) -> tuple[Measured, ...]:
