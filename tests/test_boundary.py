@@ -271,6 +271,7 @@ ALONE = {
     "skdp._minimize.nonsmooth": "another theory than that of smooth losses",
     "skdp.location._compressed_sensing": "an algorithm of its own, one of several for a mean",
     "skdp.model_selection._runs": "its functions are audited one by one: they see held-out rows",
+    "skdp.solvers.subgradient": "a rule for losses with kinks, with the proof of its bound",
     "skdp.papers.boosting": "an algorithm of its own, of another section of the paper",
 }
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 from scipy import sparse
+from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.linear_model import LogisticRegression
@@ -350,6 +351,74 @@ def test_with_much_budget_it_is_the_fit_without_noise(layout, n_classes):
     reference = LogisticRegression(C=1e6, max_iter=5000).fit(X, y)
     assert np.mean(model.predict(X) == reference.predict(X)) > 0.97
     assert model.score(X, y) > reference.score(X, y) - 0.01
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("bound", [10.0, 50.0])
+def test_with_much_budget_it_is_the_minimum_within_a_bound(bound, fit_intercept, estimator):
+    X, y = table(1000)
+    X = X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1.0)
+    signs = 2 * y - 1
+
+    def value(w):
+        short = -signs * (X @ w[:6] + w[6:].sum())
+        loss = np.logaddexp(0, short) if estimator is DPLogisticRegression else 1 + short
+        return np.maximum(loss, 0).mean()
+
+    def room(w):
+        # the constant feature is a tenth
+        return bound**2 - w[:6] @ w[:6] - 100 * w[6:] @ w[6:]
+
+    start = 0.1 * np.random.default_rng(0).normal(size=6 + fit_intercept)
+    least = minimize(value, start, constraints=[{"type": "ineq", "fun": room}], method="SLSQP")
+    model = logistic(1e5, estimator, coef_bound=bound, fit_intercept=fit_intercept).fit(X, y)
+    found = np.append(model.coef_[0], model.intercept_ if fit_intercept else [])
+    assert room(found) > -1e-6 * bound**2
+    # a point that is merely shortened is off by up to 0.0128
+    assert value(found) < least.fun + 2e-4
+
+
+# The rate of the hinge: no row is at its kink, and nearly all of them cancel.
+
+
+def cancelling(n_rows, length, n_directions, n_features=8):
+    """Return rows of length 1 whose sum has a given length."""
+    pairs = (n_rows - 200) // 2
+    directions = np.zeros((pairs, n_features))
+    shape = (pairs, n_directions)
+    directions[:, :n_directions] = np.random.default_rng(0).normal(size=shape)
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    rest = np.zeros((200, n_features))
+    rest[:, 0] = length / 200
+    return np.vstack([rest, directions, -directions])
+
+
+def excess_of_hinge(n_rows, strength, seeds, n_directions=8, n_features=8):
+    """Return the mean excess of the sum of losses, in units of sqrt(p) / mu."""
+    length = strength * math.sqrt(n_features) / gdp_mu(1.0, DELTA)
+    X = cancelling(n_rows, length, n_directions)
+    model = logistic(1.0, DPHingeSVM, solver="auto", coef_bound=1.0, fit_intercept=False)
+    fits = (clone(model).set_params(random_state=s).fit(X, np.ones(n_rows, int)) for s in seeds)
+    return np.mean([strength * (1 - fit.coef_[0, 0]) for fit in fits])
+
+
+def test_the_error_of_the_hinge_does_not_grow_with_the_rows():
+    # 9 without a fit; steps for a curvature of 4 leave 8.4
+    assert excess_of_hinge(32_000, 9.0, range(2), n_directions=1) < 4.0
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("n_directions", "bound"), [(8, 1.5), (1, 3.0)])
+def test_the_error_of_the_hinge_keeps_its_rate(n_directions, bound):
+    # the worst of three strengths; steps for a curvature of 4 leave 5.5 and 8.6 at 64,000 rows
+    worst = [
+        max(excess_of_hinge(n_rows, strength, range(4), n_directions) for strength in (1, 3, 9))
+        for n_rows in (16_000, 64_000)
+    ]
+    assert max(worst) < bound
+    assert worst[1] < 1.5 * worst[0]
 
 
 def test_scales_and_offsets_of_the_rows_are_undone():

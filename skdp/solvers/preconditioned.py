@@ -29,7 +29,7 @@ from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.additive import GaussianMechanism
 from skdp.privacy.laws.calibration import mu_beside
 from skdp.solvers.base import LARGEST_COEF, Fit, Solver
-from skdp.solvers.gradient import NEVER_PURE, ClippedGradient
+from skdp.solvers.gradient import NEVER_PURE, ClippedGradient, StepSize
 
 
 class Preconditioned(Solver):
@@ -62,9 +62,10 @@ class Preconditioned(Solver):
     squares alone. Of the estimated covariance, directions that noise may have made are dropped. A
     row counts as ``A (x - m)``, m being the estimated mean and A a power of the estimated
     covariance between -1/4, where there is little signal, and -1/2. The gradient of that row is
-    clipped, and 40 accelerated steps are made along noisy sums of these. The later half of the
-    iterates is averaged. All steps are made: none depends on the data. Dense rows in memory are
-    copied once, in double precision.
+    clipped, and 40 accelerated steps are made along noisy sums of these. For a loss with kinks they
+    are plain steps, as long as noise allows, which released gradients shorten. The later half of
+    the iterates is averaged. All steps are made: none depends on the data. Dense rows in memory
+    are copied once, in double precision.
 
     References
     ----------
@@ -340,13 +341,14 @@ _STEPS, _MOMENTUM = 40, 0.8
 _INTERCEPT = 0.3
 # clipping norm, in units of a typical gradient: at least, and per signal in one dimension
 _LEAST_CLIP, _CLIP_SLOPE = 0.25, 0.04
-# deviation of a prediction that the noise of all steps may cause
-_WILD = 0.5
+# deviation of a prediction that the noise of all steps may cause, and that for a loss with kinks,
+# whose steps have no momentum
+_WILD, _KINKED_WILD = 0.5, 1.0
 # signal in one dimension from which the power of the map grows, and from which it whitens
 _QUARTER, _WHITE = 3.0, 100.0
 # dimensions that there may be per signal, and how strongly the others are held
 _DIMENSIONS, _RIDGE = 1.0, 0.3
-# curvature that counts as signal, and that steps are made for, at most: a kink has any
+# curvature that counts as signal, at most, and beyond which a loss counts as one with kinks
 _CURVATURE, _STEEPEST = 0.5, 4.0
 # length of the shift of sparse rows, in units of their constant feature, at most; and what rounding
 # adds to the change of a sum for each such unit
@@ -361,23 +363,32 @@ class GeometryPlan:
     ----------
     center, root : ndarray
         Rows become ``root (x - center)``; a matrix or a diagonal.
-    inverse : ndarray
-        Proximal map of the penalties, a matrix or a diagonal.
+    directions : ndarray or None
+        Orthonormal eigenvectors of `root`, its columns; None for a diagonal.
+    scale, held : ndarray of shape (d,)
+        Eigenvalues of `root`, and strength of the penalty along each.
     intercept : float
         Constant feature of the rows there; 0 for none.
     length, step_size : float
         Length of a typical row there, and step along the gradient of the mean loss. The clipping
         norm is the bound on the slope of the loss: rows are scaled so that it is.
+    noise, adaptive : float, bool
+        Standard deviation of a coordinate of a released gradient of the mean loss, and whether
+        released gradients may shorten the step.
     slack : float
         What rounding may add to the change of a sum, in parts of `clip`.
     """
 
     center: Any
     root: Any
-    inverse: Any
+    directions: Any
+    scale: Any
+    held: Any
     intercept: float
     length: float
     step_size: float
+    noise: float
+    adaptive: bool
     slack: float
 
     def original(self, coef, intercept):
@@ -395,6 +406,72 @@ class GeometryPlan:
         body = applied(self.root, coef[..., :-1])
         last = (self.intercept * coef[..., -1] - body @ self.center) / intercept
         return np.concatenate([body, last[..., None]], axis=-1)
+
+    def constrained(self, coef, length, intercept, radius):
+        """Return coefficients after the penalties of a step, within a bound.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (n_coefs,) or (n_outputs, n_coefs)
+            For mapped rows.
+        length : float
+            Step size.
+        intercept : float
+            Constant feature of the rows as they are; 0 for none.
+        radius : float or None
+            Bound on what `original` returns.
+
+        Notes
+        -----
+        The nearest coefficients within the bound: along a direction that mapped rows are long in
+        the bound is close, and coefficients along it give way first.
+        """
+        d, basis = len(self.scale), self.directions
+        body, pull, square = coef[..., :d], np.zeros(coef.shape[-1]), np.zeros(coef.shape[-1])
+        body = (body if basis is None else body @ basis) / (1 + length * self.held)
+        coef = np.concatenate([body, coef[..., d:]], axis=-1)
+        if radius is not None:
+            # |original(coef)|^2 is square @ coef^2 + (pull @ coef)^2
+            square[:d] = self.scale**2
+            if intercept:
+                center = self.center if basis is None else self.center @ basis
+                pull[:d], pull[d] = -self.scale * center / intercept, self.intercept / intercept
+            coef = within(coef, square, pull, radius)
+        if basis is None:
+            return coef
+        return np.concatenate([coef[..., :d] @ basis.T, coef[..., d:]], axis=-1)
+
+
+def within(coef, square, pull, radius):
+    """Return the nearest point where ``square @ coef^2 + (pull @ coef)^2 <= radius^2``.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (n_coefs,) or (n_outputs, n_coefs)
+        The squares of all outputs are added up.
+    square, pull : ndarray of shape (n_coefs,)
+        At least 0; any.
+    radius : float
+        Greater than 0.
+    """
+
+    def length(point):
+        return math.hypot(np.linalg.norm(np.sqrt(square) * point), np.linalg.norm(point @ pull))
+
+    def moved(weight):
+        # Sherman and Morrison: the inverse of 1 + weight (square + pull pull') times coef
+        part = 1 / (1 + weight * square)
+        along = weight / (1 + weight * (part * pull) @ pull) * ((coef * part) @ pull)
+        return coef * part - np.multiply.outer(along, part * pull)
+
+    if length(coef) <= radius:
+        return coef
+    low, high = 1e-12, 1e12
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if length(moved(middle)) > radius else (low, middle)
+    nearest = moved(high)
+    return nearest * min(1.0, radius / length(nearest))
 
 
 def applied(matrix, coef):
@@ -439,8 +516,18 @@ def plan_geometry(problem, spread, *, mu, n_steps, intercept):
     size = float(np.sum(variance * scale * scale))
     constant = min(1.0, intercept * math.sqrt(size)) if problem.intercept else 0.0
     length = math.hypot(math.sqrt(size), constant)
-    wild = _WILD * along / (n_steps * share * loss.lipschitz * length * math.sqrt(size))
-    step_size = min(1 / min(loss.smoothness, _STEEPEST), wild)
+    # gradients are clipped at the slope of the loss times this length of a row, the unit of mapped
+    # rows: so no released number stands on the ledger
+    unit = share * length
+    kinked = loss.smoothness > _STEEPEST
+    # a kink has no curvature to make steps for: they are as long as noise allows, which keeps the
+    # rate of the error where rows nearly cancel, until released gradients shorten them
+    wild = (
+        (_KINKED_WILD if kinked else _WILD)
+        * along
+        / (n_steps * loss.lipschitz * unit * math.sqrt(size))
+    )
+    step_size = wild if kinked else min(1 / loss.smoothness, wild)
     held = _RIDGE * curvature * floor + problem.penalty / problem.n_rows
     center, slack = spread.center, 0.0
     if problem.is_sparse and constant:
@@ -448,15 +535,18 @@ def plan_geometry(problem, spread, *, mu, n_steps, intercept):
         longer = np.linalg.norm(scale * center) / constant
         center = center * min(1.0, _LONGEST_SHIFT / max(longer, _LONGEST_SHIFT))
         slack = _ROUNDING * min(longer, _LONGEST_SHIFT)
-    # gradients are clipped at this length of a row: in its units no released number says at which
-    unit = share * length
+    scale = scale / unit
     return GeometryPlan(
         center=center,
-        root=spread.matrix(scale / unit),
-        inverse=spread.matrix(1 / (1 + step_size * held * scale * scale)),
+        root=spread.matrix(scale),
+        directions=spread.directions,
+        scale=scale,
+        held=held * scale * scale,
         intercept=constant / unit,
         length=1 / share,
         step_size=step_size * unit * unit,
+        noise=loss.lipschitz * math.sqrt(n_steps) / along,
+        adaptive=kinked,
         slack=slack,
     )
 
@@ -559,24 +649,18 @@ class PreconditionedFit(Fit):
         first = ClippedGradient(np.zeros(problem.shape), loss, clip, plan.slack)
         paid = curator.prepay(first, law, self.n_iter)
         average = previous = coef = np.zeros(problem.shape)
-        skipped = self.n_iter // 2
+        skipped, step_size = self.n_iter // 2, StepSize(plan)
+        # a kink is crossed at any speed
+        momentum = 0.0 if plan.adaptive else _MOMENTUM
         for t in range(self.n_iter):
-            ahead = coef + _MOMENTUM * (coef - previous)
+            ahead = coef + momentum * (coef - previous)
             query = ClippedGradient(ahead, loss, clip, plan.slack)
             released = curator.release(query, paid)
-            step = ahead - plan.step_size / problem.n_rows * released.reshape(problem.shape)
-            previous, coef = coef, self._constrained(step, plan)
+            gradient = released.reshape(problem.shape) / problem.n_rows
+            length = step_size.at(ahead, gradient)
+            step = np.clip(ahead - length * gradient, -LARGEST_COEF, LARGEST_COEF)
+            previous = coef
+            coef = plan.constrained(step, length, problem.intercept, problem.radius)
             if t >= skipped:
                 average = average + coef / (self.n_iter - skipped)
         return average
-
-    def _constrained(self, coef, plan):
-        """Return coefficients after the penalties, within the bound of the problem."""
-        problem = self.problem
-        coef = np.clip(coef, -LARGEST_COEF, LARGEST_COEF)
-        body = coef[..., :-1] if problem.intercept else coef
-        body[...] = applied(plan.inverse, body)
-        if problem.radius is None:
-            return coef
-        norm = np.linalg.norm(plan.original(coef, problem.intercept))
-        return coef if norm <= problem.radius else coef * (problem.radius / norm)

@@ -173,6 +173,57 @@ def test_the_error_bound_holds(mechanism, adjacency, n_features, spread):
         assert model.error_bound_ == pytest.approx(expected, rel=1e-5)
 
 
+def placed(spread, outliers, n_rows=300, n_features=10):
+    """Return rows spread around a point far from the origin, some of them on the other side."""
+    rows = spread / n_features**0.5 * np.random.default_rng(0).normal(size=(n_rows, n_features))
+    rows[:, 0] += 0.9 - spread
+    rows[: int(outliers * n_rows), 0] -= 1.5
+    return clipped(rows)
+
+
+@pytest.mark.parametrize("spread", [0.2, 0.03, 1e-3])
+@pytest.mark.parametrize("outliers", [0.0, 0.2])
+def test_few_steps_reach_the_median_at_any_distance_and_on_any_scale(spread, outliers):
+    rows = placed(spread, outliers)
+    best = mean_distance(rows, geometric_median(rows))
+    model = DPMedian(1e6).fit(rows)
+    assert model.n_iter_ == 60
+    assert mean_distance(rows, model.location_) - best < 0.01 * spread
+
+
+def test_the_excess_of_the_gradient_is_that_of_its_noise():
+    n_rows, n_features = 2000, 20
+    rows = np.random.default_rng(0).normal(size=(n_rows, n_features)) * 0.1
+    rows, model = clipped(rows), DPMedian(4.0)
+    median = geometric_median(rows)
+    gaps = rows - median
+    distance = np.linalg.norm(gaps, axis=1)
+    best, directions = distance.mean(), gaps / distance[:, None]
+    curvature = np.mean(1 / distance) * np.eye(n_features)
+    curvature -= (directions / distance[:, None]).T @ directions / n_rows
+    excess = np.mean([mean_distance(rows, model.fit(rows).location_) - best for _ in range(20)])
+    # averages of 40 steps of 60; the noise of one release of all the budget is 2 / (n mu)
+    expected = 60 / 40 * (2 / n_rows / gdp_mu(4.0, 1e-6)) ** 2 * np.trace(np.linalg.inv(curvature))
+    assert 0.5 * expected / 2 < excess < 2 * expected / 2
+    assert excess < model.error_bound_ < 0.03
+
+
+def test_the_error_bound_of_gradients_counts_what_is_left_to_win():
+    rows = placed(1e-3, 0.0)
+    best = mean_distance(rows, geometric_median(rows))
+    model = DPMedian(1e4, max_iter=2).fit(rows)
+    assert 0.1 < mean_distance(rows, model.location_) - best < model.error_bound_ < 2
+
+
+def test_the_error_bound_of_gradients_counts_chance():
+    # a loss that is linear: the known part of the bound alone fails in half of the fits
+    rows = np.ones((60, 1))
+    model = DPMedian(1.0, mechanism="gradient", max_iter=9)
+    fits = (model.fit(rows) for _ in range(40))
+    # each fails with a probability of at most 1 %
+    assert sum(1 - fit.location_[0] > fit.error_bound_ for fit in fits) < 6
+
+
 def test_auto_takes_what_the_data_and_the_budget_allow():
     def chosen(n_features, delta):
         return DPMedian(delta=delta).fit(np.zeros((20, n_features)) + 0.1).mechanism_
