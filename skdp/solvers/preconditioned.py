@@ -436,13 +436,13 @@ class GeometryPlan:
             if intercept:
                 center = self.center if basis is None else self.center @ basis
                 pull[:d], pull[d] = -self.scale * center / intercept, self.intercept / intercept
-            coef = within(coef, square, pull, radius)
+            coef = within_ellipsoid(coef, square, pull, radius)
         if basis is None:
             return coef
         return np.concatenate([coef[..., :d] @ basis.T, coef[..., d:]], axis=-1)
 
 
-def within(coef, square, pull, radius):
+def within_ellipsoid(coef, square, pull, radius):
     """Return the nearest point where ``square @ coef^2 + (pull @ coef)^2 <= radius^2``.
 
     Parameters
