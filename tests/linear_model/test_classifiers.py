@@ -346,9 +346,13 @@ def test_layouts_agree(mechanism, solver):
         DPLogisticRegression, 4.0, mechanism=mechanism, solver=solver, classes=(0, 1),
         random_state=0, max_iter=None,
     )  # fmt: skip
-    dense = clone(model).fit(X, y).coef_
-    for other in (sparse.csr_array(X), np.asfortranarray(X), sparse.csc_array(X)):
-        np.testing.assert_allclose(clone(model).fit(other, y).coef_, dense, rtol=1e-3, atol=1e-5)
+    dense, csr = (clone(model).fit(rows, y).coef_ for rows in (X, sparse.csr_array(X)))
+    if solver != "preconditioned":
+        # of sparse rows no products are released, and the geometry is another one
+        np.testing.assert_allclose(csr, dense, rtol=1e-3, atol=1e-5)
+    for other, expected in ((np.asfortranarray(X), dense), (sparse.csc_array(X), csr)):
+        found = clone(model).fit(other, y).coef_
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
 
 
 def test_auto_is_gradient_and_pure_auto_depends_on_the_loss():
@@ -966,10 +970,11 @@ def test_without_noise_to_speak_of_the_offset_does_not_matter(offset, preprocess
 
 @pytest.mark.full
 def test_centering_pays_where_there_is_an_offset():
+    # beside a solver that moves no rows by itself
     X, y = rows(4000, 20.0)
+    given = {"epsilon": 1.0, "max_iter": None, "data_norm": 60.0, "solver": "accelerated"}
     scores = {
-        kind: model_of(kind, epsilon=1.0, max_iter=None, data_norm=60.0).fit(X, y).score(X, y)
-        for kind in (None, "center-clip")
+        kind: model_of(kind, **given).fit(X, y).score(X, y) for kind in (None, "center-clip")
     }
     assert scores["center-clip"] > scores[None] + 0.02
 
