@@ -805,7 +805,8 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         """Estimate logarithms of probabilities.
 
         Where the solver knows how the clipping of gradients has changed the link, most of that is
-        undone; see the user guide (:ref:`its link <link>`). The most probable class is that of `predict`.
+        undone; see the user guide (:ref:`its link <link>`). The most probable class is that of
+        `predict`.
 
         Parameters
         ----------

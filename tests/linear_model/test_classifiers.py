@@ -973,9 +973,7 @@ def test_centering_pays_where_there_is_an_offset():
     # beside a solver that moves no rows by itself
     X, y = rows(4000, 20.0)
     given = {"epsilon": 1.0, "max_iter": None, "data_norm": 60.0, "solver": "accelerated"}
-    scores = {
-        kind: model_of(kind, **given).fit(X, y).score(X, y) for kind in (None, "center-clip")
-    }
+    scores = {kind: model_of(kind, **given).fit(X, y).score(X, y) for kind in (None, "center-clip")}
     assert scores["center-clip"] > scores[None] + 0.02
 
 
