@@ -238,6 +238,42 @@ MUTANTS = [
         "tests/test_preconditioned.py",
     ),
     Mutant(
+        "second moments: longer rows are not shortened", "SecondMoments.partial",
+        r"rows /= np\.maximum\(length, 1\.0\)\[:, None\]", "pass",
+        "tests/test_preconditioned.py",
+    ),
+    Mutant(
+        "second moments: longer sparse rows are not shortened", "SecondMoments.partial",
+        r"weight / np\.maximum\(length, 1\.0\)", "weight",
+        "tests/test_preconditioned.py",
+    ),
+    Mutant(
+        "rows that were scaled down and are mapped with a whole center", "_mapped",
+        r"np\.multiply\.outer\(lift, center\)", "center",
+        "tests/test_preconditioned.py",
+    ),
+    Mutant(
+        "sides of magnitudes: replace-one at the price of zero-out", "MagnitudeSides.sensitivity",
+        r"2 \* l1, 2 \* l2", "l1, l2",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
+        "cells of magnitudes: the cell that is entered is not counted",
+        "MagnitudeCells.sensitivity",
+        r"l2=math\.sqrt\(2 \* k\)", "l2=math.sqrt(k)",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
+        "scales that are searched and not paid for", "Problem.mu_spent",
+        r"hypot\(self\.scale_mu, ", "hypot(0.0, ",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
+        "searches for several numbers at the noise for one", "SearchedScales._belief",
+        r"self\.unit \* math\.sqrt\(k / steps\)", "self.unit * k / math.sqrt(steps)",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
         "mean: replace-one at the price of zero-out", "RowSum.sensitivity",
         r"2 \* l1, 2 \* l2", "l1, l2",
         "tests/test_row_queries.py tests/test_claims_sgd.py",

@@ -12,6 +12,8 @@ rounding. Two kinds of statistic:
   (`NormThreshold`, planned by `plan_threshold`), or of any magnitude of a row in the units of
   the data (`MagnitudeThreshold`).
 
+With Gaussian noise quantiles of magnitudes are searched by bisection instead: `MagnitudeSides`.
+
 References: F. McSherry and K. Talwar, "Mechanism design via differential privacy", FOCS 2007;
 A. Smith, "Privacy-preserving statistical estimation with optimal convergence rates", STOC 2011;
 for radii Z. Sun, A. T. Suresh and A. K. Menon, "The importance of feature preprocessing for
@@ -662,6 +664,42 @@ class TargetDistance:
         return np.abs(chunk.target - self.center)
 
 
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Features of dense rows, or their distances from public numbers.
+
+    Parameters
+    ----------
+    center : ndarray of shape (n_features,) or None
+        If given, distances from it are taken.
+    """
+
+    center: Any = None
+
+    @property
+    def name(self):
+        """What it is."""
+        return "features" if self.center is None else "distances of features"
+
+    def __call__(self, chunk):
+        """Return an array of shape (n_rows, n_features)."""
+        return chunk.X if self.center is None else np.abs(chunk.X - self.center)
+
+
+@dataclass(frozen=True)
+class TargetValue:
+    """A row's target, in the units of the data."""
+
+    @property
+    def name(self):
+        """What it is."""
+        return "target"
+
+    def __call__(self, chunk):
+        """Return the target of every row."""
+        return chunk.target
+
+
 @dataclass(frozen=True)
 class GradientNorm:
     """Norm of the gradient of a row's loss at zero coefficients.
@@ -686,3 +724,170 @@ class GradientNorm:
         norm = np.where(np.isfinite(chunk.norm), chunk.norm, 0.0)
         with np.errstate(under="ignore", over="ignore"):
             return np.abs(residual) * norm
+
+
+# Counts on the sides of thresholds, for a search by noisy bisection.
+
+
+@dataclass(frozen=True, eq=False)
+class MagnitudeSides:
+    """Sum over rows of 1/2 where a magnitude lies above its threshold, and -1/2 elsewhere.
+
+    Parameters
+    ----------
+    magnitudes : tuple of RowNorm, TargetDistance, TargetValue or Columns
+        Each maps a chunk to one number per row, or to several, functions of the row alone, to the
+        last bit.
+    thresholds : ndarray of shape (k,)
+        What they are compared with, k being how many numbers there are for a row.
+
+    Notes
+    -----
+    A comparison bounds what a number can do, however large it is. A null row contributes 0.
+    """
+
+    magnitudes: tuple[Any, ...]
+    thresholds: Any
+
+    @property
+    def name(self):
+        """What the statistic is, the same for all thresholds."""
+        kinds = ", ".join(magnitude.name for magnitude in self.magnitudes)
+        return f"rows above thresholds minus half of the rows: {kinds}"
+
+    @property
+    def size(self):
+        """Number of coordinates."""
+        return len(self.thresholds)
+
+    def sensitivity(self, adjacency, n_rows):
+        """State the l1 and l2 sensitivities: k/2 and sqrt(k)/2, or twice that.
+
+        Proof. A row contributes a vector of k entries 1/2 or -1/2, or 0 if it is null: of l1 norm
+        at most k/2 and l2 norm at most sqrt(k)/2. Zero-out removes one. Under replace-one the
+        difference of two is at most twice as long, attained if every magnitude changes sides.
+        Sums of halves are exact in floating point.
+        """
+        l1, l2 = self.size / 2, math.sqrt(self.size) / 2
+        theorem = "a row adds 1/2 or -1/2 to each of k counts"
+        if adjacency != "zero-out":
+            l1, l2, theorem = 2 * l1, 2 * l2, "a row moves each of k counts by <= 1"
+        return Sensitivity(l1=l1, l2=l2, bound=n_rows / 2, theorem=theorem)
+
+    def partial(self, chunk):
+        """Return the sums over a chunk's rows."""
+        kept, start, above = np.isfinite(chunk.norm), 0, []
+        for magnitude in self.magnitudes:
+            values = magnitude(chunk)
+            values = values if values.ndim > 1 else values[:, None]
+            stop = start + values.shape[1]
+            beyond = values > self.thresholds[start:stop]
+            above.append((beyond if kept.all() else beyond[kept]).sum(axis=0))
+            start = stop
+        return np.concatenate(above) - np.count_nonzero(kept) / 2
+
+    def evaluate(self, rows):
+        """Return the sums over all rows, an array of shape (k,)."""
+        return sum_over(rows, self.partial, self.size)
+
+
+# Counts of magnitudes in cells of a geometric grid, all in one release.
+
+#: exponents of the lowest cell and of the one after the highest, and how many cells there are
+_LOWEST_CELL, _BEYOND_CELLS = -84, 84
+N_CELLS = _BEYOND_CELLS - _LOWEST_CELL
+
+
+@dataclass(frozen=True, eq=False)
+class MagnitudeCells:
+    """Numbers of rows whose magnitudes lie in [4^j / 2, 2 4^j), for whole j from -84 to 83.
+
+    Parameters
+    ----------
+    magnitudes : tuple of RowNorm, TargetDistance or Columns
+        As for `MagnitudeSides`.
+    numbers : int
+        How many numbers k there are for a row.
+
+    Notes
+    -----
+    Numbers beyond the cells are counted in the last one or the first one, and zeros in none. A null
+    row contributes 0. The counts of the first number come first.
+    """
+
+    magnitudes: tuple[Any, ...]
+    numbers: int
+
+    @property
+    def name(self):
+        """What the statistic is."""
+        kinds = ", ".join(magnitude.name for magnitude in self.magnitudes)
+        return f"rows by magnitude: {kinds}"
+
+    @property
+    def size(self):
+        """Number of coordinates."""
+        return self.numbers * N_CELLS
+
+    def sensitivity(self, adjacency, n_rows):
+        """State the l1 and l2 sensitivities: k and sqrt(k), or 2k and sqrt(2k).
+
+        Proof. A row adds 1 to at most one cell of each of k numbers. Zero-out removes that; under
+        replace-one a number leaves one cell and enters another. Attained if every number does.
+        """
+        k = self.numbers
+        if adjacency == "zero-out":
+            return Sensitivity(
+                l1=k, l2=math.sqrt(k), bound=float(n_rows), theorem="a row is in one cell of each"
+            )
+        theorem = "a row leaves one cell of each and enters another"
+        return Sensitivity(l1=2 * k, l2=math.sqrt(2 * k), bound=float(n_rows), theorem=theorem)
+
+    def partial(self, chunk):
+        """Return the counts of a chunk's rows."""
+        kept, start, counts = np.isfinite(chunk.norm), 0, np.zeros(self.size)
+        for magnitude in self.magnitudes:
+            values = magnitude(chunk)[kept]
+            values = values if values.ndim > 1 else values[:, None]
+            cells = np.clip(np.frexp(values)[1] // 2, _LOWEST_CELL, _BEYOND_CELLS - 1)
+            stop = start + values.shape[1]
+            cells = cells - _LOWEST_CELL + N_CELLS * np.arange(start, stop)
+            counts += np.bincount(cells[values != 0], minlength=self.size)
+            start = stop
+        return counts
+
+    def evaluate(self, rows):
+        """Return the counts over all rows, an array of shape (k * N_CELLS,)."""
+        return sum_over(rows, self.partial, self.size)
+
+    def scales(self, released, noise, tail):
+        """Return scales that about `tail` rows exceed, from noisy counts.
+
+        Parameters
+        ----------
+        released : ndarray of shape (k * N_CELLS,)
+            Counts with noise.
+        noise : float
+            Standard deviation of the noise.
+        tail : float
+            Number of rows; half of those that are seen if these are less than twice as many.
+
+        Returns
+        -------
+        scales, lowest : ndarray of shape (k,)
+            The scale, and the lower end of the lowest cell that is seen to have rows; NaN where
+            none is.
+        """
+        counts = released.reshape(self.numbers, N_CELLS)
+        # noise alone exceeds that somewhere with a chance of some per cent
+        sure = noise * (math.sqrt(2 * math.log(self.size)) + 0.3)
+        counts = np.where(counts > sure, counts, 0.0)
+        scales, lowest = np.full((2, self.numbers), math.nan)
+        for i in np.flatnonzero(counts.any(axis=1)):
+            beyond = np.cumsum(counts[i, ::-1])[::-1]
+            wanted = min(tail, beyond[0] / 2)
+            cell = np.flatnonzero(beyond >= wanted)[-1]
+            share = (beyond[cell] - wanted) / counts[i, cell]
+            scales[i] = 0.5 * 4.0 ** (cell + _LOWEST_CELL + share)
+            lowest[i] = 0.5 * 4.0 ** (np.flatnonzero(counts[i])[0] + _LOWEST_CELL)
+        return scales, lowest

@@ -18,6 +18,9 @@ from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import train_test_split
 
 from skdp import DPHingeSVM, DPLogisticRegression, DPLpRegressor, solvers
+from skdp._losses.regression import SquaredLoss
+from skdp._rows.linear import regression_rows
+from skdp._rows.linear import unit_rows as in_units
 from skdp.audit import trace_privacy
 from skdp.io import stream_chunks
 from skdp.privacy import gdp_mu
@@ -95,6 +98,38 @@ def test_moments_keep_their_sensitivity(full, adjacency, data):
     values = [query.evaluate(admitted(rows, 0.3, radius)) for rows in pair]
     assert all(np.abs(value).max() <= stated.bound * (1 + FLOAT_SLACK) for value in values)
     assert np.linalg.norm(values[0] - values[1]) <= stated.l2 * (1 + FLOAT_SLACK)
+
+
+@pytest.mark.covering
+@every_kind
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_moments_shorten_rows_to_their_radius(full, layout, monkeypatch):
+    full = full and not layout.startswith("csr")
+    shorten_chunks(monkeypatch, 9)
+    rows = mixed_rows()
+    rows = Rows(as_layout(rows.X, layout), rows.codes, rows.null)
+    query, unit = SecondMoments(5, full, 0.25), unit_rows_of(rows)
+    unit = unit / np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), 0.25)
+    total, products = query.matrices(query.evaluate(admitted(rows, 0.7)))
+    atol = 1e-4 if layout == "float32" else 1e-10
+    np.testing.assert_allclose(total, unit.sum(axis=0), atol=atol)
+    np.testing.assert_allclose(
+        products, unit.T @ unit if full else (unit**2).sum(axis=0), atol=atol
+    )
+
+
+@pytest.mark.covering
+@every_adjacency
+@every_kind
+@on_examples(60)
+def test_moments_of_longer_rows_keep_their_sensitivity(full, adjacency, data):
+    pair = data.draw(neighbours(adjacency, layouts=LAYOUTS[:5] if full else LAYOUTS))
+    n_rows, d = pair[0].X.shape
+    query = SecondMoments(d, full, data.draw(st.sampled_from([0.3, 1e-3])))
+    one, other = (query.evaluate(admitted(rows, 0.3)) for rows in pair)
+    assert np.linalg.norm(one - other) <= query.sensitivity(adjacency, n_rows).l2 * (
+        1 + FLOAT_SLACK
+    )
 
 
 @pytest.mark.parametrize("n_features", [2, 3, 5])
@@ -195,6 +230,63 @@ def test_gradients_of_mapped_rows_keep_their_sensitivity(sparse_rows, adjacency,
     )
     stated = query.sensitivity(adjacency, n_rows)
     assert np.linalg.norm(one - other) <= stated.l2 * (1 + FLOAT_SLACK)
+
+
+def lifted(X, y):
+    """Return rows of a regression in units, those longer than 1 scaled down with their targets."""
+    return in_units(regression_rows(X, y), 0.5, 1.0, 0.1, 0.2, 0.7)
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize("layout", [name for name in LAYOUTS if name != "float32"])
+@pytest.mark.parametrize("intercept", [0.0, 0.7])
+def test_rows_that_were_scaled_down_are_mapped_with_their_scale(layout, intercept, monkeypatch):
+    shorten_chunks(monkeypatch, 9)
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(40, 5)), rng.normal(size=40)
+    X[3] *= 1e5
+    y[4] = np.nan
+    center, root = geometry(layout)
+    center = center if intercept else 0 * center
+    s = np.minimum(1, 0.5 / np.linalg.norm(X, axis=1))[:, None]
+    moved = s * ((X / 0.5 - center) @ (root if root.ndim == 2 else np.diag(root)))
+    if intercept:
+        moved = np.hstack([moved, s * intercept])
+    coef = rng.normal(size=moved.shape[1])
+    residual = moved @ coef - s[:, 0] * (y - 0.2) / 0.7
+    gradients = np.delete(residual[:, None] * moved, 4, axis=0)
+    for clip in (0.3, 1e9):
+        norms = np.linalg.norm(gradients, axis=1, keepdims=True)
+        expected = (gradients * np.minimum(1, clip / norms)).sum(axis=0)
+        mapped = mapped_rows(lifted(as_layout(X, layout), y), center, root, intercept)
+        found = ClippedGradient(coef, SquaredLoss(), clip).evaluate(mapped)
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("solver", ["preconditioned", "accelerated"])
+def test_regression_finds_what_least_squares_do(solver, container):
+    X, _ = correlated(4000)
+    target = 5.0 + X @ np.arange(12.0) + 0.3 * np.random.default_rng(0).normal(size=4000)
+    target[0] = 1e9
+    model = DPLpRegressor(20.0, 1e-5, data_norm=1.0, solver=solver, random_state=0)
+    model.fit(container(X), target)
+    errors = model.predict(X)[1:] - target[1:]
+    score = 1 - errors.var() / target[1:].var()
+    # steps that are blind to the shape of rows stop early
+    assert score > 0.95 if solver == "preconditioned" else score > 0.5
+
+
+def test_the_default_of_regression_is_in_a_geometry_where_there_is_signal():
+    X, _ = correlated()
+    found = {}
+    for name, options in {
+        "usual": {}, "fourth powers": {"p": 4}, "a norm": {"clipping_norm": 1.0},
+        "little": {"epsilon": 0.001}, "pure": {"delta": 0.0},
+    }.items():  # fmt: skip
+        model = DPLpRegressor(data_norm=1.0, target_scale=1.0, random_state=0).set_params(**options)
+        found[name] = model.fit(X, X[:, 0]).ledger_.releases[0].query
+    assert [name for name, query in found.items() if query.startswith("sum of rows")] == ["usual"]
 
 
 def test_norms_of_sparse_mapped_rows_are_bounds():
@@ -537,8 +629,10 @@ def test_what_it_cannot_do_is_refused():
         logistic(preprocess="center").fit(X, y)
     with pytest.raises(ValueError, match="delta must be greater than 0"):
         DPLogisticRegression(solver="preconditioned", delta=0.0).fit(X, y)
+    with pytest.raises(ValueError, match="clipping_norm must be None"):
+        DPLpRegressor(solver=solvers.Preconditioned(), clipping_norm=1.0).fit(X, X[:, 0])
     with pytest.raises(ValueError, match="not for regression"):
-        DPLpRegressor(solver=solvers.Preconditioned()).fit(X, X[:, 0])
+        DPLpRegressor(solver=solvers.Preconditioned(sparsity=2)).fit(X, X[:, 0])
     with pytest.raises(ValueError, match="moments_share"):
         logistic(solver=solvers.Preconditioned(moments_share=0.5)).fit(X, y)
 

@@ -359,7 +359,8 @@ def mapped_rows(rows, center, root, intercept):
     Parameters
     ----------
     rows : LinearRows
-        Rows f x in the unit ball; a constant feature that they have is left out.
+        Rows f x; a constant feature that they have is left out, but for its lifts: a row that was
+        scaled by s becomes ``s (root (x - center), intercept)``.
     center : ndarray of shape (n_features,)
         Public point, in units of the ball.
     root : ndarray of shape (n_features, n_features) or (n_features,)
@@ -390,20 +391,22 @@ def mapped_rows(rows, center, root, intercept):
 
 def _mapped(chunk, center, root, intercept, body=None):
     """Return one chunk of mapped rows; `body` is where dense ones are to be stored."""
-    null = np.isinf(chunk.norm)
+    null, lift = np.isinf(chunk.norm), chunk.lift
     if sparse.issparse(chunk.X):
         return ScaledChunk(chunk, root, root * center, intercept, null)
     if body is None:
         body = empty_rows(chunk.X.shape)
     with np.errstate(under="ignore"):
         moved = np.multiply(row_major(chunk.X), chunk.factor[:, None], out=empty_rows(body.shape))
-        moved -= center
+        moved -= center if lift is None else np.multiply.outer(lift, center)
         if root.ndim == 1:
             np.multiply(moved, root, out=body)
         else:
             np.dot(moved, root, out=body)
-        norm = np.hypot(np.sqrt(np.einsum("ij,ij->i", body, body)), intercept)
-    return LinearChunk(body, np.ones(len(norm)), usable_norms(norm, null), chunk.target, intercept)
+        constant = intercept if lift is None else intercept * lift
+        norm = np.hypot(np.sqrt(np.einsum("ij,ij->i", body, body)), constant)
+    kept = body, np.ones(len(norm)), usable_norms(norm, null), chunk.target
+    return LinearChunk(*kept, intercept, lift)
 
 
 #: of the squares that a norm is the difference of: far more than the rounding of their sums
@@ -413,24 +416,27 @@ _NORM_SLACK = 1e-9
 class ScaledChunk(LinearChunk):
     """Sparse rows ``(scale f_i x_i - shift, intercept)``, whose products leave the zeros alone.
 
-    The norms are upper bounds, by a part in 10^9 of the squares that they are computed from.
+    With a `lift`, shift and intercept are times it. Norms are upper bounds, by a part in 10^9 of
+    the squares that they are computed from.
     """
 
     __slots__ = ("scale", "shift")
 
     def __init__(self, chunk, scale, shift, intercept, null):
         X, factor = chunk.X, chunk.factor
+        lift = 1.0 if chunk.lift is None else chunk.lift
         with np.errstate(under="ignore"):
             squares = X.copy()
             squares.data = squares.data * scale[squares.indices]
             squares.data *= squares.data
             square = squares.dot(np.ones(len(scale))) * factor * factor
-            cross = X.dot(scale * shift) * factor
-            rest = shift @ shift
+            cross = X.dot(scale * shift) * factor * lift
+            rest = shift @ shift * lift * lift
             norm = np.maximum(square - 2.0 * cross + rest, 0.0)
             norm += _NORM_SLACK * (square + 2.0 * np.abs(cross) + rest)
-            norm = np.hypot(np.sqrt(norm), intercept)
-        super().__init__(X, factor, usable_norms(norm, null), chunk.target, intercept)
+            norm = np.hypot(np.sqrt(norm), intercept * lift)
+        norm = usable_norms(norm, null)
+        super().__init__(X, factor, norm, chunk.target, intercept, chunk.lift)
         self.scale, self.shift = scale, shift
 
     def predict(self, coef):
@@ -438,12 +444,13 @@ class ScaledChunk(LinearChunk):
         body = coef[..., :-1] if self.intercept else coef
         z = self.X.dot((body * self.scale).T)
         z *= self.factor if z.ndim == 1 else self.factor[:, None]
-        z += (self.intercept * coef[..., -1] if self.intercept else 0.0) - body @ self.shift
+        constant = (self.intercept * coef[..., -1] if self.intercept else 0.0) - body @ self.shift
+        z += constant if self.lift is None else np.multiply.outer(self.lift, constant)
         return z
 
     def combine(self, residual):
         """Return residual.T @ rows, flattened; overwrites the residual."""
-        total = residual.sum(axis=0)
+        total = residual.sum(axis=0) if self.lift is None else self.lift @ residual
         residual *= self.factor if residual.ndim == 1 else self.factor[:, None]
         body = self.X.T.dot(residual).T * self.scale - np.multiply.outer(total, self.shift)
         if not self.intercept:

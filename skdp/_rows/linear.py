@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdp._rows.base import LazyChunks, chunk_rows, row_major, row_norms, tame
+from skdp._rows.base import LazyChunks, chunk_rows, empty_rows, row_major, row_norms, tame
 from skdp._rows.streams import LARGE, RowStream, no_flags, over_rows, together
 
 # A chunk: consecutive rows, and products with them.
@@ -32,14 +32,14 @@ class LinearChunk:
     """
 
     __slots__ = (
-        "X", "drawn", "factor", "intercept", "lift", "norm", "peak", "rotated", "target",
+        "X", "drawn", "factor", "intercept", "length", "lift", "norm", "peak", "rotated", "target",
     )  # fmt: skip
 
     def __init__(self, X, factor, norm, target, intercept, lift=None, drawn=False):
         self.X, self.factor, self.norm, self.target = X, factor, norm, target
         self.intercept, self.lift, self.drawn = intercept, lift, drawn
         # kept by queries that ask for them again and again
-        self.rotated = self.peak = None
+        self.rotated = self.peak = self.length = None
 
     def widened(self):
         """Return the chunk in the layout of products, for several of them; itself if it is."""
@@ -506,15 +506,18 @@ def raw_norms(chunk):
     Notes
     -----
     Every operation is elementwise, with one row in each column: nothing is left to how a library
-    sums along a row.
+    sums along a row. The chunk keeps them.
     """
-    if sparse.issparse(chunk.X):
-        # summed in the stored order of each row; not `chunk.norm`, which is held above a floor
-        return row_norms(chunk.X)
-    columns = np.array(chunk.X.T, dtype=np.float64, order="C")
-    with np.errstate(under="ignore"):
-        columns *= columns
-        return np.sqrt(columns.sum(axis=0))
+    if chunk.length is None:
+        if sparse.issparse(chunk.X):
+            # summed in the stored order of each row; not `chunk.norm`, which is held above a floor
+            chunk.length = row_norms(chunk.X)
+        else:
+            columns = np.array(chunk.X.T, dtype=np.float64, order="C")
+            with np.errstate(under="ignore"):
+                columns *= columns
+                chunk.length = np.sqrt(columns.sum(axis=0))
+    return chunk.length
 
 
 # Rows and targets of a regression, of any length at first, then in public units.
@@ -562,6 +565,36 @@ def _bounded(y):
         target = np.clip(y.astype(np.float64), -LARGEST_TARGET, LARGEST_TARGET)
     target[np.isnan(target)] = 0.0
     return target
+
+
+def standard_columns(rows, center, scale):
+    """Return rows whose columns have public origins and units.
+
+    Parameters
+    ----------
+    rows : LinearRows
+        Dense rows that `regression_rows` admitted.
+    center, scale : ndarray of shape (n_features,)
+        Origins, and units of at least 1e-50.
+
+    Returns
+    -------
+    moved : LinearRows
+        Rows ``(x - center) / scale`` in float64, a copy; entries beyond 1e100 count as 1e100. Every
+        new number is a function of one old number.
+    """
+    return rows.mapped(partial(_standardized, center=center, scale=scale))
+
+
+def _standardized(chunk, center, scale):
+    """Return one chunk of standardised rows."""
+    body = empty_rows(chunk.X.shape)
+    with np.errstate(under="ignore", over="ignore"):
+        np.subtract(row_major(chunk.X), center, out=body)
+        body /= scale
+        np.clip(body, -_LARGEST_UNIT, _LARGEST_UNIT, out=body)
+    body[np.abs(body) < 1 / _LARGEST_UNIT] = 0.0
+    return LinearChunk(body, chunk.factor, chunk.norm, chunk.target, 0.0)
 
 
 def unit_rows(rows, radius, longest, intercept, center, scale):

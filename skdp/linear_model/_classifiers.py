@@ -83,9 +83,9 @@ SOLVERS = {
 #: what may be released
 MECHANISMS = ("gradient", "objective", "output", "exponential")
 
-# signal to noise from which second moments are worth their price, and from which, where they are
-# not to be had, accelerated steps are the better ones for the hinge
-_HEARD, _CLEAR = 3.0, 50.0
+# signal to noise from which second moments are worth their price, of classes and of a regression,
+# and from which, where they are not to be had, accelerated steps are the better ones for the hinge
+_HEARD, _HEARD_TARGETS, _CLEAR = 3.0, 10.0, 50.0
 
 
 def asked_solver(solver):
@@ -248,9 +248,12 @@ def _best_mechanism(model, problem):
 
 
 def _best_solver(model, mechanism, problem):
-    if mechanism == "gradient" and _serves(model, mechanism, "preconditioned", problem):
+    # a fourth power has no curvature where it is fitted, and a step for a unit of it is too short
+    served = mechanism == "gradient" and not problem.flat
+    if served and _serves(model, mechanism, "preconditioned", problem):
         along = problem.n_rows * problem.mu / problem.moved_rows
-        if along >= _HEARD * math.sqrt(problem.size):
+        heard = _HEARD_TARGETS if is_regressor(model) else _HEARD
+        if along >= heard * math.sqrt(problem.size):
             return "preconditioned"
     if mechanism == "gradient" and problem.delta and math.isinf(problem.loss.smoothness):
         # on data the rule for kinks is the better one while noise dominates; but it counts

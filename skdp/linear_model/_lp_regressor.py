@@ -3,9 +3,10 @@
 """Differentially private linear regression by powers of the residual."""
 
 import math
+import warnings
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +18,18 @@ from skdp._gate import open_gate
 from skdp._losses.clipped import ClippedLoss
 from skdp._losses.regression import HuberLoss, PinballLoss, QuarticLoss, SquaredLoss
 from skdp._quantiles import (
+    Columns,
     GradientNorm,
+    MagnitudeCells,
+    MagnitudeSides,
     MagnitudeThreshold,
     RowNorm,
     TargetDistance,
     TargetMedian,
+    TargetValue,
 )
-from skdp._rows.linear import regression_rows, unit_rows
+from skdp._rows.base import leaves_out_zeros
+from skdp._rows.linear import regression_rows, standard_columns, unit_rows
 from skdp._sklearn import (
     SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
@@ -37,9 +43,18 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
+from skdp.exceptions import NoisyEstimateWarning
 from skdp.linear_model._classifiers import asked_solver, chosen_solver
+from skdp.preprocessing._standard_scaler import (
+    MANTISSA_BITS,
+    FloatKey,
+    bisect_quantile,
+    shortest,
+)
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
+from skdp.privacy.laws.additive import GaussianMechanism
+from skdp.privacy.laws.calibration import gdp_mu
 from skdp.privacy.laws.exponential import ExponentialMechanism
 from skdp.solvers.base import Problem, Solver, as_read, check_reading
 
@@ -109,6 +124,8 @@ class Units:
         Constant feature, in units of length; 0 for none.
     power : float
         The loss of targets and predictions in units is ``scale**-power`` times the loss.
+    columns : tuple of (ndarray, ndarray) or None
+        Origins and units that the columns of the rows have already; None for those of the data.
     """
 
     radius: float
@@ -117,6 +134,7 @@ class Units:
     scale: float
     intercept: float
     power: float
+    columns: Any = None
 
     @property
     def given(self):
@@ -150,8 +168,13 @@ class Units:
         """Return coefficients and intercept in the units of the data."""
         body = coef[:-1] if self.intercept else coef
         with np.errstate(over="ignore", under="ignore"):
-            body = np.clip(body * (self.scale / self.radius), -_LARGEST_COEF, _LARGEST_COEF)
+            body = body * (self.scale / self.radius)
             shift = self.scale * self.intercept * coef[-1] if self.intercept else 0.0
+            if self.columns is not None:
+                origin, spans = self.columns
+                body = np.clip(body / spans, -_LARGEST_COEF, _LARGEST_COEF)
+                shift -= float(np.clip(body * origin, -_LARGEST_COEF, _LARGEST_COEF).sum())
+            body = np.clip(body, -_LARGEST_COEF, _LARGEST_COEF)
         return body, float(np.clip(self.center + shift, -_LARGEST_COEF, _LARGEST_COEF))
 
 
@@ -222,27 +245,217 @@ def plan_clipped(problem, solver, clip):
 
 # Private scales of a regression: unit of length, center and unit of the targets, a threshold.
 #
-# All of them are drawn by ranks from public grids of a huge range, and are purely private.
-# Which draws are made, and at what price, follows from the numbers of rows and epsilon alone.
+# No range is asked for. With Gaussian noise the scales are searched by bisection among all floats;
+# for pure privacy they are drawn by ranks from public grids of a huge range. Which are released,
+# and at what price, follows from public numbers alone.
 
 
 #: scales lie in this range
 SMALLEST, LARGEST = 1e-50, 1e50
-# factor between neighbouring scales: what finer ones would gain, constants elsewhere lose
-_RATIO = 1.2
-# cells of the grid for the median, which spans a few times the magnitude of the targets
-_CELLS = 2**24
-_SPAN = 1.5
-# a quarter of the rows lies beyond a scale, give or take that share of the rows
-_TAIL, _AWAY = 0.25, 3 / 16
-# ... and a quarter of them may lie between the median and what is drawn
-_MEDIAN_AWAY = 0.25
-# chance that a draw is further off: what is aimed at, and what is put up with
-_AIM, _WORST = 1e-6, 3e-4
-# all scales together cost at most this part of epsilon, and so does the threshold
-_SHARE, _THRESHOLD_SHARE = 0.2, 0.1
+# part of the rows that lies beyond a scale
+_TAIL = 0.25
+
+# Bisection. The rank of what is found errs by a few rows over the Gaussian-DP parameter of the
+# search: that times the number of rows is aimed at, and put up with. On data a scale is wrong by a
+# factor of two in one of twenty searches at 12, and by a quarter at 60; at more, rare values are
+# seen.
+_AIMED_RANKS, _FEWEST_RANKS, _COLUMN_RANKS = 100.0, 14.0, 18.0
+# counts that bisect for a median, and for a spread
+_CENTER_STEPS, _SPREAD_STEPS = 44, 20
+# fewer steps for the median of a column than of the targets: rows are read in each
+_COLUMN_STEPS = 28
+_SPREAD_KEY, _COLUMN_KEY = FloatKey(3, signed=False), FloatKey(16)
+# part of the squared Gaussian-DP budget that all searches together get at most
+_MU_SHARE = 0.2
+# ends of what is believed further apart than this factor mean that noise hides a scale
+_VAGUE = 32.0
+
+# the threshold costs at most this part of epsilon
+_THRESHOLD_SHARE = 0.1
+# chance that a draw of it is too far off
+_WORST = 3e-4
 # the grid of thresholds, in public units
 _GRADIENTS, _GRADIENT_RATIO = (1e-9, 1e9), 1.1
+
+
+@dataclass(frozen=True)
+class SearchedScales:
+    """How scales are searched with Gaussian noise; public numbers only.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows.
+    with_radius, with_scale, with_center : bool
+        Which are searched: unit of length, unit of the targets, origins of targets and columns.
+    n_columns : int
+        Number of columns whose spreads are searched, and whose medians with `with_center`; 0 for
+        none.
+    unit : float
+        Gaussian-DP parameter of a search for one number; 0 if nothing is searched.
+    """
+
+    n_rows: int
+    with_radius: bool = False
+    with_scale: bool = False
+    with_center: bool = False
+    n_columns: int = 0
+    unit: float = 0.0
+
+    #: nothing is purely private
+    prices: ClassVar[tuple[float, ...]] = ()
+
+    @property
+    def mu(self):
+        """Gaussian-DP parameter of all searches: a hair more than the ledger will hold."""
+        # k counts move by the root of k
+        medians = (self.with_scale + self.n_columns) * self.with_center
+        numbers = medians + len(self._spreads) + self._in_cells
+        return self.unit * math.sqrt(numbers) * (1 + 1e-9)
+
+    @property
+    def n_releases(self):
+        """Number of releases."""
+        if not (self.unit and self._in_cells):
+            return 0
+        medians = _CENTER_STEPS * self.with_scale + _COLUMN_STEPS * bool(self.n_columns)
+        return medians * self.with_center + 1 + _SPREAD_STEPS * bool(self._spreads)
+
+    @property
+    def _in_cells(self):
+        """Numbers of a row that are counted in cells."""
+        return self.with_scale + (self.n_columns or self.with_radius)
+
+    @property
+    def _spreads(self):
+        """What spreads are searched for."""
+        return ("radius",) * self.with_radius + ("scale",) * self.with_scale
+
+    def run(self, curator, radius, center, scale):
+        """Search the scales.
+
+        Parameters
+        ----------
+        curator : Curator
+            Holds what `regression_rows` admitted.
+        radius, center, scale : float, float, float
+            What they are where no search is made, or where more than three quarters of the rows
+            are zero. If so many targets are equal, their unit is their magnitude.
+
+        Returns
+        -------
+        given : tuple of (float, float, float)
+            Unit of length, and origin and unit of the targets.
+        columns : tuple of (ndarray, ndarray) or None
+            Origins and units of the columns that the rows have by now.
+        vague : bool
+            Whether the released counts leave a scale open.
+        """
+        if not self.unit:
+            return (radius, center, scale), None, False
+        d, columns, origin = self.n_columns, None, np.zeros(self.n_columns)
+        if d and self.with_center:
+            belief = self._belief(curator, (Columns(),), d, _COLUMN_KEY, _COLUMN_STEPS)
+            origin = np.clip(shortest(belief), -LARGEST, LARGEST)
+        if self.with_scale and self.with_center:
+            belief = self._belief(curator, (TargetValue(),), 1, FloatKey(), _CENTER_STEPS)
+            # the common decimal of targets that are all equal
+            center = float(np.clip(shortest(belief)[0], -LARGEST, LARGEST))
+        targets = (TargetDistance(center),) * self.with_scale
+        first = (Columns(origin),) if d else (RowNorm(),) * self.with_radius
+        found, lowest = self._cells(curator, (*targets, *first))
+        if d:
+            spans = found[-d:]
+            columns = origin, np.where(spans > _least_spread(origin), spans, 1.0)
+            curator.map_rows(lambda rows: standard_columns(rows, *columns))
+            # rows are of about the length sqrt(d) now
+            found, lowest = (
+                np.append(old[:-d], math.sqrt(d) * share)
+                for old, share in ((found, 1.0), (lowest, 0.25))
+            )
+        if self._spreads:
+            # in the order of the cells: targets first
+            magnitudes = (*targets, *(RowNorm(),) * self.with_radius)
+            k = len(magnitudes)
+            belief = self._belief(curator, magnitudes, k, _SPREAD_KEY, _SPREAD_STEPS)
+            # between zero and other values any number is as credible: cells know better
+            searched, found = np.minimum(belief.middle, LARGEST), found[:k]
+            found = np.where((searched < lowest) & ~np.isnan(found), found, searched)
+        vague = bool(np.isnan(lowest).any())
+        if self.with_radius:
+            radius = float(found[-1]) if found[-1] > SMALLEST else radius
+        if self.with_scale:
+            equal = abs(center) if abs(center) > SMALLEST else scale
+            scale = float(found[0]) if found[0] > _least_spread(center) else equal
+        return (radius, center, scale), columns, vague
+
+    def _cells(self, curator, magnitudes):
+        """Return scales of magnitudes, from noisy counts in cells, and where cells begin."""
+        query = MagnitudeCells(magnitudes, self._in_cells)
+        law = GaussianMechanism(self.unit * math.sqrt(self._in_cells))
+        released = curator.release(query, law)
+        noise = curator.ledger.releases[-1].noise.scale
+        return query.scales(released, noise, _TAIL * self.n_rows)
+
+    def _belief(self, curator, magnitudes, k, key, steps):
+        """Return what is believed of quantiles of k numbers, from noisy counts of sides."""
+        law = GaussianMechanism(self.unit * math.sqrt(k / steps))
+        paid = curator.prepay(MagnitudeSides(magnitudes, np.zeros(k)), law, steps)
+
+        def sides(thresholds):
+            return curator.release(MagnitudeSides(magnitudes, thresholds), paid)
+
+        return bisect_quantile(
+            sides,
+            key,
+            0.5 if key.signed else 1 - _TAIL,
+            n_rows=self.n_rows,
+            n_features=k,
+            steps=steps,
+            scale=curator.ledger.releases[-1].noise.scale,
+        )
+
+
+def _least_spread(center):
+    """Return what a spread is above; less could not be told from rounding."""
+    with np.errstate(under="ignore"):
+        return np.maximum(np.ldexp(np.abs(center), 2 - MANTISSA_BITS), SMALLEST)
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """How exactly purely private scales are drawn; public numbers only.
+
+    Parameters
+    ----------
+    tail, away : float, float
+        Part of the rows that lies beyond a scale, give or take that part of the rows.
+    median_away : float
+        Part of the rows that may lie between the median and what is drawn.
+    ratio, cells : float, int
+        Factor between neighbouring scales, and cells of the grid for the median.
+    aim, worst, share : float, float, float
+        Chance that a draw is further off: what is aimed at, and what is put up with where all draws
+        would cost more than that share of epsilon.
+    """
+
+    tail: float
+    away: float
+    median_away: float
+    ratio: float
+    cells: int
+    aim: float
+    worst: float
+    share: float
+
+
+# for many rows, and for fewer
+_RANKS = (
+    Ranks(_TAIL, 3 / 16, 0.25, 1.2, 2**24, 1e-6, 3e-4, 0.2),
+    Ranks(0.5, 0.4, 0.4, 1.5, 2**12, 0.02, 0.02, 0.3),
+)
+# the grid for the median spans a few times the magnitude of the targets
+_SPAN = 1.5
 
 
 def _points(smallest, largest, ratio):
@@ -267,22 +480,28 @@ def _drawn(curator, magnitude, bounds, ratio, tail, price):
 
 @dataclass(frozen=True)
 class ScalesPlan:
-    """How the scales are drawn; public numbers only.
+    """How the scales are drawn by ranks; public numbers only.
 
     Parameters
     ----------
     n_rows : int
         Number of rows.
+    ranks : Ranks
+        How exactly.
     norm_price, size_price, median_price, distance_price : float
         Epsilon of the draws: of the radius; of the magnitude of the targets; of their median;
         of their distance from it. 0 for none.
     """
 
     n_rows: int
+    ranks: Ranks = _RANKS[0]
     norm_price: float = 0.0
     size_price: float = 0.0
     median_price: float = 0.0
     distance_price: float = 0.0
+
+    #: nothing has Gaussian noise
+    mu: ClassVar[float] = 0.0
 
     @property
     def prices(self):
@@ -290,52 +509,45 @@ class ScalesPlan:
         prices = (self.norm_price, self.size_price, self.median_price, self.distance_price)
         return tuple(price for price in prices if price)
 
+    @property
+    def n_releases(self):
+        """Number of releases."""
+        return len(self.prices)
+
     def run(self, curator, radius, center, scale):
-        """Draw the scales.
-
-        Parameters
-        ----------
-        curator : Curator
-            Holds what `regression_rows` admitted.
-        radius, center, scale : float, float, float
-            What they are where no draw is made, or where more than three quarters of the rows
-            are zero. If so many targets are equal, their unit is their magnitude.
-
-        Returns
-        -------
-        radius, center, scale : float, float, float
-            Unit of length, and origin and unit of the targets.
-        """
+        """Draw the scales; parameters and result are those of `SearchedScales.run`."""
         if self.norm_price:
             radius = self._draw(curator, RowNorm(), SMALLEST, LARGEST, self.norm_price) or radius
         if self.size_price:
             magnitude = TargetDistance()
             scale = self._draw(curator, magnitude, SMALLEST, LARGEST, self.size_price) or scale
         if self.median_price:
-            top = _SPAN * scale
-            query = TargetMedian(-top, 2 * top / _CELLS, _CELLS)
+            top, cells = _SPAN * scale, self.ranks.cells
+            query = TargetMedian(-top, 2 * top / cells, cells)
             (position,) = curator.release(query, ExponentialMechanism(self.median_price))
             center = query.point(float(position))
             # targets that are all equal are as far from it as half a cell
             bounds = max(query.step / 2, SMALLEST), max(4 * top, 2 * SMALLEST)
             distance = TargetDistance(center)
             scale = self._draw(curator, distance, *bounds, self.distance_price) or scale
-        return radius, center, scale
+        return (radius, center, scale), None, False
 
     def _draw(self, curator, magnitude, smallest, largest, price):
-        """Return what a quarter of the rows exceed, or None if that is nothing."""
-        tail = int(_TAIL * self.n_rows)
-        drawn = _drawn(curator, magnitude, (smallest, largest), _RATIO, tail, price)
+        """Return what a part of the rows exceeds, or None if that is nothing."""
+        tail = int(self.ranks.tail * self.n_rows)
+        drawn = _drawn(curator, magnitude, (smallest, largest), self.ranks.ratio, tail, price)
         # the first point: most rows are zero, or most targets equal, and tell no scale
         return drawn if drawn > smallest else None
 
 
-def plan_scales(epsilon, *, n_rows, adjacency, with_radius, with_scale, with_center):
-    """Plan the draws of the scales.
+def plan_scales(
+    epsilon, delta, *, n_rows, adjacency, with_radius, with_scale, with_center, n_columns=0
+):
+    """Plan how the scales are released.
 
     Parameters
     ----------
-    epsilon : float
+    epsilon, delta : float
         Budget of the whole fit.
     n_rows : int
         Number of rows.
@@ -344,40 +556,57 @@ def plan_scales(epsilon, *, n_rows, adjacency, with_radius, with_scale, with_cen
     with_radius, with_scale, with_center : bool
         Which are asked for: the unit of length; the unit of the targets; their center, for
         which the unit is needed.
+    n_columns : int, default=0
+        Number of columns whose scales are asked for, if they can be had.
 
     Returns
     -------
-    plan : ScalesPlan
-        With no draws, if they could not be trusted at a fifth of epsilon.
+    plan : SearchedScales or ScalesPlan
+        With no release, if none could be trusted at a fifth of the squared Gaussian-DP budget, or
+        at delta 0 at three tenths of epsilon.
 
     Notes
     -----
-    The price of a draw is what makes it fail with a probability of 1e-6, or with at most 3e-4
-    if that would be more than a fifth of epsilon for all. It falls as one over the number of
-    rows.
+    Searches cost what makes their ranks exact enough, in squares of the Gaussian-DP parameter: that
+    falls with the square of the number of rows. The price of a draw by ranks is what makes it fail
+    with a small probability, and falls as one over the number of rows.
     """
-    wide, narrow = _points(SMALLEST, LARGEST, _RATIO), _points(1.0, 8.0 * _CELLS, _RATIO)
+    if delta:
+        # under zero-out a row moves half as much
+        ranks = n_rows * (2.0 if adjacency == "zero-out" else 1.0)
+        budget = math.sqrt(_MU_SHARE) * gdp_mu(epsilon, delta)
+        for columns, fewest in ((n_columns, _COLUMN_RANKS), (0, _FEWEST_RANKS)):
+            plan = SearchedScales(n_rows, with_radius, with_scale, with_center, columns, 1.0)
+            if plan.n_releases and ranks * budget >= fewest * plan.mu:
+                return replace(plan, unit=min(budget / plan.mu, _AIMED_RANKS / ranks))
+        return SearchedScales(n_rows)
+    center = with_scale and with_center
     half = 1.0 if adjacency == "zero-out" else 2.0
-    draws = {
-        "norm_price": (with_radius, 2.0, _AWAY, wide),
-        "size_price": (with_scale, 2.0, _AWAY, wide),
-        "median_price": (with_scale and with_center, half, _MEDIAN_AWAY, _CELLS),
-        "distance_price": (with_scale and with_center, 2.0, _AWAY, narrow),
-    }
-
-    def prices(failure):
-        return {
-            name: _price_of_scales(spread, n_rows, away, points, failure)
-            for name, (wanted, spread, away, points) in draws.items()
-            if wanted
+    for ranks in _RANKS:
+        wide, narrow = (
+            _points(SMALLEST, LARGEST, ranks.ratio),
+            _points(1.0, 8.0 * ranks.cells, ranks.ratio),
+        )
+        draws = {
+            "norm_price": (with_radius, 2.0, ranks.away, wide),
+            "size_price": (with_scale, 2.0, ranks.away, wide),
+            "median_price": (center, half, ranks.median_away, ranks.cells),
+            "distance_price": (center, 2.0, ranks.away, narrow),
         }
-
-    most = _SHARE * epsilon
-    if sum(prices(_WORST).values()) > most:
-        return ScalesPlan(n_rows)
-    aimed = prices(_AIM)
-    cut = min(1.0, most / sum(aimed.values())) if aimed else 1.0
-    return ScalesPlan(n_rows, **{name: price * cut for name, price in aimed.items()})
+        worst, aimed = (
+            {
+                name: _price_of_scales(spread, n_rows, away, points, failure)
+                for name, (wanted, spread, away, points) in draws.items()
+                if wanted
+            }
+            for failure in (ranks.worst, ranks.aim)
+        )
+        most = ranks.share * epsilon
+        if sum(worst.values()) <= most:
+            cut = min(1.0, most / sum(aimed.values())) if aimed else 1.0
+            prices = {name: price * cut for name, price in aimed.items()}
+            return ScalesPlan(n_rows, ranks, **prices)
+    return ScalesPlan(n_rows)
 
 
 @dataclass(frozen=True)
@@ -457,6 +686,8 @@ class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator
 
     ledger_: Ledger
     privacy_spent_: tuple[float, float]
+    feature_center_: NDArray[Any]
+    feature_scale_: NDArray[Any]
 
     _parameter_constraints = {
         **{
@@ -518,7 +749,7 @@ class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator
         y = real_targets(y)
         n_rows, n_features = X.shape
         scaling = (asked or Solver()).intercept_scaling
-        scales, clipping, problem = self._prepared(n_rows, n_features, scaling)
+        scales, clipping, problem = self._prepared(n_rows, n_features, scaling, leaves_out_zeros(X))
         solver = chosen_solver(self, asked, problem)
         plan = self._planned(problem, solver, self._units(scaling), None)
         check_reading(solver, X)
@@ -528,17 +759,41 @@ class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator
             n_rows=n_rows,
             delta=plan.delta,
             mu=plan.total_mu,
-            n_releases=plan.n_iter + len(scales.prices) + len(clipping.prices),
+            n_releases=plan.n_iter + scales.n_releases + len(clipping.prices),
         ) as curator:
-            units = self._units(scaling, *scales.run(curator, *self._units(scaling).given))
+            drawn, columns, vague = scales.run(curator, *self._units(scaling).given)
+            units = replace(self._units(scaling, *drawn), columns=columns)
             curator.map_rows(units.rows)
             clip = clipping.run(curator, problem.pointwise, None)
             plan = self._planned(problem, solver, units, clip)
             coef = plan.run(curator)
+            # how long rows are in clipping norms is for the link of classes
+            coef = coef[0] if isinstance(coef, tuple) else coef
         self.coef_, self.intercept_ = units.original(coef)
         self.data_norm_, self.target_center_, self.target_scale_ = units.given
+        usual = np.zeros(n_features), np.ones(n_features)
+        self.feature_center_, self.feature_scale_ = usual if columns is None else columns
         self.n_iter_ = plan.n_iter
+        self._warn_of_scales(n_rows, missing=not scales.n_releases, vague=vague)
         return self
+
+    def _warn_of_scales(self, n_rows, missing, vague):
+        """Warn, by public and released numbers alone, if scales that were wanted are guesses."""
+        given = {"data_norm": self.data_norm, "target_scale": self.target_scale}
+        wanted = [name for name, value in given.items() if value is None]
+        if not wanted or not (missing or vague):
+            return
+        names = " and ".join(wanted)
+        if missing:
+            found = "were not searched: the data are taken to be standardised"
+        else:
+            found = "are mostly noise"
+        warnings.warn(
+            f"the scales of {n_rows} rows at epsilon={self.epsilon:.4g} {found}. Give public "
+            f"numbers for {names}, or use more rows or a larger epsilon.",
+            NoisyEstimateWarning,
+            stacklevel=5,  # the line that called fit
+        )
 
     def predict(self, X: MatrixLike) -> NDArray[Any]:
         """Return the predicted targets.
@@ -572,20 +827,24 @@ class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator
             power=regression_loss(self.p)[1],
         )
 
-    def _prepared(self, n_rows, n_features, scaling):
+    def _prepared(self, n_rows, n_features, scaling, is_sparse=False):
         """Return the plans of all draws, and the problem without its clip."""
         loss, _ = regression_loss(self.p)
         check_target_scale("data_norm", self.data_norm)
         check_target_scale("target_scale", self.target_scale)
         clip_and_moments(self.clipping_norm)
         units = self._units(scaling)
+        # penalties and bounds are for coefficients of the columns as they are
+        alone = self.data_norm is None and self.coef_bound is None and self.l2 == 0
         scales = plan_scales(
             self.epsilon,
+            self.delta,
             n_rows=n_rows,
             adjacency=self.adjacency,
             with_radius=self.data_norm is None,
             with_scale=self.target_scale is None,
             with_center=self.fit_intercept,
+            n_columns=n_features if alone and not is_sparse else 0,
         )
         problem = Problem(
             n_rows=n_rows,
@@ -593,6 +852,7 @@ class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator
             loss=ClippedLoss(loss, 1.0, math.hypot(units.longest, units.intercept)),
             intercept=units.intercept,
             longest_row=units.longest,
+            is_sparse=is_sparse,
             epsilon=self.epsilon,
             delta=self.delta,
             adjacency=self.adjacency,
@@ -600,6 +860,7 @@ class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator
             radius=units.coef_bound(self.coef_bound),
             max_iter=self.max_iter,
             scale_prices=scales.prices,
+            scale_mu=scales.mu,
             expected_radius=math.hypot(math.sqrt(n_features), _EXPECTED_SHIFT),
         )
         clipping = plan_clip(
@@ -634,8 +895,8 @@ class DPLpRegressor(PrivateLinearRegressor):
     """Differentially private linear regression that needs no bounds on the data.
 
     Minimises ``sum_i |y_i - x_i coef - intercept|^p / p + l2 / 2 |coef|^2`` within a privacy
-    budget. Neither rows nor targets need be bounded: their scales are drawn privately, rows
-    that are far too long count less, and gradients are clipped.
+    budget. Neither rows nor targets need be bounded: their scales, and those of the columns, are
+    released privately, rows that are far too long count less, and gradients are clipped.
 
     Parameters
     ----------
@@ -655,8 +916,8 @@ class DPLpRegressor(PrivateLinearRegressor):
         delta 0). "auto" is "gradient", and at delta 0 "output".
     solver : str or Solver, default="auto"
         An object of :mod:`skdp.solvers` or :mod:`skdp.papers`, whose parameters are documented
-        there, or the word for one with default parameters: "accelerated", "gd", "sgd"
-        (mechanism "gradient"), or "output", "phased" (mechanism "output"). "auto" chooses by
+        there, or the word for one with default parameters: "preconditioned", "accelerated", "gd",
+        "sgd" (mechanism "gradient"), or "output", "phased" (mechanism "output"). "auto" chooses by
         public quantities, and never from `skdp.papers`.
     adjacency : {"replace-one", "zero-out"}, default="replace-one"
         Which data sets the claim cannot tell apart: those that differ in one row and its
@@ -664,12 +925,15 @@ class DPLpRegressor(PrivateLinearRegressor):
         nothing ("zero-out", half the noise). The number of rows is public in both.
     data_norm : float, default=None
         Public unit of length R of the rows, in [1e-50, 1e50]; longer rows are scaled down to
-        it together with their targets. None draws it privately, such that about a quarter of
-        the rows are longer, and scales down rows longer than 6 R.
+        it together with their targets. None standardises the columns of dense rows, where there
+        are rows enough and neither `l2` nor `coef_bound` is given, finds R privately, such that
+        about a quarter of the rows are longer then, and scales down rows longer than 6 R.
     target_scale : float, default=None
-        Public unit B of the targets, in [1e-50, 1e50], around 0; nothing is clipped to it. None
-        draws the median of the targets privately (with `fit_intercept`), and a distance from
-        it that about a quarter of them exceed.
+        Public unit B of the targets, in [1e-50, 1e50], around 0: not a bound, but the usual size
+        of a target, which about a quarter of them exceed. Nothing is clipped to it; subtract a
+        public guess of the median from targets that are far from 0. None finds the median of the
+        targets privately (with `fit_intercept`), and a distance from it that about a quarter of
+        them exceed.
     l2 : float, default=0.0
         Strength of the penalty, not negative; for ``p=2`` it is the `alpha` of scikit-learn's
         `Ridge`. "output", whose privacy rests on a penalty, chooses one if it is 0. "gradient"
@@ -710,9 +974,12 @@ class DPLpRegressor(PrivateLinearRegressor):
         Intercept; 0.0 without one.
     data_norm_, target_scale_, target_center_ : float
         R, B and the origin of the targets that were used, given or released. If there are too
-        few rows for a draw at a fifth of epsilon (about 3000 / epsilon), R is the square root
-        of the number of features, as for standardised ones, B is 1, the origin 0, and the
-        ledger has no draws.
+        few rows (about 230 / epsilon at delta 1e-6, 700 / epsilon at delta 0), R is the square
+        root of the number of features, as for standardised ones, B is 1, the origin 0, and the
+        ledger has no search of scales.
+    feature_center_, feature_scale_ : ndarray of shape (n_features,)
+        Origins and units of the columns that were released, zeros and ones if none were; R is in
+        these units. A column of which nothing was seen has the unit 1.
     n_iter_ : int
         Number of steps or phases, a public number.
     ledger_ : Ledger
@@ -724,6 +991,12 @@ class DPLpRegressor(PrivateLinearRegressor):
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features, if X had string names.
 
+    Warns
+    -----
+    NoisyEstimateWarning
+        If scales were asked for that cannot be found, by the numbers of rows and columns and the
+        budget, or by what was released. The remedy is to give `data_norm` and `target_scale`.
+
     See Also
     --------
     DPLogisticRegression : Classification.
@@ -734,9 +1007,11 @@ class DPLpRegressor(PrivateLinearRegressor):
     Notes
     -----
     Privacy. One row and its target are protected, at (epsilon, delta) and the chosen adjacency.
-    Public: the parameters, the number of rows, and the number and names of features. Scales and
-    a private threshold are drawn by ranks from public grids (1e-50 to 1e50 for the scales),
-    purely privately; their prices are on the ledger and part of epsilon. Given them every
+    Public: the parameters, the number of rows, and the number and names of features. Scales
+    are found from noisy counts of rows on the sides of thresholds and in cells, from 1e-50 to
+    1e50, whose joint Gaussian-DP budget is at most a fifth of the square; at delta 0, and for a
+    private threshold, by draws by ranks from public grids, purely privately. Their prices are on
+    the ledger and part of epsilon. Given them every
     row, its constant feature and its target are brought into units, and the derivative of the
     loss in the prediction is clipped at ``clipping_norm / |row|``: the clipped loss is convex,
     and one row moves the sum of gradients by at most one or two clipping norms, however large

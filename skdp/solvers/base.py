@@ -348,8 +348,9 @@ class Problem:
         Rows have at most that many entries, the constant feature not counted.
     moments : tuple of (float, float) or None
         Order k and bound r_k on the k-th moment of a row's gradient, ``E |g|^k <= r_k^k``.
-    scale_prices : tuple of float
-        Epsilons of the purely private scales and thresholds that are released before the fit.
+    scale_prices, scale_mu : tuple of float, float
+        Of the scales and thresholds that are released before the fit: epsilons of those that are
+        purely private, and the Gaussian-DP parameter of all others.
     expected_radius : float
         Where no bound is given, the solution is expected within this radius.
     longest_row : float
@@ -374,6 +375,7 @@ class Problem:
     sparsity: int | None = None
     moments: tuple[float, float] | None = None
     scale_prices: tuple[float, ...] = ()
+    scale_mu: float = 0.0
     expected_radius: float = EXPECTED_RADIUS
     longest_row: float = 1.0
     is_sparse: bool = False
@@ -381,7 +383,7 @@ class Problem:
     @property
     def mu_spent(self):
         """Gaussian-DP parameter of what is released before the fit."""
-        return self.centering.mu if self.centering else 0.0
+        return math.hypot(self.scale_mu, self.centering.mu if self.centering else 0.0)
 
     @property
     def priced(self):
@@ -497,7 +499,7 @@ class Problem:
     def noise_ridge(self):
         """Penalty at which noise on a minimiser would have about length 1."""
         if self.delta:
-            mu = mu_beside(self.epsilon, self.delta, self.scale_prices)
+            mu = mu_beside(self.epsilon, self.delta, self.scale_prices, self.scale_mu)
             return self.gradient_sensitivity * math.sqrt(self.size) / mu
         return self.gradient_sensitivity * self.size / self.pure_epsilon
 

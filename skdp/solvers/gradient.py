@@ -100,7 +100,8 @@ class FullGradient(Solver):
 class Accelerated(FullGradient):
     """Noisy gradients of all rows, with Nesterov's accelerated steps.
 
-    The default at delta greater than 0 where there is very little signal, or with `preprocess`.
+    The default at delta greater than 0 where there is very little signal, with `preprocess`, and
+    for regression with `p=4` or a `clipping_norm`.
 
     Parameters
     ----------
@@ -122,7 +123,7 @@ class Accelerated(FullGradient):
 
     See Also
     --------
-    Preconditioned : The default for classes: few steps in the geometry of the rows.
+    Preconditioned : The default: few steps in the geometry of the rows.
     GD : Plain steps, with a step rule for losses with kinks.
     SGD : Random batches, for many rows.
 

@@ -35,8 +35,8 @@ from skdp.solvers.gradient import NEVER_PURE, ClippedGradient, StepSize
 class Preconditioned(Solver):
     """Noisy gradients of all rows, in a geometry of the rows that is released first.
 
-    The default of classifiers at delta greater than 0, unless there is very little signal: for
-    correlated columns, columns on different scales, rows far from the origin, and few passes.
+    The default at delta greater than 0, unless there is very little signal: for correlated columns,
+    columns on different scales, rows far from the origin, and few passes.
 
     Parameters
     ----------
@@ -55,8 +55,9 @@ class Preconditioned(Solver):
 
     Notes
     -----
-    Losses whose gradient no row exceeds, of classification. `coef_bound` counts the intercept by an
-    `intercept_scaling` of 0.1 if that is None.
+    For classes, and for regression without a `clipping_norm`, whose targets are taken to be of
+    about length 1 in units of `target_scale_`: clipping norms grow with the root of the signal
+    there. `coef_bound` counts the intercept by an `intercept_scaling` of 0.1 if that is None.
 
     One release of the sum of x and of x x', for CSR rows and for more than 1,000 columns of the
     squares alone. Of the estimated covariance, directions that noise may have made are dropped. A
@@ -64,8 +65,9 @@ class Preconditioned(Solver):
     covariance between -1/4, where there is little signal, and -1/2. The gradient of that row is
     clipped, and 40 accelerated steps are made along noisy sums of these. For a loss with kinks they
     are plain steps, as long as noise allows, which released gradients shorten. The later half of
-    the iterates is averaged. All steps are made: none depends on the data. Dense rows in memory
-    are copied once, in double precision.
+    the iterates is averaged. In the moments of a regression rows longer than 2 `data_norm_` count
+    as of that length. All steps are made: none depends on the data. Dense rows in memory are copied
+    once, in double precision.
 
     References
     ----------
@@ -88,9 +90,11 @@ class Preconditioned(Solver):
     """
 
     word = "preconditioned"
-    tasks = ("classification",)
     needs_delta = NEVER_PURE
-    unused = {"preprocess": "it centers and scales the rows itself"}
+    unused = {
+        "preprocess": "it centers and scales the rows itself",
+        "clipping_norm": "it chooses the norm in its geometry",
+    }
 
     _parameter_constraints = {
         **Solver._parameter_constraints,
@@ -121,17 +125,19 @@ class Preconditioned(Solver):
         plan : PreconditionedFit
             The plan.
         """
-        mu = mu_beside(problem.epsilon, problem.delta)
-        moments = math.sqrt(self.moments_share) * mu
+        moments = math.sqrt(self.moments_share) * problem.mu
+        priced = tuple(epsilon for epsilon, _, _ in problem.priced)
+        # a hair more than the ledger will hold
+        spent = math.hypot(problem.mu_spent, moments) * (1 + 1e-9)
         return PreconditionedFit(
             problem=problem,
             moments=SecondMoments(
                 problem.n_features,
                 full=not problem.is_sparse and problem.n_features <= _MOST_COLUMNS,
+                radius=min(problem.longest_row, _LONGEST_MOMENT),
             ),
             mu_moments=moments,
-            # a hair more than the ledger will hold
-            mu=mu_beside(problem.epsilon, problem.delta, mu=moments * (1 + 1e-9)),
+            mu=mu_beside(problem.epsilon, problem.delta, priced, spent),
             n_iter=problem.max_iter or _STEPS,
             intercept=self.intercept_scaling or _INTERCEPT,
         )
@@ -139,6 +145,8 @@ class Preconditioned(Solver):
 
 # The second moments of the rows.
 
+# length to which the second moments cut rows, in units of length of the rows
+_LONGEST_MOMENT = 2.0
 #: more columns than this have their squares released, and no products
 _MOST_COLUMNS = 1000
 
@@ -153,6 +161,8 @@ class SecondMoments:
         Dimension d.
     full : bool
         Whether all products are in it, or the squares alone.
+    radius : float, default=1.0
+        Rows count in this unit of length, and longer ones as of this length.
 
     Notes
     -----
@@ -163,6 +173,7 @@ class SecondMoments:
 
     n_features: int
     full: bool
+    radius: float = 1.0
 
     @property
     def name(self):
@@ -194,13 +205,19 @@ class SecondMoments:
 
     def partial(self, chunk):
         """Return the sums of a chunk: of the rows, and of the whole products or the squares."""
-        X, weight = chunk.X, np.where(np.isinf(chunk.norm), 0.0, chunk.factor)
+        X, weight = chunk.X, np.where(np.isinf(chunk.norm), 0.0, chunk.factor / self.radius)
         if sparse.issparse(X):
             with np.errstate(under="ignore"):
                 squares = sparse.csr_array((X.data * X.data, X.indices, X.indptr), shape=X.shape)
+                if self.radius != 1:
+                    length = np.sqrt(squares.dot(np.ones(X.shape[1]))) * weight
+                    weight = weight / np.maximum(length, 1.0)
                 return np.concatenate([X.T.dot(weight), squares.T.dot(weight * weight)])
         with np.errstate(under="ignore"):
             rows = row_major(X) * weight[:, None]
+            if self.radius != 1:
+                length = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+                rows /= np.maximum(length, 1.0)[:, None]
             # one array on both sides: half the work, and symmetric to the last bit
             products = rows.T.dot(rows) if self.full else np.einsum("ij,ij->j", rows, rows)
         return np.concatenate([rows.sum(axis=0), products.ravel()])
@@ -341,9 +358,11 @@ _STEPS, _MOMENTUM = 40, 0.8
 _INTERCEPT = 0.3
 # clipping norm, in units of a typical gradient: at least, and per signal in one dimension
 _LEAST_CLIP, _CLIP_SLOPE = 0.25, 0.04
-# deviation of a prediction that the noise of all steps may cause, and that for a loss with kinks,
-# whose steps have no momentum
-_WILD, _KINKED_WILD = 0.5, 1.0
+# for targets that nothing bounds, per root of the signal
+_TARGET_SLOPE = 0.2
+# deviation of a prediction that the noise of all steps may cause, that for a loss with kinks, whose
+# steps have no momentum, and that for targets of length 1
+_WILD, _KINKED_WILD, _WILD_TARGET = 0.5, 1.0, 0.25
 # signal in one dimension from which the power of the map grows, and from which it whitens
 _QUARTER, _WHITE = 3.0, 100.0
 # dimensions that there may be per signal, and how strongly the others are held
@@ -479,7 +498,7 @@ def applied(matrix, coef):
     return coef * matrix if matrix.ndim == 1 else coef @ matrix
 
 
-def plan_geometry(problem, spread, *, mu, n_steps, intercept):
+def plan_geometry(problem, spread, *, mu, n_steps, intercept, radius=1.0):
     """Return the plan of steps in a geometry.
 
     Parameters
@@ -494,6 +513,8 @@ def plan_geometry(problem, spread, *, mu, n_steps, intercept):
         Number of steps.
     intercept : float
         Constant feature, in units of a typical row.
+    radius : float, default=1.0
+        Unit of length of the spread, in that of the rows.
 
     Returns
     -------
@@ -507,7 +528,10 @@ def plan_geometry(problem, spread, *, mu, n_steps, intercept):
     floor = _floor(variance, _DIMENSIONS * signal / _LEAST_CLIP)
     # outputs share the signal, and add their noise
     each = signal / np.sum(variance / (variance + floor)) / math.sqrt(loss.n_outputs)
-    share = min(1.0, max(_LEAST_CLIP, _CLIP_SLOPE * each))
+    # targets that nothing bounds are of length about 1, and the bias of clipping is to vanish
+    bounded = loss.lipschitz < math.inf
+    grown = _CLIP_SLOPE * each if bounded else _TARGET_SLOPE * math.sqrt(each)
+    share = min(1.0 if bounded else math.inf, max(_LEAST_CLIP, grown))
     grown = math.log(max(each, 1e-9) / _QUARTER) / math.log(_WHITE / _QUARTER)
     power = 0.25 + 0.25 * min(1.0, max(0.0, grown))
     scale = (spread.sure + floor) ** -power
@@ -518,17 +542,14 @@ def plan_geometry(problem, spread, *, mu, n_steps, intercept):
     length = math.hypot(math.sqrt(size), constant)
     # gradients are clipped at the slope of the loss times this length of a row, the unit of mapped
     # rows: so no released number stands on the ledger
-    unit = share * length
+    unit, slope = share * length, _slope(loss)
     kinked = loss.smoothness > _STEEPEST
     # a kink has no curvature to make steps for: they are as long as noise allows, which keeps the
     # rate of the error where rows nearly cancel, until released gradients shorten them
-    wild = (
-        (_KINKED_WILD if kinked else _WILD)
-        * along
-        / (n_steps * loss.lipschitz * unit * math.sqrt(size))
-    )
+    noisy = _KINKED_WILD if kinked else _WILD if bounded else _WILD_TARGET
+    wild = noisy * along / (n_steps * slope * unit * math.sqrt(size))
     step_size = wild if kinked else min(1 / loss.smoothness, wild)
-    held = _RIDGE * curvature * floor + problem.penalty / problem.n_rows
+    held = _RIDGE * curvature * floor + problem.penalty / problem.n_rows / radius**2
     center, slack = spread.center, 0.0
     if problem.is_sparse and constant:
         # a row is the difference of what is stored and of a shift, which are added up apart
@@ -537,18 +558,23 @@ def plan_geometry(problem, spread, *, mu, n_steps, intercept):
         slack = _ROUNDING * min(longer, _LONGEST_SHIFT)
     scale = scale / unit
     return GeometryPlan(
-        center=center,
-        root=spread.matrix(scale),
+        center=radius * center,
+        root=spread.matrix(scale / radius),
         directions=spread.directions,
-        scale=scale,
+        scale=scale / radius,
         held=held * scale * scale,
         intercept=constant / unit,
         length=1 / share,
         step_size=step_size * unit * unit,
-        noise=loss.lipschitz * math.sqrt(n_steps) / along,
+        noise=slope * math.sqrt(n_steps) / along,
         adaptive=kinked,
         slack=slack,
     )
+
+
+def _slope(loss):
+    """Return the bound on the slope of a loss; 1, for targets of that length, if it has none."""
+    return loss.lipschitz if loss.lipschitz < math.inf else 1.0
 
 
 def _floor(variance, most):
@@ -634,18 +660,23 @@ class PreconditionedFit(Fit):
             centered=bool(problem.intercept),
         )
         plan = plan_geometry(
-            problem, spread, mu=self.mu, n_steps=self.n_iter, intercept=self.intercept
+            problem,
+            spread,
+            mu=self.mu,
+            n_steps=self.n_iter,
+            intercept=self.intercept,
+            radius=self.moments.radius,
         )
         center, root, constant = plan.center, plan.root, plan.intercept
         curator.map_rows(lambda rows: mapped_rows(rows, center, root, constant))
         coef = plan.original(self._descend(curator, plan), problem.intercept)
-        return coef, plan.length / problem.pointwise.lipschitz
+        return coef, plan.length / _slope(problem.pointwise)
 
     def _descend(self, curator, plan):
         """Return the average of the later half of accelerated steps along released gradients."""
         problem, loss = self.problem, self.problem.pointwise
         law = GaussianMechanism(self.mu / math.sqrt(self.n_iter))
-        clip = loss.lipschitz
+        clip = _slope(loss)
         first = ClippedGradient(np.zeros(problem.shape), loss, clip, plan.slack)
         paid = curator.prepay(first, law, self.n_iter)
         average = previous = coef = np.zeros(problem.shape)
