@@ -4,6 +4,7 @@
 
     python .ci/mutants.py              # all of them, about two minutes each at most
     python .ci/mutants.py clipping     # those with this word in their name
+    python .ci/mutants.py --check      # whether every pattern still matches, and no more
 
 Each names a function or a method, a pattern that its source has once, what takes its place, and
 the tests that ought to see it. A function that was moved is found again; a pattern that no longer
@@ -162,7 +163,7 @@ MUTANTS = [
     # audits
     Mutant(
         "an audit that ignores the Gaussian parameter of a ledger", "AuditResult.passed",
-        r"self\.mu_lower > self\.mu_claimed", "False",
+        r"unexceeded\(self\.mu_lower, self\.mu_claimed\)", "None",
         "tests/audit/test_gaussian_claim.py",
     ),
     Mutant(
@@ -456,10 +457,14 @@ def main():
     """Plant every bug that is asked for, and print which test saw it."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("words", nargs="*", help="only bugs with one of these in their name")
-    words = parser.parse_args().words
+    parser.add_argument("--check", action="store_true", help="only look for the patterns")
+    arguments = parser.parse_args()
+    words = arguments.words
     mutants = [m for m in MUTANTS if not words or any(word in m.name for word in words)]
     for mutant in mutants:
         planted(mutant, ROOT)
+    if arguments.check:
+        return 0
     alive = 0
     with tempfile.TemporaryDirectory() as folder:
         copy_of_source(Path(folder))
