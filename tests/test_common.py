@@ -327,10 +327,10 @@ def _plainest(key):
     return {id(estimator) for estimator in plainest.values()}
 
 
-# The default tier holds all checks of the plainest configuration of every estimator, and those of
-# what is fitted for every way to compute a release. Input and parameters are read by the same code
-# in all others: the full tier has every second check of what they fit, in turn, and the slow tier
-# the rest.
+# The default tier holds all checks of the plainest configuration of every estimator, and every
+# second one of what is fitted for every other way to compute a release. Input and parameters are
+# read by the same code in all others: the full tier has every second check of what they fit, in
+# turn, and the slow tier the rest.
 DEFAULTS = _plainest(type)
 PLAIN = DEFAULTS | _plainest(_way)
 REPEATED = re.compile(
@@ -360,9 +360,11 @@ def _check_name(check):
 def _tier(estimator, check):
     name = _check_name(check)
     if not REPEATED.search(name):
-        if id(estimator) in PLAIN:
+        if id(estimator) in DEFAULTS:
             return ()
         place = list(NAMES).index(id(estimator)) + sum(map(ord, name))
+        if id(estimator) in PLAIN:
+            return pytest.mark.full if place % 2 else ()
         return pytest.mark.slow if place % 2 else pytest.mark.full
     if id(estimator) not in PLAIN:
         return pytest.mark.slow

@@ -1007,17 +1007,13 @@ class DPLpRegressor(PrivateLinearRegressor):
     Notes
     -----
     Privacy. One row and its target are protected, at (epsilon, delta) and the chosen adjacency.
-    Public: the parameters, the number of rows, and the number and names of features. Scales
-    are found from noisy counts of rows on the sides of thresholds and in cells, from 1e-50 to
-    1e50, whose joint Gaussian-DP budget is at most a fifth of the square; at delta 0, and for a
-    private threshold, by draws by ranks from public grids, purely privately. Their prices are on
-    the ledger and part of epsilon. Given them every
-    row, its constant feature and its target are brought into units, and the derivative of the
-    loss in the prediction is clipped at ``clipping_norm / |row|``: the clipped loss is convex,
-    and one row moves the sum of gradients by at most one or two clipping norms, however large
-    its target. What follows is as for `DPLogisticRegression`. Not covered: timing, exceptions
-    on malformed input, `score` on private data, and the choice of parameters by looking at
-    private data. Proofs are in the user guide.
+    Public: the parameters, the number of rows, and the number and names of features. Scales are
+    found from noisy counts of rows beyond thresholds and in cells, for at most a fifth of the
+    squared Gaussian-DP budget; at delta 0, and for a private threshold, by draws by ranks. Then
+    every row and its target are brought into units, and the derivative of the loss is clipped at
+    ``clipping_norm / |row|``: one row moves the sum of gradients by at most one or two clipping
+    norms, however large its target. What follows, and what is not covered, is as for
+    `DPLogisticRegression`. Proofs are in the user guide.
 
     A clip that is short against the gradients makes the fit robust: for ``p=2`` it then
     estimates something between the conditional mean and median, which differ if noise is

@@ -56,7 +56,8 @@ def test_no_whole_total_is_contradicted_in_many_cases(fuzzer, start):
 
 
 @pytest.mark.parametrize(
-    "bug", [pytest.param(b, marks=() if b in BUGS[1:2] else pytest.mark.slow) for b in BUGS]
+    "bug",
+    [pytest.param(b, marks=pytest.mark.full if b in BUGS[1:2] else pytest.mark.slow) for b in BUGS],
 )
 def test_planted_bugs_are_found(fuzzer, bug):
     only, first = fuzzer.BUGS[bug][1], FIRST.get(bug, 0)

@@ -1024,6 +1024,7 @@ def test_gradients_in_a_geometry_keep_their_claim_tightly(p, adjacency):
     assert 0.9 <= measured <= 1
 
 
+@pytest.mark.sample(3)
 @every_adjacency
 @pytest.mark.parametrize("options", [{}, {"fit_intercept": False}, {"solver": "output"}], ids=str)
 def test_searched_scales_keep_the_claim(options, adjacency):
