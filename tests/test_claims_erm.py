@@ -958,7 +958,7 @@ def test_halved_k_norm_noise_is_caught(monkeypatch):
     assert _audit.scale_is_wrong(k_norm_stream(1, 200))
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("rescaled", [False, True])
 def test_k_norm_noise_with_the_length_of_a_gaussian_is_caught(rescaled, monkeypatch):
     real = k_norm_stream(2000, 5)

@@ -511,7 +511,7 @@ def test_whole_fits_on_batches_cannot_be_told_apart_better_than_claimed(adjacenc
     assert 0.5 < _audit.rate_epsilon(one, other, 1e-3) < 6.0
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_the_black_box_finds_noise_for_a_rate_that_is_not_kept(monkeypatch):
     # the same worlds with a batch that is always everything: more is seen than was paid for
     model = sgd("zero-out", epsilon=1.0, batch_size=0.02, max_iter=1, fit_intercept=False)

@@ -673,10 +673,7 @@ def test_batches_are_independent_poisson_batches_with_late_noise_too():
 
 @pytest.mark.parametrize(
     ("adjacency", "runs"),
-    [
-        pytest.param("zero-out", 400, marks=pytest.mark.full),
-        *[pytest.param(a, 5000, marks=pytest.mark.slow) for a in ADJACENCIES],
-    ],
+    [pytest.param(a, n, marks=pytest.mark.slow) for a in ADJACENCIES for n in (400, 5000)],
 )
 def test_whole_fits_cannot_be_told_apart_better_than_claimed(adjacency, runs):
     # the row that differs is the only one to touch its column

@@ -162,7 +162,7 @@ def test_nothing_in_a_model_is_as_long_as_the_data(estimator, capsys):
     assert N_ROWS not in set(sizes(fitted(estimator)))
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(3, 12)
 @pytest.mark.parametrize("estimator", configurations(ALL))
 def test_a_file_does_not_grow_with_the_rows(estimator, capsys):
     models = fitted(estimator), clone(estimator).fit(MORE, MORE_Y)

@@ -144,13 +144,18 @@ def test_what_is_not_covered_is_not_claimed():
     assert "nothing is claimed" in repr(found)
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
     "estimator",
     [
-        DPMean(epsilon=1.0, mechanism="laplace"),
-        DPQuantile(epsilon=2.0, bounds=([-1.0, 0.0, 5.0], [1.0, 2.0, 9.0])),
-        DPLogisticRegression(epsilon=8.0, classes=("no", "yes"), adjacency="zero-out"),
+        pytest.param(DPMean(epsilon=1.0, mechanism="laplace"), marks=pytest.mark.full),
+        pytest.param(
+            DPQuantile(epsilon=2.0, bounds=([-1.0, 0.0, 5.0], [1.0, 2.0, 9.0])),
+            marks=pytest.mark.full,
+        ),
+        pytest.param(
+            DPLogisticRegression(epsilon=8.0, classes=("no", "yes"), adjacency="zero-out"),
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=lambda e: type(e).__name__,
 )

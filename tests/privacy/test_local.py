@@ -628,7 +628,7 @@ def test_the_margin_of_a_tail_exceeds_its_error(coins, far):
 @given(
     epsilon=st.floats(1e-3, 12.0), n_reports=st.integers(1, 10**7), exponent=st.integers(-12, -1)
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_monotone_and_never_above_the_report(epsilon, n_reports, exponent):
     value = shuffled_epsilon(epsilon, n_reports, 10.0**exponent)
     assert 0.0 <= value <= epsilon
