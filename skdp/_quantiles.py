@@ -657,7 +657,7 @@ class TargetDistance:
     @property
     def name(self):
         """What it is."""
-        return "magnitude of a target" if self.center == 0 else "distance of a target"
+        return "distance of a target"
 
     def __call__(self, chunk):
         """Return the distance of every target."""

@@ -202,7 +202,7 @@ REGRESSORS = [
     DPLpRegressor(epsilon=8.0, solver="gd", data_norm=4.0, target_scale=1.0, fit_intercept=False),
     DPLpRegressor(epsilon=8.0, solver="sgd"),
     DPLpRegressor(epsilon=20.0, clipping_norm="private"),
-    DPLpRegressor(epsilon=20.0, solver="output", clipping_norm=("moments", 2.0, 3.0)),
+    DPLpRegressor(epsilon=40.0, solver="output", clipping_norm=("moments", 2.0, 2.0)),
     DPLpRegressor(epsilon=50.0, delta=0.0),
     DPLpRegressor(epsilon=8.0, solver="phased", adjacency="zero-out"),
     DPLpRegressor(epsilon=20.0, solver=papers.Localized()),

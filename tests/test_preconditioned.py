@@ -19,8 +19,7 @@ from sklearn.model_selection import train_test_split
 
 from skdp import DPHingeSVM, DPLogisticRegression, DPLpRegressor, solvers
 from skdp._losses.regression import SquaredLoss
-from skdp._rows.linear import regression_rows
-from skdp._rows.linear import unit_rows as in_units
+from skdp._rows.linear import regression_rows, unit_rows
 from skdp.audit import trace_privacy
 from skdp.io import stream_chunks
 from skdp.privacy import gdp_mu
@@ -234,7 +233,7 @@ def test_gradients_of_mapped_rows_keep_their_sensitivity(sparse_rows, adjacency,
 
 def lifted(X, y):
     """Return rows of a regression in units, those longer than 1 scaled down with their targets."""
-    return in_units(regression_rows(X, y), 0.5, 1.0, 0.1, 0.2, 0.7)
+    return unit_rows(regression_rows(X, y), 0.5, 1.0, 0.1, 0.2, 0.7)
 
 
 @pytest.mark.covering

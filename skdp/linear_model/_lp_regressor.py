@@ -832,10 +832,11 @@ class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator
         loss, _ = regression_loss(self.p)
         check_target_scale("data_norm", self.data_norm)
         check_target_scale("target_scale", self.target_scale)
-        clip_and_moments(self.clipping_norm)
+        _, moments = clip_and_moments(self.clipping_norm)
         units = self._units(scaling)
-        # penalties and bounds are for coefficients of the columns as they are
+        # penalties, bounds and moments of gradients are for the columns as they are
         alone = self.data_norm is None and self.coef_bound is None and self.l2 == 0
+        alone = alone and moments is None
         scales = plan_scales(
             self.epsilon,
             self.delta,
@@ -926,7 +927,7 @@ class DPLpRegressor(PrivateLinearRegressor):
     data_norm : float, default=None
         Public unit of length R of the rows, in [1e-50, 1e50]; longer rows are scaled down to
         it together with their targets. None standardises the columns of dense rows, where there
-        are rows enough and neither `l2` nor `coef_bound` is given, finds R privately, such that
+        are rows enough and no `l2`, `coef_bound` or moment is given, finds R privately, such that
         about a quarter of the rows are longer then, and scales down rows longer than 6 R.
     target_scale : float, default=None
         Public unit B of the targets, in [1e-50, 1e50], around 0: not a bound, but the usual size
