@@ -121,8 +121,12 @@ def adapts(estimator):
     adaptive = "phased Localized OnePass clipped coinpress shifted-clipped private center"
     adaptive += " Preconditioned preconditioned"
     adaptive = {*adaptive.split(), "center-clip"}
-    return bool(choices & adaptive) or (
-        isinstance(estimator, DPHeavyTailedMean) and params["moment_bound"] is None
+    # moments are given in the units of the data, which a regression has from an earlier release
+    moments = isinstance(params.get("clipping_norm"), tuple)
+    return (
+        bool(choices & adaptive)
+        or moments
+        or (isinstance(estimator, DPHeavyTailedMean) and params["moment_bound"] is None)
     )
 
 
