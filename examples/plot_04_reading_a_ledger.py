@@ -49,10 +49,11 @@ print(ledger)
 # Line by line
 # ------------
 # ``query``
-#     The statistic that was computed: here the sum over rows of gradients, each cut off at a
-#     length that is written beside it.
+#     The statistic that was computed: here the sum of the rows and of their products, and then the
+#     sum over rows of gradients, each cut off at a length that is written beside it.
 # ``count``, ``size``
-#     How many times it was released, and how many numbers each time: one for each coefficient.
+#     How many times it was released, and how many numbers each time: of a gradient one for each
+#     coefficient.
 # ``sensitivity``
 #     How far it can move if one row is exchanged, whatever the rows are. A gradient of length c can
 #     turn into its opposite: 2 c.
@@ -77,11 +78,13 @@ print(ledger)
 # A check by hand takes two lines. mu is one division; the mu of all releases is the root of the sum
 # of their squares.
 
-(gradients,) = ledger.releases
-mu = gradients.noise.sensitivity / gradients.noise.scale
-print(f"one release   mu = {mu:.5f}, on the ledger {gradients.noise.mu:.5f}")
-whole = math.sqrt(gradients.count) * mu
-print(f"{gradients.count} releases   mu = {whole:.4f}, on the ledger {ledger.mu:.4f}")
+squares = 0.0
+for entry in ledger.releases:
+    mu = entry.noise.sensitivity / entry.noise.scale
+    print(f"one of {entry.count:<2}     mu = {mu:.5f}, on the ledger {entry.noise.mu:.5f}")
+    squares += entry.count * mu**2
+whole = math.sqrt(squares)
+print(f"all releases  mu = {whole:.4f}, on the ledger {ledger.mu:.4f}")
 print(f"which is      epsilon = {gdp_epsilon(whole, DELTA / 2):.4f} at delta = {DELTA / 2:g}")
 print(f"granted were  epsilon = {model[-1].epsilon:g}")
 

@@ -198,7 +198,7 @@ class SecondMoments:
         second by such rows of a plane of two coordinates that lie on both sides of its diagonal.
         """
         if adjacency == "zero-out":
-            reach, theorem = math.sqrt(2.0), "|x|^2 + |x x'|^2 <= 2 in the unit ball"
+            reach, theorem = math.sqrt(2.0), "r^2 + r^4 <= 2 for a row of length r <= 1"
         else:
             reach, theorem = 3 / math.sqrt(2.0), "4 - 2 <x, u> - 2 <x, u>^2 <= 9/2"
         return Sensitivity(l1=math.inf, l2=reach, bound=float(n_rows), theorem=theorem)
