@@ -209,7 +209,7 @@ MUTANTS = [
     ),
     Mutant(
         "second moments: the products are not counted", "SecondMoments.sensitivity",
-        r"math\.sqrt\(2\.0\), \"\|x", '1.0, "|x',
+        r"reach, theorem = math\.sqrt\(2\.0\)", "reach, theorem = 1.0",
         "tests/test_preconditioned.py",
     ),
     Mutant(
