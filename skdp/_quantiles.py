@@ -726,18 +726,49 @@ class GradientNorm:
             return np.abs(residual) * norm
 
 
-# Counts on the sides of thresholds, for a search by noisy bisection.
+# Sums over rows of what follows from several numbers of a row.
 
 
 @dataclass(frozen=True, eq=False)
-class MagnitudeSides:
-    """Sum over rows of 1/2 where a magnitude lies above its threshold, and -1/2 elsewhere.
+class _OfMagnitudes:
+    """A statistic of k numbers of every row; a subclass adds `partial` and what it is.
 
     Parameters
     ----------
     magnitudes : tuple of RowNorm, TargetDistance, TargetValue or Columns
         Each maps a chunk to one number per row, or to several, functions of the row alone, to the
         last bit.
+    """
+
+    magnitudes: tuple[Any, ...]
+
+    @property
+    def _kinds(self):
+        """What the numbers are, in words."""
+        return ", ".join(magnitude.name for magnitude in self.magnitudes)
+
+    def _numbers(self, chunk):
+        """Return the numbers of a chunk's rows, an array of shape (n_rows, k)."""
+        parts = [magnitude(chunk) for magnitude in self.magnitudes]
+        # rows themselves are not copied
+        return parts[0] if parts[0].ndim > 1 and len(parts) == 1 else np.column_stack(parts)
+
+    def evaluate(self, rows):
+        """Return the sum over all rows, an array of shape (size,)."""
+        return sum_over(rows, self.partial, self.size)
+
+
+# Counts on the sides of thresholds, for a search by noisy bisection.
+
+
+@dataclass(frozen=True, eq=False)
+class MagnitudeSides(_OfMagnitudes):
+    """Sum over rows of 1/2 where a magnitude lies above its threshold, and -1/2 elsewhere.
+
+    Parameters
+    ----------
+    magnitudes : tuple of RowNorm, TargetDistance, TargetValue or Columns
+        What gives the numbers of a row.
     thresholds : ndarray of shape (k,)
         What they are compared with, k being how many numbers there are for a row.
 
@@ -746,14 +777,12 @@ class MagnitudeSides:
     A comparison bounds what a number can do, however large it is. A null row contributes 0.
     """
 
-    magnitudes: tuple[Any, ...]
     thresholds: Any
 
     @property
     def name(self):
         """What the statistic is, the same for all thresholds."""
-        kinds = ", ".join(magnitude.name for magnitude in self.magnitudes)
-        return f"rows above thresholds minus half of the rows: {kinds}"
+        return f"rows above thresholds minus half of the rows: {self._kinds}"
 
     @property
     def size(self):
@@ -776,19 +805,9 @@ class MagnitudeSides:
 
     def partial(self, chunk):
         """Return the sums over a chunk's rows."""
-        kept, start, above = np.isfinite(chunk.norm), 0, []
-        for magnitude in self.magnitudes:
-            values = magnitude(chunk)
-            values = values if values.ndim > 1 else values[:, None]
-            stop = start + values.shape[1]
-            beyond = values > self.thresholds[start:stop]
-            above.append((beyond if kept.all() else beyond[kept]).sum(axis=0))
-            start = stop
-        return np.concatenate(above) - np.count_nonzero(kept) / 2
-
-    def evaluate(self, rows):
-        """Return the sums over all rows, an array of shape (k,)."""
-        return sum_over(rows, self.partial, self.size)
+        kept, beyond = np.isfinite(chunk.norm), self._numbers(chunk) > self.thresholds
+        above = (beyond if kept.all() else beyond[kept]).sum(axis=0)
+        return above - np.count_nonzero(kept) / 2
 
 
 # Counts of magnitudes in cells of a geometric grid, all in one release.
@@ -799,7 +818,7 @@ N_CELLS = _BEYOND_CELLS - _LOWEST_CELL
 
 
 @dataclass(frozen=True, eq=False)
-class MagnitudeCells:
+class MagnitudeCells(_OfMagnitudes):
     """Numbers of rows whose magnitudes lie in [4^j / 2, 2 4^j), for whole j from -84 to 83.
 
     Parameters
@@ -815,14 +834,12 @@ class MagnitudeCells:
     row contributes 0. The counts of the first number come first.
     """
 
-    magnitudes: tuple[Any, ...]
     numbers: int
 
     @property
     def name(self):
         """What the statistic is."""
-        kinds = ", ".join(magnitude.name for magnitude in self.magnitudes)
-        return f"rows by magnitude: {kinds}"
+        return f"rows by magnitude: {self._kinds}"
 
     @property
     def size(self):
@@ -845,20 +862,10 @@ class MagnitudeCells:
 
     def partial(self, chunk):
         """Return the counts of a chunk's rows."""
-        kept, start, counts = np.isfinite(chunk.norm), 0, np.zeros(self.size)
-        for magnitude in self.magnitudes:
-            values = magnitude(chunk)[kept]
-            values = values if values.ndim > 1 else values[:, None]
-            cells = np.clip(np.frexp(values)[1] // 2, _LOWEST_CELL, _BEYOND_CELLS - 1)
-            stop = start + values.shape[1]
-            cells = cells - _LOWEST_CELL + N_CELLS * np.arange(start, stop)
-            counts += np.bincount(cells[values != 0], minlength=self.size)
-            start = stop
-        return counts
-
-    def evaluate(self, rows):
-        """Return the counts over all rows, an array of shape (k * N_CELLS,)."""
-        return sum_over(rows, self.partial, self.size)
+        values = self._numbers(chunk)[np.isfinite(chunk.norm)]
+        cells = np.clip(np.frexp(values)[1] // 2, _LOWEST_CELL, _BEYOND_CELLS - 1)
+        cells = cells - _LOWEST_CELL + N_CELLS * np.arange(self.numbers)
+        return np.bincount(cells[values != 0], minlength=self.size).astype(np.float64)
 
     def scales(self, released, noise, tail):
         """Return scales that about `tail` rows exceed, from noisy counts.

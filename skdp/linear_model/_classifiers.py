@@ -545,9 +545,7 @@ class PrivateLinearClassifier(
             if centering:
                 center, radius = centering.run(curator)
                 plan = plan.rescaled(radius)
-            found = plan.run(curator)
-            # some say besides how much gradients were clipped
-            coef, self._link = found if isinstance(found, tuple) else (found, None)
+            coef, self._link = plan.solution(curator)
             coef = np.atleast_2d(coef)
         self.classes_ = classes
         self.coef_, self.intercept_ = original_coef(

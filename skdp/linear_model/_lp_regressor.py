@@ -766,9 +766,8 @@ class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator
             curator.map_rows(units.rows)
             clip = clipping.run(curator, problem.pointwise, None)
             plan = self._planned(problem, solver, units, clip)
-            coef = plan.run(curator)
             # how long rows are in clipping norms is for the link of classes
-            coef = coef[0] if isinstance(coef, tuple) else coef
+            coef, _ = plan.solution(curator)
         self.coef_, self.intercept_ = units.original(coef)
         self.data_norm_, self.target_center_, self.target_scale_ = units.given
         usual = np.zeros(n_features), np.ones(n_features)

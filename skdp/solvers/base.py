@@ -152,6 +152,17 @@ class Fit:
         priced = tuple(epsilon for epsilon, _, _ in self.problem.priced)
         return mu_of_all(self.problem.epsilon, self.problem.delta, priced)
 
+    def solution(self, curator):
+        """Return coefficients, and the length of a typical row in clipping norms, or None.
+
+        Parameters
+        ----------
+        curator : Curator
+            Holds the rows; `run` releases from it.
+        """
+        found = self.run(curator)
+        return found if isinstance(found, tuple) else (found, None)
+
     def rescaled(self, radius):
         """Return the plan for rows in units of a radius that was released: the penalty moves.
 
