@@ -3,6 +3,8 @@
 """Set-up shared by all tests: environment, workers, and the tiers default, full and slow."""
 
 import gc
+import hashlib
+import itertools
 import os
 import sys
 
@@ -24,6 +26,48 @@ MOST_BEFORE_A_CHANGE = 24
 # The same examples in every run; a failure anywhere is a failure everywhere.
 settings.register_profile("skdp", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("skdp")
+
+
+SYSTEM_ENTROPY, PROCESS = os.urandom, os.getpid()
+
+
+class Entropy:
+    """Stand in for the system's generator: the noise of a test depends on the test's name alone.
+
+    A statistical check then passes always or never. Child processes ask the system.
+    """
+
+    def __init__(self, name):
+        self.stream = hashlib.sha256(name.encode()).digest()
+        self.calls = itertools.count()
+
+    def __call__(self, n_bytes):
+        if os.getpid() != PROCESS:
+            return SYSTEM_ENTROPY(n_bytes)
+        call = next(self.calls).to_bytes(8, "little")
+        return hashlib.shake_256(self.stream + call).digest(n_bytes)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Start the stream of a test."""
+    os.urandom = Entropy(item.nodeid)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_fixture_setup(fixturedef, request):
+    """Give a fixture that several tests share a stream of its own: any of them may come first."""
+    of_test = os.urandom
+    if fixturedef.scope != "function":
+        os.urandom = Entropy(f"{fixturedef.baseid}::{fixturedef.argname}::{request.param_index}")
+    yield
+    os.urandom = of_test
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown():
+    """Hand the system's generator back."""
+    os.urandom = SYSTEM_ENTROPY
 
 
 @pytest.hookimpl(optionalhook=True, tryfirst=True)
