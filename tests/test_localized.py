@@ -613,7 +613,7 @@ def test_a_row_of_any_phase_costs_the_whole_budget_and_no_more(options, adjacenc
         assert trace(model, *pair_at(stop - 1, adjacency)) <= 1
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sample(1, 6)
 @pytest.mark.parametrize("name", ["logistic", "hinge"])
 @pytest.mark.parametrize("options", [*KINDS, {"clipping_norm": 0.1}, {"C": 0.01}], ids=str)
 def test_long_rows_that_turn_around_keep_within_the_budget(name, options):

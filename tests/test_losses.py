@@ -620,7 +620,7 @@ def heavy_pair(base, adjacency, rng):
     return (X, y, null), (X2, y2, null2)
 
 
-@pytest.mark.full
+@pytest.mark.sample(1, 7)
 @every_adjacency
 @every_clipped_loss
 def test_heavy_tailed_neighbours_keep_the_sensitivity(base, adjacency):
