@@ -39,12 +39,8 @@ from skdp._rows.linear import regression_rows, standard_columns, unit_rows
 from skdp.audit import trace_privacy
 from skdp.exceptions import BudgetError, NoisyEstimateWarning, PrivacyWarning
 from skdp.linear_model import _lp_regressor
-from skdp.linear_model._lp_regressor import (
-    ScalesPlan,
-    Units,
-    plan_clip,
-    plan_scales,
-)
+from skdp.linear_model._lp_regressor import Units
+from skdp.linear_model._scales import ScalesPlan, plan_clip, plan_scales
 from skdp.privacy import gdp_mu
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
 from skdp.privacy.kernel.samplers import SeededBits
