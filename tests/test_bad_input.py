@@ -123,7 +123,7 @@ def test_a_budget_that_cannot_be_spent_is_refused_before_the_data_are_read():
         def __array__(self, *args, **kwargs):
             raise AssertionError("the data were read")
 
-    gradient = DPLogisticRegression(delta=1.0, mechanism="gradient")
+    gradient = DPLogisticRegression(delta=1.0, mechanism="gradient", data_norm=1.0)
     for model in (gradient, DPMean(epsilon=NAN), DPMean(delta=0.0)):
         with (
             sklearn.config_context(skip_parameter_validation=True),
@@ -134,7 +134,7 @@ def test_a_budget_that_cannot_be_spent_is_refused_before_the_data_are_read():
 
 @pytest.mark.parametrize("bad", [NAN, INF, -INF])
 @pytest.mark.parametrize(
-    "model", [DPLogisticRegression(), DPMean(), NormClipper(), BoundedScaler()]
+    "model", [DPLogisticRegression(data_norm=1.0), DPMean(), NormClipper(), BoundedScaler()]
 )
 def test_values_that_are_not_finite(model, bad):
     broken = X.copy()
@@ -147,7 +147,7 @@ def test_values_that_are_not_finite(model, bad):
 def test_with_validation_off_such_a_row_contributes_nothing(bad):
     broken, gone = X.copy(), y.copy()
     broken[7, 1], gone[7] = bad, -1
-    model = DPLogisticRegression(classes=[0, 1], random_state=0)
+    model = DPLogisticRegression(classes=[0, 1], random_state=0, data_norm=1.0)
     with sklearn.config_context(assume_finite=True):
         coef = model.fit(broken, y).coef_
     np.testing.assert_array_equal(coef, clone(model).fit(X, gone).coef_)
@@ -158,19 +158,25 @@ def test_with_validation_off_such_a_row_contributes_nothing(bad):
 
 def test_one_class():
     with pytest.raises(ValueError, match=r"1 class.*classes="):
-        DPLogisticRegression().fit(X, np.zeros(60))
-    assert DPLogisticRegression(classes=[0, 1]).fit(X, np.zeros(60)).coef_.shape == (1, 3)
+        DPLogisticRegression(data_norm=1.0).fit(X, np.zeros(60))
+    assert DPLogisticRegression(classes=[0, 1], data_norm=1.0).fit(X, np.zeros(60)).coef_.shape == (
+        1,
+        3,
+    )
 
 
 def test_one_row():
-    assert DPLogisticRegression(classes=[0, 1]).fit(X[:1], y[:1]).coef_.shape == (1, 3)
+    assert DPLogisticRegression(classes=[0, 1], data_norm=1.0).fit(X[:1], y[:1]).coef_.shape == (
+        1,
+        3,
+    )
     assert DPMean().fit(X[:1]).location_.shape == (3,)
     with pytest.raises(ValueError, match="class"):
-        DPLogisticRegression().fit(X[:1], y[:1])
+        DPLogisticRegression(data_norm=1.0).fit(X[:1], y[:1])
 
 
 @pytest.mark.parametrize(
-    "model", [DPLogisticRegression(), DPMean(), NormClipper(), BoundedScaler()]
+    "model", [DPLogisticRegression(data_norm=1.0), DPMean(), NormClipper(), BoundedScaler()]
 )
 @pytest.mark.parametrize(
     ("data", "message"),
@@ -192,7 +198,7 @@ def test_data_of_the_wrong_shape_or_kind(model, data, message):
 
 
 def test_features_that_fit_did_not_see():
-    model = DPLogisticRegression().fit(X, y)
+    model = DPLogisticRegression(data_norm=1.0).fit(X, y)
     for method in (model.predict, model.decision_function, model.predict_proba):
         with pytest.raises(ValueError, match="X has 2 features"):
             method(X[:, :2])
@@ -203,7 +209,7 @@ def test_features_that_fit_did_not_see():
 def test_rows_with_missing_values_get_our_advice_from_predict():
     """Scikit-learn's is to leave rows out, or to fill in what is computed from them."""
     missing = np.where(np.arange(len(X))[:, None] == 0, NAN, X)
-    for model in (DPLogisticRegression(), DPHingeSVM(), DPLpRegressor()):
+    for model in (DPLogisticRegression(data_norm=1.0), DPHingeSVM(data_norm=1.0), DPLpRegressor()):
         model.fit(X, y)
         for method in (model.predict, getattr(model, "decision_function", model.predict)):
             with pytest.raises(ValueError, match=r"NaN\. Fill in a public constant") as raised:
@@ -213,7 +219,7 @@ def test_rows_with_missing_values_get_our_advice_from_predict():
 
 def test_rows_that_polars_has_not_computed():
     rows = pl.DataFrame(X).lazy()
-    model = DPLogisticRegression().fit(X, y)
+    model = DPLogisticRegression(data_norm=1.0).fit(X, y)
     for call in (model.predict, DPMean().fit, lambda rows: clone(model).fit(rows, y)):
         with pytest.raises(TypeError, match=r"LazyFrame.*pass X.collect\(\)"):
             call(rows)
@@ -223,11 +229,11 @@ def test_rows_that_polars_has_not_computed():
 def test_labels_that_are_no_classes():
     for labels in (rng.normal(size=60), [NAN] * 60, np.zeros((60, 2)), y[:-1]):
         with pytest.raises(ValueError, match=r"label|NaN|shape|inconsistent"):
-            DPLogisticRegression().fit(X, labels)
+            DPLogisticRegression(data_norm=1.0).fit(X, labels)
     # with a public label set they are null rows: test_strange_labels.py
     for labels in (np.zeros((60, 2)), y[:-1]):
         with pytest.raises(ValueError, match=r"shape|inconsistent"):
-            DPLogisticRegression(classes=[0, 1]).fit(X, labels)
+            DPLogisticRegression(classes=[0, 1], data_norm=1.0).fit(X, labels)
 
 
 def test_no_error_repeats_a_data_value():
@@ -235,7 +241,7 @@ def test_no_error_repeats_a_data_value():
     frame = pd.DataFrame({"a": [0.1, 0.2], "b": ["x", secret]})
     object_rows = np.array([[0.5, secret], [0.5, 1.0]], dtype=object)
     for rows in (frame, object_rows):
-        for model in (DPLogisticRegression(), DPMean(), NormClipper()):
+        for model in (DPLogisticRegression(data_norm=1.0), DPMean(), NormClipper()):
             with pytest.raises(ValueError, match="numeric") as raised:
                 model.fit(rows, [0, 1])
             assert secret not in str(raised.value)
@@ -282,7 +288,7 @@ def test_read_only_memory_maps_are_not_written(tmp_path):
     mapped = np.load(path, mmap_mode="r")
     labels = np.append(y, 0)
     labels.flags.writeable = False
-    DPLogisticRegression().fit(mapped, labels)
+    DPLogisticRegression(data_norm=1.0).fit(mapped, labels)
     DPMean().fit(mapped)
     NormClipper().fit_transform(mapped)
     np.testing.assert_array_equal(np.load(path), rows)
@@ -290,7 +296,7 @@ def test_read_only_memory_maps_are_not_written(tmp_path):
 
 def test_missing_values_in_a_frame():
     frame = pd.DataFrame({"a": [0.1, None, 0.3], "b": pd.array([1, None, 3], dtype="Int64")})
-    for model in (DPLogisticRegression(), DPMean()):
+    for model in (DPLogisticRegression(data_norm=1.0), DPMean()):
         with pytest.raises(ValueError, match="NaN"):
             model.fit(frame, [0, 1, 0])
 
@@ -307,7 +313,7 @@ def test_sparse_rows_with_explicit_zeros_duplicates_and_long_indices():
     twice = _csr([0.25, 0.25, 0.25], [0, 0, 2], [0, 2, 3], (2, 3))
     long = _csr([0.5, 0.25], [0, 2], [0, 1, 2], (2, 3), np.int64)
     long.indices, long.indptr = long.indices.astype(np.int64), long.indptr.astype(np.int64)
-    model = DPLogisticRegression(random_state=0)
+    model = DPLogisticRegression(random_state=0, data_norm=1.0)
     expected = model.fit(plain, labels).coef_
     for rows in (zeros, twice, long):
         before = rows.copy()
@@ -317,12 +323,16 @@ def test_sparse_rows_with_explicit_zeros_duplicates_and_long_indices():
 
 
 def test_a_sparse_matrix_without_entries_fits():
-    assert np.isfinite(DPLogisticRegression().fit(sparse.csr_array((60, 3)), y).coef_).all()
+    assert np.isfinite(
+        DPLogisticRegression(data_norm=1.0).fit(sparse.csr_array((60, 3)), y).coef_
+    ).all()
 
 
 def test_parameters_and_data_are_left_as_they_were():
     rows, labels = X.copy(), y.copy()
-    model = DPLogisticRegression(classes=[1, 0], random_state=np.random.RandomState(0))
+    model = DPLogisticRegression(
+        classes=[1, 0], random_state=np.random.RandomState(0), data_norm=1.0
+    )
     before = {k: v for k, v in model.get_params().items() if k != "random_state"}
     model.fit(rows, labels)
     after = {k: v for k, v in model.get_params().items() if k != "random_state"}
@@ -341,7 +351,7 @@ def test_a_fit_that_fails_midway_sets_nothing(monkeypatch):
         return np.zeros(query.size)
 
     monkeypatch.setattr(Curator, "release", fails_at_the_third)
-    model = DPLogisticRegression()
+    model = DPLogisticRegression(data_norm=1.0)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     assert not [name for name in vars(model) if name.endswith("_") and name != "n_features_in_"]
@@ -351,11 +361,11 @@ def test_a_fit_that_fails_midway_sets_nothing(monkeypatch):
 def test_tiny_and_huge_budgets():
     assert gdp_mu(1e-8, 1e-6) > 0
     for epsilon in (1e-9, 1e-3, 50.0, 1e5):
-        model = DPLogisticRegression(epsilon=epsilon).fit(X, y)
+        model = DPLogisticRegression(epsilon=epsilon, data_norm=1.0).fit(X, y)
         assert np.isfinite(model.coef_).all()
         assert model.privacy_spent_[0] <= epsilon
     with pytest.raises(ValueError, match="too small"):
-        DPLogisticRegression(epsilon=1e-12, delta=1e-12).fit(X, y)
+        DPLogisticRegression(epsilon=1e-12, delta=1e-12, data_norm=1.0).fit(X, y)
 
 
 # Bad input to every mechanism of the linear classifiers: a clear error or a correct fit.
@@ -387,7 +397,7 @@ GATED = ("epsilon", "delta", "data_norm", "adjacency")
     ("name", "value"), [(name, value) for name, values in BAD.items() for value in values]
 )
 def test_a_parameter_out_of_range_of_a_minimiser_is_named_and_nothing_is_fitted(name, value):
-    model = DPHingeSVM(**{name: value})
+    model = DPHingeSVM(**{"data_norm": 1.0, name: value})
     with pytest.raises((ValueError, TypeError), match=name) as raised:
         model.fit(ERM_X, y)
     assert "must" in str(raised.value)
@@ -591,7 +601,7 @@ preprocessing_rng = np.random.default_rng(0)
 PREPROCESSING_X = preprocessing_rng.normal(size=(60, 3))
 Y = np.arange(60) % 2
 PUBLIC = {"classes": [0, 1], "random_state": 0, "max_iter": 5}
-LOGISTIC = DPLogisticRegression(**PUBLIC)
+LOGISTIC = DPLogisticRegression(**{"data_norm": 1.0, **PUBLIC})
 # budgets large enough for the radii and the fall-backs to be tried on a few rows
 MODELS = {
     "centerer": DPFeatureCenterer(random_state=0),
@@ -606,11 +616,15 @@ MODELS = {
     "quantile": DPNormQuantile(epsilon=100.0, tail=1, resolution=1e-100, random_state=0),
     "mean": DPMean(epsilon=60.0, mechanism="coinpress", random_state=0),
     "center": LOGISTIC.set_params(preprocess="center"),
-    "center-scale": DPHingeSVM(epsilon=9.0, preprocess="center-scale", **PUBLIC),
+    "center-scale": DPHingeSVM(
+        epsilon=9.0, preprocess="center-scale", **{"data_norm": 1.0, **PUBLIC}
+    ),
     "center-clip": DPLogisticRegression(
         epsilon=100.0, preprocess="center-clip", data_norm=1e-100, **PUBLIC
     ),
-    "batches": DPLogisticRegression(preprocess="center-scale", solver="sgd", **PUBLIC),
+    "batches": DPLogisticRegression(
+        preprocess="center-scale", solver="sgd", **{"data_norm": 1.0, **PUBLIC}
+    ),
 }
 every_model = pytest.mark.parametrize("name", MODELS)
 SHARED = {

@@ -443,7 +443,7 @@ def test_what_a_default_fit_reaches_is_short():
     # the whole kernel; and of the query that is evaluated first, its law, and the rows that are
     # admitted: their classes, whatever these name, and what that names in turn
     X, y = np.eye(20), np.arange(20) % 2
-    entered = first_release(DPLogisticRegression(), X, y)
+    entered = first_release(DPLogisticRegression(data_norm=1.0), X, y)
     kinds = {kind for value in entered for kind in parts_of(value)}
     roots = {(kind.__module__, kind.__name__) for kind in kinds}
     assert len(roots) >= 4

@@ -394,7 +394,10 @@ def test_noise_is_that_of_the_additive_mechanisms():
 # Objective perturbation of whole estimators, against exact densities and exact minimisers.
 
 
-OBJECTIVE_ESTIMATORS = {"logistic": DPLogisticRegression(), "hinge": DPHingeSVM(smoothing=0.05)}
+OBJECTIVE_ESTIMATORS = {
+    "logistic": DPLogisticRegression(data_norm=1.0),
+    "hinge": DPHingeSVM(smoothing=0.05, data_norm=1.0),
+}
 every_objective_estimator = pytest.mark.parametrize("name", OBJECTIVE_ESTIMATORS)
 OBJECTIVE_BUDGETS = [(0.25, 0.0), (4.0, 0.0), (1.0, 1e-3), (6.0, 1e-4)]
 every_budget = pytest.mark.parametrize("budget", OBJECTIVE_BUDGETS, ids=str)

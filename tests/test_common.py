@@ -59,59 +59,85 @@ def closeness(estimator, X, y):
 
 CLASSIFIERS = [
     DPLogisticRegression(),
-    DPLogisticRegression(solver="gd"),
-    DPLogisticRegression(adjacency="zero-out"),
-    DPLogisticRegression(solver="gd", adjacency="zero-out", fit_intercept=False, C=10.0),
-    DPLogisticRegression(epsilon=8.0, coef_bound=100.0, verbose=1),
-    DPLogisticRegression(epsilon=2.0, solver="sgd"),
-    DPLogisticRegression(epsilon=8.0, solver=solvers.SGD(batch_size=8), adjacency="zero-out"),
+    DPLogisticRegression(solver="gd", data_norm=1.0),
+    DPLogisticRegression(adjacency="zero-out", data_norm=1.0),
     DPLogisticRegression(
-        epsilon=20.0, solver=solvers.SGD(batch_size=8, sampling="without-replacement")
+        solver="gd", adjacency="zero-out", fit_intercept=False, C=10.0, data_norm=1.0
+    ),
+    DPLogisticRegression(epsilon=8.0, coef_bound=100.0, verbose=1, data_norm=1.0),
+    DPLogisticRegression(epsilon=2.0, solver="sgd", data_norm=1.0),
+    DPLogisticRegression(
+        epsilon=8.0, solver=solvers.SGD(batch_size=8), adjacency="zero-out", data_norm=1.0
     ),
     DPLogisticRegression(
-        epsilon=20.0, solver=solvers.SGD(batch_size=5, sampling="with-replacement"), max_iter=200
+        epsilon=20.0,
+        solver=solvers.SGD(batch_size=8, sampling="without-replacement"),
+        data_norm=1.0,
     ),
-    DPLogisticRegression(epsilon=8.0, solver="lazy-sgd", max_iter=40, C=100.0, verbose=1),
-    DPLogisticRegression(epsilon=8.0, solver=papers.AcceleratedOnePass(growth="doubling")),
-    DPLogisticRegression(preprocess="center"),
-    DPLogisticRegression(epsilon=20.0, preprocess="center-clip"),
-    DPLogisticRegression(epsilon=4.0, preprocess="center", solver="sgd", verbose=1),
-    DPLogisticRegression(epsilon=20.0, mechanism="objective"),
     DPLogisticRegression(
-        epsilon=8.0, solver=solvers.Objective(minimizer="lbfgs"), adjacency="zero-out"
+        epsilon=20.0,
+        solver=solvers.SGD(batch_size=5, sampling="with-replacement"),
+        max_iter=200,
+        data_norm=1.0,
     ),
-    DPLogisticRegression(epsilon=50.0, delta=0.0),
-    DPLogisticRegression(epsilon=20.0, mechanism="output"),
-    DPLogisticRegression(epsilon=40.0, delta=0.0, solver=solvers.Output(minimizer="lbfgs")),
-    DPLogisticRegression(epsilon=20.0, solver=solvers.Output(minimizer="cvxpy")),
+    DPLogisticRegression(
+        epsilon=8.0, solver="lazy-sgd", max_iter=40, C=100.0, verbose=1, data_norm=1.0
+    ),
+    DPLogisticRegression(
+        epsilon=8.0, solver=papers.AcceleratedOnePass(growth="doubling"), data_norm=1.0
+    ),
+    DPLogisticRegression(preprocess="center", data_norm=1.0),
+    DPLogisticRegression(epsilon=20.0, preprocess="center-clip", data_norm=1.0),
+    DPLogisticRegression(epsilon=4.0, preprocess="center", solver="sgd", verbose=1, data_norm=1.0),
+    DPLogisticRegression(epsilon=20.0, mechanism="objective", data_norm=1.0),
+    DPLogisticRegression(
+        epsilon=8.0,
+        solver=solvers.Objective(minimizer="lbfgs"),
+        adjacency="zero-out",
+        data_norm=1.0,
+    ),
+    DPLogisticRegression(epsilon=50.0, delta=0.0, data_norm=1.0),
+    DPLogisticRegression(epsilon=20.0, mechanism="output", data_norm=1.0),
+    DPLogisticRegression(
+        epsilon=40.0, delta=0.0, solver=solvers.Output(minimizer="lbfgs"), data_norm=1.0
+    ),
+    DPLogisticRegression(epsilon=20.0, solver=solvers.Output(minimizer="cvxpy"), data_norm=1.0),
     DPLogisticRegression(
         epsilon=50.0,
         delta=0.0,
         solver=solvers.Output(linf_projection=True, sparsity=3),
         coef_bound=100.0,
+        data_norm=1.0,
     ),
-    DPLogisticRegression(epsilon=8.0, solver="phased"),
-    DPLogisticRegression(epsilon=8.0, solver=papers.Localized()),
+    DPLogisticRegression(epsilon=8.0, solver="phased", data_norm=1.0),
+    DPLogisticRegression(epsilon=8.0, solver=papers.Localized(), data_norm=1.0),
     DPLogisticRegression(
-        epsilon=20.0, solver=papers.Localized(growth="doubling"), adjacency="zero-out"
+        epsilon=20.0,
+        solver=papers.Localized(growth="doubling"),
+        adjacency="zero-out",
+        data_norm=1.0,
     ),
-    DPLogisticRegression(epsilon=20.0, solver=papers.OnePass(), adjacency="zero-out"),
-    DPLogisticRegression(epsilon=40.0, mechanism="exponential", coef_bound=10.0),
-    DPLogisticRegression(epsilon=20.0, solver="frank-wolfe"),
+    DPLogisticRegression(
+        epsilon=20.0, solver=papers.OnePass(), adjacency="zero-out", data_norm=1.0
+    ),
+    DPLogisticRegression(epsilon=40.0, mechanism="exponential", coef_bound=10.0, data_norm=1.0),
+    DPLogisticRegression(epsilon=20.0, solver="frank-wolfe", data_norm=1.0),
     DPLogisticRegression(
         epsilon=20.0,
         delta=0.0,
         solver=solvers.FrankWolfe(l1_bound=30.0, sparsity=3),
         adjacency="zero-out",
+        data_norm=1.0,
     ),
-    DPLogisticRegression(epsilon=8.0, solver=papers.BiasReduced()),
+    DPLogisticRegression(epsilon=8.0, solver=papers.BiasReduced(), data_norm=1.0),
     DPLogisticRegression(
         epsilon=20.0,
         solver=papers.BiasReduced(sparsity=3, oracle="projection", batch_size=8),
         max_iter=24,
         adjacency="zero-out",
+        data_norm=1.0,
     ),
-    DPLogisticRegression(epsilon=4.0, solver="preconditioned"),
+    DPLogisticRegression(epsilon=4.0, solver="preconditioned", data_norm=1.0),
     DPLogisticRegression(
         epsilon=20.0,
         solver=solvers.Preconditioned(moments_share=0.3, sparsity=3),
@@ -119,32 +145,44 @@ CLASSIFIERS = [
         coef_bound=100.0,
         C=10.0,
         verbose=1,
+        data_norm=1.0,
     ),
     DPHingeSVM(),
-    DPHingeSVM(solver="accelerated", adjacency="zero-out"),
-    DPHingeSVM(epsilon=4.0, solver="sgd"),
-    DPHingeSVM(epsilon=20.0, solver=papers.BiasReduced(batch_size=8), max_iter=24),
+    DPHingeSVM(solver="accelerated", adjacency="zero-out", data_norm=1.0),
+    DPHingeSVM(epsilon=4.0, solver="sgd", data_norm=1.0),
+    DPHingeSVM(epsilon=20.0, solver=papers.BiasReduced(batch_size=8), max_iter=24, data_norm=1.0),
     DPHingeSVM(
-        epsilon=8.0, solver=solvers.LazySGD(batch_size=8), adjacency="zero-out", max_iter=40
+        epsilon=8.0,
+        solver=solvers.LazySGD(batch_size=8),
+        adjacency="zero-out",
+        max_iter=40,
+        data_norm=1.0,
     ),
-    DPHingeSVM(epsilon=8.0, solver=papers.AcceleratedOnePass(), adjacency="zero-out"),
-    DPHingeSVM(epsilon=4.0, preprocess="center"),
-    DPHingeSVM(epsilon=20.0, preprocess="center-clip", solver="gd"),
-    DPHingeSVM(epsilon=8.0, mechanism="objective", smoothing=0.5),
-    DPHingeSVM(epsilon=40.0, delta=0.0),
-    DPHingeSVM(epsilon=8.0, solver="phased"),
-    DPHingeSVM(epsilon=20.0, solver=papers.Localized(growth="halving", failure_probability=0.3)),
-    DPHingeSVM(epsilon=20.0, solver=solvers.Output(minimizer="cvxpy")),
+    DPHingeSVM(
+        epsilon=8.0, solver=papers.AcceleratedOnePass(), adjacency="zero-out", data_norm=1.0
+    ),
+    DPHingeSVM(epsilon=4.0, preprocess="center", data_norm=1.0),
+    DPHingeSVM(epsilon=20.0, preprocess="center-clip", solver="gd", data_norm=1.0),
+    DPHingeSVM(epsilon=8.0, mechanism="objective", smoothing=0.5, data_norm=1.0),
+    DPHingeSVM(epsilon=40.0, delta=0.0, data_norm=1.0),
+    DPHingeSVM(epsilon=8.0, solver="phased", data_norm=1.0),
+    DPHingeSVM(
+        epsilon=20.0,
+        solver=papers.Localized(growth="halving", failure_probability=0.3),
+        data_norm=1.0,
+    ),
+    DPHingeSVM(epsilon=20.0, solver=solvers.Output(minimizer="cvxpy"), data_norm=1.0),
     DPHingeSVM(
         epsilon=20.0,
         solver=solvers.Output(linf_projection=True, sparsity=4),
         coef_bound=100.0,
         smoothing=0.5,
+        data_norm=1.0,
     ),
-    DPHingeSVM(epsilon=20.0, solver=papers.OnePass(), smoothing=0.5),
-    DPHingeSVM(epsilon=40.0, solver=papers.FiniteNet(), coef_bound=10.0),
-    DPHingeSVM(epsilon=20.0, solver="frank-wolfe", smoothing=0.5),
-    DPHingeSVM(epsilon=8.0, solver="preconditioned", fit_intercept=False),
+    DPHingeSVM(epsilon=20.0, solver=papers.OnePass(), smoothing=0.5, data_norm=1.0),
+    DPHingeSVM(epsilon=40.0, solver=papers.FiniteNet(), coef_bound=10.0, data_norm=1.0),
+    DPHingeSVM(epsilon=20.0, solver="frank-wolfe", smoothing=0.5, data_norm=1.0),
+    DPHingeSVM(epsilon=8.0, solver="preconditioned", fit_intercept=False, data_norm=1.0),
     LocalDPLogisticRegression(),
     LocalDPLogisticRegression(
         epsilon=16.0, randomiser=BallRandomiser("auto", expected_norm=0.3), batch_size=5
@@ -158,7 +196,9 @@ CLASSIFIERS = [
     FederatedDPLogisticRegression(epsilon=None, local_epsilon=8.0),
     FederatedDPLogisticRegression(epsilon=8.0, local_epsilon=16.0, randomiser="auto"),
     FederatedDPLogisticRegression(epsilon=4.0, local_update=ProximalPoint(), C=100.0),
-    DPGridSearchCV(DPLogisticRegression(random_state=0), {"C": [1.0, 10.0]}, epsilon=8.0),
+    DPGridSearchCV(
+        DPLogisticRegression(random_state=0, data_norm=1.0), {"C": [1.0, 10.0]}, epsilon=8.0
+    ),
     DPGridSearchCV(
         make_pipeline(
             DPStandardScaler(epsilon=0.5, bounds=(-10.0, 10.0), random_state=0),
@@ -170,7 +210,7 @@ CLASSIFIERS = [
         verbose=1,
     ),
     DPGridSearchCV(
-        DPLogisticRegression(adjacency="zero-out", random_state=0),
+        DPLogisticRegression(adjacency="zero-out", random_state=0, data_norm=1.0),
         {"C": [1.0, 10.0]},
         epsilon=100.0,
         delta=0.0,
@@ -178,7 +218,7 @@ CLASSIFIERS = [
         n_repeats=2,
     ),
     DPRandomizedSearchCV(
-        DPHingeSVM(random_state=0),
+        DPHingeSVM(random_state=0, data_norm=1.0),
         {"C": [1.0, 3.0, 10.0], "solver": ["gd", "accelerated"]},
         n_iter=3,
         epsilon=20.0,
@@ -186,7 +226,7 @@ CLASSIFIERS = [
         refit_share=0.3,
     ),
     DPRandomizedSearchCV(
-        DPLogisticRegression(epsilon=2.0, solver="sgd", random_state=0),
+        DPLogisticRegression(epsilon=2.0, solver="sgd", random_state=0, data_norm=1.0),
         {"C": [1.0, 10.0]},
         n_iter=2,
         epsilon=20.0,
@@ -459,7 +499,7 @@ def training_check_data(n_classes):
 def test_default_passes_the_training_check_for_almost_every_seed(n_classes):
     # the check itself looks at one seed; it must not be passed by luck
     X, y = training_check_data(n_classes)
-    model = DPLogisticRegression()
+    model = DPLogisticRegression(data_norm=1.0)
     passed = 0
     for seed in range(300):
         set_random_state(model, seed)

@@ -280,7 +280,7 @@ def test_bad_parameters_are_named(options, message):
 
 
 def test_a_loss_with_kinks_is_refused_by_the_name_of_its_remedy():
-    made = DPHingeSVM(solver="frank-wolfe", classes=(0, 1), random_state=0)
+    made = DPHingeSVM(solver="frank-wolfe", classes=(0, 1), random_state=0, data_norm=1.0)
     with pytest.raises(ValueError, match="Set smoothing to a positive number"):
         made.fit(X, Y)
     assert made.set_params(smoothing=0.5).fit(X, Y).privacy_spent_[0] <= 1.0

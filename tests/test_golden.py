@@ -39,7 +39,7 @@ def keyed(estimators):
 
 #: configurations that the checks of the grid, whose data have more features, cannot take
 FEW_COEFFICIENTS = {
-    "DPHingeSVM exact": DPHingeSVM(epsilon=40.0, solver="exact", coef_bound=10.0),
+    "DPHingeSVM exact": DPHingeSVM(epsilon=40.0, solver="exact", coef_bound=10.0, data_norm=1.0),
 }
 CONFIGURATIONS = {**dict(keyed(ALL)), **FEW_COEFFICIENTS}
 

@@ -176,7 +176,11 @@ def test_a_file_does_not_grow_with_the_rows(estimator, capsys):
 
 
 def test_a_ledger_of_full_batches_does_not_grow_either():
-    for model in (DPLogisticRegression(classes=[0, 1]), DPMean(), PrivUnitPrivatizer()):
+    for model in (
+        DPLogisticRegression(classes=[0, 1], data_norm=1.0),
+        DPMean(),
+        PrivUnitPrivatizer(),
+    ):
         small, large = (len(pickle.dumps(clone(model).fit(*d))) for d in [(X, Y), (MORE, MORE_Y)])
         assert large - small < (len(MORE) - len(X)) // 8
 
@@ -213,7 +217,7 @@ def test_every_trusted_type_is_needed_and_none_is_missing(capsys):
             found |= needed(clone(estimator))
     for solver in (*vars(solvers).values(), *vars(papers).values()):
         if isinstance(solver, type) and issubclass(solver, Solver):
-            found |= needed(DPLogisticRegression(solver=solver()))
+            found |= needed(DPLogisticRegression(solver=solver(), data_norm=1.0))
     for given in (
         {"population": Population(1_000_000)},
         {"local_update": GradientSteps()},
@@ -296,7 +300,9 @@ class Foreign:
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("trip", TRIPS)
 def test_pipelines_come_back(trip):
-    pipe = make_pipeline(NormClipper(), StandardScaler(), DPLogisticRegression(classes=[0, 1]))
+    pipe = make_pipeline(
+        NormClipper(), StandardScaler(), DPLogisticRegression(classes=[0, 1], data_norm=1.0)
+    )
     pipe.fit(X, Y)
     back = trip(pipe)
     assert privacy_card(back) == privacy_card(pipe)

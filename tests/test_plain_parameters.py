@@ -75,7 +75,10 @@ def test_short_numbers_round_no_sensitivity(mechanism):
     if mechanism != "exponential":
         del short["coef_bound"]
     plain = {name: float(value) for name, value in short.items()}
-    ledgers = [DPLogisticRegression(**usual, **p).fit(X, LABELS).ledger_ for p in (short, plain)]
+    ledgers = [
+        DPLogisticRegression(**usual, **{"data_norm": 1.0, **p}).fit(X, LABELS).ledger_
+        for p in (short, plain)
+    ]
     assert ledgers[0] == ledgers[1]
 
 
@@ -85,7 +88,11 @@ def test_short_integers_do_not_run_over():
     usual = {"epsilon": 8.0, "classes": [0, 1], "random_state": 0}
     rows, labels = np.tile(X, (30, 1)), np.tile(LABELS, 30)
     ledgers = [
-        DPLogisticRegression(solver=solvers.SGD(batch_size=kind(100)), max_iter=kind(100), **usual)
+        DPLogisticRegression(
+            solver=solvers.SGD(batch_size=kind(100)),
+            max_iter=kind(100),
+            **{"data_norm": 1.0, **usual},
+        )
         .fit(rows, labels)
         .ledger_
         for kind in (np.int8, np.uint8, int)
@@ -106,9 +113,15 @@ def test_what_is_no_plain_number_is_refused_by_name(estimator, name, bad):
 @pytest.mark.parametrize("bad", [*NO_NUMBERS, np.array(0.5), [0.5]], ids=name_of)
 def test_it_is_refused_of_bounds_and_shares_too(bad):
     centered = DPLogisticRegression(
-        preprocess="center", solver=solvers.Accelerated(preprocess_share=bad), classes=[0, 1]
+        preprocess="center",
+        solver=solvers.Accelerated(preprocess_share=bad),
+        classes=[0, 1],
+        data_norm=1.0,
     )
-    for estimator, name in ((DPLogisticRegression(C=bad), "C"), (centered, "preprocess_share")):
+    for estimator, name in (
+        (DPLogisticRegression(C=bad, data_norm=1.0), "C"),
+        (centered, "preprocess_share"),
+    ):
         with pytest.raises(ValueError, match=name):
             estimator.fit(X, LABELS)
     assert not is_number(bad)
@@ -130,5 +143,10 @@ def test_parameters_are_given_back_when_a_fit_fails():
 
 def test_an_infinity_of_floats_is_a_number():
     assert is_number(math.inf)
-    assert DPLogisticRegression(C=math.inf, classes=[0, 1]).fit(X, LABELS).privacy_spent_[0] <= 1
+    assert (
+        DPLogisticRegression(C=math.inf, classes=[0, 1], data_norm=1.0)
+        .fit(X, LABELS)
+        .privacy_spent_[0]
+        <= 1
+    )
     DPStandardScaler(epsilon=np.int64(1), bounds=(-1, 1)).fit(X)

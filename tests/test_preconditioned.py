@@ -42,7 +42,7 @@ from tests._neighbours import (
 )
 
 EPSILON, DELTA = 2.0, 1e-5
-LOGISTIC, SOFTMAX = (DPLogisticRegression()._loss(n_classes) for n_classes in (2, 3))
+LOGISTIC, SOFTMAX = (DPLogisticRegression(data_norm=1.0)._loss(n_classes) for n_classes in (2, 3))
 every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
 every_kind = pytest.mark.parametrize("full", [True, False], ids=["products", "squares"])
 
@@ -627,7 +627,7 @@ def test_what_it_cannot_do_is_refused():
     with pytest.raises(ValueError, match="preprocess must be None"):
         logistic(preprocess="center").fit(X, y)
     with pytest.raises(ValueError, match="delta must be greater than 0"):
-        DPLogisticRegression(solver="preconditioned", delta=0.0).fit(X, y)
+        DPLogisticRegression(solver="preconditioned", delta=0.0, data_norm=1.0).fit(X, y)
     with pytest.raises(ValueError, match="clipping_norm must be None"):
         DPLpRegressor(solver=solvers.Preconditioned(), clipping_norm=1.0).fit(X, X[:, 0])
     with pytest.raises(ValueError, match="not for regression"):
@@ -723,7 +723,9 @@ def test_more_budget_never_hurts_on_tables(load):
         for seed in range(6):
             parts = train_test_split(X, y, test_size=0.5, random_state=seed, stratify=y)
             given = {"classes": np.unique(y), "delta": 1e-5, "random_state": seed}
-            model = DPLogisticRegression(epsilon, **given).fit(parts[0], parts[2])
+            model = DPLogisticRegression(epsilon, **{"data_norm": 1.0, **given}).fit(
+                parts[0], parts[2]
+            )
             proba = model.predict_proba(parts[1])
             hot = parts[3][:, None] == model.classes_
             found[-1].append((

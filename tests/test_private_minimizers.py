@@ -862,7 +862,7 @@ def moved_by(query, pair):
 
 @pytest.mark.full
 def test_a_dropped_smoothness_is_caught(monkeypatch):
-    sparsity, loss = 3, DPHingeSVM(smoothing=0.1)._loss(2)
+    sparsity, loss = 3, DPHingeSVM(smoothing=0.1, data_norm=1.0)._loss(2)
     first, center, second = star(801, sparsity, 50.0, loss)
     q = sparse_query(loss, 801, first.X.shape[1], sparsity, ridge=50.0, center=center)
     pair = [admit_sparse(rows, loss, sparsity) for rows in (first, second)]

@@ -210,7 +210,7 @@ def test_noise_of_two_processes_differs():
 )
 def test_everything_can_be_searched(grid, spy):
     if "smoothing" in grid:
-        estimator = DPHingeSVM(epsilon=2.0, classes=[0, 1], budget=spy)
+        estimator = DPHingeSVM(epsilon=2.0, classes=[0, 1], budget=spy, data_norm=1.0)
     else:
         estimator = model(spy, max_iter=None)
     search = GridSearchCV(estimator, grid, cv=FOLDS, error_score="raise").fit(X, Y)

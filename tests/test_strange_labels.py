@@ -43,9 +43,9 @@ STRANGE = {
     "an array": np.ones(2), "a date": np.datetime64("2020-01-01"), "odd": Odd(), "empty": "",
 }  # fmt: skip
 MODELS = {
-    "logistic": DPLogisticRegression(max_iter=2, random_state=0),
-    "hinge": DPHingeSVM(max_iter=2, random_state=0),
-    "objective": DPLogisticRegression(mechanism="objective", random_state=0),
+    "logistic": DPLogisticRegression(max_iter=2, random_state=0, data_norm=1.0),
+    "hinge": DPHingeSVM(max_iter=2, random_state=0, data_norm=1.0),
+    "objective": DPLogisticRegression(mechanism="objective", random_state=0, data_norm=1.0),
     "federated": FederatedDPLogisticRegression(max_iter=2, random_state=0),
     "local": LocalDPLogisticRegression(random_state=0),
 }
@@ -144,7 +144,7 @@ def test_dask():
 @pytest.mark.parametrize("scoring", ["accuracy", "neg_log_loss"])
 @pytest.mark.parametrize("strange", [0.5, "maybe", None, pd.NA])
 def test_a_private_search_takes_them_too(scoring, strange):
-    model = DPLogisticRegression(classes=[0, 1], max_iter=2, random_state=0)
+    model = DPLogisticRegression(classes=[0, 1], max_iter=2, random_state=0, data_norm=1.0)
 
     def best(y):
         search = DPGridSearchCV(model, {"C": [0.1, 1.0]}, scoring=scoring, random_state=0)
@@ -161,19 +161,19 @@ def test_types_that_never_meet_are_told_and_are_null_rows():
     null = fitted("logistic", X, np.full(40, 9), [0, 1])
     for y in (NUMBERS.astype(str), NUMBERS.astype("S")):
         with pytest.warns(UserWarning, match="no label is one of the classes"):
-            DPLogisticRegression(classes=[0, 1]).fit(X, y)
+            DPLogisticRegression(classes=[0, 1], data_norm=1.0).fit(X, y)
         assert_array_equal(fitted("logistic", X, y, [0, 1]), null)
     with pytest.warns(UserWarning, match="no label is one of the classes"):
-        DPLogisticRegression(classes=["0", "1"]).fit(X, NUMBERS)
+        DPLogisticRegression(classes=["0", "1"], data_norm=1.0).fit(X, NUMBERS)
     # of a list or of objects nothing is told: one entry could decide
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for y in (NUMBERS.astype(str).tolist(), NUMBERS.astype(str).astype(object)):
-            DPLogisticRegression(classes=[0, 1]).fit(X, y)
+            DPLogisticRegression(classes=[0, 1], data_norm=1.0).fit(X, y)
 
 
 def test_what_is_wrong_with_all_labels_is_still_an_error():
-    model = DPLogisticRegression(classes=[0, 1])
+    model = DPLogisticRegression(classes=[0, 1], data_norm=1.0)
     for y, told in (
         (None, "requires y"), (NUMBERS[:-1], "inconsistent numbers"),
         (np.column_stack([NUMBERS, NUMBERS]), "1d array"), (3, "1d array|array"),
@@ -183,7 +183,7 @@ def test_what_is_wrong_with_all_labels_is_still_an_error():
     # without a label set they are read, and must be labels
     for y in (NUMBERS + 0.5, replaced(NUMBERS, 3, 0.5).astype(float), NUMBERS * np.nan):
         with pytest.raises(ValueError, match=r"Unknown label type|contains NaN"):
-            DPLogisticRegression().fit(X, y)
+            DPLogisticRegression(data_norm=1.0).fit(X, y)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -47,6 +47,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -236,6 +237,46 @@ class L2Ball:
     def factors(self, norms):
         """Return what rows of the given norms are multiplied by to land in the UNIT ball."""
         return 1.0 / np.maximum(norms, self.radius)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnBall:
+    """Rows whose columns, in public units around public origins, are of norm at most `radius`.
+
+    Parameters
+    ----------
+    radius : float
+        Public bound.
+    center, scale : ndarray of shape (n_features,) or float, default=0.0 and 1.0
+        Origins and units of the columns.
+    """
+
+    radius: float
+    center: Any = 0.0
+    scale: Any = 1.0
+
+    def factors(self, X):
+        """Return by what rows are shortened towards the origin, an array of shape (n_rows,).
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix of shape (n_rows, n_features)
+            Finite, in the units of the data; CSR only where origins and units are 0.0 and 1.0.
+        """
+        step = chunk_rows(X)[1]
+        starts = range(0, X.shape[0], step)
+        return np.concatenate([self._factors(X[i : i + step]) for i in starts])
+
+    def _factors(self, X):
+        if np.ndim(self.center):
+            with np.errstate(over="ignore", under="ignore"):
+                X = np.clip((X - self.center) / self.scale, -_HUGE, _HUGE)
+        # in a power of two, which changes no digit, squares of numbers of any size are finite
+        magnitude = np.abs(X.data if sparse.issparse(X) else X)
+        largest = max(float(magnitude.max(initial=0.0)), self.radius)
+        unit = math.ldexp(1.0, min(math.frexp(largest)[1], 1023))
+        with np.errstate(under="ignore"):
+            return self.radius / np.maximum(unit * row_norms(X / unit), self.radius)
 
 
 @dataclass(frozen=True)

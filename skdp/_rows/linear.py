@@ -597,6 +597,28 @@ def _standardized(chunk, center, scale):
     return LinearChunk(body, chunk.factor, chunk.norm, chunk.target, 0.0)
 
 
+def readmitted(rows, ball, intercept):
+    """Return rows that were admitted at any length, clipped into a ball, with a constant feature.
+
+    Parameters
+    ----------
+    rows : LinearRows
+        Rows with factors of 1 and without an intercept.
+    ball, intercept : L2Ball, float
+        As those of `LinearRows`. Memory of the features is shared.
+    """
+    return rows.mapped(partial(_readmitted, ball=ball, intercept=intercept))
+
+
+def _readmitted(chunk, ball, intercept):
+    """Return one chunk clipped into a ball."""
+    norm = raw_norms(chunk)
+    factor = ball.factors(norm)
+    norm = np.hypot(norm * factor, intercept)
+    norm = usable_norms(norm, np.isinf(chunk.norm))
+    return LinearChunk(chunk.X, factor, norm, chunk.target, intercept)
+
+
 def unit_rows(rows, radius, longest, intercept, center, scale):
     """Return rows and targets in public units, long rows scaled down with their targets.
 

@@ -8,7 +8,7 @@ model and a solver, from what the solver declares.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
 from numbers import Integral, Real
 from typing import Any, Self
@@ -21,9 +21,9 @@ import skdp.solvers as solvers
 from skdp._gate import open_gate
 from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp._quantiles import plan_threshold
-from skdp._rows.base import L2Ball, check_radius, leaves_out_zeros
+from skdp._rows.base import ColumnBall, L2Ball, check_radius, leaves_out_zeros
 from skdp._rows.columns import centered_rows
-from skdp._rows.linear import LinearRows, top_entries
+from skdp._rows.linear import EveryRow, LinearRows, readmitted, top_entries
 from skdp._rows.streams import over_rows
 from skdp._sklearn import (
     SCALE_OR_NONE,
@@ -51,6 +51,7 @@ from skdp._typing import (
     Seed,
     VectorLike,
 )
+from skdp.linear_model._scales import plan_scales, warn_of_scales
 from skdp.location._clipped_mean import plan_mean
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.books.texts import a_kind
@@ -85,7 +86,7 @@ MECHANISMS = ("gradient", "objective", "output", "exponential")
 
 # signal to noise from which second moments are worth their price, of classes and of a regression,
 # and from which, where they are not to be had, accelerated steps are the better ones for the hinge
-_HEARD, _HEARD_TARGETS, _CLEAR = 3.0, 10.0, 50.0
+_HEARD, _HEARD_UNSCALED, _HEARD_TARGETS, _CLEAR = 3.0, 1.5, 10.0, 50.0
 
 
 def asked_solver(solver):
@@ -201,6 +202,11 @@ def _misfits(model, mechanism, solver, problem):
             f"{solver.needs_second_derivative}. Set smoothing to a positive number for the "
             "smoothed hinge."
         )
+    if model.data_norm is None and "regression" not in solver.tasks:
+        yield (
+            f"data_norm must be a number for {name}: what it releases rests on a public bound on "
+            "the length of a row; got None."
+        )
     if solver.needs_coef_bound and problem.radius is None:
         yield f"coef_bound must be a number for {name}, {solver.needs_coef_bound}; got None."
     if problem.size > solver.most_coefs:
@@ -252,7 +258,8 @@ def _best_solver(model, mechanism, problem):
     served = mechanism == "gradient" and not problem.flat
     if served and _serves(model, mechanism, "preconditioned", problem):
         along = problem.n_rows * problem.mu / problem.moved_rows
-        heard = _HEARD_TARGETS if is_regressor(model) else _HEARD
+        unscaled = _HEARD if model.data_norm is not None else _HEARD_UNSCALED
+        heard = _HEARD_TARGETS if is_regressor(model) else unscaled
         if along >= heard * math.sqrt(problem.size):
             return "preconditioned"
     if mechanism == "gradient" and problem.delta and math.isinf(problem.loss.smoothness):
@@ -424,14 +431,14 @@ def plan_row_centering(
     return Centering(mean, threshold, mu * (1 + 1e-9), priced, intercept, shorten)
 
 
-def original_coef(coef, intercept, center, radius, data_norm):
+def original_coef(coef, intercept, center, radius, ball):
     """Map coefficients and intercepts for moved rows to those for the rows as they are.
 
     Parameters
     ----------
     coef, intercept : ndarray of shape (n_outputs, n_features), ndarray of shape (n_outputs,)
-        For rows ``(x / data_norm - center) / radius``.
-    center, radius, data_norm : ndarray of shape (n_features,), float, float
+        For rows ``(z / ball.radius - center) / radius``, z being the columns in units of the ball.
+    center, radius, ball : ndarray of shape (n_features,), float, ColumnBall
         Public by now.
 
     Returns
@@ -440,7 +447,9 @@ def original_coef(coef, intercept, center, radius, data_norm):
         Such that ``x @ coef.T + intercept`` is the score of the row x.
     """
     body = coef / radius
-    return body / data_norm, intercept - body @ center
+    intercept = intercept - body @ center
+    body = body / ball.radius / ball.scale
+    return body, intercept - body @ (np.zeros(body.shape[1]) + ball.center)
 
 
 class PrivateLinearClassifier(
@@ -458,6 +467,7 @@ class PrivateLinearClassifier(
         "mechanism": [StrOptions({"auto", *MECHANISMS})],
         # `asked_solver` says what fits
         "solver": "no_validation",
+        "data_norm": [*SHARED_CONSTRAINTS["data_norm"], None],
         "classes": ["array-like", None],
         "C": [Interval(Real, 0, None, closed="right")],
         "fit_intercept": ["boolean"],
@@ -504,7 +514,8 @@ class PrivateLinearClassifier(
         check_epsilon(self.epsilon)
         check_delta(self.delta)
         asked = asked_solver(self.solver)
-        ball = L2Ball(check_radius(self.data_norm))
+        given = self.data_norm is not None
+        domain = L2Ball(check_radius(self.data_norm)) if given else EveryRow()
         if self.preprocess is not None:
             refuse_sparse(X, f"preprocess={self.preprocess!r}", "preprocess=None")
         sparse = "csr" if self.preprocess is None else False
@@ -514,12 +525,13 @@ class PrivateLinearClassifier(
         classes, codes, outside, assumptions = resolve_classes(y, self.classes)
         n_rows, n_features = X.shape
         is_sparse = leaves_out_zeros(X)
+        scales = self._scales(n_rows, n_features, is_sparse)
         problem = self._problem(n_rows, n_features, len(classes), asked or Solver(), is_sparse)
         solver = chosen_solver(self, asked, problem)
         plan = solver.plan(problem)
         check_reading(solver, X)
         loss, centering = problem.loss, problem.centering
-        # centered rows get their constant feature later
+        # centered rows, and those without units, get their constant feature later
         intercept = 0.0 if centering else problem.intercept
         with open_gate(
             self,
@@ -531,17 +543,23 @@ class PrivateLinearClassifier(
                     over_rows(loss.encode, codes),
                     outside,
                 ),
-                ball,
-                intercept,
+                domain,
+                intercept if given else 0.0,
                 effective_n_threads(),
             ),
             n_rows=n_rows,
             delta=plan.delta,
             mu=plan.total_mu,
             assumptions=assumptions,
-            n_releases=plan.n_iter + (centering.n_releases if centering else 0),
+            n_releases=plan.n_iter + scales.n_releases + (centering.n_releases if centering else 0),
         ) as curator:
+            ball, vague = ColumnBall(problem.data_norm), False
             center, radius = np.zeros(n_features), 1.0
+            if not given:
+                (length, _, _), columns, vague = scales.run(curator, problem.data_norm, 0.0, 1.0)
+                ball = ColumnBall(length, *(columns or ()))
+                curator.map_rows(lambda rows: readmitted(rows, L2Ball(ball.radius), intercept))
+                plan = solver.plan(self._in_units(problem, ball.radius))
             if centering:
                 center, radius = centering.run(curator)
                 plan = plan.rescaled(radius)
@@ -553,16 +571,46 @@ class PrivateLinearClassifier(
             problem.intercept * coef[:, -1] if problem.intercept else np.zeros(len(coef)),
             center,
             radius,
-            self.data_norm,
+            ball,
         )
+        self._ball, self.data_norm_ = ball, ball.radius
+        self.feature_center_ = np.zeros(n_features) + ball.center
+        self.feature_scale_ = np.zeros(n_features) + ball.scale
         self.n_iter_ = self._steps(plan.n_iter)
+        if not given:
+            missing = not scales.n_releases
+            warn_of_scales(["data_norm"], n_rows, self.epsilon, missing=missing, vague=vague)
         return self
+
+    def _scales(self, n_rows, n_features, is_sparse):
+        """Return the plan of what is found about the rows where no norm is given."""
+        # penalties, bounds and offsets are for the columns as they are
+        alone = self.preprocess is None and self.coef_bound is None and math.isinf(self.C)
+        return plan_scales(
+            self.epsilon,
+            self.delta,
+            n_rows=n_rows,
+            adjacency=self.adjacency,
+            with_radius=self.data_norm is None,
+            with_scale=False,
+            with_center=self.fit_intercept,
+            n_columns=n_features if alone and self.data_norm is None and not is_sparse else 0,
+        )
+
+    def _in_units(self, problem, data_norm):
+        """Return a problem whose penalty and bound are for rows in units of a norm."""
+        return replace(
+            problem,
+            penalty=penalty_of(self.C, data_norm),
+            radius=None if self.coef_bound is None else self.coef_bound * data_norm,
+            data_norm=data_norm,
+        )
 
     def _problem(self, n_rows, n_features, n_classes, solver, is_sparse=False):
         """Return the problem for what a solver asks of the rows; plans ask the solver itself."""
         scaling = solver.intercept_scaling
         scaling = DEFAULT_INTERCEPT if scaling is None else scaling
-        centering = None
+        scales, centering = self._scales(n_rows, n_features, is_sparse), None
         if self.preprocess is not None:
             self._check_centering(solver)
             centering = plan_row_centering(
@@ -576,7 +624,7 @@ class PrivateLinearClassifier(
                 intercept=scaling,
             )
             scaling = centering.intercept
-        return Problem(
+        problem = Problem(
             n_rows=n_rows,
             n_features=n_features,
             loss=self._loss(n_classes),
@@ -584,15 +632,16 @@ class PrivateLinearClassifier(
             epsilon=self.epsilon,
             delta=self.delta,
             adjacency=self.adjacency,
-            penalty=penalty_of(self.C, self.data_norm),
-            radius=None if self.coef_bound is None else self.coef_bound * self.data_norm,
-            data_norm=self.data_norm,
             max_iter=self.max_iter,
             clipping_norm=getattr(solver, "clipping_norm", None),
             centering=centering,
             sparsity=solver.sparsity,
             is_sparse=is_sparse,
+            scale_prices=scales.prices,
+            scale_mu=scales.mu,
         )
+        # without a norm as if columns had been standardised
+        return self._in_units(problem, float(self.data_norm or math.sqrt(n_features)))
 
     def _check_centering(self, solver):
         """Raise a ValueError if a parameter makes no sense for centered rows."""
@@ -775,7 +824,7 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         mechanism: ClassifierMechanism = "auto",
         solver: str | Solver = "auto",
         adjacency: Adjacency = "replace-one",
-        data_norm: float = 1.0,
+        data_norm: float | None = None,
         classes: ArrayLike | None = None,
         C: float = np.inf,
         fit_intercept: bool = True,
@@ -979,7 +1028,7 @@ class DPHingeSVM(PrivateLinearClassifier):
         mechanism: ClassifierMechanism = "auto",
         solver: str | Solver = "auto",
         adjacency: Adjacency = "replace-one",
-        data_norm: float = 1.0,
+        data_norm: float | None = None,
         classes: ArrayLike | None = None,
         C: float = np.inf,
         smoothing: float | None = None,

@@ -3,7 +3,6 @@
 """Differentially private linear regression by powers of the residual."""
 
 import math
-import warnings
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, Literal, Self
@@ -32,9 +31,8 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
-from skdp.exceptions import NoisyEstimateWarning
 from skdp.linear_model._classifiers import asked_solver, chosen_solver
-from skdp.linear_model._scales import plan_clip, plan_scales
+from skdp.linear_model._scales import plan_clip, plan_scales, warn_of_scales
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.solvers.base import Problem, Solver, as_read, check_reading
@@ -324,26 +322,11 @@ class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator
         usual = np.zeros(n_features), np.ones(n_features)
         self.feature_center_, self.feature_scale_ = usual if columns is None else columns
         self.n_iter_ = plan.n_iter
-        self._warn_of_scales(n_rows, missing=not scales.n_releases, vague=vague)
-        return self
-
-    def _warn_of_scales(self, n_rows, missing, vague):
-        """Warn, by public and released numbers alone, if scales that were wanted are guesses."""
         given = {"data_norm": self.data_norm, "target_scale": self.target_scale}
         wanted = [name for name, value in given.items() if value is None]
-        if not wanted or not (missing or vague):
-            return
-        names = " and ".join(wanted)
-        if missing:
-            found = "were not searched: the data are taken to be standardised"
-        else:
-            found = "are mostly noise"
-        warnings.warn(
-            f"the scales of {n_rows} rows at epsilon={self.epsilon:.4g} {found}. Give public "
-            f"numbers for {names}, or use more rows or a larger epsilon.",
-            NoisyEstimateWarning,
-            stacklevel=5,  # the line that called fit
-        )
+        missing = not scales.n_releases
+        warn_of_scales(wanted, n_rows, self.epsilon, missing=missing, vague=vague)
+        return self
 
     def predict(self, X: MatrixLike) -> NDArray[Any]:
         """Return the predicted targets.

@@ -9,8 +9,9 @@ range. Which are released, and at what price, follows from public numbers alone.
 """
 
 import math
+import warnings
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from skdp._quantiles import (
     TargetValue,
 )
 from skdp._rows.linear import standard_columns
+from skdp.exceptions import NoisyEstimateWarning
 from skdp.preprocessing._standard_scaler import (
     MANTISSA_BITS,
     FloatKey,
@@ -393,6 +395,32 @@ def plan_scales(
             prices = {name: price * cut for name, price in aimed.items()}
             return ScalesPlan(n_rows, ranks, **prices)
     return ScalesPlan(n_rows)
+
+
+def warn_of_scales(wanted, n_rows, epsilon, *, missing, vague):
+    """Warn, by public and released numbers alone, if scales that were wanted are guesses.
+
+    Parameters
+    ----------
+    wanted : list of str
+        Parameters that could have given them.
+    n_rows, epsilon : int, float
+        Public facts.
+    missing, vague : bool
+        Whether nothing was searched, and whether the released counts leave a scale open.
+    """
+    if not wanted or not (missing or vague):
+        return
+    found = "are mostly noise"
+    if missing:
+        found = "were not searched: the data are taken to be standardised"
+    number = "a public number" if len(wanted) == 1 else "public numbers"
+    warnings.warn(
+        f"the scales of {n_rows} rows at epsilon={epsilon:.4g} {found}. Give {number} "
+        f"for {' and '.join(wanted)}, or use more rows or a larger epsilon.",
+        NoisyEstimateWarning,
+        stacklevel=5,  # the line that called fit
+    )
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ def test_an_infinite_pair_leaves_the_gaussian_parameter():
 
 def test_a_seed_of_the_audit_that_parts_share_is_refused():
     # it made the claim infinite, and whatever was found was below it
-    model = OneVsRestClassifier(DPLogisticRegression(epsilon=1.0, max_iter=1))
+    model = OneVsRestClassifier(DPLogisticRegression(epsilon=1.0, max_iter=1, data_norm=1.0))
     X, y = np.eye(6, 2), np.arange(6) % 3
     other = np.where(np.arange(6)[:, None] == 0, -1.0, X)
     with pytest.raises(ValueError, match=r"random_state must be None for an.*got 0"):
@@ -135,7 +135,7 @@ def test_a_seed_of_the_audit_that_parts_share_is_refused():
 
 def test_what_is_not_covered_is_not_claimed():
     X, y = np.eye(6, 2), np.arange(6) % 2
-    bag = BaggingClassifier(DPLogisticRegression(epsilon=1.0, max_iter=1), 2)
+    bag = BaggingClassifier(DPLogisticRegression(epsilon=1.0, max_iter=1, data_norm=1.0), 2)
     other = X.copy()
     other[0] = -1.0
     found = audit(bag, ((X, y), (other, y)), n_runs=40)
@@ -153,7 +153,9 @@ def test_what_is_not_covered_is_not_claimed():
             marks=pytest.mark.full,
         ),
         pytest.param(
-            DPLogisticRegression(epsilon=8.0, classes=("no", "yes"), adjacency="zero-out"),
+            DPLogisticRegression(
+                epsilon=8.0, classes=("no", "yes"), adjacency="zero-out", data_norm=1.0
+            ),
             marks=pytest.mark.slow,
         ),
     ],
@@ -194,7 +196,7 @@ def test_rows_may_come_in_many_forms(convert):
 @pytest.mark.full
 def test_sparse_and_read_only_rows():
     X = sparse.csr_array([[0.0, 0.5], [1.0, 0.0]])
-    model = DPLogisticRegression(epsilon=8.0)
+    model = DPLogisticRegression(epsilon=8.0, data_norm=1.0)
     result = audit(model, [(X, [0, 1]), (-X * [[0], [1]] + X * [[1], [0]], [0, 1])], n_runs=40)
     assert result.passed
     rows = np.array(FAR)
@@ -424,7 +426,11 @@ def test_one_run():
         assert found.epsilon_lower > 2.5
         assert found.passed is None
     svm = audit_one_run(
-        DPLogisticRegression(epsilon=8.0), (X, y), (-X, y), random_state=1, n_guesses=100
+        DPLogisticRegression(epsilon=8.0, data_norm=1.0),
+        (X, y),
+        (-X, y),
+        random_state=1,
+        n_guesses=100,
     )
     assert svm.passed
 
@@ -504,7 +510,7 @@ def test_pairs_differ_in_one_row_and_keep_the_label_set(adjacency, classes):
             changed = np.flatnonzero(pair.first[1] != pair.second[1])
             assert pair.second[1][changed[0]] not in classes
     if adjacency == "replace-one":
-        for pair in adversarial_pairs(DPLogisticRegression()):
+        for pair in adversarial_pairs(DPLogisticRegression(data_norm=1.0)):
             assert all(set(side[1]) == {0, 1} for side in (pair.first, pair.second))
 
 
@@ -512,7 +518,11 @@ def test_pairs_differ_in_one_row_and_keep_the_label_set(adjacency, classes):
 def test_pairs_hide_among_given_rows_of_any_scale(scale):
     X, y = scale * np.random.default_rng(0).normal(size=(9, 4)), np.arange(9) % 3
     X.flags.writeable = False
-    for model in (DPLogisticRegression(), DPLpRegressor(), DPMean(bounds=(-scale, scale))):
+    for model in (
+        DPLogisticRegression(data_norm=1.0),
+        DPLpRegressor(),
+        DPMean(bounds=(-scale, scale)),
+    ):
         for pair in adversarial_pairs(model, (X, y)):
             assert np.isfinite(pair.second[0]).all()
             changed = (pair.first[0] != pair.second[0]).any(axis=1)

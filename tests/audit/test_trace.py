@@ -66,26 +66,26 @@ def neighbours_for(estimator, n_rows=60, n_features=3, row=7, cosine=-1.0):
 LAWS = {
     "gaussian": (DPMean(), 0.999),
     "laplace": (DPMean(mechanism="laplace", adjacency="zero-out"), 0.88),
-    "k-norm": (DPHingeSVM(epsilon=40.0, delta=0.0), 0.04),
+    "k-norm": (DPHingeSVM(epsilon=40.0, delta=0.0, data_norm=1.0), 0.04),
     "exponential": (DPQuantile(), 0.999),
     "exponential, a continuum": (DPMedian(epsilon=2.0, delta=0.0, mechanism="exponential"), 0.4),
     "threshold": (
         DPSparseMeanEstimator(mechanism="histogram", sparsity=2, nonnegative=True), 0.9,
     ),
-    "objective": (DPLogisticRegression(epsilon=20.0, mechanism="objective"), 0.3),
+    "objective": (DPLogisticRegression(epsilon=20.0, mechanism="objective", data_norm=1.0), 0.3),
     "poisson batches": (
-        DPLogisticRegression(epsilon=8.0, solver=solvers.SGD(batch_size=8), adjacency="zero-out"),
+        DPLogisticRegression(epsilon=8.0, solver=solvers.SGD(batch_size=8), adjacency="zero-out", data_norm=1.0),
         0.99,
     ),
     "batches of a fixed size": (
         DPLogisticRegression(
-            epsilon=20.0, solver=solvers.SGD(batch_size=8, sampling="without-replacement")
+            epsilon=20.0, solver=solvers.SGD(batch_size=8, sampling="without-replacement"), data_norm=1.0
         ),
         0.9,
     ),
     "late noise": (
         DPHingeSVM(
-            epsilon=8.0, solver=solvers.LazySGD(batch_size=8), adjacency="zero-out", max_iter=12
+            epsilon=8.0, solver=solvers.LazySGD(batch_size=8), adjacency="zero-out", max_iter=12, data_norm=1.0
         ),
         0.99,
     ),
@@ -94,7 +94,7 @@ LAWS = {
         FederatedDPLogisticRegression(epsilon=8.0, local_epsilon=16.0, randomiser="auto"), 0.99,
     ),
     "a search": (
-        DPGridSearchCV(DPLogisticRegression(random_state=0), {"C": [1.0, 10.0]}, epsilon=8.0), 0.99,
+        DPGridSearchCV(DPLogisticRegression(random_state=0, data_norm=1.0), {"C": [1.0, 10.0]}, epsilon=8.0), 0.99,
     ),
 }  # fmt: skip
 #: an opposite row has the same products
@@ -158,7 +158,7 @@ def test_every_configuration_keeps_its_claim(estimator):
 @pytest.mark.parametrize(
     ("model", "measured"),
     [
-        (DPLogisticRegression(epsilon=4.0), _audit.coupled_mu),
+        (DPLogisticRegression(epsilon=4.0, data_norm=1.0), _audit.coupled_mu),
         (DPMean(mechanism="laplace"), _audit.coupled_epsilon),
     ],
 )
@@ -174,8 +174,8 @@ def test_another_way_to_measure_agrees(model, measured):
 
 @pytest.mark.full
 def test_neighbours_of_another_adjacency_leave_what_is_declared():
-    model = DPLogisticRegression(epsilon=20.0, solver=solvers.SGD(batch_size=8))
-    arguments = neighbours_for(DPLogisticRegression(adjacency="zero-out"))
+    model = DPLogisticRegression(epsilon=20.0, solver=solvers.SGD(batch_size=8), data_norm=1.0)
+    arguments = neighbours_for(DPLogisticRegression(adjacency="zero-out", data_norm=1.0))
     less = trace_privacy(model, **arguments, adjacency="zero-out", n_draws=0)
     own = trace_privacy(model, **neighbours_for(model), n_draws=0)
     assert less.passed
@@ -183,25 +183,27 @@ def test_neighbours_of_another_adjacency_leave_what_is_declared():
     assert 0 < less.epsilon <= own.epsilon * (1 + 1e-9) <= own.epsilon_claimed * (1 + 2e-9)
 
 
-DEFAULT, ZERO_OUT = DPLogisticRegression(epsilon=4), {"adjacency": "zero-out"}
+DEFAULT, ZERO_OUT = DPLogisticRegression(epsilon=4, data_norm=1.0), {"adjacency": "zero-out"}
 #: the trace of a model, on whichever pair shows most
 built_in = functools.cache(trace_privacy)
 
 
 MODELS = [
     DEFAULT,
-    DPLogisticRegression(epsilon=4, solver="accelerated"),
+    DPLogisticRegression(epsilon=4, solver="accelerated", data_norm=1.0),
     *(
         pytest.param(model, marks=pytest.mark.full)
         for model in (
-            DPLogisticRegression(epsilon=1),
-            DPLogisticRegression(epsilon=1, solver="preconditioned"),
-            DPLogisticRegression(epsilon=4, **ZERO_OUT),
-            DPLogisticRegression(epsilon=4, solver="preconditioned", classes=("a", "b")),
+            DPLogisticRegression(epsilon=1, data_norm=1.0),
+            DPLogisticRegression(epsilon=1, solver="preconditioned", data_norm=1.0),
+            DPLogisticRegression(epsilon=4, **{"data_norm": 1.0, **ZERO_OUT}),
+            DPLogisticRegression(
+                epsilon=4, solver="preconditioned", classes=("a", "b"), data_norm=1.0
+            ),
             DPLogisticRegression(epsilon=20, data_norm=5.0),
-            DPHingeSVM(epsilon=4, **ZERO_OUT),
-            DPHingeSVM(epsilon=4, solver="accelerated"),
-            DPHingeSVM(epsilon=4, solver="accelerated", **ZERO_OUT),
+            DPHingeSVM(epsilon=4, **{"data_norm": 1.0, **ZERO_OUT}),
+            DPHingeSVM(epsilon=4, solver="accelerated", data_norm=1.0),
+            DPHingeSVM(epsilon=4, solver="accelerated", **{"data_norm": 1.0, **ZERO_OUT}),
         )
     ),
 ]
@@ -222,7 +224,7 @@ def test_built_in_pairs_show_nearly_all_of_the_claim(model):
 def test_built_in_pairs_show_all_gradients_of_the_hinge(solver):
     # steps as long as noise allows lead beyond the kink, on the one side or the other of two rows
     # that are opposite; a row and its label do not move the moments, 15 % of the squared budget
-    result = built_in(DPHingeSVM(epsilon=1, solver=solver))
+    result = built_in(DPHingeSVM(epsilon=1, solver=solver, data_norm=1.0))
     assert result.passed
     assert 0.92 < result.share <= 1
 
@@ -243,7 +245,7 @@ def test_a_sensitivity_of_moments_that_opposite_rows_attain_is_caught(monkeypatc
     monkeypatch.setattr(
         moments, "sensitivity", lambda self, a, n: dataclasses.replace(own(self, a, n), l2=2.0)
     )
-    model = DPLogisticRegression(epsilon=4, solver="preconditioned")
+    model = DPLogisticRegression(epsilon=4, solver="preconditioned", data_norm=1.0)
     assert trace_privacy(model, **neighbours_for(model)).passed
     broken = trace_privacy(model)
     assert not broken.passed
@@ -260,8 +262,10 @@ def test_built_in_null_rows_show_all_of_a_claim_under_zero_out():
 
 
 def test_steps_of_a_pipeline_add_up():
-    model = make_pipeline(DPStandardScaler(epsilon=0.2), DPLogisticRegression(epsilon=0.8))
-    result = trace_privacy(model, **neighbours_for(DPLogisticRegression()))
+    model = make_pipeline(
+        DPStandardScaler(epsilon=0.2), DPLogisticRegression(epsilon=0.8, data_norm=1.0)
+    )
+    result = trace_privacy(model, **neighbours_for(DPLogisticRegression(data_norm=1.0)))
     assert result.passed
     assert result.complete
     assert len({release.query for release in result.releases}) > 1
@@ -644,8 +648,8 @@ def test_unusable_arguments_are_named(arguments, message):
 
 def test_the_seeds_of_a_trace_take_nothing_from_the_claim():
     # one seed for all members would leave a claim that nothing could exceed
-    model = OneVsRestClassifier(DPLogisticRegression(max_iter=2))
-    told = neighbours_for(DPLogisticRegression()) | {"y": np.arange(60) % 3}
+    model = OneVsRestClassifier(DPLogisticRegression(max_iter=2, data_norm=1.0))
+    told = neighbours_for(DPLogisticRegression(data_norm=1.0)) | {"y": np.arange(60) % 3}
     result = trace_privacy(model, **told)
     assert result.passed
     fitted = clone(model).fit(told["X"], told["y"])

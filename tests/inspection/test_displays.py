@@ -157,7 +157,7 @@ y = (X[:, 0] > 0.5).astype(int)
 
 def classifier(**given):
     given = {"epsilon": 2.0, "delta": 1e-5, "classes": (0, 1), "random_state": 0, **given}
-    return DPLogisticRegression(**given)
+    return DPLogisticRegression(**{"data_norm": 1.0, **given})
 
 
 def legend(display):
@@ -401,7 +401,7 @@ def test_a_search_of_scikit_learn():
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(60, 2))
     y = (X[:, 0] > 0.5).astype(int)
-    model = DPLogisticRegression(delta=1e-5, classes=(0, 1), random_state=0)
+    model = DPLogisticRegression(delta=1e-5, classes=(0, 1), random_state=0, data_norm=1.0)
     search = GridSearchCV(model, {"epsilon": [1, 10, 100]}, cv=2).fit(X, y)
     display = PrivacyUtilityDisplay.from_cv_results(search.cv_results_, score_name="accuracy")
     np.testing.assert_array_equal(display.lines_[0].get_xdata(), [1, 10, 100])
@@ -413,7 +413,7 @@ def test_jobs_change_nothing():
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(60, 2))
     y = (X[:, 0] > 0.5).astype(int)
-    model = DPLogisticRegression(delta=1e-5, classes=(0, 1))
+    model = DPLogisticRegression(delta=1e-5, classes=(0, 1), data_norm=1.0)
     given = {"epsilons": [1.0, 10.0], "cv": 2, "random_state": 0}
     first, second = (
         PrivacyUtilityDisplay.from_estimator(model, X, y, n_jobs=n_jobs, **given).scores
@@ -591,7 +591,7 @@ def test_seeds_differ_between_fits_and_can_be_repeated():
 def test_private_estimators_and_a_pipeline():
     model = make_pipeline(
         DPStandardScaler(epsilon=1.0, delta=1e-6, bounds=(0, 1)),
-        DPLogisticRegression(epsilon=3.0, delta=1e-6, classes=(0, 1)),
+        DPLogisticRegression(epsilon=3.0, delta=1e-6, classes=(0, 1), data_norm=1.0),
     )
     steps = private_steps(model)
     assert steps == {"dpstandardscaler__epsilon": 1.0, "dplogisticregression__epsilon": 3.0}

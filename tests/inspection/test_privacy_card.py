@@ -64,7 +64,7 @@ class NoTags:
 
     def fit(self, X, y):
         """Fit a model, and keep it."""
-        self.model_ = DPLogisticRegression(max_iter=2).fit(X, y)
+        self.model_ = DPLogisticRegression(max_iter=2, data_norm=1.0).fit(X, y)
         return self
 
 
@@ -75,7 +75,7 @@ def test_a_last_step_without_tags_has_a_card():
     assert card["claim"]["status"] == "none"
     assert "fits that it did not keep" in card["not_covered"]["parts"][0]["text"]
     with pytest.raises((TypeError, NotFittedError)):
-        privacy_card(make_pipeline(NormClipper(), DPLogisticRegression()))
+        privacy_card(make_pipeline(NormClipper(), DPLogisticRegression(data_norm=1.0)))
 
 
 def assert_close(ours, theirs):
@@ -170,7 +170,7 @@ def test_every_estimator_has_a_card_that_says_nothing_about_rows(estimator, caps
 
 
 def test_the_schema_is_what_it_was():
-    card = facts(DPLogisticRegression(classes=[0, 1]).fit(X, Y))
+    card = facts(DPLogisticRegression(classes=[0, 1], data_norm=1.0).fit(X, Y))
     assert card["schema"] == "skdp.privacy_card/1"
     assert list(card["composition"]) == ["method", "gdp", "rho", "epsilon_at", "dp_event"]
     assert list(card["public"]) == ["facts", "n_features", "steps"]
@@ -225,7 +225,7 @@ def test_a_seeded_fit_says_so_first():
 @pytest.mark.full
 def test_sampled_releases():
     model = DPLogisticRegression(
-        epsilon=4.0, solver=solvers.SGD(batch_size=20), max_iter=5, classes=[0, 1]
+        epsilon=4.0, solver=solvers.SGD(batch_size=20), max_iter=5, classes=[0, 1], data_norm=1.0
     ).fit(X, Y)
     card, text = facts(model), privacy_card(model).to_markdown()
     assert "random batches" in card["composition"]["method"]
@@ -287,7 +287,9 @@ def test_local_reports(model):
 
 @pytest.mark.full
 def test_reports_next_to_other_releases():
-    pipe = make_pipeline(PrivUnitPrivatizer(), DPLogisticRegression(classes=[0, 1])).fit(X, Y)
+    pipe = make_pipeline(
+        PrivUnitPrivatizer(), DPLogisticRegression(classes=[0, 1], data_norm=1.0)
+    ).fit(X, Y)
     card = facts(pipe)
     assert card["claim"]["adjacency"] == "replace-one"
     assert "as if every row made all" in card["composition"]["method"]
@@ -308,7 +310,9 @@ def test_thresholds_and_small_deltas():
 
 
 def test_ranges_of_rows():
-    model = DPLogisticRegression(epsilon=8.0, solver=papers.OnePass(), classes=[0, 1]).fit(X, Y)
+    model = DPLogisticRegression(
+        epsilon=8.0, solver=papers.OnePass(), classes=[0, 1], data_norm=1.0
+    ).fit(X, Y)
     card, text = facts(model), privacy_card(model).to_markdown()
     assert "range of public positions" in card["composition"]["method"]
     last = card["ledger"][-1]["rows"]
@@ -316,14 +320,18 @@ def test_ranges_of_rows():
 
 
 def test_prepaid_releases_that_nobody_saw():
-    model = DPLogisticRegression(epsilon=8.0, solver="lazy-sgd", max_iter=40, C=100.0)
+    model = DPLogisticRegression(
+        epsilon=8.0, solver="lazy-sgd", max_iter=40, C=100.0, data_norm=1.0
+    )
     text = privacy_card(model.fit(X, Y)).to_markdown()
     assert "counts as if everybody had seen it" in text
     assert "which was read from y" in text
 
 
 def test_a_step_without_a_ledger_voids_the_claim():
-    pipe = make_pipeline(StandardScaler(), DPLogisticRegression(classes=[0, 1])).fit(X, Y)
+    pipe = make_pipeline(StandardScaler(), DPLogisticRegression(classes=[0, 1], data_norm=1.0)).fit(
+        X, Y
+    )
     card, text = facts(pipe), privacy_card(pipe).to_markdown()
     assert card["claim"]["status"] == "none"
     assert card["claim"]["epsilon"] is card["claim"]["delta"] is None
@@ -343,7 +351,7 @@ def test_steps_with_ledgers_add_up():
     pipe = make_pipeline(
         ColumnTransformer([("a", DPStandardScaler(epsilon=0.5), [0, 1]), ("b", "drop", [2])]),
         FunctionTransformer(np.tanh),
-        DPLogisticRegression(epsilon=0.5, classes=[0, 1]),
+        DPLogisticRegression(epsilon=0.5, classes=[0, 1], data_norm=1.0),
     ).fit(X, Y)
     card = facts(pipe, name="two steps")
     assert card["name"] == "two steps"
@@ -364,9 +372,9 @@ def test_a_search_of_scikit_learn_claims_nothing(refit):
     grid = {"epsilon": [0.5, 1.0], "random_state": [None]}
     cards = [
         privacy_card(
-            GridSearchCV(DPLogisticRegression(random_state=271828), grid, refit=refit, cv=3).fit(
-                rows, Y
-            )
+            GridSearchCV(
+                DPLogisticRegression(random_state=271828, data_norm=1.0), grid, refit=refit, cv=3
+            ).fit(rows, Y)
         )
         for rows in (X, OTHER)
     ]
@@ -383,7 +391,10 @@ def test_a_search_of_scikit_learn_claims_nothing(refit):
 
 def test_a_search_that_pays_for_itself():
     model = DPGridSearchCV(
-        DPLogisticRegression(classes=[0, 1]), {"C": [1.0, 10.0]}, epsilon=8.0, random_state=271828
+        DPLogisticRegression(classes=[0, 1], data_norm=1.0),
+        {"C": [1.0, 10.0]},
+        epsilon=8.0,
+        random_state=271828,
     ).fit(X, Y)
     for fitted in (model, model.best_estimator_):
         card, text = facts(fitted), str(privacy_card(fitted))
@@ -408,7 +419,9 @@ def test_a_search_without_any_private_step():
 
 
 def test_a_solver_is_shown_with_its_parameters():
-    model = DPLogisticRegression(solver=solvers.SGD(batch_size=20), max_iter=5, classes=[0, 1])
+    model = DPLogisticRegression(
+        solver=solvers.SGD(batch_size=20), max_iter=5, classes=[0, 1], data_norm=1.0
+    )
     card = privacy_card(model.fit(X, Y))
     shown = card.to_dict()["public"]["steps"][0]["parameters"]["solver"]
     assert shown["solver"] == "SGD"
@@ -459,9 +472,9 @@ def test_unfitted_and_wrong_things_are_refused():
 
 
 def test_adjacencies_that_differ_are_refused():
-    pipe = make_pipeline(DPStandardScaler(adjacency="zero-out"), DPLogisticRegression()).fit(
-        INPUT_X, INPUT_Y
-    )
+    pipe = make_pipeline(
+        DPStandardScaler(adjacency="zero-out"), DPLogisticRegression(data_norm=1.0)
+    ).fit(INPUT_X, INPUT_Y)
     with pytest.raises(ValueError, match="one adjacency"):
         privacy_card(pipe)
 
@@ -551,7 +564,7 @@ def test_numbers_are_rounded_outward(x):
 
 
 def test_printed_prices_are_no_less_than_true():
-    model = DPLogisticRegression(epsilon=1 / 3, classes=[0, 1]).fit(INPUT_X, INPUT_Y)
+    model = DPLogisticRegression(epsilon=1 / 3, classes=[0, 1], data_norm=1.0).fit(INPUT_X, INPUT_Y)
     text, release = str(privacy_card(model)), model.ledger_.releases[0]
     assert float(re.search(r"epsilon = ([\d.]+) nats", text)[1]) >= model.privacy_spent_[0]
     assert float(re.search(r"mu = ([\d.e-]+) \|", text)[1]) >= release.noise.mu

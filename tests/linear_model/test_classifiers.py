@@ -98,7 +98,7 @@ def test_sparse_and_dense_rows_give_the_same_model(n_classes):
     formats = (sparse.csr_array, sparse.csc_array, sparse.csr_matrix, sparse.coo_array)
     # the default releases no products of sparse rows: they agree among themselves
     for solver, first in (("accelerated", X), ("auto", sparse.csr_array(X))):
-        model = DPLogisticRegression(solver=solver, random_state=3)
+        model = DPLogisticRegression(solver=solver, random_state=3, data_norm=1.0)
         coef = model.fit(first, y).coef_
         for container in formats:
             # the statistics agree to rounding, and so to a step of the noise grid
@@ -107,7 +107,7 @@ def test_sparse_and_dense_rows_give_the_same_model(n_classes):
 
 def test_units_of_the_data_do_not_matter_when_data_norm_follows():
     X, y = _rows_in_ball(2)
-    model = DPLogisticRegression(random_state=0, C=np.inf)
+    model = DPLogisticRegression(random_state=0, C=np.inf, data_norm=1.0)
     unit = model.fit(X, y)
     scores = unit.decision_function(X)
     for norm in (1e-90, 1e-3, 1e5, 1e90):
@@ -119,7 +119,7 @@ def test_rows_beyond_data_norm_count_as_if_scaled_down_to_it():
     X, y = _rows_in_ball(2)
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     rng = np.random.default_rng(0)
-    model = DPLogisticRegression(random_state=0)
+    model = DPLogisticRegression(random_state=0, data_norm=1.0)
     inside = model.fit(X, y).coef_
     beyond = model.fit(X * rng.uniform(1, 1e6, size=(len(X), 1)), y).coef_
     np.testing.assert_allclose(beyond, inside, rtol=1e-5, atol=1e-5)
@@ -140,7 +140,7 @@ def test_coef_bound_holds_the_coefficients():
 
 def test_public_classes_need_no_rows():
     X = np.full((50, 2), 0.3)
-    model = DPLogisticRegression(classes=["no", "yes", "maybe"], random_state=0)
+    model = DPLogisticRegression(classes=["no", "yes", "maybe"], random_state=0, data_norm=1.0)
     model.fit(X, np.full(50, "yes"))
     np.testing.assert_array_equal(model.classes_, ["maybe", "no", "yes"])
     assert model.predict_proba(X).shape == (50, 3)
@@ -151,7 +151,7 @@ def test_rows_with_labels_outside_the_public_classes_contribute_nothing():
     X, y = _rows_in_ball(2)
     labels = y.copy()
     labels[::3] = 7
-    model = DPLogisticRegression(classes=[0, 1], random_state=0)
+    model = DPLogisticRegression(classes=[0, 1], random_state=0, data_norm=1.0)
     first = model.fit(X, labels).coef_
     changed = X.copy()
     changed[::3] = 0.9
@@ -160,7 +160,7 @@ def test_rows_with_labels_outside_the_public_classes_contribute_nothing():
 
 def test_inferred_classes_are_on_the_ledger():
     X, y = _rows_in_ball(2)
-    (assumption,) = DPLogisticRegression().fit(X, y).ledger_.assumptions
+    (assumption,) = DPLogisticRegression(data_norm=1.0).fit(X, y).ledger_.assumptions
     assert "class labels" in assumption
 
 
@@ -168,7 +168,7 @@ def test_inferred_classes_are_on_the_ledger():
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_probabilities_follow_the_decision_function(n_classes):
     X, y = _rows_in_ball(n_classes)
-    model = DPLogisticRegression(epsilon=5.0, random_state=0).fit(X, y)
+    model = DPLogisticRegression(epsilon=5.0, random_state=0, data_norm=1.0).fit(X, y)
     probabilities = model.predict_proba(X)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
     np.testing.assert_allclose(np.log(probabilities), model.predict_log_proba(X))
@@ -191,7 +191,7 @@ def test_several_classes_share_one_budget_and_one_release_a_step():
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 10.0, 300.0])
 def test_what_is_reported_is_what_was_granted_and_never_more(epsilon, adjacency):
     X, y = _rows_in_ball(2, n_samples=100)
-    model = DPLogisticRegression(epsilon, 1e-5, adjacency=adjacency).fit(X, y)
+    model = DPLogisticRegression(epsilon, 1e-5, adjacency=adjacency, data_norm=1.0).fit(X, y)
     spent, delta = model.privacy_spent_
     assert delta == 1e-5
     assert epsilon * (1 - 1e-6) <= spent <= epsilon
@@ -199,8 +199,8 @@ def test_what_is_reported_is_what_was_granted_and_never_more(epsilon, adjacency)
 
 def test_unseeded_fits_differ_and_seeded_fits_repeat():
     X, y = _rows_in_ball(2)
-    unseeded = [DPLogisticRegression().fit(X, y).coef_ for _ in range(2)]
-    seeded = [DPLogisticRegression(random_state=5).fit(X, y).coef_ for _ in range(2)]
+    unseeded = [DPLogisticRegression(data_norm=1.0).fit(X, y).coef_ for _ in range(2)]
+    seeded = [DPLogisticRegression(random_state=5, data_norm=1.0).fit(X, y).coef_ for _ in range(2)]
     assert not np.any(unseeded[0] == unseeded[1])
     np.testing.assert_array_equal(*seeded)
 
@@ -208,16 +208,25 @@ def test_unseeded_fits_differ_and_seeded_fits_repeat():
 @pytest.mark.full
 def test_it_works_inside_scikit_learn_s_tools():
     X, y = _rows_in_ball(2)
-    pipeline = make_pipeline(BoundedScaler((-1, 1)), DPLogisticRegression(epsilon=4.0))
+    pipeline = make_pipeline(
+        BoundedScaler((-1, 1)), DPLogisticRegression(epsilon=4.0, data_norm=1.0)
+    )
     assert cross_val_score(pipeline, X, y, cv=3, n_jobs=2).shape == (3,)
-    grid = GridSearchCV(DPLogisticRegression(), {"epsilon": [0.5, 5.0]}, cv=2).fit(X, y)
+    grid = GridSearchCV(DPLogisticRegression(data_norm=1.0), {"epsilon": [0.5, 5.0]}, cv=2).fit(
+        X, y
+    )
     assert grid.best_estimator_.privacy_spent_[0] <= grid.best_params_["epsilon"]
 
 
 def test_a_solver_object_is_searched_cloned_printed_and_pickled():
     X, y = _rows_in_ball(2, n_samples=200)
     model = DPLogisticRegression(
-        epsilon=4.0, solver=solvers.SGD(batch_size=20), max_iter=5, classes=(0, 1), random_state=0
+        epsilon=4.0,
+        solver=solvers.SGD(batch_size=20),
+        max_iter=5,
+        classes=(0, 1),
+        random_state=0,
+        data_norm=1.0,
     )
     grid = GridSearchCV(model, {"solver__batch_size": [10, 50]}, cv=2).fit(X, y)
     assert grid.best_estimator_.solver.batch_size == grid.best_params_["solver__batch_size"]
@@ -244,10 +253,11 @@ def test_any_solver_cuts_rows_to_their_largest_entries(kind):
     cut = np.where(np.argsort(np.argsort(-abs(X))) < 2, X, 0.0)
     given = {"epsilon": 4.0, "classes": (0, 1), "random_state": 0}
     whole, short = (
-        DPLogisticRegression(solver=kind(sparsity=2), **given).fit(rows, y) for rows in (X, cut)
+        DPLogisticRegression(solver=kind(sparsity=2), **{"data_norm": 1.0, **given}).fit(rows, y)
+        for rows in (X, cut)
     )
     np.testing.assert_array_equal(whole.coef_, short.coef_)
-    other = DPLogisticRegression(solver=kind(), **given).fit(X, y)
+    other = DPLogisticRegression(solver=kind(), **{"data_norm": 1.0, **given}).fit(X, y)
     assert np.any(other.coef_ != whole.coef_)
 
 
@@ -255,7 +265,7 @@ def test_verbose_prints_the_public_plan(capsys):
     X, y = _rows_in_ball(2)
     printed = []
     for rows in (X, -X):
-        DPLogisticRegression(verbose=1, random_state=0).fit(rows, y)
+        DPLogisticRegression(verbose=1, random_state=0, data_norm=1.0).fit(rows, y)
         printed.append(capsys.readouterr().out)
     assert " releases from " in printed[0]
     assert printed[0] == printed[1]
@@ -372,11 +382,13 @@ def test_a_solver_chooses_its_mechanism_and_a_word_is_its_default_object(solver)
     kind = KINDS[solver]
     options = {"classes": (0, 1), "random_state": 0, "smoothing": 0.5}
     options["coef_bound"] = None if solver == "lazy-sgd" else 20.0
-    fits = [DPHingeSVM(4.0, solver=kind(), **options)]
-    fits += [DPHingeSVM(4.0, mechanism=kind.mechanism, solver=kind(), **options)]
+    fits = [DPHingeSVM(4.0, solver=kind(), **{"data_norm": 1.0, **options})]
+    fits += [
+        DPHingeSVM(4.0, mechanism=kind.mechanism, solver=kind(), **{"data_norm": 1.0, **options})
+    ]
     if kind.word:
         assert kind.word == solver
-        fits.append(DPHingeSVM(4.0, solver=solver, **options))
+        fits.append(DPHingeSVM(4.0, solver=solver, **{"data_norm": 1.0, **options}))
     coefs = [model.fit(X, y).coef_ for model in fits]
     for other in coefs[1:]:
         np.testing.assert_array_equal(coefs[0], other)
@@ -384,68 +396,109 @@ def test_a_solver_chooses_its_mechanism_and_a_word_is_its_default_object(solver)
 
 REFUSED = [
     (
-        DPLogisticRegression(mechanism="gradient", solver="output"),
+        DPLogisticRegression(mechanism="gradient", solver="output", data_norm=1.0),
         "solver=solvers.Output() does not belong to mechanism='gradient': it has "
         "mechanism='output'. The solvers that fit are 'accelerated', 'gd', 'lazy-sgd', "
         "'preconditioned', 'sgd'.",
     ),
     (
-        DPLogisticRegression(mechanism="objective", solver=papers.OnePass()),
+        DPLogisticRegression(mechanism="objective", solver=papers.OnePass(), data_norm=1.0),
         "solver=papers.OnePass() does not belong to mechanism='objective'",
     ),
-    (DPLogisticRegression(delta=0.0, mechanism="gradient"), "delta must be greater than 0"),
     (
-        DPLogisticRegression(delta=0.0, solver=solvers.SGD()),
+        DPLogisticRegression(delta=0.0, mechanism="gradient", data_norm=1.0),
+        "delta must be greater than 0",
+    ),
+    (
+        DPLogisticRegression(delta=0.0, solver=solvers.SGD(), data_norm=1.0),
         "delta must be greater than 0 for solvers.SGD(), whose Gaussian noise is never purely "
         "epsilon-DP; got 0. The solvers that fit are 'frank-wolfe', 'objective', 'output'.",
     ),
-    (DPLogisticRegression(delta=0.0, solver="phased"), "delta must be greater than 0"),
-    (DPLogisticRegression(delta=0.0, solver=papers.Localized()), "delta must be greater than 0"),
-    (DPLogisticRegression(delta=0.0, solver=papers.OnePass()), "delta must be greater than 0"),
-    (DPLogisticRegression(delta=0.0, solver=papers.BiasReduced()), "delta must be greater than 0"),
-    (DPHingeSVM(mechanism="objective"), "second derivative, which the hinge does not have"),
-    (DPHingeSVM(solver=papers.OnePass()), "second derivative, which the hinge does not have"),
-    (DPHingeSVM(solver="frank-wolfe"), "Set smoothing to a positive number"),
-    (DPLogisticRegression(solver="exact"), "coef_bound must be a number"),
-    (DPLogisticRegression(solver=papers.FiniteNet()), "coef_bound must be a number"),
     (
-        DPLogisticRegression(mechanism="exponential", solver="exact", **BOUND),
+        DPLogisticRegression(delta=0.0, solver="phased", data_norm=1.0),
+        "delta must be greater than 0",
+    ),
+    (
+        DPLogisticRegression(delta=0.0, solver=papers.Localized(), data_norm=1.0),
+        "delta must be greater than 0",
+    ),
+    (
+        DPLogisticRegression(delta=0.0, solver=papers.OnePass(), data_norm=1.0),
+        "delta must be greater than 0",
+    ),
+    (
+        DPLogisticRegression(delta=0.0, solver=papers.BiasReduced(), data_norm=1.0),
+        "delta must be greater than 0",
+    ),
+    (
+        DPHingeSVM(mechanism="objective", data_norm=1.0),
+        "second derivative, which the hinge does not have",
+    ),
+    (
+        DPHingeSVM(solver=papers.OnePass(), data_norm=1.0),
+        "second derivative, which the hinge does not have",
+    ),
+    (DPHingeSVM(solver="frank-wolfe", data_norm=1.0), "Set smoothing to a positive number"),
+    (DPLogisticRegression(solver="exact", data_norm=1.0), "coef_bound must be a number"),
+    (DPLogisticRegression(solver=papers.FiniteNet(), data_norm=1.0), "coef_bound must be a number"),
+    (
+        DPLogisticRegression(
+            mechanism="exponential", solver="exact", **{"data_norm": 1.0, **BOUND}
+        ),
         "at most 5 coefficients, intercepts included; this problem has 7. skdp.papers.FiniteNet() "
         "draws from a fixed set of candidates. The solvers that fit are 'frank-wolfe'.",
     ),
-    (DPHingeSVM(mechanism="exponential", **BOUND), "at most 5 coefficients"),
+    (DPHingeSVM(mechanism="exponential", **{"data_norm": 1.0, **BOUND}), "at most 5 coefficients"),
     (
-        DPLogisticRegression(solver=papers.FiniteNet(localize=True), **BOUND),
+        DPLogisticRegression(solver=papers.FiniteNet(localize=True), **{"data_norm": 1.0, **BOUND}),
         "C must be finite",
     ),
-    (DPLogisticRegression(mechanism="objective", C=1e6), "C must be at most"),
-    (DPLogisticRegression(mechanism="output", max_iter=3), "max_iter must be None with"),
+    (DPLogisticRegression(mechanism="objective", C=1e6, data_norm=1.0), "C must be at most"),
     (
-        DPLogisticRegression(solver=papers.Localized(), preprocess="center"),
+        DPLogisticRegression(mechanism="output", max_iter=3, data_norm=1.0),
+        "max_iter must be None with",
+    ),
+    (
+        DPLogisticRegression(solver=papers.Localized(), preprocess="center", data_norm=1.0),
         "preprocess must be None with papers.Localized(): only gradients are taken of centered "
         "rows; got 'center'. The solvers that fit are 'accelerated', 'gd', 'sgd'.",
     ),
     (
-        DPLogisticRegression(solver="lazy-sgd", coef_bound=1.0),
+        DPLogisticRegression(solver="lazy-sgd", coef_bound=1.0, data_norm=1.0),
         "coef_bound must be None with solvers.LazySGD()",
     ),
-    (DPLogisticRegression(solver="frank-wolfe", C=1.0), "C must be inf with solvers.FrankWolfe()"),
     (
-        DPLogisticRegression(solver=solvers.Output(linf_projection=True)),
+        DPLogisticRegression(solver="frank-wolfe", C=1.0, data_norm=1.0),
+        "C must be inf with solvers.FrankWolfe()",
+    ),
+    (
+        DPLogisticRegression(solver=solvers.Output(linf_projection=True), data_norm=1.0),
         "coef_bound must be a number for linf_projection=True",
     ),
-    (DPLogisticRegression(solver=solvers.SGD(batch_size=-1)), "'batch_size' parameter of SGD"),
     (
-        DPLogisticRegression(solver="bias-reduced"),
+        DPLogisticRegression(solver=solvers.SGD(batch_size=-1), data_norm=1.0),
+        "'batch_size' parameter of SGD",
+    ),
+    (
+        DPLogisticRegression(solver="bias-reduced", data_norm=1.0),
         "or an object of skdp.solvers or skdp.papers; got 'bias-reduced'. It is an object: "
         "solver=skdp.papers.BiasReduced().",
     ),
-    (DPLogisticRegression(solver="accelerated-one-pass"), "skdp.papers.AcceleratedOnePass()"),
-    (DPLogisticRegression(solver="localized"), "skdp.papers.Localized()"),
-    (DPLogisticRegression(solver="one-pass"), "skdp.papers.OnePass()"),
-    (DPLogisticRegression(solver="net"), "skdp.papers.FiniteNet()"),
-    (DPLogisticRegression(solver="newton"), "skdp.solvers.Output(minimizer='newton')"),
-    (DPLogisticRegression(solver="adam"), "solver must be 'auto', one of ['accelerated', "),
+    (
+        DPLogisticRegression(solver="accelerated-one-pass", data_norm=1.0),
+        "skdp.papers.AcceleratedOnePass()",
+    ),
+    (DPLogisticRegression(solver="localized", data_norm=1.0), "skdp.papers.Localized()"),
+    (DPLogisticRegression(solver="one-pass", data_norm=1.0), "skdp.papers.OnePass()"),
+    (DPLogisticRegression(solver="net", data_norm=1.0), "skdp.papers.FiniteNet()"),
+    (
+        DPLogisticRegression(solver="newton", data_norm=1.0),
+        "skdp.solvers.Output(minimizer='newton')",
+    ),
+    (
+        DPLogisticRegression(solver="adam", data_norm=1.0),
+        "solver must be 'auto', one of ['accelerated', ",
+    ),
 ]
 
 
@@ -510,7 +563,7 @@ def label_flip(n_rows, adjacency, classes=(0, 1)):
 def output_mu(adjacency, C):
     model = DPHingeSVM(
         2.0, 1e-5, mechanism="output", adjacency=adjacency, C=C, fit_intercept=False,
-        classes=(0, 1), random_state=0,
+        classes=(0, 1), random_state=0, data_norm=1.0,
     )  # fmt: skip
     fit = functools.partial(lambda m, data: clone(m).fit(*data), model)
     return _audit.coupled_mu(fit, *label_flip(8, adjacency)) / gdp_mu(2.0, 1e-5)
@@ -545,7 +598,7 @@ def test_pure_objective_perturbation_keeps_its_claim_where_it_lands(epsilon, adj
         y = rng.integers(0, 2, n_rows)
         model = DPLogisticRegression(
             epsilon, 0.0, mechanism="objective", adjacency=adjacency, fit_intercept=False,
-            classes=(0, 1), random_state=seed,
+            classes=(0, 1), random_state=seed, data_norm=1.0,
         ).fit(X, y)  # fmt: skip
         linear = model.ledger_.releases[0]
         ridge = float(re.search(r"ridge (\S+)", linear.query)[1])
@@ -561,11 +614,11 @@ def test_pure_objective_perturbation_keeps_its_claim_where_it_lands(epsilon, adj
 @pytest.mark.parametrize(
     ("model", "twin"),
     [
-        (DPLogisticRegression(), LogisticRegression()),
-        (DPLogisticRegression(mechanism="objective"), LogisticRegression()),
+        (DPLogisticRegression(data_norm=1.0), LogisticRegression()),
+        (DPLogisticRegression(mechanism="objective", data_norm=1.0), LogisticRegression()),
         (LocalDPLogisticRegression(), LogisticRegression()),
         (FederatedDPLogisticRegression(), LogisticRegression()),
-        (DPHingeSVM(), LinearSVC()),
+        (DPHingeSVM(data_norm=1.0), LinearSVC()),
         (DPLpRegressor(), HuberRegressor()),
     ],
     ids=lambda model: type(model).__name__,
@@ -581,7 +634,7 @@ def test_the_number_of_steps_has_the_form_that_the_twin_has(model, twin):
 NO_SOLVERS = [
     (solvers.SGD, "an instance, for example solvers.SGD(); got the class SGD"),
     (DPLogisticRegression, "an instance; got the class DPLogisticRegression"),
-    (DPLogisticRegression(), "got a DPLogisticRegression"),
+    (DPLogisticRegression(data_norm=1.0), "got a DPLogisticRegression"),
     (None, "got None"),
     (7, "got an int"),
 ]
@@ -597,14 +650,14 @@ def test_what_is_no_solver_is_refused_with_a_list_of_what_is(estimator, solver, 
 
 
 def test_a_parameter_of_another_solver_is_refused():
-    model = DPLogisticRegression(solver="gd")
+    model = DPLogisticRegression(solver="gd", data_norm=1.0)
     with pytest.raises(AttributeError, match="set_params"):
         model.set_params(solver__batch_size=8)
     model.set_params(solver=solvers.GD())
     with pytest.raises(ValueError, match="Invalid parameter 'batch_size' for estimator GD"):
         model.set_params(solver__batch_size=8)
     with pytest.raises(TypeError, match="batch_size"):
-        DPLogisticRegression(batch_size=8)
+        DPLogisticRegression(batch_size=8, data_norm=1.0)
 
 
 def test_no_solver_was_overlooked():
@@ -624,7 +677,9 @@ def test_no_solver_was_overlooked():
 @pytest.mark.parametrize("n_features", [2, 400])
 @pytest.mark.parametrize("mechanism", ["auto", "objective", "output", "exponential"])
 def test_auto_takes_nothing_from_papers(mechanism, n_features, delta):
-    model = DPHingeSVM(8.0, delta, mechanism=mechanism, coef_bound=5.0, smoothing=0.5)
+    model = DPHingeSVM(
+        8.0, delta, mechanism=mechanism, coef_bound=5.0, smoothing=0.5, data_norm=1.0
+    )
     chosen = chosen_solver(model, None, problem_of(model, 60, n_features, 2))
     assert type(chosen).__module__.startswith("skdp.solvers.")
 
@@ -715,7 +770,7 @@ def test_few_coefficients_bear_more_noise_and_many_rows_less():
     assert ridges[1] / ridges[0] == pytest.approx(2.0, rel=0.06)
     unit = noise_law(problem(), 1.0)[1] * math.hypot(1, 0.1)
     assert ridges[0] == pytest.approx((2 * 10**9 * unit**2 / 4 / 900) ** (1 / 3), rel=0.06)
-    kinked = DPHingeSVM(1.0, 1e-5)
+    kinked = DPHingeSVM(1.0, 1e-5, data_norm=1.0)
     ridges = [default_ridge(problem_of(kinked, n, 100, 2)) for n in (10**9, 4 * 10**9)]
     assert ridges[1] / ridges[0] == pytest.approx(2.0, rel=0.06)
 

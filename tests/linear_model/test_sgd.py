@@ -214,12 +214,14 @@ def test_accuracy_without_noise_to_speak_of():
 
 
 MODELS = {
-    "sgd": DPLogisticRegression(solver=solvers.SGD(batch_size=5), max_iter=7, random_state=0),
-    "gd": DPHingeSVM(solver="gd", max_iter=250, random_state=0),
-    "output": DPLogisticRegression(mechanism="output", random_state=0),
-    "center": DPLogisticRegression(preprocess="center", max_iter=30, random_state=0),
+    "sgd": DPLogisticRegression(
+        solver=solvers.SGD(batch_size=5), max_iter=7, random_state=0, data_norm=1.0
+    ),
+    "gd": DPHingeSVM(solver="gd", max_iter=250, random_state=0, data_norm=1.0),
+    "output": DPLogisticRegression(mechanism="output", random_state=0, data_norm=1.0),
+    "center": DPLogisticRegression(preprocess="center", max_iter=30, random_state=0, data_norm=1.0),
     "center-clip": DPLogisticRegression(
-        epsilon=30.0, preprocess="center-clip", max_iter=30, random_state=0
+        epsilon=30.0, preprocess="center-clip", max_iter=30, random_state=0, data_norm=1.0
     ),
 }
 every_model = pytest.mark.parametrize("name", MODELS)

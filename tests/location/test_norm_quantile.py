@@ -374,7 +374,7 @@ def test_coefficients_for_original_rows(n_classes, offset):
     rows = CENTERER_X + offset
     model = make_pipeline(
         DPFeatureCenterer(1.0, 1e-5, data_norm=2 * offset + 5, random_state=0),
-        DPLogisticRegression(8.0, 1e-5, classes=range(n_classes), random_state=0),
+        DPLogisticRegression(8.0, 1e-5, classes=range(n_classes), random_state=0, data_norm=1.0),
     )
     with pytest.warns(SeededNoiseWarning):
         model.fit(rows, y)
@@ -428,7 +428,7 @@ def test_means_that_do_not_pay_for_the_offset(mechanism):
     # a narrower grid would end before the rows do
     model = make_pipeline(
         DPFeatureCenterer(4.0, mechanism=mechanism, data_norm=2e6),
-        DPLogisticRegression(4.0, classes=(0, 1)),
+        DPLogisticRegression(4.0, classes=(0, 1), data_norm=1.0),
     )
     assert accuracy(model, rows) > 0.9
     assert np.linalg.norm(model[0].center_ - 1e6) < 1

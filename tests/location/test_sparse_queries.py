@@ -806,7 +806,7 @@ def test_a_pipeline_pays_for_the_choice():
     y = np.arange(N) % 2
     model = make_pipeline(
         selector(epsilon=0.5, delta=1e-7, n_features_to_select=5),
-        DPLogisticRegression(0.5, 1e-7, classes=[0, 1], random_state=0),
+        DPLogisticRegression(0.5, 1e-7, classes=[0, 1], random_state=0, data_norm=1.0),
     )
     with pytest.warns(SeededNoiseWarning):
         model.fit(SPARSE, y)

@@ -31,7 +31,7 @@ from tests.model_selection._spy import NOTED, Spy, data, notes
 
 X, Y = data(60)
 MANY = {"C": np.geomspace(0.1, 10, 7).tolist()}
-MODEL = DPLogisticRegression(classes=[0, 1])
+MODEL = DPLogisticRegression(classes=[0, 1], data_norm=1.0)
 SPY = Spy(classes=[0, 1], solver="gd", max_iter=2)
 
 

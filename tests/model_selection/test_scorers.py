@@ -375,7 +375,9 @@ def test_the_probability_that_a_random_number_of_runs_fails(gamma):
 @pytest.mark.parametrize("strategy", ["all", "subset"])
 def test_a_null_row_counts_as_nothing_in_a_score(scoring, strategy):
     # once it counted as a wrong answer: a row that was right cost twice its price
-    model = DPLogisticRegression(8.0, classes=[0, 1], adjacency="zero-out", max_iter=1)
+    model = DPLogisticRegression(
+        8.0, classes=[0, 1], adjacency="zero-out", max_iter=1, data_norm=1.0
+    )
     search = DPGridSearchCV(
         model, {"C": [1.0, 10.0]}, epsilon=20.0, scoring=scoring, strategy=strategy
     )

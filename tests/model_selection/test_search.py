@@ -62,7 +62,7 @@ from tests.model_selection._spy import FITS, NOTED, Spy, data, faults, notes, po
 
 
 X, Y = data(200)
-MODEL = DPLogisticRegression(classes=[0, 1])
+MODEL = DPLogisticRegression(classes=[0, 1], data_norm=1.0)
 GRID = {"C": [0.1, 1.0, 10.0]}
 
 
@@ -177,13 +177,15 @@ def test_public_rows_and_repeats_give_the_best_repeat():
 
 
 PIPE = make_pipeline(
-    NormClipper(), DPStandardScaler(epsilon=0.2), DPLogisticRegression(epsilon=0.8, classes=[0, 1])
+    NormClipper(),
+    DPStandardScaler(epsilon=0.2),
+    DPLogisticRegression(epsilon=0.8, classes=[0, 1], data_norm=1.0),
 )
 # the first one draws, the second has a clip that is drawn and Gaussian noise
 MIXED = make_pipeline(
     DPFrequentFeatures(n_features_to_select=2, sparsity=3, delta=0.0),
     DPFeatureCenterer(threshold=1.0),
-    DPLogisticRegression(epsilon=3.0, classes=[0, 1]),
+    DPLogisticRegression(epsilon=3.0, classes=[0, 1], data_norm=1.0),
 )
 
 
@@ -200,7 +202,10 @@ def test_steps_share_a_run_in_their_ratio(strategy):
     assert model.epsilon < 2.0
     # the scaler has purely private steps of its own, or none: both charge what they were given
     pure = DPGridSearchCV(
-        DPHingeSVM(epsilon=9.0, classes=[0, 1]), {"C": [0.001]}, epsilon=30.0, delta=0.0
+        DPHingeSVM(epsilon=9.0, classes=[0, 1], data_norm=1.0),
+        {"C": [0.001]},
+        epsilon=30.0,
+        delta=0.0,
     )
     pure.fit(X, Y)
     assert pure.privacy_spent_[1] == 0.0
@@ -227,7 +232,9 @@ def test_limits_add_up_to_the_share_and_hardly_to_less(pipe):
 def test_prices_add_up_to_the_share(delta):
     pipe = make_pipeline(
         DPFrequentFeatures(epsilon=1.0, n_features_to_select=2, sparsity=3, delta=0.0),
-        DPLogisticRegression(epsilon=3.0, classes=[0, 1], solver="sgd" if delta else "auto"),
+        DPLogisticRegression(
+            epsilon=3.0, classes=[0, 1], solver="sgd" if delta else "auto", data_norm=1.0
+        ),
     )
     search = DPGridSearchCV(pipe, {}, n_repeats=2, epsilon=40.0, delta=delta)
     models, form = all_configured(pipe, [{}]), public_form(X, Y)
@@ -253,7 +260,7 @@ def test_candidates_of_which_some_have_no_gaussian_parameter():
 @pytest.mark.full
 def test_candidates_may_be_other_estimators():
     pipe = make_pipeline(DPStandardScaler(), MODEL)
-    svm = DPHingeSVM(classes=[0, 1])
+    svm = DPHingeSVM(classes=[0, 1], data_norm=1.0)
     grid = [{"dplogisticregression": [MODEL, svm]}, {"dpstandardscaler": ["passthrough"]}]
     search = DPGridSearchCV(pipe, grid, epsilon=4.0).fit(X, Y)
     assert search.plan_.n_candidates == 3
@@ -307,7 +314,9 @@ def test_a_private_remainder_is_seen():
     assert fitted.ledger_ is search.ledger_
     assert fitted.epsilon < 4.0
     pipe = make_pipeline(
-        PolynomialFeatures(2), FunctionTransformer(np.tanh), DPLogisticRegression(classes=[0, 1])
+        PolynomialFeatures(2),
+        FunctionTransformer(np.tanh),
+        DPLogisticRegression(classes=[0, 1], data_norm=1.0),
     )
     grid = {"polynomialfeatures__degree": [1, 2]}
     assert DPGridSearchCV(pipe, grid, epsilon=4.0).fit(X, Y).predict(X).shape == (200,)
@@ -322,7 +331,9 @@ def warn_of_rows(X):
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("strategy", ["all", "subset"])
 def test_what_steps_warn_of_is_held_back(strategy):
-    pipe = make_pipeline(FunctionTransformer(warn_of_rows), DPLogisticRegression(random_state=3))
+    pipe = make_pipeline(
+        FunctionTransformer(warn_of_rows), DPLogisticRegression(random_state=3, data_norm=1.0)
+    )
     grid = {"dplogisticregression__C": [1.0, 2.0]}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -360,10 +371,12 @@ def test_adjacencies_and_pure_privacy(adjacency, delta):
 
 def test_label_set_of_all_rows_is_that_of_every_run():
     rare = np.where(np.arange(200) == 7, "rare", np.where(Y, "a", "b"))
-    search = DPGridSearchCV(DPLogisticRegression(), GRID, epsilon=4.0).fit(X, rare)
+    search = DPGridSearchCV(DPLogisticRegression(data_norm=1.0), GRID, epsilon=4.0).fit(X, rare)
     assert search.classes_.tolist() == ["a", "b", "rare"]
     assert any("label" in text for text in search.ledger_.assumptions)
-    given = DPGridSearchCV(DPLogisticRegression(classes=["a", "b"]), GRID, epsilon=4.0)
+    given = DPGridSearchCV(
+        DPLogisticRegression(classes=["a", "b"], data_norm=1.0), GRID, epsilon=4.0
+    )
     assert given.fit(X, rare).ledger_.assumptions == ()
     assert given.classes_.tolist() == ["a", "b"]
 
@@ -482,7 +495,7 @@ def test_the_run_with_the_best_score_wins():
     y = (X[:, 0] > 0).astype(int)
     # far beyond the rows nothing is left of them but noise
     grid = {"data_norm": [1.0, 1e6]}
-    model = DPLogisticRegression(classes=[0, 1], max_iter=8)
+    model = DPLogisticRegression(classes=[0, 1], max_iter=8, data_norm=1.0)
     search = DPGridSearchCV(model, grid, epsilon=100.0, strategy="subset", n_repeats=15)
     best = [search.fit(X, y).best_params_ == {"data_norm": 1.0} for _ in range(12)]
     # in one search of eighteen no run of the better candidate counts: fewer fail once in 10^4
@@ -820,7 +833,9 @@ def test_other_fit_parameters():
 
 
 def test_models_that_cannot_be_scored_are_not_paid_for():
-    svm = DPGridSearchCV(DPHingeSVM(classes=[0, 1]), SECRET_GRID, scoring="neg_log_loss")
+    svm = DPGridSearchCV(
+        DPHingeSVM(classes=[0, 1], data_norm=1.0), SECRET_GRID, scoring="neg_log_loss"
+    )
     refused(svm, "scoring must be something else.*'C': 0.1.*no predict_proba")
     refused(
         DPGridSearchCV(MODEL, SECRET_GRID), "1d array", y=np.stack([SECRET_Y, SECRET_Y], axis=1)
@@ -930,9 +945,9 @@ def test_features_of_any_scale(scale):
 
 
 def test_one_class():
-    refused(DPGridSearchCV(DPHingeSVM(), SECRET_GRID), "1 class", y=np.zeros(60))
+    refused(DPGridSearchCV(DPHingeSVM(data_norm=1.0), SECRET_GRID), "1 class", y=np.zeros(60))
     assert (
-        DPGridSearchCV(DPHingeSVM(classes=[0, 1]), SECRET_GRID)
+        DPGridSearchCV(DPHingeSVM(classes=[0, 1], data_norm=1.0), SECRET_GRID)
         .fit(SECRET_X, np.zeros(60))
         .best_score_
         >= 0
@@ -955,7 +970,7 @@ class Idle(DPStandardScaler):
 
 
 def search_with(step, grid=FREE_GRID, **options):
-    model = DPLogisticRegression(classes=[0, 1], max_iter=3, random_state=0)
+    model = DPLogisticRegression(classes=[0, 1], max_iter=3, random_state=0, data_norm=1.0)
     options = {"epsilon": 2.0, "random_state": 0, **options}
     return DPGridSearchCV(make_pipeline(step, model), grid, **options)
 
@@ -1044,7 +1059,7 @@ def test_that_it_released_nothing_is_checked(step):
 def test_shares_of_pure_steps_are_as_large_as_their_parameter_allows():
     model = make_pipeline(
         DPStandardScaler(bounds=(-1, 1)),
-        DPLogisticRegression(classes=[0, 1], mechanism="output", delta=0),
+        DPLogisticRegression(classes=[0, 1], mechanism="output", delta=0, data_norm=1.0),
     )
     search = DPGridSearchCV(model, {**FREE_GRID}, epsilon=2.0).fit(X, Y)
     assert search.plan_.mu_run is not None
@@ -1172,7 +1187,7 @@ def told_apart(n_runs):
     one, other = X.copy(), X.copy()
     one[0], other[0] = [1.0, 0.0], [-1.0, 0.0]
     y = np.arange(12) % 2
-    model = DPLogisticRegression(classes=[0, 1], max_iter=2, solver="gd")
+    model = DPLogisticRegression(classes=[0, 1], max_iter=2, solver="gd", data_norm=1.0)
     options = {"epsilon": 2.0, "delta": 1e-3, "strategy": "subset", "n_repeats": 1}
     search = DPGridSearchCV(model, {"C": [1.0, 2.0]}, **options)
     result = audit_privacy(

@@ -66,7 +66,7 @@ FOLDS = KFold(3)
 def model(budget=None, **parameters):
     """Return a classifier that fits fast."""
     parameters = {"epsilon": 0.5, "max_iter": 2, "classes": [0, 1], **parameters}
-    return DPLogisticRegression(budget=budget, **parameters)
+    return DPLogisticRegression(budget=budget, **{"data_norm": 1.0, **parameters})
 
 
 def scaler(budget=None, **parameters):

@@ -980,7 +980,9 @@ def test_a_curator_keeps_to_the_mu_that_was_charged():
 
 
 def test_random_batches_have_no_mu():
-    model = DPLogisticRegression(solver=solvers.SGD(batch_size=8), epsilon=1.0, max_iter=3)
+    model = DPLogisticRegression(
+        solver=solvers.SGD(batch_size=8), epsilon=1.0, max_iter=3, data_norm=1.0
+    )
     assert model.fit(FIT_X, Y).ledger_.gdp == math.inf
 
 
@@ -1025,7 +1027,9 @@ def charged_first(monkeypatch, estimator):
         assert events(patch, *shared(estimator, delta=0.0)) == ["charge", "refused"]
 
 
-@pytest.mark.parametrize("estimator", [DPMean(), DPLogisticRegression(), DPStandardScaler()])
+@pytest.mark.parametrize(
+    "estimator", [DPMean(), DPLogisticRegression(data_norm=1.0), DPStandardScaler()]
+)
 def test_the_charge_comes_before_the_rows(monkeypatch, estimator):
     charged_first(monkeypatch, estimator)
 
@@ -1140,7 +1144,12 @@ def test_a_simulated_population_is_charged_what_its_clients_spend(population):
 @pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.1])
 @pytest.mark.parametrize(
     "estimator",
-    [DPMean(), DPStandardScaler(), DPLogisticRegression(), FederatedDPLogisticRegression()],
+    [
+        DPMean(),
+        DPStandardScaler(),
+        DPLogisticRegression(data_norm=1.0),
+        FederatedDPLogisticRegression(),
+    ],
 )
 def test_a_gaussian_fit_fills_a_gaussian_budget(estimator, epsilon, delta):
     model, budget = shared(estimator, epsilon, 2 * delta, composition="gaussian")
@@ -1157,7 +1166,7 @@ def test_a_gaussian_fit_fills_a_gaussian_budget(estimator, epsilon, delta):
 def test_estimators_share_a_budget():
     budget = PrivacyBudget(1.0, 1e-6)
     scaler = DPStandardScaler(epsilon=0.2, delta=5e-7, budget=budget)
-    model = DPLogisticRegression(epsilon=0.5, delta=5e-7, budget=budget)
+    model = DPLogisticRegression(epsilon=0.5, delta=5e-7, budget=budget, data_norm=1.0)
     make_pipeline(scaler, model).fit(FIT_X, Y)
     DPQuantile(epsilon=0.3, budget=budget).fit(FIT_X)
     assert [charge.label for charge in budget.charges] == [
@@ -1176,7 +1185,7 @@ GRID = {"C": [0.1, 1.0, 10.0, 100.0]}
 def test_a_search_of_four_candidates_and_five_folds_is_21_fits(tmp_path, search, n_jobs):
     path = tmp_path / "budget.db" if n_jobs else None
     budget = PrivacyBudget(2.1, 21e-7, path=path)
-    model = DPLogisticRegression(epsilon=0.1, delta=1e-7, budget=budget)
+    model = DPLogisticRegression(epsilon=0.1, delta=1e-7, budget=budget, data_norm=1.0)
     more = {"n_iter": 4} if search is RandomizedSearchCV else {}
     search(model, GRID, cv=5, n_jobs=n_jobs, error_score="raise", **more).fit(FIT_X, Y)
     assert len(budget.charges) == 21
@@ -1188,7 +1197,7 @@ def test_a_search_of_four_candidates_and_five_folds_is_21_fits(tmp_path, search,
 def test_a_search_stops_where_the_budget_ends(tmp_path):
     for n_jobs, path in ((None, None), (2, tmp_path / "budget.db")):
         budget = PrivacyBudget(1.0, 1e-6, path=path)
-        model = DPLogisticRegression(epsilon=0.1, delta=1e-7, budget=budget)
+        model = DPLogisticRegression(epsilon=0.1, delta=1e-7, budget=budget, data_norm=1.0)
         with pytest.raises(BudgetError, match="left"):
             GridSearchCV(model, GRID, cv=5, n_jobs=n_jobs, error_score="raise").fit(FIT_X, Y)
         assert len(budget.charges) <= 10
@@ -1197,7 +1206,7 @@ def test_a_search_stops_where_the_budget_ends(tmp_path):
 
 def test_cross_validation_pays_for_every_fold():
     budget = PrivacyBudget(0.5, 1e-6)
-    model = DPLogisticRegression(epsilon=0.1, delta=1e-7, budget=budget)
+    model = DPLogisticRegression(epsilon=0.1, delta=1e-7, budget=budget, data_norm=1.0)
     assert len(cross_val_score(model, FIT_X, Y, cv=5, error_score="raise")) == 5
     assert len(budget.charges) == 5
     with pytest.raises(BudgetError):

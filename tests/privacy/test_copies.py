@@ -372,7 +372,9 @@ def test_a_row_loses_as_often_as_it_counts_and_the_price_of_one_is_contradicted(
 
 
 def test_a_trace_claims_what_the_total_claims():
-    model = BaggingClassifier(DPLogisticRegression(classes=[0, 1], max_iter=2), 2, random_state=0)
+    model = BaggingClassifier(
+        DPLogisticRegression(classes=[0, 1], max_iter=2, data_norm=1.0), 2, random_state=0
+    )
     first, second = worst_pair(model)
     result = trace_privacy(model, first, second, y=Y)
     # nothing: the seeds of the noise are kept

@@ -29,7 +29,9 @@ Y = (X[:, 0] > 0.5).astype(int)
 
 
 def classifier(**parameters):
-    return DPLogisticRegression(**{"epsilon": 1.0, "max_iter": 2, "classes": [0, 1], **parameters})
+    return DPLogisticRegression(
+        **{"data_norm": 1.0, "epsilon": 1.0, "max_iter": 2, "classes": [0, 1], **parameters}
+    )
 
 
 def halved(rows):

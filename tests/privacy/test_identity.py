@@ -40,7 +40,9 @@ def mean(seed=None, rows=X, **parameters):
 
 
 def classifier(**parameters):
-    return DPLogisticRegression(**{"epsilon": 0.5, "max_iter": 2, "classes": [0, 1], **parameters})
+    return DPLogisticRegression(
+        **{"data_norm": 1.0, "epsilon": 0.5, "max_iter": 2, "classes": [0, 1], **parameters}
+    )
 
 
 def streams(estimator):
@@ -138,7 +140,9 @@ def test_steps_of_one_class_share_the_noise_of_a_seed_and_others_do_not():
         assert (total.epsilon == math.inf) == shared
     # one seed, and a class of labels in turn: differences of their models have no noise
     labels = np.arange(60) % 3
-    each = OneVsRestClassifier(DPLogisticRegression(max_iter=2, random_state=0)).fit(X, labels)
+    each = OneVsRestClassifier(DPLogisticRegression(max_iter=2, random_state=0, data_norm=1.0)).fit(
+        X, labels
+    )
     assert privacy_spent(each).epsilon == math.inf
 
 

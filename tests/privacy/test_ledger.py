@@ -504,7 +504,9 @@ def test_the_events_of_parts_are_an_upper_bound():
 
 def test_two_fits_of_one_pass_add_up():
     X, y = np.zeros((40, 2)), np.arange(40) % 2
-    model = DPLogisticRegression(1.0, solver=papers.OnePass(), classes=(0, 1)).fit(X, y)
+    model = DPLogisticRegression(1.0, solver=papers.OnePass(), classes=(0, 1), data_norm=1.0).fit(
+        X, y
+    )
     one = model.ledger_
     rows = [release.rows for release in one.releases]
     assert rows[0][0] == 0
@@ -1033,8 +1035,11 @@ def test_prices_cover_what_is_of_their_kind():
 FITS = {
     "mean": (DPMean(epsilon=1.0), GaussianMechanism),
     "pure mean": (DPMean(epsilon=1.0, delta=0.0, mechanism="laplace"), LaplaceMechanism),
-    "classifier": (DPLogisticRegression(solver="gd", max_iter=3), GaussianMechanism),
-    "batches": (DPLogisticRegression(solver="sgd", max_iter=3), SampledGaussianMechanism),
+    "classifier": (DPLogisticRegression(solver="gd", max_iter=3, data_norm=1.0), GaussianMechanism),
+    "batches": (
+        DPLogisticRegression(solver="sgd", max_iter=3, data_norm=1.0),
+        SampledGaussianMechanism,
+    ),
 }
 ROWS = np.linspace(-0.5, 0.5, 40).reshape(20, 2), np.arange(20) % 2
 

@@ -108,7 +108,7 @@ def mean_of(epsilon=0.5, **parameters):
 
 
 def classifier(epsilon=0.5):
-    return DPLogisticRegression(epsilon=epsilon, max_iter=3)
+    return DPLogisticRegression(epsilon=epsilon, max_iter=3, data_norm=1.0)
 
 
 def test_one_estimator_has_spent_what_it_reports():
@@ -745,7 +745,7 @@ def test_nested_names_and_replaced_steps(spy):
     grid = [
         {"scale__epsilon": [0.25, 0.75], "model__epsilon": [0.5, 2.0]},
         {"scale": [scaler(spy, delta=1e-7)], "scale__epsilon": [0.125]},
-        {"model": [DPHingeSVM(epsilon=3.0, max_iter=2, classes=[0, 1], budget=spy)]},
+        {"model": [DPHingeSVM(epsilon=3.0, max_iter=2, classes=[0, 1], budget=spy, data_norm=1.0)]},
     ]
     spent = privacy_spent(GridSearchCV(estimator, grid, cv=FOLDS).fit(X, Y))
     agrees(spent, spy.charges, steps=2)

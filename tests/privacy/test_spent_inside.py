@@ -62,7 +62,9 @@ EPSILON, DELTA = 0.5, 1e-6
 
 
 def classifier(**parameters):
-    return DPLogisticRegression(**{"epsilon": EPSILON, "max_iter": 2, **parameters})
+    return DPLogisticRegression(
+        **{"data_norm": 1.0, "epsilon": EPSILON, "max_iter": 2, **parameters}
+    )
 
 
 def regressor():

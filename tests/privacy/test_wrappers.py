@@ -108,7 +108,9 @@ class Make:
         self.budget = budget
 
     def classifier(self, **given):
-        return DPLogisticRegression(epsilon=0.5, max_iter=2, budget=self.budget, **given)
+        return DPLogisticRegression(
+            epsilon=0.5, max_iter=2, budget=self.budget, **{"data_norm": 1.0, **given}
+        )
 
     def binary(self):
         return self.classifier(classes=[0, 1])
@@ -462,7 +464,9 @@ SEARCHES = [
         "They pay for runs, choice and score.",
         lambda m: tuple(
             search(
-                make_pipeline(NormClipper(), DPLogisticRegression(classes=[0, 1], max_iter=2)),
+                make_pipeline(
+                    NormClipper(), DPLogisticRegression(classes=[0, 1], max_iter=2, data_norm=1.0)
+                ),
                 {"dplogisticregression__C": [0.1, 1.0]},
                 budget=m.budget,
                 **more,
@@ -475,7 +479,7 @@ SEARCHES = [
         "Nobody could pay for it. Nothing is charged.",
         tuple(
             lambda m, step=step, search=search, more=more: search(
-                make_resampling_pipeline(step, DPLogisticRegression(classes=[0, 1])),
+                make_resampling_pipeline(step, DPLogisticRegression(classes=[0, 1], data_norm=1.0)),
                 {"dplogisticregression__C": [0.1, 1.0]},
                 budget=m.budget,
                 **more,

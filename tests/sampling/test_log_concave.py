@@ -497,6 +497,7 @@ def test_candidates_do_not_depend_on_the_entries_of_sparse_rows(monkeypatch):
             coef_bound=1.0,
             classes=(0, 1),
             random_state=0,
+            data_norm=1.0,
         )
         model.fit(X, np.arange(100) % 2)
     assert seen[0] == seen[1]

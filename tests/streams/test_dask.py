@@ -276,9 +276,14 @@ ADDED_UP = [
 #: these look at rows one by one, on the driver
 READ = [
     DPQuantile(bounds=(-2, 2), random_state=0),
-    DPLogisticRegression(solver=solvers.LazySGD(batch_size=200), max_iter=2, random_state=0),
     DPLogisticRegression(
-        solver=papers.BiasReduced(batch_size=200, sparsity=3), max_iter=2, random_state=0
+        solver=solvers.LazySGD(batch_size=200), max_iter=2, random_state=0, data_norm=1.0
+    ),
+    DPLogisticRegression(
+        solver=papers.BiasReduced(batch_size=200, sparsity=3),
+        max_iter=2,
+        random_state=0,
+        data_norm=1.0,
     ),
 ]
 
@@ -418,7 +423,9 @@ def one_thread():
 
 def refused(X, y, error, match):
     budget = PrivacyBudget(1.0, 1e-6)
-    model = DPLogisticRegression(epsilon=1.0, budget=budget, max_iter=2, random_state=0)
+    model = DPLogisticRegression(
+        epsilon=1.0, budget=budget, max_iter=2, random_state=0, data_norm=1.0
+    )
     with pytest.raises(error, match=match) as caught:
         model.fit(X, y)
     assert budget.spent == (0.0, 0.0)

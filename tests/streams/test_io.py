@@ -36,7 +36,7 @@ def whole(stream):
 def refused(chunks, error, match, **options):
     """Assert that a fit raises, in `stream_chunks` or in the first pass, and charges nothing."""
     budget = PrivacyBudget(9.0, 1e-3)
-    model = DPLogisticRegression(**{**MODEL.get_params(), "budget": budget})
+    model = DPLogisticRegression(**{"data_norm": 1.0, **MODEL.get_params(), "budget": budget})
 
     def fit():
         streams = stream_chunks(chunks, **options)
@@ -360,7 +360,7 @@ def test_nulls_are_refused_before_anything_is_charged(kind, name):
     budget = PrivacyBudget(9.0, 1e-3)
     parts = {"a": pa.array([1.0, 0.0] * 9), "y": pa.array([0, 1] * 9)}
     parts[name] = pa.array([1, 0] * 8 + [1, None], pa.int8()).cast(kind)
-    model = DPLogisticRegression(budget=budget)
+    model = DPLogisticRegression(budget=budget, data_norm=1.0)
     with pytest.raises(ValueError, match="contains NaN"):
         model.fit(*stream_parquet(pa.table(parts), target="y"))
     assert budget.spent == (0.0, 0.0)
@@ -371,7 +371,9 @@ def test_missing_text_is_refused_before_anything_is_charged():
     for text in (pa.array(["b", "a", None]), pa.array(["b", "a", None]).dictionary_encode()):
         table = pa.table({"a": [1.0, 2.0, 3.0], "y": text})
         with pytest.raises(ValueError, match="missing values"):
-            DPLogisticRegression(budget=budget).fit(*stream_parquet(table, target="y"))
+            DPLogisticRegression(budget=budget, data_norm=1.0).fit(
+                *stream_parquet(table, target="y")
+            )
     assert budget.spent == (0.0, 0.0)
 
 

@@ -293,7 +293,7 @@ def test_the_number_of_threads_does_not_matter(monkeypatch):
 EPSILON, DELTA = 2.0, 1e-5
 MODEL = DPLogisticRegression(
     EPSILON, DELTA, solver=solvers.GD(clipping_norm=0.1, step_size=1e-06), classes=(0, 1),
-    max_iter=5, random_state=0,
+    max_iter=5, random_state=0, data_norm=1.0,
 )  # fmt: skip
 
 
@@ -347,9 +347,9 @@ def sums(cuts):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20_000, 3))
     with _audit.recorded() as additions:
-        DPLogisticRegression(solver="gd", max_iter=1, classes=[0, 1], random_state=0).fit(
-            *chunked(X, (X[:, 0] > 0).astype(int), cuts)
-        )
+        DPLogisticRegression(
+            solver="gd", max_iter=1, classes=[0, 1], random_state=0, data_norm=1.0
+        ).fit(*chunked(X, (X[:, 0] > 0).astype(int), cuts))
     return additions[0].statistic
 
 

@@ -203,7 +203,7 @@ def test_pipelines_fit_streams_as_they_fit_arrays(name, dtype):
 @pytest.mark.full
 def test_a_pipeline_of_sparse_streams():
     X, y = sparse_rows(), labels()
-    final = DPLogisticRegression(max_iter=5, classes=[0, 1], **PUBLIC)
+    final = DPLogisticRegression(max_iter=5, classes=[0, 1], **{"data_norm": 1.0, **PUBLIC})
     selector = DPFrequentFeatures(n_features_to_select=4, sparsity=3, **PUBLIC)
     pipeline = make_pipeline(selector, DPStandardScaler(with_mean=False, **PUBLIC), final)
     inside, outside = clone(pipeline).fit(X, y), clone(pipeline).fit(*chunked(X, y))
