@@ -600,8 +600,8 @@ def penalty_of(C, data_norm):
 class LinearClassifierMixin(_LinearClassifierMixin):
     """Scikit-learn's linear classifiers, with our words for rows that cannot be used."""
 
-    #: where `fit` clipped rows to; None if it clipped none
-    _ball: ColumnBall | None = None
+    #: norm that `fit` clipped rows to, in units of columns that it may have found; None for none
+    _clipped_at: float | None = None
 
     def decision_function(self, X: MatrixLike) -> NDArray[Any]:
         """Return how far rows are on the side of a class.
@@ -622,14 +622,16 @@ class LinearClassifierMixin(_LinearClassifierMixin):
         check_is_fitted(self)
         X = validate_private_data(self, X, accept_sparse="csr", reset=False)
         coef, intercept = self.coef_.T, self.intercept_
-        factors = np.ones(1) if self._ball is None else self._ball.factors(X)
-        if (factors == 1).all():
-            score = safe_sparse_dot(X, coef, dense_output=True) + intercept
-        else:
-            short = sparse.diags_array(factors) @ X if sparse.issparse(X) else factors[:, None] * X
-            origin = np.broadcast_to(self._ball.center, X.shape[1:])
-            away = np.multiply.outer(1 - factors, safe_sparse_dot(origin[None], coef)[0])
-            score = safe_sparse_dot(short, coef, dense_output=True) + intercept + away
+        if self._clipped_at is not None:
+            origin = getattr(self, "feature_center_", np.zeros(X.shape[1]))
+            scale = getattr(self, "feature_scale_", np.ones(X.shape[1]))
+            factors = ColumnBall(self._clipped_at, origin, scale).factors(X)
+            if (factors != 1).any():
+                X = sparse.diags_array(factors) @ X if sparse.issparse(X) else factors[:, None] * X
+                # towards the origins of the columns
+                away = safe_sparse_dot(origin[None], coef, dense_output=True)
+                intercept = intercept + (1 - factors)[:, None] * away
+        score = safe_sparse_dot(X, coef, dense_output=True) + intercept
         return score.ravel() if score.shape[1] == 1 else score
 
 

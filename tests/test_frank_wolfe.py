@@ -191,7 +191,7 @@ def test_units_do_not_matter():
 
 @pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
 def test_sparse_coefficients_predict_the_same(estimator):
-    made = estimator(20.0, solver="frank-wolfe", classes=(0, 1), random_state=0)
+    made = estimator(20.0, solver="frank-wolfe", classes=(0, 1), random_state=0, data_norm=1.0)
     if estimator is DPHingeSVM:
         made.set_params(smoothing=0.1)
     made.fit(X, Y)

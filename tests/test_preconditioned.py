@@ -348,7 +348,7 @@ def table(n_rows=2000, scale=0.02, seed=0):
 
 def logistic(epsilon=EPSILON, estimator=DPLogisticRegression, **params):
     given = {"solver": "preconditioned", "classes": (0, 1), "random_state": 0, **params}
-    return estimator(epsilon, DELTA, **given)
+    return estimator(epsilon, DELTA, **{"data_norm": 1.0, **given})
 
 
 def fitted(model, X, y):

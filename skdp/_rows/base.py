@@ -247,13 +247,13 @@ class ColumnBall:
     ----------
     radius : float
         Public bound.
-    center, scale : ndarray of shape (n_features,) or float, default=0.0 and 1.0
+    center, scale : ndarray of shape (n_features,)
         Origins and units of the columns.
     """
 
     radius: float
-    center: Any = 0.0
-    scale: Any = 1.0
+    center: Any
+    scale: Any
 
     def factors(self, X):
         """Return by what rows are shortened towards the origin, an array of shape (n_rows,).
@@ -261,14 +261,14 @@ class ColumnBall:
         Parameters
         ----------
         X : ndarray or CSR matrix of shape (n_rows, n_features)
-            Finite, in the units of the data; CSR only where origins and units are 0.0 and 1.0.
+            Finite, in the units of the data; CSR only where origins are zeros and units are ones.
         """
         step = chunk_rows(X)[1]
         starts = range(0, X.shape[0], step)
         return np.concatenate([self._factors(X[i : i + step]) for i in starts])
 
     def _factors(self, X):
-        if np.ndim(self.center):
+        if self.center.any() or (self.scale != 1).any():
             with np.errstate(over="ignore", under="ignore"):
                 X = np.clip((X - self.center) / self.scale, -_HUGE, _HUGE)
         # in a power of two, which changes no digit, squares of numbers of any size are finite

@@ -403,6 +403,7 @@ class FederatedDPLogisticRegression(
             coef = federated_descent(released.mean_update, problem.shape, rounds)
         self.classes_ = classes
         coef = np.atleast_2d(coef)
+        self._clipped_at = ball.radius
         self.coef_ = coef[:, :n_features] / self.data_norm
         self.intercept_ = np.zeros(len(coef))
         if problem.intercept:

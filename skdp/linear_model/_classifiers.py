@@ -21,7 +21,7 @@ import skdp.solvers as solvers
 from skdp._gate import open_gate
 from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp._quantiles import plan_threshold
-from skdp._rows.base import ColumnBall, L2Ball, check_radius, leaves_out_zeros
+from skdp._rows.base import L2Ball, check_radius, leaves_out_zeros
 from skdp._rows.columns import centered_rows
 from skdp._rows.linear import EveryRow, LinearRows, readmitted, top_entries
 from skdp._rows.streams import over_rows
@@ -431,25 +431,27 @@ def plan_row_centering(
     return Centering(mean, threshold, mu * (1 + 1e-9), priced, intercept, shorten)
 
 
-def original_coef(coef, intercept, center, radius, ball):
+def original_coef(coef, intercept, center, radius, data_norm, columns):
     """Map coefficients and intercepts for moved rows to those for the rows as they are.
 
     Parameters
     ----------
     coef, intercept : ndarray of shape (n_outputs, n_features), ndarray of shape (n_outputs,)
-        For rows ``(z / ball.radius - center) / radius``, z being the columns in units of the ball.
-    center, radius, ball : ndarray of shape (n_features,), float, ColumnBall
+        For rows ``((x - origin) / scale / data_norm - center) / radius``.
+    center, radius, data_norm : ndarray of shape (n_features,), float, float
         Public by now.
+    columns : tuple of (ndarray, ndarray) of shape (n_features,)
+        Origins and scales of the columns.
 
     Returns
     -------
     coef, intercept : ndarray of shape (n_outputs, n_features), ndarray of shape (n_outputs,)
         Such that ``x @ coef.T + intercept`` is the score of the row x.
     """
-    body = coef / radius
+    body, (origin, scale) = coef / radius, columns
     intercept = intercept - body @ center
-    body = body / ball.radius / ball.scale
-    return body, intercept - body @ (np.zeros(body.shape[1]) + ball.center)
+    body = body / data_norm / scale
+    return body, intercept - body @ origin
 
 
 class PrivateLinearClassifier(
@@ -553,13 +555,14 @@ class PrivateLinearClassifier(
             assumptions=assumptions,
             n_releases=plan.n_iter + scales.n_releases + (centering.n_releases if centering else 0),
         ) as curator:
-            ball, vague = ColumnBall(problem.data_norm), False
+            norm, vague = problem.data_norm, False
+            columns = np.zeros(n_features), np.ones(n_features)
             center, radius = np.zeros(n_features), 1.0
             if not given:
-                (length, _, _), columns, vague = scales.run(curator, problem.data_norm, 0.0, 1.0)
-                ball = ColumnBall(length, *(columns or ()))
-                curator.map_rows(lambda rows: readmitted(rows, L2Ball(ball.radius), intercept))
-                plan = solver.plan(self._in_units(problem, ball.radius))
+                (norm, _, _), found, vague = scales.run(curator, norm, 0.0, 1.0)
+                columns = columns if found is None else found
+                curator.map_rows(lambda rows: readmitted(rows, L2Ball(norm), intercept))
+                plan = solver.plan(self._in_units(problem, norm))
             if centering:
                 center, radius = centering.run(curator)
                 plan = plan.rescaled(radius)
@@ -571,11 +574,11 @@ class PrivateLinearClassifier(
             problem.intercept * coef[:, -1] if problem.intercept else np.zeros(len(coef)),
             center,
             radius,
-            ball,
+            norm,
+            columns,
         )
-        self._ball, self.data_norm_ = ball, ball.radius
-        self.feature_center_ = np.zeros(n_features) + ball.center
-        self.feature_scale_ = np.zeros(n_features) + ball.scale
+        self._clipped_at = self.data_norm_ = norm
+        self.feature_center_, self.feature_scale_ = columns
         self.n_iter_ = self._steps(plan.n_iter)
         if not given:
             missing = not scales.n_releases

@@ -787,6 +787,7 @@ class LocalDPLogisticRegression(
                 self.coef_covariance_ = units[:, None] * covariance * units
         coef = np.atleast_2d(coef)
         self.classes_ = classes
+        self._clipped_at = ball.radius
         self.coef_ = coef[:, :n_features] / self.data_norm
         self.intercept_ = intercept * coef[:, -1] if intercept else np.zeros(len(coef))
         self.n_iter_ = self._steps(plan.sgd.n_steps)

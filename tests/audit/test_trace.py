@@ -74,18 +74,22 @@ LAWS = {
     ),
     "objective": (DPLogisticRegression(epsilon=20.0, mechanism="objective", data_norm=1.0), 0.3),
     "poisson batches": (
-        DPLogisticRegression(epsilon=8.0, solver=solvers.SGD(batch_size=8), adjacency="zero-out", data_norm=1.0),
+        DPLogisticRegression(
+            epsilon=8.0, solver=solvers.SGD(batch_size=8), adjacency="zero-out", data_norm=1.0,
+        ),
         0.99,
     ),
     "batches of a fixed size": (
         DPLogisticRegression(
-            epsilon=20.0, solver=solvers.SGD(batch_size=8, sampling="without-replacement"), data_norm=1.0
+            epsilon=20.0, solver=solvers.SGD(batch_size=8, sampling="without-replacement"),
+            data_norm=1.0,
         ),
         0.9,
     ),
     "late noise": (
         DPHingeSVM(
-            epsilon=8.0, solver=solvers.LazySGD(batch_size=8), adjacency="zero-out", max_iter=12, data_norm=1.0
+            epsilon=8.0, solver=solvers.LazySGD(batch_size=8), adjacency="zero-out", max_iter=12,
+            data_norm=1.0,
         ),
         0.99,
     ),
@@ -94,7 +98,10 @@ LAWS = {
         FederatedDPLogisticRegression(epsilon=8.0, local_epsilon=16.0, randomiser="auto"), 0.99,
     ),
     "a search": (
-        DPGridSearchCV(DPLogisticRegression(random_state=0, data_norm=1.0), {"C": [1.0, 10.0]}, epsilon=8.0), 0.99,
+        DPGridSearchCV(
+            DPLogisticRegression(random_state=0, data_norm=1.0), {"C": [1.0, 10.0]}, epsilon=8.0,
+        ),
+        0.99,
     ),
 }  # fmt: skip
 #: an opposite row has the same products

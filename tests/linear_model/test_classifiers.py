@@ -304,7 +304,9 @@ def smooth(model, mechanism, solver):
 @pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
 def test_every_pair_learns_within_its_budget(estimator, mechanism, solver, adjacency):
     X, y = blobs()
-    model = estimator(8.0, adjacency=adjacency, classes=(0, 1), random_state=0, **BOUND)
+    model = estimator(
+        8.0, adjacency=adjacency, classes=(0, 1), random_state=0, data_norm=1.0, **BOUND
+    )
     model = smooth(model, mechanism, solver).fit(X, y)
     assert model.score(X, y) > 0.9
     epsilon, delta = model.privacy_spent_
@@ -326,7 +328,9 @@ MULTICLASS = [pair for pair in PAIRS if pair[1] != "exact"]
 @pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
 def test_every_pair_learns_three_classes(estimator, mechanism, solver):
     X, y = blobs(n_rows=900, n_classes=3)
-    model = estimator(30.0, classes=(0, 1, 2), random_state=0, fit_intercept=False, **BOUND)
+    model = estimator(
+        30.0, classes=(0, 1, 2), random_state=0, fit_intercept=False, data_norm=1.0, **BOUND
+    )
     model = smooth(model, mechanism, solver).fit(X, y)
     assert model.coef_.shape == (3, 2)
     assert model.score(X, y) > 0.8
@@ -370,8 +374,10 @@ def test_auto_is_gradient_and_pure_auto_depends_on_the_loss():
     for estimator, pure in ((DPLogisticRegression, "objective"), (DPHingeSVM, "output")):
         options = {"classes": (0, 1), "random_state": 0}
         for delta, mechanism in ((1e-6, "gradient"), (0.0, pure)):
-            default = estimator(4.0, delta, **options).fit(X, y)
-            named = estimator(4.0, delta, mechanism=mechanism, **options).fit(X, y)
+            default = estimator(4.0, delta, **{"data_norm": 1.0, **options}).fit(X, y)
+            named = estimator(4.0, delta, mechanism=mechanism, **{"data_norm": 1.0, **options}).fit(
+                X, y
+            )
             np.testing.assert_array_equal(default.coef_, named.coef_)
 
 
@@ -442,15 +448,13 @@ REFUSED = [
     (DPLogisticRegression(solver="exact", data_norm=1.0), "coef_bound must be a number"),
     (DPLogisticRegression(solver=papers.FiniteNet(), data_norm=1.0), "coef_bound must be a number"),
     (
-        DPLogisticRegression(
-            mechanism="exponential", solver="exact", **{"data_norm": 1.0, **BOUND}
-        ),
+        DPLogisticRegression(mechanism="exponential", solver="exact", data_norm=1.0, **BOUND),
         "at most 5 coefficients, intercepts included; this problem has 7. skdp.papers.FiniteNet() "
         "draws from a fixed set of candidates. The solvers that fit are 'frank-wolfe'.",
     ),
-    (DPHingeSVM(mechanism="exponential", **{"data_norm": 1.0, **BOUND}), "at most 5 coefficients"),
+    (DPHingeSVM(mechanism="exponential", data_norm=1.0, **BOUND), "at most 5 coefficients"),
     (
-        DPLogisticRegression(solver=papers.FiniteNet(localize=True), **{"data_norm": 1.0, **BOUND}),
+        DPLogisticRegression(solver=papers.FiniteNet(localize=True), data_norm=1.0, **BOUND),
         "C must be finite",
     ),
     (DPLogisticRegression(mechanism="objective", C=1e6, data_norm=1.0), "C must be at most"),
@@ -540,7 +544,7 @@ def test_the_coupled_trace_stays_within_the_claim(
 ):
     model = estimator(
         2.0, 1e-5, adjacency=adjacency, classes=range(n_classes), random_state=0,
-        max_iter=5 if mechanism == "gradient" else None,
+        max_iter=5 if mechanism == "gradient" else None, data_norm=1.0,
     )  # fmt: skip
     smooth(model, mechanism, solver)
 
@@ -643,7 +647,7 @@ NO_SOLVERS = [
 @pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM, DPLpRegressor])
 @pytest.mark.parametrize(("solver", "message"), NO_SOLVERS, ids=str)
 def test_what_is_no_solver_is_refused_with_a_list_of_what_is(estimator, solver, message):
-    model = estimator(solver=solver)
+    model = estimator(solver=solver, data_norm=1.0)
     with pytest.raises(TypeError, match=re.escape(message)) as error:
         model.fit(*blobs())
     assert "solver must be 'auto', one of ['accelerated', 'exact'," in str(error.value)
@@ -687,7 +691,7 @@ def test_auto_takes_nothing_from_papers(mechanism, n_features, delta):
 @pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
 def test_second_moments_are_for_signal_that_pays_for_them(estimator):
     def word(n_rows, n_features=30, model=None):
-        model = model or estimator(classes=(0, 1))
+        model = model or estimator(classes=(0, 1), data_norm=1.0)
         problem = problem_of(model, n_rows, n_features, 2)
         return chosen_solver(model, None, problem).word
 
@@ -695,8 +699,8 @@ def test_second_moments_are_for_signal_that_pays_for_them(estimator):
     assert word(100) == ("accelerated" if estimator is DPLogisticRegression else "gd")
     # the noise of a gradient grows with the features, and the signal does not
     assert word(2000, n_features=20_000) == "accelerated"
-    assert word(20_000, model=estimator(preprocess="center")) != "preconditioned"
-    assert word(20_000, model=estimator(delta=0.0)) in {"objective", "output"}
+    assert word(20_000, model=estimator(preprocess="center", data_norm=1.0)) != "preconditioned"
+    assert word(20_000, model=estimator(delta=0.0, data_norm=1.0)) in {"objective", "output"}
 
 
 @pytest.mark.sample(11)

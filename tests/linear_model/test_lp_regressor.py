@@ -242,7 +242,7 @@ def test_too_few_rows_are_warned_of_from_public_numbers():
         assert caught[0].filename == __file__
         assert (model.data_norm_, model.target_scale_) == (math.sqrt(3), 1.0)
         assert model.target_center_ == 0
-    with pytest.warns(NoisyEstimateWarning, match="public numbers for target_scale, or"):
+    with pytest.warns(NoisyEstimateWarning, match="a public number for target_scale, or"):
         DPLpRegressor(data_norm=3.0).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -41,7 +41,7 @@ class Fresh(DPLogisticRegression):
     def __init__(
         self, epsilon=EPSILON, delta=DELTA, mechanism="auto", solver="auto", max_iter=None
     ):
-        fixed = {"classes": [0, 1], "max_iter": max_iter}
+        fixed = {"classes": [0, 1], "max_iter": max_iter, "data_norm": 1.0}
         super().__init__(epsilon, delta=delta, mechanism=mechanism, solver=solver, **fixed)
 
 
@@ -196,7 +196,8 @@ def test_regressors_too():
 def test_a_budget_that_was_charged_for_single_rows_is_named():
     class Charged(Fresh):
         def __init__(self, epsilon=EPSILON, budget=None):
-            DPLogisticRegression.__init__(self, epsilon, classes=[0, 1], max_iter=2, budget=budget)
+            fixed = {"classes": [0, 1], "max_iter": 2, "data_norm": 1.0}
+            DPLogisticRegression.__init__(self, epsilon, budget=budget, **fixed)
 
     budget = PrivacyBudget(5.0, 1e-4)
     model = bag(Charged(budget=budget)).fit(X, Y)
