@@ -116,7 +116,7 @@ def mutants():
     pair = "rows on two sides, opposite rows"
     means = [skdp.DPMean(mechanism="laplace"), skdp.DPMean(epsilon=4.0)]
     model = skdp.DPLogisticRegression(
-        epsilon=4.0, classes=(0, 1), solver="gd", max_iter=16, fit_intercept=False
+        epsilon=4.0, classes=(0, 1), solver="gd", max_iter=16, fit_intercept=False, data_norm=1.0
     )
     for mean in means:
         for bug in list(BUGS)[:2]:

@@ -493,7 +493,7 @@ class Draw:
         while hasattr(inner, "param_grid") or hasattr(inner, "param_distributions"):
             inner = self._quick_classifier() if kind == "classifier" else self._quick_regressor()
         if type(inner) in (LocalDPLogisticRegression, LocalDPLinearRegression):
-            inner = DPLogisticRegression() if kind == "classifier" else DPLpRegressor()
+            inner = DPLogisticRegression(data_norm=1.0) if kind == "classifier" else DPLpRegressor()
         facts = {"random_state": None, "classes": self.labels()}
         given = inner.get_params()
         inner.set_params(**{k: v for k, v in facts.items() if k in given and given[k] is None})

@@ -95,7 +95,7 @@ def stochastic(rows, epsilon, preprocess, point):
             step_size=float(rate * norm**2), intercept_scaling=1.0 / norm, preprocess_share=share,
         ),
         max_iter=round(epochs * len(y) / batch),
-        preprocess=preprocess, classes=range(10), **COMMON,
+        preprocess=preprocess, classes=range(10), **{"data_norm": 1.0, **COMMON},
     )  # fmt: skip
     return model.fit(X, y).score(X_test, y_test)
 
@@ -103,7 +103,9 @@ def stochastic(rows, epsilon, preprocess, point):
 def default(rows, epsilon, **parameters):
     """Fit the untuned classifier."""
     X, X_test, y, y_test = rows
-    model = DPLogisticRegression(epsilon, classes=range(10), **COMMON, **parameters)
+    model = DPLogisticRegression(
+        epsilon, classes=range(10), **COMMON, **{"data_norm": 1.0, **parameters}
+    )
     return model.fit(X, y).score(X_test, y_test)
 
 
@@ -113,7 +115,7 @@ def pipeline(rows, epsilon):
     first, rest = ((share * epsilon, share * DELTA) for share in (SHARE, 1 - SHARE))
     model = make_pipeline(
         DPFeatureCenterer(*first, adjacency="zero-out"),
-        DPLogisticRegression(*rest, adjacency="zero-out", classes=range(10)),
+        DPLogisticRegression(*rest, adjacency="zero-out", classes=range(10), data_norm=1.0),
     )
     return model.fit(X, y).score(X_test, y_test)
 
@@ -150,6 +152,9 @@ def untuned(name, epsilon, preprocess, seed):
     """Fit the untuned classifier on a split of a data set."""
     X, X_test, y, y_test = split(name, 100 + seed)
     model = DPLogisticRegression(
-        epsilon, preprocess=preprocess, classes=np.unique(_loaded(name)[1]), **COMMON
+        epsilon,
+        preprocess=preprocess,
+        classes=np.unique(_loaded(name)[1]),
+        **{"data_norm": 1.0, **COMMON},
     )
     return model.fit(X, y).score(X_test, y_test)

@@ -182,7 +182,7 @@ def localised_hinge(n_rows):
     ridge = n_rows / 2
     model = DPHingeSVM(
         1.0, 0.0, solver=solvers.ExactDraw(localize=True), coef_bound=2.0, C=1 / ridge,
-        fit_intercept=False, classes=(0, 1), random_state=next(_seeds),
+        fit_intercept=False, classes=(0, 1), random_state=next(_seeds), data_norm=1.0,
     ).fit(np.ones((n_rows, 1)), np.ones(n_rows, dtype=int))  # fmt: skip
     w = model.coef_[0, 0]
     return n_rows * max(1 - w, 0.0) + ridge / 2 * (w * w - 1)

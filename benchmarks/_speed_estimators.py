@@ -57,7 +57,7 @@ def dense_cases(X, scores):
     two = {"classes": (0, 1)}
     yield from _softmax_cases(X, scores)
     fitted = {
-        skdp.DPHingeSVM(**two): ("LinearSVC", LinearSVC(), y),
+        skdp.DPHingeSVM(**{"data_norm": 1.0, **two}): ("LinearSVC", LinearSVC(), y),
         skdp.DPLpRegressor(): ("Ridge", Ridge(), values),
         skdp.DPLpRegressor(p=4): ("Ridge", Ridge(), values),
         skdp.DPLpRegressor(p="huber"): ("HuberRegressor", HuberRegressor(), values),
@@ -114,7 +114,7 @@ def sparse_cases(X, scores):
     }.items():
         yield (
             f"DPLogisticRegression{name}",
-            lambda p=parameters: skdp.DPLogisticRegression(**p).fit(X, y), *public,
+            lambda p=parameters: skdp.DPLogisticRegression(data_norm=1.0, **p).fit(X, y), *public,
         )  # fmt: skip
     yield (
         "DPLpRegressor()", lambda: skdp.DPLpRegressor().fit(X, values),

@@ -44,20 +44,20 @@ def fits(sizes):
             # scikit-learn says when its 100 iterations were too few
             warnings.simplefilter("ignore")
             (ours, public), (private, plain) = alternately(
-                lambda X=X, y=y: DPLogisticRegression(classes=(0, 1)).fit(X, y),
+                lambda X=X, y=y: DPLogisticRegression(classes=(0, 1), data_norm=1.0).fit(X, y),
                 lambda X=X, y=y: LogisticRegression().fit(X, y),
             )
         steps = max(4, min(20, 2 * 10**7 // X.size))
         one, rest = pass_seconds(
             lambda n, X=X, y=y: DPLogisticRegression(
-                classes=(0, 1), mechanism="gradient", solver="gd", max_iter=n
+                classes=(0, 1), mechanism="gradient", solver="gd", max_iter=n, data_norm=1.0
             ).fit(X, y),
             steps,
         )
         single = make(size, np.float32)[0]
         narrow, _ = pass_seconds(
             lambda n, X=single, y=y: DPLogisticRegression(
-                classes=(0, 1), mechanism="gradient", solver="gd", max_iter=n
+                classes=(0, 1), mechanism="gradient", solver="gd", max_iter=n, data_norm=1.0
             ).fit(X, y),
             steps,
         )
@@ -84,7 +84,7 @@ def epochs(sizes):
                     batch_size=BATCH, clipping_norm=BUDGET["clip"], step_size=BUDGET["lr"]
                 ),
                 adjacency="zero-out", max_iter=n_epochs * steps,
-                classes=(0, 1),
+                classes=(0, 1), data_norm=1.0,
             ).fit(X, y)  # fmt: skip
 
         fit(1), fit(3)  # the noise levels are remembered now: what is left is work on rows

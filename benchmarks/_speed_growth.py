@@ -32,7 +32,11 @@ def one_pass(size, n_classes=2, dtype=np.float64, seconds=2.0):
 
     def fit(passes):
         return DPLogisticRegression(
-            classes=range(n_classes), mechanism="gradient", solver="gd", max_iter=passes
+            classes=range(n_classes),
+            mechanism="gradient",
+            solver="gd",
+            max_iter=passes,
+            data_norm=1.0,
         ).fit(X, y)
 
     return pass_seconds(fit, max(1, min(40, 4 * 10**6 // X.size)), seconds)[0]
@@ -69,7 +73,9 @@ def series(scale):
         "rows, 50 columns",
         "DPLogisticRegression().fit",
         short,
-        lambda v: whole(lambda: DPLogisticRegression(classes=(0, 1)), (v, 50, None), True),
+        lambda v: whole(
+            lambda: DPLogisticRegression(classes=(0, 1), data_norm=1.0), (v, 50, None), True
+        ),
     )
     yield "rows, 50 columns", "DPMean().fit", rows, lambda v: whole(DPMean, (v, 50, None))
     yield (

@@ -29,7 +29,11 @@ def cases(scale):
         y, name = labels(score), name_of(size)
         for n_passes, solver in ((20, "gd"), (100, "sgd")):
             model = DPLogisticRegression(
-                classes=(0, 1), mechanism="gradient", solver=solver, max_iter=n_passes
+                classes=(0, 1),
+                mechanism="gradient",
+                solver=solver,
+                max_iter=n_passes,
+                data_norm=1.0,
             )
             yield (
                 f"DPLogisticRegression, {n_passes} steps, {solver}; {name}",
@@ -38,7 +42,9 @@ def cases(scale):
         yield f"LogisticRegression; {name}", lambda X=X, y=y: LogisticRegression().fit(X, y)
         if size[2] is None:
             five = labels(score, 5)
-            softmax = DPLogisticRegression(classes=range(5), mechanism="gradient", max_iter=20)
+            softmax = DPLogisticRegression(
+                classes=range(5), mechanism="gradient", max_iter=20, data_norm=1.0
+            )
             yield (
                 f"DPLogisticRegression, 5 classes, 20 steps; {name}",
                 lambda m=softmax, X=X, y=five: m.fit(X, y),

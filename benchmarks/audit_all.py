@@ -121,7 +121,7 @@ def cases():
     yield skdp.DPFeatureCenterer(epsilon=8.0), OPPOSITE
     pair = "zero rows, another feature"
     yield skdp.DPFrequentFeatures(epsilon=4.0, n_features_to_select=1, sparsity=1), pair
-    model = skdp.DPLogisticRegression(classes=(0, 1), solver="gd", max_iter=4)
+    model = skdp.DPLogisticRegression(classes=(0, 1), solver="gd", max_iter=4, data_norm=1.0)
     for strategy in ("all", "subset"):
         grid = {"fit_intercept": [True, False]}
         yield skdp.DPGridSearchCV(model, grid, epsilon=8.0, strategy=strategy), LABEL

@@ -272,7 +272,7 @@ def planted():
 
     for estimator, query in (
         (DPMean(), RowSum), (DPQuantile(), QuantileRank),
-        (DPLogisticRegression(epsilon=8.0), ClippedGradient),
+        (DPLogisticRegression(epsilon=8.0, data_norm=1.0), ClippedGradient),
     ):  # fmt: skip
         name = f"half of the sensitivity, ``{type(estimator).__name__}``"
         yield name, estimator, half_the_sensitivity(query)

@@ -56,7 +56,7 @@ def centered(epsilon, data_norm, mechanism="shifted-clipped", **parameters):
             *first, mechanism=mechanism, adjacency="zero-out", data_norm=data_norm,
             random_state=next(_seeds),
         ),
-        DPHingeSVM(*rest, random_state=next(_seeds), **COMMON, **parameters),
+        DPHingeSVM(*rest, random_state=next(_seeds), **COMMON, **{"data_norm": 1.0, **parameters}),
     )  # fmt: skip
 
 

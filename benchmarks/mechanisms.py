@@ -116,7 +116,11 @@ def model_of(row, adjacency, epsilon, classes):
         # (epsilon, delta) prices of separate fits add up
         share = 1 / len(classes)
         model = DPLogisticRegression(
-            epsilon * share, delta * share, adjacency=adjacency, classes=(0, 1), **parameters
+            epsilon * share,
+            delta * share,
+            adjacency=adjacency,
+            classes=(0, 1),
+            **{"data_norm": 1.0, **parameters},
         )
         return OneVsRestClassifier(model)
     make = DPHingeSVM if estimator == HINGE else DPLogisticRegression
@@ -184,7 +188,7 @@ def compare_plans(name, splits, epsilons, adjacency="replace-one"):
                 model = LogisticRegression(C=100, max_iter=2000)
                 if parameters is not None:
                     given = {"adjacency": adjacency, "classes": np.unique(y), **parameters}
-                    model = DPLogisticRegression(epsilon, DELTA, **given)
+                    model = DPLogisticRegression(epsilon, DELTA, **{"data_norm": 1.0, **given})
                 start = time.process_time()
                 model.fit(A, a)
                 seconds = time.process_time() - start

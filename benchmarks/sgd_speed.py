@@ -104,7 +104,7 @@ def measure_skdp(arguments):
                         batch_size=arguments.batch, clipping_norm=CLIP, step_size=STEP
                     ),
                     max_iter=epochs * steps,
-                    classes=(0, 1),
+                    classes=(0, 1), data_norm=1.0,
                 ).fit(X, y)  # fmt: skip
 
             first = [seconds(lambda fit=fit, e=e: fit(e)) for e in (1, 3)]

@@ -127,7 +127,12 @@ def logistic(sizes, n_features, n_steps, repeats):
                 given["solver"] = papers.BiasReduced(batch_size=n / 2**levels)
             for seed in range(repeats):
                 model = DPLogisticRegression(
-                    EPSILON, DELTA, adjacency=ADJACENCY, classes=(0, 1), random_state=seed, **given
+                    EPSILON,
+                    DELTA,
+                    adjacency=ADJACENCY,
+                    classes=(0, 1),
+                    random_state=seed,
+                    **{"data_norm": 1.0, **given},
                 ).fit(X, y)
                 sure = model.predict_log_proba(X)
                 losses.append(-np.mean(sure[np.arange(n), y]))

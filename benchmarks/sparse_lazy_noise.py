@@ -64,7 +64,7 @@ def measure(solver, batch_size, args, answers):
     lazy = solver == "lazy-sgd"
     chosen = solvers.LazySGD(**given) if lazy else solvers.SGD(momentum=False, **given)
     model = DPLogisticRegression(
-        args.epsilon, DELTA, solver=chosen, max_iter=args.steps, classes=(0, 1)
+        args.epsilon, DELTA, solver=chosen, max_iter=args.steps, classes=(0, 1), data_norm=1.0
     )
     started = time.process_time()
     model.fit(X_train, y_train)

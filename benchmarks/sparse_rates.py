@@ -166,12 +166,12 @@ def excess(n_rows, n_features, epsilon=1.0, ridge=None):
     C = np.inf if ridge is None else 1 / (ridge * n_rows)
     model = DPLogisticRegression(
         epsilon, DELTA, solver=solvers.Output(minimizer="lbfgs"), C=C, classes=(0, 1),
-        fit_intercept=False, random_state=next(_seeds),
+        fit_intercept=False, random_state=next(_seeds), data_norm=1.0,
     ).fit(X, y)  # fmt: skip
     # nearly without noise: the same penalised minimiser
     exact = DPLogisticRegression(
         1e6, DELTA, solver=solvers.Output(minimizer="lbfgs"), C=C, classes=(0, 1),
-        fit_intercept=False, random_state=0,
+        fit_intercept=False, random_state=0, data_norm=1.0,
     ).fit(X, y)  # fmt: skip
 
     def loss(coef):

@@ -64,7 +64,9 @@ def rows(name, scenario, seed):
 
 def model(epsilon, y):
     """Return the estimator that is searched over."""
-    return DPLogisticRegression(epsilon, DELTA, solver=solvers.Accelerated(), classes=np.unique(y))
+    return DPLogisticRegression(
+        epsilon, DELTA, solver=solvers.Accelerated(), classes=np.unique(y), data_norm=1.0
+    )
 
 
 def untuned(X, y, grid, epsilon):

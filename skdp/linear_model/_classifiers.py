@@ -202,11 +202,6 @@ def _misfits(model, mechanism, solver, problem):
             f"{solver.needs_second_derivative}. Set smoothing to a positive number for the "
             "smoothed hinge."
         )
-    if model.data_norm is None and "regression" not in solver.tasks:
-        yield (
-            f"data_norm must be a number for {name}: what it releases rests on a public bound on "
-            "the length of a row; got None."
-        )
     if solver.needs_coef_bound and problem.radius is None:
         yield f"coef_bound must be a number for {name}, {solver.needs_coef_bound}; got None."
     if problem.size > solver.most_coefs:
@@ -221,6 +216,11 @@ def _misfits(model, mechanism, solver, problem):
                 f"{parameter} must be {flat[parameter].default!r} with {name}: {why}; got "
                 f"{getattr(model, parameter)!r}."
             )
+    if model.data_norm is None and "regression" not in solver.tasks:
+        yield (
+            f"data_norm must be a number for {name}: what it releases rests on a public bound on "
+            "the length of a row; got None."
+        )
     if regression:
         yield from _misfits_of_regression(solver, name)
 
@@ -494,7 +494,7 @@ class PrivateLinearClassifier(
         Parameters
         ----------
         X : {array-like, sparse matrix, RowStream, dask array} of shape (n_samples, n_features)
-            Private rows. Rows longer than `data_norm` are scaled down to it. Streams of
+            Private rows. Rows longer than `data_norm_` are scaled down to it. Streams of
             `skdp.io`, memory maps from 256 MiB on and collections of dask are read chunk by
             chunk, with the same result; not by solvers that need all rows in memory, which
             say so.
@@ -711,9 +711,13 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         Which data sets the claim cannot tell apart: those that differ in one row
         ("replace-one"), or in one row that is replaced by a null row which contributes
         nothing ("zero-out", half the noise). The number of rows is public in both.
-    data_norm : float, default=1.0
+    data_norm : float, default=None
         Public bound on the Euclidean norm of a row, in [1e-100, 1e100]. Longer rows are
-        scaled down to it, in `fit` only. It must not be computed from private data.
+        scaled down to it, in `fit` and in predictions. It must not be computed from private
+        data. None finds a norm that about a quarter of the rows exceed, and before that origins
+        and units of the columns of dense rows, for at most a fifth of the squared Gaussian-DP
+        budget; columns stay as they are with `C`, `coef_bound` or `preprocess`, or where rows
+        are too few. Solvers that are for classification alone need a number.
     classes : array-like of shape (n_classes,), default=None
         Public label set. Rows with another label contribute nothing; a class without
         rows is allowed. None reads the set from `y`, and the ledger says so.
@@ -727,7 +731,7 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         together with the constant feature that carries it.
     coef_bound : float, default=None
         Radius of the ball that the coefficients stay in, where the intercept counts as
-        ``intercept_ / (intercept_scaling * data_norm)``, with the solver's `intercept_scaling`,
+        ``intercept_ / (intercept_scaling * data_norm_)``, with the solver's `intercept_scaling`,
         which is 0.1 by default. None for no constraint.
     preprocess : {"center", "center-scale", "center-clip"} or None, default=None
         "gradient": what is done to the rows first, within the same budget, so that their
@@ -757,6 +761,12 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         Intercepts.
     classes_ : ndarray of shape (n_classes,)
         Label set.
+    data_norm_ : float
+        Norm that rows were clipped to, given or released; the root of the number of features, as
+        for standardised ones, if there are too few rows for a search.
+    feature_center_, feature_scale_ : ndarray of shape (n_features,)
+        Origins and units of the columns that were released, zeros and ones if none were;
+        `data_norm_` is in these units.
     n_iter_ : ndarray of shape (1,)
         Number of steps or phases, a public number.
     ledger_ : Ledger
@@ -767,6 +777,12 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features, if X had string names.
+
+    Warns
+    -----
+    NoisyEstimateWarning
+        If `data_norm` is None and scales cannot be found, by the numbers of rows and columns and
+        the budget, or by what was released. The remedy is to give `data_norm`.
 
     See Also
     --------
@@ -916,9 +932,13 @@ class DPHingeSVM(PrivateLinearClassifier):
         Which data sets the claim cannot tell apart: those that differ in one row
         ("replace-one"), or in one row that is replaced by a null row which contributes
         nothing ("zero-out", half the noise). The number of rows is public in both.
-    data_norm : float, default=1.0
+    data_norm : float, default=None
         Public bound on the Euclidean norm of a row, in [1e-100, 1e100]. Longer rows are
-        scaled down to it, in `fit` only. It must not be computed from private data.
+        scaled down to it, in `fit` and in predictions. It must not be computed from private
+        data. None finds a norm that about a quarter of the rows exceed, and before that origins
+        and units of the columns of dense rows, for at most a fifth of the squared Gaussian-DP
+        budget; columns stay as they are with `C`, `coef_bound` or `preprocess`, or where rows
+        are too few. Solvers that are for classification alone need a number.
     classes : array-like of shape (n_classes,), default=None
         Public label set. Rows with another label contribute nothing; a class without
         rows is allowed. None reads the set from `y`, and the ledger says so.
@@ -935,9 +955,9 @@ class DPHingeSVM(PrivateLinearClassifier):
         together with the constant feature that carries it.
     coef_bound : float, default=None
         Radius of the ball that the coefficients stay in, where the intercept counts as
-        ``intercept_ / (intercept_scaling * data_norm)``, with the solver's `intercept_scaling`,
+        ``intercept_ / (intercept_scaling * data_norm_)``, with the solver's `intercept_scaling`,
         which is 0.1 by default. None for no constraint, but for
-        solver "gd", whose step rule needs one: 30 / `data_norm`.
+        solver "gd", whose step rule needs one: 30 / `data_norm_`.
     preprocess : {"center", "center-scale", "center-clip"} or None, default=None
         "gradient": what is done to the rows first, within the same budget, so that their
         common offset costs nothing. "center" subtracts a noisy mean. "center-scale"
@@ -966,6 +986,12 @@ class DPHingeSVM(PrivateLinearClassifier):
         Intercepts.
     classes_ : ndarray of shape (n_classes,)
         Label set.
+    data_norm_ : float
+        Norm that rows were clipped to, given or released; the root of the number of features, as
+        for standardised ones, if there are too few rows for a search.
+    feature_center_, feature_scale_ : ndarray of shape (n_features,)
+        Origins and units of the columns that were released, zeros and ones if none were;
+        `data_norm_` is in these units.
     n_iter_ : int
         Number of steps or phases, a public number.
     ledger_ : Ledger
@@ -976,6 +1002,12 @@ class DPHingeSVM(PrivateLinearClassifier):
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features, if X had string names.
+
+    Warns
+    -----
+    NoisyEstimateWarning
+        If `data_norm` is None and scales cannot be found, by the numbers of rows and columns and
+        the budget, or by what was released. The remedy is to give `data_norm`.
 
     See Also
     --------

@@ -97,7 +97,8 @@ class BiasReduced(Solver):
     >>> y = X[:, 0] > 0
     >>> solver = papers.BiasReduced(sparsity=2, oracle="projection")
     >>> model = DPLogisticRegression(
-    ...     epsilon=4.0, solver=solver, max_iter=32, classes=[False, True], random_state=0
+    ...     epsilon=4.0, solver=solver, data_norm=1.0, max_iter=32, classes=[False, True],
+    ...     random_state=0,
     ... )
     >>> model.fit(X, y).score(X, y) > 0.8
     True

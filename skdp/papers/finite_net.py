@@ -46,7 +46,8 @@ class FiniteNet(ExponentialDraw):
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(2000, 2)) / 2
     >>> y = X[:, 0] > 0
     >>> model = DPLogisticRegression(
-    ...     solver=papers.FiniteNet(), coef_bound=10.0, classes=[False, True], random_state=0
+    ...     solver=papers.FiniteNet(), data_norm=1.0, coef_bound=10.0, classes=[False, True],
+    ...     random_state=0,
     ... )
     >>> model.fit(X, y).score(X, y) > 0.85
     True

@@ -57,7 +57,9 @@ class OnePass(Solver):
     >>> from skdp import DPLogisticRegression, papers
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(5000, 2)) / 2
     >>> y = X[:, 0] > 0
-    >>> model = DPLogisticRegression(solver=papers.OnePass(), classes=[0, 1], random_state=0)
+    >>> model = DPLogisticRegression(
+    ...     solver=papers.OnePass(), data_norm=1.0, classes=[0, 1], random_state=0
+    ... )
     >>> model.fit(X, y).score(X, y) > 0.8
     True
     """

@@ -112,7 +112,8 @@ class ExactDraw(ExponentialDraw):
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(2000, 2)) / 2
     >>> y = X[:, 0] > 0
     >>> model = DPLogisticRegression(
-    ...     solver=solvers.ExactDraw(), coef_bound=10.0, classes=[False, True], random_state=0
+    ...     solver=solvers.ExactDraw(), data_norm=1.0, coef_bound=10.0, classes=[False, True],
+    ...     random_state=0,
     ... )
     >>> model.fit(X, y).score(X, y) > 0.9
     True

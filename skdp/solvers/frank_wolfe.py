@@ -66,7 +66,9 @@ class FrankWolfe(Solver):
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(5000, 4)) / 2
     >>> y = X[:, 0] > 0
     >>> solver = solvers.FrankWolfe(l1_bound=20.0)
-    >>> model = DPLogisticRegression(solver=solver, classes=[False, True], random_state=0)
+    >>> model = DPLogisticRegression(
+    ...     solver=solver, data_norm=1.0, classes=[False, True], random_state=0
+    ... )
     >>> model.fit(X, y).score(X, y) > 0.85
     True
     """

@@ -74,7 +74,9 @@ class LazySGD(Solver):
     >>> from skdp import DPLogisticRegression, solvers
     >>> y = np.random.default_rng(0).integers(2, size=5000)
     >>> X = sparse.csr_array((np.ones(5000), (np.arange(5000), y)), shape=(5000, 10**6))
-    >>> model = DPLogisticRegression(solver=solvers.LazySGD(), classes=[0, 1], random_state=0)
+    >>> model = DPLogisticRegression(
+    ...     solver=solvers.LazySGD(), data_norm=1.0, classes=[0, 1], random_state=0
+    ... )
     >>> model.fit(X, y).score(X, y) > 0.9
     True
     """

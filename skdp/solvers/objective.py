@@ -54,7 +54,9 @@ class Objective(Solver):
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(2000, 2)) / 2
     >>> y = X[:, 0] > 0
     >>> solver = solvers.Objective(minimizer="newton")
-    >>> model = DPLogisticRegression(delta=0, solver=solver, classes=[0, 1], random_state=0)
+    >>> model = DPLogisticRegression(
+    ...     delta=0, solver=solver, data_norm=1.0, classes=[0, 1], random_state=0
+    ... )
     >>> model.fit(X, y).score(X, y) > 0.9
     True
     """

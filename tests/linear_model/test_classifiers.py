@@ -33,6 +33,8 @@ from skdp import (
     solvers,
 )
 from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
+from skdp.exceptions import NoisyEstimateWarning
+from skdp.io import stream_arrays
 from skdp.linear_model import _classifiers
 from skdp.linear_model._classifiers import PREPROCESS, chosen_solver, original_coef
 from skdp.papers import bias_reduced
@@ -1238,3 +1240,139 @@ def test_the_predicted_length_bounds_the_estimates(monkeypatch):
     monkeypatch.setattr(bias_reduced, "telescoped_descent", watched)
     reduced(epsilon=1.0, batch_size=250, max_iter=127).fit(X, y)
     assert math.sqrt(np.mean(lengths)) < 1.5 * watched.predicted
+
+
+# Rows that nobody has bounds for: scales are found, and predictions clip as the fit does.
+
+
+def raw_table(n_rows=3000, seed=0):
+    """Columns on scales from 1e-3 to 1e4, far from the origin, and labels that need all of them."""
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(n_rows, 5))
+    y = (Z @ np.ones(5) + 0.3 * rng.normal(size=n_rows) > 0).astype(int)
+    return Z * [1e-3, 0.1, 1.0, 50.0, 1e4] + [0.0, 5.0, -3.0, 2000.0, 1e5], y
+
+
+@pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
+def test_without_a_norm_columns_on_any_scales_are_learned(estimator):
+    X, y = raw_table()
+    found = estimator(1.0, classes=(0, 1), random_state=0).fit(X[:2000], y[:2000])
+    careless = estimator(1.0, classes=(0, 1), random_state=0, data_norm=1.0).fit(X[:2000], y[:2000])
+    assert found.score(X[2000:], y[2000:]) > 0.85 > 0.6 > careless.score(X[2000:], y[2000:])
+    assert 0.99 < found.privacy_spent_[0] <= 1.0
+    spread = np.array([1e-3, 0.1, 1.0, 50.0, 1e4])
+    assert ((found.feature_scale_ / spread > 0.5) & (found.feature_scale_ / spread < 4)).all()
+    assert 1.0 < found.data_norm_ < 5.0
+    names = [release.query for release in found.ledger_.releases]
+    assert sum("magnitude" in name or "thresholds" in name for name in names) == 3
+    # in other units it is the same model
+    units = np.array([1e6, 1e-3, 10.0, 1.0, 1e-5])
+    other = estimator(1.0, classes=(0, 1), random_state=0).fit(X[:2000] * units, y[:2000])
+    assert (other.predict(X * units) == found.predict(X)).mean() > 0.98
+
+
+def test_few_rows_without_a_norm_are_warned_of_and_a_norm_is_the_remedy():
+    X, y = raw_table(60)
+    for rows in (X, 1e9 * X):
+        with pytest.warns(NoisyEstimateWarning, match="a public number for data_norm") as caught:
+            model = DPLogisticRegression(classes=(0, 1)).fit(rows, y)
+        assert caught[0].filename == __file__
+        assert model.data_norm_ == math.sqrt(5)
+        assert not any("thresholds" in line.query for line in model.ledger_.releases)
+    DPLogisticRegression(classes=(0, 1), data_norm=3.0).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "options", [{"C": 0.1}, {"coef_bound": 1.0}, {"preprocess": "center"}, {"delta": 0.0}], ids=str
+)
+def test_what_is_for_columns_as_they_are_leaves_them_so(options):
+    X, y = blobs(3000)
+    model = DPLogisticRegression(8.0, classes=(0, 1), random_state=0, **options).fit(100 * X, y)
+    np.testing.assert_array_equal(model.feature_scale_, 1.0)
+    assert 30 < model.data_norm_ < 300
+    assert model.score(100 * X, y) > 0.9
+    if "coef_bound" in options:
+        assert np.linalg.norm(model.coef_) <= 1.0 + 1e-9
+
+
+def test_sparse_rows_and_streams_find_a_norm():
+    X, y = blobs(3000)
+    csr = sparse.csr_array(np.where(np.abs(X) < 0.1, 0.0, 50 * X))
+    model = DPLogisticRegression(4.0, classes=(0, 1), random_state=0).fit(csr, y)
+    assert model.score(csr, y) > 0.9
+    assert 15 < model.data_norm_ < 60
+    dense = DPLogisticRegression(4.0, classes=(0, 1), random_state=0)
+    whole = clone(dense).fit(50 * X, y)
+    parts = clone(dense).fit(stream_arrays(50 * X), y)
+    np.testing.assert_allclose(parts.coef_, whole.coef_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["objective", "lazy-sgd", "frank-wolfe"])
+def test_solvers_whose_proof_needs_a_norm_ask_for_one(solver):
+    X, y = blobs()
+    told = r"data_norm must be a number for solvers\..*rests on a public bound.*got None"
+    with pytest.raises(ValueError, match=told):
+        DPLogisticRegression(8.0, solver=solver, classes=(0, 1)).fit(X, y)
+
+
+@pytest.mark.sample(3)
+@every_adjacency
+@pytest.mark.parametrize(
+    "options", [{}, {"fit_intercept": False}, {"solver": "output"}, {"C": 1.0}], ids=str
+)
+def test_scales_that_are_found_keep_the_claim(options, adjacency):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(800, 2)) * [1.0, 1e6], np.arange(800) % 2
+    epsilon, delta = 2.0, 1e-5
+    model = DPLogisticRegression(
+        epsilon, delta, adjacency=adjacency, classes=(0, 1), random_state=0, **options
+    ).set_params(**({} if options.get("solver") else {"max_iter": 3}))
+
+    def fit(data):
+        return clone(model).fit(*data)
+
+    measured = []
+    for row in ([1e9, -1e12], [-1e300, 1e300], [0.0, 0.0]):
+        other, labels = X.copy(), y.copy()
+        other[0] = row
+        if adjacency == "zero-out":
+            # a label that is none of the classes makes a null row
+            labels[0] = 7
+        measured.append(_audit.coupled_mu(fit, (X, y), (other, labels)))
+    assert 0.2 * gdp_mu(epsilon, delta) < max(measured) <= gdp_mu(epsilon, delta)
+
+
+def test_predictions_clip_rows_as_the_fit_does():
+    X, y = blobs(2000)
+    model = DPLogisticRegression(8.0, data_norm=0.5, classes=(0, 1), random_state=0).fit(X, y)
+    norms = np.linalg.norm(X, axis=1)[:, None]
+    short, sphere = X * np.minimum(1, 0.5 / norms), X * 0.5 / norms
+    for rows, same in (
+        (X, short), (sparse.csr_array(X), short), (1e6 * X, sphere), (1e300 * X, sphere),
+    ):  # fmt: skip
+        np.testing.assert_allclose(
+            model.decision_function(rows), model.decision_function(same), rtol=1e-9, atol=1e-9
+        )
+    inside = 0.9 * short
+    expected = inside @ model.coef_[0] + model.intercept_
+    np.testing.assert_allclose(model.decision_function(inside), expected, rtol=1e-12)
+    # towards the origins of the columns that were found, not towards zero
+    raw, labels = raw_table()
+    found = DPLogisticRegression(4.0, classes=(0, 1), random_state=0).fit(raw, labels)
+    origin, scale = found.feature_center_, found.feature_scale_
+    Z = (raw - origin) / scale
+    Z *= np.minimum(1, found.data_norm_ / np.linalg.norm(Z, axis=1))[:, None]
+    expected = (Z * scale + origin) @ found.coef_[0] + found.intercept_
+    np.testing.assert_allclose(found.decision_function(raw), expected, rtol=1e-6, atol=1e-6)
+    far = found.decision_function(1e250 * np.sign(raw))
+    assert np.isfinite(far).all()
+
+
+def test_a_norm_that_is_too_small_leaves_probabilities_to_believe():
+    X, y = load_digits(return_X_y=True)
+    model = DPLogisticRegression(4.0, data_norm=10.0, classes=range(10), random_state=0)
+    model.fit(X[:1200], y[:1200])
+    proba = model.predict_proba(X[1200:])
+    assert model.score(X[1200:], y[1200:]) > 0.8
+    # rows are 50 long: without clipping it was 3.9
+    assert -np.log(proba[np.arange(len(proba)), y[1200:]]).mean() < 1.0
