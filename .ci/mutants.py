@@ -265,6 +265,11 @@ MUTANTS = [
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(
+        "rows of found scales are not clipped", "_readmitted",
+        r"ball\.factors\(norm\)", "np.full(len(norm), 1 / ball.radius)",
+        "tests/linear_model/test_classifiers.py",
+    ),
+    Mutant(
         "scales that are searched and not paid for", "Problem.mu_spent",
         r"hypot\(self\.scale_mu, ", "hypot(0.0, ",
         "tests/linear_model/test_lp_regressor.py",
