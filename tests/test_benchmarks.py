@@ -124,7 +124,8 @@ def test_peers_read_the_rows_that_ours_are_fitted_to(tmp_path, benchmark_module)
 
 @pytest.mark.parametrize(
     "script",
-    ["accuracy", "mechanisms", "median", "regression", "sgd_speed", "local_mean", "audit_peers"],
+    ["accuracy", "mechanisms", "median", "regression", "rivals", "sgd_speed", "local_mean"]
+    + ["audit_peers"],
 )
 def test_a_comparison_with_peers_takes_a_folder_of_environments(script):
     assert "add_argument(parser)" in (FOLDER / f"{script}.py").read_text(encoding="utf-8")
@@ -232,6 +233,57 @@ def test_the_regression_page_says_where_others_lead(tmp_path, monkeypatch, bench
     assert "**2.000 ± 0.000**" in text
     assert "below -1" in text
     assert "made, ε = 4" not in text
+
+
+@pytest.mark.parametrize("clip", [False, True])
+@pytest.mark.parametrize("bound", [False, True])
+def test_newton_steps_with_two_noises_find_the_coefficients(bound, clip, benchmark_module):
+    newton = benchmark_module("rivals").double_noise
+    rng = np.random.default_rng(0)
+    X, coef = rng.uniform(-1, 1, (20_000, 60)) / 60**0.5, 3 * rng.normal(size=60)
+    y = (rng.random(20_000) < 1 / (1 + np.exp(-X @ coef))).astype(int)
+
+    def likeness(epsilon):
+        found = newton(X, y, epsilon, 1e-5, bound=bound, clip=clip, rng=rng)
+        return coef @ found / np.linalg.norm(coef) / np.linalg.norm(found)
+
+    assert likeness(100.0) > 0.95
+    assert likeness(1e-3) < 0.6
+
+
+def test_the_page_of_rivals_says_where_they_lead(tmp_path, benchmark_module):
+    rivals = benchmark_module("rivals")
+    store = benchmark_module("_accuracy_store").Store
+    ours, peer = store(tmp_path / "skdp.jsonl"), store(tmp_path / "dpmm.jsonl")
+    for seed, auc in ((100, 0.8), (101, 0.2)):
+        values = {"accuracy": 80.0, "log_loss": 0.4, "seconds": 1.0}
+        ours.add(rivals.OURS, rivals.CODINGS[0], 1.0, seed, auc=auc, **values)
+    assert "did not finish" in rivals.page(tmp_path)
+    peer.add("DD-SSP", rivals.CODINGS[0], 1.0, 100, auc=0.9, **values)
+    page = rivals.page(tmp_path)
+    assert "* AUC, bins as numbers, ε = 1: DD-SSP 0.900, ours on the same splits 0.800." in page
+    assert "* Accuracy" not in page
+    assert "did not finish" not in page
+
+
+@pytest.mark.parametrize("coding", ["bins as numbers", "bins one-hot"])
+def test_moments_of_marginals_are_those_of_the_rows(coding, benchmark_module):
+    peer = benchmark_module("_rivals_peer")
+    rng, sizes, is_number = np.random.default_rng(0), [5, 3, 2], [True, False, False]
+    codes = np.stack([rng.integers(size, size=400) for size in (*sizes, 2)], axis=1)
+    pairs = [(i, j) for j in range(4) for i in range(j)]
+    levels = (*sizes, 2)
+    tables = [
+        np.histogram2d(codes[:, i], codes[:, j], bins=(range(levels[i] + 1), range(levels[j] + 1)))
+        for i, j in pairs
+    ]
+    found = peer.from_moments(pairs, [t[0] for t in tables], sizes, is_number, coding, ridge=1e-9)
+    X = peer.design(codes[:, :-1], sizes, is_number, coding)
+    t = 6 * np.cos(np.pi * (np.arange(3) + 0.5) / 3)  # where the quadratic meets the loss
+    curve, slope, _ = np.polyfit(t, np.log1p(np.exp(-t)), 2)
+    targets = (2 * codes[:, -1] - 1) * -slope / (2 * curve)
+    wanted = X @ np.linalg.lstsq(X, targets, rcond=None)[0]
+    assert X @ found.coef == pytest.approx(wanted, abs=1e-4)
 
 
 @pytest.mark.sample(2)
