@@ -31,6 +31,8 @@ PACKAGES = {
     "diffprivlib": ("diffprivlib==0.6.6", "scikit-learn==1.7.2"),
     "opacus": ("torch==2.13.0", "opacus==1.6.0", "scikit-learn==1.9.1"),
     "interpret": ("interpret-core==0.7.8", "scikit-learn==1.9.1"),
+    # AIM; it pins old versions of all it needs
+    "dpmm": ("dpmm==0.1.9",),
 }
 #: packages of which only the data inside are read, by the name that is imported
 DATA = {

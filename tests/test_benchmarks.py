@@ -123,7 +123,9 @@ def test_peers_read_the_rows_that_ours_are_fitted_to(tmp_path, benchmark_module)
 
 
 @pytest.mark.parametrize(
-    "script", ["accuracy", "mechanisms", "median", "sgd_speed", "local_mean", "audit_peers"]
+    "script",
+    ["accuracy", "mechanisms", "median", "regression", "rivals", "sgd_speed", "local_mean"]
+    + ["audit_peers"],
 )
 def test_a_comparison_with_peers_takes_a_folder_of_environments(script):
     assert "add_argument(parser)" in (FOLDER / f"{script}.py").read_text(encoding="utf-8")
@@ -161,6 +163,127 @@ def test_a_library_measures_what_a_file_of_tasks_asks_for(tmp_path, monkeypatch,
     found = benchmark_module("_accuracy_store").Store(tmp_path / "out.jsonl")
     assert found.get("breast_cancer", "setting", "searched", ONE_EPSILON)["setting"]["C"] == 100.0
     assert found.get("breast_cancer", "pure", "searched", ONE_EPSILON, 100)["accuracy"] > 90.0
+
+
+def _linear(n_rows):
+    rng = np.random.default_rng(0)
+    X, coef = rng.uniform(-1, 1, (n_rows, 3)), np.array([1.0, -2.0, 0.5])
+    return X, X @ coef + 0.3 + 0.1 * rng.normal(size=n_rows), coef, rng
+
+
+@pytest.mark.parametrize("name", ["adassp", "hessian_mixing"])
+def test_a_rival_with_bounds_finds_the_coefficients(name, benchmark_module):
+    method = getattr(benchmark_module("_regression_rivals"), name)
+    X, y, coef, rng = _linear(20_000)
+    bounds = {"row_bound": 3**0.5, "target_bound": 4.0}
+    found, intercept = method(X, y, 20.0, 1e-6, **bounds, rng=rng)
+    assert np.abs(found - coef).max() < 0.05
+    assert abs(intercept - 0.3) < 0.05
+    # a clip at half of the targets is seen
+    found, _ = method(X, y, 20.0, 1e-6, row_bound=3**0.5, target_bound=0.5, rng=rng)
+    assert np.abs(found - coef).max() > 0.2
+
+
+def test_deep_models_are_taken_only_where_they_agree(benchmark_module):
+    tukey = benchmark_module("_regression_rivals").tukey
+    X, y, coef, rng = _linear(4_000)
+    found, intercept = tukey(X, y, 4.0, 1e-6, n_models=400, rng=rng)
+    assert np.abs(found - coef).max() < 0.05
+    assert abs(intercept - 0.3) < 0.05
+    assert tukey(X, y, 4.0, 1e-6, n_models=20, rng=rng) is None  # too few to hide one
+    assert tukey(X, y, 4.0, 1e-6, n_models=2_000, rng=rng) is None  # too few rows in each
+
+
+def test_the_sketches_of_hessian_mixing_are_priced_by_their_divergence(benchmark_module):
+    rivals = benchmark_module("_regression_rivals")
+
+    def renyi(alpha, mine, other):  # of normal laws with these variances
+        mixed = alpha * other + (1 - alpha) * mine
+        return 0.5 * np.log(other / mine) + np.log(other / mixed) / (2 * (alpha - 1))
+
+    gamma, k, steps, delta = 50.0, 40, 3, 1e-6
+    alpha = np.linspace(1.001, gamma / 2, 20_000)
+    sketches = renyi(alpha, gamma + 1, gamma) + renyi(alpha, gamma, gamma + 1)
+    rest = alpha / 2 * k / gamma**2 * (1 + steps + 1)
+    to_delta = np.log1p(-1 / alpha) - np.log(delta * alpha) / (alpha - 1)
+    wanted = np.min(k * steps * sketches + rest + to_delta)
+    assert rivals._mixing_epsilon(gamma, k, steps, delta) == pytest.approx(wanted, rel=1e-3)
+
+
+def test_the_regression_page_says_where_others_lead(tmp_path, monkeypatch, benchmark_module):
+    page = benchmark_module("regression")
+    monkeypatch.setattr(page, "NAMES", ["made"])
+    monkeypatch.setattr(page, "EPSILONS", (ONE_EPSILON, 4.0))
+    monkeypatch.setitem(page.REGRESSION, "made", ("package", "item", "y", (), "made up"))
+    X, y, *_ = _linear(300)
+    monkeypatch.setattr(page, "regression", lambda name: (X, y))
+    store = benchmark_module("_accuracy_store").Store
+    page.measure(store(tmp_path / "skdp.jsonl"), ["made"], 2, page.EPSILONS)
+    size = (tmp_path / "skdp.jsonl").stat().st_size
+    page.measure(store(tmp_path / "skdp.jsonl"), ["made"], 2, page.EPSILONS)
+    assert (tmp_path / "skdp.jsonl").stat().st_size == size
+    peer = store(tmp_path / "diffprivlib.jsonl")
+    for epsilon in page.EPSILONS:
+        for seed in (100, 101):
+            score = 2.0 if epsilon == ONE_EPSILON else -5.0
+            peer.add("made", "diffprivlib †", epsilon, seed, score=score, seconds=1.0)
+    text = page.page(tmp_path)
+    assert "* made, ε = 1, ``DPLpRegressor()`` " in text
+    assert "diffprivlib † 2.000 ± 0.000" in text
+    assert "**2.000 ± 0.000**" in text
+    assert "below -1" in text
+    assert "made, ε = 4" not in text
+
+
+@pytest.mark.parametrize("clip", [False, True])
+@pytest.mark.parametrize("bound", [False, True])
+def test_newton_steps_with_two_noises_find_the_coefficients(bound, clip, benchmark_module):
+    newton = benchmark_module("rivals").double_noise
+    rng = np.random.default_rng(0)
+    X, coef = rng.uniform(-1, 1, (20_000, 60)) / 60**0.5, 3 * rng.normal(size=60)
+    y = (rng.random(20_000) < 1 / (1 + np.exp(-X @ coef))).astype(int)
+
+    def likeness(epsilon):
+        found = newton(X, y, epsilon, 1e-5, bound=bound, clip=clip, rng=rng)
+        return coef @ found / np.linalg.norm(coef) / np.linalg.norm(found)
+
+    assert likeness(100.0) > 0.95
+    assert likeness(1e-3) < 0.6
+
+
+def test_the_page_of_rivals_says_where_they_lead(tmp_path, benchmark_module):
+    rivals = benchmark_module("rivals")
+    store = benchmark_module("_accuracy_store").Store
+    ours, peer = store(tmp_path / "skdp.jsonl"), store(tmp_path / "dpmm.jsonl")
+    for seed, auc in ((100, 0.8), (101, 0.2)):
+        values = {"accuracy": 80.0, "log_loss": 0.4, "seconds": 1.0}
+        ours.add(rivals.OURS, rivals.CODINGS[0], 1.0, seed, auc=auc, **values)
+    assert "did not finish" in rivals.page(tmp_path)
+    peer.add("DD-SSP", rivals.CODINGS[0], 1.0, 100, auc=0.9, **values)
+    page = rivals.page(tmp_path)
+    assert "* AUC, bins as numbers, ε = 1: DD-SSP 0.900, ours on the same splits 0.800." in page
+    assert "* Accuracy" not in page
+    assert "did not finish" not in page
+
+
+@pytest.mark.parametrize("coding", ["bins as numbers", "bins one-hot"])
+def test_moments_of_marginals_are_those_of_the_rows(coding, benchmark_module):
+    peer = benchmark_module("_rivals_peer")
+    rng, sizes, is_number = np.random.default_rng(0), [5, 3, 2], [True, False, False]
+    codes = np.stack([rng.integers(size, size=400) for size in (*sizes, 2)], axis=1)
+    pairs = [(i, j) for j in range(4) for i in range(j)]
+    levels = (*sizes, 2)
+    tables = [
+        np.histogram2d(codes[:, i], codes[:, j], bins=(range(levels[i] + 1), range(levels[j] + 1)))
+        for i, j in pairs
+    ]
+    found = peer.from_moments(pairs, [t[0] for t in tables], sizes, is_number, coding, ridge=1e-9)
+    X = peer.design(codes[:, :-1], sizes, is_number, coding)
+    t = 6 * np.cos(np.pi * (np.arange(3) + 0.5) / 3)  # where the quadratic meets the loss
+    curve, slope, _ = np.polyfit(t, np.log1p(np.exp(-t)), 2)
+    targets = (2 * codes[:, -1] - 1) * -slope / (2 * curve)
+    wanted = X @ np.linalg.lstsq(X, targets, rcond=None)[0]
+    assert X @ found.coef == pytest.approx(wanted, abs=1e-4)
 
 
 @pytest.mark.sample(2)
