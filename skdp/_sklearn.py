@@ -38,6 +38,7 @@ from sklearn.utils.validation import (
 )
 
 from skdp._rows.base import RADIUS_RANGE, ColumnBall
+from skdp._rows.linear import near_entries
 from skdp._rows.streams import (
     RowStream,
     as_stored,
@@ -600,8 +601,9 @@ def penalty_of(C, data_norm):
 class LinearClassifierMixin(_LinearClassifierMixin):
     """Scikit-learn's linear classifiers, with our words for rows that cannot be used."""
 
-    #: norm that `fit` clipped rows to, in units of columns that it may have found; None for none
+    #: norm that `fit` clipped rows to, None for none, and whether it found units of columns first
     _clipped_at: float | None = None
+    _standardised: bool = False
 
     def decision_function(self, X: MatrixLike) -> NDArray[Any]:
         """Return how far rows are on the side of a class.
@@ -625,6 +627,7 @@ class LinearClassifierMixin(_LinearClassifierMixin):
         if self._clipped_at is not None:
             origin = getattr(self, "feature_center_", np.zeros(X.shape[1]))
             scale = getattr(self, "feature_scale_", np.ones(X.shape[1]))
+            X = near_entries(X, origin, scale) if self._standardised else X
             factors = ColumnBall(self._clipped_at, origin, scale).factors(X)
             if (factors != 1).any():
                 X = sparse.diags_array(factors) @ X if sparse.issparse(X) else factors[:, None] * X

@@ -567,6 +567,10 @@ def _bounded(y):
     return target
 
 
+#: entries of standardised columns beyond it count as that far: a column may have been misjudged
+FARTHEST = 10.0
+
+
 def standard_columns(rows, center, scale):
     """Return rows whose columns have public origins and units.
 
@@ -580,8 +584,8 @@ def standard_columns(rows, center, scale):
     Returns
     -------
     moved : LinearRows
-        Rows ``(x - center) / scale`` in float64, a copy; entries beyond 1e100 count as 1e100. Every
-        new number is a function of one old number.
+        Rows ``(x - center) / scale`` in float64, a copy; entries beyond `FARTHEST` count as that.
+        Every new number is a function of one old number.
     """
     return rows.mapped(partial(_standardized, center=center, scale=scale))
 
@@ -592,7 +596,7 @@ def _standardized(chunk, center, scale):
     with np.errstate(under="ignore", over="ignore"):
         np.subtract(row_major(chunk.X), center, out=body)
         body /= scale
-        np.clip(body, -_LARGEST_UNIT, _LARGEST_UNIT, out=body)
+        np.clip(body, -FARTHEST, FARTHEST, out=body)
     body[np.abs(body) < 1 / _LARGEST_UNIT] = 0.0
     return LinearChunk(body, chunk.factor, chunk.norm, chunk.target, 0.0)
 
@@ -617,6 +621,25 @@ def _readmitted(chunk, ball, intercept):
     norm = np.hypot(norm * factor, intercept)
     norm = usable_norms(norm, np.isinf(chunk.norm))
     return LinearChunk(chunk.X, factor, norm, chunk.target, intercept)
+
+
+def near_entries(X, center, scale):
+    """Return rows to predict for, with entries as `standard_columns` saw those of the fit.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_rows, n_features)
+        Finite.
+    center, scale : ndarray of shape (n_features,)
+        Origins and units of the columns.
+
+    Returns
+    -------
+    near : ndarray of shape (n_rows, n_features)
+        In the units of the data.
+    """
+    X = X.toarray() if sparse.issparse(X) else X
+    return np.clip(X, center - FARTHEST * scale, center + FARTHEST * scale)
 
 
 def unit_rows(rows, radius, longest, intercept, center, scale):

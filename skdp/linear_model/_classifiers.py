@@ -555,7 +555,7 @@ class PrivateLinearClassifier(
             assumptions=assumptions,
             n_releases=plan.n_iter + scales.n_releases + (centering.n_releases if centering else 0),
         ) as curator:
-            norm, vague = problem.data_norm, False
+            norm, found, vague = problem.data_norm, None, False
             columns = np.zeros(n_features), np.ones(n_features)
             center, radius = np.zeros(n_features), 1.0
             if not given:
@@ -578,6 +578,7 @@ class PrivateLinearClassifier(
             columns,
         )
         self._clipped_at = self.data_norm_ = norm
+        self._standardised = found is not None
         self.feature_center_, self.feature_scale_ = columns
         self.n_iter_ = self._steps(plan.n_iter)
         if not given:

@@ -17,7 +17,7 @@ from skdp._gate import open_gate
 from skdp._losses.clipped import ClippedLoss
 from skdp._losses.regression import HuberLoss, PinballLoss, QuarticLoss, SquaredLoss
 from skdp._rows.base import leaves_out_zeros
-from skdp._rows.linear import regression_rows, unit_rows
+from skdp._rows.linear import near_entries, regression_rows, unit_rows
 from skdp._sklearn import (
     SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
@@ -237,6 +237,7 @@ class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator
     privacy_spent_: tuple[float, float]
     feature_center_: NDArray[Any]
     feature_scale_: NDArray[Any]
+    _standardised: bool
 
     _parameter_constraints = {
         **{
@@ -320,6 +321,7 @@ class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator
         self.coef_, self.intercept_ = units.original(coef)
         self.data_norm_, self.target_center_, self.target_scale_ = units.given
         usual = np.zeros(n_features), np.ones(n_features)
+        self._standardised = columns is not None
         self.feature_center_, self.feature_scale_ = usual if columns is None else columns
         self.n_iter_ = plan.n_iter
         given = {"data_norm": self.data_norm, "target_scale": self.target_scale}
@@ -339,10 +341,13 @@ class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator
         Returns
         -------
         predicted : ndarray of shape (n_samples,)
-            ``X @ coef_ + intercept_``.
+            ``X @ coef_ + intercept_``. Where units of columns were found, entries further than ten
+            of them from their origin count as that far, as in `fit`.
         """
         check_is_fitted(self)
         X = validate_private_data(self, X, accept_sparse="csr", reset=False)
+        if self._standardised:
+            X = near_entries(X, self.feature_center_, self.feature_scale_)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             return safe_sparse_dot(X, self.coef_) + self.intercept_
 
