@@ -29,6 +29,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils._param_validation import Interval as _Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import _get_threadpool_controller
+from sklearn.utils.validation import _check_feature_names_in as check_feature_names_in
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from skdp._rows.base import RADIUS_RANGE
@@ -36,10 +37,12 @@ from skdp._rows.streams import (
     RowStream,
     as_stored,
     check_columns,
+    columns_of,
     facts_of,
     first_rows,
     in_rows,
     is_arrow,
+    is_dask,
     is_streamed,
     kept_meanwhile,
     over_rows,
@@ -78,6 +81,7 @@ __all__ = [
     "SparseCoefMixin",
     "StrOptions",
     "blas_on_one_thread",
+    "check_feature_names_in",
     "columns_of_params",
     "effective_n_threads",
     "fit_context",
@@ -251,7 +255,7 @@ def blas_on_one_thread():
 
 
 def validate_private_data(
-    estimator, X, y="no_validation", *, streams=False, classes=None, **options
+    estimator, X, y="no_validation", *, streams=False, classes=None, table=False, **options
 ):
     """Run scikit-learn's ``validate_data`` without letting a data value into a message.
 
@@ -269,6 +273,9 @@ def validate_private_data(
     classes : array-like, default=None
         The public label set, if one was given: labels may be anything then, for what is not in
         it is a null row, and no error may tell. None checks them as scikit-learn does.
+    table : bool, default=False
+        Whether columns may have types of their own: a data frame is returned as it is, and so
+        are the values of an array. There is no `y` then.
     **options : dict
         For ``validate_data``.
 
@@ -295,6 +302,8 @@ def validate_private_data(
                 f"{type(estimator).__name__} needs all rows in memory here; got a stream of rows. "
                 "Go through it with `for block in stream.blocks():`, or load the data if they fit."
             )
+    if table:
+        return _validate_table(estimator, X, options)
     refuse_other_types(X)
     y = y if isinstance(y, str) else plain_text(y)
     labels, options = None, {"dtype": [np.float64, np.float32], **options}
@@ -305,6 +314,41 @@ def validate_private_data(
         return X
     check_consistent_length(X, labels)
     return X, labels
+
+
+def _validate_table(estimator, X, options):
+    """Return a data frame, or an array of any type, with usable numbers and names of columns."""
+    if is_dask(X) or type(X).__name__ == "LazyFrame":
+        call = "compute" if is_dask(X) else "collect"
+        raise TypeError(f"{type(estimator).__name__} needs all rows in memory: pass X.{call}().")
+    if not (hasattr(X, "shape") or isinstance(X, list | tuple)):
+        X = _read_by_narwhals(X)
+    if not columns_of(X) and not hasattr(X, "dtypes"):
+        return quietly(validate_data, estimator, X, dtype=None, ensure_all_finite=False, **options)
+    names = columns_of(X)
+    if len(set(names)) < len(names):
+        twice = sorted({str(name) for name in names if names.count(name) > 1})
+        raise ValueError(
+            f"the names of columns must be distinct; {', '.join(map(repr, twice))} stands for "
+            "several. Rename them."
+        )
+    for size, what in zip(X.shape, ("row", "column"), strict=True):
+        if not size:
+            raise ValueError(
+                f"{type(estimator).__name__} needs a table with at least one {what}; got one of "
+                f"shape {tuple(X.shape)}."
+            )
+    validate_data(estimator, X, skip_check_array=True, **options)
+    return X
+
+
+def _read_by_narwhals(X):
+    """Return a data frame of another library as narwhals shows it, if it does; or what it is."""
+    try:
+        from narwhals import from_native
+    except ImportError:  # scikit-learn needs it from 1.9 on
+        return X
+    return from_native(X, eager_only=True, pass_through=True)
 
 
 def plain_text(y):
