@@ -44,6 +44,7 @@ from skdp._rows.streams import (
     is_arrow,
     is_dask,
     is_streamed,
+    is_table,
     kept_meanwhile,
     over_rows,
     quietly,
@@ -321,9 +322,10 @@ def _validate_table(estimator, X, options):
     if is_dask(X) or type(X).__name__ == "LazyFrame":
         call = "compute" if is_dask(X) else "collect"
         raise TypeError(f"{type(estimator).__name__} needs all rows in memory: pass X.{call}().")
-    if not (hasattr(X, "shape") or isinstance(X, list | tuple)):
+    known = is_table(X) or hasattr(X, "iloc")
+    if not (known or hasattr(X, "__array__") or isinstance(X, list | tuple)):
         X = _read_by_narwhals(X)
-    if not columns_of(X) and not hasattr(X, "dtypes"):
+    if not (is_table(X) or hasattr(X, "columns")):
         return quietly(validate_data, estimator, X, dtype=None, ensure_all_finite=False, **options)
     names = columns_of(X)
     if len(set(names)) < len(names):
@@ -338,7 +340,10 @@ def _validate_table(estimator, X, options):
                 f"{type(estimator).__name__} needs a table with at least one {what}; got one of "
                 f"shape {tuple(X.shape)}."
             )
-    validate_data(estimator, X, skip_check_array=True, **options)
+    if type(X).__module__.startswith("narwhals"):
+        check_columns(estimator, names, X.shape[1], reset=options.get("reset", True))
+    else:
+        validate_data(estimator, X, skip_check_array=True, **options)
     return X
 
 

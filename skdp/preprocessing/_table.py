@@ -13,6 +13,7 @@ import re
 import warnings
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from numbers import Integral
 from operator import attrgetter
 from typing import Any, Self
@@ -54,7 +55,7 @@ _KINDS = (
     ("number", r"(u?int|float|decimal)\d*\b|double|halffloat|half\b"),
     ("date", r"datetime|timestamp|date"),
     ("duration", r"timedelta|duration"),
-    ("text", r"object|str|large_str|utf8|large_utf8|<u|categor|enum|dictionary|null"),
+    ("text", r"(large_)?(string|utf8)|str\b|object|<u|\|s|categor|enum|dictionary|null"),
 )
 # words that the name of a column ends with, or consists of, in small letters
 _IDENTIFIERS = {"id", "ids", "uuid", "guid", "ssn", "iban"}
@@ -157,9 +158,9 @@ def _types_in(X):
 
 def _column(label, dtype, given):
     """Return one column, or raise."""
-    text = re.sub(r"[<\[(].*(?=.)", "", str(dtype)) if len(str(dtype)) > 40 else str(dtype)
-    matching = (kind for kind, start in _KINDS if re.match(start, str(dtype).lower()))
-    kind = next(matching, None)
+    # a type may go on with what it has learned of the values
+    text = re.split(r"[<\[(]", str(dtype))[0] or str(dtype)
+    kind = next((kind for kind, start in _KINDS if re.match(start, str(dtype).lower())), None)
     if kind is None:
         raise TypeError(
             f"column {label!r} is of type {text}: make it numbers, dates, flags or text with a "
@@ -203,6 +204,8 @@ def _bounds_of(label, kind, bounds):
     """Return public bounds as floats, those of dates in days."""
     if kind == "date":
         try:
+            if any(isinstance(end, int | float) for end in bounds):
+                raise TypeError
             bounds = tuple(_days(np.datetime64(end, "s")) for end in bounds)
         except (TypeError, ValueError):
             raise ValueError(
@@ -230,7 +233,7 @@ def _word_list(label, given):
 # The values of columns: every one on its own.
 
 
-def _values(X, position):
+def _column_values(X, position):
     """Return one column of a table."""
     if isinstance(X, np.ndarray):
         return X[:, position]
@@ -244,7 +247,7 @@ def _array(values):
     return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
 
 
-def _numbers(values, column):
+def _column_numbers(values, column):
     """Return a column as float64, dates and durations in days, with NaN for what is missing."""
     array, moments = _array(values), column.kind in ("date", "duration")
     try:
@@ -302,19 +305,19 @@ def as_word(value):
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
-def _words(values):
+def _column_words(values):
     """Return a column as a list of words, None for what is missing."""
     listed = next(name for name in ("to_pylist", "tolist", "to_list") if hasattr(values, name))
     return [as_word(value) for value in getattr(values, listed)()]
 
 
-def bucket_of(word, n_buckets):
+def bucket_of(n_buckets, word):
     """Return the bucket of a word: the same in every process, for everybody."""
     code = murmurhash3_32(word.encode("utf-8", "surrogatepass"), seed=0, positive=True)
     return code % n_buckets
 
 
-def _places(words, find):
+def _word_places(words, find):
     """Return the place of every word, -1 for one without, and -2 for a missing one."""
     found = (-2 if word is None else find(word) for word in words)
     return np.fromiter(found, np.int64, len(words))
@@ -358,34 +361,34 @@ def table_rows(X, columns, n_buckets, adjacency):
     """
     scaled = [i for i, column in enumerate(columns) if column.scaled]
     counted = [i for i, column in enumerate(columns) if column.counted]
-    values, numbers = {i: _values(X, i) for i in range(len(columns))}, None
-    n_rows, n_threads = X.shape[0], effective_n_threads()
+    numbers, n_threads = None, effective_n_threads()
     if scaled:
-        null, parts = None, [_numbers(values[i], columns[i]) for i in scaled]
-        if adjacency == "zero-out":
-            null = np.ones(n_rows, dtype=bool)
-            for i, column in enumerate(columns):
-                null &= _missing(values[i], column)
+        parts = [_column_numbers(_column_values(X, i), columns[i]) for i in scaled]
+        null = null_rows(X, columns) if adjacency == "zero-out" else None
         numbers = FeatureRows(np.column_stack(parts), null, n_threads)
     if not counted:
         return numbers
-    places = np.column_stack(
-        [_places(_words(values[i]), lambda word: bucket_of(word, n_buckets)) for i in counted]
-    )
+    words = [_column_words(_column_values(X, i)) for i in counted]
+    places = np.column_stack([_word_places(part, partial(bucket_of, n_buckets)) for part in words])
     there = places >= 0
     entries = (places + n_buckets * np.arange(len(counted)))[there]
     starts = np.concatenate([[0], there.sum(axis=1).cumsum()])
-    shape = n_rows, n_buckets * len(counted)
+    shape = X.shape[0], n_buckets * len(counted)
     presence = sparse.csr_array((np.ones(len(entries)), entries, starts), shape=shape)
-    words = sparse_rows(presence, L2Ball(1.0), len(counted), n_threads=n_threads)
-    return TableRows(words, numbers)
+    present = sparse_rows(presence, L2Ball(1.0), len(counted), n_threads=n_threads)
+    return TableRows(present, numbers)
 
 
-def _missing(values, column):
-    """Return which values of a column are missing."""
-    if column.kind == "text":
-        return np.array([word is None for word in _words(values)])
-    return np.isnan(_numbers(values, column))
+def null_rows(X, columns):
+    """Return in which rows of a table everything is missing."""
+    null = np.ones(X.shape[0], dtype=bool)
+    for i, column in enumerate(columns):
+        values = _column_values(X, i)
+        if column.kind == "text":
+            null &= np.array([word is None for word in _column_words(values)])
+        else:
+            null &= np.isnan(_column_numbers(values, column))
+    return null
 
 
 # The features of a row, and the plan of the releases.
@@ -393,9 +396,10 @@ def _missing(values, column):
 #: values further than this many standard deviations from the mean are moved there
 _FARTHEST = 4.0
 #: of the squared Gaussian-DP budget, where both words and numbers have a price
-_WORDS_SHARE = 0.5
-#: a bucket is kept if its noisy count is above so many standard deviations of the noise
-_SEEN = 3.0
+_WORDS_SHARE = 0.3
+#: a bucket is kept if its noisy count is above so many standard deviations of the noise, and one
+#: of its column is above the second number: of a thousand empty ones, one exceeds the first
+_SEEN, _CLEARLY_SEEN = 3.0, 4.5
 #: fewer rows than this, over the Gaussian-DP parameter, do not show the scale of one number
 _FEWEST = 47.0
 
@@ -440,15 +444,16 @@ class DPTableVectorizer(TransformerMixin, BaseEstimator):
         Whether numbers that are no flags have their squares as features, too: a linear model can
         then rise and fall with age.
     n_buckets : int, default=1024
-        Public number of buckets that the words of a column without a list are hashed into.
+        Public number of buckets, at least 64, that the words of a column without a list are hashed
+        into.
     max_categories : int, default=64
         At most so many buckets of a column become features.
     data_norm : float, default=1.0
         Length that no row exceeds.
     adjacency : {"replace-one", "zero-out"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), or in one row that is
-        replaced by a null row, in which everything is missing ("zero-out"). The number of rows
-        is public in both.
+        replaced by a null row ("zero-out"). The number of rows is public in both. Under zero-out
+        a row in which everything is missing is a null row, and comes out as NaN.
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -555,7 +560,7 @@ class DPTableVectorizer(TransformerMixin, BaseEstimator):
         "bounds": [dict, None],
         "categories": [dict, None],
         "squares": ["boolean"],
-        "n_buckets": [Interval(Integral, 1, 2**20, closed="both")],
+        "n_buckets": [Interval(Integral, 64, 2**20, closed="both")],
         "max_categories": [Interval(Integral, 1, None, closed="left")],
         **{
             name: SHARED_CONSTRAINTS[name]
@@ -668,7 +673,11 @@ class DPTableVectorizer(TransformerMixin, BaseEstimator):
         found = {}
         for column, part in zip(counted, np.split(counts, len(counted)), strict=True):
             largest = np.argsort(-part, kind="stable")[: self.max_categories]
-            kept = np.sort(largest[part[largest] > _SEEN * noise])
+            # the words of an identifier are spread over all buckets alike, with Poisson's law
+            average = n_rows / self.n_buckets
+            crowded = max(2 * average, average + 5 * math.sqrt(average) + 5)
+            clear = part[largest[0]] > max(_CLEARLY_SEEN * noise, crowded)
+            kept = np.sort(largest[clear & (part[largest] > max(_SEEN * noise, crowded))])
             found[column.label] = kept, np.clip(part[kept] / n_rows, 0.0, 1.0)
         return found
 
@@ -706,10 +715,14 @@ class DPTableVectorizer(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = validate_private_data(self, X, table=True, reset=False)
-        blocks = [self._block(_values(X, i), column) for i, column in enumerate(self.columns_)]
+        blocks = [
+            self._block(_column_values(X, i), column) for i, column in enumerate(self.columns_)
+        ]
         rows = np.hstack(blocks) * (self.data_norm / self._unit())
         with np.errstate(under="ignore"):
             rows *= (self.data_norm / np.maximum(row_norms(rows), self.data_norm))[:, None]
+        if self.adjacency == "zero-out":
+            rows[null_rows(X, self.columns_)] = np.nan
         return rows
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
@@ -728,7 +741,14 @@ class DPTableVectorizer(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         named = zip(self.columns_, check_feature_names_in(self, input_features), strict=True)
-        return np.array([n for column, name in named for n in self._names(column, name)], object)
+        names = dict.fromkeys(())
+        for column, name in named:
+            for feature in self._names(column, name):
+                # a column may be called like the feature of another
+                while feature in names:
+                    feature += "'"
+                names[feature] = None
+        return np.array(list(names), dtype=object)
 
     def _names(self, column, name):
         """Return the names of the features of a column."""
@@ -744,8 +764,8 @@ class DPTableVectorizer(TransformerMixin, BaseEstimator):
     def _block(self, values, column):
         """Return the features of a column: every value on its own, by released and public facts."""
         if column.kind == "text":
-            return self._words(_words(values), column)
-        numbers = _numbers(values, column)
+            return self._hot(_column_words(values), column)
+        numbers = _column_numbers(values, column)
         missing = np.isnan(numbers)
         if column.bounds is not None:
             low, high = column.bounds
@@ -762,22 +782,20 @@ class DPTableVectorizer(TransformerMixin, BaseEstimator):
         parts = [np.where(missing, 0.0, part) for part in parts]
         return np.column_stack([*parts, *[missing] * column.nullable])
 
-    def _words(self, words, column):
+    def _hot(self, words, column):
         """Return the features of words."""
         if column.words is not None:
-            known = {word: place for place, word in enumerate(column.words)}
-            shares = np.zeros(len(known))
+            known, shares = {word: i for i, word in enumerate(column.words)}, 0.0
+            places = _word_places(words, lambda word: known.get(word, -1))
         else:
             buckets, shares = self.frequent_[column.label]
-            known = {int(bucket): place for place, bucket in enumerate(buckets)}
-        hashed = column.words is None
-        places = _places(
-            words, lambda word: known.get(bucket_of(word, self.n_buckets) if hashed else word, -1)
-        )
-        # the last but one feature says "other", the last one "missing"
+            known = {bucket: i for i, bucket in enumerate(buckets.tolist())}
+            places = _word_places(
+                words, lambda word: known.get(bucket_of(self.n_buckets, word), -1)
+            )
+        # the last but one says "other", the last one "missing"
         hot = np.zeros((len(words), len(known) + 2))
-        at = np.where(places < 0, len(known) - 1 - places, places)
-        hot[np.arange(len(words)), at] = 1.0
+        hot[np.arange(len(words)), np.where(places < 0, len(known) - 1 - places, places)] = 1.0
         hot[:, : len(known)] -= shares
         return hot
 
