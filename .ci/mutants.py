@@ -307,7 +307,7 @@ MUTANTS = [
     ),
     Mutant(
         "a null row of a table counts as a median", "table_rows",
-        r'null_rows\(X, columns\) if adjacency == "zero-out" else None', "None",
+        r'rows_without_values\(X, columns\) if adjacency == "zero-out" else None', "None",
         "tests/preprocessing/test_table.py",
     ),
     Mutant(

@@ -364,7 +364,7 @@ def table_rows(X, columns, n_buckets, adjacency):
     numbers, n_threads = None, effective_n_threads()
     if scaled:
         parts = [_column_numbers(_column_values(X, i), columns[i]) for i in scaled]
-        null = null_rows(X, columns) if adjacency == "zero-out" else None
+        null = rows_without_values(X, columns) if adjacency == "zero-out" else None
         numbers = FeatureRows(np.column_stack(parts), null, n_threads)
     if not counted:
         return numbers
@@ -379,7 +379,7 @@ def table_rows(X, columns, n_buckets, adjacency):
     return TableRows(present, numbers)
 
 
-def null_rows(X, columns):
+def rows_without_values(X, columns):
     """Return in which rows of a table everything is missing."""
     null = np.ones(X.shape[0], dtype=bool)
     for i, column in enumerate(columns):
@@ -668,6 +668,11 @@ class DPTableVectorizer(TransformerMixin, BaseEstimator):
         self.scale_ = dict(zip(labels, scales.tolist(), strict=True))
         return self
 
+    @property
+    def _releases(self):
+        """Whether a fit may release anything."""
+        return self.epsilon is not None
+
     def _frequent(self, counted, counts, noise, n_rows):
         """Return which buckets are kept, and their shares, from released counts."""
         found = {}
@@ -722,7 +727,7 @@ class DPTableVectorizer(TransformerMixin, BaseEstimator):
         with np.errstate(under="ignore"):
             rows *= (self.data_norm / np.maximum(row_norms(rows), self.data_norm))[:, None]
         if self.adjacency == "zero-out":
-            rows[null_rows(X, self.columns_)] = np.nan
+            rows[rows_without_values(X, self.columns_)] = np.nan
         return rows
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
@@ -741,7 +746,7 @@ class DPTableVectorizer(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         named = zip(self.columns_, check_feature_names_in(self, input_features), strict=True)
-        names = dict.fromkeys(())
+        names: dict[str, None] = {}
         for column, name in named:
             for feature in self._names(column, name):
                 # a column may be called like the feature of another

@@ -457,6 +457,8 @@ def test_where_everything_is_public_the_model_gets_all():
     model.fit(table, table["left"])
     assert 0.99 < privacy_spent(model).epsilon <= 1.0
     assert model[0].privacy_spent_ == (0.0, 0.0)
+    # fits that were lost are counted by their parameters
+    assert privacy_spent(model, cv=3).n_fits == 4
     with pytest.raises(ValueError, match="epsilon must be a number for columns"):
         dp_tabular_pipeline("classifier", table_share=0).fit(made_up(), made_up()["left"])
 
