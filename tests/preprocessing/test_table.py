@@ -291,7 +291,7 @@ def test_no_row_is_longer_than_data_norm_and_few_are_cut(data_norm, public):
     assert np.linalg.norm(vectorizer.transform(far), axis=1).max() <= data_norm * (1 + 1e-12)
     norms = np.linalg.norm(vectorizer.transform(table), axis=1)
     assert np.isfinite(norms).all()
-    assert np.mean(norms > data_norm * (1 - 1e-9)) < 0.02
+    assert np.mean(norms > data_norm * (1 - 1e-9)) < 0.05
     assert np.median(norms) > data_norm / 3
 
 
