@@ -4,6 +4,7 @@
 
 import datetime
 import math
+import pickle
 
 import narwhals
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.model_selection import cross_val_score
 
 from skdp import (
     BoundedScaler,
+    DPGridSearchCV,
     DPHingeSVM,
     DPLogisticRegression,
     DPLpRegressor,
@@ -26,6 +28,7 @@ from skdp import (
     dp_tabular_pipeline,
     privacy_card,
     privacy_spent,
+    trusted_types,
 )
 from skdp.audit import trace_privacy
 from skdp.exceptions import BudgetError, NoisyEstimateWarning
@@ -483,6 +486,31 @@ def test_a_pipeline_can_be_cloned_scored_by_folds_and_has_a_card():
     card = privacy_card(model.fit(table, table["left"]), name="who left", delta=1e-6)
     assert "DPTableVectorizer" in str(card)
     assert "differentially private with epsilon = 4" in card.claim or "3.99" in card.claim
+
+
+def test_a_pipeline_goes_to_a_file_and_comes_back():
+    table, sio = made_up(), pytest.importorskip("skops.io")
+    model = dp_tabular_pipeline("classifier", epsilon=4.0, classes=[False, True], **PUBLIC)
+    model.fit(table, table["left"])
+    for again in (
+        pickle.loads(pickle.dumps(model)),
+        sio.loads(sio.dumps(model), trusted=trusted_types()),
+    ):
+        assert_array_equal(again.decision_function(table), model.decision_function(table))
+        assert privacy_spent(again) == privacy_spent(model)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.from_pandas], ids=["pandas", "polars"])
+def test_a_search_that_pays_for_itself_takes_a_pipeline(frame):
+    table = made_up()
+    model = dp_tabular_pipeline("classifier", classes=[False, True], **PUBLIC)
+    search = DPGridSearchCV(model, {"model__C": [1.0, 100.0]}, epsilon=8.0)
+    assert search.fit(frame(table), table["left"]).score(frame(table), table["left"]) > 0.95
+    assert 7.9 < privacy_spent(search).epsilon <= 8.0
+    public = dp_tabular_pipeline("classifier", classes=[False, True], table_share=0, **PUBLIC)
+    names = ["age", "plan", "left", "joined", "shop"]
+    search.set_params(estimator=public).fit(frame(table[names]), table["left"])
+    assert search.best_estimator_[0].privacy_spent_ == (0.0, 0.0)
 
 
 @pytest.mark.parametrize(
