@@ -412,19 +412,14 @@ class DPTableVectorizer(TransformerMixin, BaseEstimator):
     the budget. No row that comes out is longer than `data_norm`, so that a private estimator with
     the same `data_norm` clips none.
 
-    ============================  ==========================================  ====================
-    column                        features                                    costs
-    ============================  ==========================================  ====================
-    number, date, duration, flag  the value between its bounds, in [-1, 1]    nothing
-    with public `bounds`
-    (a flag: 0 and 1)
-    number, date, duration        (value - mean) / deviation, in [-4, 4]      two searches and one
-    without bounds                                                            sum, for all of them
-    words of a public list        one for each, one for others, one for       nothing
-    (`categories`)                missing ones
-    other words                   one for each of the frequent buckets, one   one count, for all
-                                  for others, one for missing ones            of them
-    ============================  ==========================================  ====================
+    - A number, date, duration or flag with public `bounds` (of a flag 0 and 1): its place between
+      them, in [-1, 1]. That costs nothing.
+    - A number, date or duration without: (value - mean) / deviation, in [-4, 4]. Two searches and
+      one sum are released, for all of them.
+    - Words with a public list (`categories`): a feature for each of the list, one for others, and
+      one for missing words. That costs nothing.
+    - Words without: a feature for each of the frequent buckets, one for others, and one for missing
+      words. One count is released, for all of them.
 
     Parameters
     ----------
@@ -517,9 +512,10 @@ class DPTableVectorizer(TransformerMixin, BaseEstimator):
     is refused if its name is that of an identifier or of prose, and otherwise comes out without
     features, with a warning.
 
-    Accuracy. Scales need about ``47 sqrt(d) / mu`` rows for d numbers, where mu is the Gaussian-DP
-    parameter of half the budget. A bucket is kept if it holds more rows than about
-    ``3 sqrt(2 k) / mu``. Give `bounds` and `categories` where they are known.
+    Accuracy. Scales need about ``47 sqrt(d) / mu`` rows for d numbers, and a bucket is kept if it
+    holds more than about ``3 sqrt(2 k) / mu``, where mu is the Gaussian-DP parameter of the budget,
+    times the root of 0.7 and of 0.3 where both are asked for. Give `bounds` and `categories` where
+    they are known.
 
     References
     ----------
