@@ -305,6 +305,22 @@ MUTANTS = [
         "tests/location/test_sparse_queries.py",
     ),
     Mutant(
+        "words of a table: one column's for all", "DPTableVectorizer.fit",
+        r"PresenceCount\(self\.n_buckets \* len\(counted\), len\(counted\)\)",
+        "PresenceCount(self.n_buckets * len(counted), 1)",
+        "tests/preprocessing/test_table.py",
+    ),
+    Mutant(
+        "a null row of a table counts as a median", "table_rows",
+        r'rows_without_values\(X, columns\) if adjacency == "zero-out" else None', "None",
+        "tests/preprocessing/test_table.py",
+    ),
+    Mutant(
+        "values of a column decide about its kind", "table_schema",
+        r"_types_in\(X\)", '_types_in(X.infer_objects() if hasattr(X, "iloc") else X)',
+        "tests/preprocessing/test_table.py",
+    ),
+    Mutant(
         "a vertex chosen with half its spread", "SteepestCoordinate.sensitivity",
         r"2 \* \(reach", "(reach",
         "tests/test_frank_wolfe.py",

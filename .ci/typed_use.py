@@ -26,6 +26,7 @@ from skdp import (
     DPRandomizedSearchCV,
     DPSparseMeanEstimator,
     DPStandardScaler,
+    DPTableVectorizer,
     FederatedDPLogisticRegression,
     Ledger,
     LedgerDisplay,
@@ -40,6 +41,7 @@ from skdp import (
     PrivUnitPrivatizer,
     ScalarPrivatizer,
     audit_privacy,
+    dp_tabular_pipeline,
     privacy_card,
     privacy_spent,
     reconstruction_risk,
@@ -210,6 +212,8 @@ scaler: DPStandardScaler = DPStandardScaler(with_mean=False).fit(X)
 print(scaler.transform(X), scaler.inverse_transform(X), scaler.ledger_)
 print(DPFeatureCenterer(threshold=None).fit(X).original_coef([1.0, 2.0]))
 print(DPFrequentFeatures(n_features_to_select=1).fit(X).transform(X))
+print(DPTableVectorizer(None, bounds={"x0": (0, 1)}, categories={"x1": ["a"]}).fit(X).columns_)
+print(dp_tabular_pipeline("regressor", epsilon=2.0, table_share=0.2).fit(X, y).predict(X))
 
 # rows that report on their own
 print(LocalDPMean(epsilon=8.0).fit(X).confidence_interval(0.9)[0].shape)

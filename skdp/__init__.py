@@ -12,7 +12,12 @@ from skdp.inspection import (
     reconstruction_risk,
     trusted_types,
 )
-from skdp.linear_model import DPHingeSVM, DPLogisticRegression, DPLpRegressor
+from skdp.linear_model import (
+    DPHingeSVM,
+    DPLogisticRegression,
+    DPLpRegressor,
+    dp_tabular_pipeline,
+)
 from skdp.local import (
     LocalDPCovariance,
     LocalDPLinearRegression,
@@ -36,6 +41,7 @@ from skdp.preprocessing import (
     DPFeatureCenterer,
     DPFrequentFeatures,
     DPStandardScaler,
+    DPTableVectorizer,
     NormClipper,
 )
 from skdp.privacy import Ledger, PrivacyBudget, privacy_spent
@@ -59,6 +65,7 @@ __all__ = [
     "DPRandomizedSearchCV",
     "DPSparseMeanEstimator",
     "DPStandardScaler",
+    "DPTableVectorizer",
     "FederatedDPLogisticRegression",
     "Ledger",
     "LedgerDisplay",
@@ -73,6 +80,7 @@ __all__ = [
     "PrivacyUtilityDisplay",
     "ScalarPrivatizer",
     "audit_privacy",
+    "dp_tabular_pipeline",
     "privacy_card",
     "privacy_spent",
     "reconstruction_risk",

@@ -30,6 +30,7 @@ from sklearn.utils._param_validation import Interval as _Interval
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import _get_threadpool_controller
+from sklearn.utils.validation import _check_feature_names_in as check_feature_names_in
 from sklearn.utils.validation import (
     check_consistent_length,
     check_is_fitted,
@@ -43,11 +44,14 @@ from skdp._rows.streams import (
     RowStream,
     as_stored,
     check_columns,
+    columns_of,
     facts_of,
     first_rows,
     in_rows,
     is_arrow,
+    is_dask,
     is_streamed,
+    is_table,
     kept_meanwhile,
     over_rows,
     quietly,
@@ -85,6 +89,7 @@ __all__ = [
     "SparseCoefMixin",
     "StrOptions",
     "blas_on_one_thread",
+    "check_feature_names_in",
     "columns_of_params",
     "effective_n_threads",
     "fit_context",
@@ -258,7 +263,7 @@ def blas_on_one_thread():
 
 
 def validate_private_data(
-    estimator, X, y="no_validation", *, streams=False, classes=None, **options
+    estimator, X, y="no_validation", *, streams=False, classes=None, table=False, **options
 ):
     """Run scikit-learn's ``validate_data`` without letting a data value into a message.
 
@@ -276,6 +281,9 @@ def validate_private_data(
     classes : array-like, default=None
         The public label set, if one was given: labels may be anything then, for what is not in
         it is a null row, and no error may tell. None checks them as scikit-learn does.
+    table : bool, default=False
+        Whether columns may have types of their own: a data frame is returned as it is, and so
+        are the values of an array. There is no `y` then.
     **options : dict
         For ``validate_data``.
 
@@ -302,6 +310,8 @@ def validate_private_data(
                 f"{type(estimator).__name__} needs all rows in memory here; got a stream of rows. "
                 "Go through it with `for block in stream.blocks():`, or load the data if they fit."
             )
+    if table:
+        return _validate_table(estimator, X, options)
     refuse_other_types(X)
     y = y if isinstance(y, str) else plain_text(y)
     labels, options = None, {"dtype": [np.float64, np.float32], **options}
@@ -312,6 +322,45 @@ def validate_private_data(
         return X
     check_consistent_length(X, labels)
     return X, labels
+
+
+def _validate_table(estimator, X, options):
+    """Return a data frame, or an array of any type, with usable numbers and names of columns."""
+    if is_dask(X) or type(X).__name__ == "LazyFrame":
+        call = "compute" if is_dask(X) else "collect"
+        raise TypeError(f"{type(estimator).__name__} needs all rows in memory: pass X.{call}().")
+    known = is_table(X) or hasattr(X, "iloc")
+    if not (known or hasattr(X, "__array__") or isinstance(X, list | tuple)):
+        X = _read_by_narwhals(X)
+    if not (is_table(X) or hasattr(X, "columns")):
+        return quietly(validate_data, estimator, X, dtype=None, ensure_all_finite=False, **options)
+    names = columns_of(X)
+    if len(set(names)) < len(names):
+        twice = sorted({str(name) for name in names if names.count(name) > 1})
+        raise ValueError(
+            f"the names of columns must be distinct; {', '.join(map(repr, twice))} stands for "
+            "several. Rename them."
+        )
+    for size, what in zip(X.shape, ("row", "column"), strict=True):
+        if not size:
+            raise ValueError(
+                f"{type(estimator).__name__} needs a table with at least one {what}; got one of "
+                f"shape {tuple(X.shape)}."
+            )
+    if type(X).__module__.startswith("narwhals"):
+        check_columns(estimator, names, X.shape[1], reset=options.get("reset", True))
+    else:
+        validate_data(estimator, X, skip_check_array=True, **options)
+    return X
+
+
+def _read_by_narwhals(X):
+    """Return a data frame of another library as narwhals shows it, if it does; or what it is."""
+    try:
+        from narwhals import from_native
+    except ImportError:  # scikit-learn needs it from 1.9 on
+        return X
+    return from_native(X, eager_only=True, pass_through=True)
 
 
 def plain_text(y):

@@ -164,6 +164,11 @@ def test_doctests_of_pages_run(page):
     assert failed == 0
 
 
+def test_from_a_file_to_a_model_it_is_fifteen_lines():
+    lines = re.findall(r"^(?:>>>|\.\.\. )", read(DOCS / "user_guide" / "first_model.rst"), re.M)
+    assert 10 < len(lines) <= 15
+
+
 def test_most_pages_have_code_that_runs():
     parser = doctest.DocTestParser()
     with_code = {page.stem for page in PAGES if parser.get_examples(read(page))}

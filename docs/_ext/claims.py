@@ -65,6 +65,10 @@ VARIANTS = {
         ("sparsity=2", {"sparsity": 2}),
         ("sparsity=2, delta=0", {"sparsity": 2, "delta": 0.0}),
     ],
+    "DPTableVectorizer": [
+        ("numbers", {}),
+        ("numbers and one column of words", {"categories": {"x0": None}}),
+    ],
     "FederatedDPLogisticRegression": [
         ("2 classes", {"classes": (0, 1)}),
         ("3 classes", {"classes": (0, 1, 2), "solver": FederatedAveraging(4)}),
@@ -126,6 +130,8 @@ TESTS = {
     "DPStandardScaler": "tests/preprocessing/test_standard_scaler.py",
     "DPFeatureCenterer": "tests/location/test_norm_quantile.py",
     "DPFrequentFeatures": "tests/location/test_sparse_queries.py",
+    "DPTableVectorizer": "tests/preprocessing/test_table.py "
+    "tests/preprocessing/test_standard_scaler.py tests/location/test_sparse_queries.py",
     "DPGridSearchCV": "tests/privacy/test_selection.py tests/model_selection/test_search.py",
     "DPRandomizedSearchCV": "tests/privacy/test_selection.py tests/model_selection/test_search.py",
     "FederatedDPLogisticRegression": "tests/federated/test_federated.py",

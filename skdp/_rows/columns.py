@@ -9,6 +9,7 @@ a linear model around a public center, within a public radius, and `mapped_rows`
 a public linear map.
 """
 
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -115,6 +116,20 @@ class FeatureRows:
         self.n_threads = n_threads
         self.n_entries, _ = chunk_rows(X)
         self.chunks = chunks_of(feature_chunk, *((X,) if null is None else (X, null)))
+
+    def filled(self, values):
+        """Return dense rows in which every NaN is the value of its column.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_features,)
+            Public by now. Null rows remain null.
+        """
+        rows = copy(self)
+        rows.chunks = [
+            DenseChunk(np.where(np.isnan(chunk.X), values, chunk.X)) for chunk in self.chunks
+        ]
+        return rows
 
 
 # Rows as points of the unit ball, for statistics of distances.

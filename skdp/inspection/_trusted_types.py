@@ -29,6 +29,8 @@ _ESTIMATORS = (
     "skdp.preprocessing._frequent_features.DPFrequentFeatures",
     "skdp.preprocessing._public.NormClipper",
     "skdp.preprocessing._standard_scaler.DPStandardScaler",
+    "skdp.preprocessing._table.Column",
+    "skdp.preprocessing._table.DPTableVectorizer",
 )
 # how linear models are fitted
 _SOLVERS = (

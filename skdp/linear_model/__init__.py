@@ -4,5 +4,6 @@
 
 from skdp.linear_model._classifiers import DPHingeSVM, DPLogisticRegression
 from skdp.linear_model._lp_regressor import DPLpRegressor
+from skdp.linear_model._tabular import dp_tabular_pipeline
 
-__all__ = ["DPHingeSVM", "DPLogisticRegression", "DPLpRegressor"]
+__all__ = ["DPHingeSVM", "DPLogisticRegression", "DPLpRegressor", "dp_tabular_pipeline"]

@@ -836,10 +836,14 @@ def _null_frame(columns, n_rows):
         made.columns = columns.columns
         return made
     values = {
-        name: np.zeros(n_rows) if number else [""] * n_rows
-        for name, number in zip(columns.columns, numeric, strict=True)
+        name: np.zeros(n_rows) if number else [_null_value(dtype)] * n_rows
+        for (name, dtype), number in zip(columns.schema.items(), numeric, strict=True)
     }
     return type(columns)(values, schema=columns.schema)
+
+
+def _null_value(dtype):
+    return None if str(dtype).lower().startswith(("date", "duration", "enum")) else ""
 
 
 def _first_category(dtype):

@@ -6,11 +6,13 @@ from skdp.preprocessing._feature_centerer import DPFeatureCenterer
 from skdp.preprocessing._frequent_features import DPFrequentFeatures
 from skdp.preprocessing._public import BoundedScaler, NormClipper
 from skdp.preprocessing._standard_scaler import DPStandardScaler
+from skdp.preprocessing._table import DPTableVectorizer
 
 __all__ = [
     "BoundedScaler",
     "DPFeatureCenterer",
     "DPFrequentFeatures",
     "DPStandardScaler",
+    "DPTableVectorizer",
     "NormClipper",
 ]

@@ -81,7 +81,7 @@ def _moments_in(curator, box, mu, n_rows):
     return *query.moments(total, n_rows, noise), noise / (WEIGHT * n_rows)
 
 
-def unbounded_moments(curator, mu, adjacency, shape):
+def unbounded_moments(curator, mu, adjacency, shape, missing=False):
     """Release means and standard deviations of features without bounds.
 
     Medians, then a quantile of the distances to them, both by noisy bisection; they make
@@ -97,6 +97,8 @@ def unbounded_moments(curator, mu, adjacency, shape):
         As the curator has it.
     shape : tuple of int
         Numbers of rows and features.
+    missing : bool, default=False
+        Whether a value may be NaN. It has no say in the median, and counts as that from then on.
 
     Returns
     -------
@@ -123,6 +125,8 @@ def unbounded_moments(curator, mu, adjacency, shape):
     center = shortest(
         bisect_quantile(sides_of_values, FloatKey(), 0.5, steps=steps, scale=scale, **public)
     )
+    if missing:
+        curator.map_rows(lambda rows: rows.filled(center))
     tau, reach = _level(noises[1], n_rows), _reach(mu, adjacency, shape)
     steps, scale = _STEPS[1], noises[1]
     belief = bisect_quantile(

@@ -1,0 +1,824 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tables with columns of several kinds, as rows of bounded numbers.
+
+What a column is follows from its type, its name and public parameters, never from its values
+(`table_schema`). Numbers with public bounds and words of a public list cost nothing. The scales of
+other numbers are released as `DPStandardScaler` releases them, and other words are hashed into a
+public number of buckets, whose noisy counts (`PresenceCount`) tell which are worth a feature.
+"""
+
+import math
+import re
+import warnings
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import partial
+from numbers import Integral
+from operator import attrgetter
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import murmurhash3_32
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._gate import open_gate
+from skdp._rows.base import L2Ball, check_bounds, check_radius, row_norms
+from skdp._rows.columns import FeatureRows
+from skdp._rows.streams import is_table
+from skdp._sklearn import (
+    SHARED_CONSTRAINTS,
+    Interval,
+    check_feature_names_in,
+    effective_n_threads,
+    fit_context,
+    validate_private_data,
+)
+from skdp._typing import Adjacency, Budget, MatrixLike, Seed
+from skdp.exceptions import NoisyEstimateWarning
+from skdp.location._sparse_noisy import sparse_rows
+from skdp.preprocessing._frequent_features import PresenceCount
+from skdp.preprocessing._standard_scaler import unbounded_moments
+from skdp.privacy.books.ledger import Ledger
+from skdp.privacy.kernel.accounting import check_delta, check_epsilon
+from skdp.privacy.laws.additive import GaussianMechanism
+from skdp.privacy.laws.calibration import gdp_mu, mu_of_all
+
+# What columns are, from their types and names and from public parameters.
+
+#: the beginning of the name of a type, in small letters, tells what a column holds; first come
+_KINDS = (
+    ("flag", r"bool"),
+    ("number", r"(u?int|float|decimal)\d*\b|double|halffloat|half\b"),
+    ("date", r"datetime|timestamp|date"),
+    ("duration", r"timedelta|duration"),
+    ("text", r"(large_)?(string|utf8)|str\b|object|<u|\|s|categor|enum|dictionary|null"),
+)
+# words that the name of a column ends with, or consists of, in small letters
+_IDENTIFIERS = {"id", "ids", "uuid", "guid", "ssn", "iban"}
+_WHOLE = {"name", "surname", "email", "phone", "telephone", "passport", "index", "unnamed"}
+_PROSE = {"comment", "comments", "description", "message", "notes", "remarks", "review", "text"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table; public.
+
+    Parameters
+    ----------
+    label : object
+        Its name.
+    kind : {"flag", "number", "date", "duration", "text"}
+        What its type says that it holds.
+    nullable : bool
+        Whether its type has a place for what is missing.
+    bounds : tuple of float or None
+        Public bounds, of a number.
+    words : tuple of str or None
+        Public list, of words.
+    """
+
+    label: Any
+    kind: str
+    nullable: bool
+    bounds: Any = None
+    words: Any = None
+
+    @property
+    def scaled(self):
+        """Whether the scale of its numbers is to be released."""
+        return self.kind != "text" and self.bounds is None
+
+    @property
+    def counted(self):
+        """Whether its words are to be counted in buckets."""
+        return self.kind == "text" and self.words is None
+
+    @property
+    def length(self):
+        """About the square of the length of its part of a row."""
+        if self.counted:
+            return 0.7
+        return 1.0 if self.bounds is None or self.kind == "flag" else 1 / 3
+
+
+def table_schema(X, bounds=None, categories=None):
+    """Return the columns of a table, or raise for one that cannot be used; no value is looked at.
+
+    Parameters
+    ----------
+    X : data frame, Arrow table or ndarray
+        As `validate_private_data` returned it. Only names and types of its columns are used.
+    bounds, categories : dict or None
+        As in `DPTableVectorizer`.
+
+    Returns
+    -------
+    columns : tuple of Column
+        In the order of the table.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the type of a column is no kind of `Column`, its name is that of an identifier or of
+        prose, or a parameter does not fit the table. The message names the column.
+    """
+    types = _types_in(X)
+    given = {"bounds": bounds, "categories": categories}
+    for name, public in given.items():
+        if public is not None and not isinstance(public, dict):
+            raise TypeError(
+                f"{name} must be None or a dict with names of columns as keys; got "
+                f"{type(public).__name__}."
+            )
+        for label in public or ():
+            if label not in types:
+                near = get_close_matches(str(label), map(str, types), 3, 0.5)
+                hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+                raise ValueError(f"{name} has the key {label!r}, and no column is called so.{hint}")
+    both = set(bounds or ()) & set(categories or ())
+    if both:
+        raise ValueError(f"column {min(both, key=str)!r} is in bounds and in categories: drop one.")
+    return tuple(_column(label, dtype, given) for label, dtype in types.items())
+
+
+def _types_in(X):
+    """Return the types of columns by their names; x0, x1 ... for those of an array."""
+    if isinstance(X, np.ndarray):
+        return {f"x{i}": X.dtype for i in range(X.shape[1])}
+    if is_table(X):
+        return {field.name: field.type for field in X.schema}
+    if hasattr(X, "iloc"):
+        return dict(zip(X.columns, X.dtypes, strict=True))
+    return dict(X.schema)
+
+
+def _column(label, dtype, given):
+    """Return one column, or raise."""
+    # a type may go on with what it has learned of the values
+    text = re.split(r"[<\[(]", str(dtype))[0] or str(dtype)
+    kind = next((kind for kind, start in _KINDS if re.match(start, str(dtype).lower())), None)
+    if kind is None:
+        raise TypeError(
+            f"column {label!r} is of type {text}: make it numbers, dates, flags or text with a "
+            "function that treats every row on its own, or leave it out with "
+            f"X.drop(columns=[{label!r}])."
+        )
+    bounds = (given["bounds"] or {}).get(label)
+    listed = label in (given["categories"] or {})
+    nullable = not (isinstance(dtype, np.dtype) and dtype.kind in "biu")
+    if listed:
+        if kind in ("date", "duration"):
+            raise ValueError(
+                f"categories has the column {label!r} of {kind}s: give bounds={{{label!r}: (first, "
+                "last)}}, or turn it into text, such as the month."
+            )
+        return Column(label, "text", True, words=_word_list(label, given["categories"][label]))
+    if bounds is not None:
+        if kind == "text":
+            raise ValueError(
+                f"bounds has the column {label!r} of type {text}, which is no number: give "
+                f"categories={{{label!r}: [...]}}, or convert it."
+            )
+        return Column(label, kind, nullable, bounds=_bounds_of(label, kind, bounds))
+    words = re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(label)).lower())
+    called = None
+    if words and (words[-1] in _IDENTIFIERS or (len(words) == 1 and words[0] in _WHOLE)):
+        called = "an identifier" if kind in ("number", "text") else None
+    elif words and words[-1] in _PROSE and kind == "text":
+        called = "free text"
+    if called:
+        public = f"bounds={{{label!r}: (low, high)}} or " if kind == "number" else ""
+        raise ValueError(
+            f"column {label!r} is {called} by its name, from which nothing can be learned about "
+            f"other rows: leave it out with X.drop(columns=[{label!r}]). If it is none, say so "
+            f"with {public}categories={{{label!r}: None}}."
+        )
+    return Column(label, kind, nullable, bounds=(0.0, 1.0) if kind == "flag" else None)
+
+
+def _bounds_of(label, kind, bounds):
+    """Return public bounds as floats, those of dates in days."""
+    if kind == "date":
+        try:
+            if any(isinstance(end, int | float) for end in bounds):
+                raise TypeError
+            bounds = tuple(_days(np.datetime64(end, "s")) for end in bounds)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"bounds[{label!r}] must be a pair of dates, such as ('2019-01-01', "
+                f"'2025-01-01'); got {bounds!r}."
+            ) from None
+    (low,), (high,) = check_bounds(bounds, 1, name=f"bounds[{label!r}]")
+    return float(low), float(high)
+
+
+def _word_list(label, given):
+    """Return public categories as text; None for words that are to be counted."""
+    if given is None:
+        return None
+    listed = isinstance(given, list | tuple | range | np.ndarray) or hasattr(given, "tolist")
+    words = tuple(map(as_word, given)) if listed else ()
+    if not words or None in words or len(set(words)) < len(words):
+        raise ValueError(
+            f"categories[{label!r}] must be None, or a list of at least one distinct value and no "
+            f"missing one; got {given!r}."
+        )
+    return words
+
+
+# The values of columns: every one on its own.
+
+
+def _column_values(X, position):
+    """Return one column of a table."""
+    if isinstance(X, np.ndarray):
+        return X[:, position]
+    if is_table(X):
+        return X.column(position)
+    return X.iloc[:, position] if hasattr(X, "iloc") else X[:, position]
+
+
+def _array(values):
+    """Return the values of a column as an array of whatever type."""
+    return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+
+
+def _column_numbers(values, column):
+    """Return a column as float64, dates and durations in days, with NaN for what is missing."""
+    array, moments = _array(values), column.kind in ("date", "duration")
+    try:
+        if moments and array.dtype.kind in "fO":
+            # time zones, or nothing but missing values
+            array = np.array([_moment(value) for value in array.tolist()], _MOMENTS[column.kind])
+        if moments:
+            return _days(array.astype(_MOMENTS[column.kind], casting="same_kind"))
+        if array.dtype.kind == "O":
+            array = np.array([np.nan if is_missing(v) else v for v in array.tolist()], object)
+        if array.dtype.kind in "biufO":
+            return array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise TypeError(
+        f"column {column.label!r} held {column.kind}s when the vectorizer was fitted, and holds "
+        "something else now: give it the same type."
+    )
+
+
+_MOMENTS = {"date": "datetime64[s]", "duration": "timedelta64[s]"}
+
+
+def _days(moments):
+    """Return dates or durations, in whole seconds, as numbers of days; NaN for none."""
+    return np.where(np.isnat(moments), np.nan, moments.astype(np.int64) / 86_400.0)
+
+
+def _moment(value):
+    """Return a date or a duration as numpy reads it, in UTC."""
+    if is_missing(value):
+        return None
+    if getattr(value, "tzinfo", None) is not None:
+        return np.datetime64(math.floor(value.timestamp()), "s")
+    if isinstance(value, float):
+        raise TypeError
+    return value
+
+
+def is_missing(value):
+    """Return whether a value stands for none: None, NaN, or what pandas has for it."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.floating) and value != value
+
+
+def as_word(value):
+    """Return a value as text, the same for 1 and 1.0; None for a missing one."""
+    if isinstance(value, str):
+        return value
+    if is_missing(value):
+        return None
+    if isinstance(value, float | np.floating) and value.is_integer():
+        return str(int(value))
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _column_words(values):
+    """Return a column as a list of words, None for what is missing."""
+    listed = next(name for name in ("to_pylist", "tolist", "to_list") if hasattr(values, name))
+    return [as_word(value) for value in getattr(values, listed)()]
+
+
+def bucket_of(n_buckets, word):
+    """Return the bucket of a word: the same in every process, for everybody."""
+    code = murmurhash3_32(word.encode("utf-8", "surrogatepass"), seed=0, positive=True)
+    return code % n_buckets
+
+
+def _word_places(words, find):
+    """Return the place of every word, -1 for one without, and -2 for a missing one."""
+    found = (-2 if word is None else find(word) for word in words)
+    return np.fromiter(found, np.int64, len(words))
+
+
+class TableRows:
+    """Words of the rows of a table, in chunks, and behind them the numbers of the same rows.
+
+    Parameters
+    ----------
+    words : LinearRows
+        For every row the buckets of its words, as entries that are not zero.
+    numbers : FeatureRows or None
+        Its numbers, as they are.
+    """
+
+    def __init__(self, words, numbers):
+        self.chunks, self.n_entries, self.n_threads = words.chunks, words.n_entries, words.n_threads
+        self.numbers = numbers
+
+
+def table_rows(X, columns, n_buckets, adjacency):
+    """Return the rows of a table for counts of words and for scales of numbers.
+
+    Parameters
+    ----------
+    X : data frame, Arrow table or ndarray
+        Private rows; never changed.
+    columns : tuple of Column
+        Their columns.
+    n_buckets : int
+        Buckets of a column.
+    adjacency : {"replace-one", "zero-out"}
+        Under zero-out a row in which everything is missing is a null row. Under replace-one it is
+        a row like others, whose numbers count as medians.
+
+    Returns
+    -------
+    rows : TableRows or FeatureRows
+        The latter if there are no words to be counted.
+    """
+    scaled = [i for i, column in enumerate(columns) if column.scaled]
+    counted = [i for i, column in enumerate(columns) if column.counted]
+    numbers, n_threads = None, effective_n_threads()
+    if scaled:
+        parts = [_column_numbers(_column_values(X, i), columns[i]) for i in scaled]
+        null = rows_without_values(X, columns) if adjacency == "zero-out" else None
+        numbers = FeatureRows(np.column_stack(parts), null, n_threads)
+    if not counted:
+        return numbers
+    words = [_column_words(_column_values(X, i)) for i in counted]
+    places = np.column_stack([_word_places(part, partial(bucket_of, n_buckets)) for part in words])
+    there = places >= 0
+    entries = (places + n_buckets * np.arange(len(counted)))[there]
+    starts = np.concatenate([[0], there.sum(axis=1).cumsum()])
+    shape = X.shape[0], n_buckets * len(counted)
+    presence = sparse.csr_array((np.ones(len(entries)), entries, starts), shape=shape)
+    present = sparse_rows(presence, L2Ball(1.0), len(counted), n_threads=n_threads)
+    return TableRows(present, numbers)
+
+
+def rows_without_values(X, columns):
+    """Return in which rows of a table everything is missing."""
+    null = np.ones(X.shape[0], dtype=bool)
+    for i, column in enumerate(columns):
+        values = _column_values(X, i)
+        if column.kind == "text":
+            null &= np.array([word is None for word in _column_words(values)])
+        else:
+            null &= np.isnan(_column_numbers(values, column))
+    return null
+
+
+# The features of a row, and the plan of the releases.
+
+#: values further than this many standard deviations from the mean are moved there
+_FARTHEST = 4.0
+#: of the squared Gaussian-DP budget, where both words and numbers have a price
+_WORDS_SHARE = 0.3
+#: a bucket is kept if its noisy count is above so many standard deviations of the noise, and one
+#: of its column is above the second number: of a thousand empty ones, one exceeds the first
+_SEEN, _CLEARLY_SEEN = 3.0, 4.5
+#: fewer rows than this, over the Gaussian-DP parameter, do not show the scale of one number
+_FEWEST = 47.0
+
+
+class DPTableVectorizer(TransformerMixin, BaseEstimator):
+    """Turn a table of numbers, dates, flags and words into bounded rows of numbers.
+
+    What a column is follows from its type and name and from public parameters. What is public
+    costs nothing; the scales of other numbers, and which words are frequent, are released within
+    the budget. No row that comes out is longer than `data_norm`, so that a private estimator with
+    the same `data_norm` clips none.
+
+    - A number, date, duration or flag with public `bounds` (of a flag 0 and 1): its place between
+      them, in [-1, 1]. That costs nothing.
+    - A number, date or duration without: (value - mean) / deviation, in [-4, 4]. Two searches and
+      one sum are released, for all of them.
+    - Words with a public list (`categories`): a feature for each of the list, one for others, and
+      one for missing words. That costs nothing.
+    - Words without: a feature for each of the frequent buckets, one for others, and one for missing
+      words. One count is released, for all of them.
+
+    Parameters
+    ----------
+    epsilon : float or None, default=1.0
+        Privacy budget in nats, greater than 0. None releases nothing: every column must have
+        `bounds` or `categories`, or be a flag.
+    delta : float, default=1e-6
+        Privacy budget in (0, 1).
+    bounds : dict, default=None
+        Public bounds by names of columns, as ``{"age": (18, 100)}``; those of dates are dates, or
+        text such as ``"2019-01-01"``, those of durations days. Values outside are moved to them.
+    categories : dict, default=None
+        Public lists of values by names of columns, as ``{"plan": ["basic", "pro"]}``. None in the
+        place of a list says that the column holds words, which are to be counted: for integers
+        that are codes, as ``{"shop": None}``.
+    squares : bool, default=True
+        Whether numbers that are no flags have their squares as features, too: a linear model can
+        then rise and fall with age.
+    n_buckets : int, default=1024
+        Public number of buckets, at least 64, that the words of a column without a list are hashed
+        into.
+    max_categories : int, default=64
+        At most so many buckets of a column become features.
+    data_norm : float, default=1.0
+        Length that no row exceeds.
+    adjacency : {"replace-one", "zero-out"}, default="replace-one"
+        Neighbouring data sets differ in one row ("replace-one"), or in one row that is
+        replaced by a null row ("zero-out"). The number of rows is public in both. Under zero-out
+        a row in which everything is missing is a null row, and comes out as NaN.
+    budget : PrivacyBudget, default=None
+        A budget that several fits share: each is charged (epsilon, delta) before it reads a
+        row, and refused if that is more than what is left.
+    random_state : int, RandomState instance or None, default=None
+        None draws the noise from the operating system. A seed makes the noise
+        reproducible, voids the guarantee towards whoever knows it, and warns.
+
+    Attributes
+    ----------
+    columns_ : tuple of Column
+        What every column is; public.
+    mean_, scale_ : dict
+        Released means and standard deviations by names of columns, in the units of the data, days
+        for dates and durations. The scale is 0 where a column is constant or its spread cannot be
+        told: then the sign of the distance from `mean_` stands for the value.
+    frequent_ : dict
+        Which buckets are kept, by names of columns: two arrays, their numbers and about which
+        part of the rows they hold, both released.
+    ledger_ : Ledger
+        What was released, at what price.
+    privacy_spent_ : tuple of (float, float)
+        The (epsilon, delta) spent; zeros if nothing had to be released.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of columns, if all are strings.
+
+    Warns
+    -----
+    NoisyEstimateWarning
+        If there are too few rows for scales, by public numbers; or if no word of a column was
+        found to be frequent: identifiers and free text are like that. The message says what to do.
+
+    See Also
+    --------
+    dp_tabular_pipeline : A pipeline of this and a linear model.
+    DPStandardScaler : For numbers alone.
+    DPFrequentFeatures : For sparse features that are there already.
+
+    Notes
+    -----
+    Privacy. One row is protected. Public are the number of rows, the names and types of columns,
+    and all parameters. A type can depend on rows: pandas turns integers into floats if one is
+    missing. Pass the types when the file is read, if that matters. The categories of pandas'
+    ``category`` type are usually read off the rows, so they are not believed: such a column holds
+    words. All releases have Gaussian noise, and compose to exactly the mu-GDP of (epsilon, delta).
+    The counts of buckets are those of :class:`~skdp.DPFrequentFeatures`, with sensitivity
+    sqrt(2 k) for k columns of words (zero-out: sqrt(k)); the others are those of
+    :class:`~skdp.DPStandardScaler`, where a missing value has no say in a median and counts as
+    that from then on. Words are hashed by MurmurHash3 without a key: a bucket tells which words
+    may be in it, and only what many rows have in common is kept. Timing and exceptions on
+    malformed input are not covered.
+
+    Missing values. Columns whose type has a place for them get a feature that says which are
+    missing; the value itself counts as the centre. Integers and flags of numpy have none.
+
+    Prediction. A word that was in no list, or is not frequent, is an "other" one. Columns must be
+    those of `fit`, by name and order. Numbers may have become floats, or be missing.
+
+    What cannot be seen without a look at the rows is not: a column of text that is nearly unique
+    is refused if its name is that of an identifier or of prose, and otherwise comes out without
+    features, with a warning.
+
+    Accuracy. Scales need about ``47 sqrt(d) / mu`` rows for d numbers, and a bucket is kept if it
+    holds more than about ``3 sqrt(2 k) / mu``, where mu is the Gaussian-DP parameter of the budget,
+    times the root of 0.7 and of 0.3 where both are asked for. Give `bounds` and `categories` where
+    they are known.
+
+    References
+    ----------
+    .. [1] B. Ghazi, Y. Huang, P. Kamath, R. Kumar, P. Manurangsi, A. Sinha and C. Zhang,
+       "Sparsity-preserving differentially private training of large embedding models",
+       NeurIPS 2023 (counts of buckets).
+    .. [2] K. Weinberger, A. Dasgupta, J. Langford, A. Smola and J. Attenberg, "Feature hashing for
+       large scale multitask learning", ICML 2009.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from skdp import DPTableVectorizer
+    >>> rng = np.random.default_rng(0)
+    >>> table = pd.DataFrame({
+    ...     "age": rng.integers(18, 90, 8000),
+    ...     "plan": rng.choice(["basic", "plus", "pro"], 8000),
+    ...     "spent": rng.lognormal(3, 1, 8000),
+    ... })
+    >>> vectorizer = DPTableVectorizer(
+    ...     bounds={"age": (18, 100)}, categories={"plan": ["basic", "pro"]}, random_state=0
+    ... )
+    >>> rows = vectorizer.set_output(transform="pandas").fit_transform(table)
+    >>> rows.columns.tolist()[:6]
+    ['age', 'age^2', 'plan=basic', 'plan=pro', 'plan=other', 'plan=missing']
+    >>> bool((rows**2).sum(axis=1).max() <= 1 + 1e-9)
+    True
+    >>> vectorizer.privacy_spent_[0] <= 1.0
+    True
+    """
+
+    ledger_: Ledger
+    privacy_spent_: tuple[float, float]
+
+    _parameter_constraints = {
+        "epsilon": [*SHARED_CONSTRAINTS["epsilon"], None],
+        "bounds": [dict, None],
+        "categories": [dict, None],
+        "squares": ["boolean"],
+        "n_buckets": [Interval(Integral, 64, 2**20, closed="both")],
+        "max_categories": [Interval(Integral, 1, None, closed="left")],
+        **{
+            name: SHARED_CONSTRAINTS[name]
+            for name in ("delta", "data_norm", "adjacency", "budget", "random_state")
+        },
+    }
+
+    def __init__(
+        self,
+        epsilon: float | None = 1.0,
+        delta: float = 1e-6,
+        *,
+        bounds: dict[Any, Any] | None = None,
+        categories: dict[Any, Any] | None = None,
+        squares: bool = True,
+        n_buckets: int = 1024,
+        max_categories: int = 64,
+        data_norm: float = 1.0,
+        adjacency: Adjacency = "replace-one",
+        budget: Budget = None,
+        random_state: Seed = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.categories = categories
+        self.squares = squares
+        self.n_buckets = n_buckets
+        self.max_categories = max_categories
+        self.data_norm = data_norm
+        self.adjacency = adjacency
+        self.budget = budget
+        self.random_state = random_state
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: MatrixLike, y: object = None) -> Self:
+        """Release scales of numbers and counts of words.
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_columns)
+            Private rows: of pandas, polars or Arrow, of what narwhals reads if that is there, or
+            an array, whose columns are called x0, x1 and so on.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : DPTableVectorizer
+            Fitted transformer.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter or a column is unusable; nothing has been released then. The message
+            names the column, and no value.
+        """
+        # 1. price, before any data
+        epsilon = None if self.epsilon is None else check_epsilon(self.epsilon)
+        delta = check_delta(self.delta)
+        check_radius(self.data_norm)
+        # 2. validate
+        X = validate_private_data(self, X, table=True)
+        n_rows = X.shape[0]
+        # 3. plan, from public facts
+        columns = table_schema(X, self.bounds, self.categories)
+        scaled = [column for column in columns if column.scaled]
+        counted = [column for column in columns if column.counted]
+        means, scales, frequent = np.zeros(0), np.zeros(0), {}
+        if not (scaled or counted):
+            self.ledger_, self.privacy_spent_ = Ledger(), (0.0, 0.0)
+        elif epsilon is None:
+            raise ValueError(
+                "epsilon must be a number for columns about which nothing is public; got None. "
+                f"Give bounds or categories for {_listed([*scaled, *counted])}."
+            )
+        else:
+            mu = gdp_mu(epsilon, delta)
+            share = _WORDS_SHARE if scaled and counted else float(bool(counted))
+            mu_words, mu_numbers = math.sqrt(share) * mu, math.sqrt(1 - share) * mu
+            # 4. gate, 5. run
+            with open_gate(
+                self,
+                lambda: table_rows(X, columns, self.n_buckets, self.adjacency),
+                n_rows=n_rows,
+                delta=delta,
+                mu=mu_of_all(epsilon, delta),
+            ) as curator:
+                if counted:
+                    query = PresenceCount(self.n_buckets * len(counted), len(counted))
+                    counts = curator.release(query, GaussianMechanism(mu_words))
+                    noise = curator.ledger.releases[-1].noise.scale
+                    frequent = self._frequent(counted, counts, noise, n_rows)
+                    curator.map_rows(attrgetter("numbers"))
+                if scaled:
+                    shape = n_rows, len(scaled)
+                    means, scales = unbounded_moments(
+                        curator, mu_numbers, self.adjacency, shape, missing=True
+                    )
+            self._warn(scaled, frequent, n_rows * mu_numbers)
+        # 6. attributes: what was released, and what is public
+        labels = [column.label for column in scaled]
+        self.columns_, self.frequent_ = columns, frequent
+        self.mean_ = dict(zip(labels, means.tolist(), strict=True))
+        self.scale_ = dict(zip(labels, scales.tolist(), strict=True))
+        return self
+
+    @property
+    def _releases(self):
+        """Whether a fit may release anything."""
+        return self.epsilon is not None
+
+    def _frequent(self, counted, counts, noise, n_rows):
+        """Return which buckets are kept, and their shares, from released counts."""
+        found = {}
+        for column, part in zip(counted, np.split(counts, len(counted)), strict=True):
+            largest = np.argsort(-part, kind="stable")[: self.max_categories]
+            # the words of an identifier are spread over all buckets alike, with Poisson's law
+            average = n_rows / self.n_buckets
+            crowded = max(2 * average, average + 5 * math.sqrt(average) + 5)
+            clear = part[largest[0]] > max(_CLEARLY_SEEN * noise, crowded)
+            kept = np.sort(largest[clear & (part[largest] > max(_SEEN * noise, crowded))])
+            found[column.label] = kept, np.clip(part[kept] / n_rows, 0.0, 1.0)
+        return found
+
+    def _warn(self, scaled, frequent, ranks):
+        """Warn of what is mostly noise, by public and released numbers."""
+        if scaled and ranks < _FEWEST * math.sqrt(len(scaled)):
+            warnings.warn(
+                f"there are too few rows at this epsilon to find the scales of {len(scaled)} "
+                f"columns: give bounds for {_listed(scaled)}, use more rows or a larger epsilon.",
+                NoisyEstimateWarning,
+                stacklevel=5,  # the line that called fit
+            )
+        none = [label for label, (kept, _) in frequent.items() if not len(kept)]
+        if none:
+            warnings.warn(
+                "no word was found to be frequent in "
+                f"{', '.join(map(repr, none))}: leave out identifiers and free text, give "
+                "categories for others, or use a larger epsilon.",
+                NoisyEstimateWarning,
+                stacklevel=5,
+            )
+
+    def transform(self, X: MatrixLike) -> Any:
+        """Turn rows of the table into rows of numbers.
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_columns)
+            Rows with the columns of `fit`; never changed.
+
+        Returns
+        -------
+        rows : ndarray of shape (n_samples, n_features)
+            No row is longer than `data_norm`.
+        """
+        check_is_fitted(self)
+        X = validate_private_data(self, X, table=True, reset=False)
+        blocks = [
+            self._block(_column_values(X, i), column) for i, column in enumerate(self.columns_)
+        ]
+        rows = np.hstack(blocks) * (self.data_norm / self._unit())
+        with np.errstate(under="ignore"):
+            rows *= (self.data_norm / np.maximum(row_norms(rows), self.data_norm))[:, None]
+        if self.adjacency == "zero-out":
+            rows[rows_without_values(X, self.columns_)] = np.nan
+        return rows
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Return the names of the features.
+
+        Parameters
+        ----------
+        input_features : None or array-like of str
+            Ignored, but for a check that they are the names of the columns.
+
+        Returns
+        -------
+        names : ndarray of str objects
+            As "age", "age^2", "age=missing", "plan=pro", "plan=other", and "plan=#17" for the
+            words of bucket 17.
+        """
+        check_is_fitted(self)
+        named = zip(self.columns_, check_feature_names_in(self, input_features), strict=True)
+        names: dict[str, None] = {}
+        for column, name in named:
+            for feature in self._names(column, name):
+                # a column may be called like the feature of another
+                while feature in names:
+                    feature += "'"
+                names[feature] = None
+        return np.array(list(names), dtype=object)
+
+    def _names(self, column, name):
+        """Return the names of the features of a column."""
+        if column.kind == "text":
+            kept = column.words or [f"#{bucket}" for bucket in self.frequent_[column.label][0]]
+            return [f"{name}={word}" for word in (*kept, "other", "missing")]
+        square = [f"{name}^2"] * self._squared(column)
+        return [name, *square, *[f"{name}=missing"] * column.nullable]
+
+    def _squared(self, column):
+        return self.squares and column.kind not in ("flag", "text")
+
+    def _block(self, values, column):
+        """Return the features of a column: every value on its own, by released and public facts."""
+        if column.kind == "text":
+            return self._hot(_column_words(values), column)
+        numbers = _column_numbers(values, column)
+        missing = np.isnan(numbers)
+        if column.bounds is not None:
+            low, high = column.bounds
+            # exact at both ends, and it cannot overflow
+            share = (np.clip(numbers, low, high) - low) / (high - low)
+            moved, middle, width = share - (1 - share), 1 / 3, 1.0
+        else:
+            center, scale = self.mean_[column.label], self.scale_[column.label]
+            with np.errstate(over="ignore", under="ignore"):
+                away = numbers - center
+                moved = np.clip(away / scale, -_FARTHEST, _FARTHEST) if scale else np.sign(away)
+            middle, width = float(scale > 0), 3.0
+        parts = [moved, *[(moved * moved - middle) / width] * self._squared(column)]
+        parts = [np.where(missing, 0.0, part) for part in parts]
+        return np.column_stack([*parts, *[missing] * column.nullable])
+
+    def _hot(self, words, column):
+        """Return the features of words."""
+        if column.words is not None:
+            known, shares = {word: i for i, word in enumerate(column.words)}, 0.0
+            places = _word_places(words, lambda word: known.get(word, -1))
+        else:
+            buckets, shares = self.frequent_[column.label]
+            known = {bucket: i for i, bucket in enumerate(buckets.tolist())}
+            places = _word_places(
+                words, lambda word: known.get(bucket_of(self.n_buckets, word), -1)
+            )
+        # the last but one says "other", the last one "missing"
+        hot = np.zeros((len(words), len(known) + 2))
+        hot[np.arange(len(words)), np.where(places < 0, len(known) - 1 - places, places)] = 1.0
+        hot[:, : len(known)] -= shares
+        return hot
+
+    def _unit(self):
+        """Return what rows are divided by, so that most are shorter than 1; public.
+
+        On tables between one row in a hundred and one in five is longer, and shortened. A larger
+        unit makes the noise of a model louder, a smaller one shortens rows far from the centre.
+        """
+        square = sum(
+            column.length * (1.25 if self._squared(column) else 1.0) for column in self.columns_
+        )
+        return 1.1 * math.sqrt(square) + 0.8
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+def _listed(columns):
+    """Return the names of columns in words."""
+    return ", ".join(repr(column.label) for column in columns)
