@@ -763,11 +763,9 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
     classes_ : ndarray of shape (n_classes,)
         Label set.
     data_norm_ : float
-        Norm that rows were clipped to, given or released; the root of the number of features, as
-        for standardised ones, if there are too few rows for a search.
+        Norm that rows were clipped to, given or released; without either ``sqrt(n_features)``.
     feature_center_, feature_scale_ : ndarray of shape (n_features,)
-        Origins and units of the columns that were released, zeros and ones if none were;
-        `data_norm_` is in these units.
+        Origins and units of columns that were released, and `data_norm_` is in; else 0 and 1.
     n_iter_ : ndarray of shape (1,)
         Number of steps or phases, a public number.
     ledger_ : Ledger
@@ -782,8 +780,7 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
     Warns
     -----
     NoisyEstimateWarning
-        If `data_norm` is None and scales cannot be found, by the numbers of rows and columns and
-        the budget, or by what was released. The remedy is to give `data_norm`.
+        If `data_norm` is None and there are too few rows, or too much noise, to find scales.
 
     See Also
     --------
@@ -988,11 +985,9 @@ class DPHingeSVM(PrivateLinearClassifier):
     classes_ : ndarray of shape (n_classes,)
         Label set.
     data_norm_ : float
-        Norm that rows were clipped to, given or released; the root of the number of features, as
-        for standardised ones, if there are too few rows for a search.
+        Norm that rows were clipped to, given or released; without either ``sqrt(n_features)``.
     feature_center_, feature_scale_ : ndarray of shape (n_features,)
-        Origins and units of the columns that were released, zeros and ones if none were;
-        `data_norm_` is in these units.
+        Origins and units of columns that were released, and `data_norm_` is in; else 0 and 1.
     n_iter_ : int
         Number of steps or phases, a public number.
     ledger_ : Ledger
@@ -1007,8 +1002,7 @@ class DPHingeSVM(PrivateLinearClassifier):
     Warns
     -----
     NoisyEstimateWarning
-        If `data_norm` is None and scales cannot be found, by the numbers of rows and columns and
-        the budget, or by what was released. The remedy is to give `data_norm`.
+        If `data_norm` is None and there are too few rows, or too much noise, to find scales.
 
     See Also
     --------
