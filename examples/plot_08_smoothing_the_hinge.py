@@ -28,7 +28,10 @@ import numpy as np
 
 from skdp import DPHingeSVM
 
-COMMON = {"epsilon": 1.0, "delta": 1e-6, "fit_intercept": False, "classes": ("no", "yes")}
+COMMON = {
+    "epsilon": 1.0, "delta": 1e-6, "data_norm": 1.0, "fit_intercept": False,
+    "classes": ("no", "yes"),
+}  # fmt: skip
 X, y = np.ones((4, 1)), ["no", "yes", "yes", "yes"]
 try:
     DPHingeSVM(mechanism="objective", **COMMON).fit(X, y)
