@@ -567,8 +567,14 @@ def _bounded(y):
     return target
 
 
-#: entries of standardised columns beyond it count as that far: a column may have been misjudged
-FARTHEST = 10.0
+# entries of standardised columns beyond so many units count as that far: a column may have been
+# misjudged; fewer where nothing was seen of a column, whose unit is 1 then
+_FARTHEST, _FARTHEST_UNSEEN = 100.0, 10.0
+
+
+def reach_of(scale):
+    """Return how many units from its origin entries of a column may be, by the units."""
+    return np.where(scale == 1, _FARTHEST_UNSEEN, _FARTHEST)
 
 
 def standard_columns(rows, center, scale):
@@ -584,7 +590,7 @@ def standard_columns(rows, center, scale):
     Returns
     -------
     moved : LinearRows
-        Rows ``(x - center) / scale`` in float64, a copy; entries beyond `FARTHEST` count as that.
+        Rows ``(x - center) / scale`` in float64, a copy; entries beyond `reach_of` count as that.
         Every new number is a function of one old number.
     """
     return rows.mapped(partial(_standardized, center=center, scale=scale))
@@ -596,7 +602,8 @@ def _standardized(chunk, center, scale):
     with np.errstate(under="ignore", over="ignore"):
         np.subtract(row_major(chunk.X), center, out=body)
         body /= scale
-        np.clip(body, -FARTHEST, FARTHEST, out=body)
+        reach = reach_of(scale)
+        np.clip(body, -reach, reach, out=body)
     body[np.abs(body) < 1 / _LARGEST_UNIT] = 0.0
     return LinearChunk(body, chunk.factor, chunk.norm, chunk.target, 0.0)
 
@@ -639,7 +646,8 @@ def near_entries(X, center, scale):
         In the units of the data.
     """
     X = X.toarray() if sparse.issparse(X) else X
-    return np.clip(X, center - FARTHEST * scale, center + FARTHEST * scale)
+    reach = reach_of(scale) * scale
+    return np.clip(X, center - reach, center + reach)
 
 
 def unit_rows(rows, radius, longest, intercept, center, scale):

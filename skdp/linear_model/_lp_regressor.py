@@ -341,8 +341,8 @@ class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator
         Returns
         -------
         predicted : ndarray of shape (n_samples,)
-            ``X @ coef_ + intercept_``. Where units of columns were found, entries further than ten
-            of them from their origin count as that far, as in `fit`.
+            ``X @ coef_ + intercept_``. Where columns were standardised, entries further than 100
+            units from their origin, or 10 where nothing was seen, count as that far, as in `fit`.
         """
         check_is_fitted(self)
         X = validate_private_data(self, X, accept_sparse="csr", reset=False)

@@ -720,7 +720,7 @@ def test_standard_columns_are_what_the_definition_says():
     X = np.array([[1.0, 1e140, 1e-130], [-3.0, 5.0, 0.0]])
     rows = standard_columns(admit(X, [1.0, MAGNITUDE_NAN]), np.ones(3), np.array([2.0, 1e-50, 1.0]))
     (chunk,) = rows.chunks
-    np.testing.assert_array_equal(chunk.X, [[0.0, 10.0, -1.0], [-2.0, 10.0, -1.0]])
+    np.testing.assert_array_equal(chunk.X, [[0.0, 100.0, -1.0], [-2.0, 100.0, -1.0]])
     assert np.isinf(chunk.norm).tolist() == [False, True]
     np.testing.assert_array_equal(chunk.target, [1.0, 0.0])
 
