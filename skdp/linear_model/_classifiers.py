@@ -440,18 +440,20 @@ def original_coef(coef, intercept, center, radius, data_norm, columns):
         For rows ``((x - origin) / scale / data_norm - center) / radius``.
     center, radius, data_norm : ndarray of shape (n_features,), float, float
         Public by now.
-    columns : tuple of (ndarray, ndarray) of shape (n_features,)
-        Origins and scales of the columns.
+    columns : tuple of (ndarray, ndarray) of shape (n_features,), or None
+        Origins and scales of the columns, if they were found.
 
     Returns
     -------
     coef, intercept : ndarray of shape (n_outputs, n_features), ndarray of shape (n_outputs,)
         Such that ``x @ coef.T + intercept`` is the score of the row x.
     """
-    body, (origin, scale) = coef / radius, columns
+    body = coef / radius
     intercept = intercept - body @ center
-    body = body / data_norm / scale
-    return body, intercept - body @ origin
+    if columns is None:
+        return body / data_norm, intercept
+    body = body / data_norm / columns[1]
+    return body, intercept - body @ columns[0]
 
 
 class PrivateLinearClassifier(
@@ -556,11 +558,9 @@ class PrivateLinearClassifier(
             n_releases=plan.n_iter + scales.n_releases + (centering.n_releases if centering else 0),
         ) as curator:
             norm, found, vague = problem.data_norm, None, False
-            columns = np.zeros(n_features), np.ones(n_features)
             center, radius = np.zeros(n_features), 1.0
             if not given:
                 (norm, _, _), found, vague = scales.run(curator, norm, 0.0, 1.0)
-                columns = columns if found is None else found
                 curator.map_rows(lambda rows: readmitted(rows, L2Ball(norm), intercept))
                 plan = solver.plan(self._in_units(problem, norm))
             if centering:
@@ -575,11 +575,12 @@ class PrivateLinearClassifier(
             center,
             radius,
             norm,
-            columns,
+            found,
         )
         self._clipped_at = self.data_norm_ = norm
         self._standardised = found is not None
-        self.feature_center_, self.feature_scale_ = columns
+        usual = np.zeros(n_features), np.ones(n_features)
+        self.feature_center_, self.feature_scale_ = usual if found is None else found
         self.n_iter_ = self._steps(plan.n_iter)
         if not given:
             missing = not scales.n_releases

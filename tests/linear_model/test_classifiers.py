@@ -36,7 +36,6 @@ from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.exceptions import NoisyEstimateWarning
 from skdp.io import stream_arrays
 from skdp.linear_model import _classifiers
-from skdp.linear_model._classifiers import PREPROCESS, chosen_solver, original_coef
 from skdp.papers import bias_reduced
 from skdp.privacy import gdp_mu
 from skdp.solvers import objective
@@ -686,7 +685,7 @@ def test_auto_takes_nothing_from_papers(mechanism, n_features, delta):
     model = DPHingeSVM(
         8.0, delta, mechanism=mechanism, coef_bound=5.0, smoothing=0.5, data_norm=1.0
     )
-    chosen = chosen_solver(model, None, problem_of(model, 60, n_features, 2))
+    chosen = _classifiers.chosen_solver(model, None, problem_of(model, 60, n_features, 2))
     assert type(chosen).__module__.startswith("skdp.solvers.")
 
 
@@ -695,7 +694,7 @@ def test_second_moments_are_for_signal_that_pays_for_them(estimator):
     def word(n_rows, n_features=30, model=None):
         model = model or estimator(classes=(0, 1), data_norm=1.0)
         problem = problem_of(model, n_rows, n_features, 2)
-        return chosen_solver(model, None, problem).word
+        return _classifiers.chosen_solver(model, None, problem).word
 
     assert word(20_000) == word(2000) == "preconditioned"
     assert word(100) == ("accelerated" if estimator is DPLogisticRegression else "gd")
@@ -843,9 +842,9 @@ def test_several_kinked_classes_cost_what_the_largest_noise_does():
 # Private centering within a classifier: what the model is for, what is paid, what is refused.
 
 
-every_kind = pytest.mark.parametrize("preprocess", PREPROCESS)
+every_kind = pytest.mark.parametrize("preprocess", _classifiers.PREPROCESS)
 every_estimator = pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
-SPREAD = [kind for kind in PREPROCESS if kind != "center"]
+SPREAD = [kind for kind in _classifiers.PREPROCESS if kind != "center"]
 
 
 def rows(n_rows=800, offset=0.0, n_classes=2, seed=0):
@@ -868,18 +867,20 @@ def model_of(preprocess, estimator=DPLogisticRegression, **options):
 @pytest.mark.parametrize("offset", [0.0, 10.0, 1e6])
 def test_the_model_is_for_the_rows_as_they_are(offset, n_classes, estimator, preprocess):
     X, y = rows(offset=offset, n_classes=n_classes)
-    data_norm, seen = 3.0 * max(offset, 2.0), []
+    data_norm, seen, real = 3.0 * max(offset, 2.0), [], _classifiers.original_coef
 
     def spy(*args):
         seen.append(args)
-        return original_coef(*args)
+        return real(*args)
 
     model = model_of(preprocess, estimator, data_norm=data_norm, epsilon=30.0)
     with mock.patch.object(_classifiers, "original_coef", spy):
         fitted = model.fit(X, y)
-    ((coef, intercept, center, radius, unit),) = seen
+    ((coef, intercept, center, radius, unit, columns),) = seen
     assert unit == data_norm
-    moved = (X / data_norm - center) / radius
+    assert columns is None
+    short = X * np.minimum(1, data_norm / np.linalg.norm(X, axis=1))[:, None]
+    moved = (short / data_norm - center) / radius
     scores = moved @ coef.T + intercept
     found = fitted.decision_function(X)
     size = np.abs(X @ fitted.coef_.T).max() + np.abs(scores).max()

@@ -39,7 +39,6 @@ from skdp._rows.linear import regression_rows, standard_columns, unit_rows
 from skdp.audit import trace_privacy
 from skdp.exceptions import BudgetError, NoisyEstimateWarning, PrivacyWarning
 from skdp.linear_model import _lp_regressor
-from skdp.linear_model._lp_regressor import Units
 from skdp.linear_model._scales import ScalesPlan, plan_clip, plan_scales
 from skdp.privacy import gdp_mu
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
@@ -356,7 +355,10 @@ def test_public_numbers_are_printed(capsys):
 
 
 def test_units_map_there_and_back():
-    units = Units(radius=2.0, longest=6.0, center=5.0, scale=3.0, intercept=0.1, power=2.0)
+    given = {"radius": 2.0, "longest": 6.0, "center": 5.0, "scale": 3.0}
+    units = _lp_regressor.Units(**given, intercept=0.1, power=2.0)
+        radius=2.0, longest=6.0, center=5.0, scale=3.0, intercept=0.1, power=2.0
+    )
     coef, intercept = units.original(np.array([1.0, -1.0, 10.0]))
     np.testing.assert_allclose(coef, [1.5, -1.5])
     assert intercept == pytest.approx(5.0 + 3.0)

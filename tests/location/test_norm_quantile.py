@@ -435,9 +435,11 @@ def test_means_that_do_not_pay_for_the_offset(mechanism):
     assert 2 < model[0].threshold_ < 8
     assert model[0].privacy_spent_[0] <= 4.0
     coef, intercept = model[0].original_coef(model[1].coef_, model[1].intercept_)
+    # those that the classifier does not clip
+    near = np.linalg.norm(model[0].transform(rows), axis=1) <= 1
     # the center is a million radii off: as many digits are lost
     np.testing.assert_allclose(
-        np.squeeze(rows @ coef.T + intercept), model.decision_function(rows), atol=1e-7
+        np.squeeze(rows @ coef.T + intercept)[near], model.decision_function(rows)[near], atol=1e-7
     )
 
 

@@ -730,7 +730,7 @@ def test_a_resource_may_be_a_parameter(spy):
 )
 def test_no_total_is_below_what_the_true_ledgers_compose_to(fixed, grid, tmp_path):
     budget = Collector(tmp_path / "charges")
-    parameters = {"epsilon": 0.5, "max_iter": 2, "classes": [0, 1], **fixed}
+    parameters = {"epsilon": 0.5, "max_iter": 2, "classes": [0, 1], "data_norm": 1.0, **fixed}
     search = GridSearchCV(Recorded(budget=budget, **parameters), grid, cv=FOLDS).fit(X, Y)
     spent, truth = privacy_spent(search), reduce(add, budget.ledgers)
     assert spent.n_fits == len(budget.ledgers) == len(budget.charges)
