@@ -357,8 +357,6 @@ def test_public_numbers_are_printed(capsys):
 def test_units_map_there_and_back():
     given = {"radius": 2.0, "longest": 6.0, "center": 5.0, "scale": 3.0}
     units = _lp_regressor.Units(**given, intercept=0.1, power=2.0)
-        radius=2.0, longest=6.0, center=5.0, scale=3.0, intercept=0.1, power=2.0
-    )
     coef, intercept = units.original(np.array([1.0, -1.0, 10.0]))
     np.testing.assert_allclose(coef, [1.5, -1.5])
     assert intercept == pytest.approx(5.0 + 3.0)
