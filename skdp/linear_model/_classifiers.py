@@ -463,6 +463,8 @@ class PrivateLinearClassifier(
 
     ledger_: Ledger
     privacy_spent_: tuple[float, float]
+    feature_center_: NDArray[Any]
+    feature_scale_: NDArray[Any]
     #: length of a typical row in clipping norms, if the solver knows it, for probabilities
     _link: float | None = None
 
