@@ -13,8 +13,8 @@ from skdp.privacy.books.budget import PrivacyBudget
 if TYPE_CHECKING:
     #: What numpy makes an array of.
     ArrayLike: TypeAlias = npt.ArrayLike
-    #: The lower and the upper ends, one for all features or one for each.
-    Bounds: TypeAlias = tuple[ArrayLike, ArrayLike] | list[Any] | NDArray[Any]
+    #: Lower and upper ends, one for all features or one for each; or a pair for every feature.
+    Bounds: TypeAlias = tuple[ArrayLike, ArrayLike] | list[Any] | dict[Any, Any] | NDArray[Any]
 else:
     # signatures show these names, as those of types of Python, and not what they stand for
     ArrayLike = type("ArrayLike", (), {"__module__": "builtins"})

@@ -69,25 +69,83 @@ def check_radius(radius, name="data_norm"):
     return float(radius)
 
 
-def check_bounds(bounds, n_features, name="bounds"):
-    """Return (lower, upper) as arrays of shape (n_features,), or raise a ValueError."""
-    expected = (
-        f"{name} must be a pair (lower, upper) of finite numbers, or of arrays with one finite "
-        "number per feature, lower below upper"
-    )
+def check_bounds(bounds, n_features, name="bounds", feature_names=None):
+    """Return public bounds as two arrays.
+
+    Parameters
+    ----------
+    bounds : sequence, array-like of shape (n_features, 2), or dict
+        A pair (lower, upper) of numbers, or of arrays with one number per feature; a pair for
+        every feature; or a dict with the pair of every feature by its name or position.
+    n_features : int
+        Number of features.
+    name : str
+        Of the parameter.
+    feature_names : sequence of str or None
+        Of the rows.
+
+    Returns
+    -------
+    lower, upper : ndarray of shape (n_features,)
+        Finite, lower below upper.
+
+    Raises
+    ------
+    ValueError
+        If they are not bounds, or if those of two features have two readings.
+    """
+    readings, named = [], isinstance(bounds, dict)
+    if named:
+        bounds = _pairs_by_name(bounds, n_features, name, feature_names)
     try:
-        lower, upper = (np.asarray(side, dtype=np.float64) for side in bounds)
+        if len(bounds) == 2 and not named:
+            readings.append(tuple(np.asarray(side, dtype=np.float64) for side in bounds))
+        pairs = np.asarray(bounds, dtype=np.float64)
+        if pairs.shape == (n_features, 2):
+            readings.append(tuple(pairs.T))
     except (TypeError, ValueError):
-        raise ValueError(f"{expected}; got {bounds!r}.") from None
-    for side in (lower, upper):
-        if side.ndim > 1 or (side.ndim == 1 and side.shape != (n_features,)):
-            raise ValueError(f"{expected}; got {bounds!r} for {n_features} feature(s).")
-    lower, upper = (np.broadcast_to(side, (n_features,)) for side in (lower, upper))
+        pass
+    sound = [_spread(sides, n_features) for sides in readings]
+    sound = [sides for sides in sound if sides is not None]
+    if not sound:
+        raise ValueError(
+            f"{name} must be a pair (lower, upper) of finite numbers, or of arrays with one finite "
+            "number per feature; or such a pair for every feature, in an array of shape "
+            f"(n_features, 2) or a dict by name; lower below upper. Got {bounds!r} for "
+            f"{n_features} feature(s)."
+        )
+    if len(sound) == 2 and not np.array_equal(*sound):
+        one, other = ({i: tuple(map(float, pair)) for i, pair in enumerate(s.T)} for s in sound)
+        raise ValueError(
+            f"{name}={bounds!r} of 2 features may be two vectors, lower and upper, or two pairs. "
+            f"Give a dict by position or name: {one} or {other}."
+        )
+    return sound[0]
+
+
+def _pairs_by_name(bounds, n_features, name, feature_names):
+    """Return the pairs of a dict in the order of features."""
+    by_place = feature_names is None or set(bounds) == set(range(n_features))
+    places = list(range(n_features)) if by_place else list(feature_names)
+    missing = [place for place in places if place not in bounds]
+    unknown = [key for key in bounds if key not in places]
+    if missing or unknown:
+        keys = "position, for the rows have no names" if feature_names is None else "name"
+        raise ValueError(
+            f"{name} must have a pair (lower, upper) for every feature, by {keys}; missing are "
+            f"{missing}, unknown are {unknown}."
+        )
+    return [bounds[place] for place in places]
+
+
+def _spread(sides, n_features):
+    """Return an array of lower and upper ends, or None if they are none."""
+    if any(side.ndim > 1 or (side.ndim and side.shape != (n_features,)) for side in sides):
+        return None
+    ends = np.array([np.broadcast_to(side, (n_features,)) for side in sides])
     with np.errstate(over="ignore", invalid="ignore"):
-        finite = np.isfinite(upper - lower).all()
-    if not (finite and (lower < upper).all()):
-        raise ValueError(f"{expected}; got {bounds!r}.")
-    return lower, upper
+        finite = np.isfinite(ends[1] - ends[0]).all()
+    return ends if finite and (ends[0] < ends[1]).all() else None
 
 
 # bytes: no kernel of a product looks at more of an address

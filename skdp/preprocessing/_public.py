@@ -89,8 +89,10 @@ class BoundedScaler(RowwiseTransformer):
 
     Parameters
     ----------
-    bounds : tuple (lower, upper), default=(0.0, 1.0)
-        Public bounds: numbers, or arrays of shape (n_features,).
+    bounds : tuple, array-like of shape (n_features, 2) or dict, default=(0.0, 1.0)
+        Public bounds: a pair (lower, upper) of numbers, or of arrays of shape (n_features,); or a
+        pair for every feature, in order or by name, as ``{"age": (18, 100), "hours": (0, 99)}``.
+        What may be both two vectors and two pairs, of two features, is refused; a dict is plain.
     feature_range : tuple (low, high), default=(-1.0, 1.0)
         Where the bounds are mapped to.
 
@@ -115,13 +117,13 @@ class BoundedScaler(RowwiseTransformer):
     Examples
     --------
     >>> from skdp.preprocessing import BoundedScaler
-    >>> BoundedScaler(bounds=([0, 0], [100, 1])).fit_transform([[25, 0.5], [250, 1]])
+    >>> BoundedScaler(bounds=[(0, 100), (0, 1)]).fit_transform([[25, 0.5], [250, 1]])
     array([[-0.5,  0. ],
            [ 1. ,  1. ]])
     """
 
     _parameter_constraints = {
-        "bounds": [tuple, list, np.ndarray],
+        "bounds": [tuple, list, dict, np.ndarray],
         "feature_range": [tuple, list],
     }
 
@@ -134,13 +136,19 @@ class BoundedScaler(RowwiseTransformer):
         self.feature_range = feature_range
 
     def _constants(self, n_features):
-        lower, upper = check_bounds(self.bounds, n_features)
+        names = getattr(self, "feature_names_in_", None)
+        lower, upper = check_bounds(self.bounds, n_features, feature_names=names)
         (low,), (high,) = check_bounds(self.feature_range, 1, name="feature_range")
         return lower, upper, low, high
 
     def _accepts_sparse(self):
         try:
-            side, low = np.asarray(self.bounds[0], dtype=float), float(self.feature_range[0])
+            named = isinstance(self.bounds, dict)
+            given = list(self.bounds.values()) if named else self.bounds
+            low, side = float(self.feature_range[0]), np.asarray(given[0], dtype=float)
+            if len(given) != 2 or np.any(side != 0):
+                # no vector of zeros, so pairs, if bounds at all
+                side = np.asarray(given, dtype=float)[:, 0]
         except (TypeError, ValueError, IndexError):
             return False
         return bool(np.all(side == 0) and low == 0)

@@ -570,9 +570,10 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Whether `transform` subtracts the means. Sparse rows need False.
     with_std : bool, default=True
         Whether `transform` divides by the standard deviations.
-    bounds : tuple (lower, upper), default=None
-        Public bounds per feature, numbers or arrays of shape (n_features,). Values outside
-        are clipped in `fit`, not in `transform`. None searches for a range.
+    bounds : tuple, array-like of shape (n_features, 2) or dict, default=None
+        Public bounds: a pair (lower, upper) of numbers or arrays of shape (n_features,), or a pair
+        for every feature, in order or by name. Values outside are clipped in `fit`, not in
+        `transform`. None searches for a range.
     adjacency : {"replace-one", "zero-out"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), or in one row that is
         replaced by a null row, which is not counted ("zero-out"). The number of rows is
@@ -653,7 +654,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         **{name: SHARED_CONSTRAINTS[name] for name in ("epsilon", "delta", "adjacency")},
         "with_mean": ["boolean"],
         "with_std": ["boolean"],
-        "bounds": [tuple, list, np.ndarray, None],
+        "bounds": [tuple, list, dict, np.ndarray, None],
         "budget": SHARED_CONSTRAINTS["budget"],
         "random_state": SHARED_CONSTRAINTS["random_state"],
     }
@@ -715,7 +716,8 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         # 3. plan, from public facts
         box = None
         if self.bounds is not None:
-            lower, upper = check_bounds(self.bounds, n_features)
+            names = getattr(self, "feature_names_in_", None)
+            lower, upper = check_bounds(self.bounds, n_features, feature_names=names)
             box = Box(tuple(lower), tuple(upper))
         mean: Any = None
         scale: Any = None

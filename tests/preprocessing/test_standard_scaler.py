@@ -425,6 +425,63 @@ def test_sparse_input_that_zero_would_not_survive_is_refused():
         BoundedScaler((0, 1), (-1, 1)).fit(sparse.csr_array([[1.0, 0.0]]))
 
 
+AGES = np.array([[25.0, 0.5], [250.0, 1.0]])
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        ([0, 0], [100, 2]),
+        [(0, 100), (0, 2)],
+        np.array([[0, 100], [0, 2]]),
+        {0: (0, 100), 1: (0, 2)},
+        {"age": (0, 100), "share": (0, 2)},
+        {"share": (0, 2), "age": (0, 100)},
+    ],
+)
+def test_bounds_are_two_vectors_or_a_pair_for_every_feature(bounds):
+    rows = pd.DataFrame(AGES, columns=["age", "share"])
+    expected = [[-0.5, -0.5], [1.0, 0.0]]
+    assert_allclose(BoundedScaler(bounds).fit_transform(rows), expected)
+    scaler = DPStandardScaler(bounds=bounds, random_state=0)
+    vectors = DPStandardScaler(bounds=([0, 0], [100, 2]), random_state=0)
+    assert_array_equal(scaler.fit(rows).mean_, vectors.fit(rows).mean_)
+
+
+def test_pairs_of_zero_and_more_take_sparse_rows():
+    X = sparse.csr_array([[1.0, 0.0, 2.0]])
+    for bounds in ([(0, 2), (0, 4), (0, 4)], {0: (0, 2), 1: (0, 4), 2: (0, 4)}, (0, 4)):
+        scaled = BoundedScaler(bounds, (0, 1)).fit_transform(X).toarray()
+        assert_allclose(scaled, BoundedScaler(bounds, (0, 1)).fit_transform(X.toarray()))
+    with pytest.raises(TypeError, match="Sparse"):
+        BoundedScaler([(0, 2), (1, 4), (0, 4)], (0, 1)).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "message"),
+    [
+        ([(0, 1), (5, 10)], r"two vectors, lower and upper, or two pairs.*\{0: \(0.0, 1.0\), 1"),
+        (np.array([[0, 1], [5, 10]]), "dict by position or name"),
+        ([(0, 1), (0, 1), (0, 1)], "for 2 feature"),
+        ({"age": (0, 100)}, r"by name; missing are \['share'\]"),
+        ({"age": (0, 100), "share": (0, 1), "sex": (0, 1)}, r"unknown are \['sex'\]"),
+        ({"age": (0, 100), "share": 1}, "must be a pair"),
+        ({"age": (100, 0), "share": (0, 1)}, "lower below upper"),
+        ({"age": (0, np.inf), "share": (0, 1)}, "finite"),
+    ],
+)
+def test_bounds_that_cannot_be_read_are_refused(bounds, message):
+    rows = pd.DataFrame(AGES, columns=["age", "share"])
+    for scaler in (BoundedScaler(bounds), DPStandardScaler(bounds=bounds)):
+        with pytest.raises(ValueError, match=message):
+            scaler.fit(rows)
+
+
+def test_names_without_names_are_refused():
+    with pytest.raises(ValueError, match="the rows have no names"):
+        BoundedScaler({"age": (0, 100), "share": (0, 1)}).fit(AGES)
+
+
 @pytest.mark.parametrize("transformer", [NormClipper(), BoundedScaler()])
 def test_they_learn_nothing(transformer):
     assert not get_tags(transformer).requires_fit
