@@ -69,6 +69,7 @@ from skdp.exceptions import (
 from skdp.federated import FederatedAveraging, GradientSteps, Population, ProximalPoint
 from skdp.inspection import (
     DictionaryRisk,
+    FitPlan,
     LedgerPart,
     PrivacyCard,
     ReconstructionRisk,
@@ -263,6 +264,7 @@ print(audit_outputs(X, X).epsilon_lower, one.epsilon_lower, clopper_pearson(1, 1
 print(AuditDisplay.from_result({"one": audit}).contradicted)
 risk: ReconstructionRisk = reconstruction_risk(1.0, 10, cosine=[0.1, 0.2], mechanism="privunit")
 print(cosine_for_reconstruction(1.0, 10) + epsilon_for_reconstruction(0.1, 10, cosine=0.5))
+fit_plan: FitPlan = DPMean(epsilon=1.0).plan(100, 2)
 words: DictionaryRisk = dictionary_risk(1.0, 100, 10, precision=0.5, recall=0.5)
 steps: GridWalkSteps = grid_walk_steps(100, 10)
 

@@ -32,6 +32,14 @@ _LONG = 2.0
 _WIDTH = 40
 
 
+def headline(name, n_releases, n_rows, unit, epsilon, delta, adjacency):
+    """Return what a fit is about to do, in a line."""
+    return (
+        f"[{name}] {n_releases} release{'s' * (n_releases != 1)} from {n_rows} "
+        f"{unit}{'s' * (n_rows != 1)}, epsilon={epsilon:.4g}, delta={delta:.4g}, {adjacency}"
+    )
+
+
 class Progress:
     """Notes on how far a fit has come. They hold public numbers only.
 
@@ -73,10 +81,7 @@ class Progress:
     def announce(self, n_rows, unit, epsilon, delta, adjacency):
         """Say in one line what is about to be done, if that is wished."""
         if self._estimator.verbose:
-            print(
-                f"[{self._name}] {self._total} release{'s' * (self._total > 1)} from {n_rows} "
-                f"{unit}{'s' * (n_rows > 1)}, epsilon={epsilon:.4g}, delta={delta:.4g}, {adjacency}"
-            )
+            print(headline(self._name, self._total, n_rows, unit, epsilon, delta, adjacency))
 
     def _draw(self):
         """Draw a bar over the last one."""

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 
 from skdp._gate import open_gate
 from skdp._losses.classification import LogisticLoss, SoftmaxLoss
+from skdp._plan import PlanMixin
 from skdp._rows.base import L2Ball, check_radius
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
@@ -122,6 +123,7 @@ def _is_missing_client(one):
 
 
 class FederatedDPLogisticRegression(
+    PlanMixin,
     SoftmaxClassifierMixin,
     CallbackSupportMixin,
     LinearClassifierMixin,
@@ -396,7 +398,9 @@ class FederatedDPLogisticRegression(
             adjacency="local" if rounds.mu_round is None else self.adjacency,
             mu=rounds.total_mu,
             assumptions=assumptions,
-            n_releases=rounds.n_steps,
+            # reports, their sum, or both
+            n_releases=rounds.n_steps
+            * (1 + (rounds.randomiser is not None and bool(rounds.mu_round))),
             unit=unit,
         ) as curator:
             released = PrepaidRounds(curator, problem.query, np.zeros(problem.shape), rounds)

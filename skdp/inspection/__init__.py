@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Cards, pictures and risks: inspection of fitted models, their claims and their algorithms."""
 
+from skdp._plan import FitPlan
 from skdp.inspection._audit_display import AuditDisplay
 from skdp.inspection._card import PrivacyCard, privacy_card
 from skdp.inspection._dictionary_risk import DictionaryRisk, dictionary_risk
@@ -18,6 +19,7 @@ from skdp.inspection._utility_display import PrivacyUtilityDisplay
 __all__ = [
     "AuditDisplay",
     "DictionaryRisk",
+    "FitPlan",
     "PrivacyCard",
     "LedgerDisplay",
     "LedgerPart",

@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator, clone, is_regressor
 import skdp.solvers as solvers
 from skdp._gate import open_gate
 from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
+from skdp._plan import PlanMixin
 from skdp._quantiles import plan_threshold
 from skdp._rows.base import L2Ball, check_radius, leaves_out_zeros
 from skdp._rows.columns import centered_rows
@@ -457,7 +458,7 @@ def original_coef(coef, intercept, center, radius, data_norm, columns):
 
 
 class PrivateLinearClassifier(
-    CallbackSupportMixin, LinearClassifierMixin, SparseCoefMixin, BaseEstimator
+    PlanMixin, CallbackSupportMixin, LinearClassifierMixin, SparseCoefMixin, BaseEstimator
 ):
     """Base of the private linear classifiers; a subclass states its loss."""
 
@@ -557,7 +558,9 @@ class PrivateLinearClassifier(
             delta=plan.delta,
             mu=plan.total_mu,
             assumptions=assumptions,
-            n_releases=plan.n_iter + scales.n_releases + (centering.n_releases if centering else 0),
+            n_releases=plan.n_releases
+            + scales.n_releases
+            + (centering.n_releases if centering else 0),
         ) as curator:
             norm, found, vague = problem.data_norm, None, False
             center, radius = np.zeros(n_features), 1.0

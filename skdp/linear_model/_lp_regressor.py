@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._gate import open_gate
 from skdp._losses.clipped import ClippedLoss
 from skdp._losses.regression import HuberLoss, PinballLoss, QuarticLoss, SquaredLoss
+from skdp._plan import PlanMixin
 from skdp._rows.base import leaves_out_zeros
 from skdp._rows.linear import near_entries, regression_rows, unit_rows
 from skdp._sklearn import (
@@ -230,7 +231,7 @@ def plan_clipped(problem, solver, clip):
 _INTERCEPT, _EXPECTED_SHIFT = 0.1, 3.0
 
 
-class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
+class PrivateLinearRegressor(PlanMixin, CallbackSupportMixin, RegressorMixin, BaseEstimator):
     """Base of private linear regression: parameters, and the way through the gate."""
 
     ledger_: Ledger
@@ -309,7 +310,7 @@ class PrivateLinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator
             n_rows=n_rows,
             delta=plan.delta,
             mu=plan.total_mu,
-            n_releases=plan.n_iter + scales.n_releases + len(clipping.prices),
+            n_releases=plan.n_releases + scales.n_releases + len(clipping.prices),
         ) as curator:
             drawn, columns, vague = scales.run(curator, *self._units(scaling).given)
             units = replace(self._units(scaling, *drawn), columns=columns)

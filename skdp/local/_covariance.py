@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from skdp._gate import open_gate
+from skdp._plan import PlanMixin
 from skdp._rows.base import L2Ball, check_radius
 from skdp._rows.linear import ball_rows
 from skdp._sklearn import (
@@ -29,7 +30,7 @@ from skdp.local.randomisers.report import LocalReports, RowVectors
 from skdp.privacy.books.ledger import Ledger
 
 
-class LocalDPCovariance(BaseEstimator):
+class LocalDPCovariance(PlanMixin, BaseEstimator):
     """Unbiased covariance of rows that report once.
 
     Every row makes one report, randomised before anybody sees it. The second moment of the
@@ -255,7 +256,7 @@ def nearest_positive(matrix):
 # Principal components of rows that report on their own.
 
 
-class LocalDPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class LocalDPPCA(PlanMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Principal components of rows that report once.
 
     The components are eigenvectors of the unbiased covariance of `LocalDPCovariance`. Anybody may

@@ -21,6 +21,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._gate import open_gate
+from skdp._plan import PlanMixin
 from skdp._rows.linear import raw_norms, regression_rows
 from skdp._sklearn import (
     SCALE_OR_NONE,
@@ -187,7 +188,7 @@ def joint_penalty(l2, n_rows, radius, n_features, fit_intercept):
     return np.append(np.full(n_features, strength), np.zeros(int(fit_intercept)))
 
 
-class LocalDPLinearRegression(RegressorMixin, BaseEstimator):
+class LocalDPLinearRegression(PlanMixin, RegressorMixin, BaseEstimator):
     """Least squares of rows that report once, together with their targets.
 
     Every row makes one report of ``(x, constant, y)``, randomised before anybody sees it. The

@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._gate import open_gate
 from skdp._losses.classification import LogisticLoss, SoftmaxLoss
+from skdp._plan import PlanMixin
 from skdp._rows.base import L2Ball, check_radius
 from skdp._rows.linear import LinearRows
 from skdp._sklearn import (
@@ -547,7 +548,7 @@ def reported_hessian(curator, loss, coef, randomiser, longest, rows):
 
 
 class LocalDPLogisticRegression(
-    SoftmaxClassifierMixin, LinearClassifierMixin, SparseCoefMixin, BaseEstimator
+    PlanMixin, SoftmaxClassifierMixin, LinearClassifierMixin, SparseCoefMixin, BaseEstimator
 ):
     """Logistic regression from one locally private report of every row.
 

@@ -7,11 +7,12 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._plan import PlanMixin
 from skdp._sklearn import validate_private_data
 from skdp._typing import MatrixLike
 
 
-class LocationEstimator(BaseEstimator):
+class LocationEstimator(PlanMixin, BaseEstimator):
     """Base of estimators that release one point, `location_`.
 
     There is no `predict`: scikit-learn's is one entry for each row, and a location is one point for

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from skdp._gate import open_gate
+from skdp._plan import PlanMixin
 from skdp._quantiles import plan_threshold
 from skdp._rows.base import L2Ball, check_radius
 from skdp._rows.linear import ball_rows
@@ -25,7 +26,7 @@ from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_epsilon
 
 
-class DPNormQuantile(BaseEstimator):
+class DPNormQuantile(PlanMixin, BaseEstimator):
     """Differentially private radius that few rows exceed.
 
     The exponential mechanism draws a radius from a public geometric grid, by how many rows

@@ -17,6 +17,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from skdp._plan import PlanMixin
 from skdp._rows.streams import as_stored
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
@@ -52,7 +53,7 @@ from skdp.privacy.laws.search import Search
 from skdp.privacy.laws.selection import STRATEGIES
 
 
-class DPSearchCV(BaseSearchCV):
+class DPSearchCV(PlanMixin, BaseSearchCV):
     """Base of the private searches; a subclass states its candidates."""
 
     _parameter_constraints = {

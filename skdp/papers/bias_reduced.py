@@ -867,6 +867,11 @@ class BiasReducedFit(Fit):
         """Number of steps of all runs."""
         return self.steps.n_steps * self.steps.n_runs
 
+    @property
+    def n_releases(self):
+        """One a step for every level, and the choice between runs."""
+        return sum(cost.count for _, cost in self.steps.costs) + (self.boosting is not None)
+
     def run(self, curator):
         """Pay for all steps, take them, and choose one of several runs."""
         steps, problem, oracle = self.steps, self.problem, self.oracle

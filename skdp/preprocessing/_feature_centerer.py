@@ -13,6 +13,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from skdp._gate import open_gate
+from skdp._plan import PlanMixin
 from skdp._quantiles import plan_threshold
 from skdp._rows.base import RADIUS_RANGE, L2Ball, check_radius
 from skdp._rows.linear import ball_rows
@@ -147,7 +148,7 @@ class CenteringPlan:
         return None if center is None else center * data_norm, threshold
 
 
-class DPFeatureCenterer(ShiftAndScale):
+class DPFeatureCenterer(PlanMixin, ShiftAndScale):
     """Shift rows by a private center, and scale them by a private radius around it.
 
     The noise of private estimators grows with the norm of the rows. Rows that lie close

@@ -21,6 +21,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._gate import open_gate
+from skdp._plan import PlanMixin
 from skdp._rows.base import L2Ball, sum_over
 from skdp._rows.streams import RowStream, first_rows
 from skdp._sklearn import (
@@ -89,7 +90,7 @@ class PresenceCount:
         return sum_over(rows, self.partial, self.size)
 
 
-class DPFrequentFeatures(SelectorMixin, BaseEstimator):
+class DPFrequentFeatures(PlanMixin, SelectorMixin, BaseEstimator):
     """Keep the most frequent features, by differentially private counts.
 
     For text, one-hot tables and clicks, whose features are many and mostly rare. For every

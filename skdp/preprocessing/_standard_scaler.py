@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._gate import open_gate
+from skdp._plan import PlanMixin
 from skdp._rows.base import Box, check_bounds, sum_over
 from skdp._rows.columns import FeatureRows
 from skdp._sklearn import (
@@ -553,7 +554,7 @@ class FloatKey:
 _SPREAD_KEY = FloatKey(mantissa_bits=3, signed=False)
 
 
-class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class DPStandardScaler(PlanMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Standardise features with differentially private means and standard deviations.
 
     A private stand-in for scikit-learn's ``StandardScaler``. With public `bounds` it is one

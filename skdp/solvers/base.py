@@ -140,6 +140,11 @@ class Fit:
     full_batches: ClassVar[bool] = False
 
     @property
+    def n_releases(self):
+        """Number of releases: one a step, unless a subclass says otherwise."""
+        return self.n_iter
+
+    @property
     def delta(self):
         """The delta that may be spent."""
         return self.problem.delta

@@ -130,6 +130,9 @@ _MARGIN_SHARE = 2.0
 class ObjectiveFit(RidgeFit):
     """One perturbed minimiser, certified."""
 
+    #: the error of the minimiser is priced on its own
+    n_releases = 2
+
     def run(self, curator):
         """Release the minimiser, then project it."""
         problem = self.problem

@@ -647,6 +647,11 @@ class PreconditionedFit(Fit):
     intercept: float
     full_batches = True
 
+    @property
+    def n_releases(self):
+        """The moments, and one a step."""
+        return 1 + self.n_iter
+
     def run(self, curator):
         """Release the moments, map the rows, and descend along released gradients."""
         problem = self.problem

@@ -1,0 +1,160 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Plans: what a fit will release is what it then releases, and no row is read."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.base import clone, is_classifier, is_regressor
+
+from skdp import DPGridSearchCV, DPLogisticRegression, DPLpRegressor, DPMean, DPStandardScaler
+from skdp.inspection import FitPlan
+from skdp.local import LocalDPMean
+from skdp.privacy import PrivacyBudget, gdp_mu
+from skdp.solvers import SGD
+from tests.test_golden import CONFIGURATIONS
+
+PLANNED = {name: model for name, model in CONFIGURATIONS.items() if hasattr(model, "plan")}
+#: randomisers of single rows and transformers by public numbers release nothing as a fit
+WITHOUT = {"BoundedScaler", "NormClipper", "PrivUnitPrivatizer", "ScalarPrivatizer"}
+
+
+def facts_of(release):
+    """Return what is public before the first release: all but units of released numbers."""
+    noise = release.noise
+    ratio = noise.scale / noise.sensitivity if noise.scale and noise.sensitivity else 0.0
+    numbers = [ratio, noise.mu, noise.epsilon, noise.delta]
+    batch = noise.sampling and (noise.sampling.kind, noise.sampling.batch_size)
+    words = [release.size, release.count, release.adjacency, release.unit, release.rows]
+    return [noise.law, batch, *words, *(float(f"{number:.6g}") for number in numbers)]
+
+
+@pytest.mark.sample(16, most=1000)
+@pytest.mark.parametrize("name", PLANNED)
+def test_what_is_planned_is_what_is_released(name, capsys):
+    rng = np.random.default_rng(5)
+    X = 0.6 + 0.3 * rng.normal(size=(120, 4))
+    labels, targets = (X[:, 0] > 0.6).astype(int), X[:, 0]
+    model = PLANNED[name]
+    plan = model.plan(120, 4)
+    assert not hasattr(model, "ledger_")
+    loud = "verbose" in model.get_params()
+    fitted = clone(model).set_params(**({"verbose": 1} if loud else {}))
+    fitted.fit(X, labels if is_classifier(model) else targets if is_regressor(model) else None)
+    planned = [facts_of(release) for release in plan.ledger.releases]
+    assert planned == [facts_of(release) for release in fitted.ledger_.releases]
+    if plan.n_iter is not None:
+        assert plan.n_iter == np.max(fitted.n_iter_)
+    text = repr(plan)
+    if loud and plan.n_passes:
+        assert capsys.readouterr().out.splitlines()[0] == text.splitlines()[0]
+    assert max(map(len, text.splitlines()[1:])) < 160
+
+
+def test_all_that_fit_have_a_plan():
+    others = {type(model).__name__ for model in CONFIGURATIONS.values()} - {
+        type(model).__name__ for model in PLANNED.values()
+    }
+    # what a table holds is in its types, not in its shape
+    assert others - WITHOUT == {"DPTableVectorizer"}
+
+
+def test_a_plan_charges_no_budget_and_asks_for_no_seed():
+    budget = PrivacyBudget(1.0, 1e-6)
+    model = DPLogisticRegression(budget=budget, random_state=0, verbose=1, data_norm=1.0)
+    model.plan(1000, 3)
+    assert budget.spent == (0.0, 0.0)
+    assert model.budget is budget
+    assert vars(model).keys() == vars(clone(model)).keys()
+
+
+def test_the_table():
+    plan = DPLogisticRegression(data_norm=1.0, classes=["a", "b"]).plan(10_000, 20)
+    assert isinstance(plan, FitPlan)
+    head, columns, moments, gradients, passes, signal = repr(plan).splitlines()
+    assert head == (
+        "[DPLogisticRegression] 41 releases from 10000 rows, epsilon=1, delta=1e-06, replace-one"
+    )
+    assert columns.split() == ["release", "times", "numbers", "noise", "(rows)", "share"]
+    assert moments.split()[-4:-2] == ["1", "230"]
+    assert gradients.split()[-4:-2] == ["40", "21"]
+    shares = [int(line.split()[-1].removesuffix("%")) for line in (moments, gradients)]
+    assert sum(shares) == 100
+    assert passes.startswith("41 passes over the rows, n_iter_=40.")
+    assert signal.startswith(f"Signal to noise {plan.signal:.3g}: usually")
+    assert "<table>" in plan._repr_html_()
+    for cell in ("41 releases", "<td>230</td>", "n_iter_=40"):
+        assert cell in plan._repr_html_()
+
+
+def test_signal_to_noise():
+    n, d = 4000, 8
+    model = DPLogisticRegression(0.7, 1e-5, data_norm=1.0)
+    found = model.plan(n, d).signal
+    assert found == pytest.approx(n * gdp_mu(0.7, 1e-5) / (2 * math.sqrt(d + 1)))
+    model.set_params(adjacency="zero-out")
+    assert model.plan(n, d).signal == pytest.approx(2 * found)
+    # three classes have three times the coefficients
+    assert model.plan(n, d, n_classes=3).signal == pytest.approx(2 * found / math.sqrt(3))
+    for other in (DPLpRegressor(), DPMean(data_norm=1.0), model.set_params(delta=0.0)):
+        assert other.plan(n, d).signal is None
+        assert other.plan(n, d).outlook is None
+
+
+def test_outlook_falls_with_the_signal():
+    model = DPLogisticRegression(data_norm=1.0)
+    words = [model.plan(n, 9).outlook for n in (30, 200, 1000, 4000, 100_000)]
+    assert len(set(words)) == 5
+    assert "next to nothing" in words[0]
+    assert "level" in words[-1]
+
+
+def test_passes_of_batches_and_of_searches():
+    model = DPLogisticRegression(solver=SGD(batch_size=100), data_norm=1.0)
+    plan = model.plan(2000, 3)
+    assert plan.n_passes == pytest.approx(plan.n_releases * 100 / 2000)
+    search = DPGridSearchCV(
+        DPLogisticRegression(classes=["no", "yes"]), {"data_norm": [1.0, 2.0]}, epsilon=1.0
+    )
+    plan = search.plan(400, 3)
+    assert plan.n_passes is None
+    assert "best of 2 candidates" in repr(plan)
+
+
+def test_rows_beyond_memory_are_made_up_one_by_one(monkeypatch):
+    small = DPMean(data_norm=1.0).plan(3000, 4)
+    monkeypatch.setattr("skdp._plan._IN_MEMORY", 1000)
+    for model in (DPMean(data_norm=1.0), DPStandardScaler(), DPLogisticRegression(data_norm=1.0)):
+        assert model.plan(3000, 4).n_releases
+    plan = DPMean(data_norm=1.0).plan(3000, 4)
+    assert repr(plan) == repr(small)
+
+
+def test_bounds_by_name_need_no_names():
+    by_name = DPStandardScaler(bounds={"age": (18, 100), "hours": (0, 99)})
+    assert repr(by_name.plan(500, 2)) == repr(DPStandardScaler(bounds=(0, 1)).plan(500, 2))
+
+
+def test_reports_have_no_noise_of_a_sum():
+    assert "drawn by every row on its own" in repr(LocalDPMean(data_norm=1.0).plan(500, 2))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "error", "message"),
+    [
+        ((0, 3), ValueError, "n_samples == 0, must be >= 1"),
+        ((10, -1), ValueError, "n_features == -1, must be >= 1"),
+        ((10.5, 3), TypeError, "n_samples must be an instance of int"),
+    ],
+)
+def test_shapes_that_are_none_are_refused(sizes, error, message):
+    with pytest.raises(error, match=message):
+        DPMean(data_norm=1.0).plan(*sizes)
+
+
+def test_one_class_is_refused_and_parameters_are_checked():
+    with pytest.raises(ValueError, match="n_classes == 1, must be >= 2"):
+        DPLogisticRegression().plan(10, 3, n_classes=1)
+    with pytest.raises(ValueError, match=r"The .epsilon. parameter"):
+        DPLogisticRegression(epsilon=-1).plan(10, 3)
