@@ -97,6 +97,7 @@ from skdp.model_selection import RowScorer
 from skdp.papers import (
     AcceleratedOnePass,
     BiasReduced,
+    FeaturePreprocessing,
     FiniteNet,
     GridWalkSteps,
     Localized,
@@ -202,7 +203,7 @@ many: list[Solver] = [
     Output(sparsity=2), SGD(batch_size=5), ExactDraw(localize=True), FrankWolfe(l1_bound=3.0),
     BiasReduced(oracle="projection", sparsity=2), Localized(growth="halving"), OnePass(),
     AcceleratedOnePass(failure_probability=0.1), FiniteNet(intercept_scaling=1.0),
-    Preconditioned(moments_share=0.1),
+    Preconditioned(moments_share=0.1), FeaturePreprocessing(solver=SGD(), kind="center-scale"),
 ]  # fmt: skip
 print([DPLogisticRegression(solver=solver) for solver in many], DPHingeSVM(solver="gd"))
 print(DPLpRegressor(p=("quantile", 0.9), clipping_norm=("moments", 2.0, 3.0)))

@@ -91,6 +91,7 @@ from skdp import (
     NormClipper,
     PrivacyBudget,
     PrivUnitPrivatizer,
+    papers,
 )
 from skdp.audit._pairs import kind_of, made_pairs
 from skdp.privacy.books.spent import is_private
@@ -118,7 +119,7 @@ except ImportError:
     SplitConformalClassifier = None
 
 # of the conformance grid, what takes long or prints
-SLOW = ("compressed-sensing", "cvxpy", "BiasReduced", "FiniteNet", "preprocess='center-clip'")
+SLOW = ("compressed-sensing", "cvxpy", "BiasReduced", "FiniteNet", "kind='center-clip'")
 #: wrappers whose totals can be whole, or infinite
 WHOLE = {
     "Pipeline", "VotingClassifier", "VotingRegressor", "OneVsRestClassifier", "FrozenEstimator",
@@ -348,7 +349,7 @@ class Draw:
             {}, {}, {"solver": "gd", "max_iter": 4}, {"solver": "gd", "max_iter": 3, "C": 10.0},
             {"delta": 0.0}, {"delta": 0.0, "mechanism": "output"}, {"mechanism": "objective"},
             {"mechanism": "output"}, {"fit_intercept": False, "max_iter": 5},
-            {"preprocess": "center", "max_iter": 5},
+            {"solver": papers.FeaturePreprocessing(), "data_norm": 1.0, "max_iter": 5},
         ]  # fmt: skip
         own = dict(self.pick(words))
         if "delta" in own or "mechanism" in own:
@@ -363,10 +364,8 @@ class Draw:
             return model(epsilon=own["epsilon"])
         if model is UnseededClassifier:
             return model(**{k: v for k, v in own.items() if k in model().get_params()})
-        if model is DPHingeSVM:
-            own.pop("preprocess", None)
-            if own.get("mechanism") == "objective":
-                own["smoothing"] = 0.5
+        if model is DPHingeSVM and own.get("mechanism") == "objective":
+            own["smoothing"] = 0.5
         return model(**own)
 
     def _quick_regressor(self):

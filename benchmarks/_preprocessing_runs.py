@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import normalize
 
-from skdp import DPLogisticRegression, solvers
+from skdp import DPLogisticRegression, papers, solvers
 from skdp.preprocessing import DPFeatureCenterer
 from skdp.privacy import gdp_mu
 
@@ -78,6 +78,13 @@ def _smooth(X):
     return normalize(gaussian_filter(images, **kernel).reshape(X.shape))
 
 
+def moved(kind, steps, share=0.05):
+    """Return a solver inside the preprocessing of a kind; None for rows as they are."""
+    if kind is None:
+        return steps
+    return papers.FeaturePreprocessing(solver=steps, kind=kind, share=share)
+
+
 def stochastic(rows, epsilon, preprocess, point):
     """Fit DPSGD with the parameters of the paper, which scales rows to a norm.
 
@@ -88,15 +95,17 @@ def stochastic(rows, epsilon, preprocess, point):
     X, X_test, y, y_test = rows
     norm, batch, epochs, rate = point
     share = (gdp_mu(EPSILON_F, DELTA) / gdp_mu(epsilon, DELTA)) ** 2
+    steps = solvers.SGD(
+        batch_size=batch, momentum=False, clipping_norm=1.0 / norm,
+        step_size=float(rate * norm**2), intercept_scaling=1.0 / norm,
+    )  # fmt: skip
     model = DPLogisticRegression(
         epsilon,
-        solver=solvers.SGD(
-            batch_size=batch, momentum=False, clipping_norm=1.0 / norm,
-            step_size=float(rate * norm**2), intercept_scaling=1.0 / norm, preprocess_share=share,
-        ),
+        solver=moved(preprocess, steps, share),
         max_iter=round(epochs * len(y) / batch),
-        preprocess=preprocess, classes=range(10), **{"data_norm": 1.0, **COMMON},
-    )  # fmt: skip
+        classes=range(10),
+        **{"data_norm": 1.0, **COMMON},
+    )
     return model.fit(X, y).score(X_test, y_test)
 
 
@@ -122,11 +131,12 @@ def pipeline(rows, epsilon):
 
 UNTUNED = {
     "full batches": default,
-    "full batches, center": functools.partial(default, preprocess="center"),
-    "full batches, center-scale": functools.partial(default, preprocess="center-scale"),
-    "full batches, center-clip": functools.partial(default, preprocess="center-clip"),
+    **{
+        f"full batches, {kind}": functools.partial(default, solver=moved(kind, None))
+        for kind in ("center", "center-scale", "center-clip")
+    },
     "sgd": functools.partial(default, solver="sgd"),
-    "sgd, center": functools.partial(default, solver="sgd", preprocess="center"),
+    "sgd, center": functools.partial(default, solver=moved("center", solvers.SGD())),
     "DPFeatureCenterer, then full batches": pipeline,
 }
 
@@ -153,7 +163,7 @@ def untuned(name, epsilon, preprocess, seed):
     X, X_test, y, y_test = split(name, 100 + seed)
     model = DPLogisticRegression(
         epsilon,
-        preprocess=preprocess,
+        solver=moved(preprocess, solvers.Accelerated()),
         classes=np.unique(_loaded(name)[1]),
         **{"data_norm": 1.0, **COMMON},
     )

@@ -38,6 +38,7 @@ from _rates_fit import Effort, Rate, worst
 from _rates_picture import save_picture
 
 from skdp import DPHingeSVM
+from skdp.papers import FeaturePreprocessing
 from skdp.preprocessing import DPFeatureCenterer
 from skdp.privacy import gdp_mu
 
@@ -61,7 +62,7 @@ def centered(epsilon, data_norm, mechanism="shifted-clipped", **parameters):
 
 
 def plain(epsilon, data_norm, **parameters):
-    """Return DPSGD on the rows as they are, or what `preprocess` makes of them."""
+    """Return DPSGD on the rows as they are, or on those of another solver."""
     return DPHingeSVM(
         epsilon, DELTA, data_norm=data_norm, random_state=next(_seeds), **COMMON, **parameters
     )
@@ -69,9 +70,9 @@ def plain(epsilon, data_norm, **parameters):
 
 METHODS = {
     "DPSGD": plain,
-    'preprocess="center"': lambda *a: plain(*a, preprocess="center"),
-    'preprocess="center-scale"': lambda *a: plain(*a, preprocess="center-scale"),
-    'preprocess="center-clip"': lambda *a: plain(*a, preprocess="center-clip"),
+    'kind="center"': lambda *a: plain(*a, solver=FeaturePreprocessing(kind="center")),
+    'kind="center-scale"': lambda *a: plain(*a, solver=FeaturePreprocessing(kind="center-scale")),
+    'kind="center-clip"': lambda *a: plain(*a, solver=FeaturePreprocessing(kind="center-clip")),
     "DPFeatureCenterer, shifted-clipped": centered,
     "DPFeatureCenterer, coinpress": lambda *a: centered(*a, mechanism="coinpress"),
 }

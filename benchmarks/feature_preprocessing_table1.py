@@ -6,7 +6,7 @@ First table: the protocol of Sun, Suresh and Menon (2023, Table 1). Softmax regr
 pixels, rows scaled to a fixed norm one by one, delta = 1e-5, the adjacency of one row added
 or removed at a public number of rows ("zero-out"), 60,000 rows to learn from and 10,000 to
 test on. DPSGD is the classifier with Poisson batches, DPSGD-F the same after a private mean
-was subtracted (``preprocess="center"``, their Algorithm 3), "center-clip" their Algorithm
+was subtracted ("center", their Algorithm 3), "center-clip" their Algorithm
 2, run with its defaults only: its units are released during the fit. "center-scale" takes
 the center and the units of the latter, and clips gradients as the former. Stated points of
 their grid are run once each, the best is repeated; as in the paper nobody pays for that
@@ -117,7 +117,7 @@ def when_rows(epsilons, repeats, quick):
                     runs.untuned(name, epsilon, preprocess, seed) for seed in range(repeats)
                 ]
                 cells.append(spread(accuracies))
-            yield name if preprocess is None else "", f"preprocess={preprocess!r}", *cells
+            yield name if preprocess is None else "", f"kind={preprocess!r}", *cells
 
 
 def show(header, rows, form):

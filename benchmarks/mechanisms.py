@@ -30,7 +30,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.multiclass import OneVsRestClassifier
 
-from skdp import DPHingeSVM, DPLogisticRegression
+from skdp import DPHingeSVM, DPLogisticRegression, papers
 
 sys.path.insert(0, str(Path(__file__).parent))
 import _accuracy_runs
@@ -156,7 +156,7 @@ def measure(name, splits):
 PLANS = {
     "lbfgs, not private": None,
     "accelerated": {"solver": "accelerated"},
-    "accelerated, center": {"solver": "accelerated", "preprocess": "center"},
+    "accelerated, center": {"solver": papers.FeaturePreprocessing()},
     "default": {},
 }
 

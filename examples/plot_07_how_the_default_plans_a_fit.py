@@ -26,7 +26,7 @@ all rows does to a learner that does not look.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from skdp import DPHingeSVM, DPLogisticRegression
+from skdp import DPHingeSVM, DPLogisticRegression, papers
 from skdp.privacy import gdp_mu
 
 N_ROWS, N_COLUMNS, DELTA = 20_000, 30, 1e-5
@@ -87,8 +87,9 @@ for solver, values in curves.items():
 # Section 4).
 #
 # A noisy mean moves the limit, for what is left of the offset is 1 / (n mu) of it; the default
-# has one. ``preprocess="center-clip"`` removes the limit: it finds medians by halving
-# intervals, which depends on no length, and each doubling of the offset costs one halving more.
+# has one. :class:`~skdp.papers.FeaturePreprocessing` of kind "center-clip" removes the limit: it
+# finds medians by halving intervals, which depends on no length, and each doubling of the
+# offset costs one halving more.
 
 N_FAR = 2000
 SIGN = np.repeat([1, -1], N_FAR // 2)
@@ -96,7 +97,7 @@ OFFSETS = np.logspace(0, 6, 7)
 WAYS = {
     'solver="gd"': {"solver": "gd"},
     "default": {},
-    'preprocess="center-clip"': {"preprocess": "center-clip"},
+    'kind="center-clip"': {"solver": papers.FeaturePreprocessing(kind="center-clip")},
 }
 
 
@@ -149,8 +150,9 @@ if "__file__" in globals():  # run as a script, not in the gallery
 # -----------------------
 # Public knowledge is free: scale columns by public bounds before anything else
 # (:class:`~skdp.BoundedScaler`), and leave the rest to the default. Take
-# ``preprocess="center-clip"`` for rows that are very much farther from the origin than from each
-# other, and ``solver="accelerated"`` where there is no room for a copy of the rows.
+# ``papers.FeaturePreprocessing(kind="center-clip")`` for rows that are very much farther from the
+# origin than from each other, and ``solver="accelerated"`` where there is no room for a copy of the
+# rows.
 # :ref:`preconditioned` has the rules and the proof.
 #
 # References

@@ -50,5 +50,3 @@ SeededState.__module__ = "builtins"
 Seed: TypeAlias = int | SeededState | None
 
 ClassifierMechanism: TypeAlias = Literal["auto", "gradient", "objective", "output", "exponential"]
-#: What is done to private rows before a classifier is fitted to them.
-Preprocess: TypeAlias = Literal["center", "center-scale", "center-clip"]

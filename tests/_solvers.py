@@ -49,9 +49,10 @@ def solver_of(word, mechanism="auto", **own):
 def linear_model(estimator, *args, **params):
     """Return a model; what its class has no parameter for belongs to its solver."""
     flat = signature(estimator).parameters
-    if "preprocess" in flat:
+    if "classes" in flat:
         # rows of tests are in the unit ball
         params.setdefault("data_norm", 1.0)
+    kind, share = params.pop("preprocess", None), params.pop("preprocess_share", 0.05)
     own = {name: params.pop(name) for name in list(params) if name not in flat}
     mechanism, solver = params.get("mechanism", "auto"), params.get("solver", "auto")
     if own and solver == "auto":
@@ -59,6 +60,11 @@ def linear_model(estimator, *args, **params):
         solver = gradient if mechanism in ("auto", "gradient") else mechanism
     if own or solver in ALL_WORDS:
         params["solver"] = solver_of(solver, mechanism, **own)
+    if kind is not None:
+        steps = params.get("solver", "auto")
+        steps = None if steps == "auto" else steps
+        steps = solver_of(steps) if isinstance(steps, str) else steps
+        params["solver"] = papers.FeaturePreprocessing(solver=steps, kind=kind, share=share)
     return estimator(*args, **params)
 
 

@@ -24,6 +24,8 @@ from skdp._rows.linear import LinearRows
 from skdp.exceptions import BudgetError
 from skdp.linear_model import _classifiers
 from skdp.location._clipped_mean import GaussianMean, RowSum
+from skdp.papers import feature_preprocessing
+from skdp.papers.feature_preprocessing import Centering
 from skdp.privacy import GaussianMechanism, Sampling, gdp_mu
 from skdp.privacy.kernel import curator, ledger, mechanisms
 from skdp.privacy.kernel.ledger import Record
@@ -442,7 +444,7 @@ def test_rows_in_units_of_a_drawn_radius_change_by_what_is_charged(preprocess, a
     X[0] = [0.6, 0.6, 0.3]
     model = sgd(adjacency, preprocess=preprocess, epsilon=30.0, batch_size=40)
     if preprocess == "center-clip":
-        model.set_params(solver__clipping_norm=None)
+        model.set_params(solver__solver__clipping_norm=None)
     run = functools.partial(fit, model)
     other = X.copy(), y.copy()
     if adjacency == "zero-out":
@@ -940,7 +942,7 @@ CENTERED = {
 @pytest.mark.parametrize("name", CENTERED)
 def test_a_center_taken_from_the_data_is_caught(name, monkeypatch):
     assert without_released_numbers(CENTERED[name]) == 1
-    real = _classifiers.Centering.run
+    real = Centering.run
 
     def peeking(plan, curator):
         _, radius = real(plan, curator)
@@ -955,7 +957,7 @@ def test_a_center_taken_from_the_data_is_caught(name, monkeypatch):
         curator._admitted(None)
         return true[0], radius
 
-    monkeypatch.setattr(_classifiers.Centering, "run", peeking)
+    monkeypatch.setattr(Centering, "run", peeking)
     assert without_released_numbers(CENTERED[name]) == 3
 
 
@@ -992,9 +994,9 @@ def test_a_center_at_half_its_price_is_caught(monkeypatch):
 def test_a_center_that_is_not_on_the_ledger_is_caught(monkeypatch):
     model = sgd(preprocess="center", preprocess_share=0.45)
     assert spent(model, "zero-out") <= SAMPLING_EPSILON
-    real = _classifiers.plan_row_centering
+    real = feature_preprocessing.plan_row_centering
     monkeypatch.setattr(
-        "skdp.linear_model._classifiers.plan_row_centering",
+        "skdp.linear_model.feature_preprocessing.plan_row_centering",
         lambda *args, **kwargs: replace(real(*args, **kwargs), mu=0.0),
     )
     with pytest.raises(BudgetError):
@@ -1008,7 +1010,9 @@ def far_row_change():
     rng = np.random.default_rng(1)
     X, y = 0.01 * rng.normal(size=(400, 3)) + [0.5, 0.5, 0.0], np.arange(400) % 2
     X[0] = [-0.6, -0.6, 0.3]
-    model = clone(CENTERED["center-clip"]).set_params(adjacency="zero-out", solver__batch_size=40)
+    model = clone(CENTERED["center-clip"]).set_params(
+        adjacency="zero-out", solver__solver__batch_size=40
+    )
     run = functools.partial(fit, model)
     changed = batches.membership(run, 0, X, y, threshold=360)
     return max(changed) / batches.traced(run, X, y, threshold=360).steps[0].noise.mu
@@ -1024,7 +1028,7 @@ def test_rows_that_are_not_shortened_after_centering_are_caught(monkeypatch):
             chunk.norm = np.minimum(chunk.norm, np.hypot(1.0, intercept))
         return moved
 
-    monkeypatch.setattr(_classifiers, "centered_rows", long_rows)
+    monkeypatch.setattr(feature_preprocessing, "centered_rows", long_rows)
     assert far_row_change() > 1.5
 
 
@@ -1046,5 +1050,5 @@ def test_null_rows_that_come_back_with_the_center_are_caught(monkeypatch):
             chunk.norm = np.where(np.isinf(chunk.norm), 1.0, chunk.norm)
         return moved
 
-    monkeypatch.setattr(_classifiers, "centered_rows", awake)
+    monkeypatch.setattr(feature_preprocessing, "centered_rows", awake)
     assert change() > 0.5

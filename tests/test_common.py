@@ -87,9 +87,16 @@ CLASSIFIERS = [
     DPLogisticRegression(
         epsilon=8.0, solver=papers.AcceleratedOnePass(growth="doubling"), data_norm=1.0
     ),
-    DPLogisticRegression(preprocess="center", data_norm=1.0),
-    DPLogisticRegression(epsilon=20.0, preprocess="center-clip", data_norm=1.0),
-    DPLogisticRegression(epsilon=4.0, preprocess="center", solver="sgd", verbose=1, data_norm=1.0),
+    DPLogisticRegression(solver=papers.FeaturePreprocessing(), data_norm=1.0),
+    DPLogisticRegression(
+        epsilon=20.0, solver=papers.FeaturePreprocessing(kind="center-clip"), data_norm=1.0
+    ),
+    DPLogisticRegression(
+        epsilon=4.0,
+        solver=papers.FeaturePreprocessing(solver=solvers.SGD()),
+        verbose=1,
+        data_norm=1.0,
+    ),
     DPLogisticRegression(epsilon=20.0, mechanism="objective", data_norm=1.0),
     DPLogisticRegression(
         epsilon=8.0,
@@ -162,8 +169,12 @@ CLASSIFIERS = [
     DPHingeSVM(
         epsilon=8.0, solver=papers.AcceleratedOnePass(), adjacency="zero-out", data_norm=1.0
     ),
-    DPHingeSVM(epsilon=4.0, preprocess="center", data_norm=1.0),
-    DPHingeSVM(epsilon=20.0, preprocess="center-clip", solver="gd", data_norm=1.0),
+    DPHingeSVM(epsilon=4.0, solver=papers.FeaturePreprocessing(), data_norm=1.0),
+    DPHingeSVM(
+        epsilon=20.0,
+        solver=papers.FeaturePreprocessing(solver=solvers.GD(), kind="center-clip"),
+        data_norm=1.0,
+    ),
     DPHingeSVM(epsilon=8.0, mechanism="objective", smoothing=0.5, data_norm=1.0),
     DPHingeSVM(epsilon=40.0, delta=0.0, data_norm=1.0),
     DPHingeSVM(epsilon=8.0, solver="phased", data_norm=1.0),

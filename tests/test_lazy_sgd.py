@@ -87,7 +87,7 @@ def test_unsorted_sparse_rows_and_single_precision():
         ({"batch_size": math.nan}, "batch_size"),
         ({"batch_size": 1e-300}, "batch_size must be at least 1e-12"),
         ({"coef_bound": 1.0}, "coef_bound must be None with solvers.LazySGD\\(\\)"),
-        ({"preprocess": "center"}, "preprocess must be None with solvers.LazySGD\\(\\)"),
+        ({"preprocess": "center"}, "must be solvers.Accelerated.* got LazySGD\\("),
         ({"mechanism": "output"}, "does not belong to mechanism='output'"),
         ({"delta": 0.0}, "delta must be greater than 0"),
         ({"delta": 1.0}, "delta"),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone, is_classifier
 
-from skdp import DPLogisticRegression, DPMean, DPStandardScaler, solvers
+from skdp import DPLogisticRegression, DPMean, DPStandardScaler, papers, solvers
 from skdp._sklearn import is_number, plain_parameters
 from tests.test_common import ALL
 
@@ -114,14 +114,11 @@ def test_what_is_no_plain_number_is_refused_by_name(estimator, name, bad):
 @pytest.mark.parametrize("bad", [*NO_NUMBERS, np.array(0.5), [0.5]], ids=name_of)
 def test_it_is_refused_of_bounds_and_shares_too(bad):
     centered = DPLogisticRegression(
-        preprocess="center",
-        solver=solvers.Accelerated(preprocess_share=bad),
-        classes=[0, 1],
-        data_norm=1.0,
+        solver=papers.FeaturePreprocessing(share=bad), classes=[0, 1], data_norm=1.0
     )
     for estimator, name in (
         (DPLogisticRegression(C=bad, data_norm=1.0), "C"),
-        (centered, "preprocess_share"),
+        (centered, "share"),
     ):
         with pytest.raises(ValueError, match=name):
             estimator.fit(X, LABELS)

@@ -624,8 +624,6 @@ def test_a_penalty_leaves_the_intercept_alone():
 
 def test_what_it_cannot_do_is_refused():
     X, y = table(50)
-    with pytest.raises(ValueError, match="preprocess must be None"):
-        logistic(preprocess="center").fit(X, y)
     with pytest.raises(ValueError, match="delta must be greater than 0"):
         DPLogisticRegression(solver="preconditioned", delta=0.0, data_norm=1.0).fit(X, y)
     with pytest.raises(ValueError, match="clipping_norm must be None"):

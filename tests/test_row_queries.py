@@ -1227,10 +1227,7 @@ def test_a_step_needs_memory_for_its_entries_only(long_indices):
         (DPFeatureCenterer(), "with_mean"),
         (DPStandardScaler(), "with_mean"),
         (DPNormQuantile(center=[0, 0, 0]), "center"),
-        (
-            DPLogisticRegression(preprocess="center-clip", classes=[0, 1], data_norm=1.0),
-            "preprocess",
-        ),
+        (linear_model(DPLogisticRegression, preprocess="center", **TWO), "FeaturePreprocessing"),
         (DPMean(mechanism="coinpress"), "mechanism"),
     ],
 )

@@ -204,7 +204,7 @@ def test_noise_of_two_processes_differs():
         {"solver": ["auto", "gd", "sgd", "accelerated"]},
         {"data_norm": [0.5, 2.0], "C": [0.1, 10.0]},
         {"delta": [1e-6, 1e-3], "epsilon": [0.1, 10.0]},
-        {"preprocess": [None, "center"], "smoothing": [None, 0.1]},
+        {"fit_intercept": [True, False], "smoothing": [None, 0.1]},
     ],
     ids=lambda grid: "-".join(grid),
 )

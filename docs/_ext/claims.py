@@ -214,8 +214,6 @@ def solved(kind):
             yield f"{sampling}, batch_size=4", kind(batch_size=4, sampling=sampling), flat
     if "localize" in own:
         yield f"{words}, C=0.01, localize", kind(localize=True), {**flat, "C": 0.01}
-    if "preprocess" not in kind.unused:
-        yield "preprocess=center", kind(), {**flat, "preprocess": "center"}
     if kind.mechanism in ("objective", "output") and not kind.needs_delta:
         yield "delta=0", kind(), {**flat, "delta": 0.0}
 

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Linear classifiers: the choice of a solver, centering, the way through the gate, two models.
+"""Linear classifiers: the choice of a solver, the way through the gate, two models.
 
 `PrivateLinearClassifier` has the one `fit`; `DPLogisticRegression` and `DPHingeSVM` state their
 loss, their parameters and their promise. `check_pair` is the one place that refuses pairs of a
@@ -8,7 +8,7 @@ model and a solver, from what the solver declares.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from inspect import signature
 from numbers import Integral, Real
 from typing import Any, Self
@@ -21,9 +21,7 @@ import skdp.solvers as solvers
 from skdp._gate import open_gate
 from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp._plan import PlanMixin
-from skdp._quantiles import plan_threshold
 from skdp._rows.base import L2Ball, check_radius, leaves_out_zeros
-from skdp._rows.columns import centered_rows
 from skdp._rows.linear import EveryRow, LinearRows, readmitted, top_entries
 from skdp._rows.streams import over_rows
 from skdp._sklearn import (
@@ -38,7 +36,6 @@ from skdp._sklearn import (
     effective_n_threads,
     fit_context,
     penalty_of,
-    refuse_sparse,
     resolve_classes,
     validate_private_data,
 )
@@ -48,16 +45,13 @@ from skdp._typing import (
     Budget,
     ClassifierMechanism,
     MatrixLike,
-    Preprocess,
     Seed,
     VectorLike,
 )
 from skdp.linear_model._scales import plan_scales, warn_of_scales
-from skdp.location._clipped_mean import plan_mean
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.books.texts import a_kind
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
-from skdp.privacy.laws.calibration import mu_beside
 from skdp.solvers.base import (
     MOST_K_NORM,
     Problem,
@@ -121,6 +115,8 @@ def asked_solver(solver):
         raise TypeError(f"{_OPTIONS}; got {a_kind(solver)}.")
     asked = clone(solver)
     asked._validate_params()
+    if asked.steps_of is not asked:
+        asked_solver(asked.steps_of)
     numbers = {
         name: float(value) if isinstance(value, np.floating) else int(value)
         for name, value in asked.get_params().items()
@@ -186,6 +182,8 @@ def check_pair(model, solver, problem):
 
 def _misfits(model, mechanism, solver, problem):
     """Yield what a model has that a solver cannot do with."""
+    if solver.steps_of is not solver:
+        yield from _misfits(model, mechanism, solver.steps_of, problem)
     name = _call(type(solver))
     regression = is_regressor(model)
     if ("regression" if regression else "classification") not in solver.tasks:
@@ -302,144 +300,20 @@ def _hint(word):
     return ""
 
 
-_ALSO_CALLED = {"FiniteNet": ("net",)}
+_ALSO_CALLED = {"FiniteNet": ("net",), "FeaturePreprocessing": ("dpsgdf",)}
 _OPTIONS = (
     f"solver must be 'auto', one of {list(SOLVERS)}, or an object of skdp.solvers or skdp.papers"
 )
 
 
-# Private centering of the rows before the fit: two algorithms of Sun, Suresh and Menon (2023).
-#
-# "center" is their Algorithm 3: a Gaussian mean, a shift, and gradients that are clipped.
-# "center-clip" is Algorithm 2: a mean whose error does not grow with the offset, a radius tau
-# that few rows exceed, rows (x - mean, tau) shortened to sqrt(2) tau, and gradients that
-# need no clipping. "center-scale" takes the center and the radius of the second, as the unit
-# of length, and the clipped gradients of the first. Corrections to the print are in
-# docs/user_guide/proofs_sampling.rst.
-
-
-#: no center is bought for less
-SMALLEST_MU = 1e-10
-
-#: share of the budget for centering, where the solver has none
-DEFAULT_SHARE = 0.05
-PREPROCESS = ("center", "center-scale", "center-clip")
-
-
-@dataclass(frozen=True)
-class Centering:
-    """A plan to center the rows; public numbers only.
-
-    Parameters
-    ----------
-    mean, threshold : object, object or None
-        Plans of a private mean, and of a private radius.
-    mu, priced : float, float
-        Price of the center, a Gaussian-DP parameter, and of the radius, an epsilon.
-    intercept : float
-        Constant feature of the moved rows, in units of the radius.
-    shorten : bool
-        Whether longer rows are shortened, so that gradients need no clipping.
-    """
-
-    mean: Any
-    threshold: Any
-    mu: float
-    priced: float
-    intercept: float
-    shorten: bool
-
-    @property
-    def n_releases(self):
-        """Number of releases."""
-        return self.mean.n_releases + (self.threshold is not None and self.threshold.released)
-
-    def run(self, curator):
-        """Release center and radius, and move the curator's rows.
-
-        Parameters
-        ----------
-        curator : Curator
-            Holds `LinearRows` without an intercept.
-
-        Returns
-        -------
-        center, radius : ndarray of shape (n_features,), float
-            In the unit ball; the radius is 1 for "center".
-        """
-        center, radius = self.mean.run(curator), 1.0
-        if self.threshold is not None:
-            radius = self.threshold.run(curator, center)
-        intercept, shorten = self.intercept, self.shorten
-        curator.map_rows(lambda rows: centered_rows(rows, center, intercept, radius, shorten))
-        return center, radius
-
-
-def plan_row_centering(
-    preprocess, share, *, n_rows, n_features, epsilon, delta, adjacency, intercept
-):
-    """Plan the centering from public numbers.
-
-    Parameters
-    ----------
-    preprocess, share : {"center", "center-scale", "center-clip"}, float
-        Which algorithm, and which part of the budget the center gets: of the squared
-        Gaussian-DP parameter. The radius gets twice that share of epsilon.
-    n_rows, n_features, epsilon, delta, adjacency : int, int, float, float, str
-        Public facts.
-    intercept : float
-        Constant feature; 1 for "center-clip".
-
-    Returns
-    -------
-    plan : Centering
-        The plan.
-
-    Raises
-    ------
-    ValueError
-        If the budget is too small.
-    """
-    if not (isinstance(preprocess, str) and preprocess in PREPROCESS):
-        raise ValueError(f"preprocess must be None or one of {PREPROCESS}; got {preprocess!r}.")
-    threshold, priced, shorten = None, 0.0, preprocess == "center-clip"
-    if preprocess != "center":
-        # rows that are not shortened may be as long as one over the radius
-        threshold = plan_threshold(
-            2 * share * epsilon,
-            n_rows=n_rows,
-            centered=True,
-            resolution=1e-9 if shorten else 1e-7,
-        )
-        priced = threshold.epsilon if threshold.released else 0.0
-    if shorten:
-        intercept = 1.0
-    mu = math.sqrt(share) * mu_beside(epsilon, delta, priced)
-    if mu < SMALLEST_MU:
-        raise ValueError(
-            f"preprocess_share={share!r} of epsilon={epsilon!r}, delta={delta!r} is too small to "
-            f"be spent: the noise of the center would exceed {1 / SMALLEST_MU:.0e} times the "
-            "influence of a row. Raise the share or the budget."
-        )
-    mean = plan_mean(
-        "gaussian" if preprocess == "center" else "shifted-clipped",
-        n_rows=n_rows,
-        n_features=n_features,
-        mu=mu,
-        adjacency=adjacency,
-    )
-    # a hair more than the ledger will hold
-    return Centering(mean, threshold, mu * (1 + 1e-9), priced, intercept, shorten)
-
-
-def original_coef(coef, intercept, center, radius, data_norm, columns):
-    """Map coefficients and intercepts for moved rows to those for the rows as they are.
+def original_coef(coef, intercept, data_norm, columns):
+    """Map coefficients and intercepts for rows in units to those for the rows as they are.
 
     Parameters
     ----------
     coef, intercept : ndarray of shape (n_outputs, n_features), ndarray of shape (n_outputs,)
-        For rows ``((x - origin) / scale / data_norm - center) / radius``.
-    center, radius, data_norm : ndarray of shape (n_features,), float, float
+        For rows ``(x - origin) / scale / data_norm``.
+    data_norm : float
         Public by now.
     columns : tuple of (ndarray, ndarray) of shape (n_features,), or None
         Origins and scales of the columns, if they were found.
@@ -449,11 +323,9 @@ def original_coef(coef, intercept, center, radius, data_norm, columns):
     coef, intercept : ndarray of shape (n_outputs, n_features), ndarray of shape (n_outputs,)
         Such that ``x @ coef.T + intercept`` is the score of the row x.
     """
-    body = coef / radius
-    intercept = intercept - body @ center
     if columns is None:
-        return body / data_norm, intercept
-    body = body / data_norm / columns[1]
+        return coef / data_norm, intercept
+    body = coef / data_norm / columns[1]
     return body, intercept - body @ columns[0]
 
 
@@ -479,7 +351,6 @@ class PrivateLinearClassifier(
         "C": [Interval(Real, 0, None, closed="right")],
         "fit_intercept": ["boolean"],
         "coef_bound": SCALE_OR_NONE,
-        "preprocess": [StrOptions(set(PREPROCESS)), None],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "verbose": ["verbose"],
     }
@@ -523,11 +394,8 @@ class PrivateLinearClassifier(
         asked = asked_solver(self.solver)
         given = self.data_norm is not None
         domain = L2Ball(check_radius(self.data_norm)) if given else EveryRow()
-        if self.preprocess is not None:
-            refuse_sparse(X, f"preprocess={self.preprocess!r}", "preprocess=None")
-        sparse = "csr" if self.preprocess is None else False
         X, y = validate_private_data(
-            self, X, y, streams=True, classes=self.classes, accept_sparse=sparse
+            self, X, y, streams=True, classes=self.classes, accept_sparse="csr"
         )
         classes, codes, outside, assumptions = resolve_classes(y, self.classes)
         n_rows, n_features = X.shape
@@ -537,9 +405,9 @@ class PrivateLinearClassifier(
         solver = chosen_solver(self, asked, problem)
         plan = solver.plan(problem)
         check_reading(solver, X)
-        loss, centering = problem.loss, problem.centering
-        # centered rows, and those without units, get their constant feature later
-        intercept = 0.0 if centering else problem.intercept
+        loss = problem.loss
+        # rows that are moved, and those without units, get their constant feature later
+        intercept = 0.0 if solver.moves_rows else problem.intercept
         with open_gate(
             self,
             lambda: LinearRows(
@@ -558,27 +426,19 @@ class PrivateLinearClassifier(
             delta=plan.delta,
             mu=plan.total_mu,
             assumptions=assumptions,
-            n_releases=plan.n_releases
-            + scales.n_releases
-            + (centering.n_releases if centering else 0),
+            n_releases=plan.n_releases + scales.n_releases,
         ) as curator:
             norm, found, vague = problem.data_norm, None, False
-            center, radius = np.zeros(n_features), 1.0
             if not given:
                 (norm, _, _), found, vague = scales.run(curator, norm, 0.0, 1.0)
                 curator.map_rows(lambda rows: readmitted(rows, L2Ball(norm), intercept))
                 plan = solver.plan(self._in_units(problem, norm))
-            if centering:
-                center, radius = centering.run(curator)
-                plan = plan.rescaled(radius)
             coef, self._link = plan.solution(curator)
             coef = np.atleast_2d(coef)
         self.classes_ = classes
         self.coef_, self.intercept_ = original_coef(
             coef[:, :n_features],
             problem.intercept * coef[:, -1] if problem.intercept else np.zeros(len(coef)),
-            center,
-            radius,
             norm,
             found,
         )
@@ -595,7 +455,7 @@ class PrivateLinearClassifier(
     def _scales(self, n_rows, n_features, is_sparse):
         """Return the plan of what is found about the rows where no norm is given."""
         # penalties, bounds and offsets are for the columns as they are
-        alone = self.preprocess is None and self.coef_bound is None and math.isinf(self.C)
+        alone = self.coef_bound is None and math.isinf(self.C)
         return plan_scales(
             self.epsilon,
             self.delta,
@@ -618,22 +478,10 @@ class PrivateLinearClassifier(
 
     def _problem(self, n_rows, n_features, n_classes, solver, is_sparse=False):
         """Return the problem for what a solver asks of the rows; plans ask the solver itself."""
-        scaling = solver.intercept_scaling
+        steps = solver.steps_of
+        scaling = steps.intercept_scaling
         scaling = DEFAULT_INTERCEPT if scaling is None else scaling
-        scales, centering = self._scales(n_rows, n_features, is_sparse), None
-        if self.preprocess is not None:
-            self._check_centering(solver)
-            centering = plan_row_centering(
-                self.preprocess,
-                getattr(solver, "preprocess_share", DEFAULT_SHARE),
-                n_rows=n_rows,
-                n_features=n_features,
-                epsilon=self.epsilon,
-                delta=self.delta,
-                adjacency=self.adjacency,
-                intercept=scaling,
-            )
-            scaling = centering.intercept
+        scales = self._scales(n_rows, n_features, is_sparse)
         problem = Problem(
             n_rows=n_rows,
             n_features=n_features,
@@ -643,9 +491,8 @@ class PrivateLinearClassifier(
             delta=self.delta,
             adjacency=self.adjacency,
             max_iter=self.max_iter,
-            clipping_norm=getattr(solver, "clipping_norm", None),
-            centering=centering,
-            sparsity=solver.sparsity,
+            clipping_norm=getattr(steps, "clipping_norm", None),
+            sparsity=steps.sparsity,
             is_sparse=is_sparse,
             scale_prices=scales.prices,
             scale_mu=scales.mu,
@@ -653,33 +500,10 @@ class PrivateLinearClassifier(
         # without a norm as if columns had been standardised
         return self._in_units(problem, float(self.data_norm or math.sqrt(n_features)))
 
-    def _check_centering(self, solver):
-        """Raise a ValueError if a parameter makes no sense for centered rows."""
-        if self.delta == 0:
-            raise ValueError(
-                f"delta must be greater than 0 for preprocess={self.preprocess!r}, whose center "
-                "has Gaussian noise; got 0. Set preprocess=None for pure privacy."
-            )
-        if not self.fit_intercept:
-            raise ValueError(
-                f"preprocess={self.preprocess!r} moves the rows, which an intercept makes good; "
-                "got fit_intercept=False."
-            )
-        if self.preprocess == "center-clip" and solver.intercept_scaling is not None:
-            raise ValueError(
-                "preprocess='center-clip' has the radius of the rows for their constant feature: "
-                f"intercept_scaling must be None with it; got {solver.intercept_scaling!r}."
-            )
-        if self.preprocess != "center" and self.coef_bound is not None:
-            raise ValueError(
-                f"preprocess={self.preprocess!r} measures rows by a radius that is released "
-                f"during the fit: coef_bound must be None with it; got {self.coef_bound!r}."
-            )
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        # a centered sparse row is not sparse
-        tags.input_tags.sparse = self.preprocess is None
+        # a row that is moved is not sparse
+        tags.input_tags.sparse = not getattr(self.solver, "moves_rows", False)
         return tags
 
 
@@ -713,7 +537,7 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         "sgd", "lazy-sgd" (mechanism "gradient"); "objective"; "output", "phased" (mechanism
         "output"); "exact", "frank-wolfe" (mechanism "exponential"). "auto" chooses by public
         quantities, and never from `skdp.papers`: for "gradient" it is "preconditioned", and
-        "accelerated" with `preprocess` or where noise would drown second moments.
+        "accelerated" where noise would drown second moments.
     adjacency : {"replace-one", "zero-out"}, default="replace-one"
         Which data sets the claim cannot tell apart: those that differ in one row
         ("replace-one"), or in one row that is replaced by a null row which contributes
@@ -723,8 +547,8 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         scaled down to it, in `fit` and in predictions. It must not be computed from private
         data. None finds a norm that about a quarter of the rows exceed, and before that origins
         and units of the columns of dense rows, for at most a fifth of the squared Gaussian-DP
-        budget; columns stay as they are with `C`, `coef_bound` or `preprocess`, or where rows
-        are too few. Solvers that are for classification alone need a number.
+        budget; columns stay as they are with `C` or `coef_bound`, or where rows are too few.
+        Solvers that are for classification alone need a number.
     classes : array-like of shape (n_classes,), default=None
         Public label set. Rows with another label contribute nothing; a class without
         rows is allowed. None reads the set from `y`, and the ledger says so.
@@ -740,13 +564,6 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         Radius of the ball that the coefficients stay in, where the intercept counts as
         ``intercept_ / (intercept_scaling * data_norm_)``, with the solver's `intercept_scaling`,
         which is 0.1 by default. None for no constraint.
-    preprocess : {"center", "center-scale", "center-clip"} or None, default=None
-        "gradient": what is done to the rows first, within the same budget, so that their
-        common offset costs nothing. "center" subtracts a noisy mean. "center-scale"
-        subtracts a mean whose error does not grow with the offset, and takes a private
-        radius that few rows exceed as the unit of length. "center-clip" clips rows to that
-        radius as well; gradients need no clipping then. `coef_` and `intercept_` are for
-        the rows as they are. Dense rows only.
     max_iter : int, default=None
         Number of steps of the solvers that take steps; all of them are made, none depends on
         the data. None chooses it from public quantities.
@@ -808,9 +625,8 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
     gradient is clipped to norm c, so that the sum moves by at most c or 2c; T releases with noise
     of standard deviation ``sensitivity * sqrt(T) / mu`` are exactly mu-Gaussian-DP together [2]_,
     the squares of the parameters of both parts add up, and their total is the largest that implies
-    (epsilon, delta) [3]_. `preprocess` follows [4]_. What the other
-    mechanisms are, and which solver is for what, is in the user guide (:ref:`linear_model`,
-    :ref:`solvers`), with all proofs and what is wrong in print.
+    (epsilon, delta) [3]_. What the other mechanisms are, and which solver is for what, is in the
+    user guide (:ref:`linear_model`, :ref:`solvers`), with all proofs and what is wrong in print.
 
     References
     ----------
@@ -820,8 +636,6 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
        Corollary 2.
     .. [3] B. Balle and Y.-X. Wang, "Improving the Gaussian mechanism for differential
        privacy", ICML 2018, Theorem 8.
-    .. [4] Z. Sun, A. T. Suresh and A. K. Menon, "The importance of feature preprocessing for
-       differentially private linear optimization", ICLR 2024.
 
     Examples
     --------
@@ -852,7 +666,6 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         C: float = np.inf,
         fit_intercept: bool = True,
         coef_bound: float | None = None,
-        preprocess: Preprocess | None = None,
         max_iter: int | None = None,
         budget: Budget = None,
         random_state: Seed = None,
@@ -868,7 +681,6 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         self.C = C
         self.fit_intercept = fit_intercept
         self.coef_bound = coef_bound
-        self.preprocess = preprocess
         self.max_iter = max_iter
         self.budget = budget
         self.random_state = random_state
@@ -929,9 +741,9 @@ class DPHingeSVM(PrivateLinearClassifier):
         there, or the word for one with default parameters: "preconditioned", "accelerated", "gd",
         "sgd", "lazy-sgd" (mechanism "gradient"); "objective"; "output", "phased" (mechanism
         "output"); "exact", "frank-wolfe" (mechanism "exponential"). "auto" chooses by public
-        quantities, and never from `skdp.papers`: for "gradient" it is "preconditioned"; with
-        `preprocess`, or where noise would drown second moments, "gd" while noise dominates, and
-        "accelerated" beyond or with more features than rows.
+        quantities, and never from `skdp.papers`: for "gradient" it is "preconditioned"; where
+        noise would drown second moments, "gd" while noise dominates, and "accelerated" beyond or
+        with more features than rows.
     adjacency : {"replace-one", "zero-out"}, default="replace-one"
         Which data sets the claim cannot tell apart: those that differ in one row
         ("replace-one"), or in one row that is replaced by a null row which contributes
@@ -941,8 +753,8 @@ class DPHingeSVM(PrivateLinearClassifier):
         scaled down to it, in `fit` and in predictions. It must not be computed from private
         data. None finds a norm that about a quarter of the rows exceed, and before that origins
         and units of the columns of dense rows, for at most a fifth of the squared Gaussian-DP
-        budget; columns stay as they are with `C`, `coef_bound` or `preprocess`, or where rows
-        are too few. Solvers that are for classification alone need a number.
+        budget; columns stay as they are with `C` or `coef_bound`, or where rows are too few.
+        Solvers that are for classification alone need a number.
     classes : array-like of shape (n_classes,), default=None
         Public label set. Rows with another label contribute nothing; a class without
         rows is allowed. None reads the set from `y`, and the ledger says so.
@@ -962,13 +774,6 @@ class DPHingeSVM(PrivateLinearClassifier):
         ``intercept_ / (intercept_scaling * data_norm_)``, with the solver's `intercept_scaling`,
         which is 0.1 by default. None for no constraint, but for
         solver "gd", whose step rule needs one: 30 / `data_norm_`.
-    preprocess : {"center", "center-scale", "center-clip"} or None, default=None
-        "gradient": what is done to the rows first, within the same budget, so that their
-        common offset costs nothing. "center" subtracts a noisy mean. "center-scale"
-        subtracts a mean whose error does not grow with the offset, and takes a private
-        radius that few rows exceed as the unit of length. "center-clip" clips rows to that
-        radius as well; gradients need no clipping then. `coef_` and `intercept_` are for
-        the rows as they are. Dense rows only.
     max_iter : int, default=None
         Number of steps of the solvers that take steps; all of them are made, none depends on
         the data. None chooses it from public quantities.
@@ -1070,7 +875,6 @@ class DPHingeSVM(PrivateLinearClassifier):
         smoothing: float | None = None,
         fit_intercept: bool = True,
         coef_bound: float | None = None,
-        preprocess: Preprocess | None = None,
         max_iter: int | None = None,
         budget: Budget = None,
         random_state: Seed = None,
@@ -1087,7 +891,6 @@ class DPHingeSVM(PrivateLinearClassifier):
         self.smoothing = smoothing
         self.fit_intercept = fit_intercept
         self.coef_bound = coef_bound
-        self.preprocess = preprocess
         self.max_iter = max_iter
         self.budget = budget
         self.random_state = random_state

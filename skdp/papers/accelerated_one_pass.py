@@ -29,7 +29,6 @@ from skdp.solvers.disjoint import (
 from skdp.solvers.gradient import (
     GRADIENT_CONSTRAINTS,
     NEVER_PURE,
-    SHARE,
     ClippedGradient,
     GradientPlan,
     StepSize,
@@ -59,9 +58,6 @@ class AcceleratedOnePass(Solver):
     step_size : float, default=None
         Step along the gradient of the mean loss, for rows in units of `data_norm`. None
         chooses it, and shortens it where released gradients call for it.
-    preprocess_share : float, default=0.05
-        With `preprocess` of the estimator: share, less than a half, of the squared Gaussian-DP
-        budget that the center of the rows gets; their radius gets twice that share of epsilon.
     sparsity : int, default=None
         For classification: public number of non-zero features that a row may have; of longer
         rows the largest entries count. None for any number.
@@ -102,7 +98,6 @@ class AcceleratedOnePass(Solver):
     _parameter_constraints = {
         **GRADIENT_CONSTRAINTS,
         **RESTART_CONSTRAINTS,
-        "preprocess_share": SHARE,
     }
 
     def __init__(
@@ -113,7 +108,6 @@ class AcceleratedOnePass(Solver):
         failure_probability: float | None = None,
         clipping_norm: float | None = None,
         step_size: float | None = None,
-        preprocess_share: float = 0.05,
         sparsity: int | None = None,
         intercept_scaling: float | None = None,
     ) -> None:
@@ -122,7 +116,6 @@ class AcceleratedOnePass(Solver):
         self.failure_probability = failure_probability
         self.clipping_norm = clipping_norm
         self.step_size = step_size
-        self.preprocess_share = preprocess_share
         self.sparsity = sparsity
         self.intercept_scaling = intercept_scaling
 
@@ -150,7 +143,7 @@ class AcceleratedOnePass(Solver):
         # most rows are in the unit ball, but for the constant feature
         smoothness = _CURVATURE * min(loss.smoothness, 1.0) * (1.0 + problem.intercept**2)
         # a loss that is clipped says at what norm
-        clip = problem.clip if problem.pointwise is loss else problem.longest_gradient
+        clip = problem.clipping_norm if problem.pointwise is loss else problem.longest_gradient
         parts = splits(problem.n_rows, self.failure_probability)
         restarted = [restarts(start, stop, self.growth, self.growth_order) for start, stop in parts]
         most_steps = MOST_STEPS // sum(len(run) for run in restarted)

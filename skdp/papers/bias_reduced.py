@@ -106,7 +106,6 @@ class BiasReduced(Solver):
 
     tasks = ("classification",)
     needs_delta = NEVER_PURE
-    unused = {"preprocess": "it is for rows with few entries, and centered rows are not sparse"}
 
     _parameter_constraints = {
         **GRADIENT_CONSTRAINTS,

@@ -89,7 +89,6 @@ class Localized(Solver):
     needs_delta = "which adds Gaussian noise in several phases"
     unused = {
         "max_iter": "the number of rows decides how many phases there are",
-        "preprocess": "only gradients are taken of centered rows",
     }
     streams = False
 

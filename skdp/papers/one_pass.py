@@ -70,7 +70,6 @@ class OnePass(Solver):
     needs_second_derivative = "its proof rests on steps that are short against it"
     unused = {
         "max_iter": "the number of rows decides how many phases there are",
-        "preprocess": "only gradients are taken of centered rows",
     }
     streams = False
 

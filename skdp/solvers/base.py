@@ -67,6 +67,8 @@ class Solver(BaseEstimator):
         Its own parameters that must be left at their defaults for regression.
     streams : bool
         Whether rows may be read chunk by chunk, in the order in which they come.
+    moves_rows : bool
+        Whether it moves the rows, which gives them their constant feature and makes them dense.
 
     See Also
     --------
@@ -90,6 +92,7 @@ class Solver(BaseEstimator):
     unused: ClassVar[dict[str, str]] = {}
     only_classification: ClassVar[tuple[str, ...]] = ("sparsity",)
     streams: ClassVar[bool] = True
+    moves_rows: ClassVar[bool] = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "sparsity": [Interval(Integral, 1, None, closed="left"), None],
@@ -101,6 +104,11 @@ class Solver(BaseEstimator):
     ) -> None:
         self.sparsity = sparsity
         self.intercept_scaling = intercept_scaling
+
+    @property
+    def steps_of(self) -> "Solver":
+        """The solver that takes the steps: itself, or one that it prepares rows for."""
+        return self
 
     def plan(self, problem: Any) -> "Fit":
         """Plan a fit from public facts.
@@ -358,15 +366,13 @@ class Problem:
         Length of a unit in the units of the data.
     max_iter, clipping_norm : int or None, float or None
         Wishes of the user; None leaves the choice to the plan.
-    centering : Centering or None
-        What is done to the rows beforehand; it takes a part of the budget.
     sparsity : int or None
         Rows have at most that many entries, the constant feature not counted.
     moments : tuple of (float, float) or None
         Order k and bound r_k on the k-th moment of a row's gradient, ``E |g|^k <= r_k^k``.
     scale_prices, scale_mu : tuple of float, float
-        Of the scales and thresholds that are released before the fit: epsilons of those that are
-        purely private, and the Gaussian-DP parameter of all others.
+        Of the scales, centers and thresholds that are released before the fit: epsilons of those
+        that are purely private, and the Gaussian-DP parameter of all others.
     expected_radius : float
         Where no bound is given, the solution is expected within this radius.
     longest_row : float
@@ -387,7 +393,6 @@ class Problem:
     data_norm: float = 1.0
     max_iter: int | None = None
     clipping_norm: float | None = None
-    centering: Any = None
     sparsity: int | None = None
     moments: tuple[float, float] | None = None
     scale_prices: tuple[float, ...] = ()
@@ -397,21 +402,15 @@ class Problem:
     is_sparse: bool = False
 
     @property
-    def mu_spent(self):
-        """Gaussian-DP parameter of what is released before the fit."""
-        return math.hypot(self.scale_mu, self.centering.mu if self.centering else 0.0)
-
-    @property
     def priced(self):
         """What is released before the fit at a price in epsilon: (epsilon, delta, count)."""
-        centering = self.centering.priced if self.centering else 0.0
-        return tuple((spent, 0.0, 1) for spent in (centering, *self.scale_prices) if spent)
+        return tuple((spent, 0.0, 1) for spent in self.scale_prices)
 
     @property
     def mu(self):
         """Gaussian-DP parameter that is left for full batches."""
         priced = tuple(epsilon for epsilon, _, _ in self.priced)
-        return mu_beside(self.epsilon, self.delta, priced, self.mu_spent)
+        return mu_beside(self.epsilon, self.delta, priced, self.scale_mu)
 
     @property
     def pure_epsilon(self):
@@ -481,14 +480,6 @@ class Problem:
     def longest_gradient(self):
         """Bound on a row's gradient: its largest norm, unless it is to be clipped shorter."""
         return min(self.loss.lipschitz * self.row_norm, self.clipping_norm or math.inf)
-
-    @property
-    def clip(self):
-        """Clipping norm that is asked for; None leaves it to the plan."""
-        if self.clipping_norm is None and self.centering and self.centering.shorten:
-            # rows are short by now: their gradients need no clipping
-            return self.longest_gradient
-        return self.clipping_norm
 
     def tolerance(self, ridge, center=None, longest_linear=0.0):
         """Return a distance that a computed minimiser is sure to be within.

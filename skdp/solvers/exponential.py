@@ -34,7 +34,6 @@ class ExponentialDraw(Solver):
     needs_coef_bound = "which draws from a bounded set"
     unused = {
         "max_iter": "it has no steps",
-        "preprocess": "only gradients are taken of centered rows",
     }
     #: whether the draw is from the density on the ball, and not from a fixed set of candidates
     exact: ClassVar[bool]

@@ -81,7 +81,6 @@ class FrankWolfe(Solver):
     )
     unused = {
         "C": "it keeps coefficients small by the bound on their l1 norm, `l1_bound`",
-        "preprocess": "only gradients are taken of centered rows",
     }
 
     _parameter_constraints = {

@@ -10,14 +10,13 @@ exactly mu-Gaussian-DP together (Dong, Roth and Su 2022, Corollary 2).
 
 import math
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 
 from skdp._losses.clipped import ClippedLoss
 from skdp._rows.base import ball_constraint, sum_over
-from skdp._sklearn import SCALE_OR_NONE, Interval
+from skdp._sklearn import SCALE_OR_NONE
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.additive import GaussianMechanism
 from skdp.solvers.base import Fit, Solver
@@ -31,8 +30,6 @@ GRADIENT_CONSTRAINTS = {
     "clipping_norm": SCALE_OR_NONE,
     "step_size": SCALE_OR_NONE,
 }
-#: share of the budget that centering gets
-SHARE = [Interval(Real, 0, 0.5, closed="neither")]
 
 
 class FullGradient(Solver):
@@ -42,20 +39,18 @@ class FullGradient(Solver):
     #: how to descend along released gradients
     accelerated: ClassVar[bool]
 
-    _parameter_constraints = {**GRADIENT_CONSTRAINTS, "preprocess_share": SHARE}
+    _parameter_constraints = GRADIENT_CONSTRAINTS
 
     def __init__(
         self,
         *,
         clipping_norm: float | None = None,
         step_size: float | None = None,
-        preprocess_share: float = 0.05,
         sparsity: int | None = None,
         intercept_scaling: float | None = None,
     ) -> None:
         self.clipping_norm = clipping_norm
         self.step_size = step_size
-        self.preprocess_share = preprocess_share
         self.sparsity = sparsity
         self.intercept_scaling = intercept_scaling
 
@@ -100,8 +95,8 @@ class FullGradient(Solver):
 class Accelerated(FullGradient):
     """Noisy gradients of all rows, with Nesterov's accelerated steps.
 
-    The default at delta greater than 0 where there is very little signal, with `preprocess`, and
-    for regression with `p=4` or a `clipping_norm`.
+    The default at delta greater than 0 where there is very little signal, and for regression
+    with `p=4` or a `clipping_norm`.
 
     Parameters
     ----------
@@ -111,9 +106,6 @@ class Accelerated(FullGradient):
     step_size : float, default=None
         Step along the gradient of the mean loss, for rows in units of `data_norm`. None
         chooses it, and shortens it where released gradients call for it.
-    preprocess_share : float, default=0.05
-        With `preprocess` of the estimator: share, less than a half, of the squared Gaussian-DP
-        budget that the center of the rows gets; their radius gets twice that share of epsilon.
     sparsity : int, default=None
         For classification: public number of non-zero features that a row may have; of longer
         rows the largest entries count. None for any number.
@@ -170,9 +162,6 @@ class GD(FullGradient):
         Step along the gradient of the mean loss, for rows in units of `data_norm`. None
         chooses it, and shortens it where released gradients call for it. The step rule for
         losses with kinks is in force with None only.
-    preprocess_share : float, default=0.05
-        With `preprocess` of the estimator: share, less than a half, of the squared Gaussian-DP
-        budget that the center of the rows gets; their radius gets twice that share of epsilon.
     sparsity : int, default=None
         For classification: public number of non-zero features that a row may have; of longer
         rows the largest entries count. None for any number.
@@ -222,7 +211,7 @@ def gradient_facts(problem, step_size):
         "radius": problem.radius,
         "n_steps": problem.max_iter,
         "step_size": step_size,
-        "clip": problem.clip,
+        "clip": problem.clipping_norm,
     }
 
 

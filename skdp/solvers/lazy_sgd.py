@@ -87,7 +87,6 @@ class LazySGD(Solver):
     unused = {
         "coef_bound": "a projection reads all coefficients in every step, and most of them have "
         "no value until the end",
-        "preprocess": "it is for rows with few entries, and centered rows are not sparse",
     }
 
     _parameter_constraints = {**GRADIENT_CONSTRAINTS, "batch_size": BATCH_SIZE}
@@ -127,7 +126,7 @@ class LazySGD(Solver):
         """
         steps = plan_lazy_sgd(
             gradient_facts(problem, self.step_size),
-            budget=(problem.epsilon, problem.delta, problem.mu_spent, problem.priced),
+            budget=(problem.epsilon, problem.delta, problem.scale_mu, problem.priced),
             batch_size=self.batch_size,
         )
         return LazySgdFit(problem, steps)

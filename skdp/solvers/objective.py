@@ -70,7 +70,6 @@ class Objective(Solver):
     )
     unused = {
         "max_iter": "it has no steps",
-        "preprocess": "only gradients are taken of centered rows",
     }
 
     _parameter_constraints = {

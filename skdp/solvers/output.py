@@ -75,7 +75,6 @@ class Output(Solver):
     mechanism = "output"
     unused = {
         "max_iter": "it has no steps",
-        "preprocess": "only gradients are taken of centered rows",
     }
     only_classification = ("linf_projection", *Solver.only_classification)
 

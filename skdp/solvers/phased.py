@@ -67,7 +67,6 @@ class Phased(Solver):
     needs_delta = "which adds Gaussian noise in several phases"
     unused = {
         "max_iter": "the number of rows decides how many phases there are",
-        "preprocess": "only gradients are taken of centered rows",
     }
 
     def __init__(

@@ -92,7 +92,6 @@ class Preconditioned(Solver):
     word = "preconditioned"
     needs_delta = NEVER_PURE
     unused = {
-        "preprocess": "it centers and scales the rows itself",
         "clipping_norm": "it chooses the norm in its geometry",
     }
 
@@ -128,7 +127,7 @@ class Preconditioned(Solver):
         moments = math.sqrt(self.moments_share) * problem.mu
         priced = tuple(epsilon for epsilon, _, _ in problem.priced)
         # a hair more than the ledger will hold
-        spent = math.hypot(problem.mu_spent, moments) * (1 + 1e-9)
+        spent = math.hypot(problem.scale_mu, moments) * (1 + 1e-9)
         return PreconditionedFit(
             problem=problem,
             moments=SecondMoments(

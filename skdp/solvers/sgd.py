@@ -26,7 +26,6 @@ from skdp.solvers.gradient import (
     GRADIENT_CONSTRAINTS,
     MOST_STEPS,
     NEVER_PURE,
-    SHARE,
     ClippedGradient,
     GradientPlan,
     accelerated_gradient,
@@ -61,9 +60,6 @@ class SGD(Solver):
     step_size : float, default=None
         Step along the gradient of the mean loss, for rows in units of `data_norm`. None
         chooses it, and shortens it where released gradients call for it.
-    preprocess_share : float, default=0.05
-        With `preprocess` of the estimator: share, less than a half, of the squared Gaussian-DP
-        budget that the center of the rows gets; their radius gets twice that share of epsilon.
     sparsity : int, default=None
         For classification: public number of non-zero features that a row may have; of longer
         rows the largest entries count. None for any number.
@@ -108,7 +104,6 @@ class SGD(Solver):
         "batch_size": BATCH_SIZE,
         "sampling": [StrOptions(set(KINDS))],
         "momentum": ["boolean"],
-        "preprocess_share": SHARE,
     }
 
     def __init__(
@@ -119,7 +114,6 @@ class SGD(Solver):
         momentum: bool = True,
         clipping_norm: float | None = None,
         step_size: float | None = None,
-        preprocess_share: float = 0.05,
         sparsity: int | None = None,
         intercept_scaling: float | None = None,
     ) -> None:
@@ -128,7 +122,6 @@ class SGD(Solver):
         self.momentum = momentum
         self.clipping_norm = clipping_norm
         self.step_size = step_size
-        self.preprocess_share = preprocess_share
         self.sparsity = sparsity
         self.intercept_scaling = intercept_scaling
 
@@ -155,7 +148,7 @@ class SGD(Solver):
             radius = facts["radius"] = problem.expected_radius
         steps = plan_sgd(
             facts,
-            budget=(problem.epsilon, problem.delta, problem.mu_spent, problem.priced),
+            budget=(problem.epsilon, problem.delta, problem.scale_mu, problem.priced),
             sampling=self.sampling,
             batch_size=self.batch_size,
             momentum=self.momentum,

@@ -108,7 +108,7 @@ def assert_plain(value):
         assert_plain(inner)
 
 
-NAMES = ("mechanism", "solver", "clipping_norm", "preprocess")
+NAMES = ("mechanism", "solver", "clipping_norm")
 
 
 def adapts(estimator):
@@ -118,9 +118,8 @@ def adapts(estimator):
     if isinstance(estimator, DPLogisticRegression | DPHingeSVM) and params["delta"]:
         # the default, where there is signal enough
         choices |= {"Preconditioned"} if choices <= {"auto", "gradient", "None"} else set()
-    adaptive = "phased Localized OnePass clipped coinpress shifted-clipped private center"
-    adaptive += " Preconditioned preconditioned"
-    adaptive = {*adaptive.split(), "center-clip"}
+    adaptive = "phased Localized OnePass clipped coinpress shifted-clipped FeaturePreprocessing"
+    adaptive = {*adaptive.split(), "Preconditioned", "preconditioned"}
     # moments are given in the units of the data, which a regression has from an earlier release
     moments = isinstance(params.get("clipping_norm"), tuple)
     return (

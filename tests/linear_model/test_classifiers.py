@@ -37,9 +37,10 @@ from skdp.exceptions import NoisyEstimateWarning
 from skdp.io import stream_arrays
 from skdp.linear_model import _classifiers
 from skdp.papers import bias_reduced
+from skdp.papers.feature_preprocessing import Centering
 from skdp.privacy import gdp_mu
 from skdp.solvers import objective
-from skdp.solvers.base import MARGIN_NOISE, default_ridge, margin_noise, rivals
+from skdp.solvers.base import MARGIN_NOISE, Fit, default_ridge, margin_noise, rivals
 from tests import _audit
 from tests._neighbours import ADJACENCIES, as_layout, worst_pairs
 from tests._solvers import KINDS, PAIRS, linear_model, problem_of, solver_of
@@ -464,9 +465,9 @@ REFUSED = [
         "max_iter must be None with",
     ),
     (
-        DPLogisticRegression(solver=papers.Localized(), preprocess="center", data_norm=1.0),
-        "preprocess must be None with papers.Localized(): only gradients are taken of centered "
-        "rows; got 'center'. The solvers that fit are 'accelerated', 'gd', 'sgd'.",
+        DPLogisticRegression(solver=papers.Localized(), mechanism="gradient", data_norm=1.0),
+        "solver=papers.Localized() does not belong to mechanism='gradient': it has "
+        "mechanism='output'. The solvers that fit are",
     ),
     (
         DPLogisticRegression(solver="lazy-sgd", coef_bound=1.0, data_norm=1.0),
@@ -700,7 +701,6 @@ def test_second_moments_are_for_signal_that_pays_for_them(estimator):
     assert word(100) == ("accelerated" if estimator is DPLogisticRegression else "gd")
     # the noise of a gradient grows with the features, and the signal does not
     assert word(2000, n_features=20_000) == "accelerated"
-    assert word(20_000, model=estimator(preprocess="center", data_norm=1.0)) != "preconditioned"
     assert word(20_000, model=estimator(delta=0.0, data_norm=1.0)) in {"objective", "output"}
 
 
@@ -842,9 +842,10 @@ def test_several_kinked_classes_cost_what_the_largest_noise_does():
 # Private centering within a classifier: what the model is for, what is paid, what is refused.
 
 
-every_kind = pytest.mark.parametrize("preprocess", _classifiers.PREPROCESS)
+PREPROCESS = ("center", "center-scale", "center-clip")
+every_kind = pytest.mark.parametrize("preprocess", PREPROCESS)
 every_estimator = pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
-SPREAD = [kind for kind in _classifiers.PREPROCESS if kind != "center"]
+SPREAD = [kind for kind in PREPROCESS if kind != "center"]
 
 
 def rows(n_rows=800, offset=0.0, n_classes=2, seed=0):
@@ -867,18 +868,22 @@ def model_of(preprocess, estimator=DPLogisticRegression, **options):
 @pytest.mark.parametrize("offset", [0.0, 10.0, 1e6])
 def test_the_model_is_for_the_rows_as_they_are(offset, n_classes, estimator, preprocess):
     X, y = rows(offset=offset, n_classes=n_classes)
-    data_norm, seen, real = 3.0 * max(offset, 2.0), [], _classifiers.original_coef
+    data_norm, seen = 3.0 * max(offset, 2.0), []
 
-    def spy(*args):
-        seen.append(args)
-        return real(*args)
+    def spy(name, kind, real):
+        def seen_by(*args):
+            found = real(*args)
+            seen.append((name, found, args[0]))
+            return found
+
+        return mock.patch.object(kind, name, seen_by)
 
     model = model_of(preprocess, estimator, data_norm=data_norm, epsilon=30.0)
-    with mock.patch.object(_classifiers, "original_coef", spy):
+    with spy("run", Centering, Centering.run), spy("solution", Fit, Fit.solution):
         fitted = model.fit(X, y)
-    ((coef, intercept, center, radius, unit, columns),) = seen
-    assert unit == data_norm
-    assert columns is None
+    (_, (center, radius), _), (_, (steps, _), plan), _ = seen
+    coef = np.atleast_2d(steps)[:, :4]
+    intercept = plan.problem.intercept * np.atleast_2d(steps)[:, 4]
     short = X * np.minimum(1, data_norm / np.linalg.norm(X, axis=1))[:, None]
     moved = (short / data_norm - center) / radius
     scores = moved @ coef.T + intercept
@@ -932,19 +937,15 @@ def test_too_few_rows_for_a_draw_get_a_sound_radius(preprocess):
         ({"fit_intercept": False}, "an intercept makes good; got fit_intercept=False"),
         (
             {"mechanism": "output", "max_iter": None},
-            "preprocess must be None|does not belong to",
+            "does not belong to",
         ),
-        ({"mechanism": "exponential"}, r"coef_bound must be a number for solvers.ExactDraw\(\)"),
-        (
-            {"mechanism": "exponential", "coef_bound": 1.0, "max_iter": None},
-            "preprocess must be None with|coef_bound must be None with it",
-        ),
-        ({"solver": "newton"}, "does not belong to|preprocess|max_iter"),
+        ({"mechanism": "exponential"}, "does not belong to mechanism='exponential'"),
+        ({"solver": "newton", "max_iter": None}, "must be solvers.Accelerated, .* got Output"),
         ({"delta": 0.0}, "delta must be greater than 0"),
-        ({"preprocess_share": 0.0}, "preprocess_share"),
-        ({"preprocess_share": 0.5}, "preprocess_share"),
-        ({"preprocess_share": np.nan}, "preprocess_share"),
-        ({"preprocess": "whiten"}, "preprocess"),
+        ({"preprocess_share": 0.0}, "share"),
+        ({"preprocess_share": 0.5}, "share"),
+        ({"preprocess_share": np.nan}, "share"),
+        ({"preprocess": "whiten"}, "kind"),
         ({"epsilon": np.nan}, "epsilon"),
     ],
 )
@@ -963,7 +964,7 @@ def test_sparse_rows_are_refused_with_a_message(preprocess):
 
 def test_units_of_a_radius_are_not_mixed_with_those_of_the_data():
     for options in ({"intercept_scaling": 1.0}, {"coef_bound": 1.0}):
-        with pytest.raises(ValueError, match="must be None with it"):
+        with pytest.raises(ValueError, match="must be None"):
             model_of("center-clip", **options).fit(*rows(100))
 
 
@@ -1104,7 +1105,7 @@ def test_unsorted_sparse_rows_and_single_precision():
         ({"oracle": "lasso"}, "oracle"),
         ({"failure_probability": 0.0}, "failure_probability"),
         ({"failure_probability": 1.0}, "failure_probability"),
-        ({"preprocess": "center"}, "preprocess must be None with papers.BiasReduced\\(\\)"),
+        ({"preprocess": "center"}, "must be solvers.Accelerated, .* got BiasReduced\\("),
         ({"mechanism": "output"}, "does not belong to mechanism='output'"),
         ({"sparsity": 0}, "sparsity"),
     ],
@@ -1283,9 +1284,7 @@ def test_few_rows_without_a_norm_are_warned_of_and_a_norm_is_the_remedy():
     DPLogisticRegression(classes=(0, 1), data_norm=3.0).fit(X, y)
 
 
-@pytest.mark.parametrize(
-    "options", [{"C": 0.1}, {"coef_bound": 1.0}, {"preprocess": "center"}, {"delta": 0.0}], ids=str
-)
+@pytest.mark.parametrize("options", [{"C": 0.1}, {"coef_bound": 1.0}, {"delta": 0.0}], ids=str)
 def test_what_is_for_columns_as_they_are_leaves_them_so(options):
     X, y = blobs(3000)
     model = DPLogisticRegression(8.0, classes=(0, 1), random_state=0, **options).fit(100 * X, y)

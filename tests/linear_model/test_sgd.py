@@ -219,9 +219,9 @@ MODELS = {
     ),
     "gd": DPHingeSVM(solver="gd", max_iter=250, random_state=0, data_norm=1.0),
     "output": DPLogisticRegression(mechanism="output", random_state=0, data_norm=1.0),
-    "center": DPLogisticRegression(preprocess="center", max_iter=30, random_state=0, data_norm=1.0),
-    "center-clip": DPLogisticRegression(
-        epsilon=30.0, preprocess="center-clip", max_iter=30, random_state=0, data_norm=1.0
+    "center": linear_model(DPLogisticRegression, preprocess="center", max_iter=30, random_state=0),
+    "center-clip": linear_model(
+        DPLogisticRegression, epsilon=30.0, preprocess="center-clip", max_iter=30, random_state=0
     ),
 }
 every_model = pytest.mark.parametrize("name", MODELS)
