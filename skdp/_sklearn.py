@@ -39,7 +39,7 @@ from sklearn.utils.validation import (
 )
 
 from skdp._rows.base import RADIUS_RANGE, ColumnBall
-from skdp._rows.linear import near_entries
+from skdp._rows.linear import StandardColumns
 from skdp._rows.streams import (
     RowStream,
     as_stored,
@@ -650,9 +650,9 @@ def penalty_of(C, data_norm):
 class LinearClassifierMixin(_LinearClassifierMixin):
     """Scikit-learn's linear classifiers, with our words for rows that cannot be used."""
 
-    #: norm that `fit` clipped rows to, None for none, and whether it found units of columns first
+    #: norm that `fit` clipped rows to, and the units of columns that it found first
     _clipped_at: float | None = None
-    _standardised: bool = False
+    _found: StandardColumns | None = None
 
     def decision_function(self, X: MatrixLike) -> NDArray[Any]:
         """Return how far rows are on the side of a class.
@@ -674,15 +674,15 @@ class LinearClassifierMixin(_LinearClassifierMixin):
         X = validate_private_data(self, X, accept_sparse="csr", reset=False)
         coef, intercept = self.coef_.T, self.intercept_
         if self._clipped_at is not None:
-            origin = getattr(self, "feature_center_", np.zeros(X.shape[1]))
-            scale = getattr(self, "feature_scale_", np.ones(X.shape[1]))
-            X = near_entries(X, origin, scale) if self._standardised else X
-            factors = ColumnBall(self._clipped_at, origin, scale).factors(X)
+            found = self._found
+            X = X if found is None else found.near(X)
+            factors = ColumnBall(self._clipped_at, found).factors(X)
             if (factors != 1).any():
                 X = sparse.diags_array(factors) @ X if sparse.issparse(X) else factors[:, None] * X
-                # towards the origins of the columns
-                away = safe_sparse_dot(origin[None], coef, dense_output=True)
-                intercept = intercept + (1 - factors)[:, None] * away
+                if found is not None:
+                    # towards the origins of the columns
+                    away = safe_sparse_dot(found.center[None], coef, dense_output=True)
+                    intercept = intercept + (1 - factors)[:, None] * away
         score = safe_sparse_dot(X, coef, dense_output=True) + intercept
         return score.ravel() if score.shape[1] == 1 else score
 

@@ -305,13 +305,12 @@ class ColumnBall:
     ----------
     radius : float
         Public bound.
-    center, scale : ndarray of shape (n_features,)
-        Origins and units of the columns.
+    columns : StandardColumns or None
+        Origins and units of the columns; None for zeros and ones.
     """
 
     radius: float
-    center: Any
-    scale: Any
+    columns: Any
 
     def factors(self, X):
         """Return by what rows are shortened towards the origin, an array of shape (n_rows,).
@@ -319,16 +318,16 @@ class ColumnBall:
         Parameters
         ----------
         X : ndarray or CSR matrix of shape (n_rows, n_features)
-            Finite, in the units of the data; CSR only where origins are zeros and units are ones.
+            Finite, in the units of the data; CSR only without origins and units.
         """
         step = chunk_rows(X)[1]
         starts = range(0, X.shape[0], step)
         return np.concatenate([self._factors(X[i : i + step]) for i in starts])
 
     def _factors(self, X):
-        if self.center.any() or (self.scale != 1).any():
+        if self.columns is not None:
             with np.errstate(over="ignore", under="ignore"):
-                X = np.clip((X - self.center) / self.scale, -_HUGE, _HUGE)
+                X = np.clip((X - self.columns.center) / self.columns.scale, -_HUGE, _HUGE)
         # in a power of two, which changes no digit, squares of numbers of any size are finite
         magnitude = np.abs(X.data if sparse.issparse(X) else X)
         largest = max(float(magnitude.max(initial=0.0)), self.radius)

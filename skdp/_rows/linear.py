@@ -568,42 +568,71 @@ def _bounded(y):
 
 
 # entries of standardised columns beyond so many units count as that far: a column may have been
-# misjudged; fewer where nothing was seen of a column, whose unit is 1 then
+# misjudged; fewer where nothing was seen of a column
 _FARTHEST, _FARTHEST_UNSEEN = 100.0, 10.0
 
 
-def reach_of(scale):
-    """Return how many units from its origin entries of a column may be, by the units."""
-    return np.where(scale == 1, _FARTHEST_UNSEEN, _FARTHEST)
-
-
-def standard_columns(rows, center, scale):
-    """Return rows whose columns have public origins and units.
+@dataclass(frozen=True, eq=False)
+class StandardColumns:
+    """Public origins and units of columns.
 
     Parameters
     ----------
-    rows : LinearRows
-        Dense rows that `regression_rows` admitted.
     center, scale : ndarray of shape (n_features,)
         Origins, and units of at least 1e-50.
-
-    Returns
-    -------
-    moved : LinearRows
-        Rows ``(x - center) / scale`` in float64, a copy; entries beyond `reach_of` count as that.
-        Every new number is a function of one old number.
+    seen : ndarray of shape (n_features,), dtype bool
+        Of which columns a unit was found; the others have one that is assumed.
     """
-    return rows.mapped(partial(_standardized, center=center, scale=scale))
+
+    center: Any
+    scale: Any
+    seen: Any
+
+    @property
+    def reach(self):
+        """How many units from its origin entries of a column may be."""
+        return np.where(self.seen, _FARTHEST, _FARTHEST_UNSEEN)
+
+    def rows(self, rows):
+        """Return rows ``(x - center) / scale`` in float64, a copy; entries beyond the reach as it.
+
+        Parameters
+        ----------
+        rows : LinearRows
+            Dense rows that `regression_rows` admitted.
+
+        Returns
+        -------
+        moved : LinearRows
+            Every new number is a function of one old number.
+        """
+        return rows.mapped(partial(_standardized, columns=self))
+
+    def near(self, X):
+        """Return rows to predict for, with entries as `rows` saw those of the fit.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix of shape (n_rows, n_features)
+            Finite.
+
+        Returns
+        -------
+        near : ndarray of shape (n_rows, n_features)
+            In the units of the data.
+        """
+        X = X.toarray() if sparse.issparse(X) else X
+        reach = self.reach * self.scale
+        return np.clip(X, self.center - reach, self.center + reach)
 
 
-def _standardized(chunk, center, scale):
+def _standardized(chunk, columns):
     """Return one chunk of standardised rows."""
     body = empty_rows(chunk.X.shape)
     with np.errstate(under="ignore", over="ignore"):
-        np.subtract(row_major(chunk.X), center, out=body)
-        body /= scale
-        reach = reach_of(scale)
-        np.clip(body, -reach, reach, out=body)
+        np.subtract(row_major(chunk.X), columns.center, out=body)
+        body /= columns.scale
+        np.clip(body, -columns.reach, columns.reach, out=body)
     body[np.abs(body) < 1 / _LARGEST_UNIT] = 0.0
     return LinearChunk(body, chunk.factor, chunk.norm, chunk.target, 0.0)
 
@@ -628,26 +657,6 @@ def _readmitted(chunk, ball, intercept):
     norm = np.hypot(norm * factor, intercept)
     norm = usable_norms(norm, np.isinf(chunk.norm))
     return LinearChunk(chunk.X, factor, norm, chunk.target, intercept)
-
-
-def near_entries(X, center, scale):
-    """Return rows to predict for, with entries as `standard_columns` saw those of the fit.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_rows, n_features)
-        Finite.
-    center, scale : ndarray of shape (n_features,)
-        Origins and units of the columns.
-
-    Returns
-    -------
-    near : ndarray of shape (n_rows, n_features)
-        In the units of the data.
-    """
-    X = X.toarray() if sparse.issparse(X) else X
-    reach = reach_of(scale) * scale
-    return np.clip(X, center - reach, center + reach)
 
 
 def unit_rows(rows, radius, longest, intercept, center, scale):

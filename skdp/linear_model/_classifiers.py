@@ -48,7 +48,7 @@ from skdp._typing import (
     Seed,
     VectorLike,
 )
-from skdp.linear_model._scales import plan_scales, warn_of_scales
+from skdp.linear_model._scales import center_and_scale, plan_scales, warn_of_scales
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.books.texts import a_kind
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
@@ -315,7 +315,7 @@ def original_coef(coef, intercept, data_norm, columns):
         For rows ``(x - origin) / scale / data_norm``.
     data_norm : float
         Public by now.
-    columns : tuple of (ndarray, ndarray) of shape (n_features,), or None
+    columns : StandardColumns or None
         Origins and scales of the columns, if they were found.
 
     Returns
@@ -325,8 +325,8 @@ def original_coef(coef, intercept, data_norm, columns):
     """
     if columns is None:
         return coef / data_norm, intercept
-    body = coef / data_norm / columns[1]
-    return body, intercept - body @ columns[0]
+    body = coef / data_norm / columns.scale
+    return body, intercept - body @ columns.center
 
 
 class PrivateLinearClassifier(
@@ -443,9 +443,8 @@ class PrivateLinearClassifier(
             found,
         )
         self._clipped_at = self.data_norm_ = norm
-        self._standardised = found is not None
-        usual = np.zeros(n_features), np.ones(n_features)
-        self.feature_center_, self.feature_scale_ = usual if found is None else found
+        self._found = found
+        self.feature_center_, self.feature_scale_ = center_and_scale(found, n_features)
         self.n_iter_ = self._steps(plan.n_iter)
         if not given:
             missing = not scales.n_releases

@@ -18,7 +18,7 @@ from skdp._losses.clipped import ClippedLoss
 from skdp._losses.regression import HuberLoss, PinballLoss, QuarticLoss, SquaredLoss
 from skdp._plan import PlanMixin
 from skdp._rows.base import leaves_out_zeros
-from skdp._rows.linear import near_entries, regression_rows, unit_rows
+from skdp._rows.linear import StandardColumns, regression_rows, unit_rows
 from skdp._sklearn import (
     SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
@@ -33,7 +33,12 @@ from skdp._sklearn import (
 )
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
 from skdp.linear_model._classifiers import asked_solver, chosen_solver
-from skdp.linear_model._scales import plan_clip, plan_scales, warn_of_scales
+from skdp.linear_model._scales import (
+    center_and_scale,
+    plan_clip,
+    plan_scales,
+    warn_of_scales,
+)
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.solvers.base import Problem, Solver, as_read, check_reading
@@ -104,7 +109,7 @@ class Units:
         Constant feature, in units of length; 0 for none.
     power : float
         The loss of targets and predictions in units is ``scale**-power`` times the loss.
-    columns : tuple of (ndarray, ndarray) or None
+    columns : StandardColumns or None
         Origins and units that the columns of the rows have already; None for those of the data.
     """
 
@@ -151,7 +156,7 @@ class Units:
             body = body * (self.scale / self.radius)
             shift = self.scale * self.intercept * coef[-1] if self.intercept else 0.0
             if self.columns is not None:
-                origin, spans = self.columns
+                origin, spans = self.columns.center, self.columns.scale
                 body = np.clip(body / spans, -_LARGEST_COEF, _LARGEST_COEF)
                 shift -= float(np.clip(body * origin, -_LARGEST_COEF, _LARGEST_COEF).sum())
             body = np.clip(body, -_LARGEST_COEF, _LARGEST_COEF)
@@ -238,7 +243,7 @@ class PrivateLinearRegressor(PlanMixin, CallbackSupportMixin, RegressorMixin, Ba
     privacy_spent_: tuple[float, float]
     feature_center_: NDArray[Any]
     feature_scale_: NDArray[Any]
-    _standardised: bool
+    _found: StandardColumns | None
 
     _parameter_constraints = {
         **{
@@ -321,9 +326,8 @@ class PrivateLinearRegressor(PlanMixin, CallbackSupportMixin, RegressorMixin, Ba
             coef, _ = plan.solution(curator)
         self.coef_, self.intercept_ = units.original(coef)
         self.data_norm_, self.target_center_, self.target_scale_ = units.given
-        usual = np.zeros(n_features), np.ones(n_features)
-        self._standardised = columns is not None
-        self.feature_center_, self.feature_scale_ = usual if columns is None else columns
+        self._found = columns
+        self.feature_center_, self.feature_scale_ = center_and_scale(columns, n_features)
         self.n_iter_ = plan.n_iter
         given = {"data_norm": self.data_norm, "target_scale": self.target_scale}
         wanted = [name for name, value in given.items() if value is None]
@@ -347,8 +351,8 @@ class PrivateLinearRegressor(PlanMixin, CallbackSupportMixin, RegressorMixin, Ba
         """
         check_is_fitted(self)
         X = validate_private_data(self, X, accept_sparse="csr", reset=False)
-        if self._standardised:
-            X = near_entries(X, self.feature_center_, self.feature_scale_)
+        if self._found is not None:
+            X = self._found.near(X)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             return safe_sparse_dot(X, self.coef_) + self.intercept_
 
@@ -519,7 +523,8 @@ class DPLpRegressor(PrivateLinearRegressor):
         ledger has no search of scales.
     feature_center_, feature_scale_ : ndarray of shape (n_features,)
         Origins and units of the columns that were released, zeros and ones if none were; R is in
-        these units. A column of which nothing was seen has the unit 1.
+        these units. A column of which nothing was seen has the unit 1, or the common one where
+        nearly all columns share one.
     n_iter_ : int
         Number of steps or phases, a public number.
     ledger_ : Ledger

@@ -26,7 +26,7 @@ from skdp._quantiles import (
     TargetMedian,
     TargetValue,
 )
-from skdp._rows.linear import standard_columns
+from skdp._rows.linear import StandardColumns
 from skdp.exceptions import NoisyEstimateWarning
 from skdp.preprocessing._standard_scaler import (
     MANTISSA_BITS,
@@ -53,6 +53,9 @@ _CENTER_STEPS, _SPREAD_STEPS = 44, 20
 # fewer steps for the median of a column than of the targets: rows are read in each
 _COLUMN_STEPS = 28
 _SPREAD_KEY, _COLUMN_KEY = FloatKey(3, signed=False), FloatKey(16)
+# columns share a unit if that part of the spans that were seen, at least so many, is within that
+# factor of their median
+_SHARED, _FEWEST_SPANS, _ALIKE = 0.85, 3, 4.0
 # part of the squared Gaussian-DP budget that all searches together get at most
 _MU_SHARE = 0.2
 # ends of what is believed further apart than this factor mean that noise hides a scale
@@ -134,7 +137,7 @@ class SearchedScales:
         -------
         given : tuple of (float, float, float)
             Unit of length, and origin and unit of the targets.
-        columns : tuple of (ndarray, ndarray) or None
+        columns : StandardColumns or None
             Origins and units of the columns that the rows have by now.
         vague : bool
             Whether the released counts leave a scale open.
@@ -154,8 +157,9 @@ class SearchedScales:
         found, lowest = self._cells(curator, (*targets, *first))
         if d:
             spans = found[-d:]
-            columns = origin, np.where(spans > _least_spread(origin), spans, 1.0)
-            curator.map_rows(lambda rows: standard_columns(rows, *columns))
+            seen = spans > _least_spread(origin)
+            columns = StandardColumns(origin, _units(spans, seen), seen)
+            curator.map_rows(columns.rows)
             # rows are of about the length sqrt(d) now
             found, lowest = (
                 np.append(old[:-d], math.sqrt(d) * share)
@@ -208,6 +212,32 @@ def _least_spread(center):
     """Return what a spread is above; less could not be told from rounding."""
     with np.errstate(under="ignore"):
         return np.maximum(np.ldexp(np.abs(center), 2 - MANTISSA_BITS), SMALLEST)
+
+
+def _units(spans, seen):
+    """Return units of columns from released spans, of which some were seen.
+
+    If nearly all of these are alike, columns share a unit, as pixels of an image do, or answers on
+    a scale of seven, and noise has as much to do with what differs as the columns. So units move
+    halfway to the common one, which is that of columns of which nothing was seen. It is also that
+    of columns with much smaller spans: if noise made one of them, its column would be longer than
+    all others.
+    """
+    if np.count_nonzero(seen) < _FEWEST_SPANS:
+        return np.where(seen, spans, 1.0)
+    common = math.exp(np.median(np.log(spans[seen])))
+    near = seen & (spans >= common / _ALIKE) & (spans <= common * _ALIKE)
+    if np.count_nonzero(near) < _SHARED * np.count_nonzero(seen):
+        return np.where(seen, spans, 1.0)
+    between = np.sqrt(common) * np.sqrt(np.where(near, spans, common))
+    return np.where(seen & ~near & (spans > common), spans, between)
+
+
+def center_and_scale(columns, n_features):
+    """Return origins and units of columns, zeros and ones if none were found."""
+    if columns is None:
+        return np.zeros(n_features), np.ones(n_features)
+    return columns.center, columns.scale
 
 
 @dataclass(frozen=True)

@@ -1273,6 +1273,22 @@ def test_without_a_norm_columns_on_any_scales_are_learned(estimator):
     assert (other.predict(X * units) == found.predict(X)).mean() > 0.98
 
 
+@every_adjacency
+def test_columns_that_share_a_unit_share_what_is_found(adjacency):
+    X, y = load_digits(return_X_y=True)
+    # pixels from 0 to 16, of which those at the edge are blank, and a column on another scale
+    X = np.column_stack([X, 1000 * X[:, 20]])
+    model = DPLogisticRegression(2.0, adjacency=adjacency, classes=range(10), random_state=0)
+    model.fit(X[:1300], y[:1300])
+    pixels, other = model.feature_scale_[:-1], model.feature_scale_[-1]
+    assert 1000 < other < 100_000
+    blank = pixels[[0, 32]]
+    np.testing.assert_array_equal(blank, blank[0])
+    assert ((pixels >= blank[0] / 2) & (pixels <= blank[0] * 2)).all()
+    # .70 on average where every column has the unit that was found, or 1
+    assert model.score(X[1300:], y[1300:]) > 0.82
+
+
 def test_few_rows_without_a_norm_are_warned_of_and_a_norm_is_the_remedy():
     X, y = raw_table(60)
     for rows in (X, 1e9 * X):

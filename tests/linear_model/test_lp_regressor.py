@@ -35,7 +35,7 @@ from skdp._quantiles import (
     candidates,
     rate,
 )
-from skdp._rows.linear import regression_rows, standard_columns, unit_rows
+from skdp._rows.linear import StandardColumns, regression_rows, unit_rows
 from skdp.audit import trace_privacy
 from skdp.exceptions import BudgetError, NoisyEstimateWarning, PrivacyWarning
 from skdp.linear_model import _lp_regressor
@@ -718,8 +718,10 @@ def test_scales_are_read_off_noisy_cells():
 
 def test_standard_columns_are_what_the_definition_says():
     X = np.array([[1.0, 1e140, 1e-130], [-3.0, 5.0, 0.0]])
-    rows = standard_columns(admit(X, [1.0, MAGNITUDE_NAN]), np.ones(3), np.array([2.0, 1e-50, 1.0]))
-    (chunk,) = rows.chunks
+    columns = StandardColumns(
+        np.ones(3), np.array([2.0, 1e-50, 1.0]), np.array([True, True, False])
+    )
+    (chunk,) = columns.rows(admit(X, [1.0, MAGNITUDE_NAN])).chunks
     np.testing.assert_array_equal(chunk.X, [[0.0, 100.0, -1.0], [-2.0, 100.0, -1.0]])
     assert np.isinf(chunk.norm).tolist() == [False, True]
     np.testing.assert_array_equal(chunk.target, [1.0, 0.0])
