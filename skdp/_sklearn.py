@@ -89,6 +89,7 @@ __all__ = [
     "SparseCoefMixin",
     "StrOptions",
     "blas_on_one_thread",
+    "centered_classes",
     "check_feature_names_in",
     "columns_of_params",
     "effective_n_threads",
@@ -645,6 +646,24 @@ def penalty_of(C, data_norm):
 
 
 # Decisions and probabilities of a fitted linear model: released numbers and the caller's rows.
+
+
+def centered_classes(coef):
+    """Return coefficients of which those of all classes add up to zero.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (size,) or (n_outputs, size)
+        As they were released, intercepts included.
+
+    Returns
+    -------
+    coef : ndarray of shape (n_outputs, size)
+        Of several classes only differences of scores are fitted: what they share is noise, and says
+        nothing in a softmax or a largest score. One output stays as it is.
+    """
+    coef = np.atleast_2d(coef)
+    return coef if len(coef) == 1 else coef - coef.mean(axis=0)
 
 
 class LinearClassifierMixin(_LinearClassifierMixin):

@@ -21,6 +21,7 @@ from skdp._sklearn import (
     SoftmaxClassifierMixin,
     SparseCoefMixin,
     StrOptions,
+    centered_classes,
     effective_n_threads,
     fit_context,
     resolve_classes,
@@ -193,7 +194,7 @@ class FederatedDPLogisticRegression(
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients, in the units of the data.
+        Coefficients, in the units of the data; those of several classes add up to zero.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
     classes_ : ndarray of shape (n_classes,)
@@ -406,7 +407,7 @@ class FederatedDPLogisticRegression(
             released = PrepaidRounds(curator, problem.query, np.zeros(problem.shape), rounds)
             coef = federated_descent(released.mean_update, problem.shape, rounds)
         self.classes_ = classes
-        coef = np.atleast_2d(coef)
+        coef = centered_classes(coef)
         self._clipped_at = ball.radius
         self.coef_ = coef[:, :n_features] / self.data_norm
         self.intercept_ = np.zeros(len(coef))

@@ -33,6 +33,7 @@ from skdp._sklearn import (
     SoftmaxClassifierMixin,
     SparseCoefMixin,
     StrOptions,
+    centered_classes,
     effective_n_threads,
     fit_context,
     penalty_of,
@@ -434,7 +435,7 @@ class PrivateLinearClassifier(
                 curator.map_rows(lambda rows: readmitted(rows, L2Ball(norm), intercept))
                 plan = solver.plan(self._in_units(problem, norm))
             coef, self._link = plan.solution(curator)
-            coef = np.atleast_2d(coef)
+            coef = centered_classes(coef)
         self.classes_ = classes
         self.coef_, self.intercept_ = original_coef(
             coef[:, :n_features],
@@ -579,7 +580,7 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients.
+        Coefficients; those of several classes add up to zero.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
     classes_ : ndarray of shape (n_classes,)
@@ -789,7 +790,7 @@ class DPHingeSVM(PrivateLinearClassifier):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients.
+        Coefficients; those of several classes add up to zero.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
     classes_ : ndarray of shape (n_classes,)

@@ -33,6 +33,7 @@ from skdp._sklearn import (
     SoftmaxClassifierMixin,
     SparseCoefMixin,
     StrOptions,
+    centered_classes,
     effective_n_threads,
     fit_context,
     penalty_of,
@@ -602,7 +603,7 @@ class LocalDPLogisticRegression(
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients.
+        Coefficients; those of several classes add up to zero.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
     coef_covariance_ : ndarray of shape (n_features + 1, n_features + 1)
@@ -786,7 +787,7 @@ class LocalDPLogisticRegression(
                 covariance = coef_covariance(hessian, level, reports.second_moment, plan)
                 units = self._units(n_features)
                 self.coef_covariance_ = units[:, None] * covariance * units
-        coef = np.atleast_2d(coef)
+        coef = centered_classes(coef)
         self.classes_ = classes
         self._clipped_at = ball.radius
         self.coef_ = coef[:, :n_features] / self.data_norm

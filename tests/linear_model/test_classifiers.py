@@ -1300,6 +1300,24 @@ def test_few_rows_without_a_norm_are_warned_of_and_a_norm_is_the_remedy():
     DPLogisticRegression(classes=(0, 1), data_norm=3.0).fit(X, y)
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        DPLogisticRegression(classes=range(3)),
+        DPHingeSVM(data_norm=2.0, classes=range(3)),
+        LocalDPLogisticRegression(data_norm=2.0, classes=range(3)),
+        FederatedDPLogisticRegression(data_norm=2.0, classes=range(3)),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_what_all_classes_share_is_no_part_of_a_model(model):
+    X, _ = blobs(900)
+    fitted = model.fit(X, np.arange(900) % 3)
+    size = np.abs(fitted.coef_).max()
+    np.testing.assert_allclose(fitted.coef_.sum(axis=0), 0.0, atol=1e-12 * size)
+    np.testing.assert_allclose(fitted.intercept_.sum(), 0.0, atol=1e-12 * size)
+
+
 @pytest.mark.parametrize("options", [{"C": 0.1}, {"coef_bound": 1.0}, {"delta": 0.0}], ids=str)
 def test_what_is_for_columns_as_they_are_leaves_them_so(options):
     X, y = blobs(3000)
