@@ -996,7 +996,7 @@ def test_a_center_that_is_not_on_the_ledger_is_caught(monkeypatch):
     assert spent(model, "zero-out") <= SAMPLING_EPSILON
     real = feature_preprocessing.plan_row_centering
     monkeypatch.setattr(
-        "skdp.linear_model.feature_preprocessing.plan_row_centering",
+        "skdp.papers.feature_preprocessing.plan_row_centering",
         lambda *args, **kwargs: replace(real(*args, **kwargs), mu=0.0),
     )
     with pytest.raises(BudgetError):

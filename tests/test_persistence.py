@@ -156,6 +156,16 @@ def test_a_fitted_model_comes_back(estimator, capsys):
             assert privacy_card(back) == privacy_card(model)
 
 
+@pytest.mark.parametrize("model", [DPLogisticRegression(classes=[0, 1]), skdp.DPLpRegressor()])
+def test_models_with_units_of_columns_come_back(model):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 3)) * [1.0, 10.0, 100.0]
+    model = clone(model).fit(X, (X[:, 0] > 0).astype(int))
+    assert (model.feature_scale_ > 20).any()
+    for trip in TRIPS:
+        assert_same(trip(model).predict(X), model.predict(X))
+
+
 @pytest.mark.sample(20)
 @pytest.mark.parametrize("estimator", configurations(ALL))
 def test_nothing_in_a_model_is_as_long_as_the_data(estimator, capsys):

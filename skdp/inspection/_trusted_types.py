@@ -36,6 +36,7 @@ _ESTIMATORS = (
 _SOLVERS = (
     "skdp.papers.accelerated_one_pass.AcceleratedOnePass",
     "skdp.papers.bias_reduced.BiasReduced",
+    "skdp.papers.feature_preprocessing.FeaturePreprocessing",
     "skdp.papers.finite_net.FiniteNet",
     "skdp.papers.localized.Localized",
     "skdp.papers.one_pass.OnePass",
@@ -99,8 +100,8 @@ _PARAMETERS = (
     "skdp.federated._averaging.ProximalPoint",
     "skdp.local._ball_randomiser.BallRandomiser",
 )
-# what a mean is with sparse_output=True
-_OTHERS = ("scipy.sparse._csr.csr_array",)
+# what a mean is with sparse_output=True, and the units of columns that were found
+_OTHERS = ("scipy.sparse._csr.csr_array", "skdp._rows.linear.StandardColumns")
 # a model that has one leads to a file of its own
 _BUDGETS = (
     "fractions.Fraction",
