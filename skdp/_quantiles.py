@@ -7,7 +7,7 @@ that is wanted. Scores are integers and the draws exact, so that nothing here is
 rounding. Two kinds of statistic:
 
 - a quantile of a feature (`QuantileRank`, of `RankRows`) or of the targets (`TargetMedian`), on
-  equally spaced points;
+  equally spaced points; or of a feature on all floats of single precision (`LadderRows`);
 - a radius that few rows exceed, on a geometric grid: of distances in the unit ball
   (`NormThreshold`, planned by `plan_threshold`), or of any magnitude of a row in the units of
   the data (`MagnitudeThreshold`).
@@ -57,7 +57,9 @@ class QuantileRank:
     tau : Fraction
         Which quantile, strictly between 0 and 1.
     cells : int, default=GRID_CELLS
-        Cells of the grid, at most 2**30.
+        Cells of the grid, at most 2**32.
+    what : str, default="a feature"
+        What has the quantile, in words.
 
     Notes
     -----
@@ -69,6 +71,7 @@ class QuantileRank:
     column: int
     tau: Fraction
     cells: int = GRID_CELLS
+    what: str = "a feature"
 
     #: nothing here is a float
     idealised = False
@@ -76,7 +79,7 @@ class QuantileRank:
     @property
     def name(self):
         """What the statistic is, the same for every column."""
-        return f"{float(self.tau):.6g}-quantile of a feature, drawn by its rank"
+        return f"{float(self.tau):.6g}-quantile of {self.what}, drawn by its rank"
 
     @property
     def size(self):
@@ -133,17 +136,20 @@ class RankRows:
         Cells of the grid, at most 2**30.
     """
 
+    #: type that holds positions
+    integer: type[np.integer] = np.int32
+
     def __init__(self, X, lower, upper, cells=GRID_CELLS):
-        self._X, self._lower, self._upper, self._cells = X, lower, upper, cells
+        self.X, self._lower, self._upper, self._cells = X, lower, upper, cells
         # first of the columns that are kept, and their positions
         self._first, self._kept = 0, ()
 
     def positions(self, column):
         """Return the sorted positions of a column's values, without the NaN."""
-        if isinstance(self._X, RowStream):
+        if isinstance(self.X, RowStream):
             positions = self._read(column)
         else:
-            positions = self._on_grid(self._X[:, column], column)
+            positions = self._on_grid(self.X[:, column], column)
         positions = positions[positions != _MISSING]
         positions.sort()
         return positions
@@ -157,23 +163,94 @@ class RankRows:
         values /= upper - lower
         values *= self._cells
         values[np.isnan(values)] = _MISSING
-        return np.rint(values, out=values).astype(np.int32)
+        return np.rint(values, out=values).astype(self.integer)
 
     def _read(self, column):
         """Return the positions of a column of a stream."""
         if not 0 <= column - self._first < len(self._kept):
             # the old ones first: they are not to be held together
             self._kept = ()
-            n_rows, n_features = self._X.shape
-            stop = min(column + max(1, _KEPT // (4 * n_rows)), n_features)
-            kept = np.empty((stop - column, n_rows), dtype=np.int32)
+            n_rows, n_features = self.X.shape
+            size = np.dtype(self.integer).itemsize
+            stop = min(column + max(1, _KEPT // (size * n_rows)), n_features)
+            kept = np.empty((stop - column, n_rows), dtype=self.integer)
             start = 0
-            for rows in self._X.blocks(chunk_rows(self._X)[1]):
+            for rows in self.X.blocks(chunk_rows(self.X)[1]):
                 columns = slice(column, stop)
                 kept[:, start : start + len(rows)] = self._on_grid(rows[:, columns], columns).T
                 start += len(rows)
             self._first, self._kept = column, kept
         return self._kept[column - self._first]
+
+
+# Quantiles on all floats of single precision: no bounds are needed.
+
+# the bits of a float that is not negative, read as an integer, are in the order of the floats
+_LARGEST_SINGLE = np.finfo(np.float32).max
+#: position of the largest float, from that of zero
+LADDER = int(_LARGEST_SINGLE.view(np.int32))
+# bits that are left out for distances, which are wanted to a few per cent: values that many rows
+# share would have too small a part of a finer grid
+_COARSE = 20
+
+
+class LadderRows(RankRows):
+    """Rows whose coordinates are rounded to floats of single precision, which are the grid.
+
+    Neighbouring floats differ by a part in eight million, and those within a power of two are as
+    many as those within any other: from 1e-38 to 3e38 no magnitude is out of reach.
+
+    Parameters
+    ----------
+    X : ndarray or RowStream of shape (n_rows, n_features)
+        As for `RankRows`, with 8 bytes for every value of a stream. Numbers beyond the largest
+        float count as being that.
+    center : ndarray of shape (n_features,), default=None
+        If given, the distances ``|x_j - center_j|`` are on the grid, which begins at 0 then, and
+        has only eight floats to a power of two. Without, it begins at the largest negative float.
+    """
+
+    integer = np.int64
+
+    def __init__(self, X, center=None):
+        super().__init__(X, None, None, ladder_cells(center is None))
+        self._center = center
+
+    def _on_grid(self, values, columns):
+        """Return the positions of values of one column, or of rows of several columns."""
+        values = values.astype(np.float64)
+        missing = np.isnan(values)
+        if self._center is not None:
+            with np.errstate(over="ignore"):
+                values -= self._center[columns]
+            np.abs(values, out=values)
+        np.clip(values, -_LARGEST_SINGLE, _LARGEST_SINGLE, out=values)
+        with np.errstate(under="ignore", invalid="ignore"):
+            singles = values.astype(np.float32)
+        # not the bits of -0.0
+        positions = np.abs(singles).view(np.int32).astype(np.int64)
+        if self._center is None:
+            np.negative(positions, out=positions, where=singles < 0)
+            positions += LADDER
+        else:
+            # to the nearest: a position is a function of the value alone
+            positions += 1 << (_COARSE - 1)
+            positions >>= _COARSE
+        positions[missing] = _MISSING
+        return positions
+
+
+def ladder_cells(signed):
+    """Return how many cells the grid of `LadderRows` has: of values, or of distances."""
+    return 2 * LADDER if signed else (LADDER >> _COARSE) + 1
+
+
+def ladder_values(positions, signed):
+    """Return the decimals with the fewest digits that are rounded to floats at given positions."""
+    away = np.asarray(positions, dtype=np.int64)
+    away = away - LADDER if signed else np.minimum(away << _COARSE, LADDER)
+    singles = np.copysign(np.abs(away).astype(np.int32).view(np.float32), away)
+    return np.array([float(str(single)) for single in singles]) + 0.0
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,20 @@ from typing import Self
 
 import numpy as np
 
-from skdp._gate import open_gate
-from skdp._quantiles import GRID_CELLS, QuantileRank, RankRows
+from skdp._gate import Doubts, open_gate
+from skdp._quantiles import (
+    GRID_CELLS,
+    LadderRows,
+    QuantileRank,
+    RankRows,
+    ladder_cells,
+    ladder_values,
+)
 from skdp._rows.base import check_bounds
 from skdp._sklearn import SHARED_CONSTRAINTS, Interval, fit_context, validate_private_data
 from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed
 from skdp.location._base import LocationEstimator
+from skdp.location._range import some_of
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_epsilon
 from skdp.privacy.laws.exponential import ExponentialMechanism
@@ -35,21 +43,34 @@ def check_quantile(quantile):
     return min(max(tau, Fraction(1, _FINEST)), 1 - Fraction(1, _FINEST))
 
 
-def release_quantiles(curator, tau, lower, upper, epsilon, n_rows):
+def ranked_rows(X, bounds):
+    """Return rows on the grid between bounds, or without bounds on the ladder of floats.
+
+    Parameters
+    ----------
+    X : ndarray or RowStream of shape (n_rows, n_features)
+        Rows.
+    bounds : tuple of ndarray of shape (n_features,), or None
+        Public bounds (lower, upper).
+    """
+    return LadderRows(X) if bounds is None else RankRows(X, *bounds)
+
+
+def release_quantiles(curator, tau, bounds, epsilon, shape):
     """Release one quantile of every coordinate.
 
     Parameters
     ----------
     curator : Curator
-        Holds `RankRows` between the bounds.
+        Holds what `ranked_rows` made.
     tau : Fraction
         Which quantile.
-    lower, upper : ndarray of shape (n_features,)
-        Public bounds.
+    bounds : tuple of ndarray of shape (n_features,), or None
+        Public bounds (lower, upper); None for none.
     epsilon : float
         Price of all coordinates together.
-    n_rows : int
-        Number of rows.
+    shape : tuple of (int, int)
+        Numbers of rows and coordinates.
 
     Returns
     -------
@@ -66,17 +87,55 @@ def release_quantiles(curator, tau, lower, upper, epsilon, n_rows):
     N the number of positions (McSherry and Talwar 2007). Set that to 0.01 over the number
     of coordinates.
     """
-    n_features = len(lower)
+    n_rows, n_features = shape
     mechanism = ExponentialMechanism(_share(epsilon, n_features))
-    drawn = [
-        curator.release(QuantileRank(column, tau), mechanism)[0] for column in range(n_features)
-    ]
-    cell = (upper - lower) / GRID_CELLS
-    location = _shortest(lower + (upper - lower) * (np.array(drawn) / GRID_CELLS), cell)
+    cells = GRID_CELLS if bounds is not None else ladder_cells(signed=True)
+    drawn = np.array(
+        [
+            curator.release(QuantileRank(column, tau, cells), mechanism)[0]
+            for column in range(n_features)
+        ]
+    )
+    if bounds is None:
+        location = ladder_values(drawn, signed=True)
+    else:
+        lower, upper = bounds
+        cell = (upper - lower) / GRID_CELLS
+        location = _shortest(lower + (upper - lower) * (drawn / GRID_CELLS), cell)
+        location = np.clip(location, lower, upper)
     temperature = curator.ledger.releases[-1].noise.scale
-    unlikely = math.log(100 * n_features * (GRID_CELLS + 1))
+    unlikely = math.log(100 * n_features * (cells + 1))
     worst = float(max(tau, 1 - tau))
-    return np.clip(location, lower, upper), min(unlikely * temperature / n_rows, worst)
+    return location, min(unlikely * temperature / n_rows, worst)
+
+
+# fewer rows beyond a quantile than that, in temperatures of a draw, hardly hold it
+_FEWEST = 12.0
+
+
+def say_of_quantiles(doubts, tau, epsilon, adjacency, shape):
+    """Take note of quantiles that too few rows lie beyond; public numbers alone decide."""
+    n_rows, n_features = shape
+    worst = max(tau, 1 - tau)
+    spread = float(2 * worst) if adjacency == "zero-out" else 2.0
+    needed = math.ceil(_FEWEST * spread * n_features / epsilon / float(1 - worst))
+    if n_rows < needed:
+        doubts.noise(
+            f"{n_rows} rows at epsilon={epsilon:.4g} are too few for the {float(tau):.4g}-quantile "
+            f"of {n_features} feature(s): what is released is mostly noise. Use some {needed} rows "
+            "or a larger epsilon, and bounds that are as tight as they are known to be."
+        )
+
+
+def say_of_bounds(doubts, location, bounds):
+    """Take note of released values on their bounds."""
+    on = np.flatnonzero((location <= bounds[0]) | (location >= bounds[1]))
+    if len(on):
+        doubts.noise(
+            f"what was released of feature(s) {some_of(on)} lies on a bound, to which values are "
+            "clipped: they may lie beyond. Give wider bounds if that is known to be so, or none: "
+            "ranks need no bounds."
+        )
 
 
 def _share(epsilon, n_parts):
@@ -102,11 +161,11 @@ def _shortest(values, cell):
 
 
 class DPQuantile(LocationEstimator):
-    """Differentially private quantile of every feature, within public bounds.
+    """Differentially private quantile of every feature.
 
     The exponential mechanism draws a value by how far its rank is from the quantile's,
-    on a public grid of 2^30 cells between the bounds. It is purely epsilon-DP, exact, and
-    indifferent to ties, to outliers and to how wide the bounds are.
+    on a public grid of 2^30 cells between the bounds, or among all floats. It is purely
+    epsilon-DP, exact, and indifferent to ties, to outliers and to how wide the bounds are.
 
     Parameters
     ----------
@@ -117,9 +176,10 @@ class DPQuantile(LocationEstimator):
     adjacency : {"replace-one", "zero-out"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), or in one row that is
         replaced by a null row ("zero-out"). The number of rows is public in both.
-    bounds : tuple (lower, upper), default=(-1.0, 1.0)
+    bounds : tuple (lower, upper), default=None
         Public bounds per feature, numbers or arrays of shape (n_features,). Values
-        outside are clipped. A null row is not counted.
+        outside are clipped. A null row is not counted. None draws among all floats of single
+        precision, which costs about as much as bounds that are 500 times too wide.
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -130,7 +190,8 @@ class DPQuantile(LocationEstimator):
     Attributes
     ----------
     location_ : ndarray of shape (n_features,)
-        The released quantiles: in each chosen cell of the grid, the shortest decimal.
+        The released quantiles: in each chosen cell of the grid, the shortest decimal. Without
+        bounds they have the seven digits of single precision.
     error_bound_ : float
         With probability 0.99 or more, the rank of every released quantile is off by at
         most this fraction of the rows. It follows from public numbers.
@@ -142,6 +203,14 @@ class DPQuantile(LocationEstimator):
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features, if X had string names.
+
+    Warns
+    -----
+    PrivacyWarning
+        If a promise is next to none.
+    NoisyEstimateWarning
+        If too few rows lie beyond the quantile for the budget, by public numbers, or a released
+        value lies on its bound.
 
     See Also
     --------
@@ -173,6 +242,9 @@ class DPQuantile(LocationEstimator):
     True
     >>> top.privacy_spent_
     (1.0, 0.0)
+    >>> anywhere = DPQuantile(epsilon=1.0, quantile=0.9, random_state=0).fit(incomes)
+    >>> bool(55 < anywhere.location_[0] < 95)
+    True
     """
 
     ledger_: Ledger
@@ -184,7 +256,7 @@ class DPQuantile(LocationEstimator):
             for name in ("epsilon", "adjacency", "budget", "random_state")
         },
         "quantile": [Interval(Real, 0, 1, closed="neither")],
-        "bounds": [tuple, list, np.ndarray],
+        "bounds": [tuple, list, np.ndarray, None],
     }
 
     def __init__(
@@ -193,7 +265,7 @@ class DPQuantile(LocationEstimator):
         *,
         quantile: float = 0.5,
         adjacency: Adjacency = "replace-one",
-        bounds: Bounds = (-1.0, 1.0),
+        bounds: Bounds | None = None,
         budget: Budget = None,
         random_state: Seed = None,
     ) -> None:
@@ -234,15 +306,20 @@ class DPQuantile(LocationEstimator):
         X = validate_private_data(self, X, streams=True)
         n_rows, n_features = X.shape
         # 3. plan, from public facts
-        lower, upper = check_bounds(self.bounds, n_features)
+        bounds = None if self.bounds is None else check_bounds(self.bounds, n_features)
+        doubts = Doubts(type(self).__name__)
+        say_of_quantiles(doubts, tau, epsilon, self.adjacency, X.shape)
         # 4. gate, 5. run
         with open_gate(
             self,
-            lambda: RankRows(X, lower, upper),
+            lambda: ranked_rows(X, bounds),
             n_rows=n_rows,
             delta=0.0,
+            doubts=doubts,
         ) as curator:
-            location, bound = release_quantiles(curator, tau, lower, upper, epsilon, n_rows)
+            location, bound = release_quantiles(curator, tau, bounds, epsilon, X.shape)
+            if bounds is not None:
+                say_of_bounds(doubts, location, bounds)
         # 6. attributes: what was released, and what is public
         self.location_, self.error_bound_ = location, bound
         return self
