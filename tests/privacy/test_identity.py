@@ -36,7 +36,8 @@ OTHER = np.vstack([X[:-1], [[0.5, 0.5, 0.5]]])
 
 
 def mean(seed=None, rows=X, **parameters):
-    return DPMean(**{"epsilon": 0.1, "random_state": seed, **parameters}).fit(rows)
+    given = {"epsilon": 0.1, "data_norm": 1.0, "random_state": seed, **parameters}
+    return DPMean(**given).fit(rows)
 
 
 def classifier(**parameters):
