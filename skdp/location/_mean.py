@@ -9,7 +9,6 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from skdp._gate import Doubts, open_gate
-from skdp._quantiles import LadderRows
 from skdp._rows.base import Box, L2Ball, check_bounds, check_radius
 from skdp._rows.linear import ball_rows
 from skdp._sklearn import (
@@ -23,7 +22,7 @@ from skdp._sklearn import (
 from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed
 from skdp.location._base import MeanEstimator
 from skdp.location._clipped_mean import MEANS, BoxRows, RowSum, plan_mean
-from skdp.location._range import RangePlan, balanced_reach, plan_range, say_of_range
+from skdp.location._range import REACH, RangePlan, balanced_reach, plan_range, say_of_range
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.laws.additive import GaussianMechanism, LaplaceMechanism
@@ -140,7 +139,7 @@ class RangedSum:
             plans = [cls.made(law, epsilon, delta, **shape) for law in laws]
             return min(plans, key=lambda plan: (not plan.ranges.is_sound, plan.noise))
         moved = 1.0 if adjacency == "zero-out" else 2.0
-        shape = {"n_rows": n_rows, "n_features": n_features}
+        shape = {"n_rows": n_rows, "n_features": n_features, "adjacency": adjacency}
         if mechanism == "laplace":
             ranges = plan_range(epsilon, None, **shape)
             price = (epsilon - ranges.epsilon) * (1 - 1e-12)
@@ -157,7 +156,7 @@ class RangedSum:
         Parameters
         ----------
         curator, doubts : Curator, Doubts
-            Holds `LadderRows`; takes notes.
+            Holds what the plan of the ranges admits; takes notes.
 
         Returns
         -------
@@ -166,7 +165,8 @@ class RangedSum:
         mean : ndarray of shape (n_features,)
             In units of the box.
         """
-        lower, upper = self.ranges.run(curator, balanced_reach(self.noise), doubts)
+        reach = balanced_reach(self.noise) if self.ranges.is_sound else REACH
+        lower, upper = self.ranges.run(curator, reach, doubts)
         box = Box(tuple(lower), tuple(upper))
         curator.map_rows(lambda rows: BoxRows(rows.X, box, effective_n_threads()))
         shape = self.ranges.n_rows, self.ranges.n_features
@@ -407,7 +407,7 @@ class DPMean(MeanEstimator):
         # 4. gate, 5. run
         with open_gate(
             self,
-            lambda: LadderRows(X) if private else self._admit(X, domain),
+            lambda: plan.ranges.admitted(X) if private else self._admit(X, domain),
             n_rows=n_rows,
             delta=delta,
             mu=mu_of_all(epsilon, delta) if delta else None,

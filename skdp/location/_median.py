@@ -21,7 +21,6 @@ import numpy as np
 
 from skdp._gate import Doubts, open_gate
 from skdp._log_concave import sample_piecewise_exponential, sample_tangent_box
-from skdp._quantiles import LadderRows
 from skdp._rows.base import Box, L2Ball, check_bounds, check_radius, sum_over
 from skdp._rows.columns import PointRows
 from skdp._rows.streams import RowStream
@@ -38,6 +37,7 @@ from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed
 from skdp.location._base import LocationEstimator
 from skdp.location._quantile import (
     check_quantile,
+    ladder_for,
     ranked_rows,
     release_quantiles,
     say_of_bounds,
@@ -81,6 +81,11 @@ class Place:
     center: Any
     unit: float
 
+    @property
+    def grid(self):
+        """Bounds of the features."""
+        return self.lower, self.upper
+
     @classmethod
     def described(cls, bounds, data_norm, n_features):
         """Return the place that an estimator's parameters describe, or raise ValueError."""
@@ -94,10 +99,8 @@ class Place:
         unit = longest * float(np.linalg.norm(box.half_width / longest))
         return cls(box, lower, upper, box.center, unit)
 
-    def admit(self, X, mechanism):
-        """Return the rows of X for a mechanism."""
-        if mechanism == "rank":
-            return ranked_rows(X, (self.lower, self.upper))
+    def admitted(self, X):
+        """Return the rows of X as points of the unit ball."""
         return PointRows(X, self.domain, self.unit, effective_n_threads())
 
     def locate(self, point):
@@ -428,8 +431,8 @@ class DPMedian(LocationEstimator):
     bounds : tuple (lower, upper), default=None
         Public bounds per feature, numbers or arrays of shape (n_features,). Values
         outside are clipped. A null row contributes nothing. If `data_norm` is None too, "rank"
-        draws among all floats of single precision, and the geometric mechanisms first draw a
-        range of every feature, for 15 to 50 per cent of the budget.
+        draws among floats of all magnitudes, as `DPQuantile` does, and the geometric mechanisms
+        first draw a range of every feature, for 15 to 50 per cent of the budget.
     max_iter : int, default=None
         Number of steps of "gradient", at least 2; None is 60.
     budget : PrivacyBudget, default=None
@@ -581,23 +584,25 @@ class DPMedian(LocationEstimator):
         rows = held(X) if mechanism == "exponential" else X
         if mechanism != "gradient":
             delta = 0.0
-        doubts = Doubts(type(self).__name__)
-        private = self.data_norm is None and self.bounds is None
-        place, ranges = self._place(n_features), None
+        shape, tau = {"n_rows": n_rows, "n_features": n_features}, check_quantile(0.5)
+        doubts, place, ranges = Doubts(type(self).__name__), self._place(n_features), None
         if mechanism == "rank":
-            say_of_quantiles(doubts, check_quantile(0.5), epsilon, self.adjacency, X.shape)
-        elif private:
+            grid = place.grid if place else ladder_for(tau, epsilon, self.adjacency, X.shape)
+            say_of_quantiles(doubts, tau, epsilon, self.adjacency, X.shape)
+        elif place is None:
             mu = gdp_mu(epsilon, delta) if mechanism == "gradient" else None
-            ranges = plan_range(epsilon, mu, n_rows=n_rows, n_features=n_features)
+            ranges = plan_range(epsilon, mu, adjacency=self.adjacency, **shape)
             say_of_range(doubts, ranges, epsilon)
+        else:
+            check_radius(place.unit, "half the diagonal of the box between bounds")
         if self.data_norm is not None and self.bounds is not None:
             doubts.promise("data_norm has no effect beside bounds: give one of them.")
-        if place is not None and mechanism != "rank":
-            check_radius(place.unit, "half the diagonal of the box between bounds")
+
+        first: Any = place or ranges
         # 4. gate, 5. run
         with open_gate(
             self,
-            lambda: place.admit(rows, mechanism) if place else LadderRows(rows),
+            lambda: ranked_rows(X, grid) if mechanism == "rank" else first.admitted(rows),
             n_rows=n_rows,
             delta=delta,
             mu=mu_of_all(epsilon, delta) if delta else None,
@@ -606,13 +611,12 @@ class DPMedian(LocationEstimator):
             if ranges is not None:
                 drawn = ranges.run(curator, REACH, doubts)
                 place = Place.described(drawn, None, n_features)
-                curator.map_rows(lambda ranked: place.admit(ranked.X, mechanism))
+                curator.map_rows(lambda ranked: place.admitted(ranked.X))
             if mechanism == "rank":
-                tau, n_iter = check_quantile(0.5), n_features
-                bounds = place and (place.lower, place.upper)
-                location, bound = release_quantiles(curator, tau, bounds, epsilon, X.shape)
-                if bounds is not None:
-                    say_of_bounds(doubts, location, bounds)
+                n_iter = n_features
+                location, bound = release_quantiles(curator, tau, grid, epsilon, X.shape)
+                if place is not None:
+                    say_of_bounds(doubts, location, place.grid)
             elif mechanism == "exponential":
                 left = epsilon if ranges is None else (epsilon - ranges.epsilon) * (1 - 1e-12)
                 price, n_iter = ExponentialMechanism(left), 1

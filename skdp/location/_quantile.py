@@ -15,18 +15,19 @@ import numpy as np
 
 from skdp._gate import Doubts, open_gate
 from skdp._quantiles import (
+    COARSEST,
     GRID_CELLS,
+    Ladder,
     LadderRows,
     QuantileRank,
     RankRows,
-    ladder_cells,
-    ladder_values,
+    finest_ladder,
 )
 from skdp._rows.base import check_bounds
 from skdp._sklearn import SHARED_CONSTRAINTS, Interval, fit_context, validate_private_data
 from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed
 from skdp.location._base import LocationEstimator
-from skdp.location._range import some_of
+from skdp.location._range import UNLIKELY, some_of
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_epsilon
 from skdp.privacy.laws.exponential import ExponentialMechanism
@@ -43,20 +44,45 @@ def check_quantile(quantile):
     return min(max(tau, Fraction(1, _FINEST)), 1 - Fraction(1, _FINEST))
 
 
-def ranked_rows(X, bounds):
-    """Return rows on the grid between bounds, or without bounds on the ladder of floats.
+def ladder_for(tau, epsilon, adjacency, shape):
+    """Return the floats among which quantiles are drawn, by public numbers.
+
+    Parameters
+    ----------
+    tau : Fraction
+        Which quantile.
+    epsilon : float
+        Price of all coordinates together.
+    adjacency : {"replace-one", "zero-out"}
+        Adjacency.
+    shape : tuple of (int, int)
+        Numbers of rows and coordinates.
+    """
+    away = _ranks_away(tau, adjacency, shape) * epsilon
+    return finest_ladder(away, UNLIKELY) or Ladder(COARSEST, signed=True)
+
+
+def _ranks_away(tau, adjacency, shape):
+    """Return the ranks between a quantile and the nearer end, in temperatures at epsilon=1."""
+    worst = max(tau, 1 - tau)
+    spread = float(2 * worst) if adjacency == "zero-out" else 2.0
+    return shape[0] * float(1 - worst) / (spread * shape[1])
+
+
+def ranked_rows(X, grid):
+    """Return rows on a grid.
 
     Parameters
     ----------
     X : ndarray or RowStream of shape (n_rows, n_features)
         Rows.
-    bounds : tuple of ndarray of shape (n_features,), or None
-        Public bounds (lower, upper).
+    grid : Ladder, or tuple of ndarray of shape (n_features,)
+        Floats, or public bounds (lower, upper) of equally spaced points.
     """
-    return LadderRows(X) if bounds is None else RankRows(X, *bounds)
+    return LadderRows(X, grid) if isinstance(grid, Ladder) else RankRows(X, *grid)
 
 
-def release_quantiles(curator, tau, bounds, epsilon, shape):
+def release_quantiles(curator, tau, grid, epsilon, shape):
     """Release one quantile of every coordinate.
 
     Parameters
@@ -65,8 +91,8 @@ def release_quantiles(curator, tau, bounds, epsilon, shape):
         Holds what `ranked_rows` made.
     tau : Fraction
         Which quantile.
-    bounds : tuple of ndarray of shape (n_features,), or None
-        Public bounds (lower, upper); None for none.
+    grid : Ladder, or tuple of ndarray of shape (n_features,)
+        That of the rows.
     epsilon : float
         Price of all coordinates together.
     shape : tuple of (int, int)
@@ -84,52 +110,50 @@ def release_quantiles(curator, tau, bounds, epsilon, shape):
     -----
     Bound. Some position has score 0: the intervals from the rows below to the rows not
     above cover [0, m]. So a score above ``s`` has probability at most ``N exp(-s / temperature)``,
-    N the number of positions (McSherry and Talwar 2007). Set that to 0.01 over the number
-    of coordinates.
+    N the number of positions, twice that if one is heavy (McSherry and Talwar 2007). Set that to
+    0.01 over the number of coordinates.
     """
     n_rows, n_features = shape
     mechanism = ExponentialMechanism(_share(epsilon, n_features))
-    cells = GRID_CELLS if bounds is not None else ladder_cells(signed=True)
+    ladder = grid if isinstance(grid, Ladder) else None
+    query = ladder.query if ladder else QuantileRank
     drawn = np.array(
-        [
-            curator.release(QuantileRank(column, tau, cells), mechanism)[0]
-            for column in range(n_features)
-        ]
+        [curator.release(query(column, tau), mechanism)[0] for column in range(n_features)]
     )
-    if bounds is None:
-        location = ladder_values(drawn, signed=True)
+    if ladder:
+        location = ladder.values(drawn)
     else:
-        lower, upper = bounds
+        lower, upper = grid
         cell = (upper - lower) / GRID_CELLS
         location = _shortest(lower + (upper - lower) * (drawn / GRID_CELLS), cell)
         location = np.clip(location, lower, upper)
     temperature = curator.ledger.releases[-1].noise.scale
-    unlikely = math.log(100 * n_features * (cells + 1))
+    points = 2 * (ladder.cells + 1) if ladder else GRID_CELLS + 1
+    unlikely = math.log(100 * n_features * points)
     worst = float(max(tau, 1 - tau))
     return location, min(unlikely * temperature / n_rows, worst)
 
 
-# fewer rows beyond a quantile than that, in temperatures of a draw, hardly hold it
-_FEWEST = 12.0
+# fewer ranks between a quantile and an end of the rows, in temperatures of a draw, hardly hold it
+_FEWEST = Ladder(COARSEST, signed=True).needed(UNLIKELY)
 
 
 def say_of_quantiles(doubts, tau, epsilon, adjacency, shape):
     """Take note of quantiles that too few rows lie beyond; public numbers alone decide."""
-    n_rows, n_features = shape
-    worst = max(tau, 1 - tau)
-    spread = float(2 * worst) if adjacency == "zero-out" else 2.0
-    needed = math.ceil(_FEWEST * spread * n_features / epsilon / float(1 - worst))
-    if n_rows < needed:
+    away = _ranks_away(tau, adjacency, shape) * epsilon
+    if away < _FEWEST:
         doubts.noise(
-            f"{n_rows} rows at epsilon={epsilon:.4g} are too few for the {float(tau):.4g}-quantile "
-            f"of {n_features} feature(s): what is released is mostly noise. Use some {needed} rows "
-            "or a larger epsilon, and bounds that are as tight as they are known to be."
+            f"{shape[0]} rows at epsilon={epsilon:.4g} are too few for the {float(tau):.4g}-"
+            f"quantile of {shape[1]} feature(s): what is released is mostly noise. Use some "
+            f"{math.ceil(shape[0] * _FEWEST / away)} rows or a larger epsilon, and bounds that are "
+            "as tight as they are known to be."
         )
 
 
 def say_of_bounds(doubts, location, bounds):
-    """Take note of released values on their bounds."""
-    on = np.flatnonzero((location <= bounds[0]) | (location >= bounds[1]))
+    """Take note of released values on their bounds, but for 0, a true bound of many features."""
+    reached = (location <= bounds[0]) | (location >= bounds[1])
+    on = np.flatnonzero(reached & (location != 0))
     if len(on):
         doubts.noise(
             f"what was released of feature(s) {some_of(on)} lies on a bound, to which values are "
@@ -164,8 +188,8 @@ class DPQuantile(LocationEstimator):
     """Differentially private quantile of every feature.
 
     The exponential mechanism draws a value by how far its rank is from the quantile's,
-    on a public grid of 2^30 cells between the bounds, or among all floats. It is purely
-    epsilon-DP, exact, and indifferent to ties, to outliers and to how wide the bounds are.
+    on a public grid of 2^30 cells between the bounds, or among floats of all magnitudes. It is
+    purely epsilon-DP, exact, and indifferent to ties, to outliers and to how wide the bounds are.
 
     Parameters
     ----------
@@ -178,8 +202,9 @@ class DPQuantile(LocationEstimator):
         replaced by a null row ("zero-out"). The number of rows is public in both.
     bounds : tuple (lower, upper), default=None
         Public bounds per feature, numbers or arrays of shape (n_features,). Values
-        outside are clipped. A null row is not counted. None draws among all floats of single
-        precision, which costs about as much as bounds that are 500 times too wide.
+        outside are clipped. A null row is not counted. None draws among floats of all magnitudes,
+        from 1e-38 to 3e38: all of single precision, if rows and budget allow (100 rows at
+        ``epsilon=1`` for the median of one feature), or fewer, down to 8 to a power of two.
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -190,8 +215,7 @@ class DPQuantile(LocationEstimator):
     Attributes
     ----------
     location_ : ndarray of shape (n_features,)
-        The released quantiles: in each chosen cell of the grid, the shortest decimal. Without
-        bounds they have the seven digits of single precision.
+        The released quantiles: in each chosen cell of the grid, the shortest decimal.
     error_bound_ : float
         With probability 0.99 or more, the rank of every released quantile is off by at
         most this fraction of the rows. It follows from public numbers.
@@ -307,17 +331,18 @@ class DPQuantile(LocationEstimator):
         n_rows, n_features = X.shape
         # 3. plan, from public facts
         bounds = None if self.bounds is None else check_bounds(self.bounds, n_features)
+        grid = ladder_for(tau, epsilon, self.adjacency, X.shape) if bounds is None else bounds
         doubts = Doubts(type(self).__name__)
         say_of_quantiles(doubts, tau, epsilon, self.adjacency, X.shape)
         # 4. gate, 5. run
         with open_gate(
             self,
-            lambda: ranked_rows(X, bounds),
+            lambda: ranked_rows(X, grid),
             n_rows=n_rows,
             delta=0.0,
             doubts=doubts,
         ) as curator:
-            location, bound = release_quantiles(curator, tau, bounds, epsilon, X.shape)
+            location, bound = release_quantiles(curator, tau, grid, epsilon, X.shape)
             if bounds is not None:
                 say_of_bounds(doubts, location, bounds)
         # 6. attributes: what was released, and what is public

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A private range of every feature, for estimators that were given none.
 
-The median of every feature, and then a quantile of the distances to it, are drawn by rank on the
-ladder of all floats (`LadderRows`): no bound on the data is needed. A multiple of that distance is
-the half width of the range. The multiple balances noise, which grows with it, and the bias of
-clipping. What the draws cost, which quantile is drawn and which multiple is taken follow from the
-budget and the shape of the data.
+The median of every feature, and then a quantile of the distances to it, are drawn by rank among
+floats of all magnitudes (`LadderRows`): no bound on the data is needed. A multiple of that distance
+is the half width of the range. The multiple balances noise, which grows with it, and the bias of
+clipping. What the draws cost, how fine the floats are, which quantile is drawn and which multiple
+is taken follow from the budget and the shape of the data; so does whether anything is drawn at all.
 """
 
 import math
@@ -16,15 +16,20 @@ from fractions import Fraction
 import numpy as np
 from scipy.special import log_ndtr, ndtri
 
-from skdp._quantiles import LadderRows, QuantileRank, ladder_cells, ladder_values
+from skdp._quantiles import COARSEST, Ladder, LadderRows, finest_ladder
 from skdp.privacy.kernel.accounting import pure_mu
 from skdp.privacy.laws.exponential import ExponentialMechanism
 
-# ranks between a quantile and either end of the rows, in temperatures of a draw: aimed at, so that
-# hardly any draw ends where no row is, beyond the quantile of the distances, and put up with
-_AIMED, _BEYOND, _FEWEST = 18.0, 14.0, 12.0
+#: bound on the failure of a draw that is put up with; see `Ladder.needed`
+UNLIKELY = 0.01
+# distances to the medians need not be known any better
+_DISTANCES = Ladder(COARSEST, signed=False)
+# ranks between a quantile and either end of the rows, in temperatures of a draw: aimed at, at least
+# beyond the quantile of the distances, and put up with for medians and distances
+_AIMED, _BEYOND = 18.0, 14.0
+_FEWEST = Ladder(COARSEST, signed=True).needed(UNLIKELY), _DISTANCES.needed(UNLIKELY)
 # part of the budget that the draws get: at least, and at most
-_SHARES = (0.15, 0.5)
+_SHARES = (0.15, 0.55)
 # the quantile of the distances: the median at least
 _HIGHEST = 0.99
 #: half width of a range in standard deviations of a Gaussian: of medians, and limits for means
@@ -43,37 +48,41 @@ class RangePlan:
     ----------
     n_rows, n_features : int
         Shape of the data.
-    price : float
-        Epsilon of every draw; there are two for each feature.
-    share : float
-        Part of the budget that all draws get: of epsilon, or of the squared Gaussian-DP parameter.
-    level : Fraction
+    median_price, distance_price : float, default=0.0
+        Epsilon of the two draws for each feature. At 0 nothing is drawn, for want of rows: most
+        draws would end where no row is. The features are then taken to be standardised.
+    medians : Ladder, default=None
+        The floats among which a median is drawn.
+    level : Fraction, default=1/2
         Which quantile of the distances to the medians is drawn.
-    is_sound : bool
-        Whether there are rows enough: most draws would end where no row is, otherwise.
     """
 
     n_rows: int
     n_features: int
-    price: float
-    share: float
-    level: Fraction
-    is_sound: bool
+    median_price: float = 0.0
+    distance_price: float = 0.0
+    medians: Ladder | None = None
+    level: Fraction = Fraction(1, 2)
 
     @property
-    def n_releases(self):
-        """Number of releases."""
-        return 2 * self.n_features
+    def is_sound(self):
+        """Whether there are rows enough."""
+        return self.medians is not None
 
     @property
     def epsilon(self):
         """Epsilon of all draws."""
-        return self.n_releases * self.price
+        return self.n_features * (self.median_price + self.distance_price)
 
     @property
     def mu(self):
         """Gaussian-DP parameter that all draws have together."""
-        return pure_mu(self.price) * math.sqrt(self.n_releases) * (1 + 1e-12)
+        one = math.hypot(pure_mu(self.median_price), pure_mu(self.distance_price))
+        return one * math.sqrt(self.n_features) * (1 + 1e-12) if self.is_sound else 0.0
+
+    def admitted(self, X):
+        """Return the rows that `run` begins with."""
+        return LadderRows(X, self.medians or _DISTANCES)
 
     def run(self, curator, reach, doubts):
         """Release the ranges.
@@ -81,7 +90,7 @@ class RangePlan:
         Parameters
         ----------
         curator : Curator
-            Holds `LadderRows` without a center; with one, when this returns.
+            Holds what `admitted` returned; distances, when this returns.
         reach : float
             Half width of a range, in standard deviations of a Gaussian whose distances have the
             drawn quantile.
@@ -93,9 +102,12 @@ class RangePlan:
         lower, upper : ndarray of shape (n_features,)
             Finite, lower below upper.
         """
-        center = self._drawn(curator, Fraction(1, 2), signed=True)
-        curator.map_rows(lambda rows: LadderRows(rows.X, center))
-        distance = self._drawn(curator, self.level, signed=False)
+        if not self.is_sound:
+            half = np.full(self.n_features, reach)
+            return -half, half
+        center = self._drawn(curator, self.medians, Fraction(1, 2), self.median_price)
+        curator.map_rows(lambda rows: LadderRows(rows.X, _DISTANCES, center))
+        distance = self._drawn(curator, _DISTANCES, self.level, self.distance_price)
         flat = np.flatnonzero(distance == 0)
         if len(flat):
             doubts.noise(
@@ -108,12 +120,12 @@ class RangePlan:
         half = np.clip(distance * reach / _deviations(self.level), least, _WIDEST)
         return center - half, center + half
 
-    def _drawn(self, curator, tau, signed):
+    def _drawn(self, curator, ladder, tau, price):
         """Release one quantile of every feature, or of its distances to a center."""
-        cells, what = ladder_cells(signed), "a feature" if signed else "distances to a center"
-        queries = [QuantileRank(j, tau, cells, what) for j in range(self.n_features)]
-        paid = curator.prepay(queries[0], ExponentialMechanism(self.price), len(queries))
-        return ladder_values([curator.release(query, paid)[0] for query in queries], signed)
+        what = "a feature" if ladder.signed else "distances to a center"
+        queries = [ladder.query(j, tau, what) for j in range(self.n_features)]
+        paid = curator.prepay(queries[0], ExponentialMechanism(price), len(queries))
+        return ladder.values([curator.release(query, paid)[0] for query in queries])
 
 
 def _deviations(level):
@@ -121,7 +133,7 @@ def _deviations(level):
     return float(ndtri((1 + float(level)) / 2))
 
 
-def plan_range(epsilon, mu, *, n_rows, n_features):
+def plan_range(epsilon, mu, *, n_rows, n_features, adjacency):
     """Plan the draws of ranges from public numbers.
 
     Parameters
@@ -132,39 +144,50 @@ def plan_range(epsilon, mu, *, n_rows, n_features):
         Its Gaussian-DP parameter, of which the draws get a part; None for a part of epsilon.
     n_rows, n_features : int
         Shape of the data.
+    adjacency : {"replace-one", "zero-out"}
+        Adjacency.
 
     Returns
     -------
     plan : RangePlan
-        The plan.
+        Without a price, if there are too few rows.
 
     Notes
     -----
-    A draw of price p has the temperature ``2 / p``, or less under zero-out, in ranks. The median
-    has ``n_rows / 2`` ranks on either side; ``k`` temperatures are that at ``p = 4 k / n_rows``.
+    A draw of price p has the temperature ``2 / p`` in ranks, for medians under zero-out half of it.
+    There are ``n_rows / 2`` ranks on either side of a median: ``k`` temperatures at
+    ``p = 4 k / n_rows``.
     """
-    count = 2 * n_features
+    moved = 0.5 if adjacency == "zero-out" else 1.0
+    # both draws fail alike
+    ratio = moved * _FEWEST[0] / _FEWEST[1]
+    part = _cost(epsilon, mu, n_features, ratio, 4 * _AIMED / n_rows)
+    prices = _draw_prices(epsilon, mu, n_features, ratio, min(max(part, _SHARES[0]), _SHARES[1]))
+    median, distance = prices[0] * n_rows / (4 * moved), prices[1] * n_rows / 4
+    medians = finest_ladder(median, UNLIKELY)
+    if medians is None or distance < _FEWEST[1]:
+        return RangePlan(n_rows, n_features)
+    level = 1 - min(max(_BEYOND / (2 * distance), 1 - _HIGHEST), 0.5)
+    level = Fraction(level).limit_denominator(1000)
+    return RangePlan(n_rows, n_features, *prices, medians, level)
 
-    def share(price):
-        return count * price / epsilon if mu is None else count * (pure_mu(price) / mu) ** 2
 
-    def priced(part):
-        if mu is None:
-            return part * epsilon / count * (1 - 1e-12)
-        # the inverse of `pure_mu`
-        half = mu * math.sqrt(part / count) / 2
-        return float(log_ndtr(half) - log_ndtr(-half)) * (1 - 1e-9)
+def _cost(epsilon, mu, n_features, ratio, price):
+    """Return which part of a budget all draws take, those of distances at a price."""
+    if mu is None:
+        return n_features * (1 + ratio) * price / epsilon
+    return n_features * (1 + ratio**2) * (pure_mu(price) / mu) ** 2
 
-    part = min(max(share(4 * _AIMED / n_rows), _SHARES[0]), _SHARES[1])
-    price = priced(part)
-    level = 1 - min(max(_BEYOND * 2 / price / n_rows, 1 - _HIGHEST), 0.5)
-    return RangePlan(
-        n_rows=n_rows,
-        n_features=n_features,
-        price=price,
-        share=part,
-        level=Fraction(level).limit_denominator(1000),
-        is_sound=price * n_rows >= 4 * _FEWEST,
+
+def _draw_prices(epsilon, mu, n_features, ratio, part):
+    """Return the prices of the draw of a median and of a distance, from a part of a budget."""
+    if mu is None:
+        price = part * epsilon / (n_features * (1 + ratio)) * (1 - 1e-12)
+        return ratio * price, price
+    half = mu * math.sqrt(part / (n_features * (1 + ratio**2))) / 2
+    # the inverse of `pure_mu`
+    return tuple(
+        float(log_ndtr(each) - log_ndtr(-each)) * (1 - 1e-9) for each in (ratio * half, half)
     )
 
 
@@ -185,11 +208,10 @@ def some_of(indices):
 
 
 def say_of_range(doubts, plan, epsilon):
-    """Take note of ranges that are mostly noise; public numbers alone decide."""
+    """Take note of ranges that nobody gave and that were not drawn; public numbers alone decide."""
     if not plan.is_sound:
-        needed = math.ceil(4 * _FEWEST / plan.price)
         doubts.noise(
             f"{plan.n_rows} rows at epsilon={epsilon:.4g} are too few for a private range of "
-            f"{plan.n_features} feature(s): what is released is mostly noise. Give public bounds, "
-            f"or use some {needed} rows or a larger epsilon."
+            f"{plan.n_features} feature(s): values are clipped as if the features were "
+            "standardised. Give public bounds, or use more rows or a larger epsilon."
         )
