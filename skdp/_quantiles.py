@@ -198,9 +198,10 @@ class RankRows:
 
 # Quantiles among floats of all magnitudes: no bounds are needed.
 
+#: end of the grid
+LARGEST_SINGLE = float(np.finfo(np.float32).max)
 # the bits of a float that is not negative, read as an integer, are in the order of the floats
-_LARGEST_SINGLE = np.finfo(np.float32).max
-_LARGEST_BITS = int(_LARGEST_SINGLE.view(np.int32))
+_LARGEST_BITS = int(np.float32(LARGEST_SINGLE).view(np.int32))
 # bits of the mantissa of a float of single precision
 _MANTISSA = 23
 #: fewest bits of a mantissa: eight floats to a power of two
@@ -262,7 +263,7 @@ class Ladder:
 
     def positions(self, values):
         """Return the position of the nearest float for every value, a function of it alone."""
-        values = np.clip(values, -_LARGEST_SINGLE, _LARGEST_SINGLE)
+        values = np.clip(values, -LARGEST_SINGLE, LARGEST_SINGLE)
         with np.errstate(under="ignore", invalid="ignore"):
             singles = values.astype(np.float32)
         # not the bits of -0.0
@@ -286,7 +287,7 @@ class Ladder:
         """Return the decimal with the fewest digits at a position, which a float has."""
         for digits in range(8):
             near = float(f"{single:.{digits}e}")
-            if abs(near) <= _LARGEST_SINGLE and self.positions(np.array([near]))[0] == position:
+            if abs(near) <= LARGEST_SINGLE and self.positions(np.array([near]))[0] == position:
                 return near + 0.0
         return float(str(single)) + 0.0
 

@@ -40,7 +40,7 @@ from skdp.location._quantile import (
     ladder_for,
     ranked_rows,
     release_quantiles,
-    say_of_bounds,
+    say_of_grid,
     say_of_quantiles,
 )
 from skdp.location._range import REACH, plan_range, say_of_range
@@ -615,8 +615,7 @@ class DPMedian(LocationEstimator):
             if mechanism == "rank":
                 n_iter = n_features
                 location, bound = release_quantiles(curator, tau, grid, epsilon, X.shape)
-                if place is not None:
-                    say_of_bounds(doubts, location, place.grid)
+                say_of_grid(doubts, location, grid)
             elif mechanism == "exponential":
                 left = epsilon if ranges is None else (epsilon - ranges.epsilon) * (1 - 1e-12)
                 price, n_iter = ExponentialMechanism(left), 1

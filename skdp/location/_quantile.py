@@ -27,7 +27,7 @@ from skdp._rows.base import check_bounds
 from skdp._sklearn import SHARED_CONSTRAINTS, Interval, fit_context, validate_private_data
 from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed
 from skdp.location._base import LocationEstimator
-from skdp.location._range import UNLIKELY, some_of
+from skdp.location._range import UNLIKELY, say_of_ends, some_of
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_epsilon
 from skdp.privacy.laws.exponential import ExponentialMechanism
@@ -150,9 +150,12 @@ def say_of_quantiles(doubts, tau, epsilon, adjacency, shape):
         )
 
 
-def say_of_bounds(doubts, location, bounds):
-    """Take note of released values on their bounds, but for 0, a true bound of many features."""
-    reached = (location <= bounds[0]) | (location >= bounds[1])
+def say_of_grid(doubts, location, grid):
+    """Take note of released values at an end of their grid, but for 0, a true bound of many."""
+    if isinstance(grid, Ladder):
+        say_of_ends(doubts, location)
+        return
+    reached = (location <= grid[0]) | (location >= grid[1])
     on = np.flatnonzero(reached & (location != 0))
     if len(on):
         doubts.noise(
@@ -343,8 +346,7 @@ class DPQuantile(LocationEstimator):
             doubts=doubts,
         ) as curator:
             location, bound = release_quantiles(curator, tau, grid, epsilon, X.shape)
-            if bounds is not None:
-                say_of_bounds(doubts, location, bounds)
+            say_of_grid(doubts, location, grid)
         # 6. attributes: what was released, and what is public
         self.location_, self.error_bound_ = location, bound
         return self

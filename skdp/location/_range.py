@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 from scipy.special import log_ndtr, ndtri
 
-from skdp._quantiles import COARSEST, Ladder, LadderRows, finest_ladder
+from skdp._quantiles import COARSEST, LARGEST_SINGLE, Ladder, LadderRows, finest_ladder
 from skdp.privacy.kernel.accounting import pure_mu
 from skdp.privacy.laws.exponential import ExponentialMechanism
 
@@ -46,8 +46,8 @@ class RangePlan:
 
     Parameters
     ----------
-    n_rows, n_features : int
-        Shape of the data.
+    n_rows, n_features, enough : int
+        Shape of the data, and the number of rows that is not too few.
     median_price, distance_price : float, default=0.0
         Epsilon of the two draws for each feature. At 0 nothing is drawn, for want of rows: most
         draws would end where no row is. The features are then taken to be standardised.
@@ -59,6 +59,7 @@ class RangePlan:
 
     n_rows: int
     n_features: int
+    enough: int
     median_price: float = 0.0
     distance_price: float = 0.0
     medians: Ladder | None = None
@@ -106,6 +107,7 @@ class RangePlan:
             half = np.full(self.n_features, reach)
             return -half, half
         center = self._drawn(curator, self.medians, Fraction(1, 2), self.median_price)
+        say_of_ends(doubts, center)
         curator.map_rows(lambda rows: LadderRows(rows.X, _DISTANCES, center))
         distance = self._drawn(curator, _DISTANCES, self.level, self.distance_price)
         flat = np.flatnonzero(distance == 0)
@@ -162,14 +164,16 @@ def plan_range(epsilon, mu, *, n_rows, n_features, adjacency):
     # both draws fail alike
     ratio = moved * _FEWEST[0] / _FEWEST[1]
     part = _cost(epsilon, mu, n_features, ratio, 4 * _AIMED / n_rows)
+    worst = _draw_prices(epsilon, mu, n_features, ratio, _SHARES[1])
+    enough = math.ceil(4 * max(moved * _FEWEST[0] / worst[0], _FEWEST[1] / worst[1]))
     prices = _draw_prices(epsilon, mu, n_features, ratio, min(max(part, _SHARES[0]), _SHARES[1]))
     median, distance = prices[0] * n_rows / (4 * moved), prices[1] * n_rows / 4
     medians = finest_ladder(median, UNLIKELY)
     if medians is None or distance < _FEWEST[1]:
-        return RangePlan(n_rows, n_features)
+        return RangePlan(n_rows, n_features, max(enough, n_rows + 1))
     level = 1 - min(max(_BEYOND / (2 * distance), 1 - _HIGHEST), 0.5)
     level = Fraction(level).limit_denominator(1000)
-    return RangePlan(n_rows, n_features, *prices, medians, level)
+    return RangePlan(n_rows, n_features, enough, *prices, medians, level)
 
 
 def _cost(epsilon, mu, n_features, ratio, price):
@@ -207,11 +211,21 @@ def some_of(indices):
     return ", ".join(map(str, indices[:5])) + (", ..." if len(indices) > 5 else "")
 
 
+def say_of_ends(doubts, drawn):
+    """Take note of what was drawn at an end of the floats of single precision."""
+    far = np.flatnonzero(np.abs(drawn) >= 0.99 * LARGEST_SINGLE)
+    if len(far):
+        doubts.noise(
+            f"feature(s) {some_of(far)} have values beyond {LARGEST_SINGLE:.0e}, which are "
+            "clipped: give public bounds, or rescale the features."
+        )
+
+
 def say_of_range(doubts, plan, epsilon):
     """Take note of ranges that nobody gave and that were not drawn; public numbers alone decide."""
     if not plan.is_sound:
         doubts.noise(
             f"{plan.n_rows} rows at epsilon={epsilon:.4g} are too few for a private range of "
             f"{plan.n_features} feature(s): values are clipped as if the features were "
-            "standardised. Give public bounds, or use more rows or a larger epsilon."
+            f"standardised. Give public bounds, or use {plan.enough} rows or a larger epsilon."
         )
