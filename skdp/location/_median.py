@@ -92,7 +92,11 @@ class Place:
         if bounds is None:
             unit, center = check_radius(data_norm), np.zeros(n_features)
             return cls(L2Ball(unit), center - unit, center + unit, center, unit)
-        lower, upper = check_bounds(bounds, n_features)
+        return cls.between(*check_bounds(bounds, n_features))
+
+    @classmethod
+    def between(cls, lower, upper):
+        """Return the place between two arrays of shape (n_features,)."""
         box = Box(tuple(lower), tuple(upper))
         longest = float(box.half_width.max())
         # scaled first: the squares may overflow
@@ -609,8 +613,7 @@ class DPMedian(LocationEstimator):
             doubts=doubts,
         ) as curator:
             if ranges is not None:
-                drawn = ranges.run(curator, REACH, doubts)
-                place = Place.described(drawn, None, n_features)
+                place = Place.between(*ranges.run(curator, REACH, doubts))
                 curator.map_rows(lambda ranked: place.admitted(ranked.X))
             if mechanism == "rank":
                 n_iter = n_features
