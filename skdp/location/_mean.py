@@ -233,7 +233,7 @@ class DPMean(MeanEstimator):
         Public bounds per coordinate, numbers or arrays of shape (n_features,).
         Coordinates outside are clipped. A null row counts as the center of the box. Only
         for "auto", "gaussian" and "laplace". If `data_norm` is None too, a range of every feature
-        is drawn privately, by its median and the distances from it, for 15 to 50 per cent of the
+        is drawn privately, by its median and the distances from it, for 15 to 55 per cent of the
         budget.
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
@@ -266,7 +266,7 @@ class DPMean(MeanEstimator):
     PrivacyWarning
         If a promise is next to none, or a parameter has no effect.
     NoisyEstimateWarning
-        If there are too few rows for a private range (about 200 over epsilon for one feature), or
+        If there are too few rows for a private range (217 over epsilon for one feature), or
         the mean lies at the edge of public bounds. No warning depends on anything that was not
         released.
 

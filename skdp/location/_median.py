@@ -436,7 +436,7 @@ class DPMedian(LocationEstimator):
         Public bounds per feature, numbers or arrays of shape (n_features,). Values
         outside are clipped. A null row contributes nothing. If `data_norm` is None too, "rank"
         draws among floats of all magnitudes, as `DPQuantile` does, and the geometric mechanisms
-        first draw a range of every feature, for 15 to 50 per cent of the budget.
+        first draw a range of every feature, for 15 to 55 per cent of the budget.
     max_iter : int, default=None
         Number of steps of "gradient", at least 2; None is 60.
     budget : PrivacyBudget, default=None

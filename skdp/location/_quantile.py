@@ -206,7 +206,7 @@ class DPQuantile(LocationEstimator):
     bounds : tuple (lower, upper), default=None
         Public bounds per feature, numbers or arrays of shape (n_features,). Values
         outside are clipped. A null row is not counted. None draws among floats of all magnitudes,
-        from 1e-38 to 3e38: all of single precision, if rows and budget allow (100 rows at
+        from 1e-38 to 3e38: all of single precision, if rows and budget allow (130 rows at
         ``epsilon=1`` for the median of one feature), or fewer, down to 8 to a power of two.
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a

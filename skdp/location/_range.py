@@ -21,7 +21,7 @@ from skdp.privacy.kernel.accounting import pure_mu
 from skdp.privacy.laws.exponential import ExponentialMechanism
 
 #: bound on the failure of a draw that is put up with; see `Ladder.needed`
-UNLIKELY = 0.01
+UNLIKELY = 0.002
 # distances to the medians need not be known any better
 _DISTANCES = Ladder(COARSEST, signed=False)
 # ranks between a quantile and either end of the rows, in temperatures of a draw: aimed at, at least
