@@ -601,6 +601,8 @@ class DPMedian(LocationEstimator):
             check_radius(place.unit, "half the diagonal of the box between bounds")
         if self.data_norm is not None and self.bounds is not None:
             doubts.promise("data_norm has no effect beside bounds: give one of them.")
+        if self.max_iter is not None and mechanism != "gradient":
+            doubts.promise(f"max_iter has no effect with mechanism={mechanism!r}, without steps.")
 
         first: Any = place or ranges
         # 4. gate, 5. run
