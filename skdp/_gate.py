@@ -47,8 +47,8 @@ def headline(name, n_releases, n_rows, unit, epsilon, delta, adjacency):
     )
 
 
-# epsilon beyond which a promise is hardly one, and rows times epsilon that tell nothing
-_LOOSE, _NOTHING = 20.0, 10.0
+# epsilon beyond which a promise is hardly one; rows, and rows times epsilon, that tell nothing
+_LOOSE, _HANDFUL, _NOTHING = 20.0, 5, 10.0
 
 
 class Doubts:
@@ -85,14 +85,15 @@ class Doubts:
                 f"{math.exp(min(epsilon, 700.0)):.0e} times as probable with a {unit} as without "
                 f"it. Give an epsilon of at most {_LOOSE:.0f}, usually 0.1 to 8."
             )
-        if n_rows * epsilon < _NOTHING and self._kind is not NoisyEstimateWarning:
+        few = n_rows < _HANDFUL or n_rows * epsilon < _NOTHING
+        if few and self._kind is not NoisyEstimateWarning:
             self.noise(
-                f"{n_rows} {unit}{'s' * (n_rows != 1)} at epsilon={epsilon:.4g} tell next to "
-                f"nothing: use more {unit}s or a larger epsilon, together at least "
-                f"{_NOTHING:.0f}, better some hundreds."
+                f"{n_rows} {unit}{'s' * (n_rows != 1)} at epsilon={epsilon:.4g} can tell next to "
+                f"nothing: use more {unit}s, or a larger epsilon. Some hundreds over epsilon are "
+                "the least for most estimators."
             )
         for assumed in assumptions:
-            self.promise(f"what is taken to be public: {assumed}.")
+            self.promise(f"assumed public: {assumed}.")
 
     def say(self):
         """Warn, once, of all there is."""

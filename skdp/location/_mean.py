@@ -191,7 +191,7 @@ def say_of_edge(doubts, mean, noise, name):
     """
     far = float(np.linalg.norm(mean) if name == "data_norm" else np.abs(mean).max())
     spread = noise * (math.sqrt(len(mean)) if name == "data_norm" else 1.0)
-    if far >= 1 - spread and spread <= _EDGE:
+    if far >= 1 - 2 * spread and spread <= _EDGE:
         doubts.noise(
             f"the mean lies at the edge of {name}, to which rows are clipped: most of them may lie "
             f"beyond. Give a larger {name} if that is known to be so, or none for a private range."

@@ -602,7 +602,10 @@ class DPMedian(LocationEstimator):
         if self.data_norm is not None and self.bounds is not None:
             doubts.promise("data_norm has no effect beside bounds: give one of them.")
         if self.max_iter is not None and mechanism != "gradient":
-            doubts.promise(f"max_iter has no effect with mechanism={mechanism!r}, without steps.")
+            doubts.promise(
+                f"max_iter has no effect with mechanism={mechanism!r}, which takes no steps: "
+                "leave it out."
+            )
 
         first: Any = place or ranges
         # 4. gate, 5. run
