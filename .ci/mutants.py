@@ -285,6 +285,53 @@ MUTANTS = [
         "tests/test_row_queries.py tests/test_claims_sgd.py",
     ),
     Mutant(
+        "range: two draws at the price of one", "RangePlan.epsilon",
+        r"self\.median_price \+ self\.distance_price", "self.median_price",
+        "tests/location/test_range.py",
+    ),
+    Mutant(
+        "range: draws for all features at the Gaussian-DP parameter of one", "RangePlan.mu",
+        r"one \* math\.sqrt\(self\.n_features\)", "one",
+        "tests/location/test_range.py",
+    ),
+    Mutant(
+        "range: draws that are not paid for, beside a Gaussian sum", "RangedSum.made",
+        r"mu_beside\(epsilon, delta, mu=ranges\.mu\)", "mu_beside(epsilon, delta)",
+        "tests/location/test_range.py",
+    ),
+    Mutant(
+        "range: draws that are not paid for, beside a Laplace sum", "RangedSum.made",
+        r"\(epsilon - ranges\.epsilon\) \*", "epsilon *",
+        "tests/location/test_range.py",
+    ),
+    Mutant(
+        "range: draws that are not paid for, beside gradients", "DPMedian.fit",
+        r"mu=ranges\.mu if ranges else 0\.0", "mu=0.0",
+        "tests/location/test_range.py",
+    ),
+    Mutant(
+        "range: read off the rows", "RangePlan._drawn",
+        r"curator\.release\(query, paid\)\[0\] for query in queries",
+        "float(np.median(curator._Curator__rows.positions(j))) for j in range(self.n_features)",
+        "tests/location/test_range.py",
+    ),
+    Mutant(
+        "range: a position that depends on other rows", "LadderRows._on_grid",
+        r"np\.abs\(values, out=values\)",
+        "np.abs(values - np.nanmean(values), out=values)",
+        "tests/location/test_range.py",
+    ),
+    Mutant(
+        "quantile: half of the spread of ranks", "QuantileRank.sensitivity",
+        r"spread, theorem = 2\.0", "spread, theorem = 1.0",
+        "tests/location/test_median.py tests/location/test_range.py",
+    ),
+    Mutant(
+        "quantile: zero drawn whatever its rank", "QuantileRank.draw",
+        r"np\.append\(steps, steps\[own\]\)", "np.append(steps, 0)",
+        "tests/location/test_range.py",
+    ),
+    Mutant(
         "clipped mean: replace-one at the price of zero-out", "ClippedRowSum.sensitivity",
         r"2 \* self\.radius", "self.radius",
         "tests/location/test_mean.py",

@@ -114,7 +114,10 @@ class Mutant(BaseEstimator):
 def mutants():
     """Yield estimators with bugs, and the names of the pairs that they are audited on."""
     pair = "rows on two sides, opposite rows"
-    means = [skdp.DPMean(mechanism="laplace"), skdp.DPMean(epsilon=4.0)]
+    means = [
+        skdp.DPMean(mechanism="laplace", data_norm=1.0),
+        skdp.DPMean(epsilon=4.0, data_norm=1.0),
+    ]
     model = skdp.DPLogisticRegression(
         epsilon=4.0, classes=(0, 1), solver="gd", max_iter=16, fit_intercept=False, data_norm=1.0
     )

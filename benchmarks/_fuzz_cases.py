@@ -380,7 +380,7 @@ class Draw:
     def _quick_location(self):
         epsilon = self._epsilon()
         return self.pick([
-            DPMean(epsilon=epsilon), DPMean(epsilon=epsilon, mechanism="laplace"),
+            DPMean(epsilon=epsilon), DPMean(epsilon=epsilon, mechanism="laplace", data_norm=1.0),
             DPMean(epsilon=epsilon, bounds=(-1.0, 1.0)), DPQuantile(epsilon=epsilon),
             DPMedian(epsilon=epsilon, bounds=(-1.0, 1.0), mechanism="rank"),
             LocalDPMean(epsilon=max(epsilon, 0.5)),

@@ -77,14 +77,14 @@ def dense_cases(X, scores):
         "LogisticRegression", lambda: LogisticRegression().fit(X, y),
     )  # fmt: skip
     computed = {
-        skdp.DPMean(): (MEAN, lambda: X.mean(axis=0)),
+        skdp.DPMean(data_norm=1.0): (MEAN, lambda: X.mean(axis=0)),
         skdp.DPMean(bounds=(-1, 1)): (MEAN, lambda: X.mean(axis=0)),
         skdp.DPHeavyTailedMean(): (MEAN, lambda: X.mean(axis=0)),
         skdp.DPFeatureCenterer(): (MEAN, lambda: X.mean(axis=0)),
         skdp.LocalDPMean(): (MEAN, lambda: X.mean(axis=0)),
         skdp.LocalDPCovariance(): ("X.T @ X", lambda: X.T @ X),
-        skdp.DPQuantile(): (MEDIAN, lambda: np.median(X, axis=0)),
-        skdp.DPMedian(): ("50 Weiszfeld steps", lambda: geometric_median(X)),
+        skdp.DPQuantile(bounds=(-1.0, 1.0)): (MEDIAN, lambda: np.median(X, axis=0)),
+        skdp.DPMedian(data_norm=1.0): ("50 Weiszfeld steps", lambda: geometric_median(X)),
         skdp.DPNormQuantile(): (
             "median of norms", lambda: np.median(np.linalg.norm(X, axis=1))),
     }  # fmt: skip

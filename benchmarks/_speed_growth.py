@@ -77,14 +77,24 @@ def series(scale):
             lambda: DPLogisticRegression(classes=(0, 1), data_norm=1.0), (v, 50, None), True
         ),
     )
-    yield "rows, 50 columns", "DPMean().fit", rows, lambda v: whole(DPMean, (v, 50, None))
+    yield (
+        "rows, 50 columns",
+        "DPMean(data_norm=1.0).fit",
+        rows,
+        lambda v: whole(DPMean, (v, 50, None)),
+    )
     yield (
         "rows, 50 columns",
         "DPStandardScaler().fit",
         short,
         lambda v: whole(DPStandardScaler, (v, 50, None)),
     )
-    yield "rows, 20 columns", "DPMedian().fit", short, lambda v: whole(DPMedian, (v, 20, None))
+    yield (
+        "rows, 20 columns",
+        "DPMedian(data_norm=1.0).fit",
+        short,
+        lambda v: whole(DPMedian, (v, 20, None)),
+    )
     yield (
         "columns, CSR, 30 a row",
         "DPSparseMeanEstimator().fit",

@@ -49,7 +49,11 @@ def cases(scale):
                 f"DPLogisticRegression, 5 classes, 20 steps; {name}",
                 lambda m=softmax, X=X, y=five: m.fit(X, y),
             )
-            for model in (DPMean(), DPStandardScaler(), DPMedian(max_iter=20)):
+            for model in (
+                DPMean(data_norm=1.0),
+                DPStandardScaler(),
+                DPMedian(max_iter=20, data_norm=1.0),
+            ):
                 yield f"{model}; {name}", lambda m=model, X=X: m.fit(X)
 
 

@@ -99,18 +99,18 @@ def cases():
     yield skdp.DPLpRegressor(epsilon=20.0, clipping_norm="private"), LABEL
     yield skdp.DPLpRegressor(epsilon=8.0, mechanism="output"), LABEL
     yield skdp.DPLpRegressor(epsilon=8.0, solver=papers.Localized()), LABEL
-    yield skdp.DPMean(epsilon=4.0), OPPOSITE
-    yield skdp.DPMean(epsilon=2.0, mechanism="laplace"), OPPOSITE
-    yield skdp.DPMean(epsilon=4.0, adjacency="zero-out"), against_null([1.0, 0.0])
+    yield skdp.DPMean(epsilon=4.0, data_norm=1.0), OPPOSITE
+    yield skdp.DPMean(epsilon=2.0, mechanism="laplace", data_norm=1.0), OPPOSITE
+    yield skdp.DPMean(epsilon=4.0, adjacency="zero-out", data_norm=1.0), against_null([1.0, 0.0])
     yield skdp.DPMean(epsilon=4.0, bounds=(0.0, 1.0)), OPPOSITE
     for mechanism in ("clipped", "coinpress", "shifted-clipped"):
-        yield skdp.DPMean(epsilon=8.0, mechanism=mechanism), OPPOSITE
+        yield skdp.DPMean(epsilon=8.0, mechanism=mechanism, data_norm=1.0), OPPOSITE
     yield skdp.DPHeavyTailedMean(epsilon=8.0), OPPOSITE
     yield skdp.DPHeavyTailedMean(epsilon=8.0, **pure), OPPOSITE
-    yield skdp.DPMedian(epsilon=4.0), OPPOSITE
+    yield skdp.DPMedian(epsilon=4.0, data_norm=1.0), OPPOSITE
     yield skdp.DPMedian(epsilon=2.0, mechanism="rank", bounds=(-1.0, 1.0)), OPPOSITE
-    yield skdp.DPMedian(epsilon=4.0, mechanism="gradient"), OPPOSITE
-    yield skdp.DPQuantile(epsilon=2.0), OPPOSITE
+    yield skdp.DPMedian(epsilon=4.0, mechanism="gradient", data_norm=1.0), OPPOSITE
+    yield skdp.DPQuantile(epsilon=2.0, bounds=(-1.0, 1.0)), OPPOSITE
     yield skdp.DPNormQuantile(epsilon=2.0, tail=2), "rows on two sides, a row and zeros"
     for mechanism in ("soft-threshold", "projection", "histogram", "compressed-sensing"):
         pair = "rows on two sides, another feature"

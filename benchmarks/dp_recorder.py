@@ -271,7 +271,7 @@ def planted():
     from skdp.solvers.gradient import ClippedGradient
 
     for estimator, query in (
-        (DPMean(), RowSum), (DPQuantile(), QuantileRank),
+        (DPMean(data_norm=1.0), RowSum), (DPQuantile(bounds=(-1.0, 1.0)), QuantileRank),
         (DPLogisticRegression(epsilon=8.0, data_norm=1.0), ClippedGradient),
     ):  # fmt: skip
         name = f"half of the sensitivity, ``{type(estimator).__name__}``"

@@ -199,7 +199,7 @@ def output_rates(effort):
 
 
 CUT_OVER = {
-    "raw Gaussian noise": lambda eps, s: DPMean(eps, DELTA),
+    "raw Gaussian noise": lambda eps, s: DPMean(eps, DELTA, data_norm=1.0),
     "projection": projected,
     "soft-threshold": thresholded,
     "pure projection": pure,

@@ -62,7 +62,7 @@ print(f"{clicks.nnz / N_READERS:.0f} pages a reader, of {N_PAGES}")
 # part of its guarantee, and longer rows are cut.
 
 MEANS = {
-    "Gaussian noise, as it is": lambda epsilon: DPMean(epsilon, DELTA),
+    "Gaussian noise, as it is": lambda epsilon: DPMean(epsilon, DELTA, data_norm=1.0),
     "soft-threshold": lambda epsilon: DPSparseMeanEstimator(epsilon, DELTA),
     "soft-threshold, non-negative": lambda epsilon: DPSparseMeanEstimator(
         epsilon, DELTA, nonnegative=True

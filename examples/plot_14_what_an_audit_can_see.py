@@ -70,7 +70,7 @@ data[-1] = 1.0
 neighbour = data.copy()
 neighbour[-1] = -1.0
 audited = {
-    "DPMean": DPMean(epsilon=1.0, mechanism="laplace"),
+    "DPMean": DPMean(epsilon=1.0, mechanism="laplace", data_norm=1.0),
     "half of the noise": HalvedNoise(epsilon=1.0),
     "bounds from the data": BoundsFromData(epsilon=1.0),
 }

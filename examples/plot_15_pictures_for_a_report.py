@@ -108,8 +108,8 @@ class HalvedNoise(BaseEstimator):
 
 pair = [[0.2], [1.0]], [[0.2], [-1.0]]
 audited = {
-    "DPMean, Laplace": DPMean(epsilon=1.0, mechanism="laplace"),
-    "DPMean, Gaussian": DPMean(epsilon=1.0, delta=DELTA),
+    "DPMean, Laplace": DPMean(epsilon=1.0, mechanism="laplace", data_norm=1.0),
+    "DPMean, Gaussian": DPMean(epsilon=1.0, delta=DELTA, data_norm=1.0),
     "halved noise": HalvedNoise(epsilon=1.0),
 }
 results = {

@@ -14,16 +14,23 @@ Every ``fit`` reads in this order:
 `open_gate` makes the curator, which charges a shared budget before `admit` is called, holds
 BLAS to one thread while releases are computed, and leaves `ledger_` and `privacy_spent_` on
 the estimator. The curator and the rows in it are dropped with the block.
+
+What is doubtful about a fit, by public and released numbers, is said in one warning when the gate
+closes.
 """
 
+import math
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
 from typing import Any
 
 from skdp._sklearn import blas_on_one_thread
+from skdp.exceptions import NoisyEstimateWarning, PrivacyWarning
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.curator import Curator
+from skdp.privacy.kernel.errors import level_of_caller
 
 # more than this many notes say nothing to anybody
 _MOST_TICKS = 100
@@ -38,6 +45,62 @@ def headline(name, n_releases, n_rows, unit, epsilon, delta, adjacency):
         f"[{name}] {n_releases} release{'s' * (n_releases != 1)} from {n_rows} "
         f"{unit}{'s' * (n_rows != 1)}, epsilon={epsilon:.4g}, delta={delta:.4g}, {adjacency}"
     )
+
+
+# epsilon beyond which a promise is hardly one; rows, and rows times epsilon, that tell nothing
+_LOOSE, _HANDFUL, _NOTHING = 20.0, 5, 10.0
+
+
+class Doubts:
+    """What a user should know of a fit, each with a remedy; public and released numbers only.
+
+    Parameters
+    ----------
+    name : str
+        Of the estimator.
+    """
+
+    def __init__(self, name):
+        self._name, self._texts, self._kind = name, [], PrivacyWarning
+
+    def promise(self, text):
+        """Take note of a doubt about what is promised, or about parameters."""
+        self._texts.append(text)
+
+    def noise(self, text):
+        """Take note that what is released is mostly noise, or not what was asked for."""
+        self._texts.append(text)
+        self._kind = NoisyEstimateWarning
+
+    def of_budget(self, n_rows, unit, epsilon, delta, assumptions):
+        """Take note of what is doubtful about any estimator."""
+        if delta and delta * n_rows >= 1:
+            self.promise(
+                f"delta={delta:.4g} is not below 1 / {n_rows}, one over the number of {unit}s: a "
+                f"mechanism may then publish a whole {unit}. Give a delta below {0.1 / n_rows:.0e}."
+            )
+        if epsilon > _LOOSE:
+            self.promise(
+                f"epsilon={epsilon:.4g} promises next to nothing: what is released may be "
+                f"{math.exp(min(epsilon, 700.0)):.0e} times as probable with a {unit} as without "
+                f"it. Give an epsilon of at most {_LOOSE:.0f}, usually 0.1 to 8."
+            )
+        few = n_rows < _HANDFUL or n_rows * epsilon < _NOTHING
+        if few and self._kind is not NoisyEstimateWarning:
+            self.noise(
+                f"{n_rows} {unit}{'s' * (n_rows != 1)} at epsilon={epsilon:.4g} can tell next to "
+                f"nothing: use more {unit}s, or a larger epsilon. Some hundreds over epsilon are "
+                "the least for most estimators."
+            )
+        for assumed in assumptions:
+            self.promise(f"assumed public: {assumed}.")
+
+    def say(self):
+        """Warn, once, of all there is."""
+        if self._texts:
+            texts = " ".join(f"({i}) {text}" for i, text in enumerate(self._texts, 1))
+            text = texts if len(self._texts) > 1 else self._texts[0]
+            warnings.warn(f"{self._name}: {text}", self._kind, stacklevel=level_of_caller())
 
 
 class Progress:
@@ -111,6 +174,7 @@ def open_gate(
     assumptions: tuple[str, ...] = (),
     n_releases: int | None = None,
     shared: bool = True,
+    doubts: Doubts | None = None,
 ) -> Iterator[Curator]:
     """Open the gate of a fit; write the ledger and the total when it closes.
 
@@ -135,6 +199,8 @@ def open_gate(
         Number of releases, more or less, if progress is to be shown.
     shared : bool, default=True
         Whether a shared budget is charged; False for a fit that releases nothing.
+    doubts : Doubts, default=None
+        What the estimator has to say itself; it may add to that until the gate closes.
 
     Yields
     ------
@@ -169,3 +235,7 @@ def open_gate(
     spent = float(delta) if ledger.releases else 0.0
     estimator.ledger_ = ledger
     estimator.privacy_spent_ = (ledger.epsilon(spent), spent)
+    if shared:
+        doubts = doubts or Doubts(type(estimator).__name__)
+        doubts.of_budget(n_rows, unit, epsilon, delta, assumptions)
+        doubts.say()

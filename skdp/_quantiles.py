@@ -7,7 +7,7 @@ that is wanted. Scores are integers and the draws exact, so that nothing here is
 rounding. Two kinds of statistic:
 
 - a quantile of a feature (`QuantileRank`, of `RankRows`) or of the targets (`TargetMedian`), on
-  equally spaced points;
+  equally spaced points; or of a feature among floats of all magnitudes (`LadderRows`);
 - a radius that few rows exceed, on a geometric grid: of distances in the unit ball
   (`NormThreshold`, planned by `plan_threshold`), or of any magnitude of a row in the units of
   the data (`MagnitudeThreshold`).
@@ -57,7 +57,12 @@ class QuantileRank:
     tau : Fraction
         Which quantile, strictly between 0 and 1.
     cells : int, default=GRID_CELLS
-        Cells of the grid, at most 2**30.
+        Cells of the grid, at most 2**32.
+    what : str, default="a feature"
+        What has the quantile, in words.
+    heavy : int, default=None
+        A position that counts as often as there are positions. So a value that many rows share is
+        drawn, though a great many positions beside it have scores that are not much larger.
 
     Notes
     -----
@@ -69,6 +74,8 @@ class QuantileRank:
     column: int
     tau: Fraction
     cells: int = GRID_CELLS
+    what: str = "a feature"
+    heavy: int | None = None
 
     #: nothing here is a float
     idealised = False
@@ -76,7 +83,7 @@ class QuantileRank:
     @property
     def name(self):
         """What the statistic is, the same for every column."""
-        return f"{float(self.tau):.6g}-quantile of a feature, drawn by its rank"
+        return f"{float(self.tau):.6g}-quantile of {self.what}, drawn by its rank"
 
     @property
     def size(self):
@@ -103,7 +110,11 @@ class QuantileRank:
     def outcomes(self, *sides):
         """Return positions that stand for all, and how many each; see `ExponentialMechanism`."""
         ranked = [rows.positions(self.column) for rows in sides]
-        return merged_runs(ranked, self.tau, self.cells)
+        outcomes, counts = merged_runs(ranked, self.tau, self.cells)
+        if self.heavy is not None:
+            outcomes = np.append(outcomes, [[float(self.heavy)]], axis=0)
+            counts = np.append(counts, self.cells + 1.0)
+        return outcomes, counts
 
     def scores_of(self, rows, outcomes):
         """Return the scores of some positions; see `ExponentialMechanism`."""
@@ -114,7 +125,12 @@ class QuantileRank:
         positions = rows.positions(self.column)
         starts, counts, steps = candidates(positions, self.tau, self.cells)
         inverse = rate(self.tau.denominator, noise.scale)
+        if self.heavy is not None:
+            own = np.searchsorted(starts, self.heavy, "right") - 1
+            counts, steps = np.append(counts, self.cells + 1), np.append(steps, steps[own])
         group = weighted_choice(counts, steps, inverse, source)
+        if group == len(starts):
+            return np.array([self.heavy], dtype=np.float64)
         offset = uniform_below(int(counts[group]), source)
         return np.array([starts[group] + offset], dtype=np.float64)
 
@@ -133,17 +149,20 @@ class RankRows:
         Cells of the grid, at most 2**30.
     """
 
+    #: type that holds positions
+    integer: type[np.integer] = np.int32
+
     def __init__(self, X, lower, upper, cells=GRID_CELLS):
-        self._X, self._lower, self._upper, self._cells = X, lower, upper, cells
+        self.X, self._lower, self._upper, self._cells = X, lower, upper, cells
         # first of the columns that are kept, and their positions
         self._first, self._kept = 0, ()
 
     def positions(self, column):
         """Return the sorted positions of a column's values, without the NaN."""
-        if isinstance(self._X, RowStream):
+        if isinstance(self.X, RowStream):
             positions = self._read(column)
         else:
-            positions = self._on_grid(self._X[:, column], column)
+            positions = self._on_grid(self.X[:, column], column)
         positions = positions[positions != _MISSING]
         positions.sort()
         return positions
@@ -157,23 +176,171 @@ class RankRows:
         values /= upper - lower
         values *= self._cells
         values[np.isnan(values)] = _MISSING
-        return np.rint(values, out=values).astype(np.int32)
+        return np.rint(values, out=values).astype(self.integer)
 
     def _read(self, column):
         """Return the positions of a column of a stream."""
         if not 0 <= column - self._first < len(self._kept):
             # the old ones first: they are not to be held together
             self._kept = ()
-            n_rows, n_features = self._X.shape
-            stop = min(column + max(1, _KEPT // (4 * n_rows)), n_features)
-            kept = np.empty((stop - column, n_rows), dtype=np.int32)
+            n_rows, n_features = self.X.shape
+            size = np.dtype(self.integer).itemsize
+            stop = min(column + max(1, _KEPT // (size * n_rows)), n_features)
+            kept = np.empty((stop - column, n_rows), dtype=self.integer)
             start = 0
-            for rows in self._X.blocks(chunk_rows(self._X)[1]):
+            for rows in self.X.blocks(chunk_rows(self.X)[1]):
                 columns = slice(column, stop)
                 kept[:, start : start + len(rows)] = self._on_grid(rows[:, columns], columns).T
                 start += len(rows)
             self._first, self._kept = column, kept
         return self._kept[column - self._first]
+
+
+# Quantiles among floats of all magnitudes: no bounds are needed.
+
+#: end of the grid
+LARGEST_SINGLE = float(np.finfo(np.float32).max)
+# the bits of a float that is not negative, read as an integer, are in the order of the floats
+_LARGEST_BITS = int(np.float32(LARGEST_SINGLE).view(np.int32))
+# bits of the mantissa of a float of single precision
+_MANTISSA = 23
+#: fewest bits of a mantissa: eight floats to a power of two
+COARSEST = 3
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """Public grid of floats: 2**bits of them between neighbouring powers of two.
+
+    From 1e-38 to 3e38 no magnitude is out of reach. A grid with fewer bits has fewer positions
+    where no row is, so a draw by rank needs fewer rows; values that many rows share have a larger
+    part of it, too.
+
+    Parameters
+    ----------
+    bits : int
+        Of the mantissa, from 3 to 23: all floats of single precision.
+    signed : bool
+        Whether there are negative floats; position 0 is the largest of them, or zero.
+    """
+
+    bits: int
+    signed: bool
+
+    @property
+    def _shift(self):
+        return _MANTISSA - self.bits
+
+    @property
+    def _half(self):
+        """Number of cells between zero and the largest float."""
+        return (_LARGEST_BITS + (1 << self._shift >> 1)) >> self._shift
+
+    @property
+    def zero(self):
+        """Position of zero."""
+        return self.signed * self._half
+
+    @property
+    def cells(self):
+        """Cells of the grid; there is one position more."""
+        return self.zero + self._half
+
+    def query(self, column, tau, what="a feature"):
+        """Return the query of a quantile. Zero is heavy: many counts and amounts are zero."""
+        return QuantileRank(column, tau, self.cells, what, heavy=self.zero)
+
+    def needed(self, failure):
+        """Return how many ranks to either end of the rows a draw needs, in its temperatures.
+
+        Parameters
+        ----------
+        failure : float
+            Bound on the expected number of positions beyond all rows that are as probable as
+            one at the quantile: each is that times ``exp(-ranks)``.
+        """
+        return math.log(2 * (self.cells + 1) / failure)
+
+    def positions(self, values):
+        """Return the position of the nearest float for every value, a function of it alone."""
+        values = np.clip(values, -LARGEST_SINGLE, LARGEST_SINGLE)
+        with np.errstate(under="ignore", invalid="ignore"):
+            singles = values.astype(np.float32)
+        # not the bits of -0.0
+        positions = np.abs(singles).view(np.int32).astype(np.int64)
+        positions += 1 << self._shift >> 1
+        positions >>= self._shift
+        if self.signed:
+            np.negative(positions, out=positions, where=singles < 0)
+            positions += self.zero
+        return positions
+
+    def values(self, positions):
+        """Return the decimals with the fewest digits that are rounded to given positions."""
+        wanted = np.asarray(positions, dtype=np.int64)
+        away = wanted - self.zero
+        bits = np.minimum(np.abs(away) << self._shift, _LARGEST_BITS)
+        singles = np.copysign(bits.astype(np.int32).view(np.float32), away)
+        return np.array([self._shortest(*pair) for pair in zip(singles, wanted, strict=True)])
+
+    def _shortest(self, single, position):
+        """Return the decimal with the fewest digits at a position, which a float has."""
+        for digits in range(8):
+            near = float(f"{single:.{digits}e}")
+            if abs(near) <= LARGEST_SINGLE and self.positions(np.array([near]))[0] == position:
+                return near + 0.0
+        return float(str(single)) + 0.0
+
+
+def finest_ladder(away, failure):
+    """Return the finest ladder of both signs on which a draw does not fail, or None.
+
+    Parameters
+    ----------
+    away : float
+        Ranks between the quantile that is drawn and either end of the rows, in temperatures of the
+        draw.
+    failure : float
+        As for `Ladder.needed`, of the coarsest; finer ones must not fail at a tenth of it.
+    """
+    for bits in range(_MANTISSA, COARSEST - 1, -1):
+        ladder = Ladder(bits, signed=True)
+        if ladder.needed(failure if bits == COARSEST else failure / 10) <= away:
+            return ladder
+    return None
+
+
+class LadderRows(RankRows):
+    """Rows whose coordinates, or distances to a center, are rounded to a `Ladder`.
+
+    Parameters
+    ----------
+    X : ndarray or RowStream of shape (n_rows, n_features)
+        As for `RankRows`, with 8 bytes for every value of a stream. Numbers beyond the largest
+        float of single precision count as being that.
+    ladder : Ladder
+        The grid.
+    center : ndarray of shape (n_features,), default=None
+        If given, the distances ``|x_j - center_j|`` are on the grid.
+    """
+
+    integer = np.int64
+
+    def __init__(self, X, ladder, center=None):
+        super().__init__(X, None, None, ladder.cells)
+        self._ladder, self._center = ladder, center
+
+    def _on_grid(self, values, columns):
+        """Return the positions of values of one column, or of rows of several columns."""
+        values = values.astype(np.float64)
+        missing = np.isnan(values)
+        if self._center is not None:
+            with np.errstate(over="ignore"):
+                values -= self._center[columns]
+            np.abs(values, out=values)
+        positions = self._ladder.positions(values)
+        positions[missing] = _MISSING
+        return positions
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from skdp import (
     PrivUnitPrivatizer,
     ScalarPrivatizer,
 )
-from skdp.exceptions import SeededNoiseWarning
+from skdp.exceptions import PrivacyWarning
 from skdp.privacy import Curator, gdp_mu
 from tests._solvers import linear_model
 from tests.test_claims_erm import PAIRS, make
@@ -79,10 +79,16 @@ BAD_PARAMETERS = [
 ]
 
 
+def placed(estimator, **parameters):
+    """Return an estimator that looks for no private range."""
+    place = {"data_norm": 1.0} if estimator is DPMean and "bounds" not in parameters else {}
+    return linear_model(estimator, **{**place, **parameters})
+
+
 @pytest.mark.sample(50)
 @pytest.mark.parametrize(("estimator", "name", "value"), BAD_PARAMETERS)
 def test_a_parameter_out_of_range_is_named_and_nothing_is_fitted(estimator, name, value):
-    model = linear_model(estimator, **{name: value})
+    model = placed(estimator, **{name: value})
     with pytest.raises((ValueError, TypeError), match=name) as raised:
         model.fit(X, y)
     assert "must" in str(raised.value)
@@ -96,7 +102,7 @@ def test_a_parameter_out_of_range_is_named_and_nothing_is_fitted(estimator, name
     [p for p in BAD_PARAMETERS if p[1] in ("epsilon", "delta", "data_norm", "adjacency", "bounds")],
 )
 def test_the_gate_does_not_rely_on_scikit_learn_s_validation(estimator, name, value):
-    model = linear_model(estimator, **{name: value})
+    model = placed(estimator, **{name: value})
     with (
         sklearn.config_context(skip_parameter_validation=True, assume_finite=True),
         pytest.raises((ValueError, TypeError)),
@@ -124,7 +130,7 @@ def test_a_budget_that_cannot_be_spent_is_refused_before_the_data_are_read():
             raise AssertionError("the data were read")
 
     gradient = DPLogisticRegression(delta=1.0, mechanism="gradient", data_norm=1.0)
-    for model in (gradient, DPMean(epsilon=NAN), DPMean(delta=0.0)):
+    for model in (gradient, DPMean(epsilon=NAN, data_norm=1.0), DPMean(delta=0.0, data_norm=1.0)):
         with (
             sklearn.config_context(skip_parameter_validation=True),
             pytest.raises(ValueError, match="must be"),
@@ -134,7 +140,8 @@ def test_a_budget_that_cannot_be_spent_is_refused_before_the_data_are_read():
 
 @pytest.mark.parametrize("bad", [NAN, INF, -INF])
 @pytest.mark.parametrize(
-    "model", [DPLogisticRegression(data_norm=1.0), DPMean(), NormClipper(), BoundedScaler()]
+    "model",
+    [DPLogisticRegression(data_norm=1.0), DPMean(data_norm=1.0), NormClipper(), BoundedScaler()],
 )
 def test_values_that_are_not_finite(model, bad):
     broken = X.copy()
@@ -153,7 +160,7 @@ def test_with_validation_off_such_a_row_contributes_nothing(bad):
     np.testing.assert_array_equal(coef, clone(model).fit(X, gone).coef_)
     with sklearn.config_context(assume_finite=True):
         assert np.isfinite(DPMean(bounds=(-1, 1)).fit(broken).location_).all()
-        assert np.isfinite(DPMean().fit(sparse.csr_array(broken)).location_).all()
+        assert np.isfinite(DPMean(data_norm=1.0).fit(sparse.csr_array(broken)).location_).all()
 
 
 def test_one_class():
@@ -170,13 +177,14 @@ def test_one_row():
         1,
         3,
     )
-    assert DPMean().fit(X[:1]).location_.shape == (3,)
+    assert DPMean(data_norm=1.0).fit(X[:1]).location_.shape == (3,)
     with pytest.raises(ValueError, match="class"):
         DPLogisticRegression(data_norm=1.0).fit(X[:1], y[:1])
 
 
 @pytest.mark.parametrize(
-    "model", [DPLogisticRegression(data_norm=1.0), DPMean(), NormClipper(), BoundedScaler()]
+    "model",
+    [DPLogisticRegression(data_norm=1.0), DPMean(data_norm=1.0), NormClipper(), BoundedScaler()],
 )
 @pytest.mark.parametrize(
     ("data", "message"),
@@ -220,7 +228,7 @@ def test_rows_with_missing_values_get_our_advice_from_predict():
 def test_rows_that_polars_has_not_computed():
     rows = pl.DataFrame(X).lazy()
     model = DPLogisticRegression(data_norm=1.0).fit(X, y)
-    for call in (model.predict, DPMean().fit, lambda rows: clone(model).fit(rows, y)):
+    for call in (model.predict, DPMean(data_norm=1.0).fit, lambda rows: clone(model).fit(rows, y)):
         with pytest.raises(TypeError, match=r"LazyFrame.*pass X.collect\(\)"):
             call(rows)
     np.testing.assert_array_equal(model.predict(rows.collect().to_numpy()), model.predict(X))
@@ -241,7 +249,7 @@ def test_no_error_repeats_a_data_value():
     frame = pd.DataFrame({"a": [0.1, 0.2], "b": ["x", secret]})
     object_rows = np.array([[0.5, secret], [0.5, 1.0]], dtype=object)
     for rows in (frame, object_rows):
-        for model in (DPLogisticRegression(data_norm=1.0), DPMean(), NormClipper()):
+        for model in (DPLogisticRegression(data_norm=1.0), DPMean(data_norm=1.0), NormClipper()):
             with pytest.raises(ValueError, match="numeric") as raised:
                 model.fit(rows, [0, 1])
             assert secret not in str(raised.value)
@@ -289,14 +297,14 @@ def test_read_only_memory_maps_are_not_written(tmp_path):
     labels = np.append(y, 0)
     labels.flags.writeable = False
     DPLogisticRegression(data_norm=1.0).fit(mapped, labels)
-    DPMean().fit(mapped)
+    DPMean(data_norm=1.0).fit(mapped)
     NormClipper().fit_transform(mapped)
     np.testing.assert_array_equal(np.load(path), rows)
 
 
 def test_missing_values_in_a_frame():
     frame = pd.DataFrame({"a": [0.1, None, 0.3], "b": pd.array([1, None, 3], dtype="Int64")})
-    for model in (DPLogisticRegression(data_norm=1.0), DPMean()):
+    for model in (DPLogisticRegression(data_norm=1.0), DPMean(data_norm=1.0)):
         with pytest.raises(ValueError, match="NaN"):
             model.fit(frame, [0, 1, 0])
 
@@ -614,7 +622,7 @@ MODELS = {
     "bounded": DPStandardScaler(bounds=(-1, 1), random_state=0),
     "tiny bounds": DPStandardScaler(bounds=(0, 1e-320), with_mean=False, random_state=0),
     "quantile": DPNormQuantile(epsilon=100.0, tail=1, resolution=1e-100, random_state=0),
-    "mean": DPMean(epsilon=60.0, mechanism="coinpress", random_state=0),
+    "mean": DPMean(epsilon=60.0, mechanism="coinpress", random_state=0, data_norm=1.0),
     "center": linear_model(DPLogisticRegression, preprocess="center", **PUBLIC),
     "center-scale": linear_model(DPHingeSVM, epsilon=9.0, preprocess="center-scale", **PUBLIC),
     "center-clip": linear_model(
@@ -653,7 +661,7 @@ def fit(model, rows):
     given = (rows, np.arange(rows.shape[0]) % 2) if hasattr(model, "classes") else (rows,)
     with warnings.catch_warnings(), np.errstate(all="raise"):
         warnings.simplefilter("error")
-        warnings.simplefilter("ignore", SeededNoiseWarning)
+        warnings.simplefilter("ignore", PrivacyWarning)
         return clone(model).fit(*given)
 
 
@@ -816,7 +824,7 @@ def test_a_share_of_nearly_all_leaves_a_center_that_can_be_paid():
 # -- messages --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("model", [DPFeatureCenterer(), DPMean(), DPStandardScaler()])
+@pytest.mark.parametrize("model", [DPFeatureCenterer(), DPMean(data_norm=1.0), DPStandardScaler()])
 @pytest.mark.parametrize("rows", [[0.123, 7.5], 0.123, [["0.123x"]], [[0.123 + 1j]]])
 def test_no_message_quotes_a_value(model, rows):
     with pytest.raises((ValueError, TypeError)) as caught:
@@ -848,7 +856,7 @@ LOCATION_BAD = {
 def location_fit(model, data):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.simplefilter("ignore", SeededNoiseWarning)
+        warnings.simplefilter("ignore", PrivacyWarning)
         return clone(model).fit(data)
 
 
@@ -912,11 +920,11 @@ def test_a_read_only_memory_map(name, tmp_path):
 @pytest.mark.parametrize(
     ("model", "parameter", "values"),
     [
-        (DPMedian(), "delta", [-0.1, 1, NAN, INF, True, None]),
-        (DPMedian(), "data_norm", [0, -1, NAN, INF, 1e-200, True]),
-        (DPMedian(), "mechanism", ["laplace", None, 1]),
-        (DPMedian(), "max_iter", [0, -1, 1.5]),
-        (DPQuantile(), "quantile", [0, 1, -0.1, 1.5, NAN, INF, "a", None]),
+        (DPMedian(data_norm=1.0), "delta", [-0.1, 1, NAN, INF, True, None]),
+        (DPMedian(data_norm=1.0), "data_norm", [0, -1, NAN, INF, 1e-200, True]),
+        (DPMedian(data_norm=1.0), "mechanism", ["laplace", None, 1]),
+        (DPMedian(data_norm=1.0), "max_iter", [0, -1, 1.5]),
+        (DPQuantile(bounds=(-1.0, 1.0)), "quantile", [0, 1, -0.1, 1.5, NAN, INF, "a", None]),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -188,7 +188,7 @@ def test_a_file_does_not_grow_with_the_rows(estimator, capsys):
 def test_a_ledger_of_full_batches_does_not_grow_either():
     for model in (
         DPLogisticRegression(classes=[0, 1], data_norm=1.0),
-        DPMean(),
+        DPMean(data_norm=1.0),
         PrivUnitPrivatizer(),
     ):
         small, large = (len(pickle.dumps(clone(model).fit(*d))) for d in [(X, Y), (MORE, MORE_Y)])
@@ -255,18 +255,18 @@ def test_trusted_types_are_strings_without_repetition():
 def test_skops_refuses_what_is_not_trusted():
     from skops.io.exceptions import UntrustedTypesFoundException
 
-    data = sio.dumps(DPMean().fit(X))
+    data = sio.dumps(DPMean(data_norm=1.0).fit(X))
     with pytest.raises(UntrustedTypesFoundException, match="Ledger"):
         sio.loads(data)
 
-    data = sio.dumps(DPMean(random_state=Foreign()))
+    data = sio.dumps(DPMean(random_state=Foreign(), data_norm=1.0))
     with pytest.raises(UntrustedTypesFoundException, match="Foreign"):
         sio.loads(data, trusted=trusted_types())
 
 
 def test_a_budget_with_a_file_is_found_again(tmp_path):
     budget = PrivacyBudget(3.0, 1e-4, path=tmp_path / "budget.db")
-    model = DPMean(budget=budget).fit(X)
+    model = DPMean(budget=budget, data_norm=1.0).fit(X)
     assert set(trusted_types(budget=True)) - set(trusted_types()) == needed(model) - needed(
         clone(model).set_params(budget=None).fit(X)
     )
@@ -291,7 +291,7 @@ def test_a_budget_with_a_file_is_found_again(tmp_path):
 
 @pytest.mark.parametrize("trip", TRIPS)
 def test_a_budget_in_memory_is_in_no_file(trip):
-    model = DPMean(budget=PrivacyBudget(3.0, 1e-4)).fit(X)
+    model = DPMean(budget=PrivacyBudget(3.0, 1e-4), data_norm=1.0).fit(X)
     with pytest.raises(BudgetError, match="in memory cannot be pickled"):
         trip(model)
     # the remedy of the message
@@ -361,7 +361,7 @@ def make_curator(random_state=None):
 )
 @pytest.mark.parametrize("save", [pickle.dumps, lambda m: joblib.dump(m, io.BytesIO()), sio.dumps])
 def test_what_holds_rows_or_noise_is_never_in_a_file(held, save):
-    model = DPMean().fit(X)
+    model = DPMean(data_norm=1.0).fit(X)
     model.kept_ = held
     with pytest.raises(TypeError, match="cannot be pickled"):
         save(model)

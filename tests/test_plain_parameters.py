@@ -126,7 +126,7 @@ def test_it_is_refused_of_bounds_and_shares_too(bad):
 
 
 def test_parameters_are_given_back_when_a_fit_fails():
-    mean = DPMean(epsilon=np.float32(0.7), delta=np.float16(0.001))
+    mean = DPMean(epsilon=np.float32(0.7), delta=np.float16(0.001), data_norm=1.0)
 
     def fail():
         with plain_parameters(mean):

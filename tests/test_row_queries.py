@@ -550,10 +550,10 @@ DENSE_MODELS = [
     linear_model(skdp.DPHingeSVM, **GRADIENT),
     skdp.DPLpRegressor(random_state=0),
     skdp.DPLpRegressor(p=4, random_state=0),
-    skdp.DPMean(random_state=0),
+    skdp.DPMean(random_state=0, data_norm=1.0),
     skdp.DPMean(bounds=(-1, 1), random_state=0),
-    skdp.DPMedian(random_state=0, max_iter=20),
-    skdp.DPQuantile(random_state=0),
+    skdp.DPMedian(random_state=0, max_iter=20, data_norm=1.0),
+    skdp.DPQuantile(random_state=0, bounds=(-1.0, 1.0)),
     skdp.DPNormQuantile(random_state=0),
     skdp.DPHeavyTailedMean(random_state=0),
     skdp.DPStandardScaler(random_state=0),
@@ -615,7 +615,11 @@ def test_dense_rows_are_never_copied_as_a_whole():
     y = X[:, 0] > 0
     given = {**GRADIENT, "classes": (False, True), "max_iter": 2}
     model = linear_model(skdp.DPLogisticRegression, **given, solver="accelerated")
-    for fitted in (model, skdp.DPMean(random_state=0), skdp.DPStandardScaler(random_state=0)):
+    for fitted in (
+        model,
+        skdp.DPMean(random_state=0, data_norm=1.0),
+        skdp.DPStandardScaler(random_state=0),
+    ):
         assert peak_of(fitted, X, y) < X.nbytes
     # rows in another geometry are one copy in double precision
     assert peak_of(skdp.DPLogisticRegression(**{"data_norm": 1.0, **given}), X, y) < 2.7 * X.nbytes
@@ -1228,7 +1232,7 @@ def test_a_step_needs_memory_for_its_entries_only(long_indices):
         (DPStandardScaler(), "with_mean"),
         (DPNormQuantile(center=[0, 0, 0]), "center"),
         (linear_model(DPLogisticRegression, preprocess="center", **TWO), "FeaturePreprocessing"),
-        (DPMean(mechanism="coinpress"), "mechanism"),
+        (DPMean(mechanism="coinpress", data_norm=1.0), "mechanism"),
     ],
 )
 def test_sparse_rows_that_would_become_dense_are_refused_by_name(model, parameter):

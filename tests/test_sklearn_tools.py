@@ -221,9 +221,9 @@ def test_everything_can_be_searched(grid, spy):
 @pytest.mark.parametrize(
     "estimator",
     [
-        DPMean(),
-        DPMean(mechanism="laplace"),
-        DPMedian(mechanism="gradient"),
+        DPMean(data_norm=1.0),
+        DPMean(mechanism="laplace", data_norm=1.0),
+        DPMedian(mechanism="gradient", data_norm=1.0),
         DPQuantile(bounds=(-1, 1)),
         DPSparseMeanEstimator(sparsity=2),
         DPHeavyTailedMean(moment_bound=1.0),
@@ -311,12 +311,12 @@ def test_a_search_that_pays_inside_of_one_that_does_not(spy):
 @pytest.mark.parametrize(
     "mean",
     [
-        DPMean(),
+        DPMean(data_norm=1.0),
         DPSparseMeanEstimator(),
         DPSparseMeanEstimator(mechanism="histogram", sparsity=3, sparse_output=True),
         DPHeavyTailedMean(),
         LocalDPMean(),
-        DPMedian(),
+        DPMedian(data_norm=1.0),
         DPQuantile(bounds=(0.0, 1.0)),
     ],
     ids=lambda mean: type(mean).__name__,

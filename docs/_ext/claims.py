@@ -22,7 +22,12 @@ from skdp.privacy.books.texts import rows_read, what_is_drawn, what_is_kept
 
 #: configurations that change the query, beyond mechanism, solver and adjacency
 _CLASSES = [("2 classes", {"classes": (0, 1)}), ("3 classes", {"classes": (0, 1, 2)})]
-_DOMAINS = [("ball", {}), ("box", {"bounds": (0.0, 1.0)})]
+_DOMAINS = [
+    ("ball", {"data_norm": 1.0}),
+    ("box", {"bounds": (0.0, 1.0)}),
+    # a budget with which eight rows are not too few for a private range
+    ("no bounds, epsilon=500", {"epsilon": 500.0}),
+]
 _PRIVATE_UNITS = {"p": 4, "epsilon": 1000.0, "clipping_norm": "private"}
 #: what a search takes; its own prices are those of the whole
 _SEARCHED = {"estimator": skdp.DPLogisticRegression(classes=(0, 1))}
@@ -48,7 +53,11 @@ VARIANTS = {
         ("moment_bound=1, delta=0", {"moment_bound": 1.0, "delta": 0.0}),
     ],
     "DPMedian": _DOMAINS,
-    "DPQuantile": [("median", {}), ("0.9-quantile", {"quantile": 0.9})],
+    "DPQuantile": [
+        ("median", {"bounds": (0.0, 1.0)}),
+        ("0.9-quantile", {"quantile": 0.9, "bounds": (0.0, 1.0)}),
+        ("median, no bounds", {}),
+    ],
     "DPNormQuantile": [("tail=2", {"tail": 2}), ("center", {"tail": 2, "center": [0.1, 0.2, 0.3]})],
     "DPSparseMeanEstimator": [
         ("sparsity=2", {"sparsity": 2}),
@@ -122,10 +131,11 @@ TESTS = {
     "histogram": "tests/location/test_sparse_queries.py",
     "compressed-sensing": "tests/location/test_compressed_sensing.py",
     "DPLpRegressor": "tests/linear_model/test_lp_regressor.py tests/test_private_minimizers.py",
-    "DPMean": "tests/test_row_queries.py tests/test_claims_sgd.py tests/location/test_mean.py",
+    "DPMean": "tests/test_row_queries.py tests/test_claims_sgd.py tests/location/test_mean.py "
+    "tests/location/test_range.py",
     "DPHeavyTailedMean": "tests/location/test_heavy_tailed_mean.py tests/location/test_mean.py",
-    "DPMedian": "tests/location/test_median.py",
-    "DPQuantile": "tests/location/test_median.py",
+    "DPMedian": "tests/location/test_median.py tests/location/test_range.py",
+    "DPQuantile": "tests/location/test_median.py tests/location/test_range.py",
     "DPNormQuantile": "tests/location/test_norm_quantile.py",
     "DPStandardScaler": "tests/preprocessing/test_standard_scaler.py",
     "DPFeatureCenterer": "tests/location/test_norm_quantile.py",

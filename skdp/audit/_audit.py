@@ -165,7 +165,7 @@ def audit_privacy(
     --------
     >>> from skdp import DPMean
     >>> from skdp.audit import audit_privacy
-    >>> model = DPMean(epsilon=2.0, mechanism="laplace")
+    >>> model = DPMean(epsilon=2.0, mechanism="laplace", data_norm=1.0)
     >>> result = audit_privacy(model, [[0.2], [1.0]], neighbour=[[0.2], [-1.0]],
     ...                        n_runs=400, random_state=0)
     >>> result.passed, result.epsilon_lower > 0.8

@@ -167,7 +167,7 @@ def audit_one_run(
     >>> from skdp import DPMean
     >>> from skdp.audit import audit_one_run
     >>> X = np.eye(500)  # every canary has a feature of its own
-    >>> result = audit_one_run(DPMean(epsilon=20.0), X, -X, random_state=0)
+    >>> result = audit_one_run(DPMean(epsilon=20.0, data_norm=1.0), X, -X, random_state=0)
     >>> result.passed, result.epsilon_lower > 1
     (True, True)
     """

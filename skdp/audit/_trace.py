@@ -842,7 +842,7 @@ def trace_privacy(
     --------
     >>> from skdp import DPMean
     >>> from skdp.audit import trace_privacy
-    >>> result = trace_privacy(DPMean(epsilon=1.0), [[0.2], [1.0]], [[0.2], [-1.0]])
+    >>> result = trace_privacy(DPMean(epsilon=1.0, data_norm=1.0), [[0.2], [1.0]], [[0.2], [-1.0]])
     >>> result.passed, round(result.share, 3)
     (True, 1.0)
     >>> release = result.releases[0]

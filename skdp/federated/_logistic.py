@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Logistic regression from the rows of clients, private client by client."""
 
+import math
 import warnings
 from numbers import Integral, Real
 from typing import Literal, Self
@@ -9,7 +10,7 @@ from typing import Literal, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skdp._gate import open_gate
+from skdp._gate import Doubts, open_gate
 from skdp._losses.classification import LogisticLoss, SoftmaxLoss
 from skdp._plan import PlanMixin
 from skdp._rows.base import L2Ball, check_radius
@@ -24,6 +25,7 @@ from skdp._sklearn import (
     centered_classes,
     effective_n_threads,
     fit_context,
+    is_sparse,
     resolve_classes,
     validate_private_data,
 )
@@ -42,6 +44,7 @@ from skdp.federated._averaging import (
     federated_descent,
     plan_problem,
 )
+from skdp.linear_model._scales import say_of_signal
 from skdp.local._ball_randomiser import MAGNITUDES, BallRandomiser
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.books.spent import asks_for_groups
@@ -381,6 +384,10 @@ class FederatedDPLogisticRegression(
                 SimulationWarning,
                 stacklevel=4,
             )
+        doubts = Doubts(type(self).__name__)
+        if rounds.mu_round and rounds.hypothetical is None and not is_sparse(X):
+            facts = rounds.spent, self.delta, self.adjacency, math.prod(problem.shape), unit
+            say_of_signal(doubts, n_clients, *facts)
         with open_gate(
             self,
             lambda: ClientRows(
@@ -403,6 +410,7 @@ class FederatedDPLogisticRegression(
             n_releases=rounds.n_steps
             * (1 + (rounds.randomiser is not None and bool(rounds.mu_round))),
             unit=unit,
+            doubts=doubts,
         ) as curator:
             released = PrepaidRounds(curator, problem.query, np.zeros(problem.shape), rounds)
             coef = federated_descent(released.mean_update, problem.shape, rounds)

@@ -171,7 +171,7 @@ class PrivacyCard:
         Examples
         --------
         >>> from skdp import DPMean, privacy_card
-        >>> mean = DPMean(epsilon=0.5, mechanism="laplace").fit([[0.1], [0.2], [0.3]])
+        >>> mean = DPMean(epsilon=0.5, mechanism="laplace", bounds=(0, 1)).fit([[0.1], [0.2]])
         >>> card = privacy_card(mean, name="a mean")
         >>> record = card.to_registry(data_product_type="Summary statistics")
         >>> record["url_slug"], record["deployment"]["dp_variant"]["variant_name"]
@@ -266,7 +266,7 @@ def privacy_card(
     Examples
     --------
     >>> from skdp import DPMean, privacy_card
-    >>> card = privacy_card(DPMean(epsilon=0.5).fit([[0.1], [0.2], [0.3]]))
+    >>> card = privacy_card(DPMean(epsilon=0.5, data_norm=1.0).fit([[0.1], [0.2], [0.3]]))
     >>> card
     <PrivacyCard of DPMean: status 'holds', epsilon=0.5, delta=1e-06>
     >>> card.to_dict()["claim"]["adjacency"]

@@ -167,7 +167,7 @@ class LedgerDisplay:
     Examples
     --------
     >>> from skdp import DPMean, LedgerDisplay
-    >>> mean = DPMean(epsilon=0.5, random_state=0).fit([[0.1], [0.2], [0.3]])
+    >>> mean = DPMean(epsilon=0.5, random_state=0, data_norm=1.0).fit([[0.1], [0.2], [0.3]])
     >>> display = LedgerDisplay.from_estimator(mean)
     >>> [part.name for part in display.parts]
     ['sum of rows in the unit ball']

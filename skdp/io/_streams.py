@@ -152,7 +152,7 @@ def stream_arrays(X: Any, y: Any = None) -> Any:
     ...     def __getitem__(self, rows):
     ...         return np.arange(10_000)[rows, None] % 3 - 1.0
     >>> X = stream_arrays(Squares())
-    >>> bool(abs(DPMean(random_state=0).fit(X).location_) < 0.01)
+    >>> bool(abs(DPMean(random_state=0, data_norm=1.0).fit(X).location_) < 0.01)
     True
     """
     for name, part, ndim in (("X", X, 2), ("y", y, 1)):

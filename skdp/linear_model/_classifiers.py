@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone, is_regressor
 
 import skdp.solvers as solvers
-from skdp._gate import open_gate
+from skdp._gate import Doubts, open_gate
 from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp._plan import PlanMixin
 from skdp._rows.base import L2Ball, check_radius, leaves_out_zeros
@@ -49,7 +49,12 @@ from skdp._typing import (
     Seed,
     VectorLike,
 )
-from skdp.linear_model._scales import center_and_scale, plan_scales, warn_of_scales
+from skdp.linear_model._scales import (
+    center_and_scale,
+    plan_scales,
+    say_of_scales,
+    say_of_signal,
+)
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.books.texts import a_kind
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
@@ -409,6 +414,11 @@ class PrivateLinearClassifier(
         loss = problem.loss
         # rows that are moved, and those without units, get their constant feature later
         intercept = 0.0 if solver.moves_rows else problem.intercept
+        doubts = Doubts(type(self).__name__)
+        # few entries, or few coefficients: noise follows their number
+        if not (is_sparse or problem.sparsity or isinstance(solver, solvers.FrankWolfe)):
+            facts = n_rows, self.epsilon, plan.delta, self.adjacency, problem.size
+            say_of_signal(doubts, *facts)
         with open_gate(
             self,
             lambda: LinearRows(
@@ -428,10 +438,13 @@ class PrivateLinearClassifier(
             mu=plan.total_mu,
             assumptions=assumptions,
             n_releases=plan.n_releases + scales.n_releases,
+            doubts=doubts,
         ) as curator:
-            norm, found, vague = problem.data_norm, None, False
+            norm, found = problem.data_norm, None
             if not given:
                 (norm, _, _), found, vague = scales.run(curator, norm, 0.0, 1.0)
+                guessed = {"missing": not scales.n_releases, "vague": vague}
+                say_of_scales(doubts, ["data_norm"], n_rows, self.epsilon, **guessed)
                 curator.map_rows(lambda rows: readmitted(rows, L2Ball(norm), intercept))
                 plan = solver.plan(self._in_units(problem, norm))
             coef, self._link = plan.solution(curator)
@@ -447,9 +460,6 @@ class PrivateLinearClassifier(
         self._found = found
         self.feature_center_, self.feature_scale_ = center_and_scale(found, n_features)
         self.n_iter_ = self._steps(plan.n_iter)
-        if not given:
-            missing = not scales.n_releases
-            warn_of_scales(["data_norm"], n_rows, self.epsilon, missing=missing, vague=vague)
         return self
 
     def _scales(self, n_rows, n_features, is_sparse):

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._gate import open_gate
+from skdp._gate import Doubts, open_gate
 from skdp._losses.clipped import ClippedLoss
 from skdp._losses.regression import HuberLoss, PinballLoss, QuarticLoss, SquaredLoss
 from skdp._plan import PlanMixin
@@ -37,7 +37,8 @@ from skdp.linear_model._scales import (
     center_and_scale,
     plan_clip,
     plan_scales,
-    warn_of_scales,
+    say_of_scales,
+    say_of_signal,
 )
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
@@ -309,6 +310,10 @@ class PrivateLinearRegressor(PlanMixin, CallbackSupportMixin, RegressorMixin, Ba
         solver = chosen_solver(self, asked, problem)
         plan = self._planned(problem, solver, self._units(scaling), None)
         check_reading(solver, X)
+        doubts = Doubts(type(self).__name__)
+        if not leaves_out_zeros(X):
+            facts = n_rows, self.epsilon, plan.delta, self.adjacency, problem.size
+            say_of_signal(doubts, *facts)
         with open_gate(
             self,
             lambda: regression_rows(*as_read(solver, plan, X, y), effective_n_threads()),
@@ -316,8 +321,13 @@ class PrivateLinearRegressor(PlanMixin, CallbackSupportMixin, RegressorMixin, Ba
             delta=plan.delta,
             mu=plan.total_mu,
             n_releases=plan.n_releases + scales.n_releases + len(clipping.prices),
+            doubts=doubts,
         ) as curator:
             drawn, columns, vague = scales.run(curator, *self._units(scaling).given)
+            given = {"data_norm": self.data_norm, "target_scale": self.target_scale}
+            wanted = [name for name, value in given.items() if value is None]
+            guessed = {"missing": not scales.n_releases, "vague": vague}
+            say_of_scales(doubts, wanted, n_rows, self.epsilon, **guessed)
             units = replace(self._units(scaling, *drawn), columns=columns)
             curator.map_rows(units.rows)
             clip = clipping.run(curator, problem.pointwise, None)
@@ -329,10 +339,6 @@ class PrivateLinearRegressor(PlanMixin, CallbackSupportMixin, RegressorMixin, Ba
         self._found = columns
         self.feature_center_, self.feature_scale_ = center_and_scale(columns, n_features)
         self.n_iter_ = plan.n_iter
-        given = {"data_norm": self.data_norm, "target_scale": self.target_scale}
-        wanted = [name for name, value in given.items() if value is None]
-        missing = not scales.n_releases
-        warn_of_scales(wanted, n_rows, self.epsilon, missing=missing, vague=vague)
         return self
 
     def predict(self, X: MatrixLike) -> NDArray[Any]:

@@ -7,7 +7,6 @@ In this order: the vector that a row reports, least squares from the moments of 
 """
 
 import math
-import warnings
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Self
@@ -20,7 +19,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._gate import open_gate
+from skdp._gate import Doubts, open_gate
 from skdp._plan import PlanMixin
 from skdp._rows.linear import raw_norms, regression_rows
 from skdp._sklearn import (
@@ -33,7 +32,6 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._typing import Budget, MatrixLike, Seed, VectorLike
-from skdp.exceptions import NoisyEstimateWarning
 from skdp.local._moments import MomentSums, add_reports, noise_level
 from skdp.local.randomisers.ball import lift
 from skdp.local.randomisers.report import LocalReports
@@ -365,27 +363,27 @@ class LocalDPLinearRegression(PlanMixin, RegressorMixin, BaseEstimator):
         query = LocalReports(JointVectors(radius, scale, constant), randomiser)
         longest = radius * math.hypot(1.0, constant)
         penalty = joint_penalty(self.l2, n_rows, longest, n_features, bool(constant))
+        doubts = Doubts(type(self).__name__)
         with open_gate(
             self,
             lambda: regression_rows(X, y, effective_n_threads()),
             n_rows=n_rows,
             delta=0.0,
             adjacency="local",
+            doubts=doubts,
         ) as curator:
             groups = groups_of(n_rows, size)
             add_reports(curator, query, self.epsilon, groups)
             solved = least_squares([sums for _, sums in groups], randomiser.unit, penalty)
-        self._solved(solved, radius, scale, constant)
+            self._solved(solved, radius, scale, constant)
+            if self.noise_level_ > self.smallest_eigenvalue_ / 3:
+                doubts.noise(
+                    f"the noise of {n_rows} reports makes eigenvalues of up to "
+                    f"{self.noise_level_:.2g} by itself, and the smallest of the features is about "
+                    f"{self.smallest_eigenvalue_:.2g}: use more rows, fewer features, a larger "
+                    "epsilon, or a smaller data_norm."
+                )
         self.randomiser_ = randomiser
-        if self.noise_level_ > self.smallest_eigenvalue_ / 3:
-            warnings.warn(
-                f"the noise of {n_rows} reports makes eigenvalues of up to "
-                f"{self.noise_level_:.2g} by itself, and the smallest of the features is about "
-                f"{self.smallest_eigenvalue_:.2g}: use more rows, fewer features, a larger "
-                "epsilon, or a smaller data_norm.",
-                NoisyEstimateWarning,
-                stacklevel=4,  # the line that called fit
-            )
         return self
 
     def predict(self, X: MatrixLike) -> NDArray[Any]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._gate import open_gate
+from skdp._gate import Doubts, open_gate
 from skdp._rows.base import check_bounds, check_radius
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
@@ -260,8 +260,16 @@ class LocalDPMean(MeanEstimator):
         n_rows, n_features = X.shape
         plan = self._plan(n_features)
         sums = MeanSums(n_features)
+        doubts = Doubts(type(self).__name__)
+        if self.bounds is not None and self.data_norm != 1.0:
+            doubts.promise("data_norm has no effect beside bounds: give one of them.")
         with open_gate(
-            self, lambda: plan.domain.admit(X), n_rows=n_rows, delta=0.0, adjacency="local"
+            self,
+            lambda: plan.domain.admit(X),
+            n_rows=n_rows,
+            delta=0.0,
+            adjacency="local",
+            doubts=doubts,
         ) as curator:
             add_reports(curator, plan.query, self.epsilon, [((0, n_rows), sums)])
         self._summed_up(sums, plan)

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Private means of bounded rows, by one noisy sum or by clipping."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
 
-from skdp._gate import open_gate
+from skdp._gate import Doubts, open_gate
 from skdp._rows.base import Box, L2Ball, check_bounds, check_radius
 from skdp._rows.linear import ball_rows
 from skdp._sklearn import (
@@ -21,25 +22,26 @@ from skdp._sklearn import (
 from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed
 from skdp.location._base import MeanEstimator
 from skdp.location._clipped_mean import MEANS, BoxRows, RowSum, plan_mean
+from skdp.location._range import REACH, RangePlan, balanced_reach, plan_range, say_of_range
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.laws.additive import GaussianMechanism, LaplaceMechanism
-from skdp.privacy.laws.calibration import gdp_mu, mu_of_all
+from skdp.privacy.laws.calibration import gdp_mu, mu_beside, mu_of_all
 
 #: one release, in a ball or a box
 ONE_RELEASE = ("gaussian", "laplace")
-MECHANISMS = (*MEANS, "laplace")
+MECHANISMS = ("auto", *MEANS, "laplace")
 # A center other than the origin would make sparse rows dense.
 _SPARSE = (*ONE_RELEASE, "clipped")
 
 
-def takes_sparse(mechanism, bounds):
+def takes_sparse(mechanism, data_norm, bounds):
     """Return whether rows may be sparse."""
-    return bounds is None and mechanism in _SPARSE
+    return bounds is None and data_norm is not None and mechanism in ("auto", *_SPARSE)
 
 
-def check_mean(X, mechanism, bounds):
-    """Raise if the bounds, or the format of the rows, do not go with the mechanism.
+def check_mean(X, mechanism, data_norm, bounds):
+    """Raise if what is known of the rows, or their format, does not go with the mechanism.
 
     Parameters
     ----------
@@ -48,25 +50,32 @@ def check_mean(X, mechanism, bounds):
         validated.
     mechanism : str
         One of `MECHANISMS`.
-    bounds : tuple or None
+    data_norm, bounds : float or None, tuple or None
         As the user gave them.
 
     Raises
     ------
     ValueError
-        If bounds were given to a mechanism that starts from a ball.
+        If bounds were given to a mechanism that starts from a ball, or no radius.
     TypeError
         If the rows are sparse where they may not be.
     """
-    if bounds is not None and mechanism not in ONE_RELEASE:
-        raise ValueError(
-            "bounds must be None unless mechanism is 'gaussian' or 'laplace': "
-            f"mechanism={mechanism!r} starts from the ball of radius data_norm; got "
-            f"bounds={bounds!r}."
-        )
-    if is_sparse(X) and not takes_sparse(mechanism, bounds):
+    if mechanism not in ("auto", *ONE_RELEASE):
+        starts = f"mechanism={mechanism!r} starts from the ball of radius data_norm"
+        if bounds is not None:
+            raise ValueError(
+                "bounds must be None unless mechanism is 'auto', 'gaussian' or 'laplace': "
+                f"{starts}; got bounds={bounds!r}."
+            )
+        if data_norm is None:
+            raise ValueError(
+                f"data_norm must be a number: {starts}. A generous range will do, such as 1e6; or "
+                "leave the mechanism to 'auto', which needs no range. Got None."
+            )
+    if is_sparse(X) and not takes_sparse(mechanism, data_norm, bounds):
         raise TypeError(
-            f"Sparse rows need bounds=None and a mechanism among {_SPARSE}; got "
+            "Sparse rows need a number for data_norm, a public radius, bounds=None, and a "
+            f"mechanism among {('auto', *_SPARSE)}; got data_norm={data_norm!r}, "
             f"mechanism={mechanism!r}. Use X.toarray() if the rows fit in memory."
         )
 
@@ -100,11 +109,101 @@ class NoisySum:
         return total / self.n_rows
 
 
-class DPMean(MeanEstimator):
-    """Differentially private mean of bounded rows.
+@dataclass(frozen=True)
+class RangedSum:
+    """Plan of a mean without public bounds: a private range of every feature, then a sum in it.
 
-    The rows are forced into a public ball (`data_norm`) or box (`bounds`), and their sum is
-    released with Gaussian or Laplace noise. Three of the mechanisms first release a clipping
+    Parameters
+    ----------
+    ranges : RangePlan
+        How the ranges are drawn.
+    mechanism : {"gaussian", "laplace"}
+        Law of the noise of the sum.
+    price : float
+        Gaussian-DP price of the sum, or its epsilon.
+    noise : float
+        Standard deviation of the noise of the mean, in half widths of a range.
+    """
+
+    ranges: RangePlan
+    mechanism: str
+    price: float
+    noise: float
+
+    @classmethod
+    def made(cls, mechanism, epsilon, delta, *, n_rows, n_features, adjacency):
+        """Return the plan, or of "auto" the one with the least noise that has rows enough."""
+        if mechanism == "auto":
+            laws = ONE_RELEASE if delta else ("laplace",)
+            shape = {"n_rows": n_rows, "n_features": n_features, "adjacency": adjacency}
+            plans = [cls.made(law, epsilon, delta, **shape) for law in laws]
+            return min(plans, key=lambda plan: (not plan.ranges.is_sound, plan.noise))
+        moved = 1.0 if adjacency == "zero-out" else 2.0
+        shape = {"n_rows": n_rows, "n_features": n_features, "adjacency": adjacency}
+        if mechanism == "laplace":
+            ranges = plan_range(epsilon, None, **shape)
+            price = (epsilon - ranges.epsilon) * (1 - 1e-12)
+            noise = math.sqrt(2) * moved * n_features / (price * n_rows)
+        else:
+            ranges = plan_range(epsilon, gdp_mu(epsilon, delta), **shape)
+            price = mu_beside(epsilon, delta, mu=ranges.mu)
+            noise = moved * math.sqrt(n_features) / (price * n_rows)
+        return cls(ranges, mechanism, price, noise)
+
+    def run(self, curator, doubts):
+        """Release the ranges and the mean.
+
+        Parameters
+        ----------
+        curator, doubts : Curator, Doubts
+            Holds what the plan of the ranges admits; takes notes.
+
+        Returns
+        -------
+        box : Box
+            The ranges.
+        mean : ndarray of shape (n_features,)
+            In units of the box.
+        """
+        reach = balanced_reach(self.noise) if self.ranges.is_sound else REACH
+        lower, upper = self.ranges.run(curator, reach, doubts)
+        box = Box(tuple(lower), tuple(upper))
+        curator.map_rows(lambda rows: BoxRows(rows.X, box, effective_n_threads()))
+        shape = self.ranges.n_rows, self.ranges.n_features
+        return box, NoisySum(self.mechanism, box, *shape, self.price).run(curator)
+
+
+# a mean so near to the edge that noise may hide what is beyond: where noise is less than that
+_EDGE = 0.1
+
+
+def say_of_edge(doubts, mean, noise, name):
+    """Take note of a released mean that lies at the edge of what it was clipped to.
+
+    Parameters
+    ----------
+    doubts : Doubts
+        Takes the note.
+    mean, noise : ndarray of shape (n_features,), float
+        In units of the domain.
+    name : {"data_norm", "bounds"}
+        The parameter that says what the rows are clipped to.
+    """
+    far = float(np.linalg.norm(mean) if name == "data_norm" else np.abs(mean).max())
+    spread = noise * (math.sqrt(len(mean)) if name == "data_norm" else 1.0)
+    if far >= 1 - 2 * spread and spread <= _EDGE:
+        doubts.noise(
+            f"the mean lies at the edge of {name}, to which rows are clipped: most of them may lie "
+            f"beyond. Give a larger {name} if that is known to be so, or none for a private range."
+        )
+
+
+class DPMean(MeanEstimator):
+    """Differentially private mean.
+
+    Every row is forced into a public ball (`data_norm`) or box (`bounds`), and the sum is
+    released with Gaussian or Laplace noise. Without either, a range of every feature is found
+    privately, within the same budget. Three of the mechanisms first release a clipping
     radius, and two of these a center as well; for them `data_norm` is only a generous range.
 
     Parameters
@@ -114,25 +213,28 @@ class DPMean(MeanEstimator):
     delta : float, default=1e-6
         Privacy budget in [0, 1); greater than 0 for Gaussian noise. Laplace noise is
         purely epsilon-DP and spends no delta.
-    mechanism : {"gaussian", "laplace", "clipped", "coinpress", "shifted-clipped"}, \
-            default="gaussian"
-        "gaussian" and "laplace" make one release. Laplace noise is calibrated to the l1
-        sensitivity and suits few features. "clipped" clips the rows to a radius around the
-        origin that leaves out few of them: for heavy tails. "coinpress" clips them around
+    mechanism : {"auto", "gaussian", "laplace", "clipped", "coinpress", "shifted-clipped"}, \
+            default="auto"
+        "gaussian" and "laplace" release one sum. Laplace noise is calibrated to the l1
+        sensitivity and suits few features. "auto" is "gaussian" with a `data_norm` or `bounds`,
+        and without them the one that has less noise. "clipped" clips the rows to a radius around
+        the origin that leaves out few of them: for heavy tails. "coinpress" clips them around
         centers that are released one after another, and "shifted-clipped" around private
         medians of rotated coordinates: for rows that are close to each other and far from
         the origin. All but "laplace" have Gaussian noise.
     adjacency : {"replace-one", "zero-out"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), or in one row that is
         replaced by a null row ("zero-out"). The number of rows is public in both.
-    data_norm : float, default=1.0
+    data_norm : float, default=None
         Public radius: longer rows are scaled down to this Euclidean norm, which pulls
         the mean towards 0. Ignored if `bounds` is given. For "clipped", "coinpress" and
-        "shifted-clipped" it may be a generous range.
+        "shifted-clipped" it may be a generous range, and must be given.
     bounds : tuple (lower, upper), default=None
         Public bounds per coordinate, numbers or arrays of shape (n_features,).
         Coordinates outside are clipped. A null row counts as the center of the box. Only
-        for "gaussian" and "laplace".
+        for "auto", "gaussian" and "laplace". If `data_norm` is None too, a range of every feature
+        is drawn privately, by its median and the distances from it, for 15 to 55 per cent of the
+        budget.
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -144,6 +246,8 @@ class DPMean(MeanEstimator):
     ----------
     location_ : ndarray of shape (n_features,)
         The released mean.
+    bounds_ : tuple of ndarray of shape (n_features,)
+        The range that was drawn, lower and upper ends; only without `data_norm` and `bounds`.
     mechanism_ : str
         The mechanism that ran. With too few rows "shifted-clipped" falls back to
         "coinpress", "coinpress" to "clipped", and "clipped" to "gaussian". Only public
@@ -156,6 +260,15 @@ class DPMean(MeanEstimator):
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features, if X had string names.
+
+    Warns
+    -----
+    PrivacyWarning
+        If a promise is next to none, or a parameter has no effect.
+    NoisyEstimateWarning
+        If there are too few rows for a private range (217 over epsilon for one feature), or
+        the mean lies at the edge of public bounds. No warning depends on anything that was not
+        released.
 
     See Also
     --------
@@ -171,9 +284,10 @@ class DPMean(MeanEstimator):
     under replace-one (l2); sqrt(d) times that in l1. In the box [-1, 1]^d: sqrt(d) and 2
     sqrt(d) in l2, d and 2 d in l1. A sum of rows clipped to a radius: 1 and 2 radii in l2. The
     number of rows beyond a radius minus half of all rows: 1/2 and 1. d such differences, one
-    for each median: sqrt(d)/2 and sqrt(d). All releases of a fit are composed as Gaussian
-    ones, exactly. Timing, exceptions on malformed input and `score` on private data are not
-    covered.
+    for each median: sqrt(d)/2 and sqrt(d). The releases of a mechanism are composed as Gaussian
+    ones, exactly. A private range takes two draws by rank for each feature, as those of
+    `DPQuantile`; they are added up, or with Gaussian noise composed with it. Timing,
+    exceptions on malformed input and `score` on private data are not covered.
 
     References
     ----------
@@ -197,6 +311,13 @@ class DPMean(MeanEstimator):
     >>> mean.privacy_spent_[0] <= 1.0
     True
 
+    Nothing is known of the data:
+
+    >>> prices = np.random.default_rng(0).lognormal(8, 1, size=(10_000, 1))
+    >>> mean = DPMean(epsilon=1.0, random_state=0).fit(prices)
+    >>> bool(abs(mean.location_[0] / prices.mean() - 1) < 0.1)
+    True
+
     Rows that are far from the origin and close to each other:
 
     >>> far = 1e5 + np.random.default_rng(0).normal(size=(10_000, 2))
@@ -210,6 +331,7 @@ class DPMean(MeanEstimator):
 
     _parameter_constraints = {
         **SHARED_CONSTRAINTS,
+        "data_norm": [*SHARED_CONSTRAINTS["data_norm"], None],
         "mechanism": [StrOptions(set(MECHANISMS))],
         "bounds": [tuple, list, np.ndarray, None],
     }
@@ -220,10 +342,10 @@ class DPMean(MeanEstimator):
         delta: float = 1e-6,
         *,
         mechanism: Literal[
-            "gaussian", "laplace", "clipped", "coinpress", "shifted-clipped"
-        ] = "gaussian",
+            "auto", "gaussian", "laplace", "clipped", "coinpress", "shifted-clipped"
+        ] = "auto",
         adjacency: Adjacency = "replace-one",
-        data_norm: float = 1.0,
+        data_norm: float | None = None,
         bounds: Bounds | None = None,
         budget: Budget = None,
         random_state: Seed = None,
@@ -261,47 +383,72 @@ class DPMean(MeanEstimator):
         """
         # 1. price, before any data
         epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
-        if self.mechanism == "laplace":
-            price, delta = epsilon, 0.0
-        else:
-            price = gdp_mu(epsilon, delta)
+        private = self.data_norm is None and self.bounds is None
+        mechanism = self.mechanism
+        if mechanism == "auto" and not private:
+            mechanism = "gaussian"
+        if mechanism not in ("auto", "laplace"):
+            gdp_mu(epsilon, delta)
         # 2. validate
-        check_mean(X, self.mechanism, self.bounds)
+        given = mechanism, self.data_norm, self.bounds
+        check_mean(X, *given)
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
-        check_mean(X, self.mechanism, self.bounds)
+        check_mean(X, *given)
         n_rows, n_features = X.shape
         # 3. plan, from public facts
-        domain: L2Ball | Box
-        if self.bounds is None:
-            domain, center, unit = L2Ball(check_radius(self.data_norm)), 0.0, self.data_norm
-        else:
-            lower, upper = check_bounds(self.bounds, n_features)
-            domain = box = Box(tuple(lower), tuple(upper))
-            center, unit = box.center, box.half_width
-        plan: Any
-        if self.mechanism in ONE_RELEASE:
-            plan = NoisySum(self.mechanism, domain, n_rows, n_features, price)
-        else:
-            plan = plan_mean(
-                self.mechanism,
-                n_rows=n_rows,
-                n_features=n_features,
-                mu=price,
-                adjacency=self.adjacency,
-            )
+        doubts = Doubts(type(self).__name__)
+        domain, plan = self._planned(mechanism, private, n_rows, n_features)
+        if plan.mechanism == "laplace":
+            delta = 0.0
+        if private:
+            say_of_range(doubts, plan.ranges, epsilon)
+        elif self.data_norm is not None and self.bounds is not None:
+            doubts.promise("data_norm has no effect beside bounds: give one of them.")
         # 4. gate, 5. run
         with open_gate(
             self,
-            lambda: self._admit(X, domain),
+            lambda: plan.ranges.admitted(X) if private else self._admit(X, domain),
             n_rows=n_rows,
             delta=delta,
             mu=mu_of_all(epsilon, delta) if delta else None,
+            doubts=doubts,
         ) as curator:
-            mean = plan.run(curator)
+            if private:
+                domain, mean = plan.run(curator, doubts)
+            else:
+                mean = plan.run(curator)
+            noise = curator.ledger.releases[-1].noise.scale / n_rows
+            if not private and plan.mechanism in ONE_RELEASE:
+                say_of_edge(doubts, mean, noise, "data_norm" if self.bounds is None else "bounds")
         # 6. attributes: what was released, and what is public
-        self.location_ = center + unit * mean
+        if isinstance(domain, Box):
+            self.location_ = domain.center + domain.half_width * mean
+        else:
+            self.location_ = domain.radius * mean
         self.mechanism_ = plan.mechanism
+        if private:
+            self.bounds_ = np.asarray(domain.lower), np.asarray(domain.upper)
+        elif hasattr(self, "bounds_"):
+            del self.bounds_
         return self
+
+    def _planned(self, mechanism, private, n_rows, n_features):
+        """Return the public domain of the rows, or None, and the plan, from public facts."""
+        epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
+        shape: Any = {"n_rows": n_rows, "n_features": n_features}
+        if private:
+            plan = RangedSum.made(mechanism, epsilon, delta, adjacency=self.adjacency, **shape)
+            return None, plan
+        domain: L2Ball | Box
+        if self.bounds is None:
+            domain = L2Ball(check_radius(self.data_norm))
+        else:
+            lower, upper = check_bounds(self.bounds, n_features)
+            domain = Box(tuple(lower), tuple(upper))
+        price = epsilon if mechanism == "laplace" else gdp_mu(epsilon, delta)
+        if mechanism in ONE_RELEASE:
+            return domain, NoisySum(mechanism, domain, n_rows, n_features, price)
+        return domain, plan_mean(mechanism, mu=price, adjacency=self.adjacency, **shape)
 
     @staticmethod
     def _admit(X, domain):
@@ -310,10 +457,10 @@ class DPMean(MeanEstimator):
         return ball_rows(X, domain, effective_n_threads())
 
     def _check_scored(self, X):
-        check_mean(X, self.mechanism, self.bounds)
+        check_mean(X, self.mechanism, self.data_norm, self.bounds)
         return super()._check_scored(X)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = takes_sparse(self.mechanism, self.bounds)
+        tags.input_tags.sparse = takes_sparse(self.mechanism, self.data_norm, self.bounds)
         return tags

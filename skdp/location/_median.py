@@ -19,9 +19,8 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from skdp._gate import open_gate
+from skdp._gate import Doubts, open_gate
 from skdp._log_concave import sample_piecewise_exponential, sample_tangent_box
-from skdp._quantiles import RankRows
 from skdp._rows.base import Box, L2Ball, check_bounds, check_radius, sum_over
 from skdp._rows.columns import PointRows
 from skdp._rows.streams import RowStream
@@ -36,12 +35,20 @@ from skdp._sklearn import (
 )
 from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed
 from skdp.location._base import LocationEstimator
-from skdp.location._quantile import check_quantile, release_quantiles
+from skdp.location._quantile import (
+    check_quantile,
+    ladder_for,
+    ranked_rows,
+    release_quantiles,
+    say_of_grid,
+    say_of_quantiles,
+)
+from skdp.location._range import REACH, plan_range, say_of_range
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.additive import GaussianMechanism
-from skdp.privacy.laws.calibration import gdp_mu, mu_of_all
+from skdp.privacy.laws.calibration import gdp_mu, mu_beside, mu_of_all
 from skdp.privacy.laws.exponential import ExponentialMechanism
 from skdp.solvers.gradient import GradientPlan, StepSize, skipped_steps
 
@@ -74,23 +81,30 @@ class Place:
     center: Any
     unit: float
 
+    @property
+    def grid(self):
+        """Bounds of the features."""
+        return self.lower, self.upper
+
     @classmethod
     def described(cls, bounds, data_norm, n_features):
         """Return the place that an estimator's parameters describe, or raise ValueError."""
         if bounds is None:
             unit, center = check_radius(data_norm), np.zeros(n_features)
             return cls(L2Ball(unit), center - unit, center + unit, center, unit)
-        lower, upper = check_bounds(bounds, n_features)
+        return cls.between(*check_bounds(bounds, n_features))
+
+    @classmethod
+    def between(cls, lower, upper):
+        """Return the place between two arrays of shape (n_features,)."""
         box = Box(tuple(lower), tuple(upper))
         longest = float(box.half_width.max())
         # scaled first: the squares may overflow
         unit = longest * float(np.linalg.norm(box.half_width / longest))
         return cls(box, lower, upper, box.center, unit)
 
-    def admit(self, X, mechanism):
-        """Return the rows of X for a mechanism."""
-        if mechanism == "rank":
-            return RankRows(X, self.lower, self.upper)
+    def admitted(self, X):
+        """Return the rows of X as points of the unit ball."""
         return PointRows(X, self.domain, self.unit, effective_n_threads())
 
     def locate(self, point):
@@ -185,9 +199,10 @@ def descend_to_median(curator, mu, place, n_rows, adjacency, n_steps):
     )  # fmt: skip
     length, skipped = StepSize(plan), skipped_steps(n_steps)
     points, gradients, products = np.zeros(n_features), np.zeros(n_features), 0.0
+    paid = curator.prepay(DirectionSum(point), law, n_steps)
     with blas_on_one_thread():
         for t in range(n_steps):
-            gradient = curator.release(DirectionSum(point), law) / n_rows
+            gradient = curator.release(DirectionSum(point), paid) / n_rows
             if t >= skipped:
                 points += point
                 gradients += gradient
@@ -414,12 +429,14 @@ class DPMedian(LocationEstimator):
     adjacency : {"replace-one", "zero-out"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), or in one row that is
         replaced by a null row ("zero-out"). The number of rows is public in both.
-    data_norm : float, default=1.0
+    data_norm : float, default=None
         Public radius: longer rows are scaled down to this Euclidean norm; "rank" clips
         every feature to [-data_norm, data_norm] instead. Ignored if `bounds` is given.
     bounds : tuple (lower, upper), default=None
         Public bounds per feature, numbers or arrays of shape (n_features,). Values
-        outside are clipped. A null row contributes nothing.
+        outside are clipped. A null row contributes nothing. If `data_norm` is None too, "rank"
+        draws among floats of all magnitudes, as `DPQuantile` does, and the geometric mechanisms
+        first draw a range of every feature, for 15 to 55 per cent of the budget.
     max_iter : int, default=None
         Number of steps of "gradient", at least 2; None is 60.
     budget : PrivacyBudget, default=None
@@ -433,10 +450,14 @@ class DPMedian(LocationEstimator):
     ----------
     location_ : ndarray of shape (n_features,)
         The released median.
+    bounds_ : tuple of ndarray of shape (n_features,)
+        The range that was drawn, lower and upper ends; only of the geometric mechanisms, without
+        `data_norm` and `bounds`.
     mechanism_ : {"rank", "gradient", "exponential"}
         The mechanism that ran.
     n_iter_ : int
-        Number of releases: steps of "gradient", features of "rank", 1 for "exponential".
+        Number of releases after those of a range: steps of "gradient", features of "rank", 1 for
+        "exponential".
     error_bound_ : float
         A proved bound, for any rows, that follows from public numbers and from what was
         released. For "rank": with probability 0.99 or more, the rank of every median is off by at
@@ -451,6 +472,14 @@ class DPMedian(LocationEstimator):
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features, if X had string names.
+
+    Warns
+    -----
+    PrivacyWarning
+        If a promise is next to none, or a parameter has no effect.
+    NoisyEstimateWarning
+        If there are too few rows for ranks or for a private range, by public numbers, or a
+        released value lies on its bound.
 
     See Also
     --------
@@ -484,6 +513,9 @@ class DPMedian(LocationEstimator):
     True
     >>> median.mechanism_, median.privacy_spent_
     ('rank', (1.0, 0.0))
+    >>> anywhere = DPMedian(epsilon=1.0, random_state=0).fit(incomes)
+    >>> bool(18 < anywhere.location_[0] < 23)
+    True
     """
 
     ledger_: Ledger
@@ -491,6 +523,7 @@ class DPMedian(LocationEstimator):
 
     _parameter_constraints = {
         **SHARED_CONSTRAINTS,
+        "data_norm": [*SHARED_CONSTRAINTS["data_norm"], None],
         "mechanism": [StrOptions({"auto", "rank", "gradient", "exponential"})],
         "bounds": [tuple, list, np.ndarray, None],
         "max_iter": [Interval(Integral, 2, None, closed="left"), None],
@@ -503,7 +536,7 @@ class DPMedian(LocationEstimator):
         *,
         mechanism: Literal["auto", "rank", "gradient", "exponential"] = "auto",
         adjacency: Adjacency = "replace-one",
-        data_norm: float = 1.0,
+        data_norm: float | None = None,
         bounds: Bounds | None = None,
         max_iter: int | None = None,
         budget: Budget = None,
@@ -555,34 +588,65 @@ class DPMedian(LocationEstimator):
         rows = held(X) if mechanism == "exponential" else X
         if mechanism != "gradient":
             delta = 0.0
-        place = Place.described(self.bounds, self.data_norm, n_features)
-        if mechanism != "rank":
+        shape, tau = {"n_rows": n_rows, "n_features": n_features}, check_quantile(0.5)
+        doubts, place, ranges = Doubts(type(self).__name__), self._place(n_features), None
+        if mechanism == "rank":
+            grid = place.grid if place else ladder_for(tau, epsilon, self.adjacency, X.shape)
+            say_of_quantiles(doubts, tau, epsilon, self.adjacency, X.shape)
+        elif place is None:
+            mu = gdp_mu(epsilon, delta) if mechanism == "gradient" else None
+            ranges = plan_range(epsilon, mu, adjacency=self.adjacency, **shape)
+            say_of_range(doubts, ranges, epsilon)
+        else:
             check_radius(place.unit, "half the diagonal of the box between bounds")
+        if self.data_norm is not None and self.bounds is not None:
+            doubts.promise("data_norm has no effect beside bounds: give one of them.")
+        if self.max_iter is not None and mechanism != "gradient":
+            doubts.promise(
+                f"max_iter has no effect with mechanism={mechanism!r}, which takes no steps: "
+                "leave it out."
+            )
+
+        first: Any = place or ranges
         # 4. gate, 5. run
         with open_gate(
             self,
-            lambda: place.admit(rows, mechanism),
+            lambda: ranked_rows(X, grid) if mechanism == "rank" else first.admitted(rows),
             n_rows=n_rows,
             delta=delta,
             mu=mu_of_all(epsilon, delta) if delta else None,
+            doubts=doubts,
         ) as curator:
+            if ranges is not None:
+                place = Place.between(*ranges.run(curator, REACH, doubts))
+                curator.map_rows(lambda ranked: place.admitted(ranked.X))
             if mechanism == "rank":
-                tau, n_iter = check_quantile(0.5), n_features
-                location, bound = release_quantiles(
-                    curator, tau, place.lower, place.upper, epsilon, n_rows
-                )
+                n_iter = n_features
+                location, bound = release_quantiles(curator, tau, grid, epsilon, X.shape)
+                say_of_grid(doubts, location, grid)
             elif mechanism == "exponential":
-                price, n_iter = ExponentialMechanism(epsilon), 1
+                left = epsilon if ranges is None else (epsilon - ranges.epsilon) * (1 - 1e-12)
+                price, n_iter = ExponentialMechanism(left), 1
                 location, bound = draw_median(curator, price, place, n_rows)
             else:
-                mu = gdp_mu(epsilon, delta)
+                mu = mu_beside(epsilon, delta, mu=ranges.mu if ranges else 0.0)
                 location, bound, n_iter = descend_to_median(
                     curator, mu, place, n_rows, self.adjacency, self.max_iter
                 )
         # 6. attributes: what was released, and what is public
         self.location_, self.error_bound_ = location, bound
+        if ranges is not None:
+            self.bounds_ = place.lower, place.upper
+        elif hasattr(self, "bounds_"):
+            del self.bounds_
         self.mechanism_, self.n_iter_ = mechanism, n_iter
         return self
+
+    def _place(self, n_features):
+        """Return where the rows are said to be, or None if nothing is said."""
+        if self.data_norm is None and self.bounds is None:
+            return None
+        return Place.described(self.bounds, self.data_norm, n_features)
 
     def _choose(self, n_features):
         """Return the mechanism to run, or raise ValueError."""

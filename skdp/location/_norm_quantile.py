@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skdp._gate import open_gate
+from skdp._gate import Doubts, open_gate
 from skdp._plan import PlanMixin
 from skdp._quantiles import plan_threshold
 from skdp._rows.base import L2Ball, check_radius
@@ -196,14 +196,21 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
             resolution=self.resolution,
             failure=self.failure,
         )
+        doubts = Doubts(type(self).__name__)
         # 4. gate, 5. run
         with open_gate(
             self,
             lambda: ball_rows(X, domain, effective_n_threads()),
             n_rows=n_rows,
             delta=0.0,
+            doubts=doubts,
         ) as curator:
             threshold = plan.run(curator, center)
+            if threshold >= 1 + (center is not None):
+                doubts.noise(
+                    "the radius lies at the edge of data_norm, to which rows are clipped: many of "
+                    "them may be longer. Give a larger data_norm if that is known to be so."
+                )
         # 6. attributes: what was released, and what is public
         self.threshold_ = threshold * domain.radius
         self.tail_ = plan.tail

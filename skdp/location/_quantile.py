@@ -13,12 +13,21 @@ from typing import Self
 
 import numpy as np
 
-from skdp._gate import open_gate
-from skdp._quantiles import GRID_CELLS, QuantileRank, RankRows
+from skdp._gate import Doubts, open_gate
+from skdp._quantiles import (
+    COARSEST,
+    GRID_CELLS,
+    Ladder,
+    LadderRows,
+    QuantileRank,
+    RankRows,
+    finest_ladder,
+)
 from skdp._rows.base import check_bounds
 from skdp._sklearn import SHARED_CONSTRAINTS, Interval, fit_context, validate_private_data
 from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed
 from skdp.location._base import LocationEstimator
+from skdp.location._range import UNLIKELY, say_of_ends, some_of
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_epsilon
 from skdp.privacy.laws.exponential import ExponentialMechanism
@@ -35,21 +44,59 @@ def check_quantile(quantile):
     return min(max(tau, Fraction(1, _FINEST)), 1 - Fraction(1, _FINEST))
 
 
-def release_quantiles(curator, tau, lower, upper, epsilon, n_rows):
+def ladder_for(tau, epsilon, adjacency, shape):
+    """Return the floats among which quantiles are drawn, by public numbers.
+
+    Parameters
+    ----------
+    tau : Fraction
+        Which quantile.
+    epsilon : float
+        Price of all coordinates together.
+    adjacency : {"replace-one", "zero-out"}
+        Adjacency.
+    shape : tuple of (int, int)
+        Numbers of rows and coordinates.
+    """
+    away = _ranks_away(tau, adjacency, shape) * epsilon
+    return finest_ladder(away, UNLIKELY) or Ladder(COARSEST, signed=True)
+
+
+def _ranks_away(tau, adjacency, shape):
+    """Return the ranks between a quantile and the nearer end, in temperatures at epsilon=1."""
+    worst = max(tau, 1 - tau)
+    spread = float(2 * worst) if adjacency == "zero-out" else 2.0
+    return shape[0] * float(1 - worst) / (spread * shape[1])
+
+
+def ranked_rows(X, grid):
+    """Return rows on a grid.
+
+    Parameters
+    ----------
+    X : ndarray or RowStream of shape (n_rows, n_features)
+        Rows.
+    grid : Ladder, or tuple of ndarray of shape (n_features,)
+        Floats, or public bounds (lower, upper) of equally spaced points.
+    """
+    return LadderRows(X, grid) if isinstance(grid, Ladder) else RankRows(X, *grid)
+
+
+def release_quantiles(curator, tau, grid, epsilon, shape):
     """Release one quantile of every coordinate.
 
     Parameters
     ----------
     curator : Curator
-        Holds `RankRows` between the bounds.
+        Holds what `ranked_rows` made.
     tau : Fraction
         Which quantile.
-    lower, upper : ndarray of shape (n_features,)
-        Public bounds.
+    grid : Ladder, or tuple of ndarray of shape (n_features,)
+        That of the rows.
     epsilon : float
         Price of all coordinates together.
-    n_rows : int
-        Number of rows.
+    shape : tuple of (int, int)
+        Numbers of rows and coordinates.
 
     Returns
     -------
@@ -63,20 +110,59 @@ def release_quantiles(curator, tau, lower, upper, epsilon, n_rows):
     -----
     Bound. Some position has score 0: the intervals from the rows below to the rows not
     above cover [0, m]. So a score above ``s`` has probability at most ``N exp(-s / temperature)``,
-    N the number of positions (McSherry and Talwar 2007). Set that to 0.01 over the number
-    of coordinates.
+    N the number of positions, twice that if one is heavy (McSherry and Talwar 2007). Set that to
+    0.01 over the number of coordinates.
     """
-    n_features = len(lower)
+    n_rows, n_features = shape
     mechanism = ExponentialMechanism(_share(epsilon, n_features))
-    drawn = [
-        curator.release(QuantileRank(column, tau), mechanism)[0] for column in range(n_features)
-    ]
-    cell = (upper - lower) / GRID_CELLS
-    location = _shortest(lower + (upper - lower) * (np.array(drawn) / GRID_CELLS), cell)
+    ladder = grid if isinstance(grid, Ladder) else None
+    query = ladder.query if ladder else QuantileRank
+    drawn = np.array(
+        [curator.release(query(column, tau), mechanism)[0] for column in range(n_features)]
+    )
+    if ladder:
+        location = ladder.values(drawn)
+    else:
+        lower, upper = grid
+        cell = (upper - lower) / GRID_CELLS
+        location = _shortest(lower + (upper - lower) * (drawn / GRID_CELLS), cell)
+        location = np.clip(location, lower, upper)
     temperature = curator.ledger.releases[-1].noise.scale
-    unlikely = math.log(100 * n_features * (GRID_CELLS + 1))
+    points = 2 * (ladder.cells + 1) if ladder else GRID_CELLS + 1
+    unlikely = math.log(100 * n_features * points)
     worst = float(max(tau, 1 - tau))
-    return np.clip(location, lower, upper), min(unlikely * temperature / n_rows, worst)
+    return location, min(unlikely * temperature / n_rows, worst)
+
+
+# fewer ranks between a quantile and an end of the rows, in temperatures of a draw, hardly hold it
+_FEWEST = Ladder(COARSEST, signed=True).needed(UNLIKELY)
+
+
+def say_of_quantiles(doubts, tau, epsilon, adjacency, shape):
+    """Take note of quantiles that too few rows lie beyond; public numbers alone decide."""
+    away = _ranks_away(tau, adjacency, shape) * epsilon
+    if away < _FEWEST:
+        doubts.noise(
+            f"{shape[0]} rows at epsilon={epsilon:.4g} are too few for the {float(tau):.4g}-"
+            f"quantile of {shape[1]} feature(s): what is released is mostly noise. Use some "
+            f"{math.ceil(shape[0] * _FEWEST / away)} rows or a larger epsilon, and bounds that are "
+            "as tight as they are known to be."
+        )
+
+
+def say_of_grid(doubts, location, grid):
+    """Take note of released values at an end of their grid, but for 0, a true bound of many."""
+    if isinstance(grid, Ladder):
+        say_of_ends(doubts, location)
+        return
+    reached = (location <= grid[0]) | (location >= grid[1])
+    on = np.flatnonzero(reached & (location != 0))
+    if len(on):
+        doubts.noise(
+            f"what was released of feature(s) {some_of(on)} lies on a bound, to which values are "
+            "clipped: they may lie beyond. Give wider bounds if that is known to be so, or none: "
+            "ranks need no bounds."
+        )
 
 
 def _share(epsilon, n_parts):
@@ -102,11 +188,11 @@ def _shortest(values, cell):
 
 
 class DPQuantile(LocationEstimator):
-    """Differentially private quantile of every feature, within public bounds.
+    """Differentially private quantile of every feature.
 
     The exponential mechanism draws a value by how far its rank is from the quantile's,
-    on a public grid of 2^30 cells between the bounds. It is purely epsilon-DP, exact, and
-    indifferent to ties, to outliers and to how wide the bounds are.
+    on a public grid of 2^30 cells between the bounds, or among floats of all magnitudes. It is
+    purely epsilon-DP, exact, and indifferent to ties, to outliers and to how wide the bounds are.
 
     Parameters
     ----------
@@ -117,9 +203,11 @@ class DPQuantile(LocationEstimator):
     adjacency : {"replace-one", "zero-out"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), or in one row that is
         replaced by a null row ("zero-out"). The number of rows is public in both.
-    bounds : tuple (lower, upper), default=(-1.0, 1.0)
+    bounds : tuple (lower, upper), default=None
         Public bounds per feature, numbers or arrays of shape (n_features,). Values
-        outside are clipped. A null row is not counted.
+        outside are clipped. A null row is not counted. None draws among floats of all magnitudes,
+        from 1e-38 to 3e38: all of single precision, if rows and budget allow (130 rows at
+        ``epsilon=1`` for the median of one feature), or fewer, down to 8 to a power of two.
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -142,6 +230,14 @@ class DPQuantile(LocationEstimator):
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features, if X had string names.
+
+    Warns
+    -----
+    PrivacyWarning
+        If a promise is next to none.
+    NoisyEstimateWarning
+        If too few rows lie beyond the quantile for the budget, by public numbers, or a released
+        value lies on its bound.
 
     See Also
     --------
@@ -173,6 +269,9 @@ class DPQuantile(LocationEstimator):
     True
     >>> top.privacy_spent_
     (1.0, 0.0)
+    >>> anywhere = DPQuantile(epsilon=1.0, quantile=0.9, random_state=0).fit(incomes)
+    >>> bool(55 < anywhere.location_[0] < 95)
+    True
     """
 
     ledger_: Ledger
@@ -184,7 +283,7 @@ class DPQuantile(LocationEstimator):
             for name in ("epsilon", "adjacency", "budget", "random_state")
         },
         "quantile": [Interval(Real, 0, 1, closed="neither")],
-        "bounds": [tuple, list, np.ndarray],
+        "bounds": [tuple, list, np.ndarray, None],
     }
 
     def __init__(
@@ -193,7 +292,7 @@ class DPQuantile(LocationEstimator):
         *,
         quantile: float = 0.5,
         adjacency: Adjacency = "replace-one",
-        bounds: Bounds = (-1.0, 1.0),
+        bounds: Bounds | None = None,
         budget: Budget = None,
         random_state: Seed = None,
     ) -> None:
@@ -234,15 +333,20 @@ class DPQuantile(LocationEstimator):
         X = validate_private_data(self, X, streams=True)
         n_rows, n_features = X.shape
         # 3. plan, from public facts
-        lower, upper = check_bounds(self.bounds, n_features)
+        bounds = None if self.bounds is None else check_bounds(self.bounds, n_features)
+        grid = ladder_for(tau, epsilon, self.adjacency, X.shape) if bounds is None else bounds
+        doubts = Doubts(type(self).__name__)
+        say_of_quantiles(doubts, tau, epsilon, self.adjacency, X.shape)
         # 4. gate, 5. run
         with open_gate(
             self,
-            lambda: RankRows(X, lower, upper),
+            lambda: ranked_rows(X, grid),
             n_rows=n_rows,
             delta=0.0,
+            doubts=doubts,
         ) as curator:
-            location, bound = release_quantiles(curator, tau, lower, upper, epsilon, n_rows)
+            location, bound = release_quantiles(curator, tau, grid, epsilon, X.shape)
+            say_of_grid(doubts, location, grid)
         # 6. attributes: what was released, and what is public
         self.location_, self.error_bound_ = location, bound
         return self

@@ -17,6 +17,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from skdp._gate import Doubts
 from skdp._plan import PlanMixin
 from skdp._rows.streams import as_stored
 from skdp._sklearn import (
@@ -154,6 +155,10 @@ class DPSearchCV(PlanMixin, BaseSearchCV):
         )
         public = None if X_val is None else (as_table(X_val), as_targets(y_val))
         outcome = run_search(gate, candidates, scorer, (X, y), public, self.n_jobs)
+        doubts = Doubts(type(self).__name__)
+        epsilon, delta = plan.spent
+        doubts.of_budget(form.shape[0], "row", epsilon, delta, assumptions)
+        doubts.say()
         self.scorer_, self.n_splits_, self.plan_ = scorer, 1, plan
         self.ledger_, self.privacy_spent_ = Ledger.of(gate.ledger), plan.spent
         self.best_index_ = outcome.run * len(listed) // len(candidates)

@@ -19,7 +19,7 @@ from scipy.special import log_ndtr, ndtri
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._gate import open_gate
+from skdp._gate import Doubts, open_gate
 from skdp._plan import PlanMixin
 from skdp._rows.base import Box, check_bounds, sum_over
 from skdp._rows.columns import FeatureRows
@@ -31,6 +31,7 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed
+from skdp.location._mean import say_of_edge
 from skdp.preprocessing._base import map_shiftable_rows, restored, standardized
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
@@ -722,6 +723,7 @@ class DPStandardScaler(PlanMixin, OneToOneFeatureMixin, TransformerMixin, BaseEs
             box = Box(tuple(lower), tuple(upper))
         mean: Any = None
         scale: Any = None
+        doubts = Doubts(type(self).__name__)
         # 4. gate, 5. run
         with open_gate(
             self,
@@ -730,11 +732,14 @@ class DPStandardScaler(PlanMixin, OneToOneFeatureMixin, TransformerMixin, BaseEs
             delta=delta,
             mu=mu_of_all(epsilon, delta),
             shared=self._releases,
+            doubts=doubts,
         ) as curator:
             if self._releases and box is None:
                 mean, scale = unbounded_moments(curator, mu, self.adjacency, (n_rows, n_features))
-            elif self._releases:
+            elif self._releases and box is not None:
                 mean, scale = bounded_moments(curator, box, mu, n_rows)
+                noise = curator.ledger.releases[-1].noise.scale / n_rows
+                say_of_edge(doubts, (mean - box.center) / box.half_width, noise, "bounds")
         # 6. attributes: what was released, and what is public
         self.mean_, self.var_, self.scale_ = mean, None, None
         if self.with_std:

@@ -10,7 +10,6 @@ public number of buckets, whose noisy counts (`PresenceCount`) tell which are wo
 
 import math
 import re
-import warnings
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -25,7 +24,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import murmurhash3_32
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._gate import open_gate
+from skdp._gate import Doubts, open_gate
 from skdp._rows.base import L2Ball, check_bounds, check_radius, row_norms
 from skdp._rows.columns import FeatureRows
 from skdp._rows.streams import is_table
@@ -38,7 +37,6 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed
-from skdp.exceptions import NoisyEstimateWarning
 from skdp.location._sparse_noisy import sparse_rows
 from skdp.preprocessing._frequent_features import PresenceCount
 from skdp.preprocessing._standard_scaler import unbounded_moments
@@ -404,6 +402,21 @@ _SEEN, _CLEARLY_SEEN = 3.0, 4.5
 _FEWEST = 47.0
 
 
+def _say_of_columns(doubts, scaled, frequent, ranks):
+    """Take note of what is mostly noise, by public and released numbers."""
+    if scaled and ranks < _FEWEST * math.sqrt(len(scaled)):
+        doubts.noise(
+            f"there are too few rows at this epsilon to find the scales of {len(scaled)} "
+            f"columns: give bounds for {_listed(scaled)}, use more rows or a larger epsilon."
+        )
+    none = [label for label, (kept, _) in frequent.items() if not len(kept)]
+    if none:
+        doubts.noise(
+            f"no word was found to be frequent in {', '.join(map(repr, none))}: leave out "
+            "identifiers and free text, give categories for others, or use a larger epsilon."
+        )
+
+
 class DPTableVectorizer(TransformerMixin, BaseEstimator):
     """Turn a table of numbers, dates, flags and words into bounded rows of numbers.
 
@@ -637,6 +650,7 @@ class DPTableVectorizer(TransformerMixin, BaseEstimator):
             mu = gdp_mu(epsilon, delta)
             share = _WORDS_SHARE if scaled and counted else float(bool(counted))
             mu_words, mu_numbers = math.sqrt(share) * mu, math.sqrt(1 - share) * mu
+            doubts = Doubts(type(self).__name__)
             # 4. gate, 5. run
             with open_gate(
                 self,
@@ -644,6 +658,7 @@ class DPTableVectorizer(TransformerMixin, BaseEstimator):
                 n_rows=n_rows,
                 delta=delta,
                 mu=mu_of_all(epsilon, delta),
+                doubts=doubts,
             ) as curator:
                 if counted:
                     query = PresenceCount(self.n_buckets * len(counted), len(counted))
@@ -656,7 +671,7 @@ class DPTableVectorizer(TransformerMixin, BaseEstimator):
                     means, scales = unbounded_moments(
                         curator, mu_numbers, self.adjacency, shape, missing=True
                     )
-            self._warn(scaled, frequent, n_rows * mu_numbers)
+                _say_of_columns(doubts, scaled, frequent, n_rows * mu_numbers)
         # 6. attributes: what was released, and what is public
         labels = [column.label for column in scaled]
         self.columns_, self.frequent_ = columns, frequent
@@ -681,25 +696,6 @@ class DPTableVectorizer(TransformerMixin, BaseEstimator):
             kept = np.sort(largest[clear & (part[largest] > max(_SEEN * noise, crowded))])
             found[column.label] = kept, np.clip(part[kept] / n_rows, 0.0, 1.0)
         return found
-
-    def _warn(self, scaled, frequent, ranks):
-        """Warn of what is mostly noise, by public and released numbers."""
-        if scaled and ranks < _FEWEST * math.sqrt(len(scaled)):
-            warnings.warn(
-                f"there are too few rows at this epsilon to find the scales of {len(scaled)} "
-                f"columns: give bounds for {_listed(scaled)}, use more rows or a larger epsilon.",
-                NoisyEstimateWarning,
-                stacklevel=5,  # the line that called fit
-            )
-        none = [label for label, (kept, _) in frequent.items() if not len(kept)]
-        if none:
-            warnings.warn(
-                "no word was found to be frequent in "
-                f"{', '.join(map(repr, none))}: leave out identifiers and free text, give "
-                "categories for others, or use a larger epsilon.",
-                NoisyEstimateWarning,
-                stacklevel=5,
-            )
 
     def transform(self, X: MatrixLike) -> Any:
         """Turn rows of the table into rows of numbers.

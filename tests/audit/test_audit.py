@@ -111,7 +111,7 @@ def test_a_claim_of_zero_or_infinity():
 
 def test_an_infinite_pair_leaves_the_gaussian_parameter():
     rows = [[0.2], [1.0]], [[0.2], [-1.0]]
-    sound = audit(DPMean(epsilon=4.0), rows, delta=0.0, n_runs=60)
+    sound = audit(DPMean(epsilon=4.0, data_norm=1.0), rows, delta=0.0, n_runs=60)
     assert sound.epsilon_claimed == np.inf
     assert sound.mu_claimed < np.inf
     assert sound.passed
@@ -147,7 +147,9 @@ def test_what_is_not_covered_is_not_claimed():
 @pytest.mark.parametrize(
     "estimator",
     [
-        pytest.param(DPMean(epsilon=1.0, mechanism="laplace"), marks=pytest.mark.full),
+        pytest.param(
+            DPMean(epsilon=1.0, mechanism="laplace", data_norm=1.0), marks=pytest.mark.full
+        ),
         pytest.param(
             DPQuantile(epsilon=2.0, bounds=([-1.0, 0.0, 5.0], [1.0, 2.0, 9.0])),
             marks=pytest.mark.full,
@@ -175,7 +177,9 @@ def test_regressors_and_pipelines_of_the_library():
     y[0] = 1.0
     model = DPLpRegressor(epsilon=4.0)
     assert audit(model, ((X, y), (X, -y)), n_runs=40).passed
-    model = make_pipeline(NormClipper(), DPFeatureCenterer(epsilon=2.0, threshold=None), DPMean())
+    model = make_pipeline(
+        NormClipper(), DPFeatureCenterer(epsilon=2.0, threshold=None), DPMean(data_norm=1.0)
+    )
     result = audit(model, (X + np.diag([1.0, 0, 0, 0])[:, :2], X), n_runs=40)
     assert result.passed
     assert 2 < result.epsilon_claimed <= 3
@@ -226,7 +230,7 @@ def test_jobs_run_in_parallel():
     result = audit(broken.BudgetIgnored(1.0), n_runs=400, n_jobs=2)
     assert result.n_runs == 400
     assert not result.passed
-    assert audit(DPMean(epsilon=2.0), n_runs=100, n_jobs=2, random_state=None).passed
+    assert audit(DPMean(epsilon=2.0, data_norm=1.0), n_runs=100, n_jobs=2, random_state=None).passed
 
 
 @pytest.mark.full
@@ -277,7 +281,10 @@ def test_the_bar(capsys):
         ({"estimator": broken.LaplaceMean(np.nan)}, "epsilon of the estimator must be"),
         ({"estimator": broken.LaplaceMean(-1)}, "epsilon of the estimator must be"),
         ({"estimator": broken.GaussianMean(delta=2)}, "delta of the estimator must be"),
-        ({"estimator": DPMean(mechanism="no")}, "every fit raised; the first one a "),
+        (
+            {"estimator": DPMean(mechanism="no", data_norm=1.0)},
+            "every fit raised; the first one a ",
+        ),
         ({"estimator": broken.Bare()}, "no numeric attribute.*; give score"),
         ({"score": lambda fitted: fitted.nothing_}, "every fit raised"),
         ({"neighbour": None, "data": ([[0.0]], [0], [0])}, "with groups, give the neighbour"),
@@ -410,7 +417,7 @@ def test_bad_input_of_bounds(given, message):
 
 def test_one_run():
     X = np.eye(400)
-    sound = audit_one_run(DPMean(epsilon=20.0), X, -X, random_state=0)
+    sound = audit_one_run(DPMean(epsilon=20.0, data_norm=1.0), X, -X, random_state=0)
     assert sound.passed
     assert sound.epsilon_lower > 1
     assert "200 guesses right, 400 canaries" in repr(sound)
@@ -452,7 +459,11 @@ def test_one_run():
     ],
 )
 def test_bad_input_of_one_run(given, message):
-    call = {"estimator": DPMean(), "canaries": np.eye(20), "blanks": -np.eye(20)} | given
+    call = {
+        "estimator": DPMean(data_norm=1.0),
+        "canaries": np.eye(20),
+        "blanks": -np.eye(20),
+    } | given
     with pytest.raises(ValueError, match=message):
         audit_one_run(call.pop("estimator"), call.pop("canaries"), call.pop("blanks"), **call)
 

@@ -25,9 +25,9 @@ def test_noise_that_is_a_fourth_of_what_it_should_be_contradicts_the_claim(monke
         exact = noise.grid * mechanisms.align(values, noise)
         return exact + (own(values, noise, bits) - exact) / 4
 
-    sound = audit(DPMean(epsilon=4.0))
+    sound = audit(DPMean(epsilon=4.0, data_norm=1.0))
     monkeypatch.setattr(mechanisms, "add_noise", quieter)
-    broken = audit(DPMean(epsilon=4.0))
+    broken = audit(DPMean(epsilon=4.0, data_norm=1.0))
     assert sound.passed
     assert sound.mu_lower <= sound.mu_claimed == pytest.approx(0.838, abs=1e-3)
     # epsilon alone sees nothing: few runs bound little at a small delta
@@ -39,6 +39,6 @@ def test_noise_that_is_a_fourth_of_what_it_should_be_contradicts_the_claim(monke
 
 
 def test_pure_noise_claims_no_parameter():
-    result = audit(DPMean(mechanism="laplace"), n_runs=40)
+    result = audit(DPMean(mechanism="laplace", data_norm=1.0), n_runs=40)
     assert result.mu_claimed is None
     assert "mu" not in str(result).splitlines()[0]

@@ -64,11 +64,13 @@ def neighbours_for(estimator, n_rows=60, n_features=3, row=7, cosine=-1.0):
 
 #: one estimator of every law, and how much of its claim these neighbours show at least
 LAWS = {
-    "gaussian": (DPMean(), 0.999),
-    "laplace": (DPMean(mechanism="laplace", adjacency="zero-out"), 0.88),
+    "gaussian": (DPMean(data_norm=1.0), 0.999),
+    "laplace": (DPMean(mechanism="laplace", adjacency="zero-out", data_norm=1.0), 0.88),
     "k-norm": (DPHingeSVM(epsilon=40.0, delta=0.0, data_norm=1.0), 0.04),
-    "exponential": (DPQuantile(), 0.999),
-    "exponential, a continuum": (DPMedian(epsilon=2.0, delta=0.0, mechanism="exponential"), 0.4),
+    "exponential": (DPQuantile(bounds=(-1.0, 1.0)), 0.999),
+    "exponential, a continuum": (
+        DPMedian(epsilon=2.0, delta=0.0, mechanism="exponential", data_norm=1.0), 0.4,
+    ),
     "threshold": (
         DPSparseMeanEstimator(mechanism="histogram", sparsity=2, nonnegative=True), 0.9,
     ),
@@ -166,7 +168,7 @@ def test_every_configuration_keeps_its_claim(estimator):
     ("model", "measured"),
     [
         (DPLogisticRegression(epsilon=4.0, data_norm=1.0), _audit.coupled_mu),
-        (DPMean(mechanism="laplace"), _audit.coupled_epsilon),
+        (DPMean(mechanism="laplace", data_norm=1.0), _audit.coupled_epsilon),
     ],
 )
 def test_another_way_to_measure_agrees(model, measured):
@@ -379,7 +381,7 @@ def test_rows_that_are_clipped_too_late_are_caught(monkeypatch):
     own = query.evaluate
     # as if rows were as long as three times what they are clipped to
     monkeypatch.setattr(query, "evaluate", lambda self, rows: 3 * own(self, rows))
-    result = trace_privacy(DPMean(), **neighbours_for(DPMean()))
+    result = trace_privacy(DPMean(data_norm=1.0), **neighbours_for(DPMean(data_norm=1.0)))
     assert not result.passed
     assert result.releases[0].distance > 2.9 * result.releases[0].paid
 
@@ -440,9 +442,9 @@ class Open:
 @pytest.mark.parametrize(
     ("model", "told"),
     [
-        (Leaking(), "Leaking.n_long_ differs"),
-        (Peeking(), "release 1 differs in public facts: law"),
-        (Silent(), "more releases than the ledger has"),
+        (Leaking(data_norm=1.0), "Leaking.n_long_ differs"),
+        (Peeking(data_norm=1.0), "release 1 differs in public facts: law"),
+        (Silent(data_norm=1.0), "more releases than the ledger has"),
     ],
 )
 def test_what_is_not_on_the_ledger_is_caught(model, told):
@@ -506,9 +508,9 @@ def test_what_kept_code_holds_is_compared(kind):
         def count(self, X):
             return len(X)
 
-    result = trace_privacy(Keeping(), **neighbours_for(DPMean()))
+    result = trace_privacy(Keeping(data_norm=1.0), **neighbours_for(DPMean(data_norm=1.0)))
     assert result.violations == (f"{where} differs though all that was released is the same",)
-    assert trace_privacy(Public(), **neighbours_for(DPMean())).passed
+    assert trace_privacy(Public(), **neighbours_for(DPMean(data_norm=1.0))).passed
 
 
 def test_a_neighbour_that_raises_is_told():
@@ -519,10 +521,10 @@ def test_a_neighbour_that_raises_is_told():
                 raise RuntimeError("secret")
             return self
 
-    arguments = neighbours_for(DPMean())
+    arguments = neighbours_for(DPMean(data_norm=1.0))
     if arguments["X"][7, 0] < 0:
         arguments["X"], arguments["X_neighbour"] = arguments["X_neighbour"], arguments["X"]
-    result = trace_privacy(Failing(), **arguments)
+    result = trace_privacy(Failing(data_norm=1.0), **arguments)
     assert result.violations == ("the fit to the neighbour raised a RuntimeError",)
 
 
@@ -584,7 +586,7 @@ def test_a_picture_has_every_release():
 
 
 def test_a_text_has_the_numbers():
-    text = str(trace_privacy(DPMean(), **neighbours_for(DPMean())))
+    text = str(trace_privacy(DPMean(data_norm=1.0), **neighbours_for(DPMean(data_norm=1.0))))
     assert "passed" in text
     assert "l2 2 declared, 2 measured" in text
 
@@ -595,9 +597,9 @@ def test_a_text_has_the_numbers():
 def test_nothing_stays_in_front_of_the_laws():
     before = {law: vars(law)["release"] for law in all_laws() if "release" in vars(law)}
     draw = Sampling.draw
-    trace_privacy(DPMean(), **neighbours_for(DPMean()))
+    trace_privacy(DPMean(data_norm=1.0), **neighbours_for(DPMean(data_norm=1.0)))
     with pytest.raises(ValueError, match="epsilon"):
-        trace_privacy(DPMean(epsilon=-1.0), **neighbours_for(DPMean()))
+        trace_privacy(DPMean(epsilon=-1.0, data_norm=1.0), **neighbours_for(DPMean(data_norm=1.0)))
     assert {law: vars(law)["release"] for law in before} == before
     assert Sampling.draw is draw
 
@@ -606,7 +608,7 @@ def test_a_fit_in_another_thread_is_not_replayed():
     class Meanwhile(DPMean):
         def fit(self, X, y=None):
             super().fit(X, y)
-            other = DPMean(epsilon=1e4, random_state=1)
+            other = DPMean(epsilon=1e4, random_state=1, data_norm=1.0)
             thread = threading.Thread(target=other.fit, args=(np.full((50, 3), 0.1),))
             thread.start()
             thread.join()
@@ -614,20 +616,20 @@ def test_a_fit_in_another_thread_is_not_replayed():
             return self
 
     OTHERS = []
-    result = trace_privacy(Meanwhile(), **neighbours_for(DPMean()))
+    result = trace_privacy(Meanwhile(data_norm=1.0), **neighbours_for(DPMean(data_norm=1.0)))
     assert len(result.releases) == 1
     assert np.abs(np.array(OTHERS) - 0.1).max() < 0.01
 
 
 def test_a_budget_is_not_charged():
     budget = PrivacyBudget(epsilon=1.0, delta=1e-5)
-    model = DPMean(epsilon=0.5, budget=budget)
+    model = DPMean(epsilon=0.5, budget=budget, data_norm=1.0)
     assert trace_privacy(model, **neighbours_for(model)).passed
     assert not budget.charges
 
 
 def test_the_estimator_is_not_fitted():
-    model = DPMean()
+    model = DPMean(data_norm=1.0)
     trace_privacy(model, **neighbours_for(model))
     assert not hasattr(model, "location_")
     assert clone(model).get_params() == model.get_params()
@@ -648,7 +650,7 @@ def test_the_estimator_is_not_fitted():
 )
 def test_unusable_arguments_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
-        trace_privacy(DPMean(), **arguments)
+        trace_privacy(DPMean(data_norm=1.0), **arguments)
     with pytest.raises(TypeError, match="method fit"):
         trace_privacy(object())
 

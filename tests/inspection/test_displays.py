@@ -53,7 +53,7 @@ def _close():
 
 
 def mean():
-    return DPMean(epsilon=0.5, random_state=0).fit([[0.1], [0.2], [0.3]])
+    return DPMean(epsilon=0.5, random_state=0, data_norm=1.0).fit([[0.1], [0.2], [0.3]])
 
 
 DISPLAYS = {
@@ -215,7 +215,7 @@ def test_repeats_of_a_query_are_one_bar():
 
 
 def test_pure_noise_has_an_epsilon_at_delta_0():
-    mean = DPMean(epsilon=0.5, mechanism="laplace").fit(X)
+    mean = DPMean(epsilon=0.5, mechanism="laplace", data_norm=1.0).fit(X)
     display = LedgerDisplay.from_ledger(mean.ledger_ + mean.ledger_)
     assert display.total == pytest.approx(1.0)
     assert display.delta == 0.0
@@ -680,7 +680,7 @@ plt.switch_backend("agg")
 
 @pytest.fixture(scope="module")
 def result():
-    mean = DPMean(epsilon=2.0, mechanism="laplace")
+    mean = DPMean(epsilon=2.0, mechanism="laplace", data_norm=1.0)
     return audit_privacy(mean, [[0.0], [1.0]], neighbour=[[0.0], [-1.0]], n_runs=200)
 
 

@@ -201,18 +201,20 @@ def test_a_plain_fit():
     table = {row["delta"]: row["epsilon"] for row in card["composition"]["epsilon_at"]}
     assert table[0.0] is None
     assert table[1e-5] == model.privacy_spent_[0]
-    assert "null row" in facts(DPMean(adjacency="zero-out").fit(X))["claim"]["sentence"]
+    assert (
+        "null row" in facts(DPMean(adjacency="zero-out", data_norm=1.0).fit(X))["claim"]["sentence"]
+    )
 
 
 def test_a_pure_fit_does_not_speak_of_delta():
-    card = facts(DPMean(mechanism="laplace").fit(X))
+    card = facts(DPMean(mechanism="laplace", data_norm=1.0).fit(X))
     assert "(delta = 0)" in card["claim"]["sentence"]
     assert "plus delta" not in card["claim"]["sentence"]
     assert "added up" in card["composition"]["method"]
 
 
 def test_a_seeded_fit_says_so_first():
-    card = privacy_card(DPMean(random_state=271828).fit(X))
+    card = privacy_card(DPMean(random_state=271828, data_norm=1.0).fit(X))
     assert card.to_dict()["claim"]["status"] == "holds unless the seed is known"
     assert card.to_dict()["claim"]["seeded"]
     assert "SEEDED" in card.claim
@@ -440,8 +442,8 @@ INPUT_Y = np.arange(137) % 2
     [
         {"param_grid": {"random_state": [271828, 3]}},
         {"param_grid": [{"dpmean__random_state": [271828]}]},
-        {"estimator": DPMean(random_state=271828)},
-        {"other": make_pipeline(NormClipper(), DPMean(random_state=271828))},
+        {"estimator": DPMean(random_state=271828, data_norm=1.0)},
+        {"other": make_pipeline(NormClipper(), DPMean(random_state=271828, data_norm=1.0))},
         {"random_state": 271828},
         {"step__random_seed": 271828},
     ],
@@ -452,19 +454,23 @@ def test_no_seed_is_ever_shown(given):
 
 
 def test_unfitted_and_wrong_things_are_refused():
-    for unfitted in (DPMean(), PrivUnitPrivatizer(), make_pipeline(NormClipper(), DPMean())):
+    for unfitted in (
+        DPMean(data_norm=1.0),
+        PrivUnitPrivatizer(),
+        make_pipeline(NormClipper(), DPMean(data_norm=1.0)),
+    ):
         with pytest.raises(NotFittedError, match="not fitted"):
             privacy_card(unfitted)
-    for wrong in (DPMean, 3, None, "model", DPMean().fit(INPUT_X).ledger_, INPUT_X):
+    for wrong in (DPMean, 3, None, "model", DPMean(data_norm=1.0).fit(INPUT_X).ledger_, INPUT_X):
         with pytest.raises(TypeError, match="needs a fitted estimator; got"):
             privacy_card(wrong)
     with pytest.raises(TypeError, match="LogisticRegression has no ledger_"):
         privacy_card(LogisticRegression().fit(INPUT_X, INPUT_Y))
-    broken = DPMean().fit(INPUT_X)
+    broken = DPMean(data_norm=1.0).fit(INPUT_X)
     broken.ledger_ = "much"
     with pytest.raises(TypeError, match="must be a Ledger; got a str"):
         privacy_card(broken)
-    broken = DPMean().fit(INPUT_X)
+    broken = DPMean(data_norm=1.0).fit(INPUT_X)
     del broken.privacy_spent_
     with pytest.raises(TypeError, match="DPMean has a ledger_ and no privacy_spent_"):
         privacy_card(broken)
@@ -481,11 +487,11 @@ def test_adjacencies_that_differ_are_refused():
 @pytest.mark.parametrize("delta", [-0.1, 1.0, math.nan, 2])
 def test_deltas_out_of_range(delta):
     with pytest.raises(ValueError, match="delta"):
-        privacy_card(DPMean().fit(INPUT_X), delta=delta)
+        privacy_card(DPMean(data_norm=1.0).fit(INPUT_X), delta=delta)
 
 
 def test_names_and_dates():
-    model = DPMean().fit(INPUT_X)
+    model = DPMean(data_norm=1.0).fit(INPUT_X)
     assert facts(model)["date"] is None
     assert facts(model, date="May")["date"] == "May"
     assert facts(model, date=datetime.date(2030, 1, 2))["date"] == "2030-01-02"
@@ -498,14 +504,14 @@ def test_names_and_dates():
 
 
 def test_delta_of_the_user():
-    model = DPMean(epsilon=1.0, delta=1e-6).fit(INPUT_X)
+    model = DPMean(epsilon=1.0, delta=1e-6, data_norm=1.0).fit(INPUT_X)
     claim = facts(model, delta=1e-3)["claim"]
     assert claim["delta"] == 1e-3
     assert claim["epsilon"] == model.ledger_.epsilon(1e-3) < 1.0
 
 
 def test_saving(tmp_path):
-    card = privacy_card(DPMean().fit(INPUT_X))
+    card = privacy_card(DPMean(data_norm=1.0).fit(INPUT_X))
     assert card.save(tmp_path / "card.md").read_text(encoding="utf-8") == card.to_markdown()
     path = card.save(str(tmp_path / "card.JSON"))
     assert json.loads(path.read_text(encoding="utf-8")) == card.to_dict()
@@ -516,12 +522,12 @@ def test_saving(tmp_path):
 
 
 def test_a_card_is_a_value():
-    model = DPMean().fit(INPUT_X)
+    model = DPMean(data_norm=1.0).fit(INPUT_X)
     card = privacy_card(model)
     card.to_dict()["claim"]["epsilon"] = 0
     assert card.to_dict()["claim"]["epsilon"] == model.privacy_spent_[0]
     assert card == privacy_card(model) == pickle.loads(pickle.dumps(card)) == copy.copy(card)
-    assert card != privacy_card(DPMean(epsilon=2.0).fit(INPUT_X))
+    assert card != privacy_card(DPMean(epsilon=2.0, data_norm=1.0).fit(INPUT_X))
     assert card != "card"
     assert str(card) == card._repr_markdown_() == card.to_markdown()
     assert repr(card).startswith("<PrivacyCard of DPMean: status 'holds', epsilon=")
@@ -550,7 +556,9 @@ def test_arrays_and_objects_are_summarised():
 
 
 def test_no_address_is_shown():
-    model = make_pipeline(FunctionTransformer(lambda rows: rows), DPMean()).fit(INPUT_X)
+    model = make_pipeline(FunctionTransformer(lambda rows: rows), DPMean(data_norm=1.0)).fit(
+        INPUT_X
+    )
     assert "0x" not in privacy_card(model).to_json()
 
 

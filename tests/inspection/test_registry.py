@@ -49,7 +49,7 @@ CHOICES = {
 }  # fmt: skip
 X, Y = np.random.default_rng(0).uniform(-0.5, 0.5, size=(60, 2)), np.arange(60) % 2
 MODELS = {
-    "Central": DPMean().fit(X),
+    "Central": DPMean(data_norm=1.0).fit(X),
     "Local": LocalDPMean().fit(X),
     "Federated": FederatedDPLogisticRegression(classes=[0, 1]).fit(X, Y, groups=np.arange(60) // 3),
 }
@@ -73,7 +73,7 @@ def test_a_record_has_the_fields_of_the_schema(kind):
 
 
 def test_a_record_says_what_the_card_says():
-    model = DPQuantile(epsilon=0.5).fit(X)
+    model = DPQuantile(epsilon=0.5, bounds=(-1.0, 1.0)).fit(X)
     card = privacy_card(model, name="quantiles")
     parts = card.to_registry(
         data_curators=["a bureau"], registry_authors=["somebody"], intended_use="tables",
@@ -101,6 +101,6 @@ def test_labels_that_were_read_from_the_data_are_unprotected():
 
 
 def test_what_claims_nothing_is_not_registered():
-    model = make_pipeline(StandardScaler(), DPMean()).fit(X)
+    model = make_pipeline(StandardScaler(), DPMean(data_norm=1.0)).fit(X)
     with pytest.raises(ValueError, match="nothing is claimed"):
         privacy_card(model).to_registry()

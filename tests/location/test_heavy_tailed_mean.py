@@ -15,7 +15,7 @@ from sklearn.base import clone
 from skdp import DPHeavyTailedMean, DPMean
 from skdp._quantiles import NormThreshold, ThresholdPlan
 from skdp._rows.base import L2Ball
-from skdp.exceptions import BudgetError, SeededNoiseWarning
+from skdp.exceptions import BudgetError, PrivacyWarning, SeededNoiseWarning
 from skdp.location import _heavy_tailed_mean
 from skdp.location._clipped_mean import ClippedRowSum
 from skdp.location._heavy_tailed_mean import (
@@ -372,7 +372,7 @@ every_kind = pytest.mark.parametrize("given", GIVEN, ids=str)
 def fit(model, data):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.simplefilter("ignore", SeededNoiseWarning)
+        warnings.simplefilter("ignore", PrivacyWarning)
         with np.errstate(over="raise", invalid="raise", divide="raise"):
             return clone(model).fit(data)
 

@@ -18,7 +18,7 @@ from skdp import DPMean
 from skdp._rows import columns, linear
 from skdp._rows.base import L2Ball
 from skdp._rows.linear import ball_rows
-from skdp.exceptions import BudgetError, SeededNoiseWarning
+from skdp.exceptions import BudgetError, PrivacyWarning
 from skdp.location import _clipped_mean
 from skdp.location._clipped_mean import (
     MEANS,
@@ -88,7 +88,7 @@ def test_noise_has_the_size_that_theory_gives(parameters):
 
 
 def test_pure_noise_spends_no_delta():
-    mean = DPMean(0.7, 1e-6, mechanism="laplace").fit([[0.1], [0.2]])
+    mean = DPMean(0.7, 1e-6, mechanism="laplace", data_norm=1.0).fit([[0.1], [0.2]])
     assert mean.privacy_spent_ == (0.7, 0.0)
 
 
@@ -103,8 +103,8 @@ def test_noise_is_proportional_to_every_feature_s_bounds():
 def test_sparse_rows_in_a_ball():
     X = np.random.default_rng(0).uniform(size=(300, 5))
     X[X < 0.6] = 0
-    dense = DPMean(random_state=0).fit(X)
-    rows = DPMean(random_state=0).fit(sparse.csc_array(X))
+    dense = DPMean(random_state=0, data_norm=1.0).fit(X)
+    rows = DPMean(random_state=0, data_norm=1.0).fit(sparse.csc_array(X))
     np.testing.assert_allclose(rows.location_, dense.location_, atol=1e-5)
     assert rows.score(sparse.csr_array(X)) == pytest.approx(dense.score(X), rel=1e-4)
     with pytest.raises(TypeError, match=r"[Ss]parse"):
@@ -166,7 +166,7 @@ def test_too_few_rows_fall_back_by_public_numbers():
     ]  # fmt: skip
     assert [chosen(mechanism, 10_000) for mechanism in MEANS] == list(MEANS)
     assert chosen("shifted-clipped", 10_000, mu=1e-9) == "gaussian"
-    few = DPMean(mechanism="coinpress", random_state=0).fit(np.ones((10, 2)))
+    few = DPMean(mechanism="coinpress", random_state=0, data_norm=1.0).fit(np.ones((10, 2)))
     assert few.mechanism_ == "gaussian"
     assert len(few.ledger_.releases) == 1
     with pytest.raises(ValueError, match="mechanism must be one of"):
@@ -276,13 +276,13 @@ def test_sparse_rows_stay_sparse_around_the_origin():
     np.testing.assert_allclose(csr, dense, atol=1e-9)
     np.testing.assert_array_equal(csr, csc)
     for mechanism in MOVING:
-        model = DPMean(mechanism=mechanism)
+        model = DPMean(mechanism=mechanism, data_norm=1.0)
         assert not model.__sklearn_tags__().input_tags.sparse
         with pytest.raises(TypeError, match=f"Sparse rows need .*'clipped'.*{mechanism}"):
             model.fit(sparse.csr_array(X))
         with pytest.raises(TypeError, match="Sparse rows need"):
             model.fit(X).score(sparse.csr_array(X))
-    assert DPMean(mechanism="clipped").__sklearn_tags__().input_tags.sparse
+    assert DPMean(mechanism="clipped", data_norm=1.0).__sklearn_tags__().input_tags.sparse
 
 
 def test_plans_are_public_values():
@@ -549,7 +549,7 @@ BAD = {
 def fit(model, data):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.simplefilter("ignore", SeededNoiseWarning)
+        warnings.simplefilter("ignore", PrivacyWarning)
         with np.errstate(over="raise", invalid="raise", divide="raise"):
             return clone(model).fit(data)
 
@@ -563,7 +563,9 @@ def fit(model, data):
 def test_a_parameter_out_of_range_is_named_and_nothing_is_fitted(
     mechanism, parameter, value, validated
 ):
-    model = DPMean(mechanism=mechanism, random_state=0).set_params(**{parameter: value})
+    model = DPMean(mechanism=mechanism, random_state=0, data_norm=1.0).set_params(
+        **{parameter: value}
+    )
     with (
         sklearn.config_context(skip_parameter_validation=not validated),
         pytest.raises((ValueError, TypeError), match=parameter),
@@ -579,7 +581,7 @@ def test_a_mechanism_that_is_none_is_named(mechanism, validated):
         sklearn.config_context(skip_parameter_validation=not validated),
         pytest.raises(ValueError, match="mechanism"),
     ):
-        DPMean(mechanism=mechanism).fit(X)
+        DPMean(mechanism=mechanism, data_norm=1.0).fit(X)
 
 
 @pytest.mark.covering
@@ -613,8 +615,10 @@ def test_extreme_rows_and_budgets(mechanism, adjacency, epsilon, norm, data):
 def test_read_only_rows_and_lists(mechanism):
     frozen = X.copy()
     frozen.flags.writeable = False
-    one = fit(DPMean(20.0, mechanism=mechanism, random_state=0), frozen).location_
-    two = fit(DPMean(20.0, mechanism=mechanism, random_state=0), X.tolist()).location_
+    one = fit(DPMean(20.0, mechanism=mechanism, random_state=0, data_norm=1.0), frozen).location_
+    two = fit(
+        DPMean(20.0, mechanism=mechanism, random_state=0, data_norm=1.0), X.tolist()
+    ).location_
     np.testing.assert_array_equal(one, two)
 
 
@@ -624,13 +628,13 @@ def test_rows_that_are_not_finite_are_refused(mechanism, bad):
     data = X.copy()
     data[3, 1] = bad
     with pytest.raises(ValueError, match="contains"):
-        DPMean(mechanism=mechanism).fit(data)
+        DPMean(mechanism=mechanism, data_norm=1.0).fit(data)
 
 
 @pytest.mark.parametrize("shape", [(0, 2), (3, 0), (4,)])
 def test_shapes_that_are_no_rows_are_refused(shape):
     with pytest.raises(ValueError, match=r"array|sample|feature"):
-        DPMean(mechanism="coinpress").fit(np.zeros(shape))
+        DPMean(mechanism="coinpress", data_norm=1.0).fit(np.zeros(shape))
 
 
 def test_rows_at_the_edge_are_of_norm_one():
@@ -654,7 +658,7 @@ MUTANT_NAN = float("nan")
 
 def mean(mechanism, adjacency="zero-out", epsilon=EPSILON, **options):
     options = {"random_state": 0, "mechanism": mechanism, "adjacency": adjacency, **options}
-    return DPMean(epsilon, DELTA, **options)
+    return DPMean(epsilon, DELTA, **{"data_norm": 1.0, **options})
 
 
 def fitted(model, X):

@@ -186,7 +186,7 @@ def placed(spread, outliers, n_rows=300, n_features=10):
 def test_few_steps_reach_the_median_at_any_distance_and_on_any_scale(spread, outliers):
     rows = placed(spread, outliers)
     best = mean_distance(rows, geometric_median(rows))
-    model = DPMedian(1e6).fit(rows)
+    model = DPMedian(1e6, data_norm=1.0).fit(rows)
     assert model.n_iter_ == 60
     assert mean_distance(rows, model.location_) - best < 0.01 * spread
 
@@ -194,7 +194,7 @@ def test_few_steps_reach_the_median_at_any_distance_and_on_any_scale(spread, out
 def test_the_excess_of_the_gradient_is_that_of_its_noise():
     n_rows, n_features = 2000, 20
     rows = np.random.default_rng(0).normal(size=(n_rows, n_features)) * 0.1
-    rows, model = clipped(rows), DPMedian(4.0)
+    rows, model = clipped(rows), DPMedian(4.0, data_norm=1.0)
     median = geometric_median(rows)
     gaps = rows - median
     distance = np.linalg.norm(gaps, axis=1)
@@ -211,14 +211,14 @@ def test_the_excess_of_the_gradient_is_that_of_its_noise():
 def test_the_error_bound_of_gradients_counts_what_is_left_to_win():
     rows = placed(1e-3, 0.0)
     best = mean_distance(rows, geometric_median(rows))
-    model = DPMedian(1e4, max_iter=2).fit(rows)
+    model = DPMedian(1e4, max_iter=2, data_norm=1.0).fit(rows)
     assert 0.1 < mean_distance(rows, model.location_) - best < model.error_bound_ < 2
 
 
 def test_the_error_bound_of_gradients_counts_chance():
     # a loss that is linear: the known part of the bound alone fails in half of the fits
     rows = np.ones((60, 1))
-    model = DPMedian(1.0, mechanism="gradient", max_iter=9)
+    model = DPMedian(1.0, mechanism="gradient", max_iter=9, data_norm=1.0)
     fits = (model.fit(rows) for _ in range(40))
     # each fails with a probability of at most 1 %
     assert sum(1 - fit.location_[0] > fit.error_bound_ for fit in fits) < 6
@@ -226,7 +226,7 @@ def test_the_error_bound_of_gradients_counts_chance():
 
 def test_auto_takes_what_the_data_and_the_budget_allow():
     def chosen(n_features, delta):
-        return DPMedian(delta=delta).fit(np.zeros((20, n_features)) + 0.1).mechanism_
+        return DPMedian(delta=delta, data_norm=1.0).fit(np.zeros((20, n_features)) + 0.1).mechanism_
 
     assert chosen(1, 1e-6) == chosen(1, 0.0) == "rank"
     assert chosen(2, 1e-6) == chosen(30, 1e-6) == "gradient"
@@ -238,17 +238,17 @@ def test_auto_takes_what_the_data_and_the_budget_allow():
 def test_a_mechanism_that_cannot_serve_says_which_can():
     wide = np.zeros((20, 6))
     with pytest.raises(ValueError, match=r"at most 5 features.*X has 6.*rank.*gradient"):
-        DPMedian(mechanism="exponential").fit(wide)
-    model = DPMedian(mechanism="gradient", delta=0.0)
+        DPMedian(mechanism="exponential", data_norm=1.0).fit(wide)
+    model = DPMedian(mechanism="gradient", delta=0.0, data_norm=1.0)
     with pytest.raises(ValueError, match="delta must be greater than 0"):
         model.fit(wide)
     assert not hasattr(model, "ledger_")
-    assert DPMedian(mechanism="rank", delta=0.0).fit(wide).mechanism_ == "rank"
+    assert DPMedian(mechanism="rank", delta=0.0, data_norm=1.0).fit(wide).mechanism_ == "rank"
 
 
 @every_mechanism
 def test_delta_is_spent_by_the_gradient_only(mechanism):
-    model = DPMedian(0.8, 1e-5, mechanism=mechanism, max_iter=7).fit(X)
+    model = DPMedian(0.8, 1e-5, mechanism=mechanism, max_iter=7, data_norm=1.0).fit(X)
     epsilon, delta = model.privacy_spent_
     assert delta == (1e-5 if mechanism == "gradient" else 0.0)
     assert 0.8 * (1 - 1e-4) < epsilon <= 0.8
@@ -258,13 +258,17 @@ def test_delta_is_spent_by_the_gradient_only(mechanism):
 @every_adjacency
 def test_the_ledger(adjacency):
     double = 2 if adjacency == "replace-one" else 1
-    (rank,) = DPMedian(mechanism="rank", adjacency=adjacency).fit(X).ledger_.releases
+    (rank,) = DPMedian(mechanism="rank", adjacency=adjacency, data_norm=1.0).fit(X).ledger_.releases
     assert (rank.count, rank.stated_sensitivity, rank.noise.epsilon) == (2, double, 0.5)
-    model = DPMedian(mechanism="gradient", adjacency=adjacency, max_iter=7).fit(X)
+    model = DPMedian(mechanism="gradient", adjacency=adjacency, max_iter=7, data_norm=1.0).fit(X)
     (step,) = model.ledger_.releases
     assert (step.count, step.stated_sensitivity, step.size) == (7, double, 2)
     assert (step.noise.law, model.n_iter_) == ("gaussian", 7)
-    (draw,) = DPMedian(mechanism="exponential", adjacency=adjacency).fit(X).ledger_.releases
+    (draw,) = (
+        DPMedian(mechanism="exponential", adjacency=adjacency, data_norm=1.0)
+        .fit(X)
+        .ledger_.releases
+    )
     assert (draw.count, draw.stated_sensitivity, draw.noise.epsilon) == (1, 2 * double, 1.0)
     assert draw.noise.scale == pytest.approx(2 * double, rel=1e-5)
     assert draw.numerics == "idealised, system entropy"
@@ -301,7 +305,7 @@ def test_equal_rows(mechanism, value):
 
 @every_mechanism
 def test_seeds(mechanism):
-    model = DPMedian(mechanism=mechanism, max_iter=5, random_state=0)
+    model = DPMedian(mechanism=mechanism, max_iter=5, random_state=0, data_norm=1.0)
     with pytest.warns(SeededNoiseWarning) as caught:
         first = model.fit(X).location_
     assert caught[0].filename == __file__
@@ -313,7 +317,7 @@ def test_seeds(mechanism):
 @pytest.mark.sample(2)
 @every_mechanism
 def test_layouts_types_and_names(mechanism):
-    model = DPMedian(mechanism=mechanism, max_iter=5, random_state=0)
+    model = DPMedian(mechanism=mechanism, max_iter=5, random_state=0, data_norm=1.0)
     expected = model.fit(X).location_
     frozen = X.copy()
     frozen.flags.writeable = False
@@ -351,7 +355,7 @@ def test_extreme_rows_stay_finite(mechanism, rows, data_norm):
 @every_mechanism
 def test_tiny_and_huge_budgets(mechanism):
     for epsilon in (1e-6, 50.0, 1e5):
-        model = DPMedian(epsilon, mechanism=mechanism, max_iter=20).fit(X[:50])
+        model = DPMedian(epsilon, mechanism=mechanism, max_iter=20, data_norm=1.0).fit(X[:50])
         assert np.all(np.abs(model.location_) <= 1)
         assert model.privacy_spent_[0] <= epsilon
         assert 0 < model.error_bound_ <= 2
@@ -359,7 +363,9 @@ def test_tiny_and_huge_budgets(mechanism):
 
 @every_mechanism
 def test_one_row(mechanism):
-    assert DPMedian(mechanism=mechanism, max_iter=5).fit(X[:1]).location_.shape == (2,)
+    assert DPMedian(mechanism=mechanism, max_iter=5, data_norm=1.0).fit(X[:1]).location_.shape == (
+        2,
+    )
 
 
 @pytest.mark.sample(1)
@@ -367,15 +373,15 @@ def test_one_row(mechanism):
 def test_rows_that_are_not_numbers_contribute_nothing(mechanism):
     rows = np.concatenate([np.full((900, 2), 0.25), np.full((1900, 2), NAN)])
     nobody = np.full((5, 2), NAN)
-    for bounds in (None, (-1, 1)):
-        model = DPMedian(100.0, mechanism=mechanism, bounds=bounds, max_iter=900)
+    for place in ({"data_norm": 1.0}, {"bounds": (-1, 1)}):
+        model = DPMedian(100.0, mechanism=mechanism, max_iter=900, **place)
         with sklearn.config_context(assume_finite=True):
             np.testing.assert_allclose(model.fit(rows).location_, 0.25, atol=0.05)
             assert np.all(np.abs(model.set_params(max_iter=5).fit(nobody).location_) <= 1)
 
 
 def test_score_is_minus_the_mean_distance():
-    model = DPMedian(max_iter=5).fit(X)
+    model = DPMedian(max_iter=5, data_norm=1.0).fit(X)
     assert model.score(X) == pytest.approx(-mean_distance(X, model.location_))
     assert model.score(np.full((2, 2), 1e307)) == pytest.approx(-np.sqrt(2) * 1e307)
     assert np.isfinite(model.score(np.zeros((2, 2))))
@@ -451,7 +457,7 @@ def test_a_tie_is_hit_to_its_last_digit(tie):
 @pytest.mark.parametrize("value", [-1.0, 0.0, 0.3, 1.0])
 def test_quantiles_of_equal_rows(value):
     rows = np.full((1000, 2), value)
-    fitted = DPQuantile(2.0).fit(rows)
+    fitted = DPQuantile(2.0, bounds=(-1.0, 1.0)).fit(rows)
     np.testing.assert_array_equal(fitted.location_, value)
     assert np.all(np.abs(fitted.location_) <= 1)
 
@@ -471,7 +477,7 @@ def test_every_feature_has_its_own_bounds():
 
 @every_adjacency
 def test_the_ledger_shows_one_release_for_every_feature(adjacency):
-    model = DPQuantile(0.7, quantile=0.25, adjacency=adjacency).fit(QUANTILE_X)
+    model = DPQuantile(0.7, quantile=0.25, adjacency=adjacency, bounds=(-1.0, 1.0)).fit(QUANTILE_X)
     (release,) = model.ledger_.releases
     assert (release.count, release.size, release.adjacency) == (3, 1, adjacency)
     assert (release.noise.law, release.noise.delta) == ("exponential", 0.0)
@@ -486,37 +492,46 @@ def test_the_ledger_shows_one_release_for_every_feature(adjacency):
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("n_features", [1, 2, 3, 7, 49, 1000])
 def test_no_number_of_features_exceeds_the_budget(n_features):
-    assert DPQuantile(0.1).fit(np.zeros((2, n_features))).ledger_.epsilon() <= 0.1
+    assert (
+        DPQuantile(0.1, bounds=(-1.0, 1.0)).fit(np.zeros((2, n_features))).ledger_.epsilon() <= 0.1
+    )
 
 
 def test_seeds_of_quantiles():
     with pytest.warns(SeededNoiseWarning) as caught:
-        first = DPQuantile(random_state=0).fit(QUANTILE_X).location_
+        first = DPQuantile(random_state=0, bounds=(-1.0, 1.0)).fit(QUANTILE_X).location_
     assert caught[0].filename == __file__
-    np.testing.assert_array_equal(first, DPQuantile(random_state=0).fit(QUANTILE_X).location_)
-    assert np.all(first != DPQuantile(random_state=1).fit(QUANTILE_X).location_)
-    assert np.all(DPQuantile().fit(QUANTILE_X).location_ != DPQuantile().fit(QUANTILE_X).location_)
+    np.testing.assert_array_equal(
+        first, DPQuantile(random_state=0, bounds=(-1.0, 1.0)).fit(QUANTILE_X).location_
+    )
+    assert np.all(first != DPQuantile(random_state=1, bounds=(-1.0, 1.0)).fit(QUANTILE_X).location_)
+    assert np.all(
+        DPQuantile(bounds=(-1.0, 1.0)).fit(QUANTILE_X).location_
+        != DPQuantile(bounds=(-1.0, 1.0)).fit(QUANTILE_X).location_
+    )
 
 
 def test_layouts_and_types():
-    expected = DPQuantile(random_state=0).fit(QUANTILE_X.astype(np.float32)).location_
+    expected = (
+        DPQuantile(random_state=0, bounds=(-1.0, 1.0)).fit(QUANTILE_X.astype(np.float32)).location_
+    )
     for rows in (
         np.asfortranarray(QUANTILE_X),
         np.repeat(QUANTILE_X, 2, axis=1)[:, ::2],
         QUANTILE_X.tolist(),
     ):
         np.testing.assert_allclose(
-            DPQuantile(random_state=0).fit(rows).location_, expected, rtol=1e-5
+            DPQuantile(random_state=0, bounds=(-1.0, 1.0)).fit(rows).location_, expected, rtol=1e-5
         )
     frozen = QUANTILE_X.copy()
     frozen.flags.writeable = False
-    DPQuantile().fit(frozen)
+    DPQuantile(bounds=(-1.0, 1.0)).fit(frozen)
     np.testing.assert_array_equal(frozen, QUANTILE_X)
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_names_of_columns(frame):
-    model = DPQuantile().fit(frame({"a": [0.1, 0.2], "b": [0.3, 0.4]}))
+    model = DPQuantile(bounds=(-1.0, 1.0)).fit(frame({"a": [0.1, 0.2], "b": [0.3, 0.4]}))
     assert model.feature_names_in_.tolist() == ["a", "b"]
     assert (model.n_features_in_, model.location_.shape) == (2, (2,))
 
@@ -547,7 +562,7 @@ def test_extreme_rows_and_bounds(rows, bounds):
 
 @pytest.mark.parametrize("epsilon", [1e-300, 1e-9, 50.0, 1e5, 1e300])
 def test_quantiles_at_tiny_and_huge_budgets(epsilon):
-    model = DPQuantile(epsilon).fit(QUANTILE_X)
+    model = DPQuantile(epsilon, bounds=(-1.0, 1.0)).fit(QUANTILE_X)
     assert np.all(np.abs(model.location_) <= 1)
     assert model.privacy_spent_[0] <= epsilon
     assert 0 < model.error_bound_ <= 0.5
@@ -561,7 +576,7 @@ def test_rows_that_are_not_numbers_are_not_counted():
     rows = np.concatenate([QUANTILE_X, np.full((5000, 3), QUANTILE_NAN)])
     with sklearn.config_context(assume_finite=True):
         released = DPQuantile(1e6, bounds=(-6, 6)).fit(rows).location_
-        nobody = DPQuantile().fit(np.full((4, 1), QUANTILE_NAN)).location_
+        nobody = DPQuantile(bounds=(-1.0, 1.0)).fit(np.full((4, 1), QUANTILE_NAN)).location_
     assert rank_error(QUANTILE_X, released, 0.5).max() == 0
     assert abs(nobody[0]) <= 1
 
@@ -573,7 +588,7 @@ def test_rows_that_are_not_numbers_are_not_counted():
     + [("adjacency", "add-remove"), ("random_state", -1), ("random_state", "a")]
     + [
         ("bounds", v)
-        for v in ((1, 0), (0, 0), (0, QUANTILE_NAN), (-INF, 1), (0,), ([0, 0], 1), "ab", None)
+        for v in ((1, 0), (0, 0), (0, QUANTILE_NAN), (-INF, 1), (0,), ([0, 0], 1), "ab", 3)
     ],
 )
 def test_bad_parameters_are_named(name, value):
@@ -602,7 +617,7 @@ def test_bad_parameters_are_named(name, value):
 )
 def test_bad_data(data, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        DPQuantile().fit(data)
+        DPQuantile(bounds=(-1.0, 1.0)).fit(data)
 
 
 # The scores that medians and quantiles are drawn by: definitions and brute force.
@@ -857,7 +872,7 @@ def test_the_gate_does_not_rely_on_scikit_learn_s_validation(mechanism, name, va
 )
 def test_bad_data_for_medians(mechanism, data, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        DPMedian(mechanism=mechanism).fit(data)
+        DPMedian(mechanism=mechanism, data_norm=1.0).fit(data)
 
 
 # The privacy claims of medians and quantiles: exact laws, coupled traces, planted bugs.
@@ -897,9 +912,9 @@ def test_rank_claim_is_kept_on_any_neighbours(adjacency, data):
 
 @pytest.mark.sample(3)
 @every_score_adjacency
-@pytest.mark.parametrize("bounds", [None, (-1.0, 1.0)])
-def test_exponential_claim_is_kept_and_tight(bounds, adjacency):
-    model = DPMedian(EPSILON, mechanism="exponential", adjacency=adjacency, bounds=bounds)
+@pytest.mark.parametrize("place", [{"data_norm": 1.0}, {"bounds": (-1.0, 1.0)}])
+def test_exponential_claim_is_kept_and_tight(place, adjacency):
+    model = DPMedian(EPSILON, mechanism="exponential", adjacency=adjacency, **place)
     measured = line_epsilon(model, *worst_line_pair(adjacency))
     # the mass is not quite all at the end
     assert 0.95 * EPSILON <= measured <= EPSILON
@@ -909,7 +924,7 @@ def test_exponential_claim_is_kept_and_tight(bounds, adjacency):
 @every_score_adjacency
 def test_exponential_claim_is_kept_on_many_neighbours(adjacency):
     rng = np.random.default_rng(0)
-    model = DPMedian(EPSILON, mechanism="exponential", adjacency=adjacency)
+    model = DPMedian(EPSILON, mechanism="exponential", adjacency=adjacency, data_norm=1.0)
     for n_rows in (1, 2, 5, 20):
         for _ in range(5):
             first = rng.uniform(-1, 1, size=(n_rows, 1))
@@ -920,7 +935,12 @@ def test_exponential_claim_is_kept_on_many_neighbours(adjacency):
 
 def gradient(adjacency, **options):
     return DPMedian(
-        EPSILON, DELTA, mechanism="gradient", adjacency=adjacency, random_state=0, **options
+        EPSILON,
+        DELTA,
+        mechanism="gradient",
+        adjacency=adjacency,
+        random_state=0,
+        **{"data_norm": 1.0, **options},
     )
 
 
@@ -962,10 +982,10 @@ def test_gradient_claim_is_kept_on_any_neighbours(adjacency, data):
 
 
 MODELS = [
-    DPQuantile(EPSILON, random_state=0),
-    DPMedian(EPSILON, mechanism="rank", random_state=0),
+    DPQuantile(EPSILON, random_state=0, bounds=(-1.0, 1.0)),
+    DPMedian(EPSILON, mechanism="rank", random_state=0, data_norm=1.0),
     gradient("replace-one", max_iter=5),
-    DPMedian(EPSILON, mechanism="exponential", random_state=0),
+    DPMedian(EPSILON, mechanism="exponential", random_state=0, data_norm=1.0),
 ]
 every_kind = pytest.mark.parametrize("model", MODELS, ids=str)
 
@@ -1024,7 +1044,7 @@ def test_half_the_sensitivity_is_caught(bug, monkeypatch):
         stated_as(monkeypatch, query, bug)
     pair = worst_rank_pair("replace-one")
     assert rank_epsilon(rank("replace-one"), *pair) > 1.9 * EPSILON
-    model = DPMedian(EPSILON, mechanism="exponential")
+    model = DPMedian(EPSILON, mechanism="exponential", data_norm=1.0)
     assert line_epsilon(model, *worst_line_pair("replace-one")) > 1.8 * EPSILON
     model = gradient("replace-one", max_iter=6)
     assert gradient_mu(model, *worst_gradient_pair("replace-one", 1)) > 1.9 * CLAIMED_MU

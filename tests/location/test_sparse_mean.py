@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from skdp import DPSparseMeanEstimator
 from skdp._recovery.shrinkage import ksupport_norm, predicted_error
-from skdp.exceptions import SeededNoiseWarning
+from skdp.exceptions import PrivacyWarning
 from skdp.location._sparse_mean import plan_sparse_mean
 from skdp.location._sparse_noisy import SparseMeanProblem
 from tests import _audit
@@ -448,7 +448,7 @@ BAD = {
 def fit(model, data):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.simplefilter("ignore", SeededNoiseWarning)
+        warnings.simplefilter("ignore", PrivacyWarning)
         with np.errstate(over="raise", invalid="raise", divide="raise"):
             return clone(model).fit(data)
 

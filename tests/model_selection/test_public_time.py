@@ -219,7 +219,9 @@ def test_one_bad_row_is_found_wherever_it_is():
 def test_targets_and_other_estimators():
     budget = PrivacyBudget(5.0, 1e-3)
     scorer = RowScorer(lambda e, X, y: np.zeros(len(X)), bounds=(0.0, 1.0))
-    search = DPGridSearchCV(DPMean(), {"data_norm": [1.0, 2.0]}, budget=budget, scoring=scorer)
+    search = DPGridSearchCV(
+        DPMean(data_norm=1.0), {"data_norm": [1.0, 2.0]}, budget=budget, scoring=scorer
+    )
     with pytest.raises(ValueError, match="contains NaN"):
         search.fit(with_value(np.nan))
     # with public labels NaN would be a null row

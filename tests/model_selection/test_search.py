@@ -48,7 +48,7 @@ from skdp import (
     privacy_spent,
 )
 from skdp.audit import audit_privacy
-from skdp.exceptions import BudgetError, SeededNoiseWarning
+from skdp.exceptions import BudgetError, PrivacyWarning, SeededNoiseWarning
 from skdp.model_selection import RowScorer, _runs, _search
 from skdp.model_selection._runs import RunBudget, RunCharge, all_configured, plan_runs, unseeded
 from skdp.model_selection._search import as_table, as_targets, public_form
@@ -337,13 +337,14 @@ def test_what_steps_warn_of_is_held_back(strategy):
     grid = {"dplogisticregression__C": [1.0, 2.0]}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", PrivacyWarning)
         DPGridSearchCV(pipe, grid, epsilon=4.0, strategy=strategy).fit(X, Y)
 
 
 def test_estimators_without_targets_and_regressors():
     scorer = RowScorer(distance, bounds=(-2.0, 0.0))
     grid = {"data_norm": [0.5, 1.0]}
-    search = DPGridSearchCV(DPMean(), grid, epsilon=4.0, scoring=scorer).fit(X)
+    search = DPGridSearchCV(DPMean(data_norm=1.0), grid, epsilon=4.0, scoring=scorer).fit(X)
     assert search.best_score_ <= 0
     scorer = RowScorer(closeness, bounds=(-1.0, 0.0))
     search = DPGridSearchCV(DPLpRegressor(), {"p": [1, 2]}, epsilon=4.0, scoring=scorer)
@@ -355,7 +356,7 @@ def test_estimators_without_targets_and_regressors():
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_adjacencies_and_pure_privacy(adjacency, delta):
-    model = DPMean(mechanism="gaussian" if delta else "laplace", adjacency=adjacency)
+    model = DPMean(mechanism="gaussian" if delta else "laplace", adjacency=adjacency, data_norm=1.0)
     scorer = RowScorer(distance, bounds=(-2.0, 0.0))
     for strategy in ("all", "subset"):
         search = DPGridSearchCV(

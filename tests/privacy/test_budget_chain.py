@@ -43,7 +43,9 @@ def saved(tmp_path):
 
 
 def fit(budget, epsilon=0.1):
-    return DPMean(epsilon=epsilon, delta=0.0, mechanism="laplace", budget=budget).fit(X)
+    return DPMean(
+        epsilon=epsilon, delta=0.0, mechanism="laplace", budget=budget, data_norm=1.0
+    ).fit(X)
 
 
 def refused(budget):
@@ -294,7 +296,7 @@ def test_every_way_to_be_charged_leaves_a_head():
     privatizer.transform(X)
     privatizer.transform(X)
     search = DPGridSearchCV(
-        DPQuantile(adjacency="zero-out"),
+        DPQuantile(adjacency="zero-out", bounds=(-1.0, 1.0)),
         {"quantile": [0.5, 0.6]},
         scoring=skdp_scorer(),
         budget=budget,
@@ -312,7 +314,7 @@ def test_every_way_to_be_charged_leaves_a_head():
     assert both.budget_heads == mean.ledger_.budget_heads + search.ledger_.budget_heads
     assert budget.contains(both)
     assert set(privacy_spent(mean, search).ledger.budget_heads) == set(both.budget_heads)
-    assert DPMean().fit(X).ledger_.budget_heads == ()
+    assert DPMean(data_norm=1.0).fit(X).ledger_.budget_heads == ()
 
 
 def skdp_scorer():
@@ -326,7 +328,9 @@ def skdp_scorer():
 
 def test_a_pipeline_shows_what_its_steps_were_charged(path):
     budget = PrivacyBudget(3.0, 1e-5, path=path)
-    pipe = make_pipeline(DPStandardScaler(epsilon=0.5, delta=1e-7, budget=budget), DPMean())
+    pipe = make_pipeline(
+        DPStandardScaler(epsilon=0.5, delta=1e-7, budget=budget), DPMean(data_norm=1.0)
+    )
     pipe.set_params(dpmean__budget=PrivacyBudget(3.0, 1e-5)).fit(X)
     assert budget.contains(pipe)
     assert PrivacyBudget.open(path, head=pipe).head == budget.head
@@ -334,7 +338,9 @@ def test_a_pipeline_shows_what_its_steps_were_charged(path):
 
 
 @pytest.mark.sample(4)
-@pytest.mark.parametrize("head", ["", "abc", "a:b:c", "a:1", 7, DPMean(), DPMean().fit(X)])
+@pytest.mark.parametrize(
+    "head", ["", "abc", "a:b:c", "a:1", 7, DPMean(data_norm=1.0), DPMean(data_norm=1.0).fit(X)]
+)
 def test_what_has_no_head_is_refused(path, head):
     budget = PrivacyBudget(1.0, path=path)
     with pytest.raises(ValueError, match="head must"):
@@ -365,7 +371,12 @@ def test_a_table_of_charges_has_heads():
 
 def seeded(budget, seed=5):
     return DPMean(
-        epsilon=0.1, delta=0.0, mechanism="laplace", random_state=seed, budget=budget
+        epsilon=0.1,
+        delta=0.0,
+        mechanism="laplace",
+        data_norm=1.0,
+        random_state=seed,
+        budget=budget,
     ).fit(X)
 
 

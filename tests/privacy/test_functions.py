@@ -78,7 +78,9 @@ ALONE = {
 @pytest.mark.parametrize("name", MIXING)
 def test_a_function_that_visibly_mixes_rows_is_not_covered(name):
     step = FunctionTransformer(MIXING[name])
-    fitted = make_pipeline(FunctionTransformer(halved).fit(X), DPMean(epsilon=0.5).fit(X))
+    fitted = make_pipeline(
+        FunctionTransformer(halved).fit(X), DPMean(epsilon=0.5, data_norm=1.0).fit(X)
+    )
     fitted.steps.insert(0, ("functiontransformer-0", step.fit(X)))
     spent = privacy_spent(fitted)
     (item,) = spent.uncovered
@@ -93,7 +95,7 @@ def test_a_function_that_visibly_mixes_rows_is_not_covered(name):
 @pytest.mark.parametrize("name", ALONE)
 def test_another_function_is_an_assumption(name):
     step = FunctionTransformer(ALONE[name]).fit(X)
-    spent = privacy_spent(make_pipeline(step, DPMean(epsilon=0.5).fit(X)))
+    spent = privacy_spent(make_pipeline(step, DPMean(epsilon=0.5, data_norm=1.0).fit(X)))
     assert spent.uncovered == ()
     # numpy's own functions of single entries need not be trusted
     assert len(spent.ledger.assumptions) == (name != "logarithm")
@@ -137,7 +139,7 @@ def test_functions_of_frames_are_tried_with_their_names():
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     alone = FunctionTransformer(lambda F: F.assign(d=F["a"] * F["b"])).fit(frame)
     mixing = FunctionTransformer(lambda F: F.assign(d=F["a"] - F["a"].mean())).fit(frame)
-    mean = DPMean(epsilon=0.5).fit(X)
+    mean = DPMean(epsilon=0.5, data_norm=1.0).fit(X)
     assert privacy_spent(make_pipeline(alone, mean)).uncovered == ()
     assert len(privacy_spent(make_pipeline(mixing, mean)).uncovered) == 1
 
@@ -164,7 +166,7 @@ def test_what_cannot_be_tried_is_assumed():
         return rows
 
     step = FunctionTransformer(spy).fit(X)
-    privacy_spent(make_pipeline(step, DPMean().fit(X)))
+    privacy_spent(make_pipeline(step, DPMean(data_norm=1.0).fit(X)))
     assert len(seen) > 5
     assert all(len(rows) <= 24 and rows.any() for rows in seen)
 

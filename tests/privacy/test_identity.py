@@ -36,7 +36,8 @@ OTHER = np.vstack([X[:-1], [[0.5, 0.5, 0.5]]])
 
 
 def mean(seed=None, rows=X, **parameters):
-    return DPMean(**{"epsilon": 0.1, "random_state": seed, **parameters}).fit(rows)
+    given = {"epsilon": 0.1, "data_norm": 1.0, "random_state": seed, **parameters}
+    return DPMean(**given).fit(rows)
 
 
 def classifier(**parameters):
@@ -65,13 +66,13 @@ def test_a_seed_and_a_purpose_are_an_identity():
     assert mean(5, X[:, :1], mechanism="laplace").ledger_.streams == (ours,)
     assert mean(6).ledger_.streams != (ours,)
     # another estimator draws from another stream of the seed
-    assert DPMedian(random_state=5).fit(X).ledger_.streams != (ours,)
+    assert DPMedian(random_state=5, data_norm=1.0).fit(X).ledger_.streams != (ours,)
     assert pickle.loads(pickle.dumps(mean(5))).ledger_.streams == (ours,)
 
 
 def test_a_generator_gives_every_fit_noise_of_its_own_unless_it_is_copied():
     state = np.random.RandomState(0)
-    model = DPMean(random_state=state)
+    model = DPMean(random_state=state, data_norm=1.0)
     copied = clone(model)
     first, second = model.fit(X).ledger_, model.fit(X).ledger_
     assert first.streams != second.streams
@@ -250,7 +251,7 @@ def test_a_budget_refuses_the_noise_of_an_earlier_fit(budget):
     assert budget.spent == spent
     assert len(budget.charges) == 2
     # other streams of the seed, and noise of the operating system
-    DPMedian(random_state=5, budget=budget).fit(X)
+    DPMedian(random_state=5, budget=budget, data_norm=1.0).fit(X)
     for _ in range(2):
         mean(None, budget=budget)
     assert [charge.stream is None for charge in budget.charges] == [False] * 3 + [True] * 2
@@ -258,7 +259,7 @@ def test_a_budget_refuses_the_noise_of_an_earlier_fit(budget):
 
 
 def test_a_budget_refuses_a_copied_generator_and_a_second_search(budget):
-    model = DPMean(epsilon=0.1, random_state=np.random.RandomState(0), budget=budget)
+    model = DPMean(epsilon=0.1, random_state=np.random.RandomState(0), budget=budget, data_norm=1.0)
     clone(model).fit(X)
     with pytest.raises(BudgetError, match="had the same random_state"):
         clone(model).fit(X)

@@ -317,7 +317,7 @@ def test_budgets_and_totals_agree():
 
 
 def test_a_whole_total_is_a_pair():
-    spent = privacy_spent(DPMean(epsilon=0.456, mechanism="laplace").fit(X))
+    spent = privacy_spent(DPMean(epsilon=0.456, mechanism="laplace", data_norm=1.0).fit(X))
     assert (spent[0], spent[1], spent[-1], spent[:1]) == (spent.epsilon, 0.0, 0.0, (spent.epsilon,))
     assert len(spent) == 2
     assert np.round(spent, 1).tolist() == [0.5, 0.0]

@@ -101,7 +101,7 @@ class Ledger(Record):
     Examples
     --------
     >>> from skdp import DPMean
-    >>> mean, again = (DPMean(epsilon=0.5).fit([[0.1], [0.2], [0.3]]) for _ in range(2))
+    >>> mean, again = (DPMean(epsilon=0.5, data_norm=1.0).fit([[0.1], [0.2]]) for _ in range(2))
     >>> (mean.ledger_ + again.ledger_).epsilon(delta=1e-6) < 1.0
     True
     """

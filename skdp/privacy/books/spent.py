@@ -68,7 +68,7 @@ class NotCovered:
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
     >>> from skdp import DPMean, privacy_spent
-    >>> model = make_pipeline(StandardScaler(), DPMean()).fit([[0.1], [0.2], [0.3]])
+    >>> model = make_pipeline(StandardScaler(), DPMean(data_norm=1.0)).fit([[0.1], [0.2], [0.3]])
     >>> [(item.kind, item.step) for item in privacy_spent(model).not_covered]
     [('step', 'standardscaler')]
     """
@@ -225,7 +225,8 @@ class PrivacySpent:
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
     >>> from skdp import DPMean, privacy_spent
-    >>> spent = privacy_spent(make_pipeline(StandardScaler(), DPMean()).fit([[0.1], [0.2]]))
+    >>> model = make_pipeline(StandardScaler(), DPMean(data_norm=1.0)).fit([[0.1], [0.2]])
+    >>> spent = privacy_spent(model)
     >>> epsilon, delta = spent
     Traceback (most recent call last):
     ...
@@ -358,12 +359,12 @@ def privacy_spent(*estimators: Any, cv: Any = None, delta: float | None = None) 
     Examples
     --------
     >>> from skdp import DPMean, privacy_spent
-    >>> a = DPMean(epsilon=0.3).fit([[0.1], [0.2]])
-    >>> b = DPMean(epsilon=0.4).fit([[0.1], [0.2]])
+    >>> a = DPMean(epsilon=0.3, data_norm=1.0).fit([[0.1], [0.2]])
+    >>> b = DPMean(epsilon=0.4, data_norm=1.0).fit([[0.1], [0.2]])
     >>> epsilon, delta = privacy_spent(a, b)
     >>> epsilon < 0.3 + 0.4
     True
-    >>> privacy_spent(DPMean(epsilon=0.1), cv=5).n_fits
+    >>> privacy_spent(DPMean(epsilon=0.1, data_norm=1.0), cv=5).n_fits
     5
     """
     if not estimators:

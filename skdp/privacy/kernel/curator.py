@@ -3,25 +3,15 @@
 """The curator: holds the private rows, and is the only way out for a number."""
 
 import operator
-import sys
 import warnings
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 from skdp.privacy.kernel.charging import Charged, Charging, Prepaid, Rows, Terms
-from skdp.privacy.kernel.errors import BudgetError, SeededNoiseWarning
+from skdp.privacy.kernel.errors import BudgetError, SeededNoiseWarning, level_of_caller
 from skdp.privacy.kernel.ledger import Record
 from skdp.privacy.kernel.mechanisms import Law
 from skdp.privacy.kernel.samplers import make_bits
-
-
-def _level_of_caller() -> int:
-    """Return the stack level of the first line outside of the library and what calls it."""
-    level, frame = 1, sys._getframe(1)
-    between = {"skdp", "sklearn", "contextlib"}
-    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in between:
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 class Curator:
@@ -94,7 +84,7 @@ class Curator:
                 "random_state is set, so the noise can be reproduced by whoever knows it, and "
                 "equal seeds on two data sets cancel. Use random_state=None for a real release.",
                 SeededNoiseWarning,
-                stacklevel=_level_of_caller(),
+                stacklevel=level_of_caller(),
             )
 
     @property

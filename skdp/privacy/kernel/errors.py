@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Refusals and warnings of the kernel; `skdp.exceptions` is their public place."""
 
-# what users import and see in a traceback
-PUBLIC = "skdp.exceptions"
+import sys
+
+PUBLIC = "skdp.exceptions"  # what users import and see in a traceback
 
 
 class BudgetError(ValueError):
@@ -22,3 +23,12 @@ class SeededNoiseWarning(PrivacyWarning):
     """A `random_state` was given: the noise can be reproduced, and so removed."""
 
     __module__ = PUBLIC
+
+
+def level_of_caller() -> int:
+    """Return the stack level of the first line outside of the library and what calls it."""
+    level, frame = 1, sys._getframe(1)
+    between = {"skdp", "sklearn", "contextlib", "joblib"}
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in between:
+        level, frame = level + 1, frame.f_back
+    return level

@@ -1,0 +1,277 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""The one warning of a fit: what it says, from which numbers, and when there is none."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+
+from skdp import (
+    DPFeatureCenterer,
+    DPGridSearchCV,
+    DPHeavyTailedMean,
+    DPHingeSVM,
+    DPLogisticRegression,
+    DPLpRegressor,
+    DPMean,
+    DPMedian,
+    DPNormQuantile,
+    DPQuantile,
+    DPSparseMeanEstimator,
+    DPStandardScaler,
+    FederatedDPLogisticRegression,
+    LocalDPLinearRegression,
+    LocalDPMean,
+    PrivacyBudget,
+)
+from skdp.exceptions import NoisyEstimateWarning, PrivacyWarning, SeededNoiseWarning
+from skdp.solvers import FrankWolfe
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(1000, 4))
+Y = (X[:, 0] + 0.5 * RNG.normal(size=1000) > 0).astype(int)
+BINARY = {"classes": (0, 1)}
+WIDE = RNG.normal(size=(200, 400))
+
+
+def warned(action):
+    """Return what an action warns of, the seed aside."""
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always")
+        warnings.simplefilter("ignore", SeededNoiseWarning)
+        action()
+    return raised
+
+
+def the_warning(model, *data):
+    """Return category and text of the one warning of a fit."""
+    (one,) = warned(lambda: clone(model).fit(*data))
+    assert one.filename == __file__
+    assert str(one.message).startswith(f"{type(model).__name__}: ")
+    return one.category, str(one.message)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DPLogisticRegression(**BINARY),
+        DPHingeSVM(data_norm=3.0, **BINARY),
+        DPLpRegressor(),
+        DPMean(),
+        DPMean(mechanism="clipped", data_norm=100.0),
+        DPMedian(epsilon=2.0),
+        DPQuantile(quantile=0.8),
+        DPNormQuantile(data_norm=10.0),
+        DPHeavyTailedMean(),
+        DPSparseMeanEstimator(),
+        DPStandardScaler(),
+        DPStandardScaler(bounds=(-4, 4)),
+        DPFeatureCenterer(),
+        FederatedDPLogisticRegression(**BINARY),
+        LocalDPMean(),
+        make_pipeline(DPStandardScaler(0.5), DPLogisticRegression(0.5, **BINARY)),
+        DPGridSearchCV(DPLogisticRegression(**BINARY), {"C": [1.0, 10.0]}),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_ordinary_fits_warn_of_nothing(model):
+    assert warned(lambda: clone(model).fit(X, Y)) == []
+
+
+def test_tools_of_scikit_learn_warn_of_nothing():
+    model = DPLogisticRegression(**BINARY)
+    assert warned(lambda: cross_val_score(model, X, Y, cv=3)) == []
+    assert warned(lambda: GridSearchCV(model, {"C": [1.0, 10.0]}, cv=2).fit(X, Y)) == []
+
+
+# -- the promise -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model", [DPMean(delta=1e-3, mechanism="gaussian"), DPStandardScaler(delta=1e-3)], ids=str
+)
+def test_a_delta_of_one_over_the_rows(model):
+    category, text = the_warning(model, X)
+    assert category is PrivacyWarning
+    assert "delta=0.001 is not below 1 / 1000" in text
+    assert "Give a delta below 1e-04" in text
+    assert warned(lambda: clone(model).set_params(delta=9e-4).fit(X)) == []
+
+
+def test_a_delta_that_nothing_spends_is_no_matter():
+    for model in (DPMean(delta=0.1, mechanism="laplace"), DPMedian(delta=0.1, mechanism="rank")):
+        assert warned(lambda model=model: model.fit(X)) == []
+
+
+def test_a_huge_epsilon():
+    category, text = the_warning(DPMean(epsilon=21.0, bounds=(-4, 4)), X)
+    assert category is PrivacyWarning
+    assert "epsilon=21 promises next to nothing" in text
+    assert "Give an epsilon of at most 20" in text
+    assert warned(lambda: DPMean(epsilon=20.0, bounds=(-4, 4)).fit(X)) == []
+    # numbers that no float has
+    assert "1e+304" in the_warning(DPQuantile(epsilon=1e6, bounds=(-9, 9)), X)[1]
+
+
+def test_classes_that_were_read_from_labels():
+    category, text = the_warning(DPLogisticRegression(), X, Y)
+    assert category is PrivacyWarning
+    assert "assumed public: the set of class labels, which was read from y (pass classes=" in text
+    search = DPGridSearchCV(DPLogisticRegression(), {"C": [1.0, 10.0]})
+    assert "read from y" in the_warning(search, X, Y)[1]
+
+
+# -- noise -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_rows", [1, 4])
+def test_fewer_than_a_handful_of_rows(n_rows):
+    for model in (DPMean(8.0, bounds=(-9, 9)), DPStandardScaler(8.0, bounds=(-9, 9))):
+        category, text = the_warning(model, X[:n_rows])
+        assert category is NoisyEstimateWarning
+        assert f"{n_rows} row{'s' * (n_rows > 1)} at epsilon=8 can tell next to nothing" in text
+
+
+def test_few_rows_over_epsilon():
+    text = the_warning(DPMean(0.1, bounds=(-9, 9)), X[:99])[1]
+    assert "99 rows at epsilon=0.1 can tell next to nothing" in text
+    assert warned(lambda: DPMean(0.1, bounds=(-9, 9)).fit(X[:100])) == []
+
+
+@pytest.mark.parametrize(
+    ("model", "limit"),
+    [
+        # N = n mu / (a sqrt(p)); mu is 0.2367 at (1, 1e-6)
+        (DPLogisticRegression(data_norm=20.0, **BINARY), 339),
+        (DPLogisticRegression(data_norm=20.0, adjacency="zero-out", **BINARY), 170),
+        (DPLogisticRegression(data_norm=20.0, classes=(0, 1, 2)), 587),
+        (DPLpRegressor(data_norm=20.0, target_scale=1.0), 339),
+        # n epsilon / (a p)
+        (DPHingeSVM(data_norm=20.0, delta=0.0, **BINARY), 802),
+    ],
+    ids=str,
+)
+def test_coefficients_that_are_too_many(model, limit):
+    n_classes = len(getattr(model, "classes", ()) or (0, 1))
+    y = np.arange(len(WIDE)) % n_classes
+    for rows in (WIDE, 1e6 * WIDE[::-1]):
+        if limit > 200:
+            category, text = the_warning(model, rows, y)
+            assert category is NoisyEstimateWarning
+            assert "next to nothing can be learned: 200 rows at epsilon=1 have a signal" in text
+            named = int(text.split("Use some ")[1].split()[0])
+            assert named == pytest.approx(limit, rel=0.01)
+        else:
+            assert warned(lambda rows=rows: clone(model).fit(rows, y)) == []
+
+
+def test_few_coefficients_and_few_entries_are_another_matter():
+    y = np.arange(len(WIDE)) % 2
+    frank_wolfe = DPLogisticRegression(solver=FrankWolfe(), data_norm=20.0, **BINARY)
+    assert warned(lambda: frank_wolfe.fit(WIDE, y)) == []
+    rows = sparse.random_array((200, 400), density=0.01, format="csr", rng=0)
+    model = DPLogisticRegression(data_norm=3.0, **BINARY)
+    assert warned(lambda: model.fit(rows, y)) == []
+
+
+def test_clients_count_and_not_rows():
+    groups = np.arange(1000) // 100
+    category, text = the_warning(FederatedDPLogisticRegression(**BINARY), X, Y, groups)
+    assert category is NoisyEstimateWarning
+    assert "10 clients at epsilon=1 have a signal to noise" in text
+    assert "Use some 38 clients" in text
+
+
+def test_noise_of_reports():
+    category, text = the_warning(LocalDPLinearRegression(1.0), X, X[:, 0])
+    assert category is NoisyEstimateWarning
+    assert "the noise of 1000 reports" in text
+
+
+# -- at a bound ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DPMean(data_norm=1.0),
+        DPMean(bounds=(0, 1)),
+        DPMean(bounds=(0, 1), mechanism="laplace"),
+        DPMedian(data_norm=1.0),
+        DPMedian(bounds=(0, 1)),
+        DPQuantile(quantile=0.9, bounds=(0, 1)),
+        DPNormQuantile(),
+        DPStandardScaler(bounds=(0, 1)),
+    ],
+    ids=str,
+)
+def test_an_estimate_on_its_bound(model):
+    prices = 3928 + 100 * X[:, :1]
+    category, text = the_warning(model, prices)
+    assert category is NoisyEstimateWarning
+    assert "lies at the edge of" in text or "lies on a bound" in text
+    assert "Give a larger" in text or "Give wider" in text
+    # 4,000 wide
+    name = "bounds" if getattr(model, "bounds", None) else "data_norm"
+    wide = {"bounds": (0, 8000), "data_norm": 8000.0}[name]
+    assert warned(lambda: clone(model).set_params(**{name: wide}).fit(prices)) == []
+
+
+def test_zero_is_a_true_bound_of_many_features():
+    amounts = np.where(X[:, :1] > 1, 100.0, 0.0)
+    assert warned(lambda: DPMedian(bounds=(0, 1e4)).fit(amounts)) == []
+
+
+# -- parameters without effect, and how it is said -------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (DPMean(data_norm=3.0, bounds=(-4, 4)), "data_norm has no effect beside bounds"),
+        (DPMedian(data_norm=3.0, bounds=(-4, 4)), "data_norm has no effect beside bounds"),
+        (DPMedian(mechanism="rank", max_iter=9), "max_iter has no effect with mechanism='rank'"),
+        (
+            LocalDPMean(mechanism="cube", data_norm=3.0, bounds=(-4, 4)),
+            "data_norm has no effect beside bounds",
+        ),
+    ],
+    ids=str,
+)
+def test_parameters_without_effect(model, said):
+    category, text = the_warning(model, X)
+    assert category is PrivacyWarning
+    assert said in text
+
+
+def test_all_doubts_are_one_warning():
+    model = DPMean(0.05, 0.2, mechanism="gaussian", data_norm=1.0, bounds=(0, 1))
+    category, text = the_warning(model, X[:6])
+    # the worst of them
+    assert category is NoisyEstimateWarning
+    assert "(1) data_norm has no effect" in text
+    assert "(2) delta=0.2" in text
+    assert "(3) 6 rows at epsilon=0.05" in text
+
+
+def test_a_fit_that_is_refused_warns_of_nothing():
+    budget = PrivacyBudget(epsilon=0.5, delta=1e-6)
+    with pytest.raises(ValueError, match="budget"):
+        assert warned(lambda: DPMean(delta=0.1, bounds=(0, 1), budget=budget).fit(X[:2])) == []
+
+
+def test_warnings_depend_on_no_row():
+    for model in (
+        DPMean(0.1), DPMedian(0.01), DPQuantile(0.01), DPStandardScaler(0.001, 0.5),
+        DPLogisticRegression(0.01, **BINARY),
+    ):  # fmt: skip
+        texts = {
+            the_warning(model, rows, Y[:200])[1]
+            for rows in (X[:200], 1e9 * X[200:400], 0 * X[:200])
+        }
+        assert len(texts) == 1
