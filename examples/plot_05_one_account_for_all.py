@@ -1,8 +1,8 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
 """
-One account for all
-===================
+One privacy budget for many fits
+================================
 
 A fit keeps its own promise, and knows nothing of the fits before it. People do not care which
 program it was that used their row up: all that was ever released about them adds up. So an analysis

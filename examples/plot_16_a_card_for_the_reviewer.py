@@ -1,8 +1,8 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
 """
-A card for the reviewer
-=======================
+A privacy card for the reviewer, and a file of the model
+========================================================
 
 The model is fitted, and somebody has to sign for it who was not there: a data protection officer,
 an ethics board, a reviewer. They will not read code. This example makes the page that they read
