@@ -43,6 +43,16 @@ card = privacy_card(model, name="tumours, benign or malignant", delta=1e-5)
 print(card)
 
 # %%
+# In odds
+# -------
+# Few people can tell what an epsilon means; odds are understood better. Somebody tries to tell
+# which of two values one row has, and would be right in half of all cases.
+
+ax = card.plot()
+if "__file__" in globals():  # run as a script, not in the gallery
+    ax.figure.savefig("odds_of_a_card.png", dpi=150)
+
+# %%
 # One claim, many deltas
 # ----------------------
 # The same releases are private at every delta, each with its own epsilon. The card has a few of
