@@ -39,7 +39,7 @@ age = rng.integers(18, 95, size=2000)
 pressure = 110 + 0.4 * age + rng.normal(scale=12, size=2000)
 patients = np.column_stack([age, pressure])
 came_back = (rng.logistic(0.04 * (age - 60)) > 0).astype(int)
-BOUNDS = {0: (18, 100), 1: (80, 220)}  # of column 0, and of column 1
+BOUNDS = ([0, 0], [120, 250])
 
 budget = PrivacyBudget(epsilon=1.0, delta=1e-6)
 mean = DPMean(epsilon=0.2, delta=1e-7, bounds=BOUNDS, budget=budget).fit(patients)
