@@ -91,7 +91,7 @@ print(f"               the larger class     {guessing:.3f}")
 
 card = privacy_card(model)
 print("\nspent:", privacy_spent(model))
-print(f"\n{card.to_dict()['claim']['odds']['sentence']}\n")
+print(f"\n{card.odds}\n")
 print(model[1].ledger_)
 
 # %%

@@ -67,6 +67,11 @@ class PrivacyCard:
         """The claim in words, alone."""
         return self._facts["claim"]["sentence"]
 
+    @property
+    def odds(self) -> str:
+        """The claim in odds, alone: how sure somebody becomes who would be 50 % sure."""
+        return self._facts["claim"]["odds"]["sentence"]
+
     def plot(self, ax: Any = None) -> Any:
         """Draw the claim in odds: of a hundred guesses about a row, how many are right.
 

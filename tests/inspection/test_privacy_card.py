@@ -215,11 +215,13 @@ def test_a_pure_fit_does_not_speak_of_delta():
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_odds_without_delta_bound_every_outcome(epsilon):
-    card = facts(DPMean(epsilon=epsilon, mechanism="laplace").fit(X))
+    model = DPMean(epsilon=epsilon, mechanism="laplace").fit(X)
+    card = facts(model)
     exact = math.exp(epsilon) / (1 + math.exp(epsilon))
     assert exact - 1e-12 <= card["claim"]["odds"]["guess"] <= exact + 1e-9
     sentence = card["claim"]["odds"]["sentence"]
     assert "whatever that is" in sentence
+    assert privacy_card(model).odds == sentence
     (percent,) = re.findall(r"at most ([\d.]+) % sure", sentence)
     assert 100 * exact <= float(percent) <= 100 * exact + 0.1
 
