@@ -55,7 +55,7 @@ def tracked_text_files():
         listed = [str(p.relative_to(ROOT)) for f in folders for p in (ROOT / f).rglob("*.*")]
     for name in listed:
         path = ROOT / name
-        if path.is_file() and path.suffix not in {".png", ".pyc", ".npz"}:
+        if path.is_file() and path.suffix not in {".png", ".pyc", ".npz", ".xz"}:
             yield name, path.read_text(encoding="utf-8", errors="replace")
 
 
