@@ -455,6 +455,16 @@ MUTANTS = [
         r"\(epsilon, count\) for epsilon, _, count", "(epsilon, 1) for epsilon, _, count",
         "tests/privacy/test_accounting.py",
     ),
+    Mutant(
+        "odds on a card that forget delta", "odds",
+        r" \+ delta \* expit\(-epsilon\)", "",
+        "tests/inspection/test_privacy_card.py",
+    ),
+    Mutant(
+        "odds on a card of half the Gaussian price", "odds",
+        r'composed\["gdp"\] / 2', 'composed["gdp"] / 4',
+        "tests/inspection/test_privacy_card.py",
+    ),
     # batches
     Mutant(
         "a sampling rate that is charged and not kept", "_batch",

@@ -9,8 +9,8 @@ WIDTH, HEIGHT = 640, 420
 LEFT, RIGHT, TOP, BOTTOM = 70, 620, 45, 350
 
 
-def save_chart(path, x, mean, spread, baseline, *, title, xlabel, ylabel):
-    """Draw a curve with a band over a logarithmic axis, and a horizontal line.
+def save_chart(path, x, mean, spread, lines, *, limits, label, title, xlabel, ylabel):
+    """Draw a curve with a band over a logarithmic axis, and horizontal lines.
 
     Parameters
     ----------
@@ -18,10 +18,12 @@ def save_chart(path, x, mean, spread, baseline, *, title, xlabel, ylabel):
         Where to write.
     x, mean, spread : sequence of float
         The curve and half the width of its band; x is positive and increasing.
-    baseline : float
-        Height of the dashed line.
-    title, xlabel, ylabel : str
-        Texts.
+    lines : dict of str to float
+        Heights of dashed lines, by what is written above them.
+    limits : tuple of float
+        Lowest and highest value of the vertical axis.
+    label, title, xlabel, ylabel : str
+        Texts; the first stands at the end of the curve.
 
     Returns
     -------
@@ -29,10 +31,11 @@ def save_chart(path, x, mean, spread, baseline, *, title, xlabel, ylabel):
         Absolute path of the file.
     """
     span = math.log(x[-1] / x[0])
+    low, high = limits
 
     def at(value, height):
         across = LEFT + 20 + (RIGHT - LEFT - 40) * math.log(value / x[0]) / span
-        return f"{across:.1f},{BOTTOM - (BOTTOM - TOP) * height / 1.05:.1f}"
+        return f"{across:.1f},{BOTTOM - (BOTTOM - TOP) * (height - low) / (high - low):.1f}"
 
     def text(position, words, anchor="middle", extra=""):
         a, b = position.split(",")
@@ -47,23 +50,22 @@ def save_chart(path, x, mean, spread, baseline, *, title, xlabel, ylabel):
     curve = [at(v, m) for v, m in zip(x, mean, strict=True)]
     middle = (LEFT + RIGHT) / 2
     parts = []
-    for tick in (0, 0.2, 0.4, 0.6, 0.8, 1.0):
+    step = 10 ** math.floor(math.log10(high - low)) / 5
+    for tick in (step * i for i in range(math.ceil(low / step), math.floor(high / step) + 1)):
         y = at(x[0], tick).split(",")[1]
         parts.append(line(f"{LEFT},{y}", f"{RIGHT},{y}", 'stroke="#ddd"'))
-        parts.append(text(f"{LEFT - 8},{float(y) + 5}", f"{tick:.1f}", "end"))
+        parts.append(text(f"{LEFT - 8},{float(y) + 5}", f"{tick:.2f}", "end"))
     for value in x:
-        parts.append(text(f"{at(value, 0).split(',')[0]},{BOTTOM + 20}", f"{value:g}"))
+        parts.append(text(f"{at(value, low).split(',')[0]},{BOTTOM + 20}", f"{value:g}"))
+    for words, height in lines.items():
+        y = at(x[0], height).split(",")[1]
+        parts.append(line(f"{LEFT},{y}", f"{RIGHT},{y}", 'stroke="black" stroke-dasharray="6,4"'))
+        parts.append(text(f"{LEFT + 6},{float(y) - 6}", words, "start"))
     parts += [
         f'<polygon points="{" ".join(upper + lower[::-1])}" fill="#ccc"/>',
         f'<polyline points="{" ".join(curve)}" fill="none" stroke="#1f77b4" stroke-width="2"/>',
         *(f'<circle cx="{p.split(",")[0]}" cy="{p.split(",")[1]}" r="4"/>' for p in curve),
-        line(
-            f"{LEFT},{at(x[0], baseline).split(',')[1]}",
-            f"{RIGHT},{at(x[0], baseline).split(',')[1]}",
-            'stroke="black" stroke-dasharray="6,4"',
-        ),
-        text(at(x[0], baseline - 0.05), "LogisticRegression, not private", "start"),
-        text(at(x[-1], mean[-1] - 0.13), "DPLogisticRegression", "end"),
+        text(at(x[-1], mean[-1] - (high - low) / 8), label, "end"),
         text(f"{middle},{TOP - 18}", title),
         text(f"{middle},{BOTTOM + 50}", xlabel),
         text(

@@ -1,8 +1,8 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
 """
-One account for all
-===================
+One privacy budget for many fits
+================================
 
 A fit keeps its own promise, and knows nothing of the fits before it. People do not care which
 program it was that used their row up: all that was ever released about them adds up. So an analysis
@@ -39,7 +39,7 @@ age = rng.integers(18, 95, size=2000)
 pressure = 110 + 0.4 * age + rng.normal(scale=12, size=2000)
 patients = np.column_stack([age, pressure])
 came_back = (rng.logistic(0.04 * (age - 60)) > 0).astype(int)
-BOUNDS = ([18, 80], [100, 220])
+BOUNDS = ([0, 0], [120, 250])
 
 budget = PrivacyBudget(epsilon=1.0, delta=1e-6)
 mean = DPMean(epsilon=0.2, delta=1e-7, bounds=BOUNDS, budget=budget).fit(patients)

@@ -1,8 +1,8 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
 """
-What it costs to smooth the hinge
-=================================
+Smoothing the hinge loss, and what it costs
+===========================================
 
 Objective perturbation is a short way to a private classifier: a random linear term is
 added to the loss, and the minimiser is released. Its proof needs a

@@ -1,8 +1,8 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
 """
-One enormous row
-================
+Private regression with heavy tails
+===================================
 
 Costs, incomes and waiting times have long tails: a few rows are a thousand times the others, and
 nobody knows a bound on them. Private learning asks for bounds. A bound that holds for all rows

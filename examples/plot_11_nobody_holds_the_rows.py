@@ -1,8 +1,8 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Nobody holds the rows
-=====================
+Local privacy: every row reports for itself
+===========================================
 
 The other examples trust whoever runs ``fit``: they see the rows, and noise is added to what they
 publish. Here nobody is trusted. Every person randomises an own report and sends that; the rows

@@ -1,8 +1,8 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Clients of a federation
-=======================
+Federated learning: clients with many rows each
+===============================================
 
 Rows rarely come alone: a phone holds a thousand sentences, a hospital ten thousand scans. What is
 to be protected then is not a row but a *client*, with all that is on it. And the rows stay there:

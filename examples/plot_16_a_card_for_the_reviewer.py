@@ -1,8 +1,8 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
 """
-A card for the reviewer
-=======================
+A privacy card for the reviewer, and a file of the model
+========================================================
 
 The model is fitted, and somebody has to sign for it who was not there: a data protection officer,
 an ethics board, a reviewer. They will not read code. This example makes the page that they read
@@ -41,6 +41,16 @@ model = make_pipeline(
 
 card = privacy_card(model, name="tumours, benign or malignant", delta=1e-5)
 print(card)
+
+# %%
+# In odds
+# -------
+# Few people can tell what an epsilon means; odds are understood better. Somebody tries to tell
+# which of two values one row has, and would be right in half of all cases.
+
+ax = card.plot()
+if "__file__" in globals():  # run as a script, not in the gallery
+    ax.figure.savefig("odds_of_a_card.png", dpi=150)
 
 # %%
 # One claim, many deltas

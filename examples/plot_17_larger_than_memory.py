@@ -1,8 +1,8 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Larger than memory
-==================
+Fits to data larger than memory
+===============================
 
 More rows make private learning better and make computers run out of memory. A fit needs sums over
 the rows, and a sum does not mind where its rows are: it can be made of a file that is read from its

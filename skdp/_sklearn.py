@@ -330,7 +330,9 @@ def _validate_table(estimator, X, options):
     if is_dask(X) or type(X).__name__ == "LazyFrame":
         call = "compute" if is_dask(X) else "collect"
         raise TypeError(f"{type(estimator).__name__} needs all rows in memory: pass X.{call}().")
-    known = is_table(X) or hasattr(X, "iloc")
+    if getattr(getattr(X, "dtype", None), "names", None) and X.ndim == 1:
+        X = RecordTable(X)
+    known = is_table(X) or hasattr(X, "iloc") or isinstance(X, RecordTable)
     if not (known or hasattr(X, "__array__") or isinstance(X, list | tuple)):
         X = _read_by_narwhals(X)
     if not (is_table(X) or hasattr(X, "columns")):
@@ -348,11 +350,31 @@ def _validate_table(estimator, X, options):
                 f"{type(estimator).__name__} needs a table with at least one {what}; got one of "
                 f"shape {tuple(X.shape)}."
             )
-    if type(X).__module__.startswith("narwhals"):
+    if isinstance(X, RecordTable) or type(X).__module__.startswith("narwhals"):
         check_columns(estimator, names, X.shape[1], reset=options.get("reset", True))
     else:
         validate_data(estimator, X, skip_check_array=True, **options)
     return X
+
+
+class RecordTable:
+    """A structured array as a table: the fields are its columns.
+
+    Parameters
+    ----------
+    records : ndarray of shape (n_rows,)
+        With names of fields, as `numpy.genfromtxt` returns it.
+    """
+
+    def __init__(self, records):
+        self._records = records
+        self.columns = list(records.dtype.names)
+        self.schema = {name: records.dtype[name] for name in self.columns}
+        self.shape = len(records), len(self.columns)
+
+    def __getitem__(self, where):
+        rows, position = where
+        return self._records[self.columns[position]][rows]
 
 
 def _read_by_narwhals(X):

@@ -125,10 +125,25 @@ def test_peers_read_the_rows_that_ours_are_fitted_to(tmp_path, benchmark_module)
 @pytest.mark.parametrize(
     "script",
     ["accuracy", "mechanisms", "median", "regression", "rivals", "sgd_speed", "local_mean"]
-    + ["audit_peers"],
+    + ["audit_peers", "careless"],
 )
 def test_a_comparison_with_peers_takes_a_folder_of_environments(script):
     assert "add_argument(parser)" in (FOLDER / f"{script}.py").read_text(encoding="utf-8")
+
+
+def test_decisions_about_a_table_are_counted(benchmark_module):
+    careless = benchmark_module("careless")
+    table = careless.pd.DataFrame(
+        {"age": [30.0, np.nan, 50.0], "job": ["a", "b", "a"], "n": [1, 2, 3]}
+    )
+    # ours: a kind of model and the classes; theirs: a kind, two bounds for two columns, a list,
+    # a fill-in and a norm
+    assert careless.decisions(table, False, []) == (2, 1 + 4 + 1 + 1 + 1)
+    # a number has no classes; its two bounds are in the place of the norm
+    assert careless.decisions(table, True, ["id"]) == (2, 1 + 4 + 1 + 1 + 2 + 1)
+    raw, ready = careless.matrices(table)
+    assert raw.tolist()[1] == [0, 0, 1, 2]
+    assert np.allclose(ready * np.sqrt(3), [[-1, 1, 0, -1], [0, 0, 1, 0], [1, 1, 0, 1]])
 
 
 @pytest.mark.full

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Sphinx extension: draw the picture of the first page from a table of accuracies.
 
-The table is landing_chart.csv beside this file, with figures that benchmarks/accuracy.py measured.
-The picture is drawn twice, for light and for dark pages, on a transparent ground.
+The table is landing_chart.csv beside this file, with figures that benchmarks/careless.py measured.
+The picture is drawn twice, for light and for dark pages, on a transparent ground. As a script this
+file draws that of the README, docs/_static/tables.svg.
 """
 
 import csv
@@ -12,33 +13,28 @@ from pathlib import Path
 #: what was measured
 TABLE = Path(__file__).with_suffix(".csv")
 
-EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
-#: data sets, their titles, and the vertical axis in per cent
-PANELS = {
-    "digits": ("Handwritten digits, 1,437 rows", (20, 104)),
-    "Adult": ("Adult, 36,177 rows", (81.5, 85.15)),
+#: tables with columns of several kinds, and how they are called in the picture
+NAMES = {
+    "Adult": "Adult: income",
+    "vote": "survey: vote",
+    "abortion": "survey: abortion",
+    "credit": "credit: default",
+    "churn": "telephone: churn",
+    "customers": "internet: churn",
+    "union": "panel: union",
+    "mortgages": "mortgages: denial",
 }
-#: method in the table, name in the picture, colour on light and on dark ground, style
+#: method in the table, name in the picture, colour on light and on dark ground, shift, marker
 METHODS = (
-    ("untuned zero-out", "skdp, untuned", ("#0b5fa5", "#6cb6ff"), {"marker": "o", "lw": 2.2}),
-    (
-        "untuned replace-one",
-        "the same, replace-one",
-        ("#0b5fa5", "#6cb6ff"),
-        {"marker": "o", "ls": ":", "lw": 1.8, "mfc": "none"},
-    ),
-    (
-        "best tuned peer",
-        "best of two others, tuned",
-        ("#c2410c", "#ffa657"),
-        {"marker": "s", "ls": "--", "lw": 1.8},
-    ),
+    ("skdp", "skdp, the table as it is", ("#0b5fa5", "#6cb6ff"), -0.17, "o"),
+    ("diffprivlib", "diffprivlib, prepared by hand and tuned", ("#c2410c", "#ffa657"), 0.17, "s"),
 )
+PLAIN = "not private"
 INKS = {"light": "#24292f", "dark": "#e6edf3"}
 
 
 def table(path=TABLE):
-    """Return {data set: {method: list of numbers}} of the committed figures.
+    """Return {data set: {method: accuracy}} of the committed figures.
 
     Parameters
     ----------
@@ -47,17 +43,20 @@ def table(path=TABLE):
 
     Returns
     -------
-    figures : dict of dict of list of float
-        The means, in per cent, for every one of `EPSILONS`.
+    figures : dict of dict of float
+        The means, in per cent.
     """
     with path.open(encoding="utf-8", newline="") as file:
-        _, (_, _, *epsilons), *rows = csv.reader(file)
-    if tuple(map(float, epsilons)) != EPSILONS:
-        raise ValueError(f"{path.name} is for other values of epsilon.")
-    figures = {}
-    for name, method, *values in rows:
-        figures.setdefault(name, {})[method] = list(map(float, values))
-    return figures
+        _, (_, *methods), *rows = csv.reader(file)
+    return {name: dict(zip(methods, map(float, row), strict=True)) for name, *row in rows}
+
+
+def lost(figures):
+    """Return {data set: {method: points of accuracy below the model without privacy}}."""
+    return {
+        name: {method: figures[name][PLAIN] - figures[name][method] for method, *_ in METHODS}
+        for name in NAMES
+    }
 
 
 def draw(figures, ground):
@@ -73,7 +72,7 @@ def draw(figures, ground):
     Returns
     -------
     fig : Figure
-        With a transparent ground.
+        With a transparent ground, and letters that can be read at the width of a telephone.
     """
     # without pyplot, which would hand open figures to the gallery
     from matplotlib import rc_context
@@ -81,49 +80,53 @@ def draw(figures, ground):
 
     ink = INKS[ground]
     style = {
-        "font.size": 11, "text.color": ink, "axes.labelcolor": ink, "axes.edgecolor": ink,
+        "font.size": 12, "text.color": ink, "axes.labelcolor": ink, "axes.edgecolor": ink,
         "xtick.color": ink, "ytick.color": ink, "axes.spines.top": False,
-        "axes.spines.right": False,
+        "axes.spines.right": False, "axes.spines.left": False, "ytick.major.size": 0,
     }  # fmt: skip
+    found = lost(figures)
+    order = sorted(found, key=lambda name: found[name]["diffprivlib"])
     with rc_context(style):
-        fig = Figure(figsize=(10.4, 4.1), layout="constrained")
-        axes = fig.subplots(1, 2)
-        for ax, (name, (title, limits)) in zip(axes, PANELS.items(), strict=True):
-            found = figures[name]
-            plain = found["non-private"][0]
-            ax.axhline(plain, color=ink, lw=1.2)
-            ax.text(EPSILONS[0], plain, "not private", va="bottom")
-            for method, label, colours, look in METHODS:
-                colour = colours[ground == "dark"]
-                ax.plot(EPSILONS, found[method], color=colour, markersize=6, label=label, **look)
-            ax.set_xscale("log")
-            ax.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
-            ax.minorticks_off()
-            ax.set_ylim(limits)
-            ax.set_yticks([tick for tick in ax.get_yticks() if tick <= min(100, limits[1])])
-            ax.grid(axis="y", color=ink, alpha=0.15)
-            ax.set_xlabel("epsilon: stronger privacy to the left")
-            ax.set_title(title, fontsize=12, loc="left")
-        axes[0].set_ylabel("test accuracy, per cent")
-        axes[0].legend(frameon=False, loc="lower right", labelspacing=0.7)
+        fig = Figure(figsize=(5.4, 4.6), layout="constrained")
+        ax = fig.subplots()
+        ax.axvline(0, color=ink, lw=1.2)
+        ax.text(0.06, len(order) - 0.45, "not private", va="center")
+        for method, label, colours, shift, marker in METHODS:
+            colour = colours[ground == "dark"]
+            values = [found[name][method] for name in order]
+            places = [place - shift for place in range(len(order))]
+            ax.hlines(places, 0, values, color=colour, lw=2.4)
+            ax.plot(values, places, marker, color=colour, markersize=7, label=label)
+        ax.set_yticks(range(len(order)), [NAMES[name] for name in order])
+        ax.set_ylim(-0.6, len(order) - 0.2)
+        ax.grid(axis="x", color=ink, alpha=0.15)
+        ax.set_axisbelow(True)
+        ax.set_xlabel("points of accuracy lost at epsilon 1")
+        fig.legend(frameon=False, loc="outside upper left", ncols=1, borderaxespad=0.2)
     return fig
+
+
+def save(path, ground, **options):
+    """Write the picture, the same file in every build."""
+    from matplotlib import rc_context
+
+    with rc_context({"svg.hashsalt": ground}):
+        draw(table(), ground).savefig(path, metadata={"Date": None}, **options)
 
 
 def write(app):
     """Write both pictures into the folder of generated files."""
-    from matplotlib import rc_context
-
     folder = Path(app.srcdir, "generated")
     folder.mkdir(exist_ok=True)
-    figures = table()
     for ground in INKS:
-        with rc_context({"svg.hashsalt": ground}):  # the same file in every build
-            draw(figures, ground).savefig(
-                folder / f"accuracy-{ground}.svg", transparent=True, metadata={"Date": None}
-            )
+        save(folder / f"tables-{ground}.svg", ground, transparent=True)
 
 
 def setup(app):
     """Connect to Sphinx."""
     app.connect("builder-inited", write)
     return {"parallel_read_safe": True}
+
+
+if __name__ == "__main__":
+    save(TABLE.parent.parent / "_static" / "tables.svg", "light", facecolor="white")

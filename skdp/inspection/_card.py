@@ -23,10 +23,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.special import expit, ndtr
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._typing import Estimator
+from skdp.inspection._drawing import axes_for
 from skdp.privacy.books.ledger import SHARED_NOISE, Ledger
 from skdp.privacy.books.spent import (
     NotCovered,
@@ -64,6 +66,37 @@ class PrivacyCard:
     def claim(self) -> str:
         """The claim in words, alone."""
         return self._facts["claim"]["sentence"]
+
+    @property
+    def odds(self) -> str:
+        """The claim in odds, alone: how sure somebody becomes who would be 50 % sure."""
+        return self._facts["claim"]["odds"]["sentence"]
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the claim in odds: of a hundred guesses about a row, how many are right.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default=None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        ax : matplotlib.axes.Axes
+            With a hundred dots for guesses before the release, and a hundred for those after it.
+
+        Notes
+        -----
+        The form is that of [1]_: of the explanations that 963 people were shown, those by odds were
+        understood best.
+
+        References
+        ----------
+        .. [1] P. Nanayakkara, M. A. Smart, R. Cummings, G. Kaptchuk and E. M. Redmiles, "What are
+           the chances? Explaining the epsilon parameter in differential privacy", USENIX Security
+           2023.
+        """
+        return plot_odds(self._facts["claim"]["odds"], axes_for(ax, "PrivacyCard.plot", 4.8, 2.9))
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything that the card says.
@@ -367,6 +400,7 @@ def card_facts(estimator, *, name, delta, date):
         status, sentence = claim(ledger, epsilon, delta, missing, learns)
     unit = ledger.unit
     claimed = status != NONE
+    composed = _composition(ledger, delta)
     return plain(
         {
             "schema": SCHEMA,
@@ -382,6 +416,7 @@ def card_facts(estimator, *, name, delta, date):
                 "adjacency_in_words": adjacency_in_words(ledger.adjacency, unit),
                 "unit": unit,
                 "seeded": ledger.seeded,
+                "odds": odds(ledger, composed, claimed),
             },
             "local_claim": _local(ledger, delta, missing),
             "notes": notes(ledger, list(fits_inside(estimator)), most_copies),
@@ -396,7 +431,7 @@ def card_facts(estimator, *, name, delta, date):
                 "steps": [_step(step, part) for step, part in parts],
             },
             "ledger": [_entry(release) for release in ledger.releases],
-            "composition": _composition(ledger, delta),
+            "composition": composed,
             "numerics": [
                 {"kind": kind, "meaning": "; ".join(MEANINGS[t] for t in terms if t in MEANINGS)}
                 for kind, terms in sorted(
@@ -752,6 +787,60 @@ def claim(ledger, epsilon, delta, missing, learns):
     return (SEED if seeded else HOLDS), sentence + seeded
 
 
+#: the two data sets that somebody tries to tell apart
+_GUESSED = {
+    "replace-one": "which of two values one {unit} has",
+    "zero-out": "whether one {unit} is there or was replaced by a null {unit}",
+    "local": "which of two values one {unit} has",
+}
+
+
+def odds(ledger, composed, claimed):
+    """Return what the releases are worth to somebody who guesses.
+
+    Of two neighbouring data sets, each as likely as the other, the one that was used is named
+    rightly with probability 1 / 2 + TV / 2 at most, TV being the total variation of what is
+    released. That is at most (e^epsilon + delta) / (1 + e^epsilon) for every pair that holds, and
+    Phi(mu / 2) under mu-GDP. With delta = 0 no single outcome makes anybody surer than that.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        All releases.
+    composed : dict
+        Their price in several forms, as of the card.
+    claimed : bool
+        Whether anything is claimed.
+
+    Returns
+    -------
+    odds : dict
+        ``prior`` is 0.5; ``guess`` bounds the probability after the release, and is infinite
+        where nothing does; ``always`` says whether it does so for every outcome, and not in the
+        mean alone; and there is a ``sentence``.
+    """
+    if not claimed:
+        text = "No bound is claimed: what was released may make somebody certain about a row."
+        return {"prior": 0.5, "guess": math.inf, "always": False, "sentence": text}
+    if not ledger.releases:
+        text = "Nothing was released, so nobody's guess gets better."
+        return {"prior": 0.5, "guess": 0.5, "always": True, "sentence": text}
+    pairs = [(each["epsilon"], each["delta"]) for each in composed["epsilon_at"]]
+    pure = float(expit(composed["epsilon_at"][0]["epsilon"]))
+    bounds = [float(expit(epsilon) + delta * expit(-epsilon)) for epsilon, delta in pairs]
+    guess = min([float(ndtr(composed["gdp"] / 2)), *bounds])
+    always = pure <= guess
+    sure = f"{upward(100 * guess, 3)} % sure"
+    text = (
+        f"Somebody who knows all other {ledger.unit}s, and would be 50 % sure "
+        f"{_GUESSED[ledger.adjacency].format(unit=ledger.unit)}, becomes at most "
+        f"{f'{sure} by' if always else f'{sure} on average by'} what was released"
+        f"{', whatever that is' if always else ''}."
+    )
+    text += " Whoever knows the seed may become certain." if ledger.seeded else ""
+    return {"prior": 0.5, "guess": guess, "always": always, "sentence": text}
+
+
 def local_claim(ledger, epsilon, delta, pure):
     """Say what holds towards those who received the reports, or that nothing does.
 
@@ -935,6 +1024,7 @@ def as_markdown(facts):
                 ]
             ],
         )  # fmt: skip
+    lines += ["### In odds", "", _escaped(claim["odds"]["sentence"]), ""]
     if facts["local_claim"] is not None:
         lines += ["### Reports", "", _escaped(facts["local_claim"]["sentence"]), ""]
     lines += ["## Not covered", ""]
@@ -1110,6 +1200,38 @@ def _towards(x, digits, side):
     exact = Decimal(x)
     step = Decimal(1).scaleb(exact.adjusted() - digits + 1)
     return f"{float(exact.quantize(step, side)):.{digits}g}"
+
+
+# The picture of the odds.
+
+
+def plot_odds(odds, ax):
+    """Draw a hundred guesses before and after a release.
+
+    Parameters
+    ----------
+    odds : dict
+        Of a card.
+    ax : matplotlib.axes.Axes
+        Where to draw.
+
+    Returns
+    -------
+    ax : matplotlib.axes.Axes
+    """
+    bounded = odds["guess"] is not None
+    right = math.ceil(float(upward(100 * odds["guess"], 3))) if bounded else 100
+    after = f"after it: at most {right}" if bounded else "after it: no bound"
+    cells = np.arange(100)
+    for left, count, words in ((0, 50, "before the release: 50"), (13, right, after)):
+        x, y = left + cells % 10, cells // 10
+        ax.scatter(x[:count], y[:count], s=42, color="tab:blue", edgecolor="tab:blue")
+        ax.scatter(x[count:], y[count:], s=42, facecolor="none", edgecolor="0.6")
+        ax.text(left - 0.4, -1.1, words, fontsize="medium")
+    ax.set(xlim=(-1, 23), ylim=(9.7, -2), aspect="equal", xticks=[], yticks=[])
+    ax.spines[:].set_visible(False)
+    ax.set_title("Of 100 guesses about one person's row, so many are right", fontsize="medium")
+    return ax
 
 
 # The record of the registry of deployments.

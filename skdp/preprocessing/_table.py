@@ -611,8 +611,9 @@ class DPTableVectorizer(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : data frame or array-like of shape (n_samples, n_columns)
-            Private rows: of pandas, polars or Arrow, of what narwhals reads if that is there, or
-            an array, whose columns are called x0, x1 and so on.
+            Private rows: of pandas, polars or Arrow, of what narwhals reads if that is there, a
+            structured array of numpy, whose fields are the columns, or a plain one, whose columns
+            are called x0, x1 and so on.
         y : None
             Ignored.
 

@@ -10,6 +10,7 @@ import pickle
 import re
 import warnings
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -56,6 +57,7 @@ TOP = [
 ]  # fmt: skip
 CLAIM = [
     "status", "sentence", "epsilon", "delta", "adjacency", "adjacency_in_words", "unit", "seeded",
+    "odds",
 ]  # fmt: skip
 
 
@@ -211,6 +213,68 @@ def test_a_pure_fit_does_not_speak_of_delta():
     assert "(delta = 0)" in card["claim"]["sentence"]
     assert "plus delta" not in card["claim"]["sentence"]
     assert "added up" in card["composition"]["method"]
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_odds_without_delta_bound_every_outcome(epsilon):
+    model = DPMean(epsilon=epsilon, mechanism="laplace").fit(X)
+    card = facts(model)
+    exact = math.exp(epsilon) / (1 + math.exp(epsilon))
+    assert exact - 1e-12 <= card["claim"]["odds"]["guess"] <= exact + 1e-9
+    sentence = card["claim"]["odds"]["sentence"]
+    assert "whatever that is" in sentence
+    assert privacy_card(model).odds == sentence
+    (percent,) = re.findall(r"at most ([\d.]+) % sure", sentence)
+    assert 100 * exact <= float(percent) <= 100 * exact + 0.1
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_odds_of_gaussian_noise_are_those_of_the_best_test(epsilon):
+    model = DPMean(epsilon=epsilon, delta=1e-6).fit(X)
+    odds = facts(model)["claim"]["odds"]
+    # who sees which side of the middle a draw lies on, of two that are mu standard deviations apart
+    (noise,) = (release.noise for release in model.ledger_.releases)
+    exact = (1 + math.erf(noise.sensitivity / noise.scale / 2 / math.sqrt(2))) / 2
+    assert exact - 1e-12 <= odds["guess"] <= exact + 1e-6
+    assert odds["guess"] < math.exp(epsilon) / (1 + math.exp(epsilon))
+    assert "on average" in odds["sentence"]
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_odds_with_delta_and_no_gaussian_price_hold_at_every_delta(epsilon):
+    model = DPSparseMeanEstimator(
+        epsilon=epsilon, delta=0.01, mechanism="histogram", nonnegative=True, sparsity=2
+    )
+    card = facts(model.fit(np.abs(X)))
+    assert card["composition"]["gdp"] is None
+    (spent,) = (row for row in card["composition"]["epsilon_at"] if row["delta"] == 0.01)
+    # of two laws whose curve is that of (epsilon, delta), the likelier is right that often
+    e = math.exp(spent["epsilon"])
+    assert card["claim"]["odds"]["guess"] == pytest.approx((e + 0.01) / (1 + e), rel=1e-9)
+    assert not card["claim"]["odds"]["always"]
+
+
+def test_odds_without_a_bound_say_so():
+    for card in (
+        privacy_card(DPMean().fit(X), delta=0),
+        privacy_card(make_pipeline(StandardScaler(), DPMean()).fit(X)),
+    ):
+        odds = card.to_dict()["claim"]["odds"]
+        assert odds["guess"] is None
+        assert odds["sentence"].startswith("No bound")
+        assert "No bound is claimed" in card.to_markdown()
+    nothing = facts(NormClipper().fit(X))["claim"]["odds"]
+    assert (nothing["guess"], nothing["always"]) == (0.5, True)
+
+
+def test_odds_in_a_picture():
+    for delta, right in ((1e-6, 55), (0, 100)):
+        ax = privacy_card(DPMean(epsilon=1.0).fit(X), delta=delta).plot()
+        before, _, after, missed = (len(dots.get_offsets()) for dots in ax.collections)
+        assert (before, after, missed) == (50, right, 100 - right)
+        words = [text.get_text() for text in ax.texts]
+        assert ("no bound" in words[1]) == (delta == 0)
+        plt.close(ax.figure)
 
 
 def test_a_seeded_fit_says_so_first():

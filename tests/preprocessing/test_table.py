@@ -338,6 +338,23 @@ def test_every_kind_of_frame_gives_the_same_releases_and_rows():
         assert_array_equal(found.transform(frame), rows, err_msg=name)
 
 
+def test_fields_of_a_structured_array_are_columns():
+    table = made_up().drop(columns="visits").dropna()
+    words = {"plan": np.dtype("U8")}
+    types = [(name, words.get(name, kind)) for name, kind in table.dtypes.items()]
+    records = np.fromiter(table.itertuples(index=False, name=None), types, len(table))
+    expected, found = fitted(table), fitted(records)
+    assert found.mean_ == expected.mean_
+    assert_array_equal(found.feature_names_in_, list(table))
+    assert_array_equal(found.transform(records[:50]), expected.transform(table[:50]))
+    with pytest.raises(ValueError, match="feature names should match"):
+        found.transform(records[list(table)[::-1]])
+    with pytest.raises(ValueError, match="at least one row"):
+        fitted(records[:0])
+    with pytest.raises(TypeError, match="column 'a' is of type"):
+        fitted(np.zeros(20, [("a", float, (2,)), ("b", float)]))
+
+
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_frames_come_out(library):
     table = made_up()
