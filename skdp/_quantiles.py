@@ -973,8 +973,9 @@ class MagnitudeSides(_OfMagnitudes):
     def partial(self, chunk):
         """Return the sums over a chunk's rows."""
         kept, beyond = np.isfinite(chunk.norm), self._numbers(chunk) > self.thresholds
-        above = (beyond if kept.all() else beyond[kept]).sum(axis=0)
-        return above - np.count_nonzero(kept) / 2
+        # ones and zeros: exact in single precision, and a product is the fastest way to count them
+        above = kept.astype(np.float32).dot(beyond.astype(np.float32))
+        return above.astype(np.float64) - np.count_nonzero(kept) / 2
 
 
 # Counts of magnitudes in cells of a geometric grid, all in one release.
@@ -982,6 +983,8 @@ class MagnitudeSides(_OfMagnitudes):
 #: exponents of the lowest cell and of the one after the highest, and how many cells there are
 _LOWEST_CELL, _BEYOND_CELLS = -84, 84
 N_CELLS = _BEYOND_CELLS - _LOWEST_CELL
+# where the exponent of a float is stored, and what is added to it there, for mantissas below one
+_EXPONENT_PLACE, _EXPONENT_BITS, _EXPONENT_BIAS = 52, 0x7FF, 1022
 
 
 @dataclass(frozen=True, eq=False)
@@ -1029,10 +1032,16 @@ class MagnitudeCells(_OfMagnitudes):
 
     def partial(self, chunk):
         """Return the counts of a chunk's rows."""
-        values = self._numbers(chunk)[np.isfinite(chunk.norm)]
-        cells = np.clip(np.frexp(values)[1] // 2, _LOWEST_CELL, _BEYOND_CELLS - 1)
-        cells = cells - _LOWEST_CELL + N_CELLS * np.arange(self.numbers)
-        return np.bincount(cells[values != 0], minlength=self.size).astype(np.float64)
+        values = np.ascontiguousarray(self._numbers(chunk), dtype=np.float64)
+        # the exponents that `frexp` has, a tenth of its time
+        cells = (values.view(np.int64) >> _EXPONENT_PLACE) & _EXPONENT_BITS
+        cells -= _EXPONENT_BIAS
+        cells >>= 1
+        np.clip(cells, _LOWEST_CELL, _BEYOND_CELLS - 1, out=cells)
+        cells += N_CELLS * np.arange(self.numbers) - _LOWEST_CELL
+        counted = (values != 0) & np.isfinite(chunk.norm)[:, None]
+        cells = cells.ravel() if counted.all() else cells[counted]
+        return np.bincount(cells, minlength=self.size).astype(np.float64)
 
     def scales(self, released, noise, tail):
         """Return scales that about `tail` rows exceed, from noisy counts.
