@@ -381,9 +381,9 @@ def lost_part(base, theirs):
         diffprivlib gets the prepared rows, whose ranges and lists nobody paid for, and the best of
         five ``C`` by its test accuracy, which nobody paid for either. It states no adjacency, and
         spends no delta. The pipeline makes squares of numbers, and here the model without privacy
-        has them, too; diffprivlib has not. {lead} Pixels and cells are no tables of mixed columns: for
-        "digits" and "breast_cancer", ``DPLogisticRegression`` alone does better, and with 426 rows
-        of the latter both libraries vary by ten points from run to run.
+        has them, too; diffprivlib has not. {lead} Pixels and cells are no tables of mixed columns:
+        for "digits" and "breast_cancer", ``DPLogisticRegression`` alone does better, and with 426
+        rows of the latter both libraries vary by ten points from run to run.
         """
     text = "What is lost\n------------\n\n" + prose(text)
     return text + list_table("Accuracy in per cent", head, rows), lines

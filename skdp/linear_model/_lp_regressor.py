@@ -480,10 +480,9 @@ class DPLpRegressor(PrivateLinearRegressor):
         about a quarter of the rows are longer then, and scales down rows longer than 6 R.
     target_scale : float, default=None
         Public unit B of the targets, in [1e-50, 1e50], around 0: not a bound, but the usual size
-        of a target, which about a quarter of them exceed. Nothing is clipped to it, but noise
-        grows with it: one that is ten times too large costs up to .1 of R2, and a hundred times
-        is worse than predicting the mean. Subtract a public guess of the median from targets that
-        are far from 0. None finds the median of the targets privately (with `fit_intercept`), and
+        of a target, which about a quarter of them exceed. Noise grows with it: ten times too large
+        costs up to .1 of R2, a hundred times is worse than the mean. Subtract a public guess of the
+        median from targets far from 0. None finds the median privately (with `fit_intercept`), and
         a distance from it that about a quarter of them exceed: better than a loose bound.
     l2 : float, default=0.0
         Strength of the penalty, not negative; for ``p=2`` it is the `alpha` of scikit-learn's
