@@ -560,8 +560,8 @@ def resolve_classes(y, classes):
     Raises
     ------
     ValueError
-        If `classes` is not a set of at least two labels; or if it is None, and `y` has one class
-        or is not made of class labels.
+        If `classes` is not a set of at least two labels, or numbers where `y` is an array of text,
+        or the other way round; or if it is None, and `y` has one class or no class labels.
     """
     if not isinstance(y, RowStream):
         y = as_labels(y)
@@ -588,11 +588,9 @@ def resolve_classes(y, classes):
         raise ValueError(f"classes must be distinct; got {classes!r}.")
     if not isinstance(y, RowStream) and _cannot_meet(y.dtype.kind, public.dtype.kind):
         # said of the types of arrays, which are public
-        warnings.warn(
-            f"classes are {public.dtype} and y is {y.dtype}: no label is one of the classes, and "
-            "every row is a null row. Pass labels and classes of one type.",
-            UserWarning,
-            stacklevel=2,
+        raise ValueError(
+            f"classes and y must be labels of one type: classes are {public.dtype} and y is "
+            f"{y.dtype}, so that no label is one of the classes."
         )
     return public, *coded(y, public), ()
 
