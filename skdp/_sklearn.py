@@ -680,10 +680,13 @@ def centered_classes(coef):
     -------
     coef : ndarray of shape (n_outputs, size)
         Of several classes only differences of scores are fitted: what they share is noise, and says
-        nothing in a softmax or a largest score. One output stays as it is.
+        nothing in a softmax or a largest score. One output stays as it is, and so does a feature
+        that some class has no use for: few coefficients are to remain few.
     """
     coef = np.atleast_2d(coef)
-    return coef if len(coef) == 1 else coef - coef.mean(axis=0)
+    if len(coef) == 1:
+        return coef
+    return coef - np.where((coef == 0).any(axis=0), 0.0, coef.mean(axis=0))
 
 
 class LinearClassifierMixin(_LinearClassifierMixin):

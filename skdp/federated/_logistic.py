@@ -197,7 +197,8 @@ class FederatedDPLogisticRegression(
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients, in the units of the data; those of several classes add up to zero.
+        Coefficients, in the units of the data; those of several classes add up to zero, if none
+        is zero.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
     classes_ : ndarray of shape (n_classes,)

@@ -590,7 +590,7 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients; those of several classes add up to zero.
+        Coefficients; those of several classes add up to zero, if none is zero.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
     classes_ : ndarray of shape (n_classes,)
@@ -800,7 +800,7 @@ class DPHingeSVM(PrivateLinearClassifier):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients; those of several classes add up to zero.
+        Coefficients; those of several classes add up to zero, if none is zero.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
     classes_ : ndarray of shape (n_classes,)

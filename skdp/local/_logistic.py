@@ -603,7 +603,7 @@ class LocalDPLogisticRegression(
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients; those of several classes add up to zero.
+        Coefficients; those of several classes add up to zero, if none is zero.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
     coef_covariance_ : ndarray of shape (n_features + 1, n_features + 1)

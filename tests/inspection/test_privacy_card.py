@@ -217,7 +217,7 @@ def test_a_pure_fit_does_not_speak_of_delta():
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_odds_without_delta_bound_every_outcome(epsilon):
-    model = DPMean(epsilon=epsilon, mechanism="laplace").fit(X)
+    model = DPMean(epsilon=epsilon, mechanism="laplace", data_norm=1.0).fit(X)
     card = facts(model)
     exact = math.exp(epsilon) / (1 + math.exp(epsilon))
     assert exact - 1e-12 <= card["claim"]["odds"]["guess"] <= exact + 1e-9
@@ -230,7 +230,7 @@ def test_odds_without_delta_bound_every_outcome(epsilon):
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_odds_of_gaussian_noise_are_those_of_the_best_test(epsilon):
-    model = DPMean(epsilon=epsilon, delta=1e-6).fit(X)
+    model = DPMean(epsilon=epsilon, delta=1e-6, data_norm=1.0).fit(X)
     odds = facts(model)["claim"]["odds"]
     # who sees which side of the middle a draw lies on, of two that are mu standard deviations apart
     (noise,) = (release.noise for release in model.ledger_.releases)
@@ -256,8 +256,8 @@ def test_odds_with_delta_and_no_gaussian_price_hold_at_every_delta(epsilon):
 
 def test_odds_without_a_bound_say_so():
     for card in (
-        privacy_card(DPMean().fit(X), delta=0),
-        privacy_card(make_pipeline(StandardScaler(), DPMean()).fit(X)),
+        privacy_card(DPMean(data_norm=1.0).fit(X), delta=0),
+        privacy_card(make_pipeline(StandardScaler(), DPMean(data_norm=1.0)).fit(X)),
     ):
         odds = card.to_dict()["claim"]["odds"]
         assert odds["guess"] is None
@@ -269,7 +269,7 @@ def test_odds_without_a_bound_say_so():
 
 def test_odds_in_a_picture():
     for delta, right in ((1e-6, 55), (0, 100)):
-        ax = privacy_card(DPMean(epsilon=1.0).fit(X), delta=delta).plot()
+        ax = privacy_card(DPMean(epsilon=1.0, data_norm=1.0).fit(X), delta=delta).plot()
         before, _, after, missed = (len(dots.get_offsets()) for dots in ax.collections)
         assert (before, after, missed) == (50, right, 100 - right)
         words = [text.get_text() for text in ax.texts]
