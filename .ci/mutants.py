@@ -270,8 +270,8 @@ MUTANTS = [
         "tests/linear_model/test_classifiers.py",
     ),
     Mutant(
-        "scales that are searched and not paid for", "Problem.mu_spent",
-        r"hypot\(self\.scale_mu, ", "hypot(0.0, ",
+        "scales that are searched and not paid for", "Problem.mu",
+        r"priced, self\.scale_mu\)", "priced, 0.0)",
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(
