@@ -270,8 +270,8 @@ MUTANTS = [
         "tests/linear_model/test_classifiers.py",
     ),
     Mutant(
-        "scales that are searched and not paid for", "Problem.mu_spent",
-        r"hypot\(self\.scale_mu, ", "hypot(0.0, ",
+        "scales that are searched and not paid for", "Problem.mu",
+        r"priced, self\.scale_mu\)", "priced, 0.0)",
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(
@@ -290,13 +290,13 @@ MUTANTS = [
         "tests/location/test_range.py",
     ),
     Mutant(
-        "range: draws for all features at the Gaussian-DP parameter of one", "RangePlan.mu",
+        "range: draws for all features at the Gaussian-DP parameter of one", "RangePlan.beside",
         r"one \* math\.sqrt\(self\.n_features\)", "one",
         "tests/location/test_range.py",
     ),
     Mutant(
         "range: draws that are not paid for, beside a Gaussian sum", "RangedSum.made",
-        r"mu_beside\(epsilon, delta, mu=ranges\.mu\)", "mu_beside(epsilon, delta)",
+        r"mu_beside\(epsilon, delta, \*ranges\.beside\)", "mu_beside(epsilon, delta)",
         "tests/location/test_range.py",
     ),
     Mutant(
@@ -306,7 +306,7 @@ MUTANTS = [
     ),
     Mutant(
         "range: draws that are not paid for, beside gradients", "DPMedian.fit",
-        r"mu=ranges\.mu if ranges else 0\.0", "mu=0.0",
+        r"mu_beside\(epsilon, delta, \*beside\)", "mu_beside(epsilon, delta)",
         "tests/location/test_range.py",
     ),
     Mutant(

@@ -50,7 +50,7 @@ def sparse_mean(mechanism, delta=DELTA, **parameters):
 
 
 MEANS = {
-    "raw Gaussian noise": lambda epsilon: DPMean(epsilon, DELTA, **COMMON),
+    "raw Gaussian noise": lambda epsilon: DPMean(epsilon, DELTA, data_norm=1.0, **COMMON),
     "projection": sparse_mean("projection"),
     "projection, non-negative": sparse_mean("projection", nonnegative=True),
     "soft-threshold (default)": sparse_mean("soft-threshold"),

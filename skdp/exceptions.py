@@ -14,7 +14,7 @@ __all__ = [
 
 
 class NoisyEstimateWarning(PrivacyWarning):
-    """What was released is mostly noise; said from released numbers alone."""
+    """What was released is mostly noise, or lies on a bound; public and released numbers say so."""
 
 
 class SimulationWarning(PrivacyWarning):

@@ -187,6 +187,13 @@ def test_clients_count_and_not_rows():
     assert "Use some 38 clients" in text
 
 
+def test_scales_without_bounds():
+    category, text = the_warning(DPStandardScaler(), X[:300])
+    assert category is NoisyEstimateWarning
+    assert "too few rows at this epsilon to find the scales of 4 columns: give public" in text
+    assert warned(lambda: DPStandardScaler(bounds=(-4, 4)).fit(X[:300])) == []
+
+
 def test_noise_of_reports():
     category, text = the_warning(LocalDPLinearRegression(1.0), X, X[:, 0])
     assert category is NoisyEstimateWarning

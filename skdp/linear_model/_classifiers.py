@@ -612,8 +612,11 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
 
     Warns
     -----
+    PrivacyWarning
+        If a promise is next to none, or labels were read from y. :ref:`warnings` has all of them.
     NoisyEstimateWarning
-        If `data_norm` is None and there are too few rows, or too much noise, to find scales.
+        If there are too many coefficients for the rows, or if `data_norm` is None and there are
+        too few rows, or too much noise, to find scales.
 
     See Also
     --------
@@ -822,8 +825,11 @@ class DPHingeSVM(PrivateLinearClassifier):
 
     Warns
     -----
+    PrivacyWarning
+        If a promise is next to none, or labels were read from y. :ref:`warnings` has all of them.
     NoisyEstimateWarning
-        If `data_norm` is None and there are too few rows, or too much noise, to find scales.
+        If there are too many coefficients for the rows, or if `data_norm` is None and there are
+        too few rows, or too much noise, to find scales.
 
     See Also
     --------

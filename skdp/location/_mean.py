@@ -133,20 +133,25 @@ class RangedSum:
     @classmethod
     def made(cls, mechanism, epsilon, delta, *, n_rows, n_features, adjacency):
         """Return the plan, or of "auto" the one with the least noise that has rows enough."""
-        if mechanism == "auto":
-            laws = ONE_RELEASE if delta else ("laplace",)
-            shape = {"n_rows": n_rows, "n_features": n_features, "adjacency": adjacency}
-            plans = [cls.made(law, epsilon, delta, **shape) for law in laws]
-            return min(plans, key=lambda plan: (not plan.ranges.is_sound, plan.noise))
-        moved = 1.0 if adjacency == "zero-out" else 2.0
         shape = {"n_rows": n_rows, "n_features": n_features, "adjacency": adjacency}
+        moved = 1.0 if adjacency == "zero-out" else 2.0
+        if mechanism == "auto":
+            pure = cls.made("laplace", epsilon, delta, **shape)
+            if not delta:
+                return pure
+            # if all of the budget were for the sum
+            least = moved * math.sqrt(n_features) / (gdp_mu(epsilon, delta) * n_rows)
+            if pure.ranges.is_sound and pure.noise <= least:
+                return pure
+            plans = pure, cls.made("gaussian", epsilon, delta, **shape)
+            return min(plans, key=lambda plan: (not plan.ranges.is_sound, plan.noise))
         if mechanism == "laplace":
             ranges = plan_range(epsilon, None, **shape)
             price = (epsilon - ranges.epsilon) * (1 - 1e-12)
             noise = math.sqrt(2) * moved * n_features / (price * n_rows)
         else:
             ranges = plan_range(epsilon, gdp_mu(epsilon, delta), **shape)
-            price = mu_beside(epsilon, delta, mu=ranges.mu)
+            price = mu_beside(epsilon, delta, *ranges.beside)
             noise = moved * math.sqrt(n_features) / (price * n_rows)
         return cls(ranges, mechanism, price, noise)
 
@@ -410,7 +415,9 @@ class DPMean(MeanEstimator):
             lambda: plan.ranges.admitted(X) if private else self._admit(X, domain),
             n_rows=n_rows,
             delta=delta,
-            mu=mu_of_all(epsilon, delta) if delta else None,
+            mu=mu_of_all(epsilon, delta, plan.ranges.beside[0] if private else ())
+            if delta
+            else None,
             doubts=doubts,
         ) as curator:
             if private:

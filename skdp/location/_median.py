@@ -608,13 +608,14 @@ class DPMedian(LocationEstimator):
             )
 
         first: Any = place or ranges
+        beside = ranges.beside if ranges else ((), 0.0)
         # 4. gate, 5. run
         with open_gate(
             self,
             lambda: ranked_rows(X, grid) if mechanism == "rank" else first.admitted(rows),
             n_rows=n_rows,
             delta=delta,
-            mu=mu_of_all(epsilon, delta) if delta else None,
+            mu=mu_of_all(epsilon, delta, beside[0]) if delta else None,
             doubts=doubts,
         ) as curator:
             if ranges is not None:
@@ -629,7 +630,7 @@ class DPMedian(LocationEstimator):
                 price, n_iter = ExponentialMechanism(left), 1
                 location, bound = draw_median(curator, price, place, n_rows)
             else:
-                mu = mu_beside(epsilon, delta, mu=ranges.mu if ranges else 0.0)
+                mu = mu_beside(epsilon, delta, *beside)
                 location, bound, n_iter = descend_to_median(
                     curator, mu, place, n_rows, self.adjacency, self.max_iter
                 )

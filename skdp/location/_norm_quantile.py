@@ -75,6 +75,11 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features, if X had string names.
 
+    Warns
+    -----
+    NoisyEstimateWarning
+        If the released radius is `data_norm` itself, to which rows are clipped.
+
     See Also
     --------
     DPFeatureCenterer : Shift rows by a private center, scale them by such a radius.

@@ -55,6 +55,9 @@ class RangePlan:
         The floats among which a median is drawn.
     level : Fraction, default=1/2
         Which quantile of the distances to the medians is drawn.
+    adds_up : bool, default=True
+        Whether the draws were planned by the sum of their prices, not by their Gaussian-DP
+        parameters.
     """
 
     n_rows: int
@@ -64,6 +67,7 @@ class RangePlan:
     distance_price: float = 0.0
     medians: Ladder | None = None
     level: Fraction = Fraction(1, 2)
+    adds_up: bool = True
 
     @property
     def is_sound(self):
@@ -76,10 +80,14 @@ class RangePlan:
         return self.n_features * (self.median_price + self.distance_price)
 
     @property
-    def mu(self):
-        """Gaussian-DP parameter that all draws have together."""
+    def beside(self):
+        """What Gaussian releases have beside them: prices, and a Gaussian-DP parameter."""
+        if not self.is_sound:
+            return (), 0.0
+        if self.adds_up:
+            return (self.median_price, self.distance_price) * self.n_features, 0.0
         one = math.hypot(pure_mu(self.median_price), pure_mu(self.distance_price))
-        return one * math.sqrt(self.n_features) * (1 + 1e-12) if self.is_sound else 0.0
+        return (), one * math.sqrt(self.n_features) * (1 + 1e-12)
 
     def admitted(self, X):
         """Return the rows that `run` begins with."""
@@ -143,7 +151,7 @@ def plan_range(epsilon, mu, *, n_rows, n_features, adjacency):
     epsilon : float
         Budget of the whole fit.
     mu : float or None
-        Its Gaussian-DP parameter, of which the draws get a part; None for a part of epsilon.
+        Its Gaussian-DP parameter, if Gaussian releases follow; None for none.
     n_rows, n_features : int
         Shape of the data.
     adjacency : {"replace-one", "zero-out"}
@@ -158,8 +166,19 @@ def plan_range(epsilon, mu, *, n_rows, n_features, adjacency):
     -----
     A draw of price p has the temperature ``2 / p`` in ranks, for medians under zero-out half of it.
     There are ``n_rows / 2`` ranks on either side of a median: ``k`` temperatures at
-    ``p = 4 k / n_rows``.
+    ``p = 4 k / n_rows``. Prices of few draws add up to less than their Gaussian-DP parameters say.
     """
+    if mu is not None:
+        shape = {"n_rows": n_rows, "n_features": n_features, "adjacency": adjacency}
+        plans = _planned(epsilon, mu, **shape), _planned(epsilon, None, **shape)
+        # what is left beside prices takes a second to find
+        sound = [plan for plan in plans if plan.is_sound]
+        return sound[0] if sound else min(plans, key=lambda plan: plan.enough)
+    return _planned(epsilon, None, n_rows=n_rows, n_features=n_features, adjacency=adjacency)
+
+
+def _planned(epsilon, mu, *, n_rows, n_features, adjacency):
+    """Return a plan by prices that add up, or by Gaussian-DP parameters."""
     moved = 0.5 if adjacency == "zero-out" else 1.0
     # both draws fail alike
     ratio = moved * _FEWEST[0] / _FEWEST[1]
@@ -173,14 +192,14 @@ def plan_range(epsilon, mu, *, n_rows, n_features, adjacency):
         return RangePlan(n_rows, n_features, max(enough, n_rows + 1))
     level = 1 - min(max(_BEYOND / (2 * distance), 1 - _HIGHEST), 0.5)
     level = Fraction(level).limit_denominator(1000)
-    return RangePlan(n_rows, n_features, enough, *prices, medians, level)
+    return RangePlan(n_rows, n_features, enough, *prices, medians, level, mu is None)
 
 
 def _cost(epsilon, mu, n_features, ratio, price):
     """Return which part of a budget all draws take, those of distances at a price."""
     if mu is None:
         return n_features * (1 + ratio) * price / epsilon
-    return n_features * (1 + ratio**2) * (pure_mu(price) / mu) ** 2
+    return n_features * (pure_mu(price) ** 2 + pure_mu(ratio * price) ** 2) / mu**2
 
 
 def _draw_prices(epsilon, mu, n_features, ratio, part):
@@ -188,11 +207,16 @@ def _draw_prices(epsilon, mu, n_features, ratio, part):
     if mu is None:
         price = part * epsilon / (n_features * (1 + ratio)) * (1 - 1e-12)
         return ratio * price, price
-    half = mu * math.sqrt(part / (n_features * (1 + ratio**2))) / 2
-    # the inverse of `pure_mu`
-    return tuple(
-        float(log_ndtr(each) - log_ndtr(-each)) * (1 - 1e-9) for each in (ratio * half, half)
-    )
+    # more than the price of distances can be: the inverse of `pure_mu`
+    half = mu * math.sqrt(part / n_features) / 2
+    low, high = 0.0, float(log_ndtr(half) - log_ndtr(-half)) * (1 + 1e-9)
+    for _ in range(60):
+        middle = (low + high) / 2
+        if _cost(epsilon, mu, n_features, ratio, middle) <= part:
+            low = middle
+        else:
+            high = middle
+    return ratio * low, low
 
 
 def balanced_reach(noise):

@@ -83,6 +83,31 @@ def _moments_in(curator, box, mu, n_rows):
     return *query.moments(total, n_rows, noise), noise / (WEIGHT * n_rows)
 
 
+# fewer rows than this, times the Gaussian-DP parameter, do not show the scale of one number
+_FEWEST = 47.0
+
+
+def say_of_moments(doubts, n_columns, ranks, remedy):
+    """Take note of scales without bounds that are mostly noise; public numbers alone decide.
+
+    Parameters
+    ----------
+    doubts : Doubts
+        Takes the note.
+    n_columns : int
+        How many scales are asked for.
+    ranks : float
+        Number of rows times the Gaussian-DP parameter.
+    remedy : str
+        What could be given.
+    """
+    if n_columns and ranks < _FEWEST * math.sqrt(n_columns):
+        doubts.noise(
+            f"there are too few rows at this epsilon to find the scales of {n_columns} columns: "
+            f"give {remedy}, use more rows or a larger epsilon."
+        )
+
+
 def unbounded_moments(curator, mu, adjacency, shape, missing=False):
     """Release means and standard deviations of features without bounds.
 
@@ -608,6 +633,12 @@ class DPStandardScaler(PlanMixin, OneToOneFeatureMixin, TransformerMixin, BaseEs
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features, if X had string names.
 
+    Warns
+    -----
+    NoisyEstimateWarning
+        If there are too few rows for scales without bounds, by public numbers, or a released mean
+        lies at the edge of its bounds.
+
     See Also
     --------
     BoundedScaler : Scale by public bounds, which costs nothing.
@@ -736,6 +767,7 @@ class DPStandardScaler(PlanMixin, OneToOneFeatureMixin, TransformerMixin, BaseEs
         ) as curator:
             if self._releases and box is None:
                 mean, scale = unbounded_moments(curator, mu, self.adjacency, (n_rows, n_features))
+                say_of_moments(doubts, n_features, n_rows * mu, "public bounds")
             elif self._releases and box is not None:
                 mean, scale = bounded_moments(curator, box, mu, n_rows)
                 noise = curator.ledger.releases[-1].noise.scale / n_rows

@@ -39,7 +39,7 @@ from skdp._sklearn import (
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed
 from skdp.location._sparse_noisy import sparse_rows
 from skdp.preprocessing._frequent_features import PresenceCount
-from skdp.preprocessing._standard_scaler import unbounded_moments
+from skdp.preprocessing._standard_scaler import say_of_moments, unbounded_moments
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.laws.additive import GaussianMechanism
@@ -398,17 +398,11 @@ _WORDS_SHARE = 0.3
 #: a bucket is kept if its noisy count is above so many standard deviations of the noise, and one
 #: of its column is above the second number: of a thousand empty ones, one exceeds the first
 _SEEN, _CLEARLY_SEEN = 3.0, 4.5
-#: fewer rows than this, over the Gaussian-DP parameter, do not show the scale of one number
-_FEWEST = 47.0
 
 
 def _say_of_columns(doubts, scaled, frequent, ranks):
     """Take note of what is mostly noise, by public and released numbers."""
-    if scaled and ranks < _FEWEST * math.sqrt(len(scaled)):
-        doubts.noise(
-            f"there are too few rows at this epsilon to find the scales of {len(scaled)} "
-            f"columns: give bounds for {_listed(scaled)}, use more rows or a larger epsilon."
-        )
+    say_of_moments(doubts, len(scaled), ranks, f"bounds for {_listed(scaled)}")
     none = [label for label, (kept, _) in frequent.items() if not len(kept)]
     if none:
         doubts.noise(
