@@ -161,10 +161,10 @@ each (``n_repeats``) make a miss less likely, at little cost to the share of a r
 A grid search of scikit-learn that shares the budget over its folds is behind "all" in every cell,
 and its choice is not private.
 
-In "units" a candidate below the norm of the rows is fitted to shortened rows, and predicted for
-rows as they are when this was measured; now rows are shortened in predictions too. So its
-intercept counted for too little, by an amount that the noise decides. That is why even the unpaid
-search of Adult fails at ε = 4, where it chose such a candidate.
+In "units" a candidate below the norm of the rows was fitted to shortened rows, and predicted for
+rows as they are; by now predictions shorten them too. So its intercept counted for too little, by
+an amount that the noise decides. That is why even the unpaid search of Adult failed at ε = 4,
+where it chose such a candidate.
 """
 
 
