@@ -265,6 +265,16 @@ MUTANTS = [
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(
+        "sides of magnitudes: null rows are counted", "MagnitudeSides.partial",
+        r"kept\.astype\(np\.float32\)\.dot", "np.ones(len(kept), np.float32).dot",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
+        "cells of magnitudes: null rows are counted", "MagnitudeCells.partial",
+        r" & np\.isfinite\(chunk\.norm\)\[:, None\]", "",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
         "rows of found scales are not clipped", "_readmitted",
         r"ball\.factors\(norm\)", "np.full(len(norm), 1 / ball.radius)",
         "tests/linear_model/test_classifiers.py",

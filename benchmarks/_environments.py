@@ -7,6 +7,7 @@ Every peer has a virtual environment of its own, with pinned versions, below a c
 pins is used again. Peers that are no packages are cloned at a pinned commit.
 """
 
+import argparse
 import importlib.util
 import json
 import os
@@ -22,6 +23,7 @@ __all__ = [
     "add_data",
     "clone",
     "interpreter",
+    "run_page",
     "run_there",
 ]
 
@@ -160,3 +162,36 @@ def run_there(peer, folder, *command, **options):
     return subprocess.run(
         [python, *map(str, command)], check=True, env=environment, **options
     )  # fmt: skip
+
+
+def run_page(about, name, parts, page):
+    """Run a command that measures ours and peers, part by part, and writes one page.
+
+    Parameters
+    ----------
+    about : str
+        Of which the first line is the description of the command.
+    name : str
+        Of the page in docs/benchmarks, and of the folder of results.
+    parts : dict
+        Name of a part -> a function of the folder of results, the folder of environments and more,
+        and what more it is given in a smoke run.
+    page : callable
+        Maps the folder of results to the text of the page.
+    """
+    root = Path(__file__).resolve().parents[1]
+    parser = argparse.ArgumentParser(description=about.splitlines()[0])
+    task = parser.add_mutually_exclusive_group()
+    task.add_argument("--part", choices=tuple(parts), help="run one part only")
+    task.add_argument("--report", action="store_true", help="write the page of what is stored")
+    parser.add_argument("--quick", action="store_true", help="a smoke run, writes no page")
+    parser.add_argument("--results", type=Path, default=root / "benchmarks/results" / name)
+    parser.add_argument("--rst", type=Path, default=root / f"docs/benchmarks/{name}.rst")
+    add_argument(parser)
+    arguments = parser.parse_args()
+    add_data(arguments.environments)
+    for part, (run, few) in () if arguments.report else parts.items():
+        if arguments.part in (None, part):
+            run(arguments.results, arguments.environments, **(few if arguments.quick else {}))
+    if not (arguments.part or arguments.quick):
+        arguments.rst.write_text(page(arguments.results), encoding="utf-8")

@@ -163,11 +163,11 @@ def listed(texts):
 
 INTRODUCTION = """\
 Test accuracy in per cent, mean ± standard error over splits with fresh noise, of every private
-mechanism with its defaults: nothing is tuned. "auto" is the default. Bold is what the highest
-mean of its δ does not beat beyond noise, in a paired t-test on the same splits; rows of fewer
-splits than their table are left out of that. "ms" is the median CPU time of a fit on one
-thread. Minimisers of up to 300 coefficients are found by Newton's method, of more (digits) by
-L-BFGS. Rows are brought into the unit ball by public constants. The command is
+mechanism with its defaults: nothing is tuned. "auto" is the default with ``data_norm=1``. Bold
+is what the highest mean of its δ does not beat beyond noise, in a paired t-test on the same
+splits; rows of fewer splits than their table are left out of that. "ms" is the median CPU time
+of a fit on one thread. Minimisers of up to 300 coefficients are found by Newton's method, of
+more (digits) by L-BFGS. Rows are brought into the unit ball by public constants. The command is
 ``python benchmarks/mechanisms.py``.
 
 † Nominal: diffprivlib's documentation states no adjacency. Its objective perturbation is that

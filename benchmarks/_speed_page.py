@@ -42,8 +42,10 @@ def _fits(found):
             (
                 cell["rows"],
                 f"{time_of(cell['fit'])} ({cell['passes']})",
+                f"{time_of(cell['free'])} ({cell['free_passes']})",
                 f"{time_of(cell['public'])} ({cell['iterations']})",
                 f"{cell['fit'] / cell['public']:.2g}",
+                f"{cell['free'] / cell['public']:.2g}",
                 f"{time_of(peer['fit'])} ({peer['iterations']})" if peer else "",
                 f"{cell['fit'] / peer['fit']:.2g}" if peer else "",
                 time_of(cell["pass"]),
@@ -54,7 +56,8 @@ def _fits(found):
             )
         )
     head = (
-        "rows", "skdp fit (passes)", "scikit-learn fit (iterations)", "ratio",
+        "rows", "skdp fit, ``data_norm=1`` (passes)", "skdp fit, no ``data_norm`` (passes)",
+        "scikit-learn fit (iterations)", "ratio", "ratio, no ``data_norm``",
         "diffprivlib fit (iterations)", "ratio", "one pass", "share of bandwidth",
         "one pass, float32", "accuracy on these rows, %",
     )  # fmt: skip

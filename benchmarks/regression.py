@@ -14,7 +14,6 @@ it was. ``--part`` runs one library and writes no page, ``--report`` writes the 
 stored.
 """
 
-import argparse
 import itertools
 import sys
 import textwrap
@@ -27,7 +26,7 @@ import _one_thread  # noqa: F401  before numpy
 import _regression_peer
 import numpy as np
 from _accuracy_store import Store, read
-from _environments import add_argument, add_data, run_there
+from _environments import run_page, run_there
 from _machine import machine, versions
 from _mechanisms_report import beats, standard_error, table
 from _regression_rivals import adassp, hessian_mixing, tukey
@@ -36,7 +35,6 @@ from sklearn.linear_model import LinearRegression
 
 from skdp import DPLpRegressor
 
-ROOT = Path(__file__).resolve().parents[1]
 DELTA = 1e-6
 EPSILONS = (0.1, 0.5, 1.0, 4.0)
 NAMES = ("diamonds", *REGRESSION)
@@ -189,9 +187,10 @@ def methods(X, y, X_test, y_test):
         yield f"{name}, best of 12", found
 
 
-def measure(store, names=NAMES, n_seeds=5, epsilons=EPSILONS):
+def measure(folder, environments=None, names=NAMES, n_seeds=5, epsilons=EPSILONS):
     """Fit ours and what is written here; store R2, and CPU seconds of one fit."""
     warnings.simplefilter("ignore")
+    store = Store(folder / "skdp.jsonl")
     for name, seed in itertools.product(names, SEEDS[:n_seeds]):
         X, y, X_test, y_test = split(name, seed)
         if store.get(name, "least squares", None, seed) is None:
@@ -347,26 +346,6 @@ def page(folder):
     return "\n".join(line.rstrip() for line in "\n".join(lines).splitlines()).rstrip() + "\n"
 
 
-def main():
-    """Measure and, unless it is a smoke run, write the page."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    task = parser.add_mutually_exclusive_group()
-    task.add_argument("--part", choices=("skdp", "diffprivlib"), help="run one part only")
-    task.add_argument("--report", action="store_true", help="write the page of what is stored")
-    parser.add_argument("--quick", action="store_true", help="a smoke run")
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks/results/regression")
-    parser.add_argument("--rst", type=Path, default=ROOT / "docs/benchmarks/regression.rst")
-    add_argument(parser)
-    arguments = parser.parse_args()
-    add_data(arguments.environments)
-    few = QUICK if arguments.quick else {}
-    if not arguments.report and arguments.part != "diffprivlib":
-        measure(Store(arguments.results / "skdp.jsonl"), **few)
-    if not arguments.report and arguments.part != "skdp":
-        measure_peer(arguments.results, arguments.environments, **few)
-    if not (arguments.part or arguments.quick):
-        arguments.rst.write_text(page(arguments.results), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    PARTS = {"skdp": (measure, QUICK), "diffprivlib": (measure_peer, QUICK)}
+    run_page(__doc__, "regression", PARTS, page)

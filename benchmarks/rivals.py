@@ -7,13 +7,12 @@ the Newton steps with double noise of Ganesh et al. (2023), written here, beside
 
     pip install ".[bench]"
     python benchmarks/rivals.py             # about 30 minutes of one core, nearly all of it AIM
-    python benchmarks/rivals.py --quick     # one epsilon of one split, writes no page
+    python benchmarks/rivals.py --quick     # one epsilon, a tiny model of AIM: a minute, no page
 
 Every result is stored as soon as it is there (``--results DIR``): an interrupted run goes on where
 it was. ``--part`` runs one part and writes no page, ``--report`` writes the page of what is stored.
 """
 
-import argparse
 import csv
 import itertools
 import math
@@ -29,7 +28,7 @@ import _rivals_peer
 import numpy as np
 from _accuracy_store import Store, qualities, read
 from _datasets import _ADULT_COLUMNS, _ADULT_LEVELS, _ADULT_RANGES, _adult_files, adult
-from _environments import add_argument, run_there
+from _environments import run_page, run_there
 from _machine import machine, versions
 from _mechanisms_report import standard_error, table
 from _rivals_peer import CODINGS, Linear, design
@@ -38,11 +37,13 @@ from sklearn.linear_model import LogisticRegression
 from skdp import DPLogisticRegression
 from skdp.privacy import gdp_mu
 
-ROOT = Path(__file__).resolve().parents[1]
 DELTA, EPSILONS, BINS = 1e-5, (0.05, 0.1, 0.5, 1.0, 2.0), 32
 SEEDS = (100, 101, 102)
 #: of AIM, which is slow; its largest model in MB, and iterations of inference in every round
 AIM_SEEDS, AIM_SIZE, AIM_ITERATIONS = (100,), 2, 100
+#: one split at one epsilon, and a tiny model of AIM
+QUICK = {"seeds": SEEDS[:1], "epsilons": (1.0,)}
+QUICK_AIM = {**QUICK, "size": 0.05, "iterations": 5}
 USUAL = "numbers and one-hot"
 OURS, NEWTON, PLAIN = "``DPLogisticRegression()``", "double noise, best of 4", "not private"
 METRICS = {"auc": ("AUC", 3, max), "accuracy": ("Accuracy, %", 1, max)}
@@ -170,9 +171,10 @@ def double_noise(X, y, epsilon, delta, *, bound, clip, rng, steps=15):
     return coef
 
 
-def measure(store, seeds=SEEDS, epsilons=EPSILONS):
+def measure(folder, environments=None, seeds=SEEDS, epsilons=EPSILONS):
     """Fit ours, Newton steps, and scikit-learn, on rows of three kinds."""
     warnings.simplefilter("ignore")
+    store = Store(folder / "skdp.jsonl")
     codes, sizes, is_number = discretised()
     usual, y = adult()
     rows = {USUAL: usual, **{c: design(codes, sizes, is_number, c) for c in CODINGS}}
@@ -203,7 +205,10 @@ def measure(store, seeds=SEEDS, epsilons=EPSILONS):
                 store.add(NEWTON, coding, epsilon, seed, seconds=seconds, **best)
 
 
-def measure_peer(folder, environments=None, seeds=AIM_SEEDS, epsilons=EPSILONS):
+def measure_peer(
+    folder, environments=None, seeds=AIM_SEEDS, epsilons=EPSILONS, size=AIM_SIZE,
+    iterations=AIM_ITERATIONS,
+):  # fmt: skip
     """Run AIM on the same rows."""
     splits = Path(folder) / "splits"
     splits.mkdir(parents=True, exist_ok=True)
@@ -216,8 +221,8 @@ def measure_peer(folder, environments=None, seeds=AIM_SEEDS, epsilons=EPSILONS):
         np.savez(splits / f"adult-{seed}.npz", **parts)
     run_there(
         "dpmm", environments, _rivals_peer.__file__, Path(folder) / "dpmm.jsonl", splits,
-        "--seeds", *seeds, "--epsilons", *epsilons, "--delta", DELTA, "--size", AIM_SIZE,
-        "--iterations", AIM_ITERATIONS,
+        "--seeds", *seeds, "--epsilons", *epsilons, "--delta", DELTA, "--size", size,
+        "--iterations", iterations,
     )  # fmt: skip
 
 
@@ -304,25 +309,6 @@ def page(folder):
     return "\n".join(line.rstrip() for line in "\n".join(lines).splitlines()).rstrip() + "\n"
 
 
-def main():
-    """Measure and, unless it is a smoke run, write the page."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    task = parser.add_mutually_exclusive_group()
-    task.add_argument("--part", choices=("skdp", "dpmm"), help="run one part only")
-    task.add_argument("--report", action="store_true", help="write the page of what is stored")
-    parser.add_argument("--quick", action="store_true", help="a smoke run")
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks/results/rivals")
-    parser.add_argument("--rst", type=Path, default=ROOT / "docs/benchmarks/rivals.rst")
-    add_argument(parser)
-    arguments = parser.parse_args()
-    few = {"seeds": SEEDS[:1], "epsilons": (1.0,)} if arguments.quick else {}
-    if not arguments.report and arguments.part != "dpmm":
-        measure(Store(arguments.results / "skdp.jsonl"), **few)
-    if not arguments.report and arguments.part != "skdp":
-        measure_peer(arguments.results, arguments.environments, **few)
-    if not (arguments.part or arguments.quick):
-        arguments.rst.write_text(page(arguments.results), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    PARTS = {"skdp": (measure, QUICK), "dpmm": (measure_peer, QUICK_AIM)}
+    run_page(__doc__, "rivals", PARTS, page)

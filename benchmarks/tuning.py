@@ -139,7 +139,7 @@ test images. ``python benchmarks/tuning.py`` makes the table.
 * *steps*: rows are prepared with public constants, and the grid is over nine pairs of
   ``clipping_norm`` and ``step_size`` of the solver, which the defaults choose from public numbers.
 * *units*: rows have norms of about {norm:g}, which nobody knows. The grid is over six powers of ten
-  for ``data_norm``, 0.001 to 100; the default takes 1.
+  for ``data_norm``, 0.001 to 100; the default of then took 1, the present one finds a norm.
 
 The searches of :class:`~skdp.DPGridSearchCV` hold a fifth of the rows out for scores.
 ``GridSearchCV`` makes {splits} fits for every candidate, and one more. "A share for every fit": all
@@ -161,9 +161,10 @@ each (``n_repeats``) make a miss less likely, at little cost to the share of a r
 A grid search of scikit-learn that shares the budget over its folds is behind "all" in every cell,
 and its choice is not private.
 
-In "units" a candidate below the norm of the rows is fitted to shortened rows, and predicts for
-rows as they are: its intercept counts for too little, by an amount that the noise decides. That
-is why even the unpaid search of Adult fails at ε = 4, where it chose such a candidate.
+In "units" a candidate below the norm of the rows was fitted to shortened rows, and predicted for
+rows as they are; by now predictions shorten them too. So its intercept counted for too little, by
+an amount that the noise decides. That is why even the unpaid search of Adult failed at ε = 4,
+where it chose such a candidate.
 """
 
 

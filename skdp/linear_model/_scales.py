@@ -156,7 +156,7 @@ class SearchedScales:
         found, lowest = self._cells(curator, (*targets, *first))
         if d:
             spans = found[-d:]
-            seen = spans > _least_spread(origin)
+            seen = spans > _least_spread(origin, _COLUMN_KEY.mantissa_bits)
             columns = StandardColumns(origin, _units(spans, seen), seen)
             curator.map_rows(columns.rows)
             # rows are of about the length sqrt(d) now
@@ -207,10 +207,10 @@ class SearchedScales:
         )
 
 
-def _least_spread(center):
-    """Return what a spread is above; less could not be told from rounding."""
+def _least_spread(center, bits=MANTISSA_BITS):
+    """Return what a spread is above; less could not be told from the rounding of the center."""
     with np.errstate(under="ignore"):
-        return np.maximum(np.ldexp(np.abs(center), 2 - MANTISSA_BITS), SMALLEST)
+        return np.maximum(np.ldexp(np.abs(center), 2 - bits), SMALLEST)
 
 
 def _units(spans, seen):

@@ -1290,6 +1290,17 @@ def test_columns_that_share_a_unit_share_what_is_found(adjacency):
     assert model.score(X[1300:], y[1300:]) > 0.82
 
 
+def test_the_rounding_of_an_origin_is_no_unit():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 6))
+    y = (X.sum(axis=1) > 0).astype(int)
+    # nearly always a number of many digits, as indicators are that were brought into a ball
+    X[:, :3] = np.where(rng.random((3000, 3)) < 0.05, 1 / 3, -1 / 7)
+    found = DPLogisticRegression(2.0, classes=(0, 1), random_state=0).fit(X, y)
+    np.testing.assert_array_equal(found.feature_scale_[:3], found.feature_scale_[0])
+    assert found.feature_scale_[0] > 0.1
+
+
 def test_few_rows_without_a_norm_are_warned_of_and_a_norm_is_the_remedy():
     X, y = raw_table(60)
     for rows in (X, 1e9 * X):
