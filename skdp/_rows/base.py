@@ -123,6 +123,12 @@ def check_bounds(bounds, n_features, name="bounds", feature_names=None):
     return sound[0]
 
 
+def bounds_of(estimator, n_features):
+    """Return the public bounds of an estimator, whose rows may have names, as two arrays."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return check_bounds(estimator.bounds, n_features, feature_names=names)
+
+
 def _pairs_by_name(bounds, n_features, name, feature_names):
     """Return the pairs of a dict in the order of features."""
     by_place = feature_names is None or set(bounds) == set(range(n_features))

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Neighbouring data sets that are hard to hide, and the claims that audits test."""
 
+import contextlib
 import math
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -9,6 +10,7 @@ from numbers import Integral, Real
 import numpy as np
 from scipy import sparse
 
+from skdp._rows.base import check_bounds
 from skdp._typing import AuditAdjacency, Estimator, MatrixLike
 from skdp.privacy.books.spent import is_private, privacy_spent
 from skdp.privacy.kernel.ledger import Record
@@ -141,14 +143,15 @@ def _wide_enough(y, value):
 def _box(estimator, n_features):
     """Return lower and upper bounds per feature, or None without usable bounds."""
     bounds = known(estimator, "bounds")
-    if not (isinstance(bounds, tuple | list | np.ndarray) and len(bounds) == 2):
+    if not isinstance(bounds, tuple | list | dict | np.ndarray):
         return None
-    lower, upper = np.broadcast_arrays(*[np.asarray(b, dtype=np.float64) for b in bounds])
-    if n_features is None:
-        n_features = lower.size if lower.ndim else N_FEATURES
-    if lower.ndim > 1 or lower.size not in (1, n_features):
-        return None  # the fit will say so
-    return tuple(np.broadcast_to(b, n_features) for b in (lower, upper))
+    sizes = [n_features] if n_features else [N_FEATURES, len(bounds), *map(np.size, bounds)]
+    for size in sizes:
+        # made-up rows have no names; what is no bounds at all the fit will say
+        with contextlib.suppress(ValueError):
+            pairs = dict(enumerate(bounds.values())) if isinstance(bounds, dict) else bounds
+            return check_bounds(pairs, size)
+    return None
 
 
 class _Rows:

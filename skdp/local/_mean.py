@@ -12,7 +12,7 @@ from scipy.special import stdtrit
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._gate import Doubts, open_gate
-from skdp._rows.base import check_bounds, check_radius
+from skdp._rows.base import bounds_of, check_radius
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
     Interval,
@@ -88,7 +88,7 @@ def plan_mean_reports(epsilon, mechanism, data_norm, bounds, expected_norm, n_fe
         chosen = BallRandomiser(mechanism, expected_norm=expected_norm)
         chosen = chosen.calibrate(epsilon, n_features)
     else:
-        domain = BoxDomain.between(*check_bounds(bounds, n_features))
+        domain = BoxDomain.between(*bounds)
         chosen = optimal_privunit_cube(epsilon, n_features)
     plan = MeanPlan(domain, chosen)
     # raises if reports would overflow
@@ -124,9 +124,9 @@ class LocalDPMean(MeanEstimator):
     data_norm : float, default=1.0
         Public radius, in the units of the data: longer rows are scaled down to this Euclidean
         norm, which pulls the mean towards 0. Ignored with `bounds`.
-    bounds : tuple (lower, upper), default=None
-        Public bounds per coordinate for "cube", numbers or arrays of shape (n_features,).
-        Coordinates outside are clipped.
+    bounds : tuple, array-like of shape (n_features, 2) or dict, default=None
+        Public bounds for "cube": a pair (lower, upper) of numbers or arrays of shape (n_features,),
+        or a pair for every feature, in order or by name. Coordinates outside are clipped.
     expected_norm : float, default=None
         Public guess of the norms of rows relative to `data_norm`, in (0, 1]; None for 1. "product"
         splits the budget for such rows, and the errors stated beforehand are theirs.
@@ -210,7 +210,7 @@ class LocalDPMean(MeanEstimator):
             for name in ("epsilon", "data_norm", "budget", "random_state")
         },
         "mechanism": [StrOptions({"lift", "flip", "product", "cube"})],
-        "bounds": [tuple, list, np.ndarray, None],
+        "bounds": [tuple, list, dict, np.ndarray, None],
         "expected_norm": [Interval(Real, 0, 1, closed="right"), None],
     }
 
@@ -359,7 +359,7 @@ class LocalDPMean(MeanEstimator):
             self.epsilon,
             self.mechanism,
             self.data_norm,
-            self.bounds,
+            None if self.bounds is None else bounds_of(self, n_features),
             self.expected_norm,
             n_features,
         )

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._rows.base import check_bounds, check_radius
+from skdp._rows.base import bounds_of, check_radius
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
     Interval,
@@ -253,9 +253,10 @@ class PrivUnitPrivatizer(ReportingTransformer):
         "projunit" there is no "product".
     data_norm : float, default=1.0
         Public radius: longer rows are scaled down to this Euclidean norm. Ignored with "cube".
-    bounds : tuple (lower, upper), default=None
-        Public bounds per coordinate, numbers or arrays of shape (n_features,). For "cube", and
-        for that only. Coordinates outside are clipped.
+    bounds : tuple, array-like of shape (n_features, 2) or dict, default=None
+        Public bounds: a pair (lower, upper) of numbers or arrays of shape (n_features,), or a pair
+        for every feature, in order or by name. For "cube", and for that only. Coordinates outside
+        are clipped.
     expected_norm : float, default=None
         A public guess of the norms of rows, relative to `data_norm`, in (0, 1]; None for 1.
         "product" and "auto" are tuned to it. It must not come from the rows themselves.
@@ -378,7 +379,7 @@ class PrivUnitPrivatizer(ReportingTransformer):
         "mechanism": [StrOptions(set(MECHANISMS))],
         "magnitude": [StrOptions({"lift", "flip", "product", "unit", "auto"})],
         "data_norm": SHARED_CONSTRAINTS["data_norm"],
-        "bounds": [tuple, list, np.ndarray, None],
+        "bounds": [tuple, list, dict, np.ndarray, None],
         "expected_norm": [Interval(Real, 0, 1, closed="right"), None],
         "magnitude_epsilon": [Interval(Real, 0, None, closed="neither"), None],
         "n_levels": [Interval(Integral, 2, None, closed="left"), None],
@@ -422,7 +423,7 @@ class PrivUnitPrivatizer(ReportingTransformer):
 
     def _domain_of(self, n_features):
         if self.mechanism == "cube" and self.bounds is not None:
-            return BoxDomain.between(*check_bounds(self.bounds, n_features))
+            return BoxDomain.between(*bounds_of(self, n_features))
         norm = 1.0 if self.expected_norm is None else float(self.expected_norm)
         return BallDomain(check_radius(self.data_norm), None if self.magnitude == "unit" else norm)
 
@@ -605,9 +606,9 @@ class ScalarPrivatizer(ReportingTransformer):
     epsilon : float, default=8.0
         Budget of ONE report of a row in nats, at most 1e6. Every feature gets
         ``epsilon / n_features``, which must be at least 1e-6.
-    bounds : tuple (lower, upper), default=(0, 1)
-        Public bounds per coordinate, numbers or arrays of shape (n_features,). Coordinates
-        outside are clipped.
+    bounds : tuple, array-like of shape (n_features, 2) or dict, default=(0, 1)
+        Public bounds: a pair (lower, upper) of numbers or arrays of shape (n_features,), or a pair
+        for every feature, in order or by name. Coordinates outside are clipped.
     levels : {"uniform", "relative"}, default="uniform"
         Levels in equal distances, with the least largest error; or as fine as entries are
         close to their lower bound, with the least relative error.
@@ -688,7 +689,7 @@ class ScalarPrivatizer(ReportingTransformer):
 
     _parameter_constraints = {
         **ReportingTransformer._parameter_constraints,
-        "bounds": [tuple, list, np.ndarray],
+        "bounds": [tuple, list, dict, np.ndarray],
         "levels": [StrOptions({"uniform", "relative"})],
         "n_levels": [Interval(Integral, 2, None, closed="left"), None],
         "floor": [Interval(Real, 1e-6, 1, closed="left"), None],
@@ -716,7 +717,7 @@ class ScalarPrivatizer(ReportingTransformer):
         self.random_state = random_state
 
     def _domain_of(self, n_features):
-        return BoxDomain.between(*check_bounds(self.bounds, n_features))
+        return BoxDomain.between(*bounds_of(self, n_features))
 
     def _randomiser_of(self, n_features):
         if self.floor is not None and self.levels != "relative":

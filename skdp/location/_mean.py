@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from skdp._gate import Doubts, open_gate
-from skdp._rows.base import Box, L2Ball, check_bounds, check_radius
+from skdp._rows.base import Box, L2Ball, bounds_of, check_radius
 from skdp._rows.linear import ball_rows
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
@@ -234,12 +234,12 @@ class DPMean(MeanEstimator):
         Public radius: longer rows are scaled down to this Euclidean norm, which pulls
         the mean towards 0. Ignored if `bounds` is given. For "clipped", "coinpress" and
         "shifted-clipped" it may be a generous range, and must be given.
-    bounds : tuple (lower, upper), default=None
-        Public bounds per coordinate, numbers or arrays of shape (n_features,).
-        Coordinates outside are clipped. A null row counts as the center of the box. Only
-        for "auto", "gaussian" and "laplace". If `data_norm` is None too, a range of every feature
-        is drawn privately, by its median and the distances from it, for 15 to 55 per cent of the
-        budget.
+    bounds : tuple, array-like of shape (n_features, 2) or dict, default=None
+        Public bounds: a pair (lower, upper) of numbers or arrays of shape (n_features,), or a pair
+        for every feature, in order or by name. Coordinates outside are clipped. A null row counts
+        as the center of the box. Only for "auto", "gaussian" and "laplace". If `data_norm` is None
+        too, a range of every feature is drawn privately, by its median and the distances from it,
+        for 15 to 55 per cent of the budget.
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -338,7 +338,7 @@ class DPMean(MeanEstimator):
         **SHARED_CONSTRAINTS,
         "data_norm": [*SHARED_CONSTRAINTS["data_norm"], None],
         "mechanism": [StrOptions(set(MECHANISMS))],
-        "bounds": [tuple, list, np.ndarray, None],
+        "bounds": [tuple, list, dict, np.ndarray, None],
     }
 
     def __init__(
@@ -450,7 +450,7 @@ class DPMean(MeanEstimator):
         if self.bounds is None:
             domain = L2Ball(check_radius(self.data_norm))
         else:
-            lower, upper = check_bounds(self.bounds, n_features)
+            lower, upper = bounds_of(self, n_features)
             domain = Box(tuple(lower), tuple(upper))
         price = epsilon if mechanism == "laplace" else gdp_mu(epsilon, delta)
         if mechanism in ONE_RELEASE:

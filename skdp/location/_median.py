@@ -21,7 +21,7 @@ import numpy as np
 
 from skdp._gate import Doubts, open_gate
 from skdp._log_concave import sample_piecewise_exponential, sample_tangent_box
-from skdp._rows.base import Box, L2Ball, check_bounds, check_radius, sum_over
+from skdp._rows.base import Box, L2Ball, bounds_of, check_radius, sum_over
 from skdp._rows.columns import PointRows
 from skdp._rows.streams import RowStream
 from skdp._sklearn import (
@@ -87,12 +87,12 @@ class Place:
         return self.lower, self.upper
 
     @classmethod
-    def described(cls, bounds, data_norm, n_features):
+    def described(cls, estimator, n_features):
         """Return the place that an estimator's parameters describe, or raise ValueError."""
-        if bounds is None:
-            unit, center = check_radius(data_norm), np.zeros(n_features)
+        if estimator.bounds is None:
+            unit, center = check_radius(estimator.data_norm), np.zeros(n_features)
             return cls(L2Ball(unit), center - unit, center + unit, center, unit)
-        return cls.between(*check_bounds(bounds, n_features))
+        return cls.between(*bounds_of(estimator, n_features))
 
     @classmethod
     def between(cls, lower, upper):
@@ -432,11 +432,12 @@ class DPMedian(LocationEstimator):
     data_norm : float, default=None
         Public radius: longer rows are scaled down to this Euclidean norm; "rank" clips
         every feature to [-data_norm, data_norm] instead. Ignored if `bounds` is given.
-    bounds : tuple (lower, upper), default=None
-        Public bounds per feature, numbers or arrays of shape (n_features,). Values
-        outside are clipped. A null row contributes nothing. If `data_norm` is None too, "rank"
-        draws among floats of all magnitudes, as `DPQuantile` does, and the geometric mechanisms
-        first draw a range of every feature, for 15 to 55 per cent of the budget.
+    bounds : tuple, array-like of shape (n_features, 2) or dict, default=None
+        Public bounds: a pair (lower, upper) of numbers or arrays of shape (n_features,), or a pair
+        for every feature, in order or by name. Values outside are clipped. A null row contributes
+        nothing. If `data_norm` is None too, "rank" draws among floats of all magnitudes, as
+        `DPQuantile` does, and the geometric mechanisms first draw a range of every feature, for 15
+        to 55 per cent of the budget.
     max_iter : int, default=None
         Number of steps of "gradient", at least 2; None is 60.
     budget : PrivacyBudget, default=None
@@ -525,7 +526,7 @@ class DPMedian(LocationEstimator):
         **SHARED_CONSTRAINTS,
         "data_norm": [*SHARED_CONSTRAINTS["data_norm"], None],
         "mechanism": [StrOptions({"auto", "rank", "gradient", "exponential"})],
-        "bounds": [tuple, list, np.ndarray, None],
+        "bounds": [tuple, list, dict, np.ndarray, None],
         "max_iter": [Interval(Integral, 2, None, closed="left"), None],
     }
 
@@ -647,7 +648,7 @@ class DPMedian(LocationEstimator):
         """Return where the rows are said to be, or None if nothing is said."""
         if self.data_norm is None and self.bounds is None:
             return None
-        return Place.described(self.bounds, self.data_norm, n_features)
+        return Place.described(self, n_features)
 
     def _choose(self, n_features):
         """Return the mechanism to run, or raise ValueError."""

@@ -23,7 +23,7 @@ from skdp._quantiles import (
     RankRows,
     finest_ladder,
 )
-from skdp._rows.base import check_bounds
+from skdp._rows.base import bounds_of
 from skdp._sklearn import SHARED_CONSTRAINTS, Interval, fit_context, validate_private_data
 from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed
 from skdp.location._base import LocationEstimator
@@ -203,11 +203,12 @@ class DPQuantile(LocationEstimator):
     adjacency : {"replace-one", "zero-out"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), or in one row that is
         replaced by a null row ("zero-out"). The number of rows is public in both.
-    bounds : tuple (lower, upper), default=None
-        Public bounds per feature, numbers or arrays of shape (n_features,). Values
-        outside are clipped. A null row is not counted. None draws among floats of all magnitudes,
-        from 1e-38 to 3e38: all of single precision, if rows and budget allow (130 rows at
-        ``epsilon=1`` for the median of one feature), or fewer, down to 8 to a power of two.
+    bounds : tuple, array-like of shape (n_features, 2) or dict, default=None
+        Public bounds: a pair (lower, upper) of numbers or arrays of shape (n_features,), or a pair
+        for every feature, in order or by name. Values outside are clipped. A null row is not
+        counted. None draws among floats of all magnitudes, from 1e-38 to 3e38: all of single
+        precision, if rows and budget allow (130 rows at ``epsilon=1`` for the median of one
+        feature), or fewer, down to 8 to a power of two.
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -283,7 +284,7 @@ class DPQuantile(LocationEstimator):
             for name in ("epsilon", "adjacency", "budget", "random_state")
         },
         "quantile": [Interval(Real, 0, 1, closed="neither")],
-        "bounds": [tuple, list, np.ndarray, None],
+        "bounds": [tuple, list, dict, np.ndarray, None],
     }
 
     def __init__(
@@ -333,7 +334,7 @@ class DPQuantile(LocationEstimator):
         X = validate_private_data(self, X, streams=True)
         n_rows, n_features = X.shape
         # 3. plan, from public facts
-        bounds = None if self.bounds is None else check_bounds(self.bounds, n_features)
+        bounds = None if self.bounds is None else bounds_of(self, n_features)
         grid = ladder_for(tau, epsilon, self.adjacency, X.shape) if bounds is None else bounds
         doubts = Doubts(type(self).__name__)
         say_of_quantiles(doubts, tau, epsilon, self.adjacency, X.shape)

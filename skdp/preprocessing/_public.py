@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
-from skdp._rows.base import check_bounds, check_radius, row_norms, tame
+from skdp._rows.base import bounds_of, check_bounds, check_radius, row_norms, tame
 from skdp._rows.streams import RowStream
 from skdp._sklearn import SHARED_CONSTRAINTS, fit_context, validate_private_data
 from skdp._typing import Bounds, MatrixLike
@@ -136,8 +136,7 @@ class BoundedScaler(RowwiseTransformer):
         self.feature_range = feature_range
 
     def _constants(self, n_features):
-        names = getattr(self, "feature_names_in_", None)
-        lower, upper = check_bounds(self.bounds, n_features, feature_names=names)
+        lower, upper = bounds_of(self, n_features)
         (low,), (high,) = check_bounds(self.feature_range, 1, name="feature_range")
         return lower, upper, low, high
 

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._gate import Doubts, open_gate
 from skdp._plan import PlanMixin
-from skdp._rows.base import Box, check_bounds, sum_over
+from skdp._rows.base import Box, bounds_of, sum_over
 from skdp._rows.columns import FeatureRows
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
@@ -749,8 +749,7 @@ class DPStandardScaler(PlanMixin, OneToOneFeatureMixin, TransformerMixin, BaseEs
         # 3. plan, from public facts
         box = None
         if self.bounds is not None:
-            names = getattr(self, "feature_names_in_", None)
-            lower, upper = check_bounds(self.bounds, n_features, feature_names=names)
+            lower, upper = bounds_of(self, n_features)
             box = Box(tuple(lower), tuple(upper))
         mean: Any = None
         scale: Any = None

@@ -22,7 +22,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
-from skdp import BoundedScaler, DPLogisticRegression, DPStandardScaler, NormClipper, privacy_spent
+from skdp import (
+    BoundedScaler,
+    DPLogisticRegression,
+    DPMean,
+    DPMedian,
+    DPQuantile,
+    DPStandardScaler,
+    LocalDPMean,
+    NormClipper,
+    privacy_spent,
+)
 from skdp._rows.base import Box
 from skdp._rows.columns import FeatureRows
 from skdp.exceptions import BudgetError
@@ -426,6 +436,7 @@ def test_sparse_input_that_zero_would_not_survive_is_refused():
 
 
 AGES = np.array([[25.0, 0.5], [250.0, 1.0]])
+CUBE = {"mechanism": "cube", "epsilon": 8.0}
 
 
 @pytest.mark.parametrize(
@@ -446,6 +457,10 @@ def test_bounds_are_two_vectors_or_a_pair_for_every_feature(bounds):
     scaler = DPStandardScaler(bounds=bounds, random_state=0)
     vectors = DPStandardScaler(bounds=([0, 0], [100, 2]), random_state=0)
     assert_array_equal(scaler.fit(rows).mean_, vectors.fit(rows).mean_)
+    for kind, given in ((DPMean, {}), (DPMedian, {}), (DPQuantile, {}), (LocalDPMean, CUBE)):
+        place = kind(bounds=bounds, random_state=0, **given)
+        same = kind(bounds=([0, 0], [100, 2]), random_state=0, **given)
+        assert_array_equal(place.fit(rows).location_, same.fit(rows).location_)
 
 
 def test_pairs_of_zero_and_more_take_sparse_rows():
@@ -472,7 +487,7 @@ def test_pairs_of_zero_and_more_take_sparse_rows():
 )
 def test_bounds_that_cannot_be_read_are_refused(bounds, message):
     rows = pd.DataFrame(AGES, columns=["age", "share"])
-    for scaler in (BoundedScaler(bounds), DPStandardScaler(bounds=bounds)):
+    for scaler in (BoundedScaler(bounds), DPStandardScaler(bounds=bounds), DPMean(bounds=bounds)):
         with pytest.raises(ValueError, match=message):
             scaler.fit(rows)
 
