@@ -11,11 +11,25 @@ from pathlib import Path
 import numpy as np
 from sklearn.metrics import log_loss, roc_auc_score
 
-__all__ = ["Store", "qualities", "read"]
+__all__ = ["BINS", "Store", "calibration", "qualities", "read"]
+
+#: of equal width, for the probability of the class that is predicted
+BINS = 15
+
+
+def calibration(proba, y):
+    """Return number, mean probability and accuracy of the predictions in every bin, as lists."""
+    chosen = proba.argmax(axis=1)
+    sure = proba[np.arange(len(y)), chosen]
+    bins = np.minimum((sure * BINS).astype(int), BINS - 1)
+    number = np.bincount(bins, minlength=BINS)
+    sums = (np.bincount(bins, part, minlength=BINS) for part in (sure, chosen == y))
+    believed, right = (part / np.maximum(number, 1) for part in sums)
+    return [number.tolist(), believed.tolist(), right.tolist()]
 
 
 def qualities(model, X, y):
-    """Return accuracy in per cent and, if the model has probabilities, log-loss, AUC and Brier."""
+    """Return accuracy in per cent and, with probabilities, log-loss, AUC, Brier and calibration."""
     found = {"accuracy": 100 * float(model.score(X, y))}
     if hasattr(model, "predict_proba"):
         proba = np.asarray(model.predict_proba(X), dtype=np.float64)
@@ -25,6 +39,9 @@ def qualities(model, X, y):
         # of more classes: each against the others
         found["auc"] = float(roc_auc_score(hot, proba, average="macro"))
         found["brier"] = float(np.mean(np.sum((proba - hot) ** 2, axis=1)))
+        found["bins"] = number, believed, right = calibration(proba, y)
+        gap = np.abs(np.subtract(believed, right))
+        found["ece"] = float(np.dot(number, gap) / len(y))
     return found
 
 

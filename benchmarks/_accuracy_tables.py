@@ -13,9 +13,11 @@ from _mechanisms_report import LEVEL, difference, standard_error, table
 __all__ = [
     "TITLES",
     "accuracy_tables",
+    "belief",
     "best_of_peers",
     "collect",
     "comparison",
+    "duration",
     "is_complete",
     "probability_tables",
     "texts_of",
@@ -49,9 +51,10 @@ def collect(folder, name):
     -------
     rows : dict
         (section, label) -> epsilon -> seed -> (accuracy, seconds, seconds without privacy,
-        log-loss, AUC, Brier score); the last three are NaN without probabilities.
+        log-loss, AUC, Brier score, calibration error); the last four are NaN without probabilities,
+        the last one where it was not measured.
     public : dict
-        seed -> (accuracy, seconds, log-loss, AUC, Brier score) without privacy.
+        seed -> (accuracy, seconds, log-loss, AUC, Brier score, calibration error) without privacy.
     """
     rows, public = {}, {}
     for library in ("skdp", *PEERS):
@@ -73,7 +76,7 @@ def collect(folder, name):
 
 
 def _beliefs(record):
-    return [record.get(name, math.nan) for name in ("log_loss", "auc", "brier")]
+    return [record.get(name, math.nan) for name in ("log_loss", "auc", "brier", "ece")]
 
 
 def _text(values):
@@ -168,17 +171,19 @@ def probability_tables(rows, public):
             if where != section or "papers" in label or not any(known):
                 continue
             cells = [
-                _belief(cell[:, 3:].mean(axis=0)) if shown else ""
+                belief(cell[:, 3:].mean(axis=0)) if shown else ""
                 for cell, shown in zip(found, known, strict=True)
             ]
             body.append((_name(label), section, *cells))
-    base = _belief(np.mean([values[2:] for values in public.values()], axis=0))
-    caption = f"Log-loss / AUC / Brier score; without privacy {base}"
+    base = belief(np.mean([values[2:] for values in public.values()], axis=0))
+    caption = f"Log-loss / AUC / Brier score / calibration error; without privacy {base}"
     return table(caption, ("method", "guarantee", *(f"ε = {e:g}" for e in EPSILONS)), body)
 
 
-def _belief(means):
-    return " / ".join(f"{mean:.3f}".removeprefix("0") for mean in means)
+def belief(means):
+    """Return means with three digits, and a dash where nothing was measured."""
+    texts = (f"{mean:.3f}".removeprefix("0") if mean == mean else "–" for mean in means)
+    return " / ".join(texts)
 
 
 def _name(label):
@@ -213,15 +218,16 @@ def time_table(rows, public):
                 cells.append("")
                 continue
             ratio = np.median(cell[:, 1] / cell[:, 2])
-            cells.append(f"{_seconds(np.median(cell[:, 1]))} ({ratio:.2g}×)")
+            cells.append(f"{duration(np.median(cell[:, 1]))} ({ratio:.2g}×)")
         body.append((_name(label), section, *cells))
     body.sort(key=lambda cells: list(TITLES).index(cells[1]))
-    base = _seconds(np.median([values[1] for values in public.values()]))
+    base = duration(np.median([values[1] for values in public.values()]))
     caption = f"CPU time of a fit; without privacy {base}"
     return table(caption, ("method", "guarantee", *(f"ε = {e:g}" for e in EPSILONS)), body)
 
 
-def _seconds(value):
+def duration(value):
+    """Return seconds in a unit that fits."""
     return f"{value:.2g} s" if value >= 0.1 else f"{1000 * value:.2g} ms"
 
 

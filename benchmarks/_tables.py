@@ -67,7 +67,8 @@ def doctor_visits():
     return values[:, 1:], values[:, 0]
 
 
-# Tables of classes on which nothing of the library was chosen: they were run once, at the end.
+# Tables of classes on which geometry and steps of the default were not chosen: they were first run
+# afterwards. The search of units was chosen later, on these among others, in their units.
 # For each: package and item in R; target; ranges of numbers, and levels of columns that become
 # one-hot, as their documentation has them or a reader would guess them. Levels of the target are
 # those that are kept. Rows with something missing are left out, for all libraries alike.

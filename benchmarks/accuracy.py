@@ -27,7 +27,7 @@ os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS
 sys.path.insert(0, str(Path(__file__).parent))
 import _accuracy_statistics
 from _accuracy_methods import measure
-from _accuracy_page import page
+from _accuracy_page import PICTURE, page, save_picture
 from _accuracy_runs import measure_peer
 from _accuracy_store import Store
 from _environments import add_argument, add_data
@@ -89,6 +89,7 @@ def main():
         run_all(arguments)
     if not arguments.quick:
         arguments.rst.write_text(page(arguments.results), encoding="utf-8")
+        save_picture(arguments.results, ROOT / "docs/_static" / PICTURE)
 
 
 if __name__ == "__main__":

@@ -106,6 +106,11 @@ def test_the_accuracy_page_holds_ours_and_peers(tmp_path, benchmark_module):
     assert "non-private: 9" in page
     assert "untuned, replace-one" in page
     assert page.count("``DPLogisticRegression()``") >= 3
+    assert "Of 2 cells (data, adjacency, ε) ``DPLogisticRegression(data_norm=1)`` is at or" in page
+    assert "Cells in which log-loss is above the base rate's beyond noise: in " in page
+    picture = tmp_path / "calibration.png"
+    benchmark_module("_accuracy_page").save_picture(tmp_path, picture)
+    assert picture.stat().st_size > 10_000
     assert "**101.0 ± 0.0**" in page
     assert "2 s (2×)" in page
     assert "* Opacus: breast_cancer, ε = 1 (" in page
