@@ -457,9 +457,9 @@ def test_bounds_are_two_vectors_or_a_pair_for_every_feature(bounds):
     scaler = DPStandardScaler(bounds=bounds, random_state=0)
     vectors = DPStandardScaler(bounds=([0, 0], [100, 2]), random_state=0)
     assert_array_equal(scaler.fit(rows).mean_, vectors.fit(rows).mean_)
-    for kind, given in ((DPMean, {}), (DPMedian, {}), (DPQuantile, {}), (LocalDPMean, CUBE)):
-        place = kind(bounds=bounds, random_state=0, **given)
-        same = kind(bounds=([0, 0], [100, 2]), random_state=0, **given)
+    for kind, own in ((DPMean, {}), (DPMedian, {}), (DPQuantile, {}), (LocalDPMean, CUBE)):
+        place = kind(bounds=bounds, random_state=0, **own)
+        same = kind(bounds=([0, 0], [100, 2]), random_state=0, **own)
         assert_array_equal(place.fit(rows).location_, same.fit(rows).location_)
 
 
