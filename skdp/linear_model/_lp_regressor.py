@@ -482,8 +482,8 @@ class DPLpRegressor(PrivateLinearRegressor):
         Public unit B of the targets, in [1e-50, 1e50], around 0: not a bound, but the usual size
         of a target, which about a quarter of them exceed. Noise grows with it: ten times too large
         costs .1 of R2 or more, a hundred times is worse than the mean. Subtract a public guess of
-        the median from targets far from 0. None finds the median privately (with `fit_intercept`), and
-        a distance from it that about a quarter of them exceed: better than a loose bound.
+        the median from targets far from 0. None finds the median privately (with `fit_intercept`),
+        and a distance from it that about a quarter of them exceed: better than a loose bound.
     l2 : float, default=0.0
         Strength of the penalty, not negative; for ``p=2`` it is the `alpha` of scikit-learn's
         `Ridge`. "output", whose privacy rests on a penalty, chooses one if it is 0. "gradient"
