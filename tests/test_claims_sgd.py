@@ -22,7 +22,6 @@ from skdp._quantiles import NormThreshold, ThresholdPlan
 from skdp._rows.columns import centered_rows
 from skdp._rows.linear import LinearRows
 from skdp.exceptions import BudgetError
-from skdp.linear_model import _classifiers
 from skdp.location._clipped_mean import GaussianMean, RowSum
 from skdp.papers import feature_preprocessing
 from skdp.papers.feature_preprocessing import Centering
@@ -631,7 +630,7 @@ def test_an_intercept_outside_the_norm_is_caught(scaling, monkeypatch):
                 inner = np.sqrt(np.maximum(chunk.norm[finite] ** 2 - scaling**2, 1e-12))
                 chunk.norm[finite] = inner
 
-    monkeypatch.setattr(_classifiers, "LinearRows", Forgetful)
+    monkeypatch.setattr("skdp.linear_model._classifiers.LinearRows", Forgetful)
     # residuals are at most 1/2 here, and rows are of norm 1: so is the limit, 0.1
     assert is_tight(trace(model), math.hypot(1, scaling))
 

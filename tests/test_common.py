@@ -87,7 +87,7 @@ CLASSIFIERS = [
     DPLogisticRegression(
         epsilon=8.0, solver=papers.AcceleratedOnePass(growth="doubling"), data_norm=1.0
     ),
-    DPLogisticRegression(solver=papers.FeaturePreprocessing(), data_norm=1.0),
+    DPLogisticRegression(epsilon=4.0, solver=papers.FeaturePreprocessing(), data_norm=1.0),
     DPLogisticRegression(
         epsilon=20.0, solver=papers.FeaturePreprocessing(kind="center-clip"), data_norm=1.0
     ),

@@ -22,7 +22,6 @@ from skdp._minimize.objective import RowObjective
 from skdp._minimize.queries import Minimizer, PerturbedMinimizer, l1_shift
 from skdp._minimize.smooth import SMOOTH_SOLVERS, reachable_tolerance
 from skdp._rows.linear import top_entries
-from skdp.linear_model import _classifiers
 from skdp.papers.one_pass import OnePassDescent
 from skdp.privacy import KNormMechanism
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
@@ -807,7 +806,7 @@ def test_a_sparsity_that_is_not_enforced_is_caught(adjacency, monkeypatch):
     assert is_tight(trace(model, flip(4, adjacency)))
     # of a longer row four entries are kept, and they are short
     assert is_tight(trace(model, flip(16, adjacency)), 0.5)
-    monkeypatch.setattr(_classifiers, "top_entries", lambda X, sparsity: X)
+    monkeypatch.setattr("skdp.linear_model._classifiers.top_entries", lambda X, sparsity: X)
     assert is_tight(trace(model, flip(16, adjacency)), 2.0)
 
 

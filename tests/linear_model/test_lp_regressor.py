@@ -1196,7 +1196,11 @@ def test_a_scale_that_is_drawn_but_not_paid_for_is_caught(solver, delta, monkeyp
     spent, _ = fit(model, (X, y)).privacy_spent_
     assert 0.9 * EPSILON < spent <= EPSILON
     monkeypatch.setattr(ScalesPlan, "prices", ())
-    monkeypatch.setattr(Problem, "mu_spent", 0.0)
+
+    def forgetful(**facts):
+        return Problem(**{**facts, "scale_mu": 0.0})
+
+    monkeypatch.setattr(_lp_regressor, "Problem", forgetful)
     with pytest.raises(BudgetError):
         fit(model, (X, y))
 

@@ -22,7 +22,6 @@ from skdp._quantiles import NormThreshold, plan_threshold
 from skdp._rows import linear
 from skdp.exceptions import BudgetError, SeededNoiseWarning
 from skdp.location._clipped_mean import GaussianMean
-from skdp.preprocessing import _feature_centerer
 from skdp.privacy import ExponentialMechanism, gdp_mu
 from skdp.privacy.kernel.ledger import Record
 from skdp.privacy.kernel.samplers import SeededBits
@@ -894,7 +893,9 @@ def test_a_mean_without_noise_is_caught(monkeypatch):
 
 def test_a_center_that_takes_all_of_the_budget_is_caught(monkeypatch):
     assert CENTERER.fit(ROWS).ledger_.epsilon(DELTA) <= MUTANT_EPSILON
-    monkeypatch.setattr(_feature_centerer, "mu_beside", lambda e, d, *_: gdp_mu(e, d))
+    monkeypatch.setattr(
+        "skdp.preprocessing._feature_centerer.mu_beside", lambda e, d, *_: gdp_mu(e, d)
+    )
     with pytest.raises(BudgetError):
         CENTERER.fit(ROWS)
     # without that check the ledger tells
