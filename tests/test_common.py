@@ -388,7 +388,7 @@ def _plainest(key):
 
 # The default tier holds all checks of the plainest configuration of every estimator, and every
 # second one of what is fitted for every other way to compute a release. Input and parameters are
-# read by the same code in all others: the full tier has every second check of what they fit, in
+# read by the same code in all others: the full tier has every third check of what they fit, in
 # turn, and the slow tier the rest.
 DEFAULTS = _plainest(type)
 PLAIN = DEFAULTS | _plainest(_way)
@@ -424,7 +424,7 @@ def _tier(estimator, check):
         place = list(NAMES).index(id(estimator)) + sum(map(ord, name))
         if id(estimator) in PLAIN:
             return pytest.mark.full if place % 2 else ()
-        return pytest.mark.slow if place % 2 else pytest.mark.full
+        return pytest.mark.slow if place % 3 else pytest.mark.full
     if id(estimator) not in PLAIN:
         return pytest.mark.slow
     again = "sparse_matrix" in name or "readonly_memmap" in name
