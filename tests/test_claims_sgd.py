@@ -269,7 +269,7 @@ def audited_epsilon(model, labels, epsilon, runs):
 @pytest.mark.parametrize(
     ("epsilon", "runs"),
     [
-        pytest.param(8.0, 300, marks=pytest.mark.full),
+        pytest.param(8.0, 300, marks=pytest.mark.slow),
         pytest.param(4.0, 2000, marks=pytest.mark.slow),
     ],
 )

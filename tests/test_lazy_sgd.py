@@ -297,7 +297,7 @@ def test_without_noise_it_is_plain_stochastic_gradient_descent(
 @pytest.mark.parametrize(
     ("C", "runs"),
     [
-        pytest.param(0.01, 150, marks=pytest.mark.full),
+        pytest.param(0.01, 150, marks=pytest.mark.slow),
         pytest.param(np.inf, 3000, marks=pytest.mark.slow),
     ],
 )

@@ -833,7 +833,7 @@ def test_the_certificate_is_reached_without_help(loss, monkeypatch):
     assert helped == []
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_memory_that_rounding_has_spoilt_is_thrown_away():
     X, codes = unscaled()
     J = objective(X, codes, LogisticLoss(), ridge=1e-3)

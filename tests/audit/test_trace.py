@@ -228,8 +228,13 @@ def test_built_in_pairs_show_nearly_all_of_the_claim(model):
     assert result.mu == pytest.approx(result.share * result.mu_claimed)
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("solver", ["auto", "preconditioned"])
+@pytest.mark.parametrize(
+    "solver",
+    [
+        pytest.param("auto", marks=pytest.mark.slow),
+        pytest.param("preconditioned", marks=pytest.mark.full),
+    ],
+)
 def test_built_in_pairs_show_all_gradients_of_the_hinge(solver):
     # steps as long as noise allows lead beyond the kink, on the one side or the other of two rows
     # that are opposite; a row and its label do not move the moments, 15 % of the squared budget

@@ -326,7 +326,7 @@ def test_reports_beside_what_learned_from_rows_promise_nothing():
     assert card["claim"]["status"] == "none"
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_a_simulated_population():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

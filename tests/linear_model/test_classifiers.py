@@ -63,9 +63,11 @@ def _rows_in_ball(n_classes, n_samples=2000, n_features=5, seed=0):
     return NormClipper().fit_transform(X / 4), y
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(
+    "n_classes",
+    [pytest.param(2, marks=pytest.mark.full), pytest.param(3, marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_without_noise_to_speak_of_it_is_logistic_regression(solver, n_classes, fit_intercept):
     X, y = _rows_in_ball(n_classes)
@@ -207,7 +209,7 @@ def test_unseeded_fits_differ_and_seeded_fits_repeat():
     np.testing.assert_array_equal(*seeded)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_it_works_inside_scikit_learn_s_tools():
     X, y = _rows_in_ball(2)
     pipeline = make_pipeline(

@@ -156,7 +156,7 @@ def test_reports_are_in_memory_a_few_at_a_time(monkeypatch):
     assert fitted.ledger_.epsilon() == fitted.ledger_.local_epsilon() <= 8.0
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_whole_fits_cannot_be_told_apart_better_than_claimed():
     seeds = itertools.count()
     worlds = [

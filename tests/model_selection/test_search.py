@@ -1200,7 +1200,7 @@ def told_apart(n_runs):
 
 
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
-@pytest.mark.full
+@pytest.mark.slow
 def test_an_audit_finds_nothing():
     assert told_apart(60) < 2.0
 
