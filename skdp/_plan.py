@@ -67,7 +67,8 @@ class FitPlan:
     epsilon, delta : float
         The budget.
     ledger : Ledger
-        The releases, as a fit of that shape will have them in `ledger_`.
+        The releases, as a fit of that shape will have them in `ledger_`; but for sensitivities and
+        noise in units that were released before, of which only the ratio is the same.
     n_iter : int or None
         Steps, of an estimator that takes steps.
     signal : float or None
@@ -182,8 +183,9 @@ class PlanMixin:
         """Return what a fit will release, and how noisy, without a private row.
 
         A copy of the estimator is fitted to made-up rows of that shape, in about the time of the
-        fit itself; no `budget` is charged, and the estimator stays as it is. What is released
-        depends on public numbers only, so it will be the same for private rows.
+        fit itself; no `budget` is charged, and the estimator stays as it is. What is released, how
+        often and at what price depends on public numbers only, so it will be the same for private
+        rows. Units may differ, where they follow from numbers that the fit released before.
 
         Parameters
         ----------

@@ -420,6 +420,11 @@ class FederatedPlan(GradientPlan):
     hypothetical: float | None = None
 
     @property
+    def n_releases(self):
+        """One a round; two where reports are added up with noise, for both stand on the ledger."""
+        return self.n_steps * ((self.randomiser is not None) + (self.mu_round is not None))
+
+    @property
     def total_mu(self):
         """Gaussian-DP parameter of the whole fit; None with random batches, or reports alone."""
         if self.mu_round is None or not self.sampling.reads_all:

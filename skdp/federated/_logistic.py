@@ -407,9 +407,7 @@ class FederatedDPLogisticRegression(
             adjacency="local" if rounds.mu_round is None else self.adjacency,
             mu=rounds.total_mu,
             assumptions=assumptions,
-            # reports, their sum, or both
-            n_releases=rounds.n_steps
-            * (1 + (rounds.randomiser is not None and bool(rounds.mu_round))),
+            n_releases=rounds.n_releases,
             unit=unit,
             doubts=doubts,
         ) as curator:

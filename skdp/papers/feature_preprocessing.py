@@ -221,8 +221,8 @@ class PreprocessedFit(Fit):
         return self.steps.total_mu
 
     def order(self):
-        """Return the order in which rows are read; None as they come."""
-        return self.steps.order() if hasattr(self.steps, "order") else None
+        """Return the order of the steps."""
+        return self.steps.order()
 
     def run(self, curator):
         """Release center and radius, move the rows, take the steps, and map back."""

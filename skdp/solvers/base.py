@@ -157,6 +157,9 @@ class Fit:
         """The delta that may be spent."""
         return self.problem.delta
 
+    def order(self):
+        """Return the public order in which rows are read; None as they come."""
+
     @property
     def total_mu(self):
         """The Gaussian-DP parameter of the whole fit; None if it has none."""
@@ -571,6 +574,6 @@ def as_read(solver: Any, plan: Any, *arrays: *Arrays) -> tuple[*Arrays]:
     read: Any = arrays
     if not solver.streams:
         read = [part.whole() if isinstance(part, RowStream) else part for part in arrays]
-    order = plan.order() if hasattr(plan, "order") else None
+    order = plan.order()
     read = read if order is None else [part[order] for part in read]
     return tuple(read)
