@@ -125,8 +125,8 @@ MUTANTS = [
         "tests/audit/test_audit.py",
     ),
     Mutant(
-        "rows of clients pass for clients", "resolve_clients",
-        r'\(n_rows, "row"\)', '(n_rows, "client")',
+        "rows of clients pass for clients", "resolve_groups",
+        r'\(n_rows, "row"\)', '(n_rows, "group")',
         "tests/federated/test_units.py",
     ),
     Mutant(

@@ -191,7 +191,7 @@ def open_gate(
         Where they are not the estimator's own.
     mu : float, default=None
         Gaussian-DP parameter of the whole fit, if all of it is Gaussian.
-    unit : {"row", "client"}, default="row"
+    unit : {"row", "group"}, default="row"
         What is protected.
     assumptions : tuple of str, default=()
         What was read from the data beforehand and is assumed public.

@@ -962,7 +962,8 @@ class MagnitudeSides(_OfMagnitudes):
         Proof. A row contributes a vector of k entries 1/2 or -1/2, or 0 if it is null: of l1 norm
         at most k/2 and l2 norm at most sqrt(k)/2. Zero-out removes one. Under replace-one the
         difference of two is at most twice as long, attained if every magnitude changes sides.
-        Sums of halves are exact in floating point.
+        Sums of halves are exact in floating point. A group, whose weights add up to at most 1,
+        contributes a mean of such vectors, and of zero.
         """
         l1, l2 = self.size / 2, math.sqrt(self.size) / 2
         theorem = "a row adds 1/2 or -1/2 to each of k counts"
@@ -973,6 +974,9 @@ class MagnitudeSides(_OfMagnitudes):
     def partial(self, chunk):
         """Return the sums over a chunk's rows."""
         kept, beyond = np.isfinite(chunk.norm), self._numbers(chunk) > self.thresholds
+        if chunk.weight is not None:
+            kept = kept * chunk.weight
+            return kept.dot(beyond.astype(np.float64)) - kept.sum() / 2
         # ones and zeros: exact in single precision, and a product is the fastest way to count them
         above = kept.astype(np.float32).dot(beyond.astype(np.float32))
         return above.astype(np.float64) - np.count_nonzero(kept) / 2
@@ -1020,7 +1024,8 @@ class MagnitudeCells(_OfMagnitudes):
         """State the l1 and l2 sensitivities: k and sqrt(k), or 2k and sqrt(2k).
 
         Proof. A row adds 1 to at most one cell of each of k numbers. Zero-out removes that; under
-        replace-one a number leaves one cell and enters another. Attained if every number does.
+        replace-one a number leaves one cell and enters another. Attained if every number does. A
+        group, whose weights add up to at most 1, contributes a mean of such vectors, and of zero.
         """
         k = self.numbers
         if adjacency == "zero-out":
@@ -1040,6 +1045,9 @@ class MagnitudeCells(_OfMagnitudes):
         np.clip(cells, _LOWEST_CELL, _BEYOND_CELLS - 1, out=cells)
         cells += N_CELLS * np.arange(self.numbers) - _LOWEST_CELL
         counted = (values != 0) & np.isfinite(chunk.norm)[:, None]
+        if chunk.weight is not None:
+            weights = np.broadcast_to(chunk.weight[:, None], values.shape)[counted]
+            return np.bincount(cells[counted], weights, minlength=self.size)
         cells = cells.ravel() if counted.all() else cells[counted]
         return np.bincount(cells, minlength=self.size).astype(np.float64)
 

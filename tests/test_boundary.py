@@ -696,7 +696,7 @@ def test_the_taint_analysis_accepts_released_numbers():
 
 def test_the_taint_analysis_knows_that_only_the_number_of_clients_is_public():
     grouped = CLEAN.replace("def fit(self, X, y):", "def fit(self, X, y, groups=None):")
-    line = "n_clients, clients = resolve_clients(groups, X.shape[0])\n    self.kept_ = {}"
+    line = "n_clients, clients = resolve_groups(groups, X)\n    self.kept_ = {}"
     for kept, is_clean in (("n_clients", True), ("clients", False), ("groups", False)):
         found = Taint(ast.parse(grouped.format(line.format(kept))).body[0]).found
         assert (found == []) is is_clean

@@ -391,7 +391,8 @@ def mapped_rows(rows, center, root, intercept):
 
     Notes
     -----
-    A new row is one row of a product of a whole chunk, in the layout of the contract.
+    A new row is one row of a product of a whole chunk, in the layout of the contract; where rows
+    have weights, and others may move up, a product of its own.
     """
     move = partial(_mapped, center=center, root=root, intercept=intercept)
     if rows.is_streamed or any(sparse.issparse(chunk.X) for chunk in rows.chunks):
@@ -416,12 +417,14 @@ def _mapped(chunk, center, root, intercept, body=None):
         moved -= center if lift is None else np.multiply.outer(lift, center)
         if root.ndim == 1:
             np.multiply(moved, root, out=body)
+        elif chunk.drawn:
+            np.vecdot(moved[:, None], root, out=body)
         else:
             np.dot(moved, root, out=body)
         constant = intercept if lift is None else intercept * lift
         norm = np.hypot(np.sqrt(np.einsum("ij,ij->i", body, body)), constant)
     kept = body, np.ones(len(norm)), usable_norms(norm, null), chunk.target
-    return LinearChunk(*kept, intercept, lift)
+    return LinearChunk(*kept, intercept, lift, chunk.drawn, chunk.weight)
 
 
 #: of the squares that a norm is the difference of: far more than the rounding of their sums
@@ -451,7 +454,8 @@ class ScaledChunk(LinearChunk):
             norm += _NORM_SLACK * (square + 2.0 * np.abs(cross) + rest)
             norm = np.hypot(np.sqrt(norm), intercept * lift)
         norm = usable_norms(norm, null)
-        super().__init__(X, factor, norm, chunk.target, intercept, chunk.lift)
+        rest = intercept, chunk.lift, chunk.drawn, chunk.weight
+        super().__init__(X, factor, norm, chunk.target, *rest)
         self.scale, self.shift = scale, shift
 
     def predict(self, coef):

@@ -28,16 +28,18 @@ class LinearChunk:
     """Rows (f_i x_i, intercept), f_i bringing x_i into the unit ball.
 
     Without an intercept the last coordinate is absent; with a `lift`, one number per row,
-    it is ``lift_i intercept``.
+    it is ``lift_i intercept``. With a `weight`, one number in [0, 1] per row, statistics count a
+    row so often: those that can do with weights, and no others may see such a chunk.
     """
 
     __slots__ = (
         "X", "drawn", "factor", "intercept", "length", "lift", "norm", "peak", "rotated", "target",
+        "weight",
     )  # fmt: skip
 
-    def __init__(self, X, factor, norm, target, intercept, lift=None, drawn=False):
+    def __init__(self, X, factor, norm, target, intercept, lift=None, drawn=False, weight=None):
         self.X, self.factor, self.norm, self.target = X, factor, norm, target
-        self.intercept, self.lift, self.drawn = intercept, lift, drawn
+        self.intercept, self.lift, self.drawn, self.weight = intercept, lift, drawn, weight
         # kept by queries that ask for them again and again
         self.rotated = self.peak = self.length = None
 
@@ -54,7 +56,7 @@ class LinearChunk:
 
     def _with(self, X):
         kept = self.factor, self.norm, self.target, self.intercept, self.lift
-        return LinearChunk(X, *kept, self.drawn)
+        return LinearChunk(X, *kept, self.drawn, self.weight)
 
     def as_drawn(self):
         """Return the chunk as one of a batch, which may lack a row and have others move up."""
@@ -130,6 +132,7 @@ class LinearChunk:
             self.intercept,
             None if self.lift is None else self.lift[index],
             self.drawn,
+            None if self.weight is None else self.weight[index],
         )
 
     def weighted_gram(self, weights):
@@ -180,7 +183,7 @@ class LinearAdmission:
     def __call__(self, block):
         """Return the chunk of a block (rows, targets, null flags)."""
         # chunk by chunk: what one row needs leaves the other chunks as they were
-        X, target, null = block
+        X, target, null, *weight = block
         part, broken = tame(X)
         if sparse.issparse(part):
             part = part.astype(np.float64, copy=False)
@@ -191,7 +194,9 @@ class LinearAdmission:
         norm *= factor
         np.hypot(norm, self.intercept, out=norm)
         norm = usable_norms(norm, null | broken)
-        return LinearChunk(part, factor, norm, target, self.intercept)
+        # rows of other groups move up where one has fewer: each is multiplied on its own
+        rest = (None, bool(weight), *weight)
+        return LinearChunk(part, factor, norm, target, self.intercept, *rest)
 
 
 class LinearRows:
@@ -214,12 +219,14 @@ class LinearRows:
         Constant appended to every row; 0 appends nothing.
     n_threads : int, default=1
         Threads for the sums.
+    weight : ndarray of shape (n_rows,) or None
+        What rows count, in [0, 1]: those of a group at most 1 together. None for 1 each.
     """
 
     #: sorted positions of the rows of a batch; None for all rows
     positions = None
 
-    def __init__(self, X, target, null, ball, intercept, n_threads=1):
+    def __init__(self, X, target, null, ball, intercept, n_threads=1, weight=None):
         self.n_threads = n_threads
         if isinstance(X, np.ndarray) and not X.flags.c_contiguous and X.nbytes < LARGE:
             # a question of time alone: what products see is the same
@@ -227,7 +234,7 @@ class LinearRows:
         self._X, self._whole = X, None
         admission = LinearAdmission(ball, intercept, isinstance(X, RowStream))
         self.n_entries, _ = chunk_rows(X)
-        self.chunks = chunks_of(admission, X, target, null)
+        self.chunks = chunks_of(admission, X, target, null, *(() if weight is None else (weight,)))
 
     @property
     def is_streamed(self):
@@ -537,7 +544,7 @@ class EveryRow:
         return np.ones(len(norms))
 
 
-def regression_rows(X, y, n_threads=1):
+def regression_rows(X, y, n_threads=1, weight=None):
     """Admit rows and targets in the units of the data, whatever their length.
 
     Parameters
@@ -548,6 +555,8 @@ def regression_rows(X, y, n_threads=1):
         Targets; NaN for null rows.
     n_threads : int, default=1
         Threads for the sums.
+    weight : ndarray of shape (n_rows,) or None
+        As for `LinearRows`.
 
     Returns
     -------
@@ -555,7 +564,7 @@ def regression_rows(X, y, n_threads=1):
         Without an intercept, with factors of 1.
     """
     target, null = over_rows(_bounded, y), over_rows(np.isnan, y)
-    return LinearRows(X, target, null, EveryRow(), 0.0, n_threads)
+    return LinearRows(X, target, null, EveryRow(), 0.0, n_threads, weight)
 
 
 def _bounded(y):
@@ -634,7 +643,8 @@ def _standardized(chunk, columns):
         body /= columns.scale
         np.clip(body, -columns.reach, columns.reach, out=body)
     body[np.abs(body) < 1 / _LARGEST_UNIT] = 0.0
-    return LinearChunk(body, chunk.factor, chunk.norm, chunk.target, 0.0)
+    rest = 0.0, None, chunk.drawn, chunk.weight
+    return LinearChunk(body, chunk.factor, chunk.norm, chunk.target, *rest)
 
 
 def readmitted(rows, ball, intercept):
@@ -656,7 +666,8 @@ def _readmitted(chunk, ball, intercept):
     factor = ball.factors(norm)
     norm = np.hypot(norm * factor, intercept)
     norm = usable_norms(norm, np.isinf(chunk.norm))
-    return LinearChunk(chunk.X, factor, norm, chunk.target, intercept)
+    rest = intercept, None, chunk.drawn, chunk.weight
+    return LinearChunk(chunk.X, factor, norm, chunk.target, *rest)
 
 
 def unit_rows(rows, radius, longest, intercept, center, scale):
@@ -708,4 +719,5 @@ def _in_units(chunk, radius, longest, intercept, center, scale):
         target = lift * ((chunk.target - center) / scale)
     norm = usable_norms(norm, np.isinf(chunk.norm))
     target = np.clip(target, -_LARGEST_UNIT, _LARGEST_UNIT)
-    return LinearChunk(chunk.X, factor, norm, target, intercept, lift)
+    rest = intercept, lift, chunk.drawn, chunk.weight
+    return LinearChunk(chunk.X, factor, norm, target, *rest)

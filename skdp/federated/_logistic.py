@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from skdp._gate import Doubts, open_gate
+from skdp._groups import check_groups, resolve_groups
 from skdp._losses.classification import LogisticLoss, SoftmaxLoss
 from skdp._plan import PlanMixin
 from skdp._rows.base import L2Ball, check_radius
@@ -30,7 +31,7 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._typing import Adjacency, ArrayLike, Budget, MatrixLike, Seed, VectorLike
-from skdp.exceptions import BudgetError, SimulationWarning
+from skdp.exceptions import SimulationWarning
 from skdp.federated._averaging import (
     LOCAL_UPDATES,
     ClientRows,
@@ -47,83 +48,7 @@ from skdp.federated._averaging import (
 from skdp.linear_model._scales import say_of_signal
 from skdp.local._ball_randomiser import MAGNITUDES, BallRandomiser
 from skdp.privacy.books.ledger import Ledger
-from skdp.privacy.books.spent import asks_for_groups
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
-
-# The owner of every row.
-
-#: why a fit is refused for which somebody meant clients
-DROPPED_GROUPS = (
-    "{}, and fit got no groups: every row would be a client of its own. Pass groups= to fit. "
-    "GridSearchCV, RandomizedSearchCV, cross_val_score and the other cross-validators of "
-    "scikit-learn keep groups for the splits, and pass them to fit only after "
-    "sklearn.set_config(enable_metadata_routing=True) and set_fit_request(groups=True). Nothing "
-    "was charged, and no row was read."
-)
-
-
-def resolve_clients(groups, n_rows):
-    """Code the clients.
-
-    Parameters
-    ----------
-    groups : array-like of shape (n_rows,) or None
-        Identifier of the client that owns the row: numbers, or text. None: every row is a
-        client of its own.
-    n_rows : int
-        Number of rows.
-
-    Returns
-    -------
-    public : tuple of (int, str)
-        Number of clients, and what is protected: "client", or "row" without groups.
-    codes : ndarray of shape (n_rows,), dtype int64
-        Position of every row's client among the sorted identifiers; private.
-
-    Raises
-    ------
-    ValueError
-        If `groups` is not one identifier a row.
-    """
-    if groups is None:
-        return (n_rows, "row"), np.arange(n_rows)
-    try:
-        groups = np.asarray(groups)
-    except ValueError:
-        raise ValueError(
-            "groups must have one identifier of a client for each row of X; got lists of several "
-            "lengths."
-        ) from None
-    if groups.ndim != 1 or len(groups) != n_rows:
-        raise ValueError(
-            f"groups must have one identifier of a client for each row of X, shape ({n_rows},); "
-            f"got shape {groups.shape}."
-        )
-    if _has_missing_clients(groups):
-        raise ValueError("groups must not have missing identifiers.")
-    try:
-        found, codes = np.unique(groups, return_inverse=True)
-    except TypeError:
-        raise ValueError(
-            "groups must have identifiers of one type that can be sorted; got several types."
-        ) from None
-    return (len(found), "client"), codes.reshape(-1).astype(np.int64)
-
-
-def _has_missing_clients(groups):
-    """Return whether there is None, NaN, NA or NaT."""
-    if groups.dtype.kind != "O":
-        # what is missing does not even equal itself
-        return bool((groups != groups).any())
-    return any(map(_is_missing_client, groups.tolist()))
-
-
-def _is_missing_client(one):
-    try:
-        return one is None or bool(one != one)
-    except TypeError:
-        # NA does not know whether it does
-        return True
 
 
 class FederatedDPLogisticRegression(
@@ -269,7 +194,7 @@ class FederatedDPLogisticRegression(
     >>> model.fit(X, y, groups=clients).score(X, y) > 0.6
     True
     >>> model.n_clients_, model.ledger_.unit
-    (599, 'client')
+    (599, 'group')
     >>> model.privacy_spent_[0] <= 8.0
     True
     """
@@ -357,14 +282,9 @@ class FederatedDPLogisticRegression(
             If a parameter or the data are unusable. The message names no data value, but that
             it was raised may depend on the data.
         BudgetError
-            If a shared budget has less left, or is for clients and there are no groups.
+            If a shared budget has less left, or protects groups and there are none.
         """
-        if groups is None and getattr(self.budget, "unit", None) == "client":
-            told = "the shared budget protects clients (unit='client')"
-            raise BudgetError(DROPPED_GROUPS.format(told))
-        asked = asks_for_groups(self)
-        if groups is None and asked:
-            raise ValueError(DROPPED_GROUPS.format("set_fit_request(groups=True) asked for groups"))
+        check_groups(self, groups)
         if self.epsilon is not None:
             check_epsilon(self.epsilon)
         check_delta(self.delta)
@@ -372,7 +292,7 @@ class FederatedDPLogisticRegression(
         ball = L2Ball(check_radius(self.data_norm))
         X, y = validate_private_data(self, X, y, classes=self.classes, accept_sparse="csr")
         # how many rows there are is private: only the number of clients is used
-        (n_clients, unit), clients = resolve_clients(groups, X.shape[0])
+        (n_clients, unit), clients = resolve_groups(groups, X)
         n_features = X.shape[1]
         classes, codes, outside, assumptions = resolve_classes(y, self.classes)
         loss = LogisticLoss() if len(classes) == 2 else SoftmaxLoss(len(classes))
@@ -395,7 +315,7 @@ class FederatedDPLogisticRegression(
                 X,
                 problem.loss.encode(codes),
                 outside,
-                clients,
+                np.arange(X.shape[0]) if clients is None else clients,
                 n_clients,
                 ball,
                 problem.intercept,

@@ -719,8 +719,8 @@ def adjacency_in_words(adjacency, unit):
 
 def protected(unit):
     """Say what is protected."""
-    if unit == "client":
-        return "Protected is one client, with all of its rows."
+    if unit == "group":
+        return "Protected is one group (a person, a client), with all of its rows."
     return "Protected is one row; whoever has several rows is protected less."
 
 
@@ -1265,11 +1265,12 @@ def registry_record(facts, basic, authors, status):
     """
     claimed, unit = facts["claim"], facts["claim"]["unit"] or "row"
     local = claimed["adjacency"] == "local"
-    model = "Local" if local else "Federated" if unit == "client" else "Central"
+    federated = any("Federated" in part["estimator"] for part in facts["public"]["steps"])
+    model = "Local" if local else "Federated" if federated else "Central"
     whom = "whoever runs the fit sees all rows and must be trusted"
     if local:
         whom = "nobody needs to be trusted with a row: owners randomise it before they send it"
-    elif unit == "client":
+    elif federated:
         whom = "the server that adds up what clients send must be trusted, unless they also report"
     delta = {"delta": claimed["delta"]} if claimed["delta"] else {}
     laws = sorted({entry["noise"]["law"] for entry in facts["ledger"]})

@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator, clone, is_regressor
 
 import skdp.solvers as solvers
 from skdp._gate import Doubts, open_gate
+from skdp._groups import check_groups, resolve_groups, shares
 from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp._plan import PlanMixin
 from skdp._rows.base import L2Ball, check_radius, leaves_out_zeros
@@ -221,6 +222,11 @@ def _misfits(model, mechanism, solver, problem):
                 f"{parameter} must be {flat[parameter].default!r} with {name}: {why}; got "
                 f"{getattr(model, parameter)!r}."
             )
+    if problem.unit == "group" and not solver.takes_groups:
+        yield (
+            f"groups must be None with {name}: only noisy sums over all rows, of second moments "
+            "and of gradients, can protect all rows of a group; got groups."
+        )
     if model.data_norm is None and "regression" not in solver.tasks:
         yield (
             f"data_norm must be a number for {name}: what it releases rests on a public bound on "
@@ -370,7 +376,7 @@ class PrivateLinearClassifier(
         return n_steps
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: VectorLike) -> Self:
+    def fit(self, X: MatrixLike, y: VectorLike, groups: VectorLike | None = None) -> Self:
         """Fit the model within the budget.
 
         Parameters
@@ -382,6 +388,14 @@ class PrivateLinearClassifier(
             say so.
         y : {array-like, RowStream, dask array} of shape (n_samples,)
             Private labels.
+        groups : array-like of shape (n_samples,), default=None
+            Whose row it is: numbers, or text. All rows of a group are protected together, whatever
+            their number, and count as one row does: each as one over their number. The number of
+            groups is public. Only for "gradient" with all rows in every step, and for rows in
+            memory. None protects rows. Cross-validators pass groups after
+            ``sklearn.set_config(enable_metadata_routing=True)``, to estimators after
+            ``set_fit_request(groups=True)``; for these it is an error if none come. See
+            :ref:`groups`.
 
         Returns
         -------
@@ -394,7 +408,10 @@ class PrivateLinearClassifier(
             If a parameter or the data are unusable, or if mechanism, solver and loss do
             not go together. The message names no data value, but that it was raised may
             depend on the data.
+        BudgetError
+            If a shared budget has less left, or protects groups and there are none.
         """
+        check_groups(self, groups)
         check_epsilon(self.epsilon)
         check_delta(self.delta)
         asked = asked_solver(self.solver)
@@ -404,10 +421,11 @@ class PrivateLinearClassifier(
             self, X, y, streams=True, classes=self.classes, accept_sparse="csr"
         )
         classes, codes, outside, assumptions = resolve_classes(y, self.classes)
-        n_rows, n_features = X.shape
-        is_sparse = leaves_out_zeros(X)
+        (n_rows, unit), whose = resolve_groups(groups, X)
+        n_features, is_sparse = X.shape[1], leaves_out_zeros(X)
         scales = self._scales(n_rows, n_features, is_sparse)
         problem = self._problem(n_rows, n_features, len(classes), asked or Solver(), is_sparse)
+        problem = replace(problem, unit=unit)
         solver = chosen_solver(self, asked, problem)
         plan = solver.plan(problem)
         check_reading(solver, X)
@@ -418,7 +436,7 @@ class PrivateLinearClassifier(
         # few entries, or few coefficients: noise follows their number
         if not (is_sparse or problem.sparsity or isinstance(solver, solvers.FrankWolfe)):
             facts = n_rows, self.epsilon, plan.delta, self.adjacency, problem.size
-            say_of_signal(doubts, *facts)
+            say_of_signal(doubts, *facts, unit)
         with open_gate(
             self,
             lambda: LinearRows(
@@ -432,8 +450,10 @@ class PrivateLinearClassifier(
                 domain,
                 intercept if given else 0.0,
                 effective_n_threads(),
+                shares(unit, whose),
             ),
             n_rows=n_rows,
+            unit=unit,
             delta=plan.delta,
             mu=plan.total_mu,
             assumptions=assumptions,

@@ -14,6 +14,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._gate import Doubts, open_gate
+from skdp._groups import check_groups, resolve_groups, shares
 from skdp._losses.clipped import ClippedLoss
 from skdp._losses.regression import HuberLoss, PinballLoss, QuarticLoss, SquaredLoss
 from skdp._plan import PlanMixin
@@ -266,7 +267,7 @@ class PrivateLinearRegressor(PlanMixin, CallbackSupportMixin, RegressorMixin, Ba
     }
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: VectorLike) -> Self:
+    def fit(self, X: MatrixLike, y: VectorLike, groups: VectorLike | None = None) -> Self:
         """Fit the model within the budget.
 
         Parameters
@@ -277,6 +278,14 @@ class PrivateLinearRegressor(PlanMixin, CallbackSupportMixin, RegressorMixin, Ba
             that need all rows in memory, which say so.
         y : {array-like, RowStream, dask array} of shape (n_samples,)
             Private targets, of any size.
+        groups : array-like of shape (n_samples,), default=None
+            Whose row it is: numbers, or text. All rows of a group are protected together, whatever
+            their number, and count as one row does: each as one over their number. The number of
+            groups is public. Only for "gradient" with all rows in every step, and for rows in
+            memory. None protects rows. Cross-validators pass groups after
+            ``sklearn.set_config(enable_metadata_routing=True)``, to estimators after
+            ``set_fit_request(groups=True)``; for these it is an error if none come. See
+            :ref:`groups`.
 
         Returns
         -------
@@ -289,7 +298,10 @@ class PrivateLinearRegressor(PlanMixin, CallbackSupportMixin, RegressorMixin, Ba
             If a parameter or the data are unusable, or if mechanism, solver and loss do
             not go together; nothing has been released then. The message names no data
             value, but that it was raised may depend on the data.
+        BudgetError
+            If a shared budget has less left, or protects groups and there are none.
         """
+        check_groups(self, groups)
         check_epsilon(self.epsilon)
         check_delta(self.delta)
         asked = asked_solver(self.solver)
@@ -304,20 +316,25 @@ class PrivateLinearRegressor(PlanMixin, CallbackSupportMixin, RegressorMixin, Ba
             multi_output=False,
         )
         y = real_targets(y)
-        n_rows, n_features = X.shape
+        (n_rows, unit), whose = resolve_groups(groups, X)
+        n_features = X.shape[1]
         scaling = (asked or Solver()).intercept_scaling
         scales, clipping, problem = self._prepared(n_rows, n_features, scaling, leaves_out_zeros(X))
+        problem = replace(problem, unit=unit)
         solver = chosen_solver(self, asked, problem)
         plan = self._planned(problem, solver, self._units(scaling), None)
         check_reading(solver, X)
         doubts = Doubts(type(self).__name__)
         if not leaves_out_zeros(X):
             facts = n_rows, self.epsilon, plan.delta, self.adjacency, problem.size
-            say_of_signal(doubts, *facts)
+            say_of_signal(doubts, *facts, unit)
         with open_gate(
             self,
-            lambda: regression_rows(*as_read(solver, plan, X, y), effective_n_threads()),
+            lambda: regression_rows(
+                *as_read(solver, plan, X, y), effective_n_threads(), shares(unit, whose)
+            ),
             n_rows=n_rows,
+            unit=unit,
             delta=plan.delta,
             mu=plan.total_mu,
             n_releases=plan.n_releases + scales.n_releases + len(clipping.prices),

@@ -467,7 +467,7 @@ def say_of_signal(doubts, n_rows, epsilon, delta, adjacency, n_coefs, unit="row"
         Number of rows (or clients), and of coefficients.
     epsilon, delta, adjacency : float, float, str
         What is promised.
-    unit : {"row", "client"}, default="row"
+    unit : {"row", "group"}, default="row"
         What is protected.
 
     Notes

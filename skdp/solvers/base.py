@@ -69,6 +69,8 @@ class Solver(BaseEstimator):
         Whether rows may be read chunk by chunk, in the order in which they come.
     moves_rows : bool
         Whether it moves the rows, which gives them their constant feature and makes them dense.
+    takes_groups : bool
+        Whether all that it releases are sums over all rows, of which a group may add a mean.
 
     See Also
     --------
@@ -93,6 +95,7 @@ class Solver(BaseEstimator):
     only_classification: ClassVar[tuple[str, ...]] = ("sparsity",)
     streams: ClassVar[bool] = True
     moves_rows: ClassVar[bool] = False
+    takes_groups: ClassVar[bool] = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "sparsity": [Interval(Integral, 1, None, closed="left"), None],
@@ -382,6 +385,8 @@ class Problem:
         Bound on the norm of a row, constant feature not included.
     is_sparse : bool
         Whether zeros of the rows are not stored.
+    unit : {"row", "group"}
+        What is protected; with groups `n_rows` is how many there are.
     """
 
     n_rows: int
@@ -403,6 +408,7 @@ class Problem:
     expected_radius: float = EXPECTED_RADIUS
     longest_row: float = 1.0
     is_sparse: bool = False
+    unit: str = "row"
 
     @property
     def priced(self):

@@ -36,6 +36,7 @@ class FullGradient(Solver):
     """Base of the solvers that release the gradient of all rows in every step."""
 
     needs_delta = NEVER_PURE
+    takes_groups = True
     #: how to descend along released gradients
     accelerated: ClassVar[bool]
 
@@ -471,7 +472,8 @@ class ClippedGradient:
 
         Proof. Every row contributes a vector of norm at most clip. Zero-out removes
         one; replace-one removes one and adds another (triangle inequality). Both are
-        attained, by a row at the clipping norm and by two opposite ones.
+        attained, by a row at the clipping norm and by two opposite ones. So it is for groups, whose
+        weights add up to at most 1: a mean of such vectors, and of zero, is no longer.
         """
         if adjacency == "zero-out":
             reach = self.clip * (1 + self.slack)
@@ -492,6 +494,8 @@ class ClippedGradient:
         else:
             length = np.sqrt(np.einsum("ij,ij->i", residual, residual))
             residual *= (limit / np.maximum(length, limit + 1e-300))[:, None]
+        if chunk.weight is not None:
+            residual *= chunk.weight if residual.ndim == 1 else chunk.weight[:, None]
         return chunk.combine(residual)
 
     def evaluate(self, rows):

@@ -90,6 +90,7 @@ class Preconditioned(Solver):
     """
 
     word = "preconditioned"
+    takes_groups = True
     needs_delta = NEVER_PURE
     unused = {
         "clipping_norm": "it chooses the norm in its geometry",
@@ -195,6 +196,8 @@ class SecondMoments:
         unit rows at an angle of 120 degrees, where t = -1/2. Without the products
         contributions lose coordinates, and distances do not grow; both are still attained, the
         second by such rows of a plane of two coordinates that lie on both sides of its diagonal.
+        A group contributes a mean of such vectors, and of zero, if its weights add up to at most 1:
+        the farthest two points of a convex hull are two of its corners.
         """
         if adjacency == "zero-out":
             reach, theorem = math.sqrt(2.0), "r^2 + r^4 <= 2 for a row of length r <= 1"
@@ -211,15 +214,21 @@ class SecondMoments:
                 if self.radius != 1:
                     length = np.sqrt(squares.dot(np.ones(X.shape[1]))) * weight
                     weight = weight / np.maximum(length, 1.0)
-                return np.concatenate([X.T.dot(weight), squares.T.dot(weight * weight)])
+                square = weight * weight
+                if chunk.weight is not None:
+                    weight, square = weight * chunk.weight, square * chunk.weight
+                return np.concatenate([X.T.dot(weight), squares.T.dot(square)])
         with np.errstate(under="ignore"):
             rows = row_major(X) * weight[:, None]
             if self.radius != 1:
                 length = np.sqrt(np.einsum("ij,ij->i", rows, rows))
                 rows /= np.maximum(length, 1.0)[:, None]
+            total = rows.sum(axis=0) if chunk.weight is None else chunk.weight @ rows
+            if chunk.weight is not None:
+                rows *= np.sqrt(chunk.weight)[:, None]
             # one array on both sides: half the work, and symmetric to the last bit
             products = rows.T.dot(rows) if self.full else np.einsum("ij,ij->j", rows, rows)
-        return np.concatenate([rows.sum(axis=0), products.ravel()])
+        return np.concatenate([total, products.ravel()])
 
     def evaluate(self, rows):
         """Return the sum over all rows, an array of shape (size,)."""

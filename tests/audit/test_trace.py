@@ -293,7 +293,7 @@ def test_clients_are_the_unit_with_groups():
     other[8:12] *= -1
     result = trace_privacy(FederatedDPLogisticRegression(), X, other, y=y, groups=groups)
     assert result.passed
-    assert result.unit == "client"
+    assert result.unit == "group"
     with pytest.raises(ValueError, match="one row"):
         trace_privacy(FederatedDPLogisticRegression(), X, other, y=y)
 

@@ -40,7 +40,7 @@ def search(budget=None, cv=None, **parameters):
 )
 def test_without_groups_a_row_is_protected_and_everything_says_so(given):
     model = federation(**given)
-    for groups, unit in ((None, "row"), (CLIENTS, "client")):
+    for groups, unit in ((None, "row"), (CLIENTS, "group")):
         model.fit(X, Y, groups=groups)
         assert {release.unit for release in model.ledger_.releases} == {unit}
         assert privacy_spent(model).ledger.unit == unit
@@ -48,7 +48,7 @@ def test_without_groups_a_row_is_protected_and_everything_says_so(given):
         card = privacy_card(model).to_dict()
         assert card["claim"]["unit"] == unit
         assert ("one client, with all of its rows" in card["claim"]["sentence"]) == (
-            unit == "client"
+            unit == "group"
         )
         noted = [note["kind"] for note in card["notes"]]
         assert ("no groups" in noted) == (unit == "row")
@@ -56,7 +56,7 @@ def test_without_groups_a_row_is_protected_and_everything_says_so(given):
 
 def test_a_total_for_clients_does_not_take_rows():
     clients, rows = federation().fit(X, Y, groups=CLIENTS), federation().fit(X, Y)
-    assert privacy_spent(clients, clone(clients).fit(X, Y, groups=CLIENTS)).ledger.unit == "client"
+    assert privacy_spent(clients, clone(clients).fit(X, Y, groups=CLIENTS)).ledger.unit == "group"
     with pytest.raises(ValueError, match="a ledger protects one unit"):
         privacy_spent(clients, rows)
 
@@ -69,7 +69,7 @@ class Unread:
 
 
 def test_a_budget_for_clients_refuses_a_fit_without_groups():
-    budget = PrivacyBudget(10.0, 1e-4, unit="client")
+    budget = PrivacyBudget(10.0, 1e-4, unit="group")
     told = "fit got no groups.*GridSearchCV.*cross_val_score.*set_fit_request.*no row was read"
     with pytest.raises(BudgetError, match=told):
         federation(budget=budget).fit(Unread(), Y)
@@ -84,8 +84,8 @@ def test_a_budget_for_clients_refuses_a_fit_without_groups():
             validate()
     assert budget.charges == ()
     federation(budget=budget).fit(X, Y, groups=CLIENTS)
-    assert [charge.unit for charge in budget.charges] == ["client"]
-    with pytest.raises(BudgetError, match=r"unit='row'.*'client'"):
+    assert [charge.unit for charge in budget.charges] == ["group"]
+    with pytest.raises(BudgetError, match=r"unit='row'.*'group'"):
         federation(budget=PrivacyBudget(10.0, 1e-4)).fit(X, Y, groups=CLIENTS)
 
 
@@ -111,12 +111,12 @@ def test_a_search_whose_splits_alone_know_the_clients_is_named():
 
 
 def test_groups_that_are_routed_protect_clients():
-    budget = PrivacyBudget(10.0, 1e-4, unit="client")
+    budget = PrivacyBudget(10.0, 1e-4, unit="group")
     with config_context(enable_metadata_routing=True):
         tuned = search(budget)
         tuned.estimator.set_fit_request(groups=True)
         tuned.fit(X, Y, groups=CLIENTS)
     spent = privacy_spent(tuned)
-    assert spent.ledger.unit == "client"
+    assert spent.ledger.unit == "group"
     assert spent.n_fits == len(budget.charges) == 5
     assert {item.kind for item in spent.uncovered} == {"choice"}

@@ -468,7 +468,7 @@ def test_what_was_planned_is_taken(limit):
         (PAIR, {"delta": 2e-6}),
         (PAIR, {"epsilon": np.nan}),
         (PAIR, {"adjacency": "zero-out"}),
-        (PAIR, {"unit": "client"}),
+        (PAIR, {"unit": "group"}),
         (GAUSSIAN, {"mu": 0.21}),
         (GAUSSIAN, {"mu": None}),
         (GAUSSIAN, {"mu": np.nan}),

@@ -257,14 +257,14 @@ def test_numbers_of_numpy_are_numbers():
 
 
 def test_another_adjacency_or_unit_is_refused_by_name():
-    budget = PrivacyBudget(1.0, adjacency="zero-out", unit="client")
-    for adjacency, unit in (("replace-one", "client"), ("zero-out", "row"), ("local", "row")):
+    budget = PrivacyBudget(1.0, adjacency="zero-out", unit="group")
+    for adjacency, unit in (("replace-one", "group"), ("zero-out", "row"), ("local", "row")):
         with pytest.raises(BudgetError) as error:
             budget.charge(0.1, adjacency=adjacency, unit=unit, label="DPMean")
-        for name in ("'zero-out'", "'client'", repr(adjacency), repr(unit), "DPMean"):
+        for name in ("'zero-out'", "'group'", repr(adjacency), repr(unit), "DPMean"):
             assert name in str(error.value)
-    budget.charge(0.1, adjacency="local", unit="client")
-    budget.charge(0.1, adjacency="zero-out", unit="client")
+    budget.charge(0.1, adjacency="local", unit="group")
+    budget.charge(0.1, adjacency="zero-out", unit="group")
     assert budget.spent == (0.2, 0.0)
 
 
@@ -449,14 +449,14 @@ def test_charges_say_who_where_and_when(monkeypatch):
 
 
 def test_a_budget_prints_and_is_a_table():
-    budget = PrivacyBudget(1.0, 1e-6, composition="gaussian", unit="client")
+    budget = PrivacyBudget(1.0, 1e-6, composition="gaussian", unit="group")
     assert len(budget.to_frame()) == 0
     assert list(budget.to_frame())[:4] == ["label", "epsilon", "delta", "mu"]
-    budget.charge(0.1, label="<DPMean>", unit="client", **HERE)
-    budget.charge(0.1, mu=0.01, unit="client", **HERE)
+    budget.charge(0.1, label="<DPMean>", unit="group", **HERE)
+    budget.charge(0.1, mu=0.01, unit="group", **HERE)
     assert budget.to_frame()["epsilon"].sum() == 0.2
     text = repr(budget)
-    for part in ("epsilon=1.0", "delta=1e-06", "'gaussian'", "unit='client'", "charges: 2"):
+    for part in ("epsilon=1.0", "delta=1e-06", "'gaussian'", "unit='group'", "charges: 2"):
         assert part in text
     assert "path" not in text
     page = budget._repr_html_()
@@ -539,7 +539,7 @@ def test_a_link_is_another_name_of_the_same_file(tmp_path, path, budget):
         ({"delta": 0.0}, "delta"),
         ({"composition": "gaussian"}, "composition"),
         ({"adjacency": "zero-out"}, "adjacency"),
-        ({"unit": "client"}, "unit"),
+        ({"unit": "group"}, "unit"),
     ],
 )
 def test_other_numbers_are_refused_by_name(path, budget, given, name):
@@ -1115,7 +1115,7 @@ def test_every_report_is_charged_as_often_as_it_is_made():
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("local_epsilon", [None, 8.0])
 def test_a_federation_of_one_nat_fits_a_budget_of_one_nat(local_epsilon):
-    budget = PrivacyBudget(1.0, 1e-6, unit="client")
+    budget = PrivacyBudget(1.0, 1e-6, unit="group")
     model = FederatedDPLogisticRegression(
         epsilon=1.0, delta=1e-6, local_epsilon=local_epsilon, budget=budget
     )
@@ -1127,8 +1127,8 @@ def test_a_federation_of_one_nat_fits_a_budget_of_one_nat(local_epsilon):
 @pytest.mark.parametrize("population", [10, 1e6])
 def test_a_simulated_population_is_charged_what_its_clients_spend(population):
     # with fewer clients in the deployment than here they spend less than epsilon, else more
-    budget = PrivacyBudget(1.0 if population < 30 else 1e9, 1e-6, unit="client")
-    budget.charge(0.5, adjacency="replace-one", unit="client")
+    budget = PrivacyBudget(1.0 if population < 30 else 1e9, 1e-6, unit="group")
+    budget.charge(0.5, adjacency="replace-one", unit="group")
     model = FederatedDPLogisticRegression(
         epsilon=1.0, delta=1e-6, population=Population(population), budget=budget
     )

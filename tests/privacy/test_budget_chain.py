@@ -173,7 +173,7 @@ EDITS = {
     "cheaper": cheaper,
     "a price below 0": minus_five,
     "no price": lambda found: [{**found[0], "epsilon": None}, *found[1:]],
-    "another unit": lambda found: [{**found[0], "unit": "client"}, *found[1:]],
+    "another unit": lambda found: [{**found[0], "unit": "group"}, *found[1:]],
     "first removed": lambda found: found[1:],
     "middle removed": lambda found: [found[0], *found[2:]],
     "last removed": lambda found: found[:-1],
@@ -306,7 +306,7 @@ def test_every_way_to_be_charged_leaves_a_head():
     assert search.ledger_.budget_heads == (budget.charges[3].head,)
     assert search.best_estimator_.ledger_.budget_heads == search.ledger_.budget_heads
     assert budget.contains(mean, privatizer, search, search.best_estimator_, budget.head)
-    clients = PrivacyBudget(2.0, 1e-3, unit="client")
+    clients = PrivacyBudget(2.0, 1e-3, unit="group")
     model = FederatedDPLogisticRegression(budget=clients).fit(X * 4, y * 4, groups=y * 4)
     assert clients.contains(model)
     assert not budget.contains(model)

@@ -294,7 +294,7 @@ def test_clients_decide_by_their_rows_which_positions_are_drawn():
             member = FreshClients().set_fit_request(groups=True)
             model = bag(member, bootstrap=bootstrap, max_samples=0.9)
             model.fit(X, Y, groups=clients)
-        assert privacy_spent(model).ledger.unit == "client"
+        assert privacy_spent(model).ledger.unit == "group"
         assert "by their number a client decides which ones are drawn" in missing(model)
 
 

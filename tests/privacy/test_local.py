@@ -377,10 +377,10 @@ def test_reports_stand_beside_releases_of_either_adjacency():
 
 
 def test_rows_and_clients_do_not_add_up():
-    rows, clients = curator(), curator(unit="client")
+    rows, clients = curator(), curator(unit="group")
     for gate in (rows, clients):
         gate.release(Said(), LocalMechanism(0.5))
-    assert clients.ledger.unit == "client"
+    assert clients.ledger.unit == "group"
     assert "per client" in repr(Ledger.of(clients.ledger))
     with pytest.raises(ValueError, match="protects one unit"):
         Ledger.of(rows.ledger) + clients.ledger

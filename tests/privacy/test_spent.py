@@ -600,7 +600,7 @@ def test_clients_are_another_unit():
     assert privacy_spent(federated, cv=3).ledger.unit == "row"
     with config_context(enable_metadata_routing=True):
         federated.set_fit_request(groups=True)
-    assert privacy_spent(federated, cv=3).ledger.unit == "client"
+    assert privacy_spent(federated, cv=3).ledger.unit == "group"
     with pytest.raises(ValueError, match="protects one unit"):
         privacy_spent(model(), federated, cv=3)
     # clients here spend more than a deployment with more of them would

@@ -529,7 +529,7 @@ SEARCHES = [
         "The same, with a budget for clients",
         "No fit is for clients. No row is read.",
         lambda m: GridSearchCV(
-            m.clients().set_params(budget=PrivacyBudget(5.0, 1e-4, unit="client")),
+            m.clients().set_params(budget=PrivacyBudget(5.0, 1e-4, unit="group")),
             {"C": [0.1]},
             cv=GroupKFold(2),
             error_score="raise",

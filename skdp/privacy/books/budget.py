@@ -132,8 +132,8 @@ class PrivacyBudget:
     adjacency : {"replace-one", "zero-out"}, default="replace-one"
         Which data sets are neighbours. Fits with another adjacency are refused; local reports
         count under either.
-    unit : {"row", "client"}, default="row"
-        What is protected: one row, or all rows of one client.
+    unit : {"row", "group"}, default="row"
+        What is protected: one row, or all rows of one group: a person, a client.
     path : str or path-like, default=None
         A file, to share the budget between processes, and with later sessions; it is made if
         it is not there. None keeps the budget in memory, for the threads of this process.

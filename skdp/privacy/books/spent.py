@@ -120,8 +120,8 @@ class NotCovered:
         """Return the item of a fit to drawn rows that has no price for them."""
         name = name_of(step, part)
         text = f"the rows of {name}: one was drawn {copies} times, at no finite price"
-        if unit == "client":
-            text = f"the rows of {name}: by their number a client decides which ones are drawn"
+        if unit == "group":
+            text = f"the rows of {name}: by their number a group decides which ones are drawn"
         return cls("rest", step, text)
 
     @classmethod
@@ -180,8 +180,8 @@ class NotCovered:
     def ungrouped(cls, step: str | None, cv: Any) -> "NotCovered":
         """Return the item of groups that were passed to a splitter and not to the fits."""
         text = (
-            f"the clients{_whose(step)}: {type(cv).__name__} was given groups, and the fits were "
-            "not, so every row counted as a client of its own. Call "
+            f"the groups{_whose(step)}: {type(cv).__name__} was given groups, and the fits were "
+            "not, so every row counted on its own. Call "
             "sklearn.set_config(enable_metadata_routing=True) and set_fit_request(groups=True)"
         )
         return cls("splits", step, text)
@@ -460,7 +460,7 @@ class _Total:
         copies = times if held is None else times * held.copies
         drawn = held is not None and held.draws
         priced = for_copies(ledger, copies, delta)
-        if priced is None or (drawn and ledger.unit == "client"):
+        if priced is None or (drawn and ledger.unit == "group"):
             self.not_covered.append(NotCovered.repeated(step, part, copies, ledger.unit))
             priced, copies = (ledger, delta), 1
         self.ledger += priced[0]
@@ -664,7 +664,7 @@ def _granted(step: str | None, leaf: Any) -> Release:
         noise=DeclaredTotal("fits", 0.0, 1.0, math.inf, math.inf, 0.0, epsilon, delta),
         numerics="as in the fits",
         seeded=seed is not None,
-        unit="client" if hasattr(leaf, "local_epsilon") and asks_for_groups(leaf) else "row",
+        unit="group" if hasattr(leaf, "local_epsilon") and asks_for_groups(leaf) else "row",
         # clones of a generator begin where it stands
         stream=noise_identity(seed, type(leaf).__name__),
     )

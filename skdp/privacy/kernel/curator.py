@@ -38,8 +38,8 @@ class Curator:
         What was read from the data beforehand and is assumed public.
     progress : callable, default=None
         Called after every release, with the number of releases so far and nothing else.
-    unit : {"row", "client"}, default="row"
-        What a row of what is admitted stands for: one row, or all rows of one client.
+    unit : {"row", "group"}, default="row"
+        What a row of what is admitted stands for: one row, or all rows of one group.
     mu : float, default=None
         What the Gaussian-DP parameter of all releases together stays below, besides; None
         for no such bound.

@@ -247,8 +247,8 @@ class Release:
     fit : int
         Positions of rows mean the same within one fit only; ledgers that are added up
         keep their fits apart.
-    unit : {"row", "client"}
-        What is protected: one row, or all rows of one client.
+    unit : {"row", "group"}
+        What is protected: one row, or all rows of one group.
     hidden, of_reports : bool
         Whether these are local reports of which only a noisy sum was released, and whether
         this is such a sum.
@@ -340,7 +340,7 @@ class Record:
 
     @property
     def unit(self) -> str | None:
-        """What is protected: "row", or "client" for all rows of one; None if empty."""
+        """What is protected: "row", or "group" for all rows of one; None if empty."""
         return self.releases[0].unit if self.releases else None
 
     @property

@@ -36,7 +36,7 @@ from skdp.privacy.kernel.samplers import Bits, Integers, rounded_gaussian, round
 
 Values = NDArray[np.float64]
 
-FLOAT_SLACK = 1e-6
+FLOAT_SLACK, GROUP_SLACK = 1e-6, 8e-12
 
 
 def plain_floats(stated: Any, *names: str) -> None:
