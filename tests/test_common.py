@@ -68,11 +68,11 @@ CLASSIFIERS = [
     DPLogisticRegression(epsilon=8.0, coef_bound=100.0, verbose=1, data_norm=1.0),
     DPLogisticRegression(epsilon=2.0, solver="sgd", data_norm=1.0),
     DPLogisticRegression(
-        epsilon=8.0, solver=solvers.SGD(batch_size=8), adjacency="zero-out", data_norm=1.0
+        epsilon=8.0, solver=solvers.SGD(batch_size=5), adjacency="zero-out", data_norm=1.0
     ),
     DPLogisticRegression(
         epsilon=20.0,
-        solver=solvers.SGD(batch_size=8, sampling="without-replacement"),
+        solver=solvers.SGD(batch_size=5, sampling="without-replacement"),
         data_norm=1.0,
     ),
     DPLogisticRegression(
@@ -140,7 +140,7 @@ CLASSIFIERS = [
     DPLogisticRegression(epsilon=8.0, solver=papers.BiasReduced(), data_norm=1.0),
     DPLogisticRegression(
         epsilon=20.0,
-        solver=papers.BiasReduced(sparsity=3, oracle="projection", batch_size=8),
+        solver=papers.BiasReduced(sparsity=3, oracle="projection", batch_size=5),
         max_iter=24,
         adjacency="zero-out",
         data_norm=1.0,

@@ -261,7 +261,6 @@ def test_the_sparsity_is_enforced():
     [
         ({"C": 1.0}, "C must be inf with solvers.FrankWolfe\\(\\).*l1_bound"),
         ({"mechanism": "gradient"}, "does not belong to mechanism='gradient'"),
-        ({"solver": "net", "coef_bound": 1.0, "max_iter": 3}, "max_iter must be None"),
         ({"l1_bound": 0.0}, "l1_bound"),
         ({"l1_bound": np.nan}, "l1_bound"),
         ({"l1_bound": -1.0}, "l1_bound"),

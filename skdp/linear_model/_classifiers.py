@@ -11,10 +11,11 @@ import math
 from dataclasses import replace
 from inspect import signature
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, clone, is_regressor
 
 import skdp.solvers as solvers
@@ -50,6 +51,7 @@ from skdp._typing import (
     Seed,
     VectorLike,
 )
+from skdp.linear_model._class_weight import given_weights, plan_counts, shifts
 from skdp.linear_model._scales import (
     center_and_scale,
     plan_scales,
@@ -217,7 +219,8 @@ def _misfits(model, mechanism, solver, problem):
         )
     flat = signature(type(model)).parameters
     for parameter, why in solver.unused.items():
-        if parameter in flat and getattr(model, parameter) != flat[parameter].default:
+        given = parameter in flat and getattr(model, parameter) != flat[parameter].default
+        if given and parameter != "max_iter":
             yield (
                 f"{parameter} must be {flat[parameter].default!r} with {name}: {why}; got "
                 f"{getattr(model, parameter)!r}."
@@ -234,6 +237,24 @@ def _misfits(model, mechanism, solver, problem):
         )
     if regression:
         yield from _misfits_of_regression(solver, name)
+
+
+def say_of_steps(doubts, model, solver):
+    """Take note of a number of steps that a solver does not take.
+
+    It changes nothing that is promised, and cross-validators set it for all solvers alike.
+
+    Parameters
+    ----------
+    doubts, model, solver : Doubts, estimator, Solver
+        Takes the note; whose fit it is; its solver.
+    """
+    steps = solver.steps_of
+    if model.max_iter is not None and "max_iter" in steps.unused:
+        doubts.promise(
+            f"max_iter={model.max_iter} has no effect with {_call(type(steps))}: "
+            f"{steps.unused['max_iter']}."
+        )
 
 
 def _misfits_of_regression(solver, name):
@@ -350,8 +371,11 @@ class PrivateLinearClassifier(
     privacy_spent_: tuple[float, float]
     feature_center_: NDArray[Any]
     feature_scale_: NDArray[Any]
+    class_weight_: NDArray[Any]
     #: length of a typical row in clipping norms, if the solver knows it, for probabilities
     _link: float | None = None
+    #: what weights of classes have added to the intercepts
+    _shift: NDArray[Any] | None = None
 
     _parameter_constraints = {
         **SHARED_CONSTRAINTS,
@@ -429,14 +453,27 @@ class PrivateLinearClassifier(
         solver = chosen_solver(self, asked, problem)
         plan = solver.plan(problem)
         check_reading(solver, X)
+        class_weight, counts = getattr(self, "class_weight", None), None
+        balanced = class_weight == "balanced"
+        weights = given_weights(None if balanced else class_weight, classes)
+        if balanced:
+            counts, problem = plan_counts(problem, plan, len(classes))
+            plan = solver.plan(problem)
         loss = problem.loss
         # rows that are moved, and those without units, get their constant feature later
         intercept = 0.0 if solver.moves_rows else problem.intercept
         doubts = Doubts(type(self).__name__)
+        say_of_steps(doubts, self, solver)
         # few entries, or few coefficients: noise follows their number
         if not (is_sparse or problem.sparsity or isinstance(solver, solvers.FrankWolfe)):
             facts = n_rows, self.epsilon, plan.delta, self.adjacency, problem.size
             say_of_signal(doubts, *facts, unit)
+        if balanced and counts is None:
+            doubts.noise(
+                f"class_weight='balanced' has no effect: noise would drown the numbers of rows of "
+                f"the classes, of {n_rows} {unit}s at epsilon={self.epsilon:.4g}. Give public "
+                "weights in a dict, or use more rows or a larger epsilon."
+            )
         with open_gate(
             self,
             lambda: LinearRows(
@@ -457,7 +494,7 @@ class PrivateLinearClassifier(
             delta=plan.delta,
             mu=plan.total_mu,
             assumptions=assumptions,
-            n_releases=plan.n_releases + scales.n_releases,
+            n_releases=plan.n_releases + scales.n_releases + (counts is not None),
             doubts=doubts,
         ) as curator:
             norm, found = problem.data_norm, None
@@ -467,6 +504,7 @@ class PrivateLinearClassifier(
                 say_of_scales(doubts, ["data_norm"], n_rows, self.epsilon, **guessed)
                 curator.map_rows(lambda rows: readmitted(rows, L2Ball(norm), intercept))
                 plan = solver.plan(self._in_units(problem, norm))
+            weights = weights if counts is None else counts.run(curator)
             coef, self._link = plan.solution(curator)
             coef = centered_classes(coef)
         self.classes_ = classes
@@ -479,8 +517,12 @@ class PrivateLinearClassifier(
         self._clipped_at = self.data_norm_ = norm
         self._found = found
         self.feature_center_, self.feature_scale_ = center_and_scale(found, n_features)
+        self._weigh(weights, n_rows)
         self.n_iter_ = self._steps(plan.n_iter)
         return self
+
+    def _weigh(self, weights, n_rows):
+        """Take weights of classes into account, if the model has any."""
 
     def _scales(self, n_rows, n_features, is_sparse):
         """Return the plan of what is found about the rows where no norm is given."""
@@ -582,6 +624,11 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
     classes : array-like of shape (n_classes,), default=None
         Public label set. Rows with another label contribute nothing; a class without
         rows is allowed. None reads the set from `y`, and the ledger says so.
+    class_weight : dict, "balanced" or None, default=None
+        What classes count, as in scikit-learn: ``{label: weight}``, 1 where none is given, or
+        "balanced", ``n_samples / (n_classes * counts)`` by noisy counts, for a twentieth of the
+        budget. After the fit, as another prior of the classes in `intercept_`: no row counts more
+        than another, and public weights cost nothing (:ref:`class_weight`).
     C : float, default=np.inf
         Inverse strength of the penalty, as in scikit-learn. With ``np.inf`` "gradient"
         and "exponential" have none; "objective" and "output", whose privacy rests on
@@ -619,6 +666,8 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         Norm that rows were clipped to, given or released; without either ``sqrt(n_features)``.
     feature_center_, feature_scale_ : ndarray of shape (n_features,)
         Origins and units of columns that were released, and `data_norm_` is in; else 0 and 1.
+    class_weight_ : ndarray of shape (n_classes,)
+        Weights of the classes, public or by released counts. Only with `class_weight`.
     n_iter_ : ndarray of shape (1,)
         Number of steps or phases, a public number.
     ledger_ : Ledger
@@ -686,6 +735,11 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
     True
     """
 
+    _parameter_constraints = {
+        **PrivateLinearClassifier._parameter_constraints,
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -696,6 +750,7 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         adjacency: Adjacency = "replace-one",
         data_norm: float | None = None,
         classes: ArrayLike | None = None,
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         C: float = np.inf,
         fit_intercept: bool = True,
         coef_bound: float | None = None,
@@ -711,6 +766,7 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         self.adjacency = adjacency
         self.data_norm = data_norm
         self.classes = classes
+        self.class_weight = class_weight
         self.C = C
         self.fit_intercept = fit_intercept
         self.coef_bound = coef_bound
@@ -724,7 +780,8 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
 
         Where the solver knows how the clipping of gradients has changed the link, most of that is
         undone; see the user guide (:ref:`its link <link>`). The most probable class is that of
-        `predict`.
+        `predict`. With `class_weight` they are those of a population in which classes are so many
+        times as frequent.
 
         Parameters
         ----------
@@ -737,7 +794,32 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
             In the order of `classes_`.
         """
         found = super().predict_log_proba(X)
-        return found if self._link is None else unclipped_log_proba(found, self._link)
+        if self._shift is None or len(self.classes_) > 2:
+            return self._linked(found)
+        # exactly, for two classes: the odds of the rows, their link undone, times the weights
+        odds = found[:, 1] - found[:, 0] - self._shift[0]
+        odds = np.column_stack([np.zeros(len(odds)), odds])
+        return log_softmax(
+            self._linked(log_softmax(odds, axis=1)) + np.log(self.class_weight_), axis=1
+        )
+
+    def _linked(self, log_proba):
+        return log_proba if self._link is None else unclipped_log_proba(log_proba, self._link)
+
+    def _weigh(self, weights, n_rows):
+        """Put the prior that weights stand for in the place of that of the rows."""
+
+        def odds(score):
+            (pair,) = self._linked(log_softmax([[0.0, score]], axis=1))
+            return pair[1] - pair[0]
+
+        self._shift = None
+        if self.class_weight is not None:
+            length = np.linalg.norm(self.coef_ * self.feature_scale_, axis=1) * self.data_norm_
+            at_center = np.abs(self.coef_ @ self.feature_center_ + self.intercept_)
+            self.class_weight_ = weights
+            self._shift = shifts(np.log(weights), odds, n_rows, float(max(length + at_center)))
+            self.intercept_ = self.intercept_ + self._shift
 
     def _loss(self, n_classes):
         return LogisticLoss() if n_classes == 2 else SoftmaxLoss(n_classes)

@@ -33,7 +33,7 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
-from skdp.linear_model._classifiers import asked_solver, chosen_solver
+from skdp.linear_model._classifiers import asked_solver, chosen_solver, say_of_steps
 from skdp.linear_model._scales import (
     center_and_scale,
     plan_clip,
@@ -325,6 +325,7 @@ class PrivateLinearRegressor(PlanMixin, CallbackSupportMixin, RegressorMixin, Ba
         plan = self._planned(problem, solver, self._units(scaling), None)
         check_reading(solver, X)
         doubts = Doubts(type(self).__name__)
+        say_of_steps(doubts, self, solver)
         if not leaves_out_zeros(X):
             facts = n_rows, self.epsilon, plan.delta, self.adjacency, problem.size
             say_of_signal(doubts, *facts, unit)

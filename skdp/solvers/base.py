@@ -62,7 +62,8 @@ class Solver(BaseEstimator):
     most_coefs, beyond_most_coefs : float, str
         Number of coefficients that it can handle, and what to do about more.
     unused : dict
-        Why parameters of the estimator must be left at their defaults, by their names.
+        Why parameters of the estimator must be left at their defaults, by their names; `max_iter`
+        has no effect then, and a warning says so.
     only_classification : tuple of str
         Its own parameters that must be left at their defaults for regression.
     streams : bool

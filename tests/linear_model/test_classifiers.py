@@ -463,10 +463,6 @@ REFUSED = [
     ),
     (DPLogisticRegression(mechanism="objective", C=1e6, data_norm=1.0), "C must be at most"),
     (
-        DPLogisticRegression(mechanism="output", max_iter=3, data_norm=1.0),
-        "max_iter must be None with",
-    ),
-    (
         DPLogisticRegression(solver=papers.Localized(), mechanism="gradient", data_norm=1.0),
         "solver=papers.Localized() does not belong to mechanism='gradient': it has "
         "mechanism='output'. The solvers that fit are",

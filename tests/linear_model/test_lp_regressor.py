@@ -498,7 +498,6 @@ REFUSED = [
     ({"delta": 0.0, "mechanism": "gradient"}, "delta must be greater than 0"),
     ({"delta": 0.0, "solver": "localized"}, "delta must be greater than 0"),
     ({"mechanism": "gradient", "solver": "newton"}, "does not belong to"),
-    ({"mechanism": "output", "max_iter": 3}, "max_iter must be None with solvers.Output\\(\\)"),
     ({"batch_size": 81}, "batch_size"),
 ]
 

@@ -1,0 +1,197 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Weights of classes: another prior in the place of that of the rows, after the fit.
+
+Logarithms of the odds of two classes are those of what a row looks like, plus those of the prior.
+So weights of classes are a shift of the scores, whatever the fit has cost: no row counts more than
+another, and no noise becomes louder. Weights within the sum of losses give a louder voice to rare
+classes and a softer one to all others, while the noise stays: on tables with 1 to 25 % of
+positives, at epsilon 0.5 to 4, balanced accuracy was up to 6 points lower.
+
+Public weights are free. Balanced ones need the numbers of rows of the classes, which are released.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+from skdp._rows.base import sum_over
+from skdp.privacy.kernel.mechanisms import Sensitivity
+from skdp.privacy.laws.additive import GaussianMechanism, LaplaceMechanism
+
+# part of the squared Gaussian-DP budget, or of epsilon, that counts get
+_COUNTS_SHARE = 0.05
+# a class counts as so many standard deviations of the noise, at least; and noise that counts must
+# not have, in parts of the number of rows
+_FEWEST, _LOUDEST = 2.0, 0.1
+
+
+@dataclass(frozen=True)
+class ClassCounts:
+    """Numbers of rows of all classes; null rows do not count.
+
+    Parameters
+    ----------
+    n_classes, n_outputs : int
+        Number of classes, and of predictions of a row, on which the code of a target depends.
+    """
+
+    n_classes: int
+    n_outputs: int
+    name = "rows of each class"
+
+    @property
+    def size(self):
+        """Number of coordinates."""
+        return self.n_classes
+
+    def sensitivity(self, adjacency, n_rows):
+        """State the l1 and l2 sensitivities: 1 and 1 (zero-out), or 2 and sqrt(2) (replace-one).
+
+        Proof. A row adds 1 to one coordinate, a null row nothing. Zero-out takes that 1 away;
+        replace-one takes it from one coordinate and adds 1 to another, at most. Both are attained,
+        by a row that leaves and by one that changes its label. A group, whose weights add up to at
+        most 1, contributes a mean of such vectors, and of zero.
+        """
+        reach = 1.0 if adjacency == "zero-out" else 2.0
+        theorem = f"a row is counted once: {reach:.0f} in l1"
+        return Sensitivity(l1=reach, l2=math.sqrt(reach), bound=float(n_rows), theorem=theorem)
+
+    def partial(self, chunk):
+        """Return the counts of a chunk."""
+        codes = (chunk.target > 0).astype(np.intp) if self.n_outputs == 1 else chunk.target
+        counted = np.isfinite(chunk.norm) * (1.0 if chunk.weight is None else chunk.weight)
+        return np.bincount(codes, counted, minlength=self.n_classes)
+
+    def evaluate(self, rows):
+        """Return the counts of all rows, an array of shape (n_classes,)."""
+        return sum_over(rows, self.partial, self.size)
+
+
+@dataclass(frozen=True)
+class CountsPlan:
+    """How rows of classes are counted; public numbers only.
+
+    Parameters
+    ----------
+    query : ClassCounts
+        What is released.
+    law : GaussianMechanism or LaplaceMechanism
+        At its price.
+    noise : float
+        Standard deviation of a count.
+    n_rows : int
+        Number of rows.
+    """
+
+    query: Any
+    law: Any
+    noise: float
+    n_rows: int
+
+    def run(self, curator):
+        """Return balanced weights, ``n_rows / (n_classes * count)``, from noisy counts."""
+        counts = curator.release(self.query, self.law)
+        counts = np.clip(counts, max(1.0, _FEWEST * self.noise), self.n_rows)
+        return self.n_rows / (len(counts) * counts)
+
+
+def plan_counts(problem, plan, n_classes):
+    """Plan how rows of classes are counted, and what is left for the fit.
+
+    Parameters
+    ----------
+    problem, plan : Problem, Fit
+        Public facts, and the plan of the fit without counts.
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    counts : CountsPlan or None
+        None if noise would drown them.
+    left : Problem
+        What is left.
+    """
+    query = ClassCounts(n_classes, problem.loss.n_outputs)
+    facts = query.sensitivity(problem.adjacency, problem.n_rows)
+    if plan.full_batches and problem.delta:
+        mu = math.sqrt(_COUNTS_SHARE) * problem.mu
+        law, noise = GaussianMechanism(mu), facts.l2 / mu
+        # a hair more than the ledger will hold
+        left = replace(problem, scale_mu=math.hypot(problem.scale_mu, mu) * (1 + 1e-9))
+    else:
+        # what is purely private simply adds up, whatever else is released
+        price = _COUNTS_SHARE * problem.epsilon
+        law, noise = LaplaceMechanism(price), math.sqrt(2.0) * facts.l1 / price
+        left = replace(problem, epsilon=(problem.epsilon - price) * (1 - 1e-9))
+    if noise > _LOUDEST * problem.n_rows:
+        return None, problem
+    return CountsPlan(query, law, noise, problem.n_rows), left
+
+
+def given_weights(class_weight, classes):
+    """Return public weights in the order of the classes.
+
+    Parameters
+    ----------
+    class_weight : dict or None
+        As the user gave it. A class without a weight has 1.
+    classes : ndarray of shape (n_classes,)
+        Labels.
+
+    Returns
+    -------
+    weights : ndarray of shape (n_classes,)
+        Ones without a dict.
+
+    Raises
+    ------
+    ValueError
+        If a label is no class, or a weight is no number in [1e-100, 1e100].
+    """
+    class_weight, known = class_weight or {}, classes.tolist()
+    unknown = [label for label in class_weight if label not in known]
+    if unknown:
+        raise ValueError(f"class_weight has weights of {unknown}, which are not in {known}.")
+    weights = [class_weight.get(label, 1.0) for label in known]
+    for weight in weights:
+        number = isinstance(weight, Real) and not isinstance(weight, bool)
+        if not number or not 1e-100 <= weight <= 1e100:
+            raise ValueError(
+                f"class_weight must map labels to numbers in [1e-100, 1e100]; got {class_weight!r}."
+            )
+    return np.array(weights, dtype=np.float64)
+
+
+def shifts(logs, linked, n_rows, longest):
+    """Return what is added to scores so that classes have other weights.
+
+    Parameters
+    ----------
+    logs : ndarray of shape (n_classes,)
+        Logarithms of the weights.
+    linked : callable
+        Maps a difference of two scores to the logarithm of the odds that it stands for: odd,
+        growing, and no smaller in magnitude.
+    n_rows : int
+        Number of rows. They cannot tell odds of more than so many to one, and scores that do are
+        made of noise: weights beyond outvote them.
+    longest : float
+        Bound on a score.
+
+    Returns
+    -------
+    shift : ndarray of shape (1,) or (n_classes,)
+        The difference of scores at which these odds are what weights are to make even: the ratio
+        of two weights, or of each of several to their geometric mean.
+    """
+    wanted = logs[1:] - logs[0] if len(logs) == 2 else logs - logs.mean()
+    reach = np.max(np.abs(wanted)) + 1.0
+    found = [brentq(lambda s, log=log: linked(s) - log, -reach, reach) for log in wanted]
+    outvoted = np.abs(wanted) > math.log(n_rows + 1)
+    return np.where(outvoted, wanted + 2 * np.sign(wanted) * longest, found)
