@@ -34,6 +34,7 @@ from skdp.audit._pairs import (
     NeighbourPair,
     adversarial_pairs,
     as_arguments,
+    call_with,
     check_claimed_delta,
     check_confidence,
     check_count,
@@ -450,7 +451,7 @@ def fit_once(estimator, data, seed, score):
     fitted = None
     try:
         fitted = fresh(estimator, seed)
-        fitted.fit(*data)
+        call_with(fitted.fit, data)
         return (released(fitted) if score is None else scored(score(fitted))), fitted
     except Exception as error:  # whatever it is, it tells something
         return Failure(type(error).__name__, str(error)), None

@@ -340,7 +340,7 @@ def check_neighbours(first, second, adjacency):
     ----------
     first, second : tuple of array-like
         The arguments of `fit`. If there is a third one, groups, all rows of one group may
-        differ.
+        differ, and so may their number; there the second one may be None.
     adjacency : {"replace-one", "zero-out", "remove-one"}
         "zero-out" is checked like "replace-one": no check can tell that a row contributes
         nothing.
@@ -349,7 +349,8 @@ def check_neighbours(first, second, adjacency):
         raise ValueError(
             f"data and neighbour must be alike; got {len(first)} arrays and {len(second)}."
         )
-    pairs = [(dense(a), dense(b)) for a, b in zip(first, second, strict=True)]
+    both = zip(first, second, strict=True)
+    pairs = [(dense(a), dense(b)) for a, b in both if not (a is None and b is None)]
     sizes = {a.shape[:1] for a, _ in pairs}, {b.shape[:1] for _, b in pairs}
     if any(len(lengths) != 1 for lengths in sizes) or any(
         a.shape[1:] != b.shape[1:] for a, b in pairs
@@ -360,6 +361,9 @@ def check_neighbours(first, second, adjacency):
     if adjacency == "remove-one":
         _check_removed(pairs, n_first, n_second)
         return
+    if len(first) > 2:
+        _check_groups(pairs)
+        return
     if n_first != n_second:
         raise ValueError(
             f"data and neighbour must have equally many rows under {adjacency!r}; got {n_first} "
@@ -368,11 +372,37 @@ def check_neighbours(first, second, adjacency):
     changed = np.any([_differ(a, b) for a, b in pairs], axis=0)
     if not changed.any():
         raise ValueError("data and neighbour must differ; they are equal.")
-    groups = pairs[2][0] if len(pairs) > 2 else None
-    alone = len(set(groups[changed])) if groups is not None else int(changed.sum())
+    alone = int(changed.sum())
     if alone > 1:
-        unit = "row" if groups is None else "group"
-        raise ValueError(f"data and neighbour must differ in one {unit}; they differ in {alone}.")
+        raise ValueError(f"data and neighbour must differ in one row; they differ in {alone}.")
+
+
+def _check_groups(pairs):
+    """Raise unless two data sets have the same groups, all but one with the same rows in order."""
+    *parts, (groups, others) = pairs
+    names = set(groups.tolist())
+    if names != set(others.tolist()):
+        raise ValueError("data and neighbour must have the same groups.")
+    changed = []
+    for name in names:
+        here, there = groups == name, others == name
+        alike = here.sum() == there.sum()
+        if not alike or any(_differ(a[here], b[there]).any() for a, b in parts):
+            changed.append(name)
+    if not changed:
+        raise ValueError("data and neighbour must differ; they are equal.")
+    if len(changed) > 1:
+        raise ValueError(
+            f"data and neighbour must differ in one group; they differ in {len(changed)}."
+        )
+
+
+def call_with(method, data):
+    """Call a method of an estimator with the arrays of a data set; the third is its groups."""
+    if len(data) < 3:
+        return method(*data)
+    X, y, groups = data
+    return method(X, groups=groups) if y is None else method(X, y, groups=groups)
 
 
 def _differ(first, second):

@@ -35,6 +35,7 @@ from skdp.audit._pairs import (
     N_ROWS,
     NeighbourPair,
     as_arguments,
+    call_with,
     check_count,
     check_neighbours,
     check_seed,
@@ -495,7 +496,7 @@ def _fit(estimator: Any, method: str, data: tuple[Any, ...], run: _Run) -> tuple
             # seeded noise, and whatever else an estimator has to say about made-up rows
             warnings.simplefilter("ignore")
             fitted = clone(estimator) if hasattr(estimator, "get_params") else estimator
-            returned = getattr(fitted, method)(*data)
+            returned = call_with(getattr(fitted, method), data)
     finally:
         _RUN.reset(token)
     return fitted, None if returned is fitted else returned
@@ -745,6 +746,7 @@ def trace_privacy(
     y: VectorLike | None = None,
     y_neighbour: VectorLike | None = None,
     groups: VectorLike | None = None,
+    groups_neighbour: VectorLike | None = None,
     adjacency: AuditAdjacency | None = None,
     method: Literal["auto", "fit", "fit_transform"] = "auto",
     n_draws: int = 256,
@@ -774,8 +776,9 @@ def trace_privacy(
         centered and whitened.
     y, y_neighbour : array-like of shape (n_samples,), default=None
         Targets, if the estimator takes some. None for the neighbour's are the same ones.
-    groups : array-like of shape (n_samples,), default=None
-        Owners of the rows, for federated estimators. The same for both data sets.
+    groups, groups_neighbour : array-like of shape (n_samples,), default=None
+        Whose rows they are, for estimators whose `fit` takes groups. None for the neighbour's are
+        the same ones; with others a group may have another number of rows.
     adjacency : {"replace-one", "zero-out"}, default=None
         How the data sets differ; None takes the estimator's. Under "zero-out" the row of the
         second one must be one that contributes nothing: NaN, which a trace lets pass.
@@ -873,7 +876,8 @@ def trace_privacy(
         traces.sort(key=lambda trace: (math.isnan(trace.share), -trace.share))
         return traces[0]
 
-    found = worst(_chosen_pairs(estimator, X, X_neighbour, y, y_neighbour, groups, adjacency))
+    owners = (groups, groups if groups_neighbour is None else groups_neighbour)
+    found = worst(_chosen_pairs(estimator, X, X_neighbour, y, y_neighbour, owners, adjacency))
     if X is not None or not found.passed or not found.share < _TIGHT:
         return found
     # among many rows a model moves less, and its gradients stay long
@@ -892,12 +896,12 @@ def trace_privacy(
     return found
 
 
-def _chosen_pairs(estimator, X, X_neighbour, y, y_neighbour, groups, adjacency):
+def _chosen_pairs(estimator, X, X_neighbour, y, y_neighbour, owners, adjacency):
     """Return the pairs that are to be tried."""
     if X is None and (X_neighbour is not None or y_neighbour is not None or y is not None):
         raise ValueError("X must be given with a neighbour or with y; got None.")
     if X_neighbour is None and y_neighbour is None:
-        if groups is not None:
+        if owners[0] is not None:
             raise ValueError("X_neighbour must be given with groups: no pairs are known for them.")
         data = None if X is None else (X,) if y is None else (X, y)
         return _built_in(estimator, data, adjacency, N_ROWS)
@@ -906,8 +910,11 @@ def _chosen_pairs(estimator, X, X_neighbour, y, y_neighbour, groups, adjacency):
     first = as_arguments(X if y is None else (X, y))
     others = (X if X_neighbour is None else X_neighbour, y if y_neighbour is None else y_neighbour)
     second = as_arguments(others[0] if y is None else others)
-    if groups is not None:
-        first, second = (*first, groups), (*second, groups)
+    if owners[0] is not None:
+        missing = (None,) * (y is None)
+        first, second = (
+            (*side, *missing, own) for side, own in zip((first, second), owners, strict=True)
+        )
     check_neighbours(first, second, adjacency)
     return [NeighbourPair("the data given", first, second)]
 

@@ -267,7 +267,7 @@ class PrivateLinearRegressor(PlanMixin, CallbackSupportMixin, RegressorMixin, Ba
     }
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: VectorLike, groups: VectorLike | None = None) -> Self:
+    def fit(self, X: MatrixLike, y: VectorLike, *, groups: VectorLike | None = None) -> Self:
         """Fit the model within the budget.
 
         Parameters

@@ -216,6 +216,11 @@ class PreprocessedFit(Fit):
         return self.centering.n_releases + self.steps.n_releases
 
     @property
+    def full_batches(self):
+        """Whether the steps read all rows, with Gaussian noise."""
+        return self.steps.full_batches
+
+    @property
     def total_mu(self):
         """The Gaussian-DP parameter of the whole fit; None if it has none."""
         return self.steps.total_mu

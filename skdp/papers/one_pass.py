@@ -18,7 +18,6 @@ import numpy as np
 from skdp._rows.base import SMALLEST_CHUNK, ball_constraint
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.additive import GaussianMechanism
-from skdp.privacy.laws.calibration import gdp_mu
 from skdp.solvers.base import Fit, Solver
 from skdp.solvers.disjoint import public_order
 
@@ -92,7 +91,7 @@ class OnePass(Solver):
         plan : OnePassFit
             The plan.
         """
-        mu = gdp_mu(problem.epsilon, problem.delta)
+        mu = problem.mu
         radius = problem.radius or problem.expected_radius
         reach = problem.loss.lipschitz * problem.row_norm
         curvature = problem.loss.smoothness * problem.row_norm**2

@@ -1,0 +1,159 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Weights of classes: another prior after the fit."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score, log_loss
+
+from skdp import DPHingeSVM, DPLogisticRegression, papers, solvers
+from skdp.audit import trace_privacy
+from skdp.exceptions import NoisyEstimateWarning
+
+
+def rare(n_rows=6000, n_classes=2, seed=0):
+    """Return rows and labels, of which the later classes are rare."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 4))
+    scores = np.column_stack([np.zeros(n_rows), *(1.5 * X[:, : n_classes - 1].T - 3)])
+    return X, (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
+
+
+def test_public_weights_cost_nothing_and_multiply_odds():
+    X, y = rare()
+    kept = {"classes": [0, 1], "random_state": 0}
+    for solver in ("preconditioned", "accelerated"):
+        plain = DPLogisticRegression(solver=solver, **kept).fit(X, y)
+        model = DPLogisticRegression(solver=solver, class_weight={1: 5.0}, **kept).fit(X, y)
+        assert_array_equal(model.coef_, plain.coef_)
+        assert model.privacy_spent_ == plain.privacy_spent_
+        assert len(model.ledger_.releases) == len(plain.ledger_.releases)
+        odds, before = (m.predict_proba(X)[:, 1] / m.predict_proba(X)[:, 0] for m in (model, plain))
+        assert_allclose(odds, 5 * before, rtol=1e-9)
+        assert_array_equal(model.predict(X), model.predict_proba(X).argmax(axis=1))
+        assert_array_equal(model.class_weight_, [1.0, 5.0])
+        assert_array_equal(model.predict(X), model.decision_function(X) > 0)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_balanced_weights_find_rare_classes(n_classes):
+    X, y = rare(n_classes=n_classes)
+    kept = {"epsilon": 2.0, "classes": range(n_classes), "random_state": 0}
+    plain = DPLogisticRegression(**kept).fit(X, y)
+    model = DPLogisticRegression(class_weight="balanced", **kept).fit(X, y)
+    exact = LogisticRegression(class_weight="balanced").fit(X, y)
+    found = [balanced_accuracy_score(y, m.predict(X)) for m in (plain, model, exact)]
+    assert found[1] > found[0] + 0.08
+    assert found[1] > found[2] - 0.03
+    assert_allclose(model.class_weight_, len(y) / n_classes / np.bincount(y), rtol=0.2)
+    assert model.privacy_spent_[0] <= 2.0
+    assert sum("rows of each class" in r.query for r in model.ledger_.releases) == 1
+    assert_array_equal(model.predict(X), model.predict_proba(X).argmax(axis=1))
+    # the prior of the rows put back
+    proba = model.predict_proba(X) / model.class_weight_
+    proba /= proba.sum(axis=1, keepdims=True)
+    assert log_loss(y, proba) < 1.05 * log_loss(y, plain.predict_proba(X)) + 0.02
+
+
+ALL_KINDS = [
+    {"solver": "gd"},
+    {"solver": "sgd"},
+    {"solver": "lazy-sgd", "C": 10.0},
+    {"solver": "phased"},
+    {"solver": "frank-wolfe"},
+    {"mechanism": "output"},
+    {"mechanism": "objective"},
+    {"delta": 0.0},
+    {"delta": 0.0, "mechanism": "objective"},
+    {"mechanism": "exponential", "coef_bound": 5.0},
+    {"solver": papers.Localized()},
+    {"solver": papers.OnePass()},
+    {"solver": papers.AcceleratedOnePass()},
+    {"solver": papers.BiasReduced(), "max_iter": 8},
+    {"solver": papers.FiniteNet(), "coef_bound": 5.0},
+    {"solver": papers.FeaturePreprocessing()},
+    {"solver": solvers.SGD(batch_size=8, sampling="with-replacement"), "max_iter": 20},
+]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kind", ALL_KINDS, ids=str)
+def test_every_mechanism_pays_for_the_counts(kind):
+    X, y = rare(400)
+    model = DPLogisticRegression(
+        epsilon=10.0, class_weight="balanced", classes=[0, 1], data_norm=1.0, random_state=0
+    )
+    X = X[:, :2]
+    model.set_params(**kind).fit(X, y)
+    assert sum("rows of each class" in r.query for r in model.ledger_.releases) == 1
+    assert model.privacy_spent_[0] <= 10.0
+    assert model.class_weight_[1] > 2 * model.class_weight_[0]
+
+
+def test_counts_move_as_stated():
+    X, y = rare(60)
+    other = y.copy()
+    other[0] = 1 - y[0]
+    model = DPLogisticRegression(
+        epsilon=8.0, class_weight="balanced", classes=[0, 1], data_norm=1.0, max_iter=3
+    )
+    result = trace_privacy(model, X, y=y, y_neighbour=other)
+    assert result.passed
+    (counts,) = [r for r in result.releases if "rows of each class" in r.query]
+    assert counts.distance == pytest.approx(np.sqrt(2))
+    assert counts.sensitivity == pytest.approx(np.sqrt(2))
+    assert 0.99 < counts.ratio <= 1
+
+
+def test_counts_that_noise_would_drown_are_not_bought():
+    X, y = rare(100)
+    model = DPLogisticRegression(epsilon=0.5, class_weight="balanced", classes=[0, 1])
+    with pytest.warns(NoisyEstimateWarning, match="class_weight='balanced' has no effect"):
+        model.fit(X, y)
+    assert not any("rows of each class" in r.query for r in model.ledger_.releases)
+    assert_array_equal(model.class_weight_, [1.0, 1.0])
+
+
+def test_more_than_all_rows_to_one_outvotes_them():
+    X, y = rare(200)
+    model = DPLogisticRegression(classes=[0, 1], data_norm=1.0, solver="sgd", max_iter=500)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert not model.set_params(class_weight={0: 1e6}).fit(X, y).predict(X).any()
+        assert model.set_params(class_weight={1: 1e6}).fit(X, y).predict(X).all()
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ({2: 1.0}, r"weights of \[2\], which are not in \[0, 1\]"),
+        ({0: 0.0}, "numbers in"),
+        ({0: -1.0}, "numbers in"),
+        ({0: np.nan}, "numbers in"),
+        ({0: np.inf}, "numbers in"),
+        ({0: "much"}, "numbers in"),
+        ({0: True}, "numbers in"),
+        ("balance", "class_weight"),
+        ([1, 2], "class_weight"),
+    ],
+)
+def test_bad_weights_are_refused(weights, message):
+    X, y = rare(60)
+    with pytest.raises(ValueError, match=message):
+        DPLogisticRegression(class_weight=weights, classes=[0, 1]).fit(X, y)
+
+
+def test_the_hinge_has_no_odds():
+    with pytest.raises(TypeError, match="class_weight"):
+        DPHingeSVM(class_weight="balanced")
+
+
+def test_steps_that_a_solver_does_not_take():
+    X, y = rare(300)
+    model = DPLogisticRegression(epsilon=4.0, mechanism="output", data_norm=1.0, max_iter=3)
+    with pytest.warns(match=r"max_iter=3 has no effect with solvers.Output\(\): it has no steps"):
+        model.set_params(classes=[0, 1]).fit(X, y)

@@ -1,0 +1,208 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Groups of rows as what is protected, in linear models."""
+
+import numpy as np
+import pytest
+import sklearn
+from numpy.testing import assert_allclose
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold, cross_validate
+from sklearn.pipeline import make_pipeline
+
+import skdp.linear_model._classifiers as classifiers
+from skdp import (
+    BoundedScaler,
+    DPHingeSVM,
+    DPLogisticRegression,
+    DPLpRegressor,
+    PrivacyBudget,
+    privacy_card,
+    privacy_spent,
+    solvers,
+)
+from skdp.audit import trace_privacy
+from skdp.exceptions import BudgetError
+
+N_GROUPS = 60
+
+
+def people(most=5, n_groups=N_GROUPS, seed=0):
+    """Return rows, labels and owners, of whom everybody has 1 to `most` rows."""
+    rng = np.random.default_rng(seed)
+    groups = rng.permutation(np.repeat(np.arange(n_groups), rng.integers(1, most + 1, n_groups)))
+    X = rng.uniform(-1, 1, size=(len(groups), 3))
+    return X, (X[:, 0] + 0.3 * rng.normal(size=len(X)) > 0).astype(int), groups
+
+
+MODELS = [
+    DPLogisticRegression(classes=[0, 1]),
+    DPLogisticRegression(epsilon=8.0, classes=[0, 1], class_weight="balanced"),
+    DPLogisticRegression(classes=[0, 1, 2], data_norm=1.0, adjacency="zero-out"),
+    DPHingeSVM(epsilon=4.0, classes=[0, 1], data_norm=1.0, solver="preconditioned"),
+    DPHingeSVM(classes=[0, 1], data_norm=1.0, solver="gd"),
+    DPLogisticRegression(classes=[0, 1], data_norm=1.0, solver="accelerated", max_iter=5),
+    DPLpRegressor(epsilon=8.0),
+    DPLpRegressor(epsilon=4.0, data_norm=1.0, target_scale=1.0, p=1),
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+@pytest.mark.parametrize("n_rows", [1, 300])
+def test_a_whole_group_moves_no_more_than_a_row(model, n_rows):
+    X, y, groups = people()
+    own = np.arange(n_rows)
+    X = np.concatenate([np.tile([[9.0, 0.0, 0.0]], (n_rows, 1)), X])
+    y = np.concatenate([np.ones(n_rows, dtype=int), y])
+    groups = np.concatenate([np.full(n_rows, 99), groups])
+    other = X.copy()
+    other[own] = np.nan if model.adjacency == "zero-out" else -X[own]
+    result = trace_privacy(model, X, other, y=y, groups=groups)
+    assert result.passed
+    assert result.unit == "group"
+    assert 0 < result.share <= 1
+
+
+def test_a_group_may_have_another_number_of_rows():
+    X, y, groups = people()
+    more = np.concatenate([np.tile([[9.0, 0.0, 0.0]], (7, 1)), X])
+    result = trace_privacy(
+        DPHingeSVM(epsilon=4.0, classes=[0, 1], data_norm=1.0, solver="preconditioned"),
+        np.concatenate([-9 * np.eye(3)[:1], X]),
+        more,
+        y=np.concatenate([[0], y]),
+        y_neighbour=np.concatenate([np.ones(7, dtype=int), y]),
+        groups=np.concatenate([[-1], groups]),
+        groups_neighbour=np.concatenate([np.full(7, -1), groups]),
+    )
+    assert result.passed
+
+
+def test_two_groups_are_no_neighbours():
+    X, y, groups = people()
+    other = X.copy()
+    other[np.isin(groups, [3, 4])] = 0.0
+    with pytest.raises(ValueError, match="one group; they differ in 2"):
+        trace_privacy(MODELS[0], X, other, y=y, groups=groups)
+    with pytest.raises(ValueError, match="the same groups"):
+        trace_privacy(MODELS[0], X, other, y=y, groups=groups, groups_neighbour=groups + 1)
+
+
+def test_rows_that_count_one_each_are_seen(monkeypatch):
+    # the mutant: a group of 30 rows moves a sum 30 times as far as one row
+    monkeypatch.setattr(classifiers, "shares", lambda unit, codes: np.ones(len(codes)))
+    X, y, groups = people()
+    X, y = np.concatenate([np.tile([[1.0, 0, 0]], (30, 1)), X]), np.concatenate([np.ones(30), y])
+    groups = np.concatenate([np.full(30, 99), groups])
+    other = X.copy()
+    other[:30] *= -1
+    result = trace_privacy(MODELS[5], X, other, y=y, groups=groups)
+    assert not result.passed
+    # no further than a sum is cut off
+    assert result.releases[0].ratio > 5
+
+
+def test_groups_of_one_row_are_rows():
+    X, y, _ = people(most=1, n_groups=400)
+    model = DPLogisticRegression(classes=[0, 1], data_norm=1.0, random_state=0)
+    rows, groups = model.fit(X, y).coef_, model.fit(X, y, groups=np.arange(400)).coef_
+    assert_allclose(rows, groups, rtol=1e-5)
+    assert model.ledger_.unit == "group"
+
+
+def test_everybody_counts_once():
+    X, y, groups = people(n_groups=3000)
+    # one person has as many rows as all others, and other labels
+    X, y = np.concatenate([X, X]), np.concatenate([y, 1 - y])
+    groups = np.concatenate([groups, np.full(len(groups), -1)])
+    model = DPLogisticRegression(epsilon=20.0, classes=[0, 1], data_norm=2.0, random_state=0)
+    share = 1 / np.unique(groups, return_counts=True)[1][np.unique(groups, return_inverse=True)[1]]
+    exact = LogisticRegression(C=np.inf).fit(X, y, sample_weight=share)
+    found = model.fit(X, y, groups=groups)
+    half = len(X) // 2
+    assert found.score(X[:half], y[:half]) > 0.8
+    along = np.vdot(found.coef_, exact.coef_)
+    assert along > 0.98 * np.linalg.norm(found.coef_) * np.linalg.norm(exact.coef_)
+
+
+def test_order_and_names_of_groups_do_not_matter():
+    X, y, groups = people()
+    model = DPLogisticRegression(classes=[0, 1], data_norm=1.0, random_state=0)
+    coef = model.fit(X, y, groups=groups).coef_
+    names = np.array([f"person {one}" for one in groups])
+    assert_allclose(model.fit(X, y, groups=names).coef_, coef, rtol=1e-12)
+    assert_allclose(model.fit(X, y, groups=list(names)).coef_, coef, rtol=1e-12)
+    order = np.random.default_rng(1).permutation(len(X))
+    moved = model.fit(X[order], y[order], groups=groups[order]).coef_
+    assert_allclose(moved, coef, rtol=1e-6)
+
+
+def test_sparse_rows_have_groups_too():
+    X, y, groups = people(n_groups=500)
+    model = DPLogisticRegression(epsilon=8.0, classes=[0, 1], data_norm=1.0, random_state=0)
+    assert model.fit(sparse.csr_array(X), y, groups=groups).score(X, y) > 0.75
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ([1, 2], r"shape \(180,\); got shape \(2,\)"),
+        (np.zeros((180, 1)), "got shape"),
+        ([None] * 180, "missing identifiers"),
+        (np.r_[np.nan, np.zeros(179)], "missing identifiers"),
+        ([1, "a"] * 90, "groups"),
+    ],
+)
+def test_bad_groups_are_refused(groups, message):
+    X, y, _ = people(n_groups=180, most=1)
+    groups = np.array(groups, dtype=object) if groups[1] == "a" else groups
+    with pytest.raises(ValueError, match=message):
+        DPLogisticRegression(classes=[0, 1]).fit(X, y, groups=groups)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DPLogisticRegression(solver="sgd", classes=[0, 1], data_norm=1.0),
+        DPLogisticRegression(mechanism="output", classes=[0, 1], data_norm=1.0),
+        DPLogisticRegression(solver=solvers.FrankWolfe(), classes=[0, 1], data_norm=1.0),
+        DPLpRegressor(delta=0.0),
+    ],
+    ids=str,
+)
+def test_solvers_that_cannot_say_so(model):
+    X, y, groups = people()
+    budget = PrivacyBudget(10.0, 1e-3, unit="group")
+    with pytest.raises(ValueError, match=r"groups must be None with .*got groups"):
+        model.set_params(budget=budget).fit(X, y, groups=groups)
+    assert budget.spent[0] == 0
+
+
+def test_groups_must_not_get_lost():
+    X, y, groups = people()
+    model = DPLogisticRegression(classes=[0, 1], data_norm=1.0)
+    with pytest.raises(BudgetError, match=r"unit='group'.*got no groups"):
+        DPLogisticRegression(budget=PrivacyBudget(5.0, 1e-4, unit="group")).fit(X, y)
+    with pytest.raises(TypeError, match="positional"):
+        model.fit(X, y, groups)
+    with sklearn.config_context(enable_metadata_routing=True):
+        asked = model.set_fit_request(groups=True)
+        with pytest.raises(ValueError, match="asked for groups"):
+            asked.fit(X, y)
+        found = cross_validate(
+            asked, X, y, params={"groups": groups}, cv=GroupKFold(3), return_estimator=True
+        )
+    assert {fitted.ledger_.unit for fitted in found["estimator"]} == {"group"}
+
+
+def test_a_pipeline_passes_groups():
+    X, y, groups = people(n_groups=300)
+    model = make_pipeline(
+        BoundedScaler(bounds=(-1, 1)), DPLogisticRegression(epsilon=4.0, classes=[0, 1])
+    )
+    model.fit(X, y, dplogisticregression__groups=groups)
+    assert privacy_spent(model).ledger.unit == "group"
+    text = str(privacy_card(model))
+    assert "Protected is one group" in text
+    assert "the number of groups" in text
