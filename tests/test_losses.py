@@ -692,10 +692,10 @@ def test_short_rows_keep_the_l1_sensitivity():
         (lambda: Minimizer(SquaredLoss(), 1.0, 3, 1.0, 1e-3), "Lipschitz constant"),
         (lambda: Minimizer(QuarticLoss(), 1.0, 3, 1.0, 1e-3), "Lipschitz constant"),
         (lambda: Minimizer(ClippedLoss(SquaredLoss(), 1.0, 1.0), 1.0, 3, 0.5, 1e-3), "row_norm"),
-        (lambda: Minimizer(PinballLoss(), 1.0, 3, 1.0, 1e-3, "cvxpy"), "'newton' or 'lbfgs'"),
+        (lambda: Minimizer(HuberLoss(), 1.0, 3, 1.0, 1e-3, "cvxpy"), "'newton' or 'lbfgs'"),
         (
-            lambda: Minimizer(ClippedLoss(HingeLoss(), 1.0, 1.0), 1.0, 3, 1.0, 1e-3, "cvxpy"),
-            "HingeLoss clipped to 1",
+            lambda: Minimizer(ClippedLoss(LogisticLoss(), 0.1, 1.0), 1.0, 3, 1.0, 1e-3, "cvxpy"),
+            "LogisticLoss clipped to 0.1",
         ),
         (lambda: PerturbedMinimizer(HuberLoss(), 1.0, 3, 1.0, 1e-3), "two continuous derivatives"),
         (lambda: PerturbedMinimizer(SquaredLoss(), 1.0, 3, 1.0, 1e-3), "Lipschitz"),

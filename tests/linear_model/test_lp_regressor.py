@@ -490,7 +490,7 @@ REFUSED = [
         {"solver": solvers.Output(linf_projection=True), "coef_bound": 1.0},
         r"linf_projection=True of solvers.Output\(\) is not for regression",
     ),
-    ({"solver": solvers.Output(minimizer="cvxpy")}, "is not for regression"),
+    ({"solver": solvers.Output(minimizer="cvxpy")}, "minimizer must be .* for regression"),
     *[({"solver": word}, "is not for regression") for word in NOT_FOR_REGRESSION],
     ({"solver": papers.Localized(growth="tripling")}, "growth"),
     ({"solver": papers.Localized(growth_order=1.0)}, "growth_order"),
