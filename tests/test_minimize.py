@@ -18,7 +18,13 @@ from sklearn.base import clone
 from skdp import DPHingeSVM, DPLogisticRegression, DPLpRegressor, solvers
 from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp._losses.clipped import ClippedLoss
-from skdp._losses.regression import HuberLoss, PinballLoss, QuarticLoss, SquaredLoss
+from skdp._losses.regression import (
+    HuberLoss,
+    PinballLoss,
+    PowerLoss,
+    QuarticLoss,
+    SquaredLoss,
+)
 from skdp._minimize import nonsmooth, smooth
 from skdp._minimize.nonsmooth import minimize_nonsmooth
 from skdp._minimize.objective import RowObjective, objective_bounds
@@ -450,6 +456,8 @@ NORM = math.hypot(1.0, 0.5)
 CLIPPED_SMOOTH = {
     "squared": SquaredLoss(),
     "quartic": QuarticLoss(),
+    "power 1.5": PowerLoss(1.5),
+    "power 3": PowerLoss(3.0),
     "huber": HuberLoss(0.4),
     "logistic": LogisticLoss(),
     "sharp": LogisticLoss(1.0, 0.02),
@@ -510,8 +518,15 @@ def naive(base, z, y):
     return {
         SquaredLoss: lambda: u,
         QuarticLoss: lambda: u**3,
+        PowerLoss: lambda: power_slope(base.power, u),
         HuberLoss: lambda: np.maximum(np.minimum(u, getattr(base, "threshold", 0)), -0.4),
     }[type(base)]()
+
+
+def power_slope(p, u):
+    size = np.abs(u)
+    steep = size ** (p - 1) if p > 2 else np.where(size < 0.01, 10 * size, np.sqrt(size))
+    return np.sign(u) * steep
 
 
 def exact_gradient(J, base, w):
@@ -640,10 +655,12 @@ def test_unclipped_losses_with_a_lipschitz_constant_do_without_a_clip(base):
 @pytest.mark.sample(3)
 @every_loss
 def test_objectives_do_not_depend_on_the_unit_of_targets(base):
-    if isinstance(base, (LogisticLoss, HingeLoss)):
+    if isinstance(base, (LogisticLoss, HingeLoss)) or base == PowerLoss(1.5):
+        # margins, and the parabola of powers below 2, have a unit
         return
     X, y = clipped_data("t", base)
-    power = {SquaredLoss: 1, QuarticLoss: 3, HuberLoss: 1, PinballLoss: 0}[type(base)]
+    powers = {SquaredLoss: 1, PowerLoss: 2, QuarticLoss: 3, HuberLoss: 1, PinballLoss: 0}
+    power = powers[type(base)]
     for unit in (1e-12, 1e9):
         other = replace(base, threshold=0.4 * unit) if isinstance(base, HuberLoss) else base
         J = clipped_objective(X, y, ClippedLoss(base, 0.3, NORM), 0.5)
