@@ -365,6 +365,12 @@ class PrivateLinearRegressor(PlanMixin, CallbackSupportMixin, RegressorMixin, Ba
         predicted : ndarray of shape (n_samples,)
             ``X @ coef_ + intercept_``. Where columns were standardised, entries further than 100
             units from their origin, or 10 where nothing was seen, count as that far, as in `fit`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X has other columns than the rows of `fit`, is not numeric or not finite. Fill in for
+            NaN what was filled in for `fit`, a public constant.
         """
         check_is_fitted(self)
         X = validate_private_data(self, X, accept_sparse="csr", reset=False)
@@ -467,11 +473,10 @@ class DPLpRegressor(PrivateLinearRegressor):
         Privacy budget, in [0, 1); well below 1 / n_samples. 0 asks for pure privacy, which
         mechanism "output" with solver "output" can give.
     p : float, "huber" or tuple, default=2
-        Power of the residual, at least 1: 2 for least squares, 1 for least absolute deviations, 4
-        for few large residuals; powers between 1 and 2 are a parabola up to a hundredth of
-        `target_scale_`. "huber" is 2 up to a threshold, and 1 beyond. ``("huber", t)`` has the
-        threshold t, in units of `target_scale_`, instead of 1. ``("quantile", q)`` fits the
-        conditional quantile q, in (0, 1): the loss is twice the pinball loss.
+        Power of the residual, at least 1: 2 for least squares, 1 for least absolute deviations;
+        between these it is a parabola up to a hundredth of `target_scale_`. "huber" is 2 up to a
+        threshold, and 1 beyond: ``("huber", t)`` has t, in units of `target_scale_`, for 1.
+        ``("quantile", q)``, q in (0, 1), fits that quantile: the loss is twice the pinball loss.
     mechanism : {"auto", "gradient", "output"}, default="auto"
         What is released. "gradient": noisy clipped gradients, one a step (Gaussian). "output":
         the minimiser of a clipped and penalised loss, plus noise (Gaussian, or K-norm noise at
