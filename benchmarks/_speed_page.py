@@ -93,6 +93,21 @@ def _estimators(found):
     return table("All estimators, 100,000 x 50 dense or 100,000 x 10,000 CSR", head, rows)
 
 
+def _cvxpy(found):
+    rows = [
+        (
+            cell["what"], cell["shape"], f"{cell['numbers']:,}", time_of(cell["ours"]),
+            time_of(cell["cvxpy"]), f"{cell['cvxpy'] / cell['ours']:.2g}",
+            f"{cell['difference']:.0e}",
+        )
+        for cell in found["cvxpy"]
+    ]  # fmt: skip
+    head = (
+        "fit", "shape", "product", "a solver of ours", "cvxpy", "ratio", "relative difference",
+    )  # fmt: skip
+    return table("Whole fits by solvers of ours and by cvxpy", head, rows)
+
+
 def _growth(found):
     rows = [
         (
@@ -132,8 +147,8 @@ def tables(found):
         + ".\n"
     ]
     shown = {
-        "fits": _fits, "epochs": _epochs, "estimators": _estimators, "growth": _growth,
-        "threads": _threads,
+        "fits": _fits, "epochs": _epochs, "estimators": _estimators, "cvxpy": _cvxpy,
+        "growth": _growth, "threads": _threads,
     }  # fmt: skip
     made += [show(found) for name, show in shown.items() if found.get(name)]
     return "\n".join(made)

@@ -17,6 +17,7 @@ parts only, ``--results FILE`` keeps what was measured and lets the next call go
   environment and in turn with that environment's scikit-learn.
 - "epochs": private stochastic gradients with the same batches and budget as Opacus.
 - "estimators": each of ours next to what computes the same without privacy.
+- "cvxpy": fits that minimise or recover by solvers of ours, and by cvxpy.
 - "growth": doubling series and their exponents.
 - "threads": wall-clock times with one thread and with all. Everything else is CPU seconds of a
   process that has one thread, so that other work on the machine disturbs it less.
@@ -33,6 +34,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from _environments import add_argument, run_there
 from _machine import machine
 from _one_thread import VARIABLES
+from _speed_cvxpy import cvxpy_beside
 from _speed_estimators import estimators
 from _speed_fits import epochs, fits
 from _speed_growth import growth
@@ -74,6 +76,7 @@ def parts(quick, folder):
         "epochs": lambda: list(epochs(sizes)),
         "opacus": lambda: peer_cells("opacus", sizes, folder),
         "estimators": lambda: list(estimators(moderate, seconds=0.1 if quick else 1.0)),
+        "cvxpy": lambda: list(cvxpy_beside(quick)),
         "growth": lambda: list(growth(0.01 if quick else 1.0)),
         "threads": lambda: threads(0.01 if quick else 1.0),
     }

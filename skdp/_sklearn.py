@@ -696,6 +696,27 @@ class LinearClassifierMixin(_LinearClassifierMixin):
     _clipped_at: float | None = None
     _found: StandardColumns | None = None
 
+    def predict(self, X: MatrixLike) -> NDArray[Any]:
+        """Return the classes with the largest scores.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        predicted : ndarray of shape (n_samples,)
+            Entries of `classes_`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X has other columns than the rows of `fit`, is not numeric or not finite. Fill in for
+            NaN what was filled in for `fit`, a public constant.
+        """
+        return super().predict(X)
+
     def decision_function(self, X: MatrixLike) -> NDArray[Any]:
         """Return how far rows are on the side of a class.
 
@@ -711,6 +732,12 @@ class LinearClassifierMixin(_LinearClassifierMixin):
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
             Of each class in the order of `classes_`; of two classes only that of the second,
             which is predicted where it is positive.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X has other columns than the rows of `fit`, is not numeric or not finite. Fill in for
+            NaN what was filled in for `fit`, a public constant.
         """
         check_is_fitted(self)
         X = validate_private_data(self, X, accept_sparse="csr", reset=False)

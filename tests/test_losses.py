@@ -17,7 +17,13 @@ from scipy.special import log_softmax, softmax
 from skdp._losses import clipped
 from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp._losses.clipped import ClippedLoss
-from skdp._losses.regression import HuberLoss, PinballLoss, QuarticLoss, SquaredLoss
+from skdp._losses.regression import (
+    HuberLoss,
+    PinballLoss,
+    PowerLoss,
+    QuarticLoss,
+    SquaredLoss,
+)
 from skdp._minimize import nonsmooth, smooth
 from skdp._minimize.queries import Minimizer, PerturbedMinimizer
 from skdp._minimize.smooth import SMOOTH_SOLVERS, reachable_tolerance
@@ -292,6 +298,10 @@ REGRESSION_N = 600
 VALUES = {
     SquaredLoss(): lambda u: u**2 / 2,
     QuarticLoss(): lambda u: u**4 / 4,
+    PowerLoss(3.0): lambda u: abs(u) ** 3 / 3,
+    PowerLoss(1.5): lambda u: (
+        5.0 * u**2 if abs(u) <= 0.01 else abs(u) ** 1.5 / 1.5 - 0.001 / 1.5 + 0.0005
+    ),
     HuberLoss(0.7): lambda u: u**2 / 2 if abs(u) <= 0.7 else 0.7 * (abs(u) - 0.35),
     PinballLoss(): abs,
     PinballLoss(0.9): lambda u: 2 * max(0.1 * u, -0.9 * u),
@@ -573,6 +583,8 @@ def test_what_makes_no_sense_is_refused(make, message):
 CLIPPED_LOSSES = {
     "squared": SquaredLoss(),
     "quartic": QuarticLoss(),
+    "power 1.5": PowerLoss(1.5),
+    "power 3": PowerLoss(3.0),
     "huber": HuberLoss(2.0),
     "absolute": PinballLoss(),
     "pinball": PinballLoss(0.8),
@@ -692,10 +704,10 @@ def test_short_rows_keep_the_l1_sensitivity():
         (lambda: Minimizer(SquaredLoss(), 1.0, 3, 1.0, 1e-3), "Lipschitz constant"),
         (lambda: Minimizer(QuarticLoss(), 1.0, 3, 1.0, 1e-3), "Lipschitz constant"),
         (lambda: Minimizer(ClippedLoss(SquaredLoss(), 1.0, 1.0), 1.0, 3, 0.5, 1e-3), "row_norm"),
-        (lambda: Minimizer(PinballLoss(), 1.0, 3, 1.0, 1e-3, "cvxpy"), "'newton' or 'lbfgs'"),
+        (lambda: Minimizer(HuberLoss(), 1.0, 3, 1.0, 1e-3, "cvxpy"), "'newton' or 'lbfgs'"),
         (
-            lambda: Minimizer(ClippedLoss(HingeLoss(), 1.0, 1.0), 1.0, 3, 1.0, 1e-3, "cvxpy"),
-            "HingeLoss clipped to 1",
+            lambda: Minimizer(ClippedLoss(LogisticLoss(), 0.1, 1.0), 1.0, 3, 1.0, 1e-3, "cvxpy"),
+            "LogisticLoss clipped to 0.1",
         ),
         (lambda: PerturbedMinimizer(HuberLoss(), 1.0, 3, 1.0, 1e-3), "two continuous derivatives"),
         (lambda: PerturbedMinimizer(SquaredLoss(), 1.0, 3, 1.0, 1e-3), "Lipschitz"),

@@ -15,15 +15,23 @@ from scipy import sparse
 from scipy.optimize import brentq, minimize
 from sklearn.base import clone
 
+from skdp import DPHingeSVM, DPLogisticRegression, DPLpRegressor, solvers
 from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp._losses.clipped import ClippedLoss
-from skdp._losses.regression import HuberLoss, PinballLoss, QuarticLoss, SquaredLoss
+from skdp._losses.regression import (
+    HuberLoss,
+    PinballLoss,
+    PowerLoss,
+    QuarticLoss,
+    SquaredLoss,
+)
 from skdp._minimize import nonsmooth, smooth
 from skdp._minimize.nonsmooth import minimize_nonsmooth
 from skdp._minimize.objective import RowObjective, objective_bounds
 from skdp._minimize.queries import Minimizer
 from skdp._minimize.smooth import SMOOTH_SOLVERS, lbfgs, minimize_smooth, reachable_tolerance
 from skdp.privacy import gdp_mu
+from skdp.solvers import output
 from skdp.solvers.base import Problem
 from tests import _audit
 from tests._neighbours import as_dense, as_layout, rows_in_ball
@@ -185,7 +193,7 @@ def test_weighted_grams_are_sums_of_outer_products():
 
 def exact_minimiser(J, w):
     """Polish by Newton's method on dense rows, in formulas of its own."""
-    V, target = J.explicit()
+    V, target, _ = J.explicit()
     V = np.asarray(V.todense() if sparse.issparse(V) else V, dtype=np.longdouble)
     K, T = J.loss.n_outputs, np.longdouble(J.loss.temperature)
     w = w.astype(np.longdouble)
@@ -360,6 +368,30 @@ def test_a_homotopy_that_fails_is_replaced(failure, loss, monkeypatch):
     assert np.linalg.norm(minimize_nonsmooth(J, 0.02, "cvxpy") - best) <= 0.02
 
 
+class PanicException(BaseException):
+    """What compiled solvers raise: no Exception."""
+
+
+@pytest.mark.parametrize("loss", [LogisticLoss(), HingeLoss()])
+def test_a_panic_of_a_compiled_solver_is_a_failure_and_an_interrupt_is_not(loss, monkeypatch):
+    X, codes = data("random", n=20)
+    J = objective(X, codes, loss, 10.0)
+    minimise = minimize_smooth if loss.temperature else minimize_nonsmooth
+    best = minimise(J, 1e-5)
+    for error in (PanicException("a private value"), KeyboardInterrupt()):
+
+        def broken(*args, error=error):
+            raise error
+
+        monkeypatch.setattr(nonsmooth, "solve_with_cvxpy", broken)
+        monkeypatch.setitem(SMOOTH_SOLVERS, "cvxpy", broken)
+        if isinstance(error, KeyboardInterrupt):
+            with pytest.raises(KeyboardInterrupt):
+                minimise(J, 1e-5, "cvxpy")
+        else:
+            assert np.linalg.norm(minimise(J, 1e-5, "cvxpy") - best) <= 2e-5
+
+
 @pytest.mark.sample(1)
 @every_smooth
 def test_the_fall_back_keeps_its_theorem_without_looking(loss):
@@ -390,7 +422,7 @@ def test_rounding_bounds_hold_and_are_public():
     X, codes = data("random", n=500)
     J = objective(X, codes, LogisticLoss(), 1e-3)
     w = np.random.default_rng(0).normal(size=4) * 50
-    V, target = J.explicit()
+    V, target, _ = J.explicit()
     V, w_wide = V.astype(np.longdouble), w.astype(np.longdouble)
     exact = V.T @ (-target / (1 + np.exp(target * (V @ w_wide)))) + J.ridge * w_wide
     error = float(np.linalg.norm(J.gradient(w) - exact))
@@ -424,6 +456,8 @@ NORM = math.hypot(1.0, 0.5)
 CLIPPED_SMOOTH = {
     "squared": SquaredLoss(),
     "quartic": QuarticLoss(),
+    "power 1.5": PowerLoss(1.5),
+    "power 3": PowerLoss(3.0),
     "huber": HuberLoss(0.4),
     "logistic": LogisticLoss(),
     "sharp": LogisticLoss(1.0, 0.02),
@@ -484,13 +518,20 @@ def naive(base, z, y):
     return {
         SquaredLoss: lambda: u,
         QuarticLoss: lambda: u**3,
+        PowerLoss: lambda: power_slope(base.power, u),
         HuberLoss: lambda: np.maximum(np.minimum(u, getattr(base, "threshold", 0)), -0.4),
     }[type(base)]()
 
 
+def power_slope(p, u):
+    size = np.abs(u)
+    steep = size ** (p - 1) if p > 2 else np.where(size < 0.01, 10 * size, np.sqrt(size))
+    return np.sign(u) * steep
+
+
 def exact_gradient(J, base, w):
     """Return the gradient at w in extended precision, row by row as the definition says."""
-    V, y = J.explicit()
+    V, y, _ = J.explicit()
     V = np.asarray(V.todense() if sparse.issparse(V) else V, dtype=np.longdouble)
     w = w.astype(np.longdouble)
     norm = np.maximum(np.sqrt((V**2).sum(axis=1)), 1e-100)
@@ -537,7 +578,7 @@ def dual_minimiser(J):
 
     The dual problem is a quadratic one over the box of residuals.
     """
-    V, y = J.explicit()
+    V, y, _ = J.explicit()
     V = np.asarray(V.todense() if sparse.issparse(V) else V)
     limit = J.loss.clip / np.maximum(np.linalg.norm(V, axis=1), 1e-100)
     if isinstance(J.loss.loss, HingeLoss):
@@ -614,10 +655,12 @@ def test_unclipped_losses_with_a_lipschitz_constant_do_without_a_clip(base):
 @pytest.mark.sample(3)
 @every_loss
 def test_objectives_do_not_depend_on_the_unit_of_targets(base):
-    if isinstance(base, (LogisticLoss, HingeLoss)):
+    if isinstance(base, (LogisticLoss, HingeLoss)) or base == PowerLoss(1.5):
+        # margins, and the parabola of powers below 2, have a unit
         return
     X, y = clipped_data("t", base)
-    power = {SquaredLoss: 1, QuarticLoss: 3, HuberLoss: 1, PinballLoss: 0}[type(base)]
+    powers = {SquaredLoss: 1, PowerLoss: 2, QuarticLoss: 3, HuberLoss: 1, PinballLoss: 0}
+    power = powers[type(base)]
     for unit in (1e-12, 1e9):
         other = replace(base, threshold=0.4 * unit) if isinstance(base, HuberLoss) else base
         J = clipped_objective(X, y, ClippedLoss(base, 0.3, NORM), 0.5)
@@ -654,6 +697,22 @@ def test_a_solver_that_fails_on_clipped_losses_is_replaced(base, failure, monkey
     called = spy(monkeypatch, smooth, "accelerated")
     assert np.linalg.norm(minimize_smooth(J, 1e-9) - best) <= 2e-9
     assert called
+
+
+@pytest.mark.sample(3)
+@every_kinked
+@pytest.mark.parametrize("clip", [None, 0.3])
+@pytest.mark.parametrize("kind", ["t", "huge"])
+def test_cvxpy_agrees_on_losses_with_two_slopes(base, clip, kind):
+    X, y = clipped_data(kind, base)
+    J = clipped_objective(X, y, base if clip is None else ClippedLoss(base, clip, NORM), 0.5)
+    least = reachable_tolerance(J.bounds)
+    best = minimize_nonsmooth(J, least)
+    if kind == "t":
+        raw = smooth.solve_with_cvxpy(J, np.zeros(J.size), None)
+        assert np.linalg.norm(raw - best) <= 1e-3
+    # targets as large as floats are defeat cvxpy, but not what comes after it
+    assert np.linalg.norm(minimize_nonsmooth(J, 10 * least, "cvxpy") - best) <= 11 * least
 
 
 @pytest.mark.sample(1)
@@ -977,3 +1036,53 @@ def test_a_homotopy_that_fails_leaves_no_trace_either(failure, monkeypatch, capf
     assert set(vars(found)) == set(vars(expected))
     assert capfd.readouterr() == ("", "")
     assert np.linalg.norm(additions[0].statistic - exact[0].statistic) <= 2 * 0.05
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("failure", FIT_FAILURES)
+def test_a_cvxpy_that_fails_leaves_no_trace(failure, monkeypatch, capfd):
+    model = make("hinge", "output", "auto", C=0.3)
+    expected, exact = fit(model)
+    asked = []
+
+    def broken(*args):
+        asked.append(1)
+        return FIT_FAILURES[failure](*args)
+
+    monkeypatch.setattr(nonsmooth, "solve_with_cvxpy", broken)
+    found, additions = fit(model)
+    assert asked
+    assert found.ledger_ == expected.ledger_
+    assert set(vars(found)) == set(vars(expected))
+    assert capfd.readouterr() == ("", "")
+    problem = problem_of(model, 12, 2, 2)
+    gap = np.linalg.norm(additions[0].statistic - exact[0].statistic)
+    assert gap <= 2 * problem.tolerance(problem.penalty) + 2 * found.ledger_.releases[0].noise.grid
+
+
+@pytest.mark.parametrize(
+    ("estimator", "limit", "kinked"),
+    [
+        (DPHingeSVM(mechanism="output"), 12 * 3, True),
+        (DPHingeSVM(mechanism="output", smoothing=0.5), 12 * 3, False),
+        (DPHingeSVM(solver=solvers.Output(minimizer="newton")), 12 * 3, False),
+        (DPLogisticRegression(mechanism="output"), 12 * 3, False),
+        (DPLpRegressor(p=1, mechanism="output"), 12 * 3, True),
+        (DPLpRegressor(p="huber", mechanism="output"), 12 * 3, False),
+    ],
+    ids=str,
+)
+def test_cvxpy_is_asked_for_few_rows_and_losses_with_kinks(estimator, limit, kinked, monkeypatch):
+    asked = []
+    monkeypatch.setattr(nonsmooth, "solve_with_cvxpy", lambda *args: asked.append(1))
+    model = clone(estimator).set_params(data_norm=3.0, random_state=0)
+    if hasattr(model, "classes"):
+        model.set_params(classes=(0, 1))
+    monkeypatch.setattr(output, "_CVXPY_LIMIT", limit)
+    model.fit(X, y)
+    assert bool(asked) == kinked
+    # one number less
+    monkeypatch.setattr(output, "_CVXPY_LIMIT", limit - 1)
+    asked.clear()
+    clone(model).fit(X, y)
+    assert not asked

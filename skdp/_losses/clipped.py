@@ -17,6 +17,7 @@ from skdp._losses.regression import (
     HuberLoss,
     Kinked,
     PinballLoss,
+    PowerLoss,
     QuarticLoss,
     SquaredLoss,
     check_positive,
@@ -37,7 +38,7 @@ class ClippedLoss:
 
     Parameters
     ----------
-    loss : SquaredLoss, QuarticLoss, HuberLoss, PinballLoss, LogisticLoss or HingeLoss
+    loss : SquaredLoss, QuarticLoss, PowerLoss, HuberLoss, PinballLoss, LogisticLoss or HingeLoss
         Loss of one prediction.
     clip : float
         Bound on the norm of one row's gradient.
@@ -151,7 +152,7 @@ class ClippedLoss:
 
 
 @dataclass(frozen=True)
-class ClippedCurve(ClippedLoss, of=(SquaredLoss, QuarticLoss, HuberLoss, LogisticLoss)):
+class ClippedCurve(ClippedLoss, of=(SquaredLoss, QuarticLoss, PowerLoss, HuberLoss, LogisticLoss)):
     """A loss with a derivative, clipped."""
 
     @property
@@ -159,7 +160,8 @@ class ClippedCurve(ClippedLoss, of=(SquaredLoss, QuarticLoss, HuberLoss, Logisti
         """Bound on a row's second derivative, times the square of its norm over X^2.
 
         The largest one, at limit C / |v|, times |v|^2 grows with |v|: it is constant for
-        squares, proportional to |v|^(-2/3) for fourth powers, and a (1 - a) / T, divided by
+        squares, proportional to |v|^(-2/3) for fourth powers, to |v|^(-(p - 2) / (p - 1)) for
+        others above 2, and a (1 - a) / T, divided by
         a^2, falls with a for the logistic loss.
         """
         limit = self.clip / self.row_norm

@@ -159,6 +159,116 @@ class QuarticLoss(_Regression):
 
 
 @dataclass(frozen=True)
+class PowerLoss(_Regression):
+    """|z - y|^p / p for p > 1; for p < 2 a parabola up to an error of a hundredth.
+
+    The parabola has the slope of the power where it ends. Without it, powers below 2 would have no
+    bound on their second derivative.
+
+    Parameters
+    ----------
+    power : float
+        p, finite and greater than 1; of errors in units of the target.
+    """
+
+    power: float
+    lipschitz: ClassVar[float] = math.inf
+    lipschitz_l1: ClassVar[float] = math.inf
+
+    def __post_init__(self):
+        if not 1 < self.power < math.inf:
+            raise ValueError(f"power must be finite and greater than 1; got {self.power!r}.")
+
+    @property
+    def smoothness(self):
+        """Bound on the second derivative."""
+        return math.inf if self.power > 2 else self._steepest
+
+    @property
+    def trace(self):
+        """Bound on the second derivative."""
+        return self.smoothness
+
+    @property
+    def smoothness_l1(self):
+        """Bound on the second derivative."""
+        return self.smoothness
+
+    @property
+    def _near(self):
+        """Error up to which there is a parabola."""
+        return _PARABOLA if self.power < 2 else 0.0
+
+    @property
+    def _steepest(self):
+        """Second derivative of the parabola."""
+        return _PARABOLA ** (self.power - 2)
+
+    def profile(self, u):
+        """Return the loss of errors u."""
+        p, near, size = self.power, self._near, np.abs(u)
+        with np.errstate(over="ignore", under="ignore"):
+            inner = self._steepest / 2 * np.minimum(size, near) ** 2
+            return inner + (np.maximum(size, near) ** p - near**p) / p
+
+    def secant(self, a, b):
+        """Return the slope between two errors, to few roundings of itself."""
+        first, last = np.abs(a), np.abs(b)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
+            slope = self._risen(first, last) / (b - a)
+        return np.where(a == b, self._slope(np.array(a, dtype=np.float64)), slope)
+
+    def turning(self, limit):
+        """Return the error at which the derivative reaches a limit."""
+        with np.errstate(over="ignore", under="ignore"):
+            turning = np.power(limit, 1 / (self.power - 1))
+            return np.where(turning < self._near, limit / self._steepest, turning)
+
+    def largest_curvature(self, limit):
+        """Return the largest second derivative where the first is below a limit."""
+        if self.power < 2:
+            return self._steepest
+        p = self.power
+        return (p - 1) * float(limit) ** ((p - 2) / (p - 1))
+
+    def _risen(self, first, last):
+        """Return the rise of the loss from one size of an error to another.
+
+        Notes
+        -----
+        A difference of values would cancel where sizes are close. With m the larger size and r m
+        their distance, the powers differ by m^p (1 - (1 - r)^p).
+        """
+        p, near = self.power, self._near
+        with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
+            inner, outer = np.minimum(first, near), np.minimum(last, near)
+            rise = self._steepest / 2 * ((outer - inner) * (outer + inner)) if near else 0.0
+            inner, outer = np.maximum(first, near), np.maximum(last, near)
+            larger = np.maximum(inner, outer)
+            share = np.where(larger > 0, np.abs(outer - inner) / larger, 0.0)
+            part = -np.expm1(p * np.log1p(-share)) / p
+            # a power may overflow, and nothing is no part of it
+            return rise + np.sign(outer - inner) * np.where(part > 0, larger**p * part, 0.0)
+
+    def _slope(self, u):
+        size = np.abs(u)
+        steep = size ** (self.power - 1)
+        if self.power < 2:
+            steep = np.where(size < self._near, self._steepest * size, steep)
+        return np.copysign(steep, u, out=u)
+
+    def _bend(self, u):
+        size = np.abs(u)
+        with np.errstate(divide="ignore"):
+            bend = (self.power - 1) * size ** (self.power - 2)
+        return np.where(size < self._near, self._steepest, bend)
+
+
+# error up to which powers below 2 are a parabola, in units of the target
+_PARABOLA = 0.01
+
+
+@dataclass(frozen=True)
 class HuberLoss(_Regression):
     """(z - y)^2 / 2 up to an error of `threshold`, continued linearly.
 

@@ -266,11 +266,15 @@ class RowObjective:
         return chunk, np.isfinite(chunk.norm), chunk.predict(coef), target
 
     def explicit(self):
-        """Return the rows that count as one matrix, and their targets."""
+        """Return the rows that count as one matrix, their targets, and their norms."""
         chunks = [chunk.taken(np.isfinite(chunk.norm)) for chunk in self.rows.chunks]
         parts = [chunk.explicit() for chunk in chunks]
         stack = sparse.vstack if sparse.issparse(parts[0]) else np.vstack
-        return stack(parts), np.concatenate([chunk.target for chunk in chunks])
+        target, norm = (
+            np.concatenate([getattr(chunk, name) for chunk in chunks])
+            for name in ("target", "norm")
+        )
+        return stack(parts), target, norm
 
 
 def _squared(chunk):

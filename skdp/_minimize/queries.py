@@ -10,6 +10,7 @@ import numpy as np
 
 from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp._losses.clipped import ClippedLoss
+from skdp._losses.regression import Kinked
 from skdp._minimize.nonsmooth import minimize_nonsmooth
 from skdp._minimize.objective import RowObjective, objective_bounds
 from skdp._minimize.smooth import SMOOTH_SOLVERS, check_tolerance, minimize_smooth
@@ -20,7 +21,7 @@ from skdp.privacy.laws.objective import Influence
 
 
 #: losses that cvxpy is told about
-_MARGIN_LOSSES = (LogisticLoss, SoftmaxLoss, HingeLoss)
+IN_CVXPY = (LogisticLoss, SoftmaxLoss, HingeLoss, Kinked)
 
 
 def title(loss):
@@ -69,7 +70,7 @@ class Regularised:
             raise ValueError("row_l1 must be greater than 0.")
         if self.solver not in SMOOTH_SOLVERS:
             raise ValueError(f"solver must be one of {list(SMOOTH_SOLVERS)}; got {self.solver!r}.")
-        if self.solver == "cvxpy" and not isinstance(self.loss, _MARGIN_LOSSES):
+        if self.solver == "cvxpy" and not isinstance(self.loss, IN_CVXPY):
             raise ValueError(
                 f"solver must be 'newton' or 'lbfgs' for {title(self.loss)}; got 'cvxpy'."
             )

@@ -436,36 +436,37 @@ def solve_with_cvxpy(objective, start, met):
     """
     import cvxpy
 
-    V, target = objective.explicit()
-    loss, K = objective.loss, objective.loss.n_outputs
+    V, target, norm = objective.explicit()
+    known = getattr(objective.loss, "targets", None)
+    target = known(target, norm) if known else target
     reach = objective.bounds.reach
     u = cvxpy.Variable(len(start))
     w = objective.center + reach * u
     penalty = objective.ridge / 2 * reach**2 * cvxpy.sum_squares(u)
     penalty += reach * (objective.linear @ u)
-    if K == 1:
-        short = loss.margin - cvxpy.multiply(target, V @ w)
-    else:
-        z = V @ cvxpy.reshape(w, (K, V.shape[1]), order="C").T
-        one = np.eye(K)[target]
-        own = cvxpy.sum(cvxpy.multiply(one, z), axis=1)
-        short = z + loss.margin * (1 - one)
-    total = _total(cvxpy, short, loss.temperature, K)
-    if K > 1:
-        total -= cvxpy.sum(own)
-    problem = cvxpy.Problem(cvxpy.Minimize((total + penalty) / max(1, len(target))))
+    losses = _losses(cvxpy, objective.loss, V, w, target)
+    problem = cvxpy.Problem(cvxpy.Minimize((losses + penalty) / max(1, V.shape[0])))
     problem.solve(solver="CLARABEL", tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
     return objective.center + reach * np.asarray(u.value)
 
 
-def _total(cvxpy, short, temperature, n_outputs):
-    if n_outputs == 1:
-        if temperature == 0.0:
-            return cvxpy.sum(cvxpy.pos(short))
-        return temperature * cvxpy.sum(cvxpy.logistic(short / temperature))
-    if temperature == 0.0:
-        return cvxpy.sum(cvxpy.max(short, axis=1))
-    return temperature * cvxpy.sum(cvxpy.log_sum_exp(short / temperature, axis=1))
+def _losses(cvxpy, loss, V, w, target):
+    """Return the sum of the losses of rows V, an expression in w."""
+    if hasattr(loss, "slopes"):
+        # two slopes: a line, and what is beyond the kink
+        distance, a, b = loss.slopes(np.zeros(V.shape[0]), target)
+        beyond = V @ w + distance
+        return cvxpy.sum(cvxpy.multiply(a, beyond) + cvxpy.multiply(b - a, cvxpy.pos(beyond)))
+    K, T = loss.n_outputs, loss.temperature
+    if K == 1:
+        short = loss.margin - cvxpy.multiply(target, V @ w)
+        each = cvxpy.pos(short) if T == 0.0 else T * cvxpy.logistic(short / T)
+        return cvxpy.sum(each)
+    z = V @ cvxpy.reshape(w, (K, V.shape[1]), order="C").T
+    one = np.eye(K)[target]
+    short = z + loss.margin * (1 - one)
+    worst = cvxpy.max(short, axis=1) if T == 0.0 else T * cvxpy.log_sum_exp(short / T, axis=1)
+    return cvxpy.sum(worst) - cvxpy.sum(cvxpy.multiply(one, z))
 
 
 # Minimisers: attempts by the chosen method, and the certificate.
@@ -480,7 +481,10 @@ def attempt(solver, objective, start, met):
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             w = np.asarray(solver(objective, start, met), dtype=np.float64)
-    except Exception:
+    except BaseException as error:
+        # compiled solvers panic, which is no Exception
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
         return start
     return w if w.shape == start.shape and np.isfinite(w).all() else start
 

@@ -8,6 +8,7 @@ parameters. Sentences are made of ledgers, and Markdown of facts. A card reads n
 
 import copy
 import datetime
+import html
 import json
 import math
 import platform
@@ -233,6 +234,9 @@ class PrivacyCard:
 
     def _repr_markdown_(self):
         return self.to_markdown()
+
+    def _repr_html_(self):
+        return as_html(self.to_markdown())
 
     def __repr__(self):
         claim = self._facts["claim"]
@@ -1152,6 +1156,64 @@ def _escaped(text):
 
 def _code(text):
     return "`" + " ".join(text.split()).replace("`", "'").replace("|", "\\|") + "`"
+
+
+# escaped characters, code and bold words, which are all the marks inside of a line
+_MARKS = re.compile(r"\\(.)|`([^`]*)`|\*\*((?:[^*\\]|\\.)+)\*\*")
+
+
+def as_html(markdown):
+    """Return a card in HTML, for viewers that show no Markdown.
+
+    Parameters
+    ----------
+    markdown : str
+        As `as_markdown` writes it: headings, notes, tables, bullets and paragraphs.
+
+    Returns
+    -------
+    html : str
+        Nothing that a card quotes is read as HTML.
+    """
+    made, kind = [], None
+    for line in markdown.splitlines():
+        mark, _, rest = line.partition(" ")
+        new = {"-": "ul", "|": "table", ">": "blockquote"}.get(mark)
+        if not line or line == ">" or line.startswith("| ---"):
+            continue
+        if new != kind:
+            made += [f"</{kind}>"] * bool(kind) + [f"<{new}>"] * bool(new)
+        if new == "ul":
+            made.append(f"<li>{_inline(rest)}</li>")
+        elif new == "table":
+            tag = "th" if new != kind else "td"
+            cells = re.split(r"(?<!\\)\|", line)[1:-1]
+            made.append(
+                "<tr>" + "".join(f"<{tag}>{_inline(c.strip())}</{tag}>" for c in cells) + "</tr>"
+            )
+        elif set(mark) == {"#"}:
+            made.append(f"<h{len(mark)}>{_inline(rest)}</h{len(mark)}>")
+        else:
+            made.append(f"<p>{_inline(rest if new else line)}</p>")
+        kind = new
+    return "\n".join(made + [f"</{kind}>"] * bool(kind))
+
+
+def _inline(text):
+    """Return a part of a line of a card in HTML."""
+    found, place = [], 0
+    for mark in _MARKS.finditer(text):
+        found.append(html.escape(text[place : mark.start()]))
+        character, code, bold = mark.groups()
+        if code is not None:
+            code = html.escape(code.replace("\\|", "|"))
+            found.append(f"<code>{code}</code>")
+        elif bold is not None:
+            found.append(f"<strong>{_inline(bold)}</strong>")
+        else:
+            found.append(html.escape(character))
+        place = mark.end()
+    return "".join([*found, html.escape(text[place:])])
 
 
 def upward(x, digits=6):

@@ -16,7 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._gate import Doubts, open_gate
 from skdp._groups import check_groups, resolve_groups, shares
 from skdp._losses.clipped import ClippedLoss
-from skdp._losses.regression import HuberLoss, PinballLoss, QuarticLoss, SquaredLoss
+from skdp._losses.regression import (
+    HuberLoss,
+    PinballLoss,
+    PowerLoss,
+    QuarticLoss,
+    SquaredLoss,
+)
 from skdp._plan import PlanMixin
 from skdp._rows.base import leaves_out_zeros
 from skdp._rows.linear import StandardColumns, regression_rows, unit_rows
@@ -62,8 +68,8 @@ def regression_loss(p):
         kind, number = p if len(p) == 2 and p[0] in ("quantile", "huber") else (None, None)
     elif isinstance(p, str):
         kind, number = ("huber", 1.0) if p == "huber" else (None, None)
-    elif is_number(p) and p in (1, 2, 4):
-        kind, number = ("quantile", 0.5) if p == 1 else (int(p), None)
+    elif is_number(p) and 1 <= p < math.inf:
+        kind, number = ("quantile", 0.5) if p == 1 else ("power", float(p))
     if kind == "quantile":
         if not (is_number(number) and 0 < number < 1):
             raise ValueError(f"p must be ('quantile', q) with a number q in (0, 1); got {p!r}.")
@@ -72,11 +78,13 @@ def regression_loss(p):
         if not (is_number(number) and 1e-50 <= number <= 1e50):
             raise ValueError(f"p must be ('huber', t) with a number t in [1e-50, 1e50]; got {p!r}.")
         return HuberLoss(float(number)), 2.0
-    if number is not None or kind not in (2, 4):
+    if kind != "power":
         raise ValueError(
-            f"p must be 1, 2, 4, 'huber', ('huber', threshold) or ('quantile', q); got {p!r}."
+            "p must be a finite number, at least 1, 'huber', ('huber', threshold) or "
+            f"('quantile', q); got {p!r}."
         )
-    return (SquaredLoss(), 2.0) if kind == 2 else (QuarticLoss(), 4.0)
+    known = {2.0: SquaredLoss(), 4.0: QuarticLoss()}
+    return (known[number] if number in known else PowerLoss(number)), number
 
 
 def check_target_scale(name, value):
@@ -170,7 +178,7 @@ class Units:
 
 # The clipping norm, in public units, is a multiple of the root of the signal, and lies in a
 # range. For powers above 1 it grows without end, so that the bias of clipping vanishes: with
-# skewed noise that is worth what it costs. Chosen on data.
+# skewed noise that is worth what it costs. Chosen on data, for other powers by the nearer of these.
 _CLIPS = {
     SquaredLoss: (0.05, 0.15, math.inf),
     QuarticLoss: (0.02, 0.05, math.inf),
@@ -218,7 +226,10 @@ def default_residual_clip(problem):
     if problem.moments is not None:
         order, bound = problem.moments
         return kept_in_range(bound * problem.signal ** (1 / order))
-    growth, least, most = _CLIPS[type(problem.pointwise)]
+    loss = type(problem.pointwise)
+    if loss is PowerLoss:
+        loss = QuarticLoss if problem.flat else SquaredLoss
+    growth, least, most = _CLIPS[loss]
     return min(max(least, growth * math.sqrt(problem.signal)), most)
 
 
@@ -252,7 +263,7 @@ class PrivateLinearRegressor(PlanMixin, CallbackSupportMixin, RegressorMixin, Ba
             name: SHARED_CONSTRAINTS[name]
             for name in ("epsilon", "delta", "adjacency", "budget", "random_state")
         },
-        "p": [Interval(Real, 1, 4, closed="both"), StrOptions({"huber"}), tuple],
+        "p": [Interval(Real, 1, None, closed="left"), StrOptions({"huber"}), tuple],
         "mechanism": [StrOptions({"auto", "gradient", "output"})],
         # `asked_solver` says what fits
         "solver": "no_validation",
@@ -372,6 +383,12 @@ class PrivateLinearRegressor(PlanMixin, CallbackSupportMixin, RegressorMixin, Ba
         predicted : ndarray of shape (n_samples,)
             ``X @ coef_ + intercept_``. Where columns were standardised, entries further than 100
             units from their origin, or 10 where nothing was seen, count as that far, as in `fit`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X has other columns than the rows of `fit`, is not numeric or not finite. Fill in for
+            NaN what was filled in for `fit`, a public constant.
         """
         check_is_fitted(self)
         X = validate_private_data(self, X, accept_sparse="csr", reset=False)
@@ -473,11 +490,11 @@ class DPLpRegressor(PrivateLinearRegressor):
     delta : float, default=1e-6
         Privacy budget, in [0, 1); well below 1 / n_samples. 0 asks for pure privacy, which
         mechanism "output" with solver "output" can give.
-    p : {1, 2, 4, "huber"} or tuple, default=2
-        Power of the residual: 2 for least squares, 1 for least absolute deviations, 4 for few
-        large residuals; "huber" is 2 up to a threshold, and 1 beyond. ``("huber", t)`` has the
-        threshold t, in units of `target_scale_`, instead of 1. ``("quantile", q)`` fits the
-        conditional quantile q, in (0, 1): the loss is twice the pinball loss.
+    p : float, "huber" or tuple, default=2
+        Power of the residual, at least 1: 2 for least squares, 1 for least absolute deviations;
+        between these it is a parabola up to a hundredth of `target_scale_`. "huber" is 2 up to a
+        threshold, and 1 beyond: ``("huber", t)`` has t, in units of `target_scale_`, for 1.
+        ``("quantile", q)``, q in (0, 1), fits that quantile: the loss is twice the pinball loss.
     mechanism : {"auto", "gradient", "output"}, default="auto"
         What is released. "gradient": noisy clipped gradients, one a step (Gaussian). "output":
         the minimiser of a clipped and penalised loss, plus noise (Gaussian, or K-norm noise at

@@ -398,6 +398,12 @@ class LocalDPLinearRegression(PlanMixin, RegressorMixin, BaseEstimator):
         -------
         predicted : ndarray of shape (n_samples,)
             ``X @ coef_ + intercept_``.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X has other columns than the rows of `fit`, is not numeric or not finite. Fill in for
+            NaN what was filled in for `fit`, a public constant.
         """
         check_is_fitted(self)
         X = validate_private_data(self, X, accept_sparse="csr", reset=False)

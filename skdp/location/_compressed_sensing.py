@@ -55,8 +55,9 @@ def plan_sketch(problem):
     Returns
     -------
     plan : SketchMean
-        With as many measurements as were asked for, or the order of magnitude at which
-        the noise outweighs what is lost by measuring less often.
+        With as many measurements as were asked for; or the order of magnitude at which
+        the noise outweighs what is lost by measuring less often, and at most one for every
+        two features.
 
     Raises
     ------
@@ -87,7 +88,9 @@ def _n_measurements(problem, mu):
         s = min(problem.sparsity or _TYPICAL_SPARSITY, d)
         # n eps sqrt(s log(d / s) / log(1 / delta)), with mu for eps / sqrt(2 log(1 / delta))
         order = problem.n_rows * mu * math.sqrt(2 * s * max(1.0, math.log(d / s)))
-        return int(min(d, max(_FEWEST, order)))
+        # one number for every two features at most, or nothing would be compressed; of one
+        # feature there is nothing to leave out
+        return int(min(max(d // 2, 1), max(_FEWEST, order)))
     if not 1 <= asked <= d:
         raise ValueError(
             f"n_measurements must be at least 1, and at most the number of features, {d}; got "

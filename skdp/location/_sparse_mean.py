@@ -127,8 +127,9 @@ class DPSparseMeanEstimator(MeanEstimator):
         dictionaries that are too large for a vector. "auto": "soft-threshold", with Laplace
         noise, and no delta spent, also where that is predicted to do less harm.
     solver : {"auto", "cvxpy", "first-order"}, default="auto"
-        "compressed-sensing": what solves the program of `recovery`. "auto" is "cvxpy" for
-        `recovery` "equality" with few measurements and features, and "first-order" otherwise.
+        "compressed-sensing": what solves the program of `recovery`. "auto" is "cvxpy" up to
+        10,000 for measurements times features, for `recovery` "equality" up to 50,000, and
+        "first-order" beyond.
     adjacency : {"replace-one", "zero-out"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), or in one row that is
         replaced by a null row ("zero-out"). The number of rows is public in both.
@@ -150,8 +151,9 @@ class DPSparseMeanEstimator(MeanEstimator):
         is "gaussian" up to a million entries, and "sparse-sign" beyond.
     n_measurements : int, default=None
         "compressed-sensing": number of measurements, at most `n_features_in_`. None chooses
-        about ``n_samples * epsilon * sqrt(sparsity)``, from public quantities. Too few cost
-        accuracy, as `error_estimate_` tells, but no privacy.
+        about ``n_samples * epsilon * sqrt(sparsity)``, from public quantities, and no more than
+        half of the features (of one feature, one). Too few cost accuracy, as
+        `error_estimate_` tells, but no privacy.
     recovery : {"auto", "constrained", "denoising", "equality"}, default="auto"
         "compressed-sensing": the program of recovery. Least squares in an l1 ball (needs
         `sparsity`); least l1 norm up to the noise; least l1 norm, which fits the noise [1]_.

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import brentq
 from sklearn.base import BaseEstimator
 
-from skdp._losses.regression import QuarticLoss
+from skdp._losses.regression import PowerLoss, QuarticLoss
 from skdp._minimize.objective import objective_bounds
 from skdp._minimize.queries import l1_shift
 from skdp._minimize.smooth import reachable_tolerance
@@ -437,7 +437,8 @@ class Problem:
     @property
     def flat(self):
         """Whether the loss has no curvature at its minimum, so that noise is not pulled back."""
-        return isinstance(self.pointwise, QuarticLoss)
+        loss = self.pointwise
+        return isinstance(loss, QuarticLoss) or (isinstance(loss, PowerLoss) and loss.power > 2)
 
     @property
     def row_norm(self):

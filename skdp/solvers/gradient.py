@@ -97,7 +97,7 @@ class Accelerated(FullGradient):
     """Noisy gradients of all rows, with Nesterov's accelerated steps.
 
     The default at delta greater than 0 where there is very little signal, and for regression
-    with `p=4` or a `clipping_norm`.
+    with `p` above 2 or a `clipping_norm`.
 
     Parameters
     ----------

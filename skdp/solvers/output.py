@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from skdp._minimize.queries import Minimizer
+from skdp._minimize.queries import IN_CVXPY, Minimizer
 from skdp._recovery.shrinkage import project_linf
 from skdp._rows.base import ball_constraint
 from skdp._sklearn import StrOptions
@@ -28,8 +28,9 @@ class Output(Solver):
     ----------
     minimizer : {"auto", "newton", "lbfgs", "cvxpy"}, default="auto"
         Method for the minimiser. What it returns is certified, so that the promise does not
-        depend on it. "auto" is Newton's method for at most 300 coefficients. "cvxpy" needs all
-        rows in memory, and is for classification.
+        depend on it. "auto" is "cvxpy" for a loss with kinks and at most 20,000 for rows times
+        coefficients; otherwise Newton's method for at most 300 coefficients. "cvxpy" by name
+        needs all rows in memory, and is for classification, or a regression loss with kinks.
     linf_projection : bool, default=False
         With `coef_bound`, for classification: whether noisy coefficients are brought into the
         ball by soft-thresholding, which is the projection in the largest coordinate [2]_, and
@@ -118,8 +119,8 @@ class Output(Solver):
         Raises
         ------
         ValueError
-            If the penalty that was asked for is too weak for floating point, or if there is no
-            ball to bring noisy coefficients into.
+            If the penalty that was asked for is too weak for floating point, if there is no
+            ball to bring noisy coefficients into, or if cvxpy does not know the loss.
         """
         if self.linf_projection and problem.radius is None:
             raise ValueError(
@@ -128,8 +129,27 @@ class Output(Solver):
             )
         problem.check_weak_penalty()
         ridge = problem.penalty or default_ridge(problem)
-        minimizer = minimizer_of(problem, self.minimizer)
+        minimizer = self.minimizer
+        if minimizer == "cvxpy" and not isinstance(problem.loss, IN_CVXPY):
+            raise ValueError(
+                "minimizer must be 'auto', 'newton' or 'lbfgs' for regression, unless the loss has "
+                "kinks (p=1); got 'cvxpy'."
+            )
+        if minimizer == "auto" and _is_small_and_kinked(problem):
+            minimizer = "cvxpy"
+        minimizer = minimizer_of(problem, minimizer)
         return OutputFit(problem, minimizer, ridge, linf_projection=self.linf_projection)
+
+
+# Rows times coefficients up to which a fit to a loss with kinks by cvxpy takes at most three times
+# as long as one by falling temperatures (`benchmarks/speed.py --part cvxpy`). So few rows may be
+# held as one matrix, wherever they come from.
+_CVXPY_LIMIT = 20_000
+
+
+def _is_small_and_kinked(problem):
+    """Return whether a minimiser is cvxpy's, from public facts."""
+    return math.isinf(problem.loss.smoothness) and problem.n_rows * problem.size <= _CVXPY_LIMIT
 
 
 _PURE = {"k-norm": KNormMechanism, "laplace": LaplaceMechanism}

@@ -4,6 +4,7 @@
 
 import dataclasses
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -224,9 +225,21 @@ def test_seeds_repeat_an_audit_and_generators_are_replaced():
     assert audit(shared, random_state=None, n_runs=100).passed
 
 
+IN_PROCESSES = pytest.param("loky", marks=pytest.mark.full)
+
+
+@pytest.mark.parametrize("backend", ["threading", IN_PROCESSES])
+def test_jobs_change_nothing(backend):
+    with joblib.parallel_config(backend=backend):
+        alone, both = (
+            audit(DPMean(epsilon=2.0, data_norm=1.0), n_runs=60, n_jobs=n_jobs, random_state=3)
+            for n_jobs in (None, 2)
+        )
+    assert alone == both
+
+
 @pytest.mark.slow
 def test_jobs_run_in_parallel():
-    # seeds are handed out in another order only if tasks are cut otherwise
     result = audit(broken.BudgetIgnored(1.0), n_runs=400, n_jobs=2)
     assert result.n_runs == 400
     assert not result.passed

@@ -9,6 +9,7 @@ import math
 import pickle
 import re
 import warnings
+from html.parser import HTMLParser
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -572,6 +573,45 @@ def test_delta_of_the_user():
     claim = facts(model, delta=1e-3)["claim"]
     assert claim["delta"] == 1e-3
     assert claim["epsilon"] == model.ledger_.epsilon(1e-3) < 1.0
+
+
+class Shown(HTMLParser):
+    """What a browser makes of a page: its tags, all of them closed, and its words."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.tags, self.words = [], set(), []
+        self.feed(page)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        assert not attrs
+        self.open.append(tag)
+        self.tags.add(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words += data.split()
+
+
+@pytest.mark.parametrize(
+    "name", ["a plain name", "<script>x</script> | **b** `c` \\ &amp; [d](e) # f"]
+)
+def test_a_card_in_html_says_the_same(name):
+    classes = ["<b>|x", "`*"]
+    model = DPLogisticRegression(1.0, 1e-5, classes=classes, random_state=0, data_norm=1.0)
+    card = privacy_card(model.fit(X, np.array(classes)[Y]), name=name)
+    page = Shown(card._repr_html_())
+    marks = {"h1", "h2", "h3", "p", "ul", "li", "table", "tr", "th", "td", "code"}
+    assert page.tags == {*marks, "blockquote", "strong"}
+    assert " ".join(page.words).startswith(f"Privacy card: {name} Estimator: DPLogisticRegression.")
+    # nothing but marks differs
+    letters = re.compile(r"[a-z0-9]+", re.IGNORECASE)
+    text = re.sub(r"&amp;", "&", card.to_markdown())
+    assert letters.findall(" ".join(page.words).replace("&amp;", "&")) == letters.findall(text)
 
 
 def test_saving(tmp_path):

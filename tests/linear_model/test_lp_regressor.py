@@ -16,6 +16,7 @@ import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from scipy.optimize import minimize_scalar
 from sklearn.base import clone
 
 from skdp import DPLpRegressor, papers, solvers
@@ -84,8 +85,26 @@ WAYS = [
     ({"solver": "sgd"}, 0.1), ({"solver": "newton"}, 0.15), ({"solver": "newton", "p": 1}, 0.15),
     ({"solver": "phased"}, 0.15), ({"solver": "localized"}, 0.25), ({"delta": 0.0}, 0.3),
     ({"solver": "accelerated-one-pass"}, 0.25), ({"adjacency": "zero-out"}, 0.05),
-    ({"clipping_norm": "private"}, 0.3), ({"clipping_norm": 1.0}, 0.1),
+    ({"clipping_norm": "private"}, 0.3), ({"clipping_norm": 1.0}, 0.1), ({"p": 1.5}, 0.05),
+    ({"p": 3}, 0.15), ({"p": 1.5, "solver": "newton"}, 0.2),
 ]  # fmt: skip
+
+
+def test_powers_between_those_of_old_fit_between_them():
+    # skewed noise: the constant that a power is least at moves upwards with the power
+    rng = np.random.default_rng(0)
+    X, noise = rng.normal(size=(2000, 2)), 4 * rng.beta(1, 4, size=2000)
+    found, expected = [], []
+    for p in (1, 1.25, 1.5, 2, 3, 4):
+        model = DPLpRegressor(
+            epsilon=1e6, p=p, solver="output", l2=1.0, clipping_norm=300.0, data_norm=1.5,
+            target_scale=1.0, random_state=0,
+        )  # fmt: skip
+        found.append(model.fit(X, X @ [1.0, -1.0] + noise).intercept_)
+        least = minimize_scalar(lambda c, p=p: (np.abs(noise - c) ** p).sum(), bounds=(0, 4))
+        expected.append(least.x)
+    assert np.all(np.diff(expected) > 0.04)
+    np.testing.assert_allclose(found, expected, atol=0.03)
 
 
 @pytest.mark.full
@@ -106,7 +125,7 @@ def test_no_scale_of_the_data_is_assumed(x_scale, y_scale):
 
 @pytest.mark.covering
 @pytest.mark.parametrize("solver", ["accelerated", "newton", "localized", "accelerated-one-pass"])
-@pytest.mark.parametrize("p", [1, 2, 4, "huber"])
+@pytest.mark.parametrize("p", [1, 2, 4, "huber", 1.5, 3])
 def test_units_given_in_proportion_change_nothing_but_the_unit(solver, p):
     X, y, X_new, _ = heavy(500)
     options = {"p": p, "solver": solver_of(solver), "random_state": 0}
@@ -420,10 +439,10 @@ BAD = {
     "epsilon": [0, -1, NAN, INF, "1", None, True],
     "delta": [-0.1, 1, 1.5, NAN, INF, "x", None, True],
     "p": [
-        3,
         0.5,
-        1.5,
-        5,
+        0.999,
+        -2,
+        INF,
         NAN,
         "2",
         None,
@@ -490,7 +509,7 @@ REFUSED = [
         {"solver": solvers.Output(linf_projection=True), "coef_bound": 1.0},
         r"linf_projection=True of solvers.Output\(\) is not for regression",
     ),
-    ({"solver": solvers.Output(minimizer="cvxpy")}, "is not for regression"),
+    ({"solver": solvers.Output(minimizer="cvxpy")}, "minimizer must be .* for regression"),
     *[({"solver": word}, "is not for regression") for word in NOT_FOR_REGRESSION],
     ({"solver": papers.Localized(growth="tripling")}, "growth"),
     ({"solver": papers.Localized(growth_order=1.0)}, "growth_order"),
@@ -561,7 +580,7 @@ INPUT_WAYS = [
     {"solver": "phased"}, {"solver": "accelerated-one-pass"}, {"solver": "sgd"},
     {"clipping_norm": "private", "coef_bound": 1.0}, {"clipping_norm": ("moments", 3.0, 1e9)},
     {"data_norm": 1e-50, "target_scale": 1e50}, {"l2": 1e300}, {"l2": 1e-300, "solver": "newton"},
-    {"fit_intercept": False},
+    {"fit_intercept": False}, {"p": 1.2}, {"p": 9.0}, {"p": 1.2, "solver": "newton"},
 ]  # fmt: skip
 
 
@@ -1008,13 +1027,13 @@ def fixed_draws(index):
 
 @pytest.mark.sample(4)
 @every_adjacency
-@pytest.mark.parametrize("p", [1, 2, 4, "huber"])
+@pytest.mark.parametrize("p", [1, 2, 4, "huber", 1.5, 3])
 def test_gradients_keep_their_claim_tightly(p, adjacency):
     assert 0.99 <= ratio(regressor(solver="gd", p=p), adjacency) <= 1
 
 
 @every_adjacency
-@pytest.mark.parametrize("p", [1, 2, "huber"])
+@pytest.mark.parametrize("p", [1, 2, "huber", 1.5])
 def test_gradients_in_a_geometry_keep_their_claim_tightly(p, adjacency):
     # a row that changes its sign has the same products: little is left of what moments cost
     measured = ratio(regressor(solver="preconditioned", p=p, max_iter=9), adjacency)
@@ -1052,7 +1071,7 @@ def test_a_public_trace_of_searched_scales_finds_nothing():
 
 @pytest.mark.sample(1)
 @every_adjacency
-@pytest.mark.parametrize("p", [1, 2, 4, "huber"])
+@pytest.mark.parametrize("p", [1, 2, 4, "huber", 1.5, 3])
 @pytest.mark.parametrize("solver", ["newton", "phased", "localized", "accelerated-one-pass"])
 def test_other_solvers_keep_their_claim(solver, p, adjacency):
     assert ratio(regressor(solver=solver, p=p, l2=1.0), adjacency) <= 1
@@ -1088,7 +1107,7 @@ def test_claims_are_kept_on_any_neighbours(solver, adjacency, data):
     sizes = st.sampled_from([0.0, 1.0, -0.4, 1e3, 1e300, -1e300, 1e-300])
     y = np.array(data.draw(st.lists(sizes, min_size=n, max_size=n)))
     options = {
-        "p": data.draw(st.sampled_from([1, 2, 4, "huber"])),
+        "p": data.draw(st.sampled_from([1, 2, 4, "huber", 1.2, 3, 7.5])),
         "data_norm": data.draw(st.sampled_from([1.0, 1e-3, 1e3, None])),
         "target_scale": data.draw(st.sampled_from([1.0, 1e-20, 1e20, None])),
         "fit_intercept": data.draw(st.booleans()),

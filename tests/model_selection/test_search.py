@@ -424,10 +424,19 @@ def test_cross_validation_costs_a_search_each():
     assert not hasattr(search, "best_params_")
 
 
-@pytest.mark.full
-def test_processes():
-    search = DPGridSearchCV(MODEL, GRID, epsilon=4.0, n_jobs=2, strategy="subset").fit(X, Y)
-    assert search.best_estimator_.ledger_ is search.ledger_
+IN_PROCESSES = pytest.param("loky", marks=pytest.mark.full)
+
+
+@pytest.mark.parametrize("backend", ["threading", IN_PROCESSES])
+@pytest.mark.parametrize("strategy", ["all", "subset"])
+def test_jobs_change_nothing(backend, strategy):
+    search = DPGridSearchCV(MODEL, GRID, epsilon=4.0, strategy=strategy, random_state=3)
+    with joblib.parallel_config(backend=backend):
+        alone, both = (clone(search).set_params(n_jobs=n_jobs).fit(X, Y) for n_jobs in (None, 2))
+    assert alone.best_params_ == both.best_params_
+    np.testing.assert_array_equal(alone.best_estimator_.coef_, both.best_estimator_.coef_)
+    assert alone.ledger_ == both.ledger_
+    assert both.best_estimator_.ledger_ is both.ledger_
 
 
 def test_nothing_is_as_long_as_the_data_and_the_input_is_left_alone():

@@ -135,6 +135,7 @@ def test_solvers_that_cannot_stream_say_so_before_anything_is_charged(solver):
     "model",
     [
         DPHingeSVM(data_norm=3.0, max_iter=4, random_state=0),
+        DPHingeSVM(mechanism="output", data_norm=3.0, random_state=0),
         DPLpRegressor(max_iter=4, random_state=0),
         DPLpRegressor(p=1, max_iter=4, random_state=0),
         DPLpRegressor(clipping_norm="private", max_iter=4, random_state=0),
