@@ -12,6 +12,9 @@ GUARDS, FITS_A_CLONE = {"Curator", "open_gate", "score_curator"}, "fit_candidate
 PUBLIC_ROWS = {"X_val", "y_val"}
 MESSAGES = {"print", "warn", "warn_explicit", "write", "info", "debug", "warning"}
 
+#: read what is private, and raise or leave public facts: the latter whether there are groups at all
+CHECKS = {"validate_private_data", "check_groups"}
+
 
 class Taint:
     """Follow the arguments of a `fit` through its source, whatever the order of statements.
@@ -68,7 +71,7 @@ class Taint:
 
     def call(self, node, branch):
         arguments, name = _arguments(node), _called(node)
-        if not (branch or any(map(self.dirty, arguments))) or name == "validate_private_data":
+        if not (branch or any(map(self.dirty, arguments))) or name in CHECKS:
             return
         if not branch and name in PUBLIC and "self" not in map(_id, arguments):
             return

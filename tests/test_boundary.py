@@ -35,7 +35,8 @@ LAZY = {"cvxpy", "matplotlib", "pandas", "polars", "dp_accounting", "dask", "dis
 RANKS = {
     "privacy": 0, "exceptions": 1, "_typing": 1.5, "_losses": 2, "_log_concave": 2, "_recovery": 2,
     "_rows": 2, "_minimize": 3, "_quantiles": 3, "_classification": 3, "_sklearn": 3,
-    "_gate": 4, "io": 4, "solvers": 4, "_plan": 4.5, "location": 5, "papers": 6, "preprocessing": 6,
+    "_gate": 4, "_groups": 4, "io": 4, "solvers": 4, "_plan": 4.5, "location": 5, "papers": 6,
+    "preprocessing": 6,
     "local": 6, "linear_model": 7,
     "federated": 8, "model_selection": 9, "inspection": 9, "audit": 9, "__init__": 10,
 }  # fmt: skip
@@ -271,6 +272,7 @@ ALONE = {
     "skdp._minimize.nonsmooth": "another theory than that of smooth losses",
     "skdp.location._compressed_sensing": "an algorithm of its own, one of several for a mean",
     "skdp.model_selection._runs": "its functions are audited one by one: they see held-out rows",
+    "skdp.linear_model._class_weight": "a concept of its own, after the fit, with its query",
     "skdp.solvers.subgradient": "a rule for losses with kinks, with the proof of its bound",
     "skdp.papers.boosting": "an algorithm of its own, of another section of the paper",
 }
@@ -361,7 +363,7 @@ def test_the_kernel_alone_falls_back_on_bounds_that_are_no_lower():
 # -- sizes that only shrink ----------------------------------------------------------------------
 
 #: committed sizes in lines; to raise one needs a sentence in docs/reviewers.rst
-KERNEL, CURATOR, REACHED = 1990, 200, 3450
+KERNEL, CURATOR, REACHED = 1995, 200, 3450
 
 
 def lines_of(module):
