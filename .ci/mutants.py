@@ -196,7 +196,33 @@ MUTANTS = [
         r"limit = self\.clip / chunk\.norm", "limit = 1e9 * self.clip / chunk.norm",
         "tests/test_claims_sgd.py tests/linear_model/test_classifiers.py",
     ),
+    # groups
+    Mutant(
+        "a row of a group counts as one", "shares",
+        r"1\.0 / np\.bincount\(codes\)\[codes\]", "np.ones(len(codes))",
+        "tests/test_groups.py",
+    ),
+    Mutant(
+        "gradients: rows of a group count as one each", "ClippedGradient.partial",
+        r"if chunk\.weight is not None:", "if False:",
+        "tests/test_groups.py",
+    ),
+    Mutant(
+        "second moments: rows of a group count as one each", "SecondMoments.partial",
+        r"rows \*= np\.sqrt\(chunk\.weight\)\[:, None\]", "pass",
+        "tests/test_groups.py",
+    ),
+    Mutant(
+        "scales: rows of a group count as one each", "MagnitudeCells.partial",
+        r"if chunk\.weight is not None:", "if False:",
+        "tests/test_groups.py",
+    ),
     # sensitivities
+    Mutant(
+        "counts of classes: replace-one at the price of zero-out", "ClassCounts.sensitivity",
+        r'1\.0 if adjacency == "zero-out" else 2\.0', "1.0",
+        "tests/test_class_weight.py",
+    ),
     Mutant(
         "gradients: replace-one at the price of zero-out", "ClippedGradient.sensitivity",
         r"2 \* self\.clip", "self.clip",
