@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone, is_regressor
 
 import skdp.solvers as solvers
+from skdp._export import linear_classifier
 from skdp._gate import Doubts, open_gate
 from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp._plan import PlanMixin
@@ -69,7 +70,7 @@ from skdp.solvers.base import (
 )
 from skdp.solvers.gradient import DEFAULT_INTERCEPT
 from skdp.solvers.objective import default_objective_ridge
-from skdp.solvers.preconditioned import unclipped_log_proba
+from skdp.solvers.preconditioned import LINK_SHARE, unclipped_log_proba
 
 # The solver of a fit: what was asked for, the choice of "auto", and pairs that do not fit.
 #
@@ -718,6 +719,10 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         """
         found = super().predict_log_proba(X)
         return found if self._link is None else unclipped_log_proba(found, self._link)
+
+    def _twin(self):
+        link = None if self._link is None else (self._link, LINK_SHARE)
+        return linear_classifier(self, self._clipped_at, self._found, link)
 
     def _loss(self, n_classes):
         return LogisticLoss() if n_classes == 2 else SoftmaxLoss(n_classes)
