@@ -12,11 +12,12 @@ Rows are clipped to a norm by steps of their own. With n = \\|x\\| / norm and
 row in units of the norm, shortened to length 1 if it is longer.
 """
 
+import re
 from copy import deepcopy
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -69,7 +70,7 @@ class TwinMixin:
         twin = self._twin()
         names = getattr(self, "feature_names_in_", None)
         if names is not None and not hasattr(twin, "feature_names_in_"):
-            _first_step(twin).feature_names_in_ = names
+            _named(twin, names)
         return twin
 
     def _twin(self) -> Any:
@@ -163,13 +164,27 @@ def _is_ours(value):
     return type(value).__module__.split(".")[0] == "skdp"
 
 
-def _first_step(twin):
-    while isinstance(twin, Pipeline):
-        twin = twin.steps[0][1]
-    return twin
+def _named(twin, names):
+    """Tell the first steps of a twin the names of features."""
+    if isinstance(twin, Pipeline | FeatureUnion):
+        parts = twin.steps[:1] if isinstance(twin, Pipeline) else twin.transformer_list
+        for _, part in parts:
+            _named(part, names)
+    else:
+        twin.feature_names_in_ = names
 
 
 # Steps whose constants are set.
+
+
+def _in_arrays(step):
+    """Return a pipeline whose steps pass on arrays, whatever containers are configured."""
+    for _, part in getattr(step, "steps", getattr(step, "transformer_list", ())):
+        _in_arrays(part)
+    if not isinstance(step, Pipeline) and hasattr(step, "get_feature_names_out"):
+        # of the step alone: its parts were asked, and not all of them can be
+        TransformerMixin.set_output(step, transform="default")
+    return step
 
 
 def _fitted(step, n_features, **attributes):
@@ -235,6 +250,11 @@ def _power(n_features, exponent):
 
 def _same(n_features):
     return _fitted(FunctionTransformer(accept_sparse=True), n_features)
+
+
+def _called(function, **options):
+    """Return a step that maps a column by a function of numpy."""
+    return _fitted(FunctionTransformer(function, kw_args=options), 1)
 
 
 def _with_one(n_features, degree=1):
@@ -378,8 +398,7 @@ def linear_classifier(model, norm, columns=None, link=None):
     # the largest residual of two classes, and of more
     if link is not None and link[0] * (1.0 if n_outputs == 1 else 2**0.5) > 1:
         last = _linked(last, *link)
-    # what comes between steps has no names, whatever is configured
-    return Pipeline([*steps, ("linear", last)]).set_output(transform="default")
+    return _in_arrays(Pipeline([*steps, ("linear", last)]))
 
 
 def _linear(model, coef, intercept):
@@ -439,8 +458,7 @@ def _linked(linear, longer, exponent):
     alone = VotingClassifier([("linked", linked)], voting="soft")
     alone.estimators_, alone.le_ = [linked], LabelEncoder().fit(places)
     alone.classes_ = alone.le_.classes_
-    final = Pipeline([("both", FeatureUnion(both)), ("linked", alone)])
-    final.set_output(transform="default")
+    final = _in_arrays(Pipeline([("both", FeatureUnion(both)), ("linked", alone)]))
     stacked = StackingClassifier(
         [("linear", linear)],
         DummyClassifier(),
@@ -508,13 +526,13 @@ def table_columns(vectorizer, farthest, unit):
             found = _numbers(vectorizer, column, farthest)
         parts += [(f"{what} of column {place}", steps, [place]) for what, steps in found]
     frozen = [(name, FrozenEstimator(steps), places) for name, steps, places in parts]
-    rows = ColumnTransformer(frozen).fit(made_up)
+    rows = ColumnTransformer(frozen)
+    n_features = rows.fit_transform(made_up).shape[1]
     rows.transformers = rows.transformers_ = parts
     for _, steps, (place,) in parts:
-        steps.set_output(transform="default")
+        _in_arrays(steps)
         if hasattr(vectorizer, "feature_names_in_"):
-            _first_step(steps).feature_names_in_ = vectorizer.feature_names_in_[[place]]
-    n_features = rows.transform(made_up).shape[1]
+            _named(steps, vectorizer.feature_names_in_[[place]])
     norm = vectorizer.data_norm
     scaled = standard_scaler(n_features, scale=unit / norm)
     return Pipeline([("columns", rows), ("scale", scaled), *row_clipper(n_features, norm).steps])
@@ -545,9 +563,12 @@ def _numbers(vectorizer, column, farthest):
             steps += [("clip", _clipped(1, -1.0, 1.0)), ("sign", _clipped(1, -1.0, 1.0, 1e300))]
         middle, width = float(scale > 0), 3.0
     if column.kind in _MOMENTS:
-        seconds = FunctionTransformer(np.asarray, kw_args={"dtype": _MOMENTS[column.kind]})
-        steps.insert(0, ("seconds", _fitted(seconds, 1)))
-        steps.insert(1, ("numbers", _fitted(FunctionTransformer(np.asarray, kw_args={"dtype": "f8"}), 1)))
+        as_numbers = [
+            ("seconds", _called(np.asarray, dtype=_MOMENTS[column.kind])),
+            ("numbers", _called(np.asarray, dtype="float64")),
+            ("none", _imputed(np.zeros((1, 1)), np.nan, float(np.iinfo(np.int64).min))),
+        ]
+        steps = [*as_numbers, *steps]
     found = [("value", [*steps, ("missing", _imputed(np.zeros((1, 1)), 0.0))])]
     if vectorizer.squares and column.kind != "flag":
         square = [
@@ -588,29 +609,21 @@ def _one_hot(values):
 
 def _listed_words(words):
     """Return the steps to the features of words with a public list."""
-    # a number may be one of Python, or text
-    numbers = [(place, _number_of(word)) for place, word in enumerate(words)]
-    numbers = [(place, number) for place, number in numbers if number is not None]
-    values = [*words, *(number for _, number in numbers), _MISSING]
-    sums = np.zeros((len(words) + 1, len(values))) if numbers else None
-    steps = [*_without_missing(_MISSING), ("words", _one_hot(values))]
-    if numbers:
-        sums[np.arange(len(words)), np.arange(len(words))] = 1.0
-        for i, (place, _) in enumerate(numbers):
-            sums[place, len(words) + i] = 1.0
-        sums[-1, -1] = 1.0
-        steps.append(("same", _linear_map(sums)))
-    return [("words", Pipeline([*steps, *_with_others(np.zeros(len(words)))]))]
-
-
-def _number_of(word):
-    """Return the number that a word stands for, or None."""
-    try:
-        number = float(word)
-    except ValueError:
-        return None
-    text = str(int(number)) if number.is_integer() else str(number)
-    return number if text == word else None
+    n_words, steps, sums = len(words), _without_missing(_MISSING), []
+    # what stands for a whole number may come as a float
+    places = [
+        place
+        for place, word in enumerate(words)
+        if re.fullmatch(r"-?\d+", word) and f"{word}.0" not in words
+    ]
+    values = [*words, *(f"{words[place]}.0" for place in places), _MISSING]
+    if places:
+        steps.append(("text", _called(np.asarray, dtype="U")))
+        same = np.zeros((n_words + 1, len(values)))
+        same[[*range(n_words), *places, -1], range(len(values))] = 1.0
+        sums = [("same", _linear_map(same))]
+    steps += [("words", _one_hot(values)), *sums, *_with_others(np.zeros(n_words))]
+    return [("words", Pipeline(steps))]
 
 
 def _with_others(shares):
