@@ -17,7 +17,8 @@ from copy import deepcopy
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -125,10 +126,10 @@ def to_sklearn(fitted: Any) -> Any:
     """
     if isinstance(fitted, TwinMixin):
         return fitted.to_sklearn()
-    name = type(fitted).__name__
+    called = type(fitted).__name__
     if _is_ours(fitted):
         raise TypeError(
-            f"{name} has no twin in scikit-learn. Linear models, scalers, clippers, selectors of "
+            f"{called} has no twin in scikit-learn. Linear models, scalers, clippers, selectors of "
             "features, the table vectorizer, LocalDPPCA, searches, and pipelines of these have."
         )
     if isinstance(fitted, str) or fitted is None:  # "passthrough" and "drop"
@@ -138,24 +139,24 @@ def to_sklearn(fitted: Any) -> Any:
         return to_sklearn(fitted.best_estimator_)
     if not any(map(_is_ours, fitted.get_params().values())):
         return deepcopy(fitted)
-    for lists in (("steps",), ("transformer_list",), ("transformers", "transformers_")):
-        if isinstance(fitted, BaseEstimator) and hasattr(fitted, lists[-1]):
-            found = {id(part[1]): to_sklearn(part[1]) for part in getattr(fitted, lists[-1])}
-            # a copy without the private parts, which may hold what cannot be copied
-            twin = deepcopy(fitted, dict(found))
-            if _is_ours(getattr(twin, "remainder", None)):
-                twin.remainder = "passthrough"
-            for parts in lists:
-                given = dict(part[:2] for part in getattr(twin, lists[-1]))
-                listed = getattr(fitted, parts)
-                setattr(
-                    twin,
-                    parts,
-                    [(part[0], given.get(part[0], part[1]), *part[2:]) for part in listed],
-                )
-            return twin
+    parts = {}
+    if isinstance(fitted, Pipeline):
+        parts = {name: [step] for name, step in fitted.steps}
+    elif isinstance(fitted, FeatureUnion):
+        parts = {name: [step] for name, step in fitted.transformer_list}
+    elif isinstance(fitted, ColumnTransformer):
+        # fitted copies, and what they are copies of
+        parts = {name: [step] for name, step, _ in fitted.transformers_}
+        for name, step, _ in (*fitted.transformers, ("remainder", fitted.remainder, None)):
+            parts.setdefault(name, ["drop"]).append(step)
+    if parts:
+        copies = {}
+        for steps in parts.values():
+            twin = to_sklearn(steps[0])
+            copies.update((id(step), twin) for step in steps if not isinstance(step, str))
+        return deepcopy(fitted, copies)
     raise TypeError(
-        f"{name} holds an estimator of skdp, and is no pipeline, union, column transformer or "
+        f"{called} holds an estimator of skdp, and is no pipeline, union, column transformer or "
         "search of scikit-learn: call to_sklearn of the fitted estimators within."
     )
 
@@ -249,12 +250,16 @@ def _power(n_features, exponent):
 
 
 def _same(n_features):
-    return _fitted(FunctionTransformer(accept_sparse=True), n_features)
+    return _fitted(
+        FunctionTransformer(accept_sparse=True, feature_names_out="one-to-one"), n_features
+    )
 
 
 def _called(function, **options):
     """Return a step that maps a column by a function of numpy."""
-    return _fitted(FunctionTransformer(function, kw_args=options), 1)
+    return _fitted(
+        FunctionTransformer(function, feature_names_out="one-to-one", kw_args=options), 1
+    )
 
 
 def _with_one(n_features, degree=1):
@@ -363,7 +368,7 @@ def linear_regression(model, columns=None):
         steps, units = _near(columns)
         coef, intercept = coef * units, intercept + coef @ columns.center
     last = _fitted(LinearRegression(), len(coef), coef_=coef, intercept_=intercept)
-    return Pipeline([*steps, ("linear", last)]) if steps else last
+    return _in_arrays(Pipeline([*steps, ("linear", last)])) if steps else last
 
 
 def linear_classifier(model, norm, columns=None, link=None):
@@ -455,7 +460,7 @@ def _linked(linear, longer, exponent):
         n_iter_=np.array([1]),
     )
     # probabilities alone: what is averaged has no decision function
-    alone = VotingClassifier([("linked", linked)], voting="soft")
+    alone = VotingClassifier([("linked", linked)], voting="soft", flatten_transform=False)
     alone.estimators_, alone.le_ = [linked], LabelEncoder().fit(places)
     alone.classes_ = alone.le_.classes_
     final = _in_arrays(Pipeline([("both", FeatureUnion(both)), ("linked", alone)]))
@@ -502,7 +507,6 @@ def table_columns(vectorizer, farthest, unit):
     unit : float
         What rows are divided by before they are clipped.
     """
-    from sklearn.compose import ColumnTransformer
     from sklearn.frozen import FrozenEstimator
 
     columns = vectorizer.columns_

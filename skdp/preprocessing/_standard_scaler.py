@@ -581,9 +581,7 @@ class FloatKey:
 _SPREAD_KEY = FloatKey(mantissa_bits=3, signed=False)
 
 
-class DPStandardScaler(
-    TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstimator
-):
+class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Standardise features with differentially private means and standard deviations.
 
     A private stand-in for scikit-learn's ``StandardScaler``. With public `bounds` it is one
