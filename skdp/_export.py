@@ -6,7 +6,7 @@ An estimator with a twin derives from `TwinMixin`. The parts of twins are here: 
 estimator of scikit-learn whose constants are set, and not learned. Only steps are used that other
 libraries can read, so that there is no function among them, but for dates.
 
-Rows are clipped to a norm by steps of their own. With n = \\|x\\| / norm and
+Rows are clipped to a norm by steps of their own. With n = |x| / norm and
 ``(s, s x) = (1, x) / sqrt(1 + n^2)`` on the unit sphere, the length of the second part is
 ``l = sqrt(1 - s^2)``, a function of one number, and ``s x / max(s, l)`` is ``x / max(1, n)``: the
 row in units of the norm, shortened to length 1 if it is longer.
@@ -71,7 +71,7 @@ class TwinMixin:
         twin = self._twin()
         names = getattr(self, "feature_names_in_", None)
         if names is not None and not hasattr(twin, "feature_names_in_"):
-            _named(twin, names)
+            _tell_names(twin, names)
         return twin
 
     def _twin(self) -> Any:
@@ -139,7 +139,7 @@ def to_sklearn(fitted: Any) -> Any:
         return to_sklearn(fitted.best_estimator_)
     if not any(map(_is_ours, fitted.get_params().values())):
         return deepcopy(fitted)
-    parts = {}
+    parts: dict[str, list[Any]] = {}
     if isinstance(fitted, Pipeline):
         parts = {name: [step] for name, step in fitted.steps}
     elif isinstance(fitted, FeatureUnion):
@@ -150,7 +150,7 @@ def to_sklearn(fitted: Any) -> Any:
         for name, step, _ in (*fitted.transformers, ("remainder", fitted.remainder, None)):
             parts.setdefault(name, ["drop"]).append(step)
     if parts:
-        copies = {}
+        copies: dict[int, Any] = {}
         for steps in parts.values():
             twin = to_sklearn(steps[0])
             copies.update((id(step), twin) for step in steps if not isinstance(step, str))
@@ -165,12 +165,12 @@ def _is_ours(value):
     return type(value).__module__.split(".")[0] == "skdp"
 
 
-def _named(twin, names):
+def _tell_names(twin, names):
     """Tell the first steps of a twin the names of features."""
     if isinstance(twin, Pipeline | FeatureUnion):
         parts = twin.steps[:1] if isinstance(twin, Pipeline) else twin.transformer_list
         for _, part in parts:
-            _named(part, names)
+            _tell_names(part, names)
     else:
         twin.feature_names_in_ = names
 
@@ -472,6 +472,8 @@ def _linked(linear, longer, exponent):
         passthrough=True,
     ).fit(np.zeros((n_classes, n_columns)), linear.classes_)
     stacked.final_estimator = stacked.final_estimator_ = final
+    # a plain one, which every format of files knows
+    stacked.named_estimators_ = dict(stacked.named_estimators_)
     return stacked
 
 
@@ -527,7 +529,7 @@ def table_columns(vectorizer, farthest, unit):
         else:
             if column.kind in _MOMENTS:
                 made_up[0, place] = np.array(0, dtype=_MOMENTS[column.kind])[()]
-            found = _numbers(vectorizer, column, farthest)
+            found = _number_features(vectorizer, column, farthest)
         parts += [(f"{what} of column {place}", steps, [place]) for what, steps in found]
     frozen = [(name, FrozenEstimator(steps), places) for name, steps, places in parts]
     rows = ColumnTransformer(frozen)
@@ -536,7 +538,7 @@ def table_columns(vectorizer, farthest, unit):
     for _, steps, (place,) in parts:
         _in_arrays(steps)
         if hasattr(vectorizer, "feature_names_in_"):
-            _named(steps, vectorizer.feature_names_in_[[place]])
+            _tell_names(steps, vectorizer.feature_names_in_[[place]])
     norm = vectorizer.data_norm
     scaled = standard_scaler(n_features, scale=unit / norm)
     return Pipeline([("columns", rows), ("scale", scaled), *row_clipper(n_features, norm).steps])
@@ -547,7 +549,7 @@ _MOMENTS = {"date": "datetime64[s]", "duration": "timedelta64[s]"}
 _DAY = 86_400.0
 
 
-def _numbers(vectorizer, column, farthest):
+def _number_features(vectorizer, column, farthest):
     """Return the steps to the features of a column of numbers, by what these are."""
     day = _DAY if column.kind in _MOMENTS else 1.0
     if column.bounds is not None:
