@@ -434,9 +434,8 @@ def _linked(linear, longer, exponent):
     chosen = [("probabilities", _linear_map(np.eye(n_outputs, n_given)))]
     if n_outputs == 1:
         # of the second class; |p - e_k| is p or 1 - p
-        chosen.append(("one", _with_one(1)))
-        chosen.append(("residuals", _linear_map([[0.0, 1.0], [1.0, -1.0]])))
-        chosen.append(("clip", _clipped(2, 1.0, _HUGE, longer)))
+        chosen.append(("residuals", _linear_map([[1.0], [-1.0]])))
+        chosen.append(("clip", _clipped(2, 1.0, _HUGE, longer, [0.0, longer])))
         weights = exponent * np.array([[-1.0, 1.0]])
     else:
         # |p - e_k|^2 = sum_j p_j^2 - 2 p_k + 1, with squares as 2 (p_j^2 - 1) / 2 + 1
