@@ -564,8 +564,9 @@ def _number_features(vectorizer, column, farthest):
         if scale:
             steps.append(("clip", _clipped(1, -farthest, farthest)))
         else:
-            # the sign, of which nothing overflows
-            steps += [("clip", _clipped(1, -1.0, 1.0)), ("sign", _clipped(1, -1.0, 1.0, 1e300))]
+            # the sign of a number of any size, without an overflow
+            steps.append(("clip", _clipped(1, -1.0, 1.0)))
+            steps += [(name, _clipped(1, -1.0, 1.0, 1e300)) for name in ("small", "sign")]
         middle, width = float(scale > 0), 3.0
     if column.kind in _MOMENTS:
         as_numbers = [

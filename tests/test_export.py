@@ -86,7 +86,7 @@ def assert_twins(model, twin, X, tolerance=1e-12):
             assert (ours == theirs).all()
         compared += 1
     assert compared
-    assert "predict_proba" not in dir(model) or hasattr(twin, "predict_proba")
+    assert not hasattr(model, "predict_proba") or hasattr(twin, "predict_proba")
 
 
 @pytest.mark.sample(24, 1000)
@@ -103,6 +103,11 @@ def test_every_configuration_has_a_twin_or_none(name):
     model = fitted(estimator)
     if getattr(estimator, "refit", True) is False:
         with pytest.raises(AttributeError, match="refit=True"):
+            model.to_sklearn()
+        return
+    if isinstance(model, DPTableVectorizer) and model.adjacency == "zero-out":
+        # a row of missing numbers is NaN there
+        with pytest.raises(TypeError, match="under zero-out"):
             model.to_sklearn()
         return
     assert_twins(model, model.to_sklearn(), FAR)
@@ -277,7 +282,10 @@ def test_tables(n_buckets):
         np.testing.assert_allclose(twin.transform(rows), model.transform(rows), 1e-11, 1e-12)
     assert list(twin.feature_names_in_) == list(made.columns)
     polars = pytest.importorskip("polars")
-    both = (m.transform(polars.from_pandas(made)) for m in (twin, model))
+    with warnings.catch_warnings():
+        # columns of polars have lost their names in scikit-learn 1.6
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        both = [m.transform(polars.from_pandas(made)) for m in (twin, model)]
     np.testing.assert_allclose(*both, 1e-11, 1e-12)
 
 
