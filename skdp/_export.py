@@ -56,9 +56,10 @@ class TwinMixin:
         Returns
         -------
         twin : estimator of scikit-learn
-            Its methods return what those of this estimator do, to a few roundings; what would
-            differ it has not. It has no stream of rows, and says so as scikit-learn does. See the
-            user guide (:ref:`leaving`).
+            Its `predict`, `predict_proba`, `decision_function` and `transform` return what those of
+            this estimator do, to a few roundings; one that would differ is not there. It takes
+            arrays, sparse rows where the model was not fitted with shifts of columns, and data
+            frames. See the user guide (:ref:`leaving`).
 
         Raises
         ------
@@ -68,7 +69,8 @@ class TwinMixin:
             If nothing of scikit-learn has the same outputs with these parameters.
         """
         check_is_fitted(self)
-        twin = self._twin()
+        # a copy: nothing is shared with the model
+        twin = deepcopy(self._twin())
         names = getattr(self, "feature_names_in_", None)
         if names is not None and not hasattr(twin, "feature_names_in_"):
             _tell_names(twin, names)

@@ -89,7 +89,7 @@ def assert_twins(model, twin, X, tolerance=1e-12):
     assert not hasattr(model, "predict_proba") or hasattr(twin, "predict_proba")
 
 
-@pytest.mark.sample(24, 1000)
+@pytest.mark.sample(12, 1000)
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_every_configuration_has_a_twin_or_none(name):
     estimator = CONFIGURATIONS[name]
@@ -132,6 +132,7 @@ LINKED = {"a link", "no intercept", "a norm"}
 MANY = np.repeat(ROWS, 25, axis=0) + RNG.normal(size=(3000, 4)) / 10
 
 
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("name", LINEAR)
 def test_linear_models_of_all_kinds_of_rows(name, n_classes):
@@ -176,6 +177,7 @@ def test_a_link_leaves_no_decision_function_that_differs():
     assert type(model.to_sklearn()[-1]) is LogisticRegression
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("labels", [["no", "yes", "perhaps"], [False, True, True], [7, -3, 5]])
 def test_labels_of_any_type(labels, n_classes):
@@ -266,7 +268,7 @@ def strange(rows):
     return rows
 
 
-@pytest.mark.parametrize("n_buckets", [1024, 1000])
+@pytest.mark.parametrize("n_buckets", [1000, pytest.param(1024, marks=pytest.mark.full)])
 def test_tables(n_buckets):
     made = table()
     model = DPTableVectorizer(20.0, n_buckets=n_buckets, random_state=0, **PUBLIC)
@@ -378,6 +380,25 @@ def test_what_is_no_twin_is_refused():
     with pytest.raises(TypeError, match="CalibratedClassifierCV holds an estimator of skdp"):
         to_sklearn(held)
     assert_twins(plain := LinearRegression().fit(ROWS, ROWS[:, 0]), to_sklearn(plain), FAR)
+
+
+def test_nothing_is_shared_with_the_model():
+    model = DPHingeSVM(epsilon=50.0, data_norm=2.0, random_state=0).fit(MANY, MANY[:, 0] > 0)
+    before, twin = model.decision_function(FAR), model.to_sklearn()
+    twin[-1].intercept_ += 1.0
+    twin[-1].coef_ *= 2.0
+    assert (model.decision_function(FAR) == before).all()
+
+
+def test_wide_sparse_rows_stay_sparse():
+    rows = sparse.random_array((300, 100_000), density=1e-4, rng=0, format="csr")
+    for classes in ((0, 1), (0, 1, 2)):
+        model = DPLogisticRegression(data_norm=1.0, classes=classes, solver="gd", max_iter=2)
+        model.set_params(random_state=0).fit(rows, np.arange(300) % len(classes))
+        twin = model.to_sklearn()
+        # dense they would be 240 megabytes
+        assert sparse.issparse(twin[:-1].transform(rows))
+        assert_twins(model, twin, rows * 10)
 
 
 def test_names_of_features_and_containers():
