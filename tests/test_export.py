@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import sklearn
 from scipy import sparse
+from scipy.special import softmax
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
@@ -162,13 +163,15 @@ def test_linear_models_of_all_kinds_of_rows(name, n_classes):
         assert type(twin) is LinearRegression
 
 
-def test_a_link_leaves_no_decision_function_that_differs():
-    y = MANY[:, 0] > 0
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_link_leaves_no_decision_function_that_differs(n_classes):
+    y = np.digitize(MANY[:, 0], [-0.4, 0.4][: n_classes - 1])
     model = DPLogisticRegression(random_state=0).fit(MANY, y)
     score = model.decision_function(MANY)
-    plain = 1 / (1 + np.exp(-score))
-    assert np.abs(model.predict_proba(MANY)[:, 1] - plain).max() > 0.01
+    scores = np.column_stack([np.zeros(len(MANY)), score]) if n_classes == 2 else score
+    assert np.abs(model.predict_proba(MANY) - softmax(scores, axis=1)).max() > 0.01
     twin = model.to_sklearn()
+    assert_twins(model, twin, MANY)
     assert not hasattr(twin, "decision_function")
     # nothing is lost: the linear model within has the scores
     within = twin[-1].estimators_[0]
