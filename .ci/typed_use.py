@@ -45,6 +45,7 @@ from skdp import (
     privacy_card,
     privacy_spent,
     reconstruction_risk,
+    to_sklearn,
     trusted_types,
 )
 from skdp.audit import (
@@ -252,6 +253,7 @@ card: PrivacyCard = privacy_card(model, name="a model", date="2030-01-01")
 saved: Path = card.save("card.json")
 facts: dict[str, Any] = card.to_dict()
 names: list[str] = trusted_types(budget=True)
+twin = to_sklearn(model)
 bars: LedgerDisplay = LedgerDisplay.from_estimator(model, delta=1e-6)
 parts: tuple[LedgerPart, ...] = bars.parts
 PrivacyUtilityDisplay.from_estimator(model, X, y, epsilons=[0.5, 1.0], band="min-max").plot()

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Differentially private estimators with the interface of scikit-learn."""
 
+from skdp._export import to_sklearn
 from skdp.audit import audit_privacy
 from skdp.federated import FederatedDPLogisticRegression
 from skdp.inspection import (
@@ -84,5 +85,6 @@ __all__ = [
     "privacy_card",
     "privacy_spent",
     "reconstruction_risk",
+    "to_sklearn",
     "trusted_types",
 ]

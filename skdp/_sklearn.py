@@ -38,6 +38,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from skdp._export import TwinMixin, linear_classifier
 from skdp._rows.base import RADIUS_RANGE, ColumnBall
 from skdp._rows.linear import StandardColumns
 from skdp._rows.streams import (
@@ -689,7 +690,7 @@ def centered_classes(coef):
     return coef - np.where((coef == 0).any(axis=0), 0.0, coef.mean(axis=0))
 
 
-class LinearClassifierMixin(_LinearClassifierMixin):
+class LinearClassifierMixin(TwinMixin, _LinearClassifierMixin):
     """Scikit-learn's linear classifiers, with our words for rows that cannot be used."""
 
     #: norm that `fit` clipped rows to, and the units of columns that it found first
@@ -754,6 +755,9 @@ class LinearClassifierMixin(_LinearClassifierMixin):
                     intercept = intercept + (1 - factors)[:, None] * away
         score = safe_sparse_dot(X, coef, dense_output=True) + intercept
         return score.ravel() if score.shape[1] == 1 else score
+
+    def _twin(self):
+        return linear_classifier(self, self._clipped_at, self._found)
 
 
 class SoftmaxClassifierMixin:

@@ -32,6 +32,8 @@ PAGES = [
     *(DOCS / f"{name}.rst" for name in ("index", "install", "reviewers", "papers")),
     *sorted((DOCS / "user_guide").glob("*.rst")),
 ]
+#: pages whose code needs packages that no extra has; `.ci/integrations` runs them
+ELSEWHERE = ("onnx", "mlflow", "pmml", "shap")
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -164,13 +166,25 @@ def test_the_picture_of_the_readme_is_there():
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.stem not in ELSEWHERE], ids=lambda page: page.stem
+)
 def test_doctests_of_pages_run(page, monkeypatch):
     monkeypatch.chdir(ROOT)
     failed, _ = doctest.testfile(
         str(page), module_relative=False, optionflags=FLAGS, encoding="utf-8"
     )
     assert failed == 0
+
+
+def test_pages_about_other_libraries_are_run_by_a_command():
+    script = read(ROOT / ".ci" / "integrations")
+    assert f'"${{@:-{" ".join(ELSEWHERE)}}}"' in script
+    parser = doctest.DocTestParser()
+    for name in ELSEWHERE:
+        page = read(DOCS / "user_guide" / f"{name}.rst")
+        assert "to_sklearn()" in page
+        assert [example for example in parser.get_examples(page) if example.want == "True\n"]
 
 
 def test_from_a_file_to_a_model_it_is_fifteen_lines():

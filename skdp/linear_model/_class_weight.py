@@ -176,7 +176,7 @@ def shifts(logs, linked, n_rows, longest):
     logs : ndarray of shape (n_classes,)
         Logarithms of the weights.
     linked : callable
-        Maps a difference of two scores to the logarithm of the odds that it stands for: odd,
+        Maps differences of two scores to the logarithms of the odds that they stand for: odd,
         growing, and no smaller in magnitude.
     n_rows : int
         Number of rows. They cannot tell odds of more than so many to one, and scores that do are
@@ -192,6 +192,8 @@ def shifts(logs, linked, n_rows, longest):
     """
     wanted = logs[1:] - logs[0] if len(logs) == 2 else logs - logs.mean()
     reach = np.max(np.abs(wanted)) + 1.0
-    found = [brentq(lambda s, log=log: linked(s) - log, -reach, reach) for log in wanted]
+    found = [
+        brentq(lambda s, log=log: linked(np.array([s]))[0] - log, -reach, reach) for log in wanted
+    ]
     outvoted = np.abs(wanted) > math.log(n_rows + 1)
     return np.where(outvoted, wanted + 2 * np.sign(wanted) * longest, found)

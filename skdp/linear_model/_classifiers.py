@@ -15,10 +15,11 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax
+from scipy.special import log_expit
 from sklearn.base import BaseEstimator, clone, is_regressor
 
 import skdp.solvers as solvers
+from skdp._export import linear_classifier
 from skdp._gate import Doubts, open_gate
 from skdp._groups import check_groups, resolve_groups, shares
 from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
@@ -72,7 +73,7 @@ from skdp.solvers.base import (
 )
 from skdp.solvers.gradient import DEFAULT_INTERCEPT
 from skdp.solvers.objective import default_objective_ridge
-from skdp.solvers.preconditioned import unclipped_log_proba
+from skdp.solvers.preconditioned import LINK_SHARE, unclipped_log_proba
 
 # The solver of a fit: what was asked for, the choice of "auto", and pairs that do not fit.
 #
@@ -792,32 +793,39 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
             In the order of `classes_`.
         """
         found = super().predict_log_proba(X)
+        if self._link is None:
+            return found
         if self._shift is None or len(self.classes_) > 2:
-            return self._linked(found)
+            return unclipped_log_proba(found, self._link)
         # exactly, for two classes: the odds of the rows, their link undone, times the weights
-        odds = found[:, 1] - found[:, 0] - self._shift[0]
-        odds = np.column_stack([np.zeros(len(odds)), odds])
-        return log_softmax(
-            self._linked(log_softmax(odds, axis=1)) + np.log(self.class_weight_), axis=1
-        )
+        odds = self._linked(found[:, 1] - found[:, 0] - self._shift) + self._linked(self._shift)
+        return np.column_stack([log_expit(-odds), log_expit(odds)])
 
-    def _linked(self, log_proba):
-        return log_proba if self._link is None else unclipped_log_proba(log_proba, self._link)
+    def _linked(self, odds):
+        """Return logarithms of the odds of two classes, most of what clipping does undone."""
+        if self._link is None:
+            return odds
+        log_proba = np.column_stack([log_expit(-odds), log_expit(odds)])
+        return unclipped_log_proba(log_proba, self._link) @ [-1.0, 1.0]
 
     def _weigh(self, weights, n_rows):
         """Put the prior that weights stand for in the place of that of the rows."""
-
-        def odds(score):
-            (pair,) = self._linked(log_softmax([[0.0, score]], axis=1))
-            return pair[1] - pair[0]
-
         self._shift = None
         if self.class_weight is not None:
             length = np.linalg.norm(self.coef_ * self.feature_scale_, axis=1) * self.data_norm_
             at_center = np.abs(self.coef_ @ self.feature_center_ + self.intercept_)
             self.class_weight_ = weights
-            self._shift = shifts(np.log(weights), odds, n_rows, float(max(length + at_center)))
+            longest = float(max(length + at_center))
+            self._shift = shifts(np.log(weights), self._linked, n_rows, longest)
             self.intercept_ = self.intercept_ + self._shift
+
+    def _twin(self):
+        link = shift = None
+        if self._link is not None:
+            link = self._link, LINK_SHARE
+        if self._link is not None and self._shift is not None and len(self.classes_) == 2:
+            shift = self._shift, self._linked(self._shift)
+        return linear_classifier(self, self._clipped_at, self._found, link, shift)
 
     def _loss(self, n_classes):
         return LogisticLoss() if n_classes == 2 else SoftmaxLoss(n_classes)

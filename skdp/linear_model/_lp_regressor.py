@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._export import TwinMixin, linear_regression
 from skdp._gate import Doubts, open_gate
 from skdp._groups import check_groups, resolve_groups, shares
 from skdp._losses.clipped import ClippedLoss
@@ -249,7 +250,9 @@ def plan_clipped(problem, solver, clip):
 _INTERCEPT, _EXPECTED_SHIFT = 0.1, 3.0
 
 
-class PrivateLinearRegressor(PlanMixin, CallbackSupportMixin, RegressorMixin, BaseEstimator):
+class PrivateLinearRegressor(
+    TwinMixin, PlanMixin, CallbackSupportMixin, RegressorMixin, BaseEstimator
+):
     """Base of private linear regression: parameters, and the way through the gate."""
 
     ledger_: Ledger
@@ -396,6 +399,9 @@ class PrivateLinearRegressor(PlanMixin, CallbackSupportMixin, RegressorMixin, Ba
             X = self._found.near(X)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             return safe_sparse_dot(X, self.coef_) + self.intercept_
+
+    def _twin(self):
+        return linear_regression(self, self._found)
 
     def _units(self, scaling, radius=None, center=0.0, scale=None):
         """Return the units for scales that were drawn; those given, or a guess, for None."""

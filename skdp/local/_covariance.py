@@ -11,6 +11,7 @@ from scipy.linalg import eigh
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from skdp._export import TwinMixin, principal_components
 from skdp._gate import open_gate
 from skdp._plan import PlanMixin
 from skdp._rows.base import L2Ball, check_radius
@@ -256,7 +257,9 @@ def nearest_positive(matrix):
 # Principal components of rows that report on their own.
 
 
-class LocalDPPCA(PlanMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class LocalDPPCA(
+    TwinMixin, PlanMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Principal components of rows that report once.
 
     The components are eigenvectors of the unbiased covariance of `LocalDPCovariance`. Anybody may
@@ -451,6 +454,9 @@ class LocalDPPCA(PlanMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         check_is_fitted(self)
         X = check_array(X)
         return X @ self.components_ + self.mean_
+
+    def _twin(self):
+        return principal_components(self)
 
     @property
     def _n_features_out(self):

@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._export import TwinMixin, linear_regression
 from skdp._gate import Doubts, open_gate
 from skdp._plan import PlanMixin
 from skdp._rows.linear import raw_norms, regression_rows
@@ -186,7 +187,7 @@ def joint_penalty(l2, n_rows, radius, n_features, fit_intercept):
     return np.append(np.full(n_features, strength), np.zeros(int(fit_intercept)))
 
 
-class LocalDPLinearRegression(PlanMixin, RegressorMixin, BaseEstimator):
+class LocalDPLinearRegression(TwinMixin, PlanMixin, RegressorMixin, BaseEstimator):
     """Least squares of rows that report once, together with their targets.
 
     Every row makes one report of ``(x, constant, y)``, randomised before anybody sees it. The
@@ -409,6 +410,9 @@ class LocalDPLinearRegression(PlanMixin, RegressorMixin, BaseEstimator):
         X = validate_private_data(self, X, accept_sparse="csr", reset=False)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             return safe_sparse_dot(X, self.coef_, dense_output=True) + self.intercept_
+
+    def _twin(self):
+        return linear_regression(self)
 
     def _units(self, n_features):
         """Return the radius, what targets are divided by, and the constant; all public."""

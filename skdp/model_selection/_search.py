@@ -17,6 +17,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from skdp._export import TwinMixin, to_sklearn
 from skdp._gate import Doubts
 from skdp._plan import PlanMixin
 from skdp._rows.streams import as_stored
@@ -54,7 +55,7 @@ from skdp.privacy.laws.search import Search
 from skdp.privacy.laws.selection import STRATEGIES
 
 
-class DPSearchCV(PlanMixin, BaseSearchCV):
+class DPSearchCV(TwinMixin, PlanMixin, BaseSearchCV):
     """Base of the private searches; a subclass states its candidates."""
 
     _parameter_constraints = {
@@ -208,6 +209,11 @@ class DPSearchCV(PlanMixin, BaseSearchCV):
             raise AttributeError("score is available only with refit=True.")
         check_is_fitted(self)
         return self.scorer_(self.best_estimator_, as_table(X), as_targets(y))
+
+    def _twin(self):
+        if not self.refit:
+            raise AttributeError("to_sklearn is available only with refit=True.")
+        return to_sklearn(self.best_estimator_)
 
     def set_callbacks(self, *callbacks: object) -> Self:
         """Refuse callbacks: they would be told of runs, whose results are not released.

@@ -13,6 +13,7 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._export import TwinMixin, standard_scaler
 from skdp._rows.streams import RowStream, first_rows
 from skdp._sklearn import StreamCheck, refuse_sparse, validate_private_data
 from skdp._typing import ArrayLike, MatrixLike
@@ -155,7 +156,7 @@ def _in_type(function, values, shift, scale):
 # Shift and scale of rows by released constants, and coefficients mapped back.
 
 
-class ShiftAndScale(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class ShiftAndScale(TwinMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Base of transformers that map x to ``(x - center_) / threshold_``.
 
     Subclasses have a parameter `with_mean`; without it the center is zero, and rows may be
@@ -216,6 +217,10 @@ class ShiftAndScale(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         original = np.asarray(coef, dtype=np.float64) / self.threshold_
         return original, np.asarray(intercept) - original @ self.center_
+
+    def _twin(self):
+        center = self.center_ if self.with_mean else None
+        return standard_scaler(self.n_features_in_, center, self.threshold_)
 
     def _mapped(self, X, function):
         check_is_fitted(self)

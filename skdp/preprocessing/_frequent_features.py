@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._export import TwinMixin, selector
 from skdp._gate import open_gate
 from skdp._plan import PlanMixin
 from skdp._rows.base import L2Ball, sum_over
@@ -90,7 +91,7 @@ class PresenceCount:
         return sum_over(rows, self.partial, self.size)
 
 
-class DPFrequentFeatures(PlanMixin, SelectorMixin, BaseEstimator):
+class DPFrequentFeatures(TwinMixin, PlanMixin, SelectorMixin, BaseEstimator):
     """Keep the most frequent features, by differentially private counts.
 
     For text, one-hot tables and clicks, whose features are many and mostly rare. For every
@@ -322,6 +323,9 @@ class DPFrequentFeatures(PlanMixin, SelectorMixin, BaseEstimator):
         if first_rows(X).shape[1] != len(kept):
             raise ValueError("X has a different shape than during fitting.")
         return X.map(partial(spread, columns=kept, n_features=len(self.support_)))
+
+    def _twin(self):
+        return selector(self.support_, self.counts_)
 
     def _get_support_mask(self):
         check_is_fitted(self)

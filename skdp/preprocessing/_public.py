@@ -8,7 +8,9 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
+from skdp._export import TwinMixin, bounded_scaler, row_clipper
 from skdp._rows.base import bounds_of, check_bounds, check_radius, row_norms, tame
 from skdp._rows.streams import RowStream
 from skdp._sklearn import SHARED_CONSTRAINTS, fit_context, validate_private_data
@@ -16,7 +18,7 @@ from skdp._typing import Bounds, MatrixLike
 from skdp.preprocessing._base import checked_rows
 
 
-class RowwiseTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class RowwiseTransformer(TwinMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """A transformer that maps every row on its own, by public constants.
 
     Subclasses implement ``_transform(X)`` and may refine ``_accepts_sparse``.
@@ -140,6 +142,10 @@ class BoundedScaler(RowwiseTransformer):
         (low,), (high,) = check_bounds(self.feature_range, 1, name="feature_range")
         return lower, upper, low, high
 
+    def _twin(self):
+        check_is_fitted(self, "n_features_in_")
+        return bounded_scaler(*self._constants(self.n_features_in_))
+
     def _accepts_sparse(self):
         try:
             named = isinstance(self.bounds, dict)
@@ -216,6 +222,10 @@ class NormClipper(RowwiseTransformer):
 
     def _constants(self, n_features):
         return check_radius(self.norm, "norm")
+
+    def _twin(self):
+        check_is_fitted(self, "n_features_in_")
+        return row_clipper(self.n_features_in_, self._constants(self.n_features_in_))
 
     def _transform(self, X):
         norm = self._constants(X.shape[1])

@@ -19,6 +19,7 @@ from scipy.special import log_ndtr, ndtri
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._export import TwinMixin, standard_scaler
 from skdp._gate import Doubts, open_gate
 from skdp._plan import PlanMixin
 from skdp._rows.base import Box, bounds_of, sum_over
@@ -580,7 +581,7 @@ class FloatKey:
 _SPREAD_KEY = FloatKey(mantissa_bits=3, signed=False)
 
 
-class DPStandardScaler(PlanMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Standardise features with differentially private means and standard deviations.
 
     A private stand-in for scikit-learn's ``StandardScaler``. With public `bounds` it is one
@@ -820,6 +821,16 @@ class DPStandardScaler(PlanMixin, OneToOneFeatureMixin, TransformerMixin, BaseEs
         check_is_fitted(self)
         shift, scale = self._constants()
         return map_shiftable_rows(self, X, partial(restored, shift=shift, scale=scale))
+
+    def _twin(self):
+        return standard_scaler(
+            self.n_features_in_,
+            self.mean_ if self.with_mean else None,
+            self.scale_,
+            mean_=self.mean_,
+            var_=self.var_,
+            n_samples_seen_=self.n_samples_seen_,
+        )
 
     def _constants(self):
         return self.mean_ if self.with_mean else 0.0, self.scale_ if self.with_std else 1.0

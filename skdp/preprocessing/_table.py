@@ -24,6 +24,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import murmurhash3_32
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._export import TwinMixin, table_columns
 from skdp._gate import Doubts, open_gate
 from skdp._rows.base import L2Ball, check_bounds, check_radius, row_norms
 from skdp._rows.columns import FeatureRows
@@ -411,7 +412,7 @@ def _say_of_columns(doubts, scaled, frequent, ranks):
         )
 
 
-class DPTableVectorizer(TransformerMixin, BaseEstimator):
+class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
     """Turn a table of numbers, dates, flags and words into bounded rows of numbers.
 
     What a column is follows from its type and name and from public parameters. What is public
@@ -801,6 +802,9 @@ class DPTableVectorizer(TransformerMixin, BaseEstimator):
             column.length * (1.25 if self._squared(column) else 1.0) for column in self.columns_
         )
         return 1.1 * math.sqrt(square) + 0.8
+
+    def _twin(self):
+        return table_columns(self, _FARTHEST, self._unit())
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -604,7 +604,7 @@ def _floor(variance, most):
 # probabilities would not be ordered as scores are.
 
 # how much of the inverse link is taken, in logarithms: noise, and few steps, are no clipping
-_LINK = 0.7
+LINK_SHARE = 0.7
 
 
 def unclipped_log_proba(log_proba, longer):
@@ -627,7 +627,7 @@ def unclipped_log_proba(log_proba, longer):
     squares = np.einsum("ij,ij->i", proba, proba)[:, None] - 2 * proba + 1
     # two classes have one output, and their residual one entry
     residual = np.sqrt(np.maximum(squares, 0) / (2 if proba.shape[1] == 2 else 1))
-    return log_softmax(log_proba + _LINK * np.log(np.maximum(residual * longer, 1)), axis=1)
+    return log_softmax(log_proba + LINK_SHARE * np.log(np.maximum(residual * longer, 1)), axis=1)
 
 
 @dataclass(frozen=True)
