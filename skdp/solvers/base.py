@@ -135,7 +135,8 @@ class Solver(BaseEstimator):
 class Fit:
     """A plan: public numbers only; a subclass adds ``n_iter`` and ``run(curator)``.
 
-    `run` returns coefficients, or coefficients and the length of a typical row in clipping norms.
+    `run` returns coefficients; or these and the length of a typical row in clipping norms; or these
+    and the number of steps, if there may be fewer than ``n_iter``.
 
     Parameters
     ----------
@@ -146,6 +147,8 @@ class Fit:
     problem: Any
     #: whether all releases of the plan have Gaussian noise, and read rows that are fixed
     full_batches: ClassVar[bool] = False
+    #: whether what is released first may save steps
+    at_most = False
 
     @property
     def n_releases(self):
@@ -169,7 +172,7 @@ class Fit:
         return mu_of_all(self.problem.epsilon, self.problem.delta, priced)
 
     def solution(self, curator):
-        """Return coefficients, and the length of a typical row in clipping norms, or None.
+        """Return coefficients, the length of a typical row in clipping norms, or None, and steps.
 
         Parameters
         ----------
@@ -177,7 +180,8 @@ class Fit:
             Holds the rows; `run` releases from it.
         """
         found = self.run(curator)
-        return found if isinstance(found, tuple) else (found, None)
+        found = found if isinstance(found, tuple) else (found, None)
+        return found if len(found) == 3 else (*found, self.n_iter)
 
     def rescaled(self, radius):
         """Return the plan for rows in units of a radius that was released: the penalty moves.
@@ -382,6 +386,8 @@ class Problem:
         Bound on the norm of a row, constant feature not included.
     is_sparse : bool
         Whether zeros of the rows are not stored.
+    is_made_up : bool
+        Whether rows are made up for a plan, which has the most steps that there may be.
     """
 
     n_rows: int
@@ -403,6 +409,7 @@ class Problem:
     expected_radius: float = EXPECTED_RADIUS
     longest_row: float = 1.0
     is_sparse: bool = False
+    is_made_up: bool = False
 
     @property
     def priced(self):
