@@ -22,7 +22,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import log_softmax
 
-from skdp._losses.classification import LogisticLoss
+from skdp._losses.classification import LogisticLoss, SoftmaxLoss
 from skdp._rows.base import ball_constraint, row_major, sum_over
 from skdp._rows.columns import mapped_rows
 from skdp._sklearn import Interval
@@ -598,7 +598,7 @@ def plan_geometry(problem, spread, *, mu, n_steps, fewer, intercept, radius=1.0)
         length=1 / share,
         step_size=step_size * unit * unit,
         noise=slope * math.sqrt(n_steps) / along,
-        adaptive=kinked or not bounded,
+        adaptive=kinked or not isinstance(loss, LogisticLoss | SoftmaxLoss),
         slack=slack,
     )
 
@@ -618,7 +618,10 @@ def _are_fewer_enough(spread, variance, signal):
     if spread.directions is None:
         # columns may be correlated, and nothing has been seen of that
         return signal < _DROWNED
-    return signal >= _SEEN and np.max(variance) <= _ROUND * np.min(variance)
+    # what was taken for so small may be smaller
+    least = 2 * _LEAST_VARIANCE * np.mean(spread.variance)
+    clear = signal >= _SEEN and np.min(spread.variance) > least
+    return clear and np.max(variance) <= _ROUND * np.min(variance)
 
 
 def _slope(loss):
