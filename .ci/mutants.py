@@ -255,6 +255,11 @@ MUTANTS = [
         "tests/test_preconditioned.py",
     ),
     Mutant(
+        "forty steps at the price of sixteen", "PreconditionedFit._descend",
+        r"math\.sqrt\(plan\.n_steps\)", "4.0",
+        "tests/test_preconditioned.py",
+    ),
+    Mutant(
         "gradients clipped where the rows were before", "_mapped",
         r"usable_norms\(norm, null\), chunk\.target", "chunk.norm, chunk.target",
         "tests/test_preconditioned.py",

@@ -33,7 +33,7 @@ def _softmax_cases(X, scores):
     logistic = skdp.DPLogisticRegression
     for n_classes in (2, 5):
         y = labels(scores, n_classes)
-        known = {"classes": range(n_classes)}
+        known = {"classes": range(n_classes), "data_norm": 1.0}
         for name, extra in {
             "": {},
             "solver='sgd'": {"mechanism": "gradient", "solver": "sgd"},

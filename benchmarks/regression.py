@@ -108,11 +108,11 @@ What is behind it:
   and entries beyond 100 units count as that, 10 where noise hides a column, in `predict` too. That
   bound is what makes the default usable here and on k401: before it, columns of zeros with hundreds
   of square feet in a few rows, and units that noise put far off, took R² below -1.
-- diamonds at ε = 4: a dozen of 10,788 stones have mistyped lengths, and are predicted badly by a
+- diamonds: a dozen of 10,788 stones have mistyped lengths, and are predicted badly by a
   fit that tells lengths from weight. A shorter bound would help here and hurt flights, where long
   delays follow the same line as short ones.
 - flights: delays have a long tail, and rows beyond six units of length count less. Where TukeyEM
-  answers it is level, or ahead by some thousandths.
+  answers it is level.
 - ``target_scale`` is no bound. With the range in its place noise grows by as much as the range is
   wider than a usual target: R² falls below zero on k401 and ames.
 

@@ -39,11 +39,12 @@ _LONG = 2.0
 _WIDTH = 40
 
 
-def headline(name, n_releases, n_rows, unit, epsilon, delta, adjacency):
+def headline(name, n_releases, n_rows, unit, epsilon, delta, adjacency, at_most=False):
     """Return what a fit is about to do, in a line."""
+    releases = f"{'at most ' * at_most}{n_releases} release{'s' * (n_releases != 1)}"
     return (
-        f"[{name}] {n_releases} release{'s' * (n_releases != 1)} from {n_rows} "
-        f"{unit}{'s' * (n_rows != 1)}, epsilon={epsilon:.4g}, delta={delta:.4g}, {adjacency}"
+        f"[{name}] {releases} from {n_rows} {unit}{'s' * (n_rows != 1)}, "
+        f"epsilon={epsilon:.4g}, delta={delta:.4g}, {adjacency}"
     )
 
 
@@ -141,10 +142,10 @@ class Progress:
         if moved and long and self._estimator.verbose:
             self._draw()
 
-    def announce(self, n_rows, unit, epsilon, delta, adjacency):
+    def announce(self, *facts):
         """Say in one line what is about to be done, if that is wished."""
         if self._estimator.verbose:
-            print(headline(self._name, self._total, n_rows, unit, epsilon, delta, adjacency))
+            print(headline(self._name, self._total, *facts))
 
     def _draw(self):
         """Draw a bar over the last one."""
@@ -173,6 +174,7 @@ def open_gate(
     unit: str = "row",
     assumptions: tuple[str, ...] = (),
     n_releases: int | None = None,
+    at_most: bool = False,
     shared: bool = True,
     doubts: Doubts | None = None,
 ) -> Iterator[Curator]:
@@ -197,6 +199,8 @@ def open_gate(
         What was read from the data beforehand and is assumed public.
     n_releases : int, default=None
         Number of releases, more or less, if progress is to be shown.
+    at_most : bool, default=False
+        Whether what is released first may save some of them.
     shared : bool, default=True
         Whether a shared budget is charged; False for a fit that releases nothing.
     doubts : Doubts, default=None
@@ -225,7 +229,7 @@ def open_gate(
         unit=unit,
     )
     if progress is not None:
-        progress.announce(n_rows, unit, epsilon, delta, adjacency)
+        progress.announce(n_rows, unit, epsilon, delta, adjacency, at_most)
     with blas_on_one_thread():
         yield curator
     if progress is not None:

@@ -68,9 +68,10 @@ class FitPlan:
         The budget.
     ledger : Ledger
         The releases, as a fit of that shape will have them in `ledger_`; but for sensitivities and
-        noise in units that were released before, of which only the ratio is the same.
+        noise in units that were released before, of which only the ratio is the same. Where a fit
+        may make fewer steps, at the same price, the ledger has the most.
     n_iter : int or None
-        Steps, of an estimator that takes steps.
+        Steps, of an estimator that takes steps, at most.
     signal : float or None
         Signal to noise of a linear classifier under Gaussian noise: n mu / (a sqrt(p)) for n rows,
         p coefficients and a Gaussian-DP parameter mu of the whole fit, a being 1 under zero-out
@@ -179,13 +180,17 @@ class FitPlan:
 class PlanMixin:
     """The plan of a fit, for estimators that pass the gate."""
 
+    #: whether it fits made-up rows, with the most steps that private rows may get
+    _is_made_up = False
+
     def plan(self, n_samples: int, n_features: int, *, n_classes: int | None = None) -> FitPlan:
         """Return what a fit will release, and how noisy, without a private row.
 
         A copy of the estimator is fitted to made-up rows of that shape, in about the time of the
         fit itself; no `budget` is charged, and the estimator stays as it is. What is released, how
         often and at what price depends on public numbers only, so it will be the same for private
-        rows. Units may differ, where they follow from numbers that the fit released before.
+        rows. Units may differ, where they follow from numbers that the fit released before. A fit
+        may make fewer steps at the same price: see `solvers.Preconditioned`.
 
         Parameters
         ----------
@@ -212,6 +217,7 @@ class PlanMixin:
         if n_classes is not None:
             check_scalar(n_classes, "n_classes", Integral, min_val=2)
         model: Any = clone(self)
+        model._is_made_up = True
         parameters = model.get_params(deep=False)
         quiet: dict[str, Any] = {"budget": None, "random_state": None, "verbose": 0}
         if isinstance(parameters.get("bounds"), dict):

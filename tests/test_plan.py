@@ -88,6 +88,21 @@ def test_the_table():
         assert cell in plan._repr_html_()
 
 
+def test_where_there_may_be_fewer_steps_the_plan_has_the_most(capsys):
+    X = np.random.default_rng(0).normal(size=(60_000, 20)) / 6
+    model = DPLogisticRegression(data_norm=1.0, classes=[0, 1], verbose=1)
+    plan = model.plan(*X.shape)
+    assert (plan.n_releases, plan.n_iter) == (41, 40)
+    model.fit(X, (X[:, 0] > 0).astype(int))
+    assert "at most 41 releases from 60000 rows" in capsys.readouterr().out.splitlines()[0]
+    planned, done = plan.ledger.releases, model.ledger_.releases
+    assert facts_of(planned[0]) == facts_of(done[0])
+    # fewer, and at the same price together
+    assert done[1].count < planned[1].count
+    spent = [r[1].count * r[1].noise.mu ** 2 for r in (planned, done)]
+    assert spent[0] == pytest.approx(spent[1], rel=1e-9)
+
+
 def test_signal_to_noise():
     n, d = 4000, 8
     model = DPLogisticRegression(0.7, 1e-5, data_norm=1.0)

@@ -417,6 +417,87 @@ def test_the_ledger_has_the_moments_and_the_steps():
     assert model.privacy_spent_[0] <= EPSILON
 
 
+# Fewer steps, where released moments say that these are enough.
+
+
+def round_rows(n_rows, n_features, spread=None):
+    """Return rows of a public norm of 1 that are as long along all directions, and labels."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, n_features)) * (1.0 if spread is None else spread)
+    y = X.sum(axis=1) + rng.logistic(size=n_rows) > 0
+    return X / np.sqrt(2 * (X**2).sum(axis=1).mean()), y.astype(int)
+
+
+def drowned_rows():
+    X = sparse.random_array((4000, 500), density=0.02, format="csr", rng=0)
+    return X / 3, (X.sum(axis=1) > 5).astype(int)
+
+
+FEWER = {
+    # rows and labels, parameters, steps
+    "round": (lambda: round_rows(20_000, 5), {}, 16),
+    "drowned columns": (drowned_rows, {"epsilon": 0.2}, 16),
+    "narrow directions": (lambda: round_rows(20_000, 5, [1, 0.3, 0.1, 0.1, 0.03]), {}, 40),
+    "zeros that are not stored": (
+        lambda: (sparse.csr_array((made := round_rows(20_000, 5))[0]), made[1]), {}, 40,
+    ),
+    "little signal": (lambda: round_rows(20_000, 5), {"epsilon": 0.03}, 40),
+    "three classes": (lambda: round_rows(20_000, 5), {"classes": (0, 1, 2)}, 40),
+    "a wish": (lambda: round_rows(20_000, 5), {"max_iter": 23}, 23),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FEWER)
+def test_the_number_of_steps_follows_from_the_moments(name, monkeypatch):
+    monkeypatch.setattr("skdp.solvers.preconditioned._MANY_NUMBERS", 1)
+    load, options, expected = FEWER[name]
+    X, y = load()
+    model = logistic(**{"epsilon": 1.0, "solver": "preconditioned", **options}).fit(X, y)
+    moments, steps = model.ledger_.releases
+    assert np.array_equal(np.ravel(model.n_iter_), [expected])
+    assert steps.count == expected
+    # whatever their number, all of them have one price
+    total = gdp_mu(model.epsilon, DELTA) ** 2
+    assert moments.noise.mu**2 + expected * steps.noise.mu**2 == pytest.approx(total, rel=1e-6)
+    assert model.privacy_spent_[0] <= model.epsilon
+
+
+def test_small_fits_and_the_hinge_have_one_number_of_steps(monkeypatch):
+    X, y = round_rows(20_000, 5)
+    assert logistic(1.0).fit(X, y).n_iter_ == 40
+    monkeypatch.setattr("skdp.solvers.preconditioned._MANY_NUMBERS", 1)
+    assert logistic(1.0, DPHingeSVM).fit(X, y).n_iter_ == 40
+
+
+def test_fewer_steps_are_as_good(monkeypatch):
+    monkeypatch.setattr("skdp.solvers.preconditioned._MANY_NUMBERS", 1)
+    X, y = round_rows(30_000, 10)
+    train, rest = slice(20_000), slice(20_000, None)
+    found = {}
+    for n_steps in (None, 40):
+        found[n_steps] = []
+        for seed in range(3):
+            model = logistic(1.0, max_iter=n_steps, random_state=seed).fit(X[train], y[train])
+            loss = log_loss(y[rest], model.predict_proba(X[rest]))
+            found[n_steps].append((model.score(X[rest], y[rest]), -loss))
+    np.testing.assert_allclose(found[None], found[40], atol=0.006)
+
+
+@every_adjacency
+def test_a_trace_of_fewer_steps_finds_nothing(adjacency, monkeypatch):
+    # so that few rows do
+    monkeypatch.setattr("skdp.solvers.preconditioned._MANY_NUMBERS", 1)
+    X, y = round_rows(60, 2)
+    X[7] = [3, 0]
+    other = X.copy()
+    other[7] = np.nan if adjacency == "zero-out" else -X[7]
+    options = {"epsilon": 400.0, "solver": "preconditioned", "adjacency": adjacency}
+    model = logistic(**options, random_state=None)
+    trace = trace_privacy(model, X=X, X_neighbour=other, y=y)
+    assert trace.passed
+    assert logistic(**options).fit(X, y).n_iter_ == 16
+
+
 # What it is for.
 
 
@@ -706,6 +787,22 @@ def test_more_budget_never_hurts(estimator):
     ]
     for less, more in itertools.pairwise(found):
         assert_level(more, less, gain=1.0)
+
+
+def test_more_budget_never_hurts_regression():
+    # rows of rare levels, and long ones, of which moments see little, bend the loss the most
+    rng, found = np.random.default_rng(0), []
+    size = np.exp(0.6 * rng.normal(size=20_000))
+    numbers = [k * (size + 0.05 * rng.normal(size=20_000)) for k in (1, 1, 2)]
+    shares = np.cumsum([0.4, 0.25, 0.15, 0.1, 0.05, 0.03, 0.015])
+    level = np.searchsorted(shares, rng.random(20_000))
+    X = np.column_stack([*numbers, level[:, None] == np.arange(8)])
+    y = size * (2 + level / 4) + 0.3 * rng.normal(size=20_000)
+    for epsilon in (1.0, 4.0):
+        models = [DPLpRegressor(epsilon, random_state=seed) for seed in range(3)]
+        found.append([m.fit(X[:16_000], y[:16_000]).score(X[16_000:], y[16_000:]) for m in models])
+    found = np.mean(found, axis=1)
+    assert np.diff(found).min() > -0.002
 
 
 @pytest.mark.full

@@ -494,6 +494,7 @@ class PrivateLinearClassifier(
             mu=plan.total_mu,
             assumptions=assumptions,
             n_releases=plan.n_releases + scales.n_releases + (counts is not None),
+            at_most=plan.at_most,
             doubts=doubts,
         ) as curator:
             norm, found = problem.data_norm, None
@@ -504,7 +505,7 @@ class PrivateLinearClassifier(
                 curator.map_rows(lambda rows: readmitted(rows, L2Ball(norm), intercept))
                 plan = solver.plan(self._in_units(problem, norm))
             weights = weights if counts is None else counts.run(curator)
-            coef, self._link = plan.solution(curator)
+            coef, self._link, n_steps = plan.solution(curator)
             coef = centered_classes(coef)
         self.classes_ = classes
         self.coef_, self.intercept_ = original_coef(
@@ -517,7 +518,7 @@ class PrivateLinearClassifier(
         self._found = found
         self.feature_center_, self.feature_scale_ = center_and_scale(found, n_features)
         self._weigh(weights, n_rows)
-        self.n_iter_ = self._steps(plan.n_iter)
+        self.n_iter_ = self._steps(n_steps)
         return self
 
     def _weigh(self, weights, n_rows):
@@ -567,6 +568,7 @@ class PrivateLinearClassifier(
             is_sparse=is_sparse,
             scale_prices=scales.prices,
             scale_mu=scales.mu,
+            is_made_up=self._is_made_up,
         )
         # without a norm as if columns had been standardised
         return self._in_units(problem, float(self.data_norm or math.sqrt(n_features)))

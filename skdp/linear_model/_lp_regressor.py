@@ -365,7 +365,7 @@ class PrivateLinearRegressor(
             clip = clipping.run(curator, problem.pointwise, None)
             plan = self._planned(problem, solver, units, clip)
             # how long rows are in clipping norms is for the link of classes
-            coef, _ = plan.solution(curator)
+            coef, _, _ = plan.solution(curator)
         self.coef_, self.intercept_ = units.original(coef)
         self.data_norm_, self.target_center_, self.target_scale_ = units.given
         self._found = columns

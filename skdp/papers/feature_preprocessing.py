@@ -232,7 +232,7 @@ class PreprocessedFit(Fit):
     def run(self, curator):
         """Release center and radius, move the rows, take the steps, and map back."""
         center, radius = self.centering.run(curator)
-        coef, link = self.steps.rescaled(radius).solution(curator)
+        coef, link, _ = self.steps.rescaled(radius).solution(curator)
         n_features, problem = self.problem.n_features, self.problem
         body = coef[..., :n_features] / radius
         constant = self.steps.problem.intercept * coef[..., -1] - body @ center

@@ -139,7 +139,8 @@ class Solver(BaseEstimator):
 class Fit:
     """A plan: public numbers only; a subclass adds ``n_iter`` and ``run(curator)``.
 
-    `run` returns coefficients, or coefficients and the length of a typical row in clipping norms.
+    `run` returns coefficients; or these and the length of a typical row in clipping norms; or these
+    and the number of steps, if there may be fewer than ``n_iter``.
 
     Parameters
     ----------
@@ -150,6 +151,8 @@ class Fit:
     problem: Any
     #: whether all releases of the plan have Gaussian noise, and read rows that are fixed
     full_batches: ClassVar[bool] = False
+    #: whether what is released first may save steps
+    at_most = False
 
     @property
     def n_releases(self):
@@ -173,7 +176,7 @@ class Fit:
         return mu_of_all(self.problem.epsilon, self.problem.delta, priced)
 
     def solution(self, curator):
-        """Return coefficients, and the length of a typical row in clipping norms, or None.
+        """Return coefficients, the length of a typical row in clipping norms, or None, and steps.
 
         Parameters
         ----------
@@ -181,7 +184,8 @@ class Fit:
             Holds the rows; `run` releases from it.
         """
         found = self.run(curator)
-        return found if isinstance(found, tuple) else (found, None)
+        found = found if isinstance(found, tuple) else (found, None)
+        return found if len(found) == 3 else (*found, self.n_iter)
 
     def rescaled(self, radius):
         """Return the plan for rows in units of a radius that was released: the penalty moves.
@@ -388,6 +392,8 @@ class Problem:
         Whether zeros of the rows are not stored.
     unit : {"row", "group"}
         What is protected; with groups `n_rows` is how many there are.
+    is_made_up : bool
+        Whether rows are made up for a plan, which has the most steps that there may be.
     """
 
     n_rows: int
@@ -410,6 +416,7 @@ class Problem:
     longest_row: float = 1.0
     is_sparse: bool = False
     unit: str = "row"
+    is_made_up: bool = False
 
     @property
     def priced(self):
