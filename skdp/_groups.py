@@ -119,8 +119,12 @@ def _is_nobody(one):
         return True
 
 
+#: what rows count is a whole number of parts of one: sums over up to 2^31 groups are exact
+PARTS = 1 << 20
+
+
 def shares(unit, codes):
-    """Return what rows count: one over the number of rows of their group.
+    """Return what rows count: one over the number of rows of their group, in whole parts.
 
     Parameters
     ----------
@@ -132,6 +136,18 @@ def shares(unit, codes):
     Returns
     -------
     shares : ndarray of shape (n_rows,) or None
-        Private; None for 1 each.
+        Private; multiples of 1 / PARTS, with a sum of 1 over every group. None for 1 each.
+
+    Notes
+    -----
+    What one over the number of rows leaves of the parts goes to the first rows of a group: what a
+    row counts depends on the rows of its own group alone.
     """
-    return 1.0 / np.bincount(codes)[codes] if unit == "group" else None
+    if unit == "row":
+        return None
+    sizes = np.bincount(codes)
+    order = np.argsort(codes, kind="stable")
+    place = np.empty(len(codes), dtype=np.int64)
+    place[order] = np.arange(len(codes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    parts, more = np.divmod(PARTS, sizes)
+    return (parts[codes] + (place < more[codes])) / PARTS

@@ -1084,7 +1084,7 @@ def test_features_that_count_with_their_values_are_caught(monkeypatch):
     assert features_mutant_measured(features_mutant_selector(), pair) <= 1
 
     def weighted(self, chunk):
-        columns, values = _frequent_features.entries(chunk)
+        columns, values, _ = _frequent_features.entries(chunk)
         values = values / chunk.factor.min()
         return np.bincount(columns, np.abs(values), minlength=self.size)
 
