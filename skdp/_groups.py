@@ -40,7 +40,7 @@ def check_groups(estimator, groups):
     ValueError
         If groups were asked for.
     """
-    if groups is not None:
+    if groups is not None or not getattr(estimator, "_releases", True):
         return
     if getattr(estimator.budget, "unit", None) == "group":
         raise BudgetError(_DROPPED.format("the shared budget protects groups (unit='group')"))

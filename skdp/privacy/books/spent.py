@@ -593,7 +593,7 @@ def about_splits(
     """Return what of the splits is not covered, and what is assumed about them.
 
     Stratified splits are not covered; a plain number of folds means such splits for a
-    classifier. Neither are the groups of splits that fits for clients were not passed. Splits
+    classifier. Neither are the groups of splits that fits were not passed. Splits
     that were given as positions are assumed to be public.
     """
     if cv is None or isinstance(cv, Integral):
@@ -604,9 +604,9 @@ def about_splits(
         return (), ("splits, which were given as positions of rows",)
     bases = {base.__name__ for base in type(cv).__mro__}
     found = [NotCovered.stratified(step)] * any("Stratified" in name for name in bases)
-    # the splits respect clients, and the fits know of none
+    # the splits respect groups, and the fits know of none
     if "GroupsConsumerMixin" in bases and any(
-        hasattr(leaf, "local_epsilon") and not asks_for_groups(leaf)
+        takes_groups(leaf) and not asks_for_groups(leaf)
         for _, leaf in leaves(estimator, {})
         if is_private(leaf)
     ):
@@ -664,7 +664,7 @@ def _granted(step: str | None, leaf: Any) -> Release:
         noise=DeclaredTotal("fits", 0.0, 1.0, math.inf, math.inf, 0.0, epsilon, delta),
         numerics="as in the fits",
         seeded=seed is not None,
-        unit="group" if hasattr(leaf, "local_epsilon") and asks_for_groups(leaf) else "row",
+        unit="group" if asks_for_groups(leaf) else "row",
         # clones of a generator begin where it stands
         stream=noise_identity(seed, type(leaf).__name__),
     )
@@ -672,7 +672,22 @@ def _granted(step: str | None, leaf: Any) -> Release:
 
 def asks_for_groups(leaf: Any) -> bool:
     """Return whether a cross-validator that routes metadata is asked to pass groups to `fit`."""
-    return leaf.get_metadata_routing().fit.requests.get("groups") is True
+    return _requests_of_fit(leaf).get("groups") not in (None, False)
+
+
+def takes_groups(leaf: Any) -> bool:
+    """Return whether `fit` has a parameter for groups."""
+    return "groups" in _requests_of_fit(leaf)
+
+
+def _requests_of_fit(leaf: Any) -> dict[str, Any]:
+    """Return which metadata the `fit` of an estimator has parameters for, and asks for."""
+    if not hasattr(leaf, "get_metadata_routing"):
+        return {}
+    routing = leaf.get_metadata_routing()
+    # that of what fits others has its own requests inside
+    fit = getattr(getattr(routing, "_self_request", routing), "fit", None)
+    return {} if fit is None else dict(fit.requests)
 
 
 def price_of_fits(
