@@ -463,6 +463,15 @@ class _Total:
         if priced is None or (drawn and ledger.unit == "group"):
             self.not_covered.append(NotCovered.repeated(step, part, copies, ledger.unit))
             priced, copies = (ledger, delta), 1
+        units = {self.ledger.unit, priced[0].unit} - {None}
+        if len(units) > 1:
+            # what protects a row says nothing of somebody who has several
+            raise ValueError(
+                "a ledger protects one unit, a row or a group of rows; got "
+                f"{priced[0].unit}s for {name_of(step, part)}, and {self.ledger.unit}s before. Pass "
+                "groups to the fits of all steps, as in pipeline.fit(X, y, step__groups=groups), "
+                "or to none."
+            )
         self.ledger += priced[0]
         self.deltas.append((priced[1], 1))
         self.most_copies = max(self.most_copies, copies)
