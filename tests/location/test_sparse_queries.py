@@ -1072,7 +1072,7 @@ def test_stored_zeros_that_are_counted_are_caught(sparsity, monkeypatch):
     np.testing.assert_array_equal(query.evaluate(admitted), expected)
 
     def careless(chunk):
-        return chunk.X.indices, chunk.X.data
+        return chunk.X.indices, chunk.X.data, None
 
     monkeypatch.setattr(_frequent_features, "entries", careless)
     counts = query.evaluate(sparse_rows(stored, L2Ball(1.0), FEATURES_MUTANT_D))

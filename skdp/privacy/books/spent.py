@@ -467,10 +467,9 @@ class _Total:
         if len(units) > 1:
             # what protects a row says nothing of somebody who has several
             raise ValueError(
-                "a ledger protects one unit, a row or a group of rows; got "
-                f"{priced[0].unit}s for {name_of(step, part)}, and {self.ledger.unit}s before. Pass "
-                "groups to the fits of all steps, as in pipeline.fit(X, y, step__groups=groups), "
-                "or to none."
+                f"a ledger protects one unit; got {priced[0].unit}s for {name_of(step, part)}, and "
+                f"{self.ledger.unit}s before. Pass groups to the fits of all steps, as in "
+                "pipeline.fit(X, y, step__groups=groups), or to none."
             )
         self.ledger += priced[0]
         self.deltas.append((priced[1], 1))
