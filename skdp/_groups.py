@@ -94,6 +94,13 @@ def resolve_groups(groups, X):
         )
     if _has_nobody(groups):
         raise ValueError("groups must not have missing identifiers.")
+    if groups.dtype.kind in "iu" and len(groups):
+        least, most = int(groups.min()), int(groups.max())
+        if most - least < 4 * len(groups):
+            # whole numbers that lie close together need not be sorted
+            codes = (groups - groups.min()).astype(np.int64)
+            places = np.cumsum(np.bincount(codes) > 0)
+            return (int(places[-1]), "group"), places[codes] - 1
     try:
         found, codes = np.unique(groups, return_inverse=True)
     except TypeError:
@@ -146,7 +153,8 @@ def shares(unit, codes):
     if unit == "row":
         return None
     sizes = np.bincount(codes)
-    order = np.argsort(codes, kind="stable")
+    # by group and then by place: several times as fast as a stable sort of the groups
+    order = np.sort(codes * len(codes) + np.arange(len(codes))) % len(codes)
     place = np.empty(len(codes), dtype=np.int64)
     place[order] = np.arange(len(codes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     parts, more = np.divmod(PARTS, sizes)

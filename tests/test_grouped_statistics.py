@@ -76,6 +76,15 @@ def test_rows_of_a_group_count_one_together_in_parts_that_add_up_exactly():
     assert shares("row", None) is None
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint64, np.float64, str, object])
+def test_groups_are_coded_in_the_order_of_their_identifiers(dtype):
+    names = np.array([3, 9, 3, 7, 9, 3]).astype(dtype)
+    (n_groups, unit), codes = resolve_groups(names, np.zeros((6, 1)))
+    assert (n_groups, unit, codes.tolist()) == (3, "group", [0, 2, 0, 1, 2, 0])
+    far = resolve_groups([-(2**63), 2**63 - 1, 0], np.zeros((3, 1)))
+    assert (far[0][0], far[1].tolist()) == (3, [0, 2, 1])
+
+
 def test_what_a_row_counts_follows_from_the_rows_of_its_own_group():
     rng = np.random.default_rng(0)
     groups = rng.permutation(np.repeat(["a", "b", "c"], [3, 7, 11]))
@@ -95,6 +104,10 @@ SUMS = {
     "moments": (MomentSum(BOX), lambda X, w: FeatureRows(X, None, 1, w)),
     "sides": (SideSum(np.zeros(D)), lambda X, w: FeatureRows(X, None, 1, w)),
     "distances": (SideSum(np.full(D, 0.5), CENTER), lambda X, w: FeatureRows(X, None, 1, w)),
+    "moments, null rows": (
+        MomentSum(BOX),
+        lambda X, w: FeatureRows(np.nan_to_num(X), np.isnan(X).any(axis=1), 1, w),
+    ),
     "sparse moments": (
         MomentSum(BOX),
         lambda X, w: FeatureRows(sparse.csr_array(X), np.zeros(len(X), bool), 1, w),

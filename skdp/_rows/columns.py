@@ -60,7 +60,7 @@ class DenseChunk:
         """
         parts = contributions(row_major(self.X), EVERY)
         if self.weight is not None:
-            parts = [part * self.weight[:, None] for part in parts]
+            return np.concatenate([self.weight @ part.astype(np.float64) for part in parts])
         return np.concatenate([part.sum(axis=0) for part in parts]).astype(np.float64)
 
 

@@ -238,9 +238,7 @@ class BoxChunk:
     def total(self):
         """Return the sum of the rows, mapped to [-1, 1] per coordinate."""
         unit = self.box.to_unit(self.X.astype(np.float64, copy=False))
-        if self.weight is not None:
-            unit *= self.weight[:, None]
-        return unit.sum(axis=0)
+        return unit.sum(axis=0) if self.weight is None else self.weight @ unit
 
 
 # Clipped means: a radius that leaves out few rows, then the rows clipped to it.
