@@ -48,6 +48,8 @@ from skdp.model_selection._row_scorer import HeldOutRows, HeldOutScore
 from skdp.preprocessing._frequent_features import PresenceCount
 from skdp.preprocessing._standard_scaler import MomentSum, SideSum
 from skdp.privacy import PrivacyBudget
+from skdp.privacy.kernel.samplers import make_bits
+from skdp.privacy.laws.exponential import ExponentialMechanism
 
 D, TAU = 3, Fraction(9, 10)
 BOX = Box((-1.0,) * D, (1.0,) * D)
@@ -256,6 +258,21 @@ def test_scores_of_rows_that_are_all_alike_are_those_of_one_of_them(name):
     assert_allclose(scores[2], scores[0], rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("name", ["quantile", "ladder", "radius"])
+def test_draws_of_groups_of_one_row_are_those_of_rows(name):
+    query, admit = DRAWS[name]
+    X = np.random.default_rng(0).uniform(-1, 1, (30, D))
+    sides = admit(X, None), admit(X, np.ones(30))
+    law = ExponentialMechanism(0.3)
+    noise = law.calibrate(query.sensitivity("replace-one", 30), query.size)
+    drawn = [
+        [query.draw(side, noise, make_bits(seed, "a draw"))[0] for seed in range(100)]
+        for side in sides
+    ]
+    assert drawn[0] == drawn[1]
+    assert len(set(drawn[0])) > 5
+
+
 def test_a_distance_is_the_same_wherever_its_row_stands():
     for d in (3, 9, 64):
         X = np.random.default_rng(d).normal(size=(40, d))
@@ -364,6 +381,17 @@ def test_a_mean_is_that_of_people_not_of_rows():
     )
     assert abs(people - 56) < 1
     assert rows < 30
+
+
+def test_words_of_one_person_are_not_frequent_however_often_they_stand_there():
+    pd = pytest.importorskip("pandas")
+    words = ["common"] * 400 + ["rare"] * 2000
+    whose = np.minimum(np.arange(2400), 400)
+    model = DPTableVectorizer(epsilon=8.0, random_state=0)
+    kept = model.fit(pd.DataFrame({"word": words}), groups=whose).frequent_["word"]
+    assert len(kept[0]) == 1
+    assert 0.9 < kept[1][0] <= 1
+    assert len(model.fit(pd.DataFrame({"word": words})).frequent_["word"][0]) == 2
 
 
 # -- what is refused -----------------------------------------------------------------------------
@@ -565,6 +593,26 @@ def test_all_rows_of_a_group_train_or_score():
         assert not set(rows) & set(held_out)
         assert len(rows) + len(held_out) == len(whose)
         assert len(set(held_out)) == 80
+
+
+def light(estimator, X, y):
+    return (X[:, -1] >= 40).astype(float)
+
+
+def test_a_released_score_is_that_of_people():
+    # forty of four hundred have a hundred rows
+    whose = np.repeat(np.arange(400), np.where(np.arange(400) < 40, 100, 1))
+    X = np.column_stack([np.random.default_rng(0).normal(size=len(whose)), whose])
+    search = DPGridSearchCV(
+        DPLogisticRegression(classes=[0, 1]),
+        {"C": [0.1, 1.0]},
+        epsilon=20.0,
+        scoring=RowScorer(light, bounds=(0.0, 1.0)),
+        validation_fraction=0.5,
+    )
+    y = np.arange(len(whose)) % 2
+    assert search.fit(X, y, groups=whose).best_score_ > 0.7
+    assert search.fit(X, y).best_score_ < 0.3
 
 
 def test_a_score_of_a_group_is_the_mean_of_its_rows():
