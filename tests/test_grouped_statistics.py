@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Groups of rows: what one may move, whatever its size, and groups that must not be lost."""
+"""Groups of rows in statistics and searches: what one may move, and groups that may not be lost."""
 
 import warnings
 from fractions import Fraction
@@ -295,7 +295,7 @@ ESTIMATORS = {
     "heavy-tailed mean": DPHeavyTailedMean(data_norm=9.0),
     "sparse mean": DPSparseMeanEstimator(data_norm=3.0),
     "compressed sensing": DPSparseMeanEstimator(
-        data_norm=3.0, mechanism="compressed-sensing", sparsity=2
+        data_norm=3.0, mechanism="compressed-sensing", sparsity=2, n_measurements=2
     ),
     "quantile": DPQuantile(quantile=0.9, bounds=(-3, 3)),
     "quantile without bounds": DPQuantile(quantile=0.9),
@@ -347,19 +347,23 @@ def test_people_count_once_however_many_rows_they_have(name):
 
 
 @every_estimator
-def test_a_trace_with_another_group_of_many_rows_keeps_to_the_claim(name):
-    groups = np.concatenate([np.arange(40), np.full(200, 40)])
-    X = np.random.default_rng(0).uniform(-1, 1, (240, 2))
-    X[40:], other = 50.0, X.copy()
-    other[40:] = -50.0
+def test_a_trace_with_another_group_of_other_size_keeps_to_the_claim(name):
+    # the group has a row, or three hundred, before those of others
+    X = np.random.default_rng(0).uniform(-1, 1, (40, 2))
+    high, low = np.array([[50.0, 50.0]]), np.array([[-50.0, -50.0]])
     if name == "counts":
-        X[40:, 0] = other[40:, 1] = 0.0
+        high, low = np.array([[0.0, 50.0]]), np.array([[50.0, 0.0]])
     if name == "radius":
-        other[40:] = 0.0
-    pair = {"y": np.zeros(240), "groups": groups}
-    found = trace_privacy(ESTIMATORS[name], X, other, **pair, n_draws=0)
+        low = np.zeros((1, 2))
+    few, many = np.concatenate([high, X]), np.concatenate([np.repeat(low, 300, axis=0), X])
+    own = {
+        "groups": np.concatenate([[-1], np.arange(40)]),
+        "groups_neighbour": np.concatenate([np.full(300, -1), np.arange(40)]),
+    }
+    found = trace_privacy(ESTIMATORS[name], few, many, **own, n_draws=0)
     assert found.passed, found
     assert found.epsilon > 0
+    assert found.unit == "group"
 
 
 def test_a_drawn_median_of_one_feature_is_that_of_people():
@@ -550,7 +554,7 @@ class Watched(DPLogisticRegression):
     def fit(self, X, y, groups=None):
         if self.budget is not None and len(np.unique(X)) > 1:
             SEEN.setdefault("trained", []).append((X[:, -1].copy(), np.asarray(groups)))
-        return super().fit(X, y, groups)
+        return super().fit(X, y, groups=groups)
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,7 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: object = None, groups: VectorLike | None = None) -> Self:
+    def fit(self, X: MatrixLike, y: object = None, *, groups: VectorLike | None = None) -> Self:
         """Release the radius.
 
         Parameters

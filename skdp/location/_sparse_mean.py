@@ -283,7 +283,7 @@ class DPSparseMeanEstimator(MeanEstimator):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: object = None, groups: VectorLike | None = None) -> Self:
+    def fit(self, X: MatrixLike, y: object = None, *, groups: VectorLike | None = None) -> Self:
         """Release the mean.
 
         Parameters

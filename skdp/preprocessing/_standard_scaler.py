@@ -722,7 +722,7 @@ class DPStandardScaler(PlanMixin, OneToOneFeatureMixin, TransformerMixin, BaseEs
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: object = None, groups: VectorLike | None = None) -> Self:
+    def fit(self, X: MatrixLike, y: object = None, *, groups: VectorLike | None = None) -> Self:
         """Release means and standard deviations.
 
         Parameters

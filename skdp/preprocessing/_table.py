@@ -604,7 +604,7 @@ class DPTableVectorizer(TransformerMixin, BaseEstimator):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: object = None, groups: VectorLike | None = None) -> Self:
+    def fit(self, X: MatrixLike, y: object = None, *, groups: VectorLike | None = None) -> Self:
         """Release scales of numbers and counts of words.
 
         Parameters
