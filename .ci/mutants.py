@@ -129,6 +129,42 @@ MUTANTS = [
         r'\(n_rows, "row"\)', '(n_rows, "group")',
         "tests/federated/test_units.py",
     ),
+    # groups of rows
+    Mutant(
+        "features of a group count one each", "DenseChunk.sums",
+        r"if self\.weight is not None", "if False",
+        "tests/test_grouped_statistics.py",
+    ),
+    Mutant(
+        "ranks of a group count one each", "RankRows.ranked",
+        r"parts\[kept\]$", "np.full(len(kept), PARTS)",
+        "tests/test_grouped_statistics.py",
+    ),
+    Mutant(
+        "a distance is rounded by the place of its row", "_lengths",
+        r"squares\.shape\[1\] == 1", "False",
+        "tests/test_grouped_statistics.py",
+    ),
+    Mutant(
+        "a group trains and scores", "_of",
+        r"np\.isin\(groups, chosen\)", "groups >= 0",
+        "tests/test_grouped_statistics.py",
+    ),
+    Mutant(
+        "a group scores by the sum of its rows", "HeldOutRows.__init__",
+        r"np\.bincount\(codes, column\) / sizes", "np.bincount(codes, column)",
+        "tests/test_grouped_statistics.py",
+    ),
+    Mutant(
+        "a budget for groups admits rows", "check_groups",
+        r'== "group"', '== "nobody"',
+        "tests/test_grouped_statistics.py",
+    ),
+    Mutant(
+        "groups that splits alone got are not named", "about_splits",
+        r"takes_groups\(leaf\)", "False",
+        "tests/test_grouped_statistics.py",
+    ),
     Mutant(
         "a function that mixes rows learns nothing", "learns_nothing",
         r"return not _mixes\(step\)", "return True",
@@ -199,7 +235,7 @@ MUTANTS = [
     # groups
     Mutant(
         "a row of a group counts as one", "shares",
-        r"1\.0 / np\.bincount\(codes\)\[codes\]", "np.ones(len(codes))",
+        r"return \(parts\[codes\] .*", "return np.ones(len(codes))",
         "tests/test_groups.py",
     ),
     Mutant(
@@ -447,7 +483,7 @@ MUTANTS = [
     ),
     Mutant(
         "a search that is charged for rows it cannot read", "refuse_rows",
-        r"model\.fit\(X, y\)", "pass",
+        r"model\.fit\(X, y, \*\*given\)", "pass",
         "tests/model_selection/test_public_time.py",
     ),
     Mutant(

@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from skdp._groups import PARTS
 from skdp._rows.base import chunk_rows, sum_over
 from skdp._rows.columns import distances_from
 from skdp._rows.linear import raw_norms
@@ -99,6 +100,11 @@ class QuantileRank:
         1 - tau, up or down. If a row takes another value, tau m stays, and each count
         moves by at most 1. So the change lies in [-c, c] with c = max(tau, 1 - tau) for a
         row that becomes null, c = 1 otherwise.
+
+        Groups. l and u are sums over rows: a row adds -tau or 1 - tau, or 0 if it is null. A group,
+        whose weights add up to at most 1, adds a mean of that: a number in [-tau, 1 - tau] to l,
+        and in [tau - 1, tau] to u. Such numbers are no further apart than 1, nor from 0 than
+        max(tau, 1 - tau).
         """
         if adjacency == "zero-out":
             spread = float(2 * max(self.tau, 1 - self.tau))
@@ -109,7 +115,7 @@ class QuantileRank:
 
     def outcomes(self, *sides):
         """Return positions that stand for all, and how many each; see `ExponentialMechanism`."""
-        ranked = [rows.positions(self.column) for rows in sides]
+        ranked = [rows.ranked(self.column) for rows in sides]
         outcomes, counts = merged_runs(ranked, self.tau, self.cells)
         if self.heavy is not None:
             outcomes = np.append(outcomes, [[float(self.heavy)]], axis=0)
@@ -118,13 +124,15 @@ class QuantileRank:
 
     def scores_of(self, rows, outcomes):
         """Return the scores of some positions; see `ExponentialMechanism`."""
-        return rank_scores(rows.positions(self.column), self.tau, outcomes[:, 0])
+        positions, parts = rows.ranked(self.column)
+        return rank_scores(positions, self.tau, outcomes[:, 0], parts)
 
     def draw(self, rows, noise, source):
         """Return a position with probability proportional to exp(-score / noise.scale)."""
-        positions = rows.positions(self.column)
-        starts, counts, steps = candidates(positions, self.tau, self.cells)
-        inverse = rate(self.tau.denominator, noise.scale)
+        positions, parts = rows.ranked(self.column)
+        starts, counts, steps = candidates(positions, self.tau, self.cells, parts)
+        whole = 1 if parts is None else PARTS
+        inverse = rate(self.tau.denominator * whole, noise.scale)
         if self.heavy is not None:
             own = np.searchsorted(starts, self.heavy, "right") - 1
             counts, steps = np.append(counts, self.cells + 1), np.append(steps, steps[own])
@@ -147,13 +155,16 @@ class RankRows:
         Public bounds. Values outside are clipped.
     cells : int, default=GRID_CELLS
         Cells of the grid, at most 2**30.
+    weight : ndarray of shape (n_rows,), default=None
+        What rows count, as `shares` returns it; rows are not a stream then. None for 1 each.
     """
 
     #: type that holds positions
     integer: type[np.integer] = np.int32
 
-    def __init__(self, X, lower, upper, cells=GRID_CELLS):
+    def __init__(self, X, lower, upper, cells=GRID_CELLS, weight=None):
         self.X, self._lower, self._upper, self._cells = X, lower, upper, cells
+        self.weight = weight
         # first of the columns that are kept, and their positions
         self._first, self._kept = 0, ()
 
@@ -166,6 +177,19 @@ class RankRows:
         positions = positions[positions != _MISSING]
         positions.sort()
         return positions
+
+    def ranked(self, column):
+        """Return sorted positions, as `positions` does, and the parts of one that each counts.
+
+        Rows without a part are left out. None instead of the parts for one each.
+        """
+        if self.weight is None:
+            return self.positions(column), None
+        positions = self._on_grid(self.X[:, column], column)
+        parts = np.rint(self.weight * PARTS).astype(np.int64)
+        kept = np.flatnonzero((positions != _MISSING) & (parts > 0))
+        kept = kept[np.argsort(positions[kept])]
+        return positions[kept], parts[kept]
 
     def _on_grid(self, values, columns):
         """Return the positions of values of one column, or of rows of several columns."""
@@ -322,12 +346,14 @@ class LadderRows(RankRows):
         The grid.
     center : ndarray of shape (n_features,), default=None
         If given, the distances ``|x_j - center_j|`` are on the grid.
+    weight : ndarray of shape (n_rows,), default=None
+        As for `RankRows`.
     """
 
     integer = np.int64
 
-    def __init__(self, X, ladder, center=None):
-        super().__init__(X, None, None, ladder.cells)
+    def __init__(self, X, ladder, center=None, weight=None):
+        super().__init__(X, None, None, ladder.cells, weight)
         self._ladder, self._center = ladder, center
 
     def _on_grid(self, values, columns):
@@ -415,7 +441,8 @@ class TargetMedian:
 
     def outcomes(self, *sides):
         """Return positions that stand for all, and how many each; see `ExponentialMechanism`."""
-        return merged_runs([self.positions(rows) for rows in sides], _HALF, self.cells)
+        ranked = [(self.positions(rows), None) for rows in sides]
+        return merged_runs(ranked, _HALF, self.cells)
 
     def scores_of(self, rows, outcomes):
         """Return the scores of some positions; see `ExponentialMechanism`."""
@@ -429,7 +456,7 @@ class TargetMedian:
         return np.array([starts[group] + offset], dtype=np.float64)
 
 
-def candidates(positions, tau, cells):
+def candidates(positions, tau, cells, parts=None):
     """Group the grid's positions into runs of equal score.
 
     Parameters
@@ -440,12 +467,14 @@ def candidates(positions, tau, cells):
         Which quantile.
     cells : int
         Cells of the grid.
+    parts : ndarray of int64, default=None
+        How many parts of one every row counts, at least 1; None for one row each.
 
     Returns
     -------
     starts, counts, steps : ndarray of int64
         First position of every run, how many there are, and the score times the
-        denominator of tau. A run may be empty.
+        denominator of tau, and times `PARTS` if there are parts. A run may be empty.
 
     Notes
     -----
@@ -461,8 +490,11 @@ def candidates(positions, tau, cells):
     first = np.flatnonzero(new)
     values = positions[first].astype(np.int64)
     # rank minus target, at the positions before the first value, ..., after the last
-    excess = np.append(first, len(positions)) * tau.denominator
-    excess -= tau.numerator * len(positions)
+    below = np.append(first, len(positions))
+    if parts is not None:
+        below = np.concatenate([[0], np.cumsum(parts)])[below]
+    excess = below * tau.denominator
+    excess -= tau.numerator * below[-1]
     # excess[0] < 0 < excess[-1]
     low, high = np.searchsorted(excess, 0, "left"), np.searchsorted(excess, 0, "right")
     starts = np.concatenate([[0], values[:low], values[high - 1 :] + 1])
@@ -475,8 +507,8 @@ def merged_runs(ranked, tau, cells):
 
     Parameters
     ----------
-    ranked : list of ndarray
-        Sorted positions of the rows of every data set.
+    ranked : list of (ndarray, ndarray or None)
+        Sorted positions of the rows of every data set, and the parts of one that each counts.
     tau, cells : Fraction, int
         As for `candidates`.
 
@@ -487,12 +519,13 @@ def merged_runs(ranked, tau, cells):
     counts : ndarray of shape (n_runs,)
         Its length.
     """
-    starts = np.unique(np.concatenate([candidates(own, tau, cells)[0] for own in ranked]))
+    found = [candidates(positions, tau, cells, parts)[0] for positions, parts in ranked]
+    starts = np.unique(np.concatenate(found))
     starts = starts[starts <= cells]
     return starts[:, None].astype(np.float64), np.diff(starts, append=cells + 1).astype(float)
 
 
-def rank_scores(positions, tau, places):
+def rank_scores(positions, tau, places, parts=None):
     """Return how far the ranks of some places are from the quantile's, by their definition.
 
     Parameters
@@ -503,14 +536,19 @@ def rank_scores(positions, tau, places):
         Which quantile.
     places : ndarray
         Where.
+    parts : ndarray of int64, default=None
+        As for `candidates`.
 
     Returns
     -------
     scores : ndarray of float64
     """
-    target = float(tau) * len(positions)
-    below = np.searchsorted(positions, places, "left") - target
-    beyond = target - np.searchsorted(positions, places, "right")
+    ranks = np.arange(len(positions) + 1.0)
+    if parts is not None:
+        ranks = np.concatenate([[0], np.cumsum(parts)]) / PARTS
+    target = float(tau) * ranks[-1]
+    below = ranks[np.searchsorted(positions, places, "left")] - target
+    beyond = target - ranks[np.searchsorted(positions, places, "right")]
     return np.maximum(np.maximum(below, beyond), 0.0)
 
 
@@ -665,7 +703,8 @@ class ThresholdDraw:
     -----
     With N_k rows beyond the k-th point, the score of k is the distance of `tail` to the
     interval from N_k to N_(k-1). A row beyond the last point counts as being at it, and nothing
-    is below the first one. Scores are integers, and the draw is exact.
+    is below the first one. Scores are integers, those of rows that count less whole numbers of
+    `PARTS`, and the draw is exact.
     """
 
     points: int
@@ -684,25 +723,27 @@ class ThresholdDraw:
         the largest of ``N_k - tail``, ``tail - N_(k-1)`` (which the first point does not have)
         and 0, and changes by no more than these two do: its change lies in [-1, 1]. Both ends
         are attained by one pair: at a point with more than `tail` rows beyond it, and at one
-        whose predecessor has fewer.
+        whose predecessor has fewer. A group, whose weights add up to at most 1, adds a number in
+        [0, 1] to every N: none of them changes by more than 1.
         """
         theorem = "one row moves every count by <= 1, all of them in the same sense"
         return Sensitivity(math.inf, math.inf, float(max(self.points - 1, 1)), theorem, spread=2.0)
 
     def scores(self, rows):
-        """Return the score of every point, int64 of shape (points,)."""
+        """Return the score of every point, whole parts of one in float64, of shape (points,)."""
         grid, points = self.grid(), self.points
 
         def shells(chunk):
             # how many points a row exceeds; the last one cannot be exceeded
             shell = np.minimum(np.searchsorted(grid, self.magnitudes(chunk)), points - 1)
             # null rows count as absent
-            shell = shell[np.isfinite(chunk.norm)]
-            return np.bincount(shell, minlength=points).astype(np.float64)
+            there = np.isfinite(chunk.norm)
+            weight = None if chunk.weight is None else chunk.weight[there]
+            return np.bincount(shell[there], weight, minlength=points).astype(np.float64)
 
-        counts = sum_over(rows, shells, points).astype(np.int64)
+        counts = sum_over(rows, shells, points)
         beyond = counts.sum() - np.cumsum(counts)
-        scores = np.maximum(beyond - self.tail, 0)
+        scores = np.maximum(beyond - self.tail, 0.0)
         np.maximum(scores[1:], self.tail - beyond[:-1], out=scores[1:])
         return scores
 
@@ -716,8 +757,9 @@ class ThresholdDraw:
 
     def draw(self, rows, noise, source):
         """Return an index with probability proportional to exp(-score / noise.scale)."""
-        inverse = rate(1, noise.scale)
-        chosen = weighted_choice(np.ones(self.points), self.scores(rows), inverse, source)
+        steps = np.rint(self.scores(rows) * PARTS).astype(np.int64)
+        inverse = rate(PARTS, noise.scale)
+        chosen = weighted_choice(np.ones(self.points), steps, inverse, source)
         return np.array([chosen], dtype=np.float64)
 
 

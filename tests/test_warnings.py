@@ -183,8 +183,8 @@ def test_clients_count_and_not_rows():
     groups = np.arange(1000) // 100
     category, text = the_warning(FederatedDPLogisticRegression(**BINARY), X, Y, groups)
     assert category is NoisyEstimateWarning
-    assert "10 clients at epsilon=1 have a signal to noise" in text
-    assert "Use some 38 clients" in text
+    assert "10 groups at epsilon=1 have a signal to noise" in text
+    assert "Use some 38 groups" in text
 
 
 def test_scales_without_bounds():

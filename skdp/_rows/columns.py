@@ -33,12 +33,17 @@ EVERY = slice(None)
 
 
 class DenseChunk:
-    """Consecutive rows that are not null."""
+    """Consecutive rows that are not null; with a `weight` each counts so often."""
 
-    __slots__ = ("X",)
+    __slots__ = ("X", "weight")
 
-    def __init__(self, X):
-        self.X = X
+    def __init__(self, X, weight=None):
+        self.X, self.weight = X, weight
+
+    @property
+    def count(self):
+        """How many rows count."""
+        return self.X.shape[0] if self.weight is None else self.weight.sum()
 
     def sums(self, contributions):
         """Return the sums over rows of every contribution, one after another.
@@ -54,24 +59,29 @@ class DenseChunk:
         sums : ndarray of shape (n_contributions * n_features,), float64
         """
         parts = contributions(row_major(self.X), EVERY)
+        if self.weight is not None:
+            return np.concatenate([self.weight @ part.astype(np.float64) for part in parts])
         return np.concatenate([part.sum(axis=0) for part in parts]).astype(np.float64)
 
 
-class SparseChunk:
-    """Consecutive rows that are not null, CSR: an entry that is not stored is 0."""
+class SparseChunk(DenseChunk):
+    """The same, CSR: an entry that is not stored is 0."""
 
-    __slots__ = ("X", "missing")
+    __slots__ = ("missing", "shared")
 
-    def __init__(self, X):
-        self.X = X
+    def __init__(self, X, weight=None):
+        super().__init__(X, weight)
+        self.shared = None if weight is None else np.repeat(weight, np.diff(X.indptr))
         # how many zeros every column has that are not stored
-        self.missing = X.shape[0] - np.bincount(X.indices, minlength=X.shape[1])
+        self.missing = self.count - np.bincount(X.indices, self.shared, X.shape[1])
 
     def sums(self, contributions):
         """Return what `DenseChunk.sums` does, without the zeros ever being written down."""
         columns, n_features = self.X.indices, self.X.shape[1]
         stored = contributions(self.X.data.astype(np.float64, copy=False), columns)
         others = contributions(np.zeros(n_features), EVERY)
+        if self.shared is not None:
+            stored = [part * self.shared for part in stored]
         return np.concatenate(
             [
                 np.bincount(columns, part, n_features) + self.missing * other
@@ -81,17 +91,17 @@ class SparseChunk:
 
 
 def feature_chunk(block):
-    """Return the chunk of a block (rows,), or (rows, null flags)."""
-    X, *null = block
+    """Return the chunk of a block (rows,), (rows, null flags), or of both and what rows count."""
+    X, null, weight = (*block, None, None)[:3]
     is_sparse = sparse.issparse(X)
     # of these rows alone: what a matrix remembers of itself may be out of date, and a value
     # that is stored twice would count twice
     if is_sparse:
         X = without_duplicates(X)
     # cut before null rows are dropped: the chunks of neighbours have the same rows
-    if null and null[0].any():
-        X = X[~null[0]]
-    return SparseChunk(X) if is_sparse else DenseChunk(X)
+    if null is not None and null.any():
+        X, weight = X[~null], None if weight is None else weight[~null]
+    return SparseChunk(X, weight) if is_sparse else DenseChunk(X, weight)
 
 
 class FeatureRows:
@@ -110,12 +120,17 @@ class FeatureRows:
         Rows that contribute nothing; None for no row.
     n_threads : int, default=1
         Threads for the sums.
+    weight : ndarray of shape (n_rows,), default=None
+        What rows count, in [0, 1]: those of a group at most 1 together. None for 1 each.
     """
 
-    def __init__(self, X, null=None, n_threads=1):
+    def __init__(self, X, null=None, n_threads=1, weight=None):
         self.n_threads = n_threads
         self.n_entries, _ = chunk_rows(X)
-        self.chunks = chunks_of(feature_chunk, *((X,) if null is None else (X, null)))
+        if weight is not None:
+            null = np.zeros(len(weight), dtype=bool) if null is None else null
+        given = (part for part in (null, weight) if part is not None)
+        self.chunks = chunks_of(feature_chunk, X, *given)
 
     def filled(self, values):
         """Return dense rows in which every NaN is the value of its column.
@@ -127,7 +142,8 @@ class FeatureRows:
         """
         rows = copy(self)
         rows.chunks = [
-            DenseChunk(np.where(np.isnan(chunk.X), values, chunk.X)) for chunk in self.chunks
+            DenseChunk(np.where(np.isnan(chunk.X), values, chunk.X), chunk.weight)
+            for chunk in self.chunks
         ]
         return rows
 
@@ -138,9 +154,10 @@ class FeatureRows:
 class BallChunk:
     """Consecutive rows f_i x_i, f_i bringing x_i into the unit ball; `null` lists null rows."""
 
-    __slots__ = ("X", "factor", "null")
+    __slots__ = ("X", "factor", "null", "weight")
 
-    def __init__(self, X, ball):
+    def __init__(self, X, ball, weight=None):
+        self.weight = weight
         # a row that is not finite has become zeros, and its index is all that is left of it
         self.X, broken = tame(X)
         self.factor = ball.factors(row_norms(self.X))[:, None]
@@ -154,10 +171,10 @@ class BallChunk:
 class BoxedChunk:
     """Consecutive rows of a box, mapped into the unit ball; `null` lists null rows."""
 
-    __slots__ = ("X", "box", "null", "radius")
+    __slots__ = ("X", "box", "null", "radius", "weight")
 
-    def __init__(self, X, box, radius):
-        self.X, self.box, self.radius = X, box, radius
+    def __init__(self, X, box, radius, weight=None):
+        self.X, self.box, self.radius, self.weight = X, box, radius, weight
         self.null = np.flatnonzero(np.isnan(X).any(axis=1))
 
     def points(self):
@@ -177,11 +194,11 @@ class PointAdmission:
     radius: float
 
     def __call__(self, block):
-        """Return the chunk of a block (rows,)."""
-        (X,) = block
+        """Return the chunk of a block (rows,), or of that and what rows count."""
+        X, *weight = block
         if isinstance(self.domain, L2Ball):
-            return BallChunk(X, self.domain)
-        return BoxedChunk(X, self.domain, self.radius)
+            return BallChunk(X, self.domain, *weight)
+        return BoxedChunk(X, self.domain, self.radius, *weight)
 
 
 class PointRows:
@@ -199,17 +216,26 @@ class PointRows:
         Radius of the ball, or of a ball around the box: the unit of the points.
     n_threads : int, default=1
         Threads for the sums.
+    weight : ndarray of shape (n_rows,), default=None
+        As for `FeatureRows`.
     """
 
-    def __init__(self, X, domain, radius, n_threads=1):
+    def __init__(self, X, domain, radius, n_threads=1, weight=None):
         self.n_threads = n_threads
         self.n_entries, _ = chunk_rows(X)
-        self.chunks = chunks_of(PointAdmission(domain, radius), X)
+        given = () if weight is None else (weight,)
+        self.chunks = chunks_of(PointAdmission(domain, radius), X, *given)
 
     def columns(self):
         """Return the points that are not null, one row for each coordinate, all in memory."""
         parts = [np.delete(chunk.points(), chunk.null, axis=0).T for chunk in self.chunks]
         return np.concatenate(parts, axis=1)
+
+    def weight(self):
+        """Return what these points count, in their order; None for 1 each."""
+        if self.chunks[0].weight is None:
+            return None
+        return np.concatenate([np.delete(chunk.weight, chunk.null) for chunk in self.chunks])
 
 
 # Rows of the unit ball, whose floats depend on nothing but the row itself.
@@ -224,6 +250,15 @@ class PointRows:
 _EDGE = 1 - 1e-9
 # Norms of chunks are held above this one, for a division: it may stand for zero.
 _FLOOR = 1e-100
+
+
+def _lengths(columns):
+    """Return the norms of columns, each the same wherever its column stands."""
+    squares = columns * columns
+    if squares.shape[1] == 1:
+        # one column alone would be added up in another order than among others
+        squares = np.repeat(squares, 2, axis=1)
+    return np.sqrt(squares.sum(axis=0))[: columns.shape[1]]
 
 
 def unit_columns(chunk):
@@ -248,7 +283,7 @@ def unit_columns(chunk):
     """
     columns = np.array(chunk.X.T, dtype=np.float64, order="C")
     with np.errstate(under="ignore"):
-        norm = np.sqrt((columns * columns).sum(axis=0))
+        norm = _lengths(columns)
         scaled = norm * chunk.factor
         inside = scaled < _EDGE
         # a row of zeros is inside
@@ -277,7 +312,7 @@ def gaps_from(center, chunk):
     # differences first: distances from products would lose the digits of near rows
     with np.errstate(under="ignore"):
         gaps -= center[:, None]
-        return gaps, np.sqrt((gaps * gaps).sum(axis=0))
+        return gaps, _lengths(gaps)
 
 
 def distances_from(center, chunk):
@@ -351,7 +386,7 @@ def _centered(chunk, center, intercept, radius, shorten, body=None):
     with np.errstate(under="ignore"):
         columns -= center[:, None]
         columns /= radius
-        norm = np.hypot(np.sqrt((columns * columns).sum(axis=0)), intercept)
+        norm = np.hypot(_lengths(columns), intercept)
     lift = None
     if shorten:
         longest = np.hypot(1.0, intercept)

@@ -300,10 +300,16 @@ class LinearRows:
                 yield chunk.taken(slice(start, start + size)).widened()
 
 
-def ball_rows(X, ball, n_threads=1):
+def ball_rows(X, ball, n_threads=1, weight=None):
     """Return the rows of X as `LinearRows` without targets and intercept, none of them null."""
     nobody = over_rows(no_flags, X)
-    return LinearRows(X, nobody, nobody, ball, 0.0, n_threads)
+    return LinearRows(X, nobody, nobody, ball, 0.0, n_threads, weight)
+
+
+def counted_rows(chunk):
+    """Return what the rows of a `LinearChunk` count: 0 if null, and 1 or their weight."""
+    there = np.isfinite(chunk.norm)
+    return there.astype(np.float64) if chunk.weight is None else there * chunk.weight
 
 
 def usable_norms(norm, null):

@@ -98,6 +98,10 @@ def dp_tabular_pipeline(
     .. [1] J. Dong, A. Roth and W. J. Su, "Gaussian differential privacy", JRSS B, 2022,
        Corollary 2.
 
+    Groups. ``pipeline.fit(X, y, table__groups=ids, model__groups=ids)`` protects all rows of a
+    group together, in both steps; with groups in one of them alone there is no total. See
+    :ref:`groups`.
+
     Examples
     --------
     >>> import numpy as np

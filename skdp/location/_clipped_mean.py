@@ -31,7 +31,7 @@ from scipy.fft import dct, idct
 
 from skdp._rows.base import L2Ball, ball_constraint, chunk_rows, sum_over
 from skdp._rows.columns import distances_from, gaps_from, unit_columns
-from skdp._rows.linear import chunks_of
+from skdp._rows.linear import chunks_of, counted_rows
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.additive import GaussianMechanism
 
@@ -77,6 +77,19 @@ def plan_mean(mechanism, *, n_rows, n_features, mu, adjacency):
         if plan.is_sound:
             return plan
     return GaussianMean(n_rows, n_features, mu)
+
+
+def refuse_rotated_groups(mechanism, groups):
+    """Raise a ValueError for groups of rows that are to be rotated.
+
+    A transform of many rows may round one by its place, which depends on the sizes of other
+    groups; and a side of a threshold hangs on the last digit.
+    """
+    if mechanism == "shifted-clipped" and groups is not None:
+        raise ValueError(
+            "groups must be None with mechanism='shifted-clipped', whose rotation rounds a row by "
+            "its place among those of other groups; got groups. Use 'coinpress' or 'clipped'."
+        )
 
 
 # One noisy sum of rows in a ball or a box.
@@ -153,7 +166,8 @@ class RowSum:
         Proof. A row of the unit ball has l2 norm at most 1 and, by Cauchy-Schwarz, l1
         norm at most sqrt(d); a row of the box sqrt(d) and d. Zero-out removes one row.
         Under replace-one the difference of two rows is at most twice as long, attained
-        by opposite rows.
+        by opposite rows. A group, whose weights add up to at most 1, contributes a point of the
+        domain: that is convex, and contains zero.
         """
         root = math.sqrt(self.n_features)
         l1, l2 = (root, 1.0) if isinstance(self.domain, L2Ball) else (root * root, root)
@@ -167,7 +181,7 @@ class RowSum:
         """Return the sum of a chunk's rows."""
         if isinstance(chunk, BoxChunk):
             return chunk.total()
-        return chunk.combine(np.isfinite(chunk.norm).astype(np.float64))
+        return chunk.combine(counted_rows(chunk))
 
     def evaluate(self, rows):
         """Return the sum over all rows, an array of shape (n_features,)."""
@@ -185,17 +199,20 @@ class BoxRows:
         Public bounds.
     n_threads : int, default=1
         Threads for the sums.
+    weight : ndarray of shape (n_rows,), default=None
+        What rows count, in [0, 1]: those of a group at most 1 together. None for 1 each.
     """
 
-    def __init__(self, X, box, n_threads=1):
+    def __init__(self, X, box, n_threads=1, weight=None):
         self.n_threads, self.n_rows = n_threads, X.shape[0]
         self.n_entries, _ = chunk_rows(X)
-        self.chunks = chunks_of(BoxAdmission(box), X)
-        self._X, self._box = X, box
+        self.chunks = chunks_of(BoxAdmission(box), X, *(() if weight is None else (weight,)))
+        self._X, self._box, self._weight = X, box, weight
 
     def part(self, start, stop):
         """Return the rows of a range of positions, as rows that share memory with these."""
-        return BoxRows(self._X[start:stop], self._box, self.n_threads)
+        weight = None if self._weight is None else self._weight[start:stop]
+        return BoxRows(self._X[start:stop], self._box, self.n_threads, weight)
 
 
 @dataclass(frozen=True)
@@ -205,21 +222,23 @@ class BoxAdmission:
     box: Any
 
     def __call__(self, block):
-        """Return the chunk of a block (rows,)."""
-        return BoxChunk(block[0], self.box)
+        """Return the chunk of a block (rows,), or of that and what rows count."""
+        X, *weight = block
+        return BoxChunk(X, self.box, *weight)
 
 
 class BoxChunk:
-    """Consecutive rows of a box."""
+    """Consecutive rows of a box; with a `weight` each counts so often."""
 
-    __slots__ = ("X", "box")
+    __slots__ = ("X", "box", "weight")
 
-    def __init__(self, X, box):
-        self.X, self.box = X, box
+    def __init__(self, X, box, weight=None):
+        self.X, self.box, self.weight = X, box, weight
 
     def total(self):
         """Return the sum of the rows, mapped to [-1, 1] per coordinate."""
-        return self.box.to_unit(self.X.astype(np.float64, copy=False)).sum(axis=0)
+        unit = self.box.to_unit(self.X.astype(np.float64, copy=False))
+        return unit.sum(axis=0) if self.weight is None else self.weight @ unit
 
 
 # Clipped means: a radius that leaves out few rows, then the rows clipped to it.
@@ -396,7 +415,8 @@ class ClippedRowSum:
         Proof. What a row contributes has l2 norm at most `radius` and, by Cauchy-Schwarz, l1
         norm at most sqrt(d) times that; a null row contributes zero. Zero-out removes one
         contribution. Under replace-one two differ by at most 2 `radius`, attained by rows
-        that are far away on opposite sides of the center.
+        that are far away on opposite sides of the center. A group, whose weights add up to at
+        most 1, contributes a mean of contributions, and of zero: no longer, and no further apart.
         """
         if adjacency == "zero-out":
             reach, theorem = self.radius, "a clipped row is no longer than the radius"
@@ -409,10 +429,13 @@ class ClippedRowSum:
         """Return the clipped rows of a chunk, summed."""
         if self.center is None:
             # nothing is left of a null row, whose norm is infinite
-            return chunk.combine(self.radius / np.maximum(chunk.norm, self.radius))
+            weight = self.radius / np.maximum(chunk.norm, self.radius)
+            return chunk.combine(weight if chunk.weight is None else weight * chunk.weight)
         gaps, distance = gaps_from(self.center, chunk)
         weight = self.radius / np.maximum(distance, self.radius)
         weight[np.isinf(chunk.norm)] = 0.0
+        if chunk.weight is not None:
+            weight *= chunk.weight
         with np.errstate(under="ignore"):
             return gaps @ weight
 
@@ -534,7 +557,8 @@ class FarCount:
         """State the sensitivity: 1/2 (zero-out) or 1 (replace-one).
 
         Proof. A row contributes 1/2 or -1/2, a null row 0. Zero-out removes one half;
-        replace-one exchanges two, at most 1 apart. Both are attained.
+        replace-one exchanges two, at most 1 apart. Both are attained. A group, whose weights
+        add up to at most 1, contributes a number between -1/2 and 1/2.
         """
         if adjacency == "zero-out":
             reach, theorem = 0.5, "a row counts 1/2 or -1/2"
@@ -545,7 +569,7 @@ class FarCount:
     def partial(self, chunk):
         """Return the sum of a chunk's halves; exact in floating point."""
         halves = np.where(distances_from(self.center, chunk) > self.radius, 0.5, -0.5)
-        halves[np.isinf(chunk.norm)] = 0.0
+        halves *= counted_rows(chunk)
         return np.array([math.fsum(halves)])
 
     def evaluate(self, rows):

@@ -278,7 +278,8 @@ class SketchSum:
         of it; a null row contributes zero. Zero-out removes one contribution, replace-one
         exchanges one for another, which differ by at most 2 `radius`: attained by opposite
         rows that are clipped. Of m numbers the l1 norm is at most sqrt(m) times the l2 norm
-        (Cauchy-Schwarz).
+        (Cauchy-Schwarz). A group, whose weights add up to at most 1, contributes a mean of
+        contributions, and of zero.
         """
         if adjacency == "zero-out":
             reach, theorem = self.radius, "clipped measurements are no longer than the radius"
@@ -304,6 +305,8 @@ class SketchSum:
                 length = row_norms(sketches) * factor
                 weight = factor * (self.radius / np.maximum(length, self.radius))
                 weight[np.isinf(chunk.norm[rows])] = 0.0
+                if chunk.weight is not None:
+                    weight *= chunk.weight[rows]
                 total += sketches.T @ weight
         return total
 

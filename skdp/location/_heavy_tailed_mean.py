@@ -23,6 +23,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import gammainccinv
 
 from skdp._gate import open_gate
+from skdp._groups import check_groups, resolve_groups, shares
 from skdp._quantiles import ThresholdPlan, plan_threshold
 from skdp._rows.base import RADIUS_RANGE, L2Ball, ball_constraint, check_radius
 from skdp._rows.linear import ball_rows
@@ -34,7 +35,7 @@ from skdp._sklearn import (
     fit_context,
     validate_private_data,
 )
-from skdp._typing import Adjacency, Budget, MatrixLike, Seed
+from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
 from skdp.location._base import MeanEstimator
 from skdp.location._clipped_mean import ClippedRowSum
 from skdp.privacy.books.ledger import Ledger
@@ -485,13 +486,13 @@ class DPHeavyTailedMean(MeanEstimator):
 
     Notes
     -----
-    Privacy. One row is protected. The number of rows, the number and names of features and all
-    parameters are public. A sum of rows clipped to a radius changes by 1 radius under
-    zero-out, 2 under replace-one (l2). The draw of a radius is purely epsilon-DP: the score is
-    a distance in ranks, whose change between neighbours stays in an interval of length 2. The
-    draw gets between 0.1 and 0.5 of epsilon. Timing, exceptions on malformed input and `score`
-    on private data are not covered. If `moment_bound` is wrong, so is the error bound; the
-    privacy claim still holds.
+    Privacy. One row is protected, or with `groups` one group, which adds a mean over its rows to
+    every sum or count. The number of rows or groups, the number and names of features and all
+    parameters are public. A sum of rows clipped to a radius changes by 1 radius under zero-out, 2
+    under replace-one (l2). The draw of a radius is purely epsilon-DP: the score is a distance in
+    ranks, whose change between neighbours stays in an interval of length 2. The draw gets between
+    0.1 and 0.5 of epsilon. Timing, exceptions on malformed input and `score` on private data are
+    not covered. If `moment_bound` is wrong, so is the error bound; the privacy claim still holds.
 
     Accuracy. With noise of standard deviation ``a C / (n mu)`` in each of d coordinates, a being 1
     or 2, the radius ``C = r (1 - 1/k) (n mu / (a sqrt(d)))^(1/k)`` makes bias and noise together
@@ -565,7 +566,7 @@ class DPHeavyTailedMean(MeanEstimator):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: object = None) -> Self:
+    def fit(self, X: MatrixLike, y: object = None, *, groups: VectorLike | None = None) -> Self:
         """Release the mean.
 
         Parameters
@@ -574,6 +575,11 @@ class DPHeavyTailedMean(MeanEstimator):
             Private rows.
         y : None
             Ignored.
+        groups : array-like of shape (n_samples,), default=None
+            Whose row it is: numbers, or text. All rows of a group are protected together, whatever
+            their number, and count as one row does, each as one over their number: what is released
+            is the mean over groups of the means of their rows. The number of groups is public. Only
+            for rows in memory. None protects rows. See :ref:`groups`.
 
         Returns
         -------
@@ -584,7 +590,10 @@ class DPHeavyTailedMean(MeanEstimator):
         ------
         ValueError
             If a parameter or the data are unusable; nothing has been released then.
+        BudgetError
+            If a shared budget has less left, or protects groups and there are none.
         """
+        check_groups(self, groups)
         # 1. price, before any data
         epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
         if delta:
@@ -592,7 +601,8 @@ class DPHeavyTailedMean(MeanEstimator):
         check_moments(self.moment_order, self.moment_bound, self.failure_probability)
         # 2. validate
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
-        n_rows, n_features = X.shape
+        (n_rows, unit), whose = resolve_groups(groups, X)
+        n_features = X.shape[1]
         # 3. plan, from public facts
         plan = plan_heavy_tailed_mean(
             epsilon,
@@ -608,8 +618,9 @@ class DPHeavyTailedMean(MeanEstimator):
         # 4. gate, 5. run
         with open_gate(
             self,
-            lambda: ball_rows(X, L2Ball(plan.ball), effective_n_threads()),
+            lambda: ball_rows(X, L2Ball(plan.ball), effective_n_threads(), shares(unit, whose)),
             n_rows=n_rows,
+            unit=unit,
             delta=delta,
             mu=mu_of_all(epsilon, delta, plan.priced) if delta else None,
         ) as curator:

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from skdp._gate import Doubts, open_gate
+from skdp._groups import check_groups, resolve_groups, shares
 from skdp._rows.base import Box, L2Ball, bounds_of, check_radius
 from skdp._rows.linear import ball_rows
 from skdp._sklearn import (
@@ -19,9 +20,15 @@ from skdp._sklearn import (
     is_sparse,
     validate_private_data,
 )
-from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed
+from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed, VectorLike
 from skdp.location._base import MeanEstimator
-from skdp.location._clipped_mean import MEANS, BoxRows, RowSum, plan_mean
+from skdp.location._clipped_mean import (
+    MEANS,
+    BoxRows,
+    RowSum,
+    plan_mean,
+    refuse_rotated_groups,
+)
 from skdp.location._range import REACH, RangePlan, balanced_reach, plan_range, say_of_range
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
@@ -173,7 +180,7 @@ class RangedSum:
         reach = balanced_reach(self.noise) if self.ranges.is_sound else REACH
         lower, upper = self.ranges.run(curator, reach, doubts)
         box = Box(tuple(lower), tuple(upper))
-        curator.map_rows(lambda rows: BoxRows(rows.X, box, effective_n_threads()))
+        curator.map_rows(lambda rows: BoxRows(rows.X, box, effective_n_threads(), rows.weight))
         shape = self.ranges.n_rows, self.ranges.n_features
         return box, NoisySum(self.mechanism, box, *shape, self.price).run(curator)
 
@@ -284,15 +291,16 @@ class DPMean(MeanEstimator):
 
     Notes
     -----
-    Privacy. One row is protected. The number of rows, the number and names of features and all
-    parameters are public. Sensitivity of the sum of rows in the unit ball: 1 under zero-out, 2
-    under replace-one (l2); sqrt(d) times that in l1. In the box [-1, 1]^d: sqrt(d) and 2
-    sqrt(d) in l2, d and 2 d in l1. A sum of rows clipped to a radius: 1 and 2 radii in l2. The
-    number of rows beyond a radius minus half of all rows: 1/2 and 1. d such differences, one
-    for each median: sqrt(d)/2 and sqrt(d). The releases of a mechanism are composed as Gaussian
-    ones, exactly. A private range takes two draws by rank for each feature, as those of
-    `DPQuantile`; they are added up, or with Gaussian noise composed with it. Timing,
-    exceptions on malformed input and `score` on private data are not covered.
+    Privacy. One row is protected, or with `groups` one group, which adds a mean of its rows to
+    every sum. The number of rows or groups, the number and names of features and all parameters are
+    public. Sensitivity of the sum of rows in the unit ball: 1 under zero-out, 2 under replace-one
+    (l2); sqrt(d) times that in l1. In the box [-1, 1]^d: sqrt(d) and 2 sqrt(d) in l2, d and 2 d in
+    l1. A sum of rows clipped to a radius: 1 and 2 radii in l2. The number of rows beyond a radius
+    minus half of all rows: 1/2 and 1. d such differences, one for each median: sqrt(d)/2 and
+    sqrt(d). The releases of a mechanism are composed as Gaussian ones, exactly. A private range
+    takes two draws by rank for each feature, as those of `DPQuantile`; they are added up, or with
+    Gaussian noise composed with it. Timing, exceptions on malformed input and `score` on private
+    data are not covered.
 
     References
     ----------
@@ -365,7 +373,7 @@ class DPMean(MeanEstimator):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: object = None) -> Self:
+    def fit(self, X: MatrixLike, y: object = None, *, groups: VectorLike | None = None) -> Self:
         """Release the mean.
 
         Parameters
@@ -375,6 +383,11 @@ class DPMean(MeanEstimator):
             "shifted-clipped".
         y : None
             Ignored.
+        groups : array-like of shape (n_samples,), default=None
+            Whose row it is: numbers, or text. All rows of a group are protected together, whatever
+            their number, and count as one row does, each as one over their number: what is released
+            is the mean over groups of the means of their rows. The number of groups is public. Not
+            for "shifted-clipped". Only for rows in memory. None protects rows. See :ref:`groups`.
 
         Returns
         -------
@@ -385,7 +398,10 @@ class DPMean(MeanEstimator):
         ------
         ValueError, TypeError
             If a parameter or the data are unusable; nothing has been released then.
+        BudgetError
+            If a shared budget has less left, or protects groups and there are none.
         """
+        check_groups(self, groups)
         # 1. price, before any data
         epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
         private = self.data_norm is None and self.bounds is None
@@ -397,23 +413,30 @@ class DPMean(MeanEstimator):
         # 2. validate
         given = mechanism, self.data_norm, self.bounds
         check_mean(X, *given)
+        refuse_rotated_groups(mechanism, groups)
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
         check_mean(X, *given)
-        n_rows, n_features = X.shape
+        (n_rows, unit), whose = resolve_groups(groups, X)
+        n_features = X.shape[1]
         # 3. plan, from public facts
         doubts = Doubts(type(self).__name__)
         domain, plan = self._planned(mechanism, private, n_rows, n_features)
         if plan.mechanism == "laplace":
             delta = 0.0
         if private:
-            say_of_range(doubts, plan.ranges, epsilon)
+            say_of_range(doubts, plan.ranges, epsilon, unit)
         elif self.data_norm is not None and self.bounds is not None:
             doubts.promise("data_norm has no effect beside bounds: give one of them.")
         # 4. gate, 5. run
         with open_gate(
             self,
-            lambda: plan.ranges.admitted(X) if private else self._admit(X, domain),
+            lambda: (
+                plan.ranges.admitted(X, shares(unit, whose))
+                if private
+                else self._admit(X, domain, shares(unit, whose))
+            ),
             n_rows=n_rows,
+            unit=unit,
             delta=delta,
             mu=mu_of_all(epsilon, delta, plan.ranges.beside[0] if private else ())
             if delta
@@ -458,10 +481,10 @@ class DPMean(MeanEstimator):
         return domain, plan_mean(mechanism, mu=price, adjacency=self.adjacency, **shape)
 
     @staticmethod
-    def _admit(X, domain):
+    def _admit(X, domain, weight):
         if isinstance(domain, Box):
-            return BoxRows(X, domain, effective_n_threads())
-        return ball_rows(X, domain, effective_n_threads())
+            return BoxRows(X, domain, effective_n_threads(), weight)
+        return ball_rows(X, domain, effective_n_threads(), weight)
 
     def _check_scored(self, X):
         check_mean(X, self.mechanism, self.data_norm, self.bounds)

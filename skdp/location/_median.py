@@ -20,6 +20,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from skdp._gate import Doubts, open_gate
+from skdp._groups import check_groups, resolve_groups, shares
 from skdp._log_concave import sample_piecewise_exponential, sample_tangent_box
 from skdp._rows.base import Box, L2Ball, bounds_of, check_radius, sum_over
 from skdp._rows.columns import PointRows
@@ -33,7 +34,7 @@ from skdp._sklearn import (
     fit_context,
     validate_private_data,
 )
-from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed
+from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed, VectorLike
 from skdp.location._base import LocationEstimator
 from skdp.location._quantile import (
     check_quantile,
@@ -103,9 +104,9 @@ class Place:
         unit = longest * float(np.linalg.norm(box.half_width / longest))
         return cls(box, lower, upper, box.center, unit)
 
-    def admitted(self, X):
-        """Return the rows of X as points of the unit ball."""
-        return PointRows(X, self.domain, self.unit, effective_n_threads())
+    def admitted(self, X, weight=None):
+        """Return the rows of X, each with what it counts, as points of the unit ball."""
+        return PointRows(X, self.domain, self.unit, effective_n_threads(), weight)
 
     def locate(self, point):
         """Return a point of the unit ball in the data's units.
@@ -242,7 +243,8 @@ class DirectionSum:
 
         Proof. A row contributes a unit vector or zero, a null row zero. Zero-out removes
         one such vector; replace-one exchanges two (triangle inequality). Both are
-        attained, the second by rows on opposite sides of the center.
+        attained, the second by rows on opposite sides of the center. A group, whose weights add
+        up to at most 1, contributes a mean of such vectors, and of zero: no longer than 1.
         """
         if adjacency == "zero-out":
             reach, theorem = 1.0, "a direction has norm 1"
@@ -257,7 +259,8 @@ class DirectionSum:
         np.subtract(self.center, gaps, out=gaps)
         gaps[chunk.null] = 0.0
         distance = np.sqrt(np.einsum("ij,ij->i", gaps, gaps))
-        return (1.0 / np.maximum(distance, _TINY)) @ gaps
+        weight = 1.0 / np.maximum(distance, _TINY)
+        return (weight if chunk.weight is None else weight * chunk.weight) @ gaps
 
     def evaluate(self, rows):
         """Return the sum over all rows, an array of shape (size,)."""
@@ -341,7 +344,8 @@ class DistanceSum:
         Proof. The score at t is the sum of ``|t - d|``. Zero-out removes one term, which
         lies in [0, 2] for t and d in the unit ball. Replace-one changes the score by
         ``|t - d'| - |t - d|``, within ``|d - d'| <= 2`` of zero: an interval of length 4.
-        Both are attained by rows on the sphere: at t = d and t = -d, and d' = -d.
+        Both are attained by rows on the sphere: at t = d and t = -d, and d' = -d. The term of a
+        group, whose weights add up to at most 1, is a mean of such terms, and of zero.
         """
         if adjacency == "zero-out":
             spread, theorem = 2.0, "a distance in the unit ball is in [0, 2]"
@@ -354,15 +358,15 @@ class DistanceSum:
 
     def scores_of(self, rows, outcomes):
         """Return the scores of some points; see `ExponentialMechanism`."""
-        return distances_and_subgradients(outcomes, rows.columns())[0]
+        return distances_and_subgradients(outcomes, rows.columns(), rows.weight())[0]
 
     def draw(self, rows, noise, source):
         """Return a point with density proportional to exp(-score / noise.scale)."""
-        columns = rows.columns()
+        columns, weight = rows.columns(), rows.weight()
         if self.n_features == 1:
-            return np.array([self._draw_number(columns[0], noise, source)])
+            return np.array([self._draw_number(columns[0], weight, noise, source)])
         return sample_tangent_box(
-            lambda points: distances_and_subgradients(points, columns),
+            lambda points: distances_and_subgradients(points, columns, weight),
             self.n_features,
             1.0 / noise.scale,
             [(np.zeros(self.n_features), 1.0)],
@@ -370,16 +374,20 @@ class DistanceSum:
             cover=self.cover,
         )
 
-    def _draw_number(self, values, noise, source):
+    def _draw_number(self, values, weight, noise, source):
         """Return a draw in one dimension, where the score is piecewise linear."""
         low, high = (-1.0, 1.0) if self.cover is None else (float(end[0]) for end in self.cover)
         knots = np.concatenate([[low], np.sort(np.clip(values, low, high)), [high]])
         # k rows below pull one way, the others the other way
         slopes = 2.0 * np.arange(len(values) + 1) - len(values)
+        if weight is not None:
+            order = np.argsort(np.clip(values, low, high), kind="stable")
+            below = np.concatenate([[0.0], np.cumsum(weight[order])])
+            slopes = 2.0 * below - below[-1]
         return sample_piecewise_exponential(knots, slopes, 1.0 / noise.scale, source)
 
 
-def distances_and_subgradients(points, columns):
+def distances_and_subgradients(points, columns, weight=None):
     """Return the sum of distances from points to rows, and a subgradient of it at each point.
 
     Parameters
@@ -388,6 +396,8 @@ def distances_and_subgradients(points, columns):
         Where.
     columns : ndarray of shape (n_features, n_rows)
         Rows, transposed.
+    weight : ndarray of shape (n_rows,), default=None
+        What rows count; None for 1 each.
 
     Returns
     -------
@@ -401,10 +411,13 @@ def distances_and_subgradients(points, columns):
     for start in range(0, columns.shape[1], step):
         gaps = points.T[:, :, None] - columns[:, None, start : start + step]
         distance = np.sqrt(np.einsum("kij,kij->ij", gaps, gaps))
-        value += distance.sum(axis=1)
         # the bound makes the directions of nearer rows short, not long
-        weight = 1.0 / np.maximum(distance, _TINY)
-        slope += np.einsum("ij,kij->ik", weight, gaps)
+        inverse = 1.0 / np.maximum(distance, _TINY)
+        if weight is not None:
+            counted = weight[start : start + step]
+            distance, inverse = distance * counted, inverse * counted
+        value += distance.sum(axis=1)
+        slope += np.einsum("ij,kij->ik", inverse, gaps)
     return value, slope
 
 
@@ -489,13 +502,14 @@ class DPMedian(LocationEstimator):
 
     Notes
     -----
-    Privacy. One row is protected. The number of rows, the number and names of features and all
-    parameters are public. Under zero-out, on the unit ball: "gradient" releases subgradients
-    of the sum of distances, whose l2 sensitivity is 1; for "exponential" the change of that
-    sum stays in an interval of length 2; for "rank" the change of a rank's distance to n/2
-    stays in one of length 1. Under replace-one all three double. The law of "exponential" is
-    exact for real numbers and computed in floating point. Timing, exceptions on malformed
-    input and `score` on private data are not covered.
+    Privacy. One row is protected, or with `groups` one group, which adds a mean over its rows to
+    every sum or count. The number of rows or groups, the number and names of features and all
+    parameters are public. Under zero-out, on the unit ball: "gradient" releases subgradients of the
+    sum of distances, whose l2 sensitivity is 1; for "exponential" the change of that sum stays in
+    an interval of length 2; for "rank" the change of a rank's distance to n/2 stays in one of
+    length 1. Under replace-one all three double. The law of "exponential" is exact for real numbers
+    and computed in floating point. Timing, exceptions on malformed input and `score` on private
+    data are not covered.
 
     References
     ----------
@@ -554,7 +568,7 @@ class DPMedian(LocationEstimator):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: object = None) -> Self:
+    def fit(self, X: MatrixLike, y: object = None, *, groups: VectorLike | None = None) -> Self:
         """Release the median.
 
         Parameters
@@ -565,6 +579,11 @@ class DPMedian(LocationEstimator):
             for a moment, if no two values are equal. "exponential" needs all rows in memory.
         y : None
             Ignored.
+        groups : array-like of shape (n_samples,), default=None
+            Whose row it is: numbers, or text. All rows of a group are protected together, whatever
+            their number, and count as one row does, each as one over their number: what is released
+            is a median of all rows, in which every group has the same weight. The number of groups
+            is public. Only for rows in memory. None protects rows. See :ref:`groups`.
 
         Returns
         -------
@@ -576,14 +595,18 @@ class DPMedian(LocationEstimator):
         ValueError, TypeError
             If a parameter or the data are unusable, or the mechanism cannot serve the
             number of features, ``delta=0`` or a stream; nothing has been released then.
+        BudgetError
+            If a shared budget has less left, or protects groups and there are none.
         """
+        check_groups(self, groups)
         # 1. price, before any data
         epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
         if self.mechanism == "gradient":
             gdp_mu(epsilon, delta)
         # 2. validate
         X = validate_private_data(self, X, streams=True, order="C")
-        n_rows, n_features = X.shape
+        (n_rows, unit), whose = resolve_groups(groups, X)
+        n_features = X.shape[1]
         # 3. plan, from public facts
         mechanism = self._choose(n_features)
         rows = held(X) if mechanism == "exponential" else X
@@ -592,12 +615,13 @@ class DPMedian(LocationEstimator):
         shape, tau = {"n_rows": n_rows, "n_features": n_features}, check_quantile(0.5)
         doubts, place, ranges = Doubts(type(self).__name__), self._place(n_features), None
         if mechanism == "rank":
-            grid = place.grid if place else ladder_for(tau, epsilon, self.adjacency, X.shape)
-            say_of_quantiles(doubts, tau, epsilon, self.adjacency, X.shape)
+            sides = n_rows, n_features
+            grid = place.grid if place else ladder_for(tau, epsilon, self.adjacency, sides)
+            say_of_quantiles(doubts, tau, epsilon, self.adjacency, sides, unit)
         elif place is None:
             mu = gdp_mu(epsilon, delta) if mechanism == "gradient" else None
             ranges = plan_range(epsilon, mu, adjacency=self.adjacency, **shape)
-            say_of_range(doubts, ranges, epsilon)
+            say_of_range(doubts, ranges, epsilon, unit)
         else:
             check_radius(place.unit, "half the diagonal of the box between bounds")
         if self.data_norm is not None and self.bounds is not None:
@@ -613,18 +637,23 @@ class DPMedian(LocationEstimator):
         # 4. gate, 5. run
         with open_gate(
             self,
-            lambda: ranked_rows(X, grid) if mechanism == "rank" else first.admitted(rows),
+            lambda: (
+                ranked_rows(X, grid, shares(unit, whose))
+                if mechanism == "rank"
+                else first.admitted(rows, shares(unit, whose))
+            ),
             n_rows=n_rows,
+            unit=unit,
             delta=delta,
             mu=mu_of_all(epsilon, delta, beside[0]) if delta else None,
             doubts=doubts,
         ) as curator:
             if ranges is not None:
                 place = Place.between(*ranges.run(curator, REACH, doubts))
-                curator.map_rows(lambda ranked: place.admitted(ranked.X))
+                curator.map_rows(lambda ranked: place.admitted(ranked.X, ranked.weight))
             if mechanism == "rank":
                 n_iter = n_features
-                location, bound = release_quantiles(curator, tau, grid, epsilon, X.shape)
+                location, bound = release_quantiles(curator, tau, grid, epsilon, sides)
                 say_of_grid(doubts, location, grid)
             elif mechanism == "exponential":
                 left = epsilon if ranges is None else (epsilon - ranges.epsilon) * (1 - 1e-12)

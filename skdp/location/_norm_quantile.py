@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from skdp._gate import Doubts, open_gate
+from skdp._groups import check_groups, resolve_groups, shares
 from skdp._plan import PlanMixin
 from skdp._quantiles import plan_threshold
 from skdp._rows.base import L2Ball, check_radius
@@ -21,7 +22,7 @@ from skdp._sklearn import (
     refuse_sparse,
     validate_private_data,
 )
-from skdp._typing import Adjacency, ArrayLike, Budget, MatrixLike, Seed
+from skdp._typing import Adjacency, ArrayLike, Budget, MatrixLike, Seed, VectorLike
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_epsilon
 
@@ -88,11 +89,12 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
 
     Notes
     -----
-    Privacy. One row is protected. The number of rows, the number and names of features and all
-    parameters are public. The score of a radius is the distance of `tail` to the interval from
-    the number of rows beyond it to the number beyond the next smaller radius; between
-    neighbours its change stays in an interval of length 2. Timing and exceptions on malformed
-    input are not covered.
+    Privacy. One row is protected, or with `groups` one group, which adds a mean over its rows to
+    every sum or count. The number of rows or groups, the number and names of features and all
+    parameters are public. The score of a radius is the distance of `tail` to the interval from the
+    number of rows beyond it to the number beyond the next smaller radius; between neighbours its
+    change stays in an interval of length 2. Timing and exceptions on malformed input are not
+    covered.
 
     With `tail` left to its default and a probability of ``1 - failure`` or more, at most
     ``2 * tail_`` rows are beyond the radius, and the radius is less than 1.05 times the
@@ -159,7 +161,7 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: object = None) -> Self:
+    def fit(self, X: MatrixLike, y: object = None, *, groups: VectorLike | None = None) -> Self:
         """Release the radius.
 
         Parameters
@@ -168,6 +170,12 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
             Private rows; sparse only without `center`.
         y : None
             Ignored.
+        groups : array-like of shape (n_samples,), default=None
+            Whose row it is: numbers, or text. All rows of a group are protected together, whatever
+            their number, and count as one row does, each as one over their number: what is released
+            is a radius beyond which about `tail_` groups lie, each with the part of its rows that
+            do. The number of groups is public. Only for rows in memory. None protects rows. See
+            :ref:`groups`.
 
         Returns
         -------
@@ -178,7 +186,10 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
         ------
         ValueError
             If a parameter or the data are unusable; nothing has been released then.
+        BudgetError
+            If a shared budget has less left, or protects groups and there are none.
         """
+        check_groups(self, groups)
         # 1. price, before any data
         epsilon = check_epsilon(self.epsilon)
         # 2. validate
@@ -189,7 +200,8 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
         if self.center is not None:
             # the format of a stream is known by now
             refuse_sparse(X, *shifts)
-        n_rows, n_features = X.shape
+        (n_rows, unit), whose = resolve_groups(groups, X)
+        n_features = X.shape[1]
         # 3. plan, from public facts
         domain = L2Ball(check_radius(self.data_norm))
         center = check_center(self.center, n_features, domain.radius)
@@ -205,8 +217,9 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
         # 4. gate, 5. run
         with open_gate(
             self,
-            lambda: ball_rows(X, domain, effective_n_threads()),
+            lambda: ball_rows(X, domain, effective_n_threads(), shares(unit, whose)),
             n_rows=n_rows,
+            unit=unit,
             delta=0.0,
             doubts=doubts,
         ) as curator:

@@ -14,6 +14,7 @@ from typing import Self
 import numpy as np
 
 from skdp._gate import Doubts, open_gate
+from skdp._groups import check_groups, resolve_groups, shares
 from skdp._quantiles import (
     COARSEST,
     GRID_CELLS,
@@ -25,7 +26,7 @@ from skdp._quantiles import (
 )
 from skdp._rows.base import bounds_of
 from skdp._sklearn import SHARED_CONSTRAINTS, Interval, fit_context, validate_private_data
-from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed
+from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed, VectorLike
 from skdp.location._base import LocationEstimator
 from skdp.location._range import UNLIKELY, say_of_ends, some_of
 from skdp.privacy.books.ledger import Ledger
@@ -69,7 +70,7 @@ def _ranks_away(tau, adjacency, shape):
     return shape[0] * float(1 - worst) / (spread * shape[1])
 
 
-def ranked_rows(X, grid):
+def ranked_rows(X, grid, weight=None):
     """Return rows on a grid.
 
     Parameters
@@ -78,8 +79,12 @@ def ranked_rows(X, grid):
         Rows.
     grid : Ladder, or tuple of ndarray of shape (n_features,)
         Floats, or public bounds (lower, upper) of equally spaced points.
+    weight : ndarray of shape (n_rows,), default=None
+        What rows count; None for 1 each.
     """
-    return LadderRows(X, grid) if isinstance(grid, Ladder) else RankRows(X, *grid)
+    if isinstance(grid, Ladder):
+        return LadderRows(X, grid, weight=weight)
+    return RankRows(X, *grid, weight=weight)
 
 
 def release_quantiles(curator, tau, grid, epsilon, shape):
@@ -138,15 +143,15 @@ def release_quantiles(curator, tau, grid, epsilon, shape):
 _FEWEST = Ladder(COARSEST, signed=True).needed(UNLIKELY)
 
 
-def say_of_quantiles(doubts, tau, epsilon, adjacency, shape):
+def say_of_quantiles(doubts, tau, epsilon, adjacency, shape, unit="row"):
     """Take note of quantiles that too few rows lie beyond; public numbers alone decide."""
     away = _ranks_away(tau, adjacency, shape) * epsilon
     if away < _FEWEST:
         doubts.noise(
-            f"{shape[0]} rows at epsilon={epsilon:.4g} are too few for the {float(tau):.4g}-"
+            f"{shape[0]} {unit}s at epsilon={epsilon:.4g} are too few for the {float(tau):.4g}-"
             f"quantile of {shape[1]} feature(s): what is released is mostly noise. Use some "
-            f"{math.ceil(shape[0] * _FEWEST / away)} rows or a larger epsilon, and bounds that are "
-            "as tight as they are known to be."
+            f"{math.ceil(shape[0] * _FEWEST / away)} {unit}s or a larger epsilon, and bounds that "
+            "are as tight as they are known to be."
         )
 
 
@@ -247,11 +252,11 @@ class DPQuantile(LocationEstimator):
 
     Notes
     -----
-    Privacy. One row is protected. The number of rows, the number and names of features
-    and all parameters are public. The score of a value is the distance, in ranks, to the
-    quantile; between neighbours its change stays in an interval of length 2 under
-    replace-one and 2 max(quantile, 1 - quantile) under zero-out. Timing, exceptions on
-    malformed input and `score` on private data are not covered.
+    Privacy. One row is protected, or with `groups` one group, whose rows count one together. The
+    number of rows or groups, the number and names of features and all parameters are public. The
+    score of a value is the distance, in ranks, to the quantile; between neighbours its change stays
+    in an interval of length 2 under replace-one and 2 max(quantile, 1 - quantile) under zero-out.
+    Timing, exceptions on malformed input and `score` on private data are not covered.
 
     References
     ----------
@@ -305,7 +310,7 @@ class DPQuantile(LocationEstimator):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: object = None) -> Self:
+    def fit(self, X: MatrixLike, y: object = None, *, groups: VectorLike | None = None) -> Self:
         """Release the quantiles.
 
         Parameters
@@ -316,6 +321,11 @@ class DPQuantile(LocationEstimator):
             for a moment, if no two values are equal.
         y : None
             Ignored.
+        groups : array-like of shape (n_samples,), default=None
+            Whose row it is: numbers, or text. All rows of a group are protected together, whatever
+            their number, and count as one row does, each as one over their number: what is released
+            is a quantile of all rows, in which every group has the same weight. The number of
+            groups is public. Only for rows in memory. None protects rows. See :ref:`groups`.
 
         Returns
         -------
@@ -326,27 +336,33 @@ class DPQuantile(LocationEstimator):
         ------
         ValueError
             If a parameter or the data are unusable; nothing has been released then.
+        BudgetError
+            If a shared budget has less left, or protects groups and there are none.
         """
+        check_groups(self, groups)
         # 1. price, before any data
         epsilon = check_epsilon(self.epsilon)
         tau = check_quantile(self.quantile)
         # 2. validate
         X = validate_private_data(self, X, streams=True)
-        n_rows, n_features = X.shape
+        (n_rows, unit), whose = resolve_groups(groups, X)
+        n_features = X.shape[1]
         # 3. plan, from public facts
         bounds = None if self.bounds is None else bounds_of(self, n_features)
-        grid = ladder_for(tau, epsilon, self.adjacency, X.shape) if bounds is None else bounds
+        shape = n_rows, n_features
+        grid = ladder_for(tau, epsilon, self.adjacency, shape) if bounds is None else bounds
         doubts = Doubts(type(self).__name__)
-        say_of_quantiles(doubts, tau, epsilon, self.adjacency, X.shape)
+        say_of_quantiles(doubts, tau, epsilon, self.adjacency, shape, unit)
         # 4. gate, 5. run
         with open_gate(
             self,
-            lambda: ranked_rows(X, grid),
+            lambda: ranked_rows(X, grid, shares(unit, whose)),
             n_rows=n_rows,
+            unit=unit,
             delta=0.0,
             doubts=doubts,
         ) as curator:
-            location, bound = release_quantiles(curator, tau, grid, epsilon, X.shape)
+            location, bound = release_quantiles(curator, tau, grid, epsilon, shape)
             say_of_grid(doubts, location, grid)
         # 6. attributes: what was released, and what is public
         self.location_, self.error_bound_ = location, bound

@@ -89,9 +89,9 @@ class RangePlan:
         one = math.hypot(pure_mu(self.median_price), pure_mu(self.distance_price))
         return (), one * math.sqrt(self.n_features) * (1 + 1e-12)
 
-    def admitted(self, X):
-        """Return the rows that `run` begins with."""
-        return LadderRows(X, self.medians or _DISTANCES)
+    def admitted(self, X, weight=None):
+        """Return the rows that `run` begins with, each with what it counts."""
+        return LadderRows(X, self.medians or _DISTANCES, weight=weight)
 
     def run(self, curator, reach, doubts):
         """Release the ranges.
@@ -116,7 +116,7 @@ class RangePlan:
             return -half, half
         center = self._drawn(curator, self.medians, Fraction(1, 2), self.median_price)
         say_of_ends(doubts, center)
-        curator.map_rows(lambda rows: LadderRows(rows.X, _DISTANCES, center))
+        curator.map_rows(lambda rows: LadderRows(rows.X, _DISTANCES, center, rows.weight))
         distance = self._drawn(curator, _DISTANCES, self.level, self.distance_price)
         flat = np.flatnonzero(distance == 0)
         if len(flat):
@@ -245,11 +245,11 @@ def say_of_ends(doubts, drawn):
         )
 
 
-def say_of_range(doubts, plan, epsilon):
+def say_of_range(doubts, plan, epsilon, unit="row"):
     """Take note of ranges that nobody gave and that were not drawn; public numbers alone decide."""
     if not plan.is_sound:
         doubts.noise(
-            f"{plan.n_rows} rows at epsilon={epsilon:.4g} are too few for a private range of "
+            f"{plan.n_rows} {unit}s at epsilon={epsilon:.4g} are too few for a private range of "
             f"{plan.n_features} feature(s): values are clipped as if the features were "
-            f"standardised. Give public bounds, or use {plan.enough} rows or a larger epsilon."
+            f"standardised. Give public bounds, or use {plan.enough} {unit}s or a larger epsilon."
         )

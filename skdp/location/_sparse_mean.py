@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from skdp._gate import open_gate
+from skdp._groups import check_groups, resolve_groups, shares
 from skdp._rows.base import L2Ball, check_radius
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
@@ -23,7 +24,7 @@ from skdp._sklearn import (
     fit_context,
     validate_private_data,
 )
-from skdp._typing import Adjacency, Budget, MatrixLike, Seed
+from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
 from skdp.location._base import MeanEstimator
 from skdp.location._compressed_sensing import plan_sketch
 from skdp.location._sparse_noisy import (
@@ -196,13 +197,14 @@ class DPSparseMeanEstimator(MeanEstimator):
 
     Notes
     -----
-    Privacy. One row is protected. The number of rows, the number and names of features
-    and all parameters are public. Rows are in the unit ball and have at most s non-zeros
-    after they were cut, whatever they were before. Sensitivity of their sum: 1 under
-    zero-out, 2 under replace-one (l2), sqrt(2) if no entry is negative; sqrt(s) and
-    2 sqrt(s) in l1. "compressed-sensing" sums the measurements of rows, clipped to a public
-    norm C: C and 2 C, whatever the matrix. All that follows is post-processing. Timing,
-    exceptions on malformed input and `score` on private data are not covered.
+    Privacy. One row is protected, or with `groups` one group, which adds a mean over its rows to
+    every sum or count. The number of rows or groups, the number and names of features and all
+    parameters are public. Rows are in the unit ball and have at most s non-zeros after they were
+    cut, whatever they were before. Sensitivity of their sum: 1 under zero-out, 2 under replace-one
+    (l2), sqrt(2) if no entry is negative; sqrt(s) and 2 sqrt(s) in l1. "compressed-sensing" sums
+    the measurements of rows, clipped to a public norm C: C and 2 C, whatever the matrix. All that
+    follows is post-processing. Timing, exceptions on malformed input and `score` on private data
+    are not covered.
 
     References
     ----------
@@ -281,7 +283,7 @@ class DPSparseMeanEstimator(MeanEstimator):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: object = None) -> Self:
+    def fit(self, X: MatrixLike, y: object = None, *, groups: VectorLike | None = None) -> Self:
         """Release the mean.
 
         Parameters
@@ -290,6 +292,11 @@ class DPSparseMeanEstimator(MeanEstimator):
             Private rows.
         y : None
             Ignored.
+        groups : array-like of shape (n_samples,), default=None
+            Whose row it is: numbers, or text. All rows of a group are protected together, whatever
+            their number, and count as one row does, each as one over their number: what is released
+            is the mean over groups of the means of their rows. The number of groups is public. Not
+            for "histogram". Only for rows in memory. None protects rows. See :ref:`groups`.
 
         Returns
         -------
@@ -300,23 +307,38 @@ class DPSparseMeanEstimator(MeanEstimator):
         ------
         ValueError, TypeError
             If a parameter or the data are unusable; nothing has been released then.
+        BudgetError
+            If a shared budget has less left, or protects groups and there are none.
         """
+        check_groups(self, groups)
         # 1. price, before any data
         epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
         # 2. validate
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
-        n_rows, n_features = X.shape
+        (n_rows, unit), whose = resolve_groups(groups, X)
+        n_features = X.shape[1]
         # 3. plan, from public facts
         ball = L2Ball(check_radius(self.data_norm))
+        if unit == "group" and self.mechanism == "histogram":
+            raise ValueError(
+                "groups must be None with mechanism='histogram': its threshold rests on how many "
+                "columns one row touches, and a group may touch any number; got groups. Use 'auto'."
+            )
         problem = self._problem(epsilon, delta, n_rows, n_features)
         plan = plan_sparse_mean(self.mechanism, problem)
         # 4. gate, 5. run
         with open_gate(
             self,
             lambda: sparse_rows(
-                X, ball, problem.sparsity, problem.nonnegative, effective_n_threads()
+                X,
+                ball,
+                problem.sparsity,
+                problem.nonnegative,
+                effective_n_threads(),
+                shares(unit, whose),
             ),
             n_rows=n_rows,
+            unit=unit,
             delta=plan.delta,
             mu=mu_of_all(epsilon, plan.delta) if plan.gaussian else None,
         ) as curator:

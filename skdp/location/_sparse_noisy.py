@@ -32,7 +32,7 @@ from skdp._recovery.shrinkage import (
     universal_threshold,
 )
 from skdp._rows.base import ball_constraint, sum_over, without_duplicates
-from skdp._rows.linear import ball_rows, top_entries
+from skdp._rows.linear import ball_rows, counted_rows, top_entries
 from skdp._rows.streams import over_rows
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.additive import GaussianMechanism, LaplaceMechanism
@@ -130,7 +130,7 @@ class SparseEstimate:
     threshold: float | None = None
 
 
-def sparse_rows(X, ball, sparsity=None, nonnegative=False, n_threads=1):
+def sparse_rows(X, ball, sparsity=None, nonnegative=False, n_threads=1, weight=None):
     """Return rows that are forced into the domain of `SparseRowSum`.
 
     Parameters
@@ -145,6 +145,8 @@ def sparse_rows(X, ball, sparsity=None, nonnegative=False, n_threads=1):
         Whether negative entries are dropped, before anything else.
     n_threads : int, default=1
         Threads for the sums.
+    weight : ndarray of shape (n_rows,), default=None
+        What rows count; as for `LinearRows`.
 
     Returns
     -------
@@ -153,7 +155,7 @@ def sparse_rows(X, ball, sparsity=None, nonnegative=False, n_threads=1):
     """
     if nonnegative:
         X = over_rows(_without_negatives, X)
-    return ball_rows(top_entries(X, sparsity), ball, n_threads)
+    return ball_rows(top_entries(X, sparsity), ball, n_threads, weight)
 
 
 def _without_negatives(X):
@@ -403,7 +405,9 @@ class SparseRowSum:
         (Cauchy-Schwarz). Zero-out removes one row. Under replace-one,
         ``|z - z'|_2^2 <= 2 - 2 <z, z'>``, which is at most 4, and at most 2 if no entry is
         negative, for then ``<z, z'> >= 0``. ``|z - z'|_1`` is at most ``2 sqrt(s)`` and,
-        there being d coordinates, at most sqrt(d) times the l2 norm.
+        there being d coordinates, at most sqrt(d) times the l2 norm. A group, whose weights add
+        up to at most 1, contributes a mean of rows, and of zero: it is no longer, and two are no
+        further apart, than the farthest of these.
         """
         bound, root = float(n_rows), math.sqrt(self.n_nonzeros)
         if adjacency == "zero-out":
@@ -415,7 +419,7 @@ class SparseRowSum:
 
     def partial(self, chunk):
         """Return the sum of a chunk's rows."""
-        return chunk.combine(np.isfinite(chunk.norm).astype(np.float64))
+        return chunk.combine(counted_rows(chunk))
 
     def evaluate(self, rows):
         """Return the sum over all rows, an array of shape (n_features,)."""
@@ -580,7 +584,7 @@ class TouchedColumnSum(SparseRowSum):
         columns = _touched(rows.chunks)
 
         def partial(chunk):
-            where, values = entries(chunk)
+            where, values, _ = entries(chunk)
             place = np.searchsorted(columns, where)
             # of no entries numpy returns integers, to which no later chunk could be added
             return np.bincount(place, values, len(columns)).astype(np.float64, copy=False)
@@ -598,7 +602,7 @@ def entries(chunk):
 
     Returns
     -------
-    columns, values : ndarray of int64, ndarray of float64
+    columns, values, rows : ndarray of int64, ndarray of float64, ndarray of int64
         Whether an entry is one depends on its row alone: not on sums, in which entries may
         cancel, and not on what a format stores.
     """
@@ -614,7 +618,7 @@ def entries(chunk):
         values = X[row, columns]
     values = values.astype(np.float64, copy=False) * chunk.factor[row]
     kept = (values != 0) & np.isfinite(chunk.norm)[row]
-    return columns[kept].astype(np.int64, copy=False), values[kept]
+    return columns[kept].astype(np.int64, copy=False), values[kept], row[kept]
 
 
 def _touched(chunks):

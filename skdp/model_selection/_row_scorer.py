@@ -324,11 +324,14 @@ class HeldOutRows:
         Public bounds.
     null : array-like of bool, default=False
         Which rows contribute nothing: they count as the middle of the bounds.
+    groups : ndarray of shape (n_rows,), dtype int64, default=None
+        Whose row it is. Then every group stands as one row, whose scores are the means of those of
+        its rows: a function of these alone, in their order.
     """
 
     n_threads = 1
 
-    def __init__(self, scores, low, high, null=False):
+    def __init__(self, scores, low, high, null=False, groups=None):
         scores = np.array(scores, dtype=np.float64, ndmin=2)
         # whether a number overflows or underflows depends on the row: nobody is to be told
         with np.errstate(all="ignore"):
@@ -338,6 +341,10 @@ class HeldOutRows:
             # bounds so near that they have no middle: every row counts the same
             share = np.clip(np.nan_to_num(share, nan=0.5), 0.0, 1.0)
             share = np.where(null, 0.5, share)
+            if groups is not None:
+                _, codes, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+                share = [np.bincount(codes, column) / sizes for column in share.T]
+                share = np.clip(np.column_stack(share), 0.0, 1.0)
             self._steps = np.rint(share * STEPS).astype(np.int32)
         self.n_rows, self.n_entries = len(self._steps), self._steps.size
 

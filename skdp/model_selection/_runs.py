@@ -10,13 +10,13 @@ paid for on the ledger of the search.
 
 import math
 import warnings
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn import get_config
+from sklearn import config_context, get_config
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -34,6 +34,7 @@ from skdp.privacy.books.spent import (
     leaves,
     name_of,
     own_function,
+    takes_groups,
     what_rows_decide,
 )
 from skdp.privacy.kernel.accounting import gdp_epsilon, pure_mu
@@ -157,6 +158,41 @@ def check_grid(grids):
                     f"{name!r} cannot be searched: the search divides its own epsilon and delta "
                     "among all runs. Set epsilon, delta and budget of the search instead."
                 )
+
+
+@contextmanager
+def routed(model, groups):
+    """Have every private step of a model passed the groups, however deep it stands.
+
+    Parameters
+    ----------
+    model : estimator
+        A clone that is to be fitted. Its requests for metadata are those of before, afterwards.
+    groups : ndarray of shape (n_rows,) or None
+        Whose row it is; private.
+
+    Yields
+    ------
+    given : dict
+        What `fit` of the model is passed besides rows and targets.
+    """
+    if groups is None:
+        yield {}
+        return
+    asked = [leaf for _, leaf in all_leaves(model) if takes_groups(leaf)]
+    silent = [not hasattr(leaf, "_metadata_request") for leaf in asked]
+    with config_context(enable_metadata_routing=True):
+        for leaf in asked:
+            leaf.set_fit_request(groups=True)
+        try:
+            yield {"groups": groups}
+        finally:
+            # what was fitted may be clones of the leaves, in the same order
+            fitted = [leaf for _, leaf in all_leaves(model) if takes_groups(leaf)]
+            for leaves_of in (asked, fitted):
+                for leaf, was_silent in zip(leaves_of, silent, strict=True):
+                    if was_silent:
+                        vars(leaf).pop("_metadata_request", None)
 
 
 # The budget of a private step in one run: a limit, and a witness.
@@ -284,6 +320,8 @@ class Candidate:
         The label set, if there are labels.
     charges : tuple of RunCharge
         If it had the whole budget.
+    unit : {"row", "group"}
+        What is protected.
     run, refit : Share or None
         For the fits of the search, and for fitting the winner again.
     """
@@ -292,6 +330,7 @@ class Candidate:
     params: dict
     labels: Any
     charges: tuple[RunCharge, ...]
+    unit: str = "row"
     run: Any = None
     refit: Any = None
 
@@ -329,11 +368,12 @@ class Candidate:
             budgets.append(RunBudget(None, together=budgets))
             leaf.set_params(budget=budgets[-1], **given)
         quieten(model)
+        groups = np.arange(n_rows) if self.unit == "group" else None
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), routed(model, groups) as given:
                 # nobody is to be told the same in every run
                 warnings.simplefilter("ignore")
-                model.fit(*self.null_data(form, n_rows))
+                model.fit(*self.null_data(form, n_rows), **given)
         except Enough:
             pass
         except Exception as error:
@@ -403,7 +443,7 @@ def _scaled_to(whole, leaves):
     return settings
 
 
-def make_candidate(model, params, labels, whole, form, n_rows):
+def make_candidate(model, params, labels, whole, form, n_rows, unit="row"):
     """Return a candidate, after a look at what its steps charge for null rows.
 
     Parameters
@@ -419,6 +459,8 @@ def make_candidate(model, params, labels, whole, form, n_rows):
         their own.
     form, n_rows : Form, int
         Of the rows that it will be fitted to.
+    unit : {"row", "group"}, default="row"
+        What is protected.
 
     Returns
     -------
@@ -438,22 +480,28 @@ def make_candidate(model, params, labels, whole, form, n_rows):
             labels = np.unique(np.asarray(own["classes"]))
     if any(hasattr(leaf, "local_epsilon") for leaf in private_leaves(model)):
         raise ValueError(
-            f"the candidate {params!r} protects clients, and a search passes no groups: it "
-            "protects single rows, which it holds itself."
+            f"the candidate {params!r} protects clients, who keep their rows: a search protects "
+            "single rows, or groups of rows, which it holds itself."
         )
-    bare = Candidate(model, params, labels, ())
+    for step, leaf in all_leaves(model) if unit == "group" else ():
+        if is_private(leaf) and not takes_groups(leaf):
+            raise ValueError(
+                f"groups must be None for the candidate {params!r}: {name_of(step, leaf)} has no "
+                "parameter groups in fit, and would protect single rows."
+            )
+    bare = Candidate(model, params, labels, (), unit)
     charges = bare.null_charges(form, n_rows, _scaled_to(whole, private_leaves(model)))
     for charge in charges:
-        if charge.adjacency == "local" or charge.unit != "row":
-            told = "local reports of rows" if charge.adjacency == "local" else "clients"
+        if charge.adjacency == "local" or charge.unit != unit:
+            told = "local reports of rows" if charge.adjacency == "local" else f"{charge.unit}s"
             raise ValueError(
-                f"the candidate {params!r} protects {told}: a search protects single rows, which "
+                f"the candidate {params!r} protects {told}: this search protects {unit}s, which "
                 "it holds itself."
             )
     return replace(bare, charges=charges)
 
 
-def refuse_rows(models, X, y):
+def refuse_rows(models, X, y, groups=None):
     """Raise what a fit to the rows raises before its charge, of NaN, text and dates.
 
     Parameters
@@ -462,6 +510,8 @@ def refuse_rows(models, X, y):
         The candidates; not fitted, and left as they are.
     X, y : array-like
         All rows and targets; private. Nothing that is computed from them is kept or charged.
+    groups : ndarray of shape (n_rows,) or None
+        Whose row it is; private.
     """
     for model in map(clone, models):
         for leaf in private_leaves(model):
@@ -471,9 +521,9 @@ def refuse_rows(models, X, y):
             leaf.set_params(budget=RunBudget(None))
             leaf.budget.ends_alone()
         quieten(model)
-        with warnings.catch_warnings(), suppress(Enough):
+        with warnings.catch_warnings(), suppress(Enough), routed(model, groups) as given:
             warnings.simplefilter("ignore")
-            model.fit(X, y)
+            model.fit(X, y, **given)
 
 
 def refuse_public_rows(candidates, form, X_val):
@@ -490,23 +540,25 @@ def refuse_public_rows(candidates, form, X_val):
     """
     rows = take_rows(X_val, np.arange(form.shape[0]) % X_val.shape[0])
     for one in {id(one.estimator): one for one in candidates}.values():
+        groups = np.arange(form.shape[0]) if one.unit == "group" else None
         try:
-            refuse_rows([one.estimator], rows, form.null_targets(form.shape[0], one.labels))
+            targets = form.null_targets(form.shape[0], one.labels)
+            refuse_rows([one.estimator], rows, targets, groups)
         except (TypeError, ValueError) as error:
             raise ValueError(f"X_val cannot be read; nothing was charged. {error}") from error
 
 
-def refuse_what_is_no_number(models, form, X, y):
+def refuse_what_is_no_number(models, form, X, y, groups=None):
     """Raise what a fit to the rows raises, of candidates that could be fitted to numbers.
 
     Null rows of an array are numbers, whatever it holds: then the reason is another one.
     """
-    usable = []
+    usable, unit = [], "row" if groups is None else "group"
     for model in models if form.kind != "array" else []:
         with suppress(ValueError):
-            Candidate(model, {}, None, ()).null_charges(form.of_numbers(), form.shape[0])
+            Candidate(model, {}, None, (), unit).null_charges(form.of_numbers(), form.shape[0])
             usable.append(model)
-    refuse_rows(usable, X, y)
+    refuse_rows(usable, X, y, groups)
 
 
 def check_adjacency(candidates):
@@ -659,19 +711,21 @@ def all_configured(estimator, listed):
     return [configured(estimator, params) for params in listed]
 
 
-def held_out_rows(n_rows, fraction):
+def held_out_rows(n_rows, fraction, unit="row"):
     """Return the number of rows that score the runs: at least one, and not all.
 
     Parameters
     ----------
     n_rows : int
-        Number of rows.
+        Number of rows, or groups.
     fraction : float
         Which part of them, about.
+    unit : {"row", "group"}, default="row"
+        What is protected.
     """
     if n_rows < 2:
         raise ValueError(
-            f"a search needs at least 2 rows, one that trains and one that scores; got "
+            f"a search needs at least 2 {unit}s, one that trains and one that scores; got "
             f"n_samples={n_rows}. Pass public rows as X_val, and none is held out."
         )
     return min(max(1, round(fraction * n_rows)), n_rows - 1)
@@ -720,7 +774,7 @@ def resolve_strategy(strategy, n_candidates, n_repeats):
     return strategy, n_repeats or (RUNS_OF_SUBSET if strategy == "subset" else 1)
 
 
-def plan_runs(search, models, listed, labels, form, public_scores):
+def plan_runs(search, models, listed, labels, form, public_scores, unit="row"):
     """Return the plan of a search, and its candidates with their shares.
 
     Parameters
@@ -735,6 +789,8 @@ def plan_runs(search, models, listed, labels, form, public_scores):
         Of the data.
     public_scores : bool
         Whether public rows score the runs.
+    unit : {"row", "group"}, default="row"
+        What is protected; groups are planned for as so many rows.
 
     Returns
     -------
@@ -753,9 +809,9 @@ def plan_runs(search, models, listed, labels, form, public_scores):
         If a candidate is unusable, or the budget is too small for the search.
     """
     n_rows, epsilon, delta = form.shape[0], float(search.epsilon), float(search.delta)
-    held_out = 0 if public_scores else held_out_rows(n_rows, search.validation_fraction)
+    held_out = 0 if public_scores else held_out_rows(n_rows, search.validation_fraction, unit)
     candidates = [
-        make_candidate(model, params, labels, (epsilon, delta), form, n_rows - held_out)
+        make_candidate(model, params, labels, (epsilon, delta), form, n_rows - held_out, unit)
         for model, params in zip(models, listed, strict=True)
     ]
     adjacency = check_adjacency(candidates)
@@ -812,7 +868,7 @@ class Outcome:
     scores: Any = None
 
 
-def fit_candidate(estimator, share, X, y, seeds=None, public_seeds=()):
+def fit_candidate(estimator, share, X, y, groups, seeds=None, public_seeds=()):
     """Fit a clone of an estimator, whose private steps charge what they were given.
 
     Parameters
@@ -823,6 +879,8 @@ def fit_candidate(estimator, share, X, y, seeds=None, public_seeds=()):
         What its private steps are given.
     X, y : array-like
         Rows and targets.
+    groups : ndarray of shape (n_rows,) or None
+        Whose row it is.
     seeds : list of int, default=None
         Fresh seeds for the private steps; None leaves all noise to the
         operating system.
@@ -854,10 +912,10 @@ def fit_candidate(estimator, share, X, y, seeds=None, public_seeds=()):
     drawing = unseeded(model)
     for leaf, seed in zip(drawing, public_seeds, strict=True):
         leaf.set_params(random_state=seed)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), routed(model, groups) as passed:
         # nobody is to be told the same in every run
         warnings.simplefilter("ignore")
-        model.fit(X, y)
+        model.fit(X, y, **passed)
     _check_fitted(model, budgets)
     # what was fitted may be clones of the leaves
     fitted = [(budgets.index(leaf.budget), leaf) for leaf in private_leaves(model)]
@@ -897,8 +955,8 @@ def run_search(gate, candidates, scorer, rows, public, n_jobs):
         With shares, one for every run.
     scorer : RowScorer
         Scores rows on their own.
-    rows : tuple of (X, y)
-        Private.
+    rows : tuple of (X, y, groups)
+        Private; groups are positions among all of them, or None.
     public : tuple of (X, y) or None
         Public rows that score the runs, if there are any.
     n_jobs : int or None
@@ -956,9 +1014,10 @@ def _choose(gate, models, scorer, tested, n_held_out):
 
 def _scored(models, scorer, tested):
     """Return the scores of held-out rows by several models."""
-    table = [scorer.of_rows(model, *tested) for model in models]
-    null = [null_rows(model, *tested) for model in models]
-    return HeldOutRows(np.stack(table, axis=1), *scorer.bounds, np.stack(null, axis=1))
+    X, y, groups = tested
+    table = [scorer.of_rows(model, X, y) for model in models]
+    null = [null_rows(model, X, y) for model in models]
+    return HeldOutRows(np.stack(table, axis=1), *scorer.bounds, np.stack(null, axis=1), groups)
 
 
 def null_rows(model, X, y):
@@ -1001,9 +1060,15 @@ def _seeds(gate, candidate, run):
     return [gate.seed(run) for _ in candidate.charges]
 
 
-def _of(rows, positions):
-    X, y = rows
-    return take_rows(X, positions), None if y is None else take_rows(y, positions)
+def _of(rows, chosen):
+    """Return the rows at some positions, or of the groups at these: all that a group has."""
+    X, y, groups = rows
+    positions = chosen if groups is None else np.flatnonzero(np.isin(groups, chosen))
+    return (
+        take_rows(X, positions),
+        None if y is None else take_rows(y, positions),
+        None if groups is None else groups[positions],
+    )
 
 
 def stamp(model, ledger, spent):

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from skdp._export import TwinMixin, to_sklearn
 from skdp._gate import Doubts
+from skdp._groups import check_groups, resolve_groups
 from skdp._plan import PlanMixin
 from skdp._rows.streams import as_stored
 from skdp._sklearn import (
@@ -83,6 +84,7 @@ class DPSearchCV(TwinMixin, PlanMixin, BaseSearchCV):
         X: MatrixLike,
         y: VectorLike | None = None,
         *,
+        groups: VectorLike | None = None,
         X_val: MatrixLike | None = None,
         y_val: VectorLike | None = None,
         **params: object,
@@ -95,6 +97,11 @@ class DPSearchCV(TwinMixin, PlanMixin, BaseSearchCV):
             Private rows.
         y : array-like of shape (n_samples,), default=None
             Private targets.
+        groups : array-like of shape (n_samples,), default=None
+            Whose row it is: numbers, or text. All rows of a group are protected together: they all
+            train or all score, every private step is passed them, and the score of a group is the
+            mean of those of its rows. The number of groups is public. None protects rows. See
+            :ref:`groups`.
         X_val, y_val : array-like, default=None
             PUBLIC rows and targets. Given, they score the runs, which costs nothing, and no
             private row is held out.
@@ -112,7 +119,10 @@ class DPSearchCV(TwinMixin, PlanMixin, BaseSearchCV):
             If a parameter or a candidate is unusable, a function in it visibly mixes rows, or X or
             X_val has NaN, text or dates where the estimator refuses them: nothing was charged. If
             a run fails: all of it was charged.
+        BudgetError
+            If a shared budget has less left, or protects groups and there are none.
         """
+        check_groups(self, groups)
         refuse_fit_params(params)
         self._check_parameters()
         scorer = resolve_scoring(self.scoring, self.estimator)
@@ -126,6 +136,9 @@ class DPSearchCV(TwinMixin, PlanMixin, BaseSearchCV):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
+        (n_rows, unit), whose = resolve_groups(groups, X)
+        # groups are planned for as so many rows
+        planned = replace(form, shape=(n_rows, *form.shape[1:]))
         labels, assumptions = None, assumed_functions(models)
         if X_val is None:
             assumptions += assumed_scorer(scorer)
@@ -134,31 +147,32 @@ class DPSearchCV(TwinMixin, PlanMixin, BaseSearchCV):
             assumptions += told
         try:
             plan, adjacency, candidates, held_out = plan_runs(
-                self, models, listed, labels, form, X_val is not None
+                self, models, listed, labels, planned, X_val is not None, unit
             )
         except ValueError:
-            refuse_what_is_no_number(models, form, X, y)
+            refuse_what_is_no_number(models, planned, X, y, whose)
             raise
-        refuse_rows(models, X, y)
+        refuse_rows(models, X, y, whose)
         if X_val is not None:
-            refuse_public_rows(candidates, form, as_table(X_val))
+            refuse_public_rows(candidates, planned, as_table(X_val))
         if self.verbose:
             print(f"[{type(self).__name__}] {plan.describe()}")
         gate = Search(
             plan,
-            n_rows=form.shape[0],
+            n_rows=n_rows,
             held_out=held_out,
             adjacency=adjacency,
             random_state=self.random_state,
             purpose=type(self).__name__,
             budget=self.budget,
             assumptions=assumptions,
+            unit=unit,
         )
         public = None if X_val is None else (as_table(X_val), as_targets(y_val))
-        outcome = run_search(gate, candidates, scorer, (X, y), public, self.n_jobs)
+        outcome = run_search(gate, candidates, scorer, (X, y, whose), public, self.n_jobs)
         doubts = Doubts(type(self).__name__)
         epsilon, delta = plan.spent
-        doubts.of_budget(form.shape[0], "row", epsilon, delta, assumptions)
+        doubts.of_budget(n_rows, unit, epsilon, delta, assumptions)
         doubts.say()
         self.scorer_, self.n_splits_, self.plan_ = scorer, 1, plan
         self.ledger_, self.privacy_spent_ = Ledger.of(gate.ledger), plan.spent
@@ -233,21 +247,21 @@ class DPSearchCV(TwinMixin, PlanMixin, BaseSearchCV):
         return self
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return that nothing is routed: no metadata is paid for.
+        """Return what `fit` asks for itself: it passes groups on, and nothing else is paid for.
 
         Returns
         -------
         routing : MetadataRouter
-            Without consumers.
+            Without consumers but the search.
         """
-        return MetadataRouter(owner=self)
+        return MetadataRouter(owner=self).add_self_request(self)
 
 
 def refuse_fit_params(params):
     """Raise a ValueError if something else than rows and targets is passed to a fit."""
     if params:
         raise ValueError(
-            f"a private search fits rows and targets only; got {sorted(params)}. What groups, "
+            f"a private search fits rows, targets and groups only; got {sorted(params)}. What "
             "sample_weight and the like do to a fit would not be paid for."
         )
 
@@ -361,15 +375,15 @@ class DPGridSearchCV(DPSearchCV):
 
     Notes
     -----
-    Privacy. One row is protected: the adjacency is that of the candidates. Public are all
-    parameters, the number of rows, features and their names, and the label set if the
-    candidates are not given `classes`. How many runs there are, and in which order, is public
-    as well, the same for all seeds and all data: the time that a search takes tells no secret of
-    its own. Secret are the runs that count for "subset", and all scores but the one that is
-    released. The epsilon and delta of private steps only say in which ratio the steps of a
-    pipeline share a run. Every part that is fitted must keep a ledger, or learn nothing from
-    rows. What the time and memory of a single fit may tell, exceptions from malformed input and
-    `score` on private data are not covered.
+    Privacy. One row is protected, or with `groups` one group: the adjacency is that of the
+    candidates. Public are all parameters, the number of rows or groups, of features and their
+    names, and the label set if the candidates are not given `classes`. How many runs there are, and
+    in which order, is public as well, the same for all seeds and all data: the time that a search
+    takes tells no secret of its own. Secret are the runs that count for "subset", and all scores
+    but the one that is released. The epsilon and delta of private steps only say in which ratio the
+    steps of a pipeline share a run. Every part that is fitted must keep a ledger, or learn nothing
+    from rows. What the time and memory of a single fit may tell, exceptions from malformed input
+    and `score` on private data are not covered.
 
     With `n_repeats`, "all" is the boosting of [1]_, Appendix D: candidates are scored on rows
     that were held out, and the costs of all runs are added up. "subset" is a private selection
@@ -548,15 +562,15 @@ class DPRandomizedSearchCV(DPSearchCV):
 
     Notes
     -----
-    Privacy. One row is protected: the adjacency is that of the candidates. Public are all
-    parameters, the number of rows, features and their names, and the label set if the
-    candidates are not given `classes`. How many runs there are, and in which order, is public
-    as well, the same for all seeds and all data: the time that a search takes tells no secret of
-    its own. Secret are the runs that count for "subset", and all scores but the one that is
-    released. The epsilon and delta of private steps only say in which ratio the steps of a
-    pipeline share a run. Every part that is fitted must keep a ledger, or learn nothing from
-    rows. What the time and memory of a single fit may tell, exceptions from malformed input and
-    `score` on private data are not covered.
+    Privacy. One row is protected, or with `groups` one group: the adjacency is that of the
+    candidates. Public are all parameters, the number of rows or groups, of features and their
+    names, and the label set if the candidates are not given `classes`. How many runs there are, and
+    in which order, is public as well, the same for all seeds and all data: the time that a search
+    takes tells no secret of its own. Secret are the runs that count for "subset", and all scores
+    but the one that is released. The epsilon and delta of private steps only say in which ratio the
+    steps of a pipeline share a run. Every part that is fitted must keep a ledger, or learn nothing
+    from rows. What the time and memory of a single fit may tell, exceptions from malformed input
+    and `score` on private data are not covered.
 
     With `n_repeats`, "all" is the boosting of [1]_, Appendix D: candidates are scored on rows
     that were held out, and the costs of all runs are added up. "subset" is a private selection

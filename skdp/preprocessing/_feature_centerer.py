@@ -13,6 +13,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from skdp._gate import open_gate
+from skdp._groups import check_groups, resolve_groups, shares
 from skdp._plan import PlanMixin
 from skdp._quantiles import plan_threshold
 from skdp._rows.base import RADIUS_RANGE, L2Ball, check_radius
@@ -26,8 +27,8 @@ from skdp._sklearn import (
     refuse_sparse,
     validate_private_data,
 )
-from skdp._typing import Adjacency, Budget, MatrixLike, Seed
-from skdp.location._clipped_mean import plan_mean
+from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
+from skdp.location._clipped_mean import plan_mean, refuse_rotated_groups
 from skdp.preprocessing._base import ShiftAndScale
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
@@ -210,12 +211,13 @@ class DPFeatureCenterer(PlanMixin, ShiftAndScale):
 
     Notes
     -----
-    Privacy. One row is protected. The number of rows, the number and names of features and
-    all parameters are public. A mean of Gaussian releases and one exponential mechanism are
-    composed as the ledger composes them; what an estimator behind this one spends comes on
-    top, see `privacy_spent`. `transform` treats every row on its own, but its result is as
-    private as its input: only `center_` and `threshold_` are released. Timing and exceptions
-    on malformed input are not covered.
+    Privacy. One row is protected, or with `groups` one group, which adds a mean over its rows to
+    every sum or count. The number of rows or groups, the number and names of features and all
+    parameters are public. A mean of Gaussian releases and one exponential mechanism are composed as
+    the ledger composes them; what an estimator behind this one spends comes on top, see
+    `privacy_spent`. `transform` treats every row on its own, but its result is as private as its
+    input: only `center_` and `threshold_` are released. Timing and exceptions on malformed input
+    are not covered.
 
     The radius is drawn so that about ``26 / epsilon`` rows, its own share for epsilon, are
     longer. With fewer rows than that no radius is drawn: it is ``2 * data_norm``, or
@@ -283,7 +285,7 @@ class DPFeatureCenterer(PlanMixin, ShiftAndScale):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: object = None) -> Self:
+    def fit(self, X: MatrixLike, y: object = None, *, groups: VectorLike | None = None) -> Self:
         """Release the center and the radius.
 
         Parameters
@@ -292,6 +294,11 @@ class DPFeatureCenterer(PlanMixin, ShiftAndScale):
             Private rows; sparse only with ``with_mean=False``.
         y : None
             Ignored.
+        groups : array-like of shape (n_samples,), default=None
+            Whose row it is: numbers, or text. All rows of a group are protected together, whatever
+            their number, and count as one row does, each as one over their number: the center is a
+            mean over groups of the means of their rows. The number of groups is public. Not for
+            "shifted-clipped". Only for rows in memory. None protects rows. See :ref:`groups`.
 
         Returns
         -------
@@ -302,18 +309,23 @@ class DPFeatureCenterer(PlanMixin, ShiftAndScale):
         ------
         ValueError
             If a parameter or the data are unusable; nothing has been released then.
+        BudgetError
+            If a shared budget has less left, or protects groups and there are none.
         """
+        check_groups(self, groups)
         # 1. price, before any data
         epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
         # 2. validate
         shifts = "with_mean=True", "with_mean=False"
         if self.with_mean:
             refuse_sparse(X, *shifts)
+            refuse_rotated_groups(self.mechanism, groups)
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
         if self.with_mean:
             # the format of a stream is known by now
             refuse_sparse(X, *shifts)
-        n_rows, n_features = X.shape
+        (n_rows, unit), whose = resolve_groups(groups, X)
+        n_features = X.shape[1]
         # 3. plan, from public facts
         domain = L2Ball(check_radius(self.data_norm))
         plan = plan_centering(
@@ -330,8 +342,9 @@ class DPFeatureCenterer(PlanMixin, ShiftAndScale):
         # 4. gate, 5. run
         with open_gate(
             self,
-            lambda: ball_rows(X, domain, effective_n_threads()),
+            lambda: ball_rows(X, domain, effective_n_threads(), shares(unit, whose)),
             n_rows=n_rows,
+            unit=unit,
             delta=plan.delta,
             mu=mu_of_all(epsilon, delta, plan.priced) if plan.delta else None,
             shared=self._releases,

@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._export import TwinMixin, selector
 from skdp._gate import open_gate
+from skdp._groups import check_groups, resolve_groups, shares
 from skdp._plan import PlanMixin
 from skdp._rows.base import L2Ball, sum_over
 from skdp._rows.streams import RowStream, first_rows
@@ -32,7 +33,7 @@ from skdp._sklearn import (
     fit_context,
     validate_private_data,
 )
-from skdp._typing import Adjacency, Budget, MatrixLike, Seed
+from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
 from skdp.location._sparse_noisy import entries, sparse_rows
 from skdp.preprocessing._base import map_rows
 from skdp.privacy.books.ledger import Ledger
@@ -73,7 +74,9 @@ class PresenceCount:
 
         Proof. A row contributes an indicator of at most s features: l1 norm s, l2 norm
         sqrt(s). Zero-out removes one. Under replace-one the difference of two has entries -1,
-        0 and 1, and at most 2 s of them, or d, are not 0.
+        0 and 1, and at most 2 s of them, or d, are not 0. A group, whose weights add up to at
+        most 1, contributes a mean of indicators, and of zero: it is no longer, and two are no
+        further apart, than the farthest of these.
         """
         features = min(self.sparsity, self.n_features)
         theorem = "a row has few features"
@@ -84,7 +87,9 @@ class PresenceCount:
 
     def partial(self, chunk):
         """Return the counts over a chunk's rows."""
-        return np.bincount(entries(chunk)[0], minlength=self.size).astype(np.float64)
+        columns, _, rows = entries(chunk)
+        weight = None if chunk.weight is None else chunk.weight[rows]
+        return np.bincount(columns, weight, minlength=self.size).astype(np.float64)
 
     def evaluate(self, rows):
         """Return the counts over all rows, an array of shape (n_features,)."""
@@ -148,13 +153,13 @@ class DPFrequentFeatures(TwinMixin, PlanMixin, SelectorMixin, BaseEstimator):
 
     Notes
     -----
-    Privacy. One row is protected. The number of rows, the number and names of features and
-    all parameters are public. With s for `sparsity`, the counts have sensitivity sqrt(s)
-    (l2) and s (l1) under zero-out, sqrt(2 s) and 2 s under replace-one. What is kept follows
-    from the released counts, at no further cost; what an estimator behind this one spends
-    comes on top, see `privacy_spent`. `transform` treats every row on its own, but its
-    result is as private as its input. Timing and exceptions on malformed input are not
-    covered.
+    Privacy. One row is protected, or with `groups` one group, which adds a mean over its rows to
+    every sum or count. The number of rows or groups, the number and names of features and all
+    parameters are public. With s for `sparsity`, the counts have sensitivity sqrt(s) (l2) and s
+    (l1) under zero-out, sqrt(2 s) and 2 s under replace-one. What is kept follows from the released
+    counts, at no further cost; what an estimator behind this one spends comes on top, see
+    `privacy_spent`. `transform` treats every row on its own, but its result is as private as its
+    input. Timing and exceptions on malformed input are not covered.
 
     Accuracy. With Gaussian noise of standard deviation sigma on d counts, the noise stays
     below ``sigma * sqrt(2 log(2 d))`` with a probability of more than one half; features
@@ -220,7 +225,7 @@ class DPFrequentFeatures(TwinMixin, PlanMixin, SelectorMixin, BaseEstimator):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: object = None) -> Self:
+    def fit(self, X: MatrixLike, y: object = None, *, groups: VectorLike | None = None) -> Self:
         """Release the counts, and choose.
 
         Parameters
@@ -229,6 +234,11 @@ class DPFrequentFeatures(TwinMixin, PlanMixin, SelectorMixin, BaseEstimator):
             Private rows.
         y : None
             Ignored.
+        groups : array-like of shape (n_samples,), default=None
+            Whose row it is: numbers, or text. All rows of a group are protected together, whatever
+            their number, and count as one row does, each as one over their number: a group counts
+            for a feature by the part of its rows that have it. The number of groups is public. Only
+            for rows in memory. None protects rows. See :ref:`groups`.
 
         Returns
         -------
@@ -239,21 +249,32 @@ class DPFrequentFeatures(TwinMixin, PlanMixin, SelectorMixin, BaseEstimator):
         ------
         ValueError
             If a parameter or the data are unusable; nothing has been released then.
+        BudgetError
+            If a shared budget has less left, or protects groups and there are none.
         """
+        check_groups(self, groups)
         # 1. price, before any data
         epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
         price = GaussianMechanism(gdp_mu(epsilon, delta)) if delta else LaplaceMechanism(epsilon)
         sparsity = _at_least_one("sparsity", self.sparsity)
         # 2. validate
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
-        n_rows, n_features = X.shape
+        (n_rows, unit), whose = resolve_groups(groups, X)
+        n_features = X.shape[1]
         # 3. plan, from public facts
         most = self._most(n_features)
         # 4. gate, 5. run
         with open_gate(
             self,
-            lambda: sparse_rows(X, L2Ball(1.0), sparsity, n_threads=effective_n_threads()),
+            lambda: sparse_rows(
+                X,
+                L2Ball(1.0),
+                sparsity,
+                n_threads=effective_n_threads(),
+                weight=shares(unit, whose),
+            ),
             n_rows=n_rows,
+            unit=unit,
             delta=delta,
             mu=mu_of_all(epsilon, delta) if delta else None,
         ) as curator:

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._export import TwinMixin, standard_scaler
 from skdp._gate import Doubts, open_gate
+from skdp._groups import check_groups, resolve_groups, shares
 from skdp._plan import PlanMixin
 from skdp._rows.base import Box, bounds_of, sum_over
 from skdp._rows.columns import FeatureRows
@@ -31,7 +32,7 @@ from skdp._sklearn import (
     refuse_sparse,
     validate_private_data,
 )
-from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed
+from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed, VectorLike
 from skdp.location._mean import say_of_edge
 from skdp.preprocessing._base import map_shiftable_rows, restored, standardized
 from skdp.privacy.books.ledger import Ledger
@@ -88,7 +89,7 @@ def _moments_in(curator, box, mu, n_rows):
 _FEWEST = 47.0
 
 
-def say_of_moments(doubts, n_columns, ranks, remedy):
+def say_of_moments(doubts, n_columns, ranks, remedy, unit="row"):
     """Take note of scales without bounds that are mostly noise; public numbers alone decide.
 
     Parameters
@@ -101,11 +102,13 @@ def say_of_moments(doubts, n_columns, ranks, remedy):
         Number of rows times the Gaussian-DP parameter.
     remedy : str
         What could be given.
+    unit : {"row", "group"}
+        What is protected.
     """
     if n_columns and ranks < _FEWEST * math.sqrt(n_columns):
         doubts.noise(
-            f"there are too few rows at this epsilon to find the scales of {n_columns} columns: "
-            f"give {remedy}, use more rows or a larger epsilon."
+            f"there are too few {unit}s at this epsilon to find the scales of {n_columns} columns: "
+            f"give {remedy}, use more {unit}s or a larger epsilon."
         )
 
 
@@ -249,6 +252,9 @@ class MomentSum:
         This is at most 4 for ``w^2 <= (2 + p) / (p^2 (2 - p))``, whose minimum, at
         p = sqrt(5) - 1, is (11 + 5 sqrt(5)) / 8: that is w^2. It is 4 at p = 2. A row
         that becomes null counts as removed, and w b < 2.
+
+        A group, whose weights add up to at most 1, contributes a mean of what rows contribute,
+        and of zero: it is no longer, and two are no further apart, than the farthest of these.
         """
         root = math.sqrt(self.size // 2)
         reach = WEIGHT * OFFSET
@@ -346,7 +352,8 @@ class SideSum:
         Proof. A row contributes a vector with entries 1/2, -1/2 or 0, of l1 norm at most d/2
         and l2 norm at most sqrt(d)/2. Zero-out removes one. Under replace-one the difference
         of two is at most twice as long, attained if every value changes sides. Sums of
-        halves are exact in floating point.
+        halves are exact in floating point. A group, whose weights add up to at most 1,
+        contributes a mean of such vectors, and of zero.
         """
         l1, l2 = self.size / 2, math.sqrt(self.size) / 2
         theorem = "a row adds 1/2 or -1/2 to each of d features"
@@ -357,7 +364,7 @@ class SideSum:
     def partial(self, chunk):
         """Return the sum over a chunk's rows."""
         # a count of whole and half numbers: exact in whatever order
-        return chunk.sums(self._counted) - chunk.X.shape[0] / 2
+        return chunk.sums(self._counted) - chunk.count / 2
 
     def _counted(self, values, columns):
         """Return 1 for a value above its threshold, 1/2 for a NaN and 0 otherwise."""
@@ -624,7 +631,7 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
     scale_ : ndarray of shape (n_features,) or None
         Square root of `var_`, 1 where that is 0. None if not `with_std`.
     n_samples_seen_ : int
-        Number of rows.
+        Number of rows, or of groups.
     ledger_ : Ledger
         What was released, at what price.
     privacy_spent_ : tuple of (float, float)
@@ -647,12 +654,13 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
 
     Notes
     -----
-    Privacy. One row is protected. The number of rows, the number and names of features,
-    the type of the input and all parameters are public. All releases have Gaussian
-    noise, and compose to exactly the mu-GDP of (epsilon, delta). A count of sides moves
-    by sqrt(d)/2 under zero-out and sqrt(d) under replace-one (l2); the sums of features and
-    of their squares in the box together by 1.133 sqrt(d) and 2 sqrt(d): the squares are
-    free under replace-one. Timing and exceptions on malformed input are not covered.
+    Privacy. One row is protected, or with `groups` one group, which adds a mean over its rows to
+    every sum. The number of rows or groups, the number and names of features, the type of the input
+    and all parameters are public. All releases have Gaussian noise, and compose to exactly the
+    mu-GDP of (epsilon, delta). A count of sides moves by sqrt(d)/2 under zero-out and sqrt(d) under
+    replace-one (l2); the sums of features and of their squares in the box together by 1.133 sqrt(d)
+    and 2 sqrt(d): the squares are free under replace-one. Timing and exceptions on malformed input
+    are not covered.
 
     Accuracy. The error grows with sqrt(d) / (n epsilon). Without bounds, n epsilon above
     200 sqrt(d) is needed to find the scales at all; below, features are left as they are,
@@ -715,7 +723,7 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: object = None) -> Self:
+    def fit(self, X: MatrixLike, y: object = None, *, groups: VectorLike | None = None) -> Self:
         """Release means and standard deviations.
 
         Parameters
@@ -724,6 +732,12 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
             Private rows; sparse only with ``with_mean=False``.
         y : None
             Ignored.
+        groups : array-like of shape (n_samples,), default=None
+            Whose row it is: numbers, or text. All rows of a group are protected together, whatever
+            their number, and count as one row does, each as one over their number: what is released
+            are the means and deviations of all rows, in which every group has the same weight. The
+            number of groups is public. Only for rows in memory. None protects rows. See
+            :ref:`groups`.
 
         Returns
         -------
@@ -734,7 +748,10 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
         ------
         ValueError
             If a parameter or the data are unusable; nothing has been released then.
+        BudgetError
+            If a shared budget has less left, or protects groups and there are none.
         """
+        check_groups(self, groups)
         # 1. price, before any data
         epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
         mu = gdp_mu(epsilon, delta)
@@ -746,7 +763,8 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
         if self.with_mean:
             # the format of a stream is known by now
             refuse_sparse(X, *shifts)
-        n_rows, n_features = X.shape
+        (n_rows, unit), whose = resolve_groups(groups, X)
+        n_features = X.shape[1]
         # 3. plan, from public facts
         box = None
         if self.bounds is not None:
@@ -758,8 +776,9 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
         # 4. gate, 5. run
         with open_gate(
             self,
-            lambda: FeatureRows(X, n_threads=effective_n_threads()),
+            lambda: FeatureRows(X, n_threads=effective_n_threads(), weight=shares(unit, whose)),
             n_rows=n_rows,
+            unit=unit,
             delta=delta,
             mu=mu_of_all(epsilon, delta),
             shared=self._releases,
@@ -767,7 +786,7 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
         ) as curator:
             if self._releases and box is None:
                 mean, scale = unbounded_moments(curator, mu, self.adjacency, (n_rows, n_features))
-                say_of_moments(doubts, n_features, n_rows * mu, "public bounds")
+                say_of_moments(doubts, n_features, n_rows * mu, "public bounds", unit)
             elif self._releases and box is not None:
                 mean, scale = bounded_moments(curator, box, mu, n_rows)
                 noise = curator.ledger.releases[-1].noise.scale / n_rows

@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._export import TwinMixin, table_columns
 from skdp._gate import Doubts, open_gate
+from skdp._groups import check_groups, resolve_groups, shares
 from skdp._rows.base import L2Ball, check_bounds, check_radius, row_norms
 from skdp._rows.columns import FeatureRows
 from skdp._rows.streams import is_table
@@ -37,7 +38,7 @@ from skdp._sklearn import (
     fit_context,
     validate_private_data,
 )
-from skdp._typing import Adjacency, Budget, MatrixLike, Seed
+from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
 from skdp.location._sparse_noisy import sparse_rows
 from skdp.preprocessing._frequent_features import PresenceCount
 from skdp.preprocessing._standard_scaler import say_of_moments, unbounded_moments
@@ -338,7 +339,7 @@ class TableRows:
         self.numbers = numbers
 
 
-def table_rows(X, columns, n_buckets, adjacency):
+def table_rows(X, columns, n_buckets, adjacency, weight=None):
     """Return the rows of a table for counts of words and for scales of numbers.
 
     Parameters
@@ -352,6 +353,8 @@ def table_rows(X, columns, n_buckets, adjacency):
     adjacency : {"replace-one", "zero-out"}
         Under zero-out a row in which everything is missing is a null row. Under replace-one it is
         a row like others, whose numbers count as medians.
+    weight : ndarray of shape (n_rows,), default=None
+        What rows count, in [0, 1]: those of a group at most 1 together. None for 1 each.
 
     Returns
     -------
@@ -364,7 +367,7 @@ def table_rows(X, columns, n_buckets, adjacency):
     if scaled:
         parts = [_column_numbers(_column_values(X, i), columns[i]) for i in scaled]
         null = rows_without_values(X, columns) if adjacency == "zero-out" else None
-        numbers = FeatureRows(np.column_stack(parts), null, n_threads)
+        numbers = FeatureRows(np.column_stack(parts), null, n_threads, weight)
     if not counted:
         return numbers
     words = [_column_words(_column_values(X, i)) for i in counted]
@@ -374,7 +377,8 @@ def table_rows(X, columns, n_buckets, adjacency):
     starts = np.concatenate([[0], there.sum(axis=1).cumsum()])
     shape = X.shape[0], n_buckets * len(counted)
     presence = sparse.csr_array((np.ones(len(entries)), entries, starts), shape=shape)
-    present = sparse_rows(presence, L2Ball(1.0), len(counted), n_threads=n_threads)
+    facts = {"n_threads": n_threads, "weight": weight}
+    present = sparse_rows(presence, L2Ball(1.0), len(counted), **facts)
     return TableRows(present, numbers)
 
 
@@ -401,9 +405,9 @@ _WORDS_SHARE = 0.3
 _SEEN, _CLEARLY_SEEN = 3.0, 4.5
 
 
-def _say_of_columns(doubts, scaled, frequent, ranks):
+def _say_of_columns(doubts, scaled, frequent, ranks, unit):
     """Take note of what is mostly noise, by public and released numbers."""
-    say_of_moments(doubts, len(scaled), ranks, f"bounds for {_listed(scaled)}")
+    say_of_moments(doubts, len(scaled), ranks, f"bounds for {_listed(scaled)}", unit)
     none = [label for label, (kept, _) in frequent.items() if not len(kept)]
     if none:
         doubts.noise(
@@ -498,17 +502,18 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    Privacy. One row is protected. Public are the number of rows, the names and types of columns,
+    Privacy. One row is protected, or with `groups` one group, which adds a mean over its rows to
+    every sum and count. Public are the number of rows or groups, the names and types of columns,
     and all parameters. A type can depend on rows: pandas turns integers into floats if one is
     missing. Pass the types when the file is read, if that matters. The categories of pandas'
     ``category`` type are usually read off the rows, so they are not believed: such a column holds
     words. All releases have Gaussian noise, and compose to exactly the mu-GDP of (epsilon, delta).
-    The counts of buckets are those of :class:`~skdp.DPFrequentFeatures`, with sensitivity
-    sqrt(2 k) for k columns of words (zero-out: sqrt(k)); the others are those of
-    :class:`~skdp.DPStandardScaler`, where a missing value has no say in a median and counts as
-    that from then on. Words are hashed by MurmurHash3 without a key: a bucket tells which words
-    may be in it, and only what many rows have in common is kept. Timing and exceptions on
-    malformed input are not covered.
+    The counts of buckets are those of :class:`~skdp.DPFrequentFeatures`, with sensitivity sqrt(2 k)
+    for k columns of words (zero-out: sqrt(k)); the others are those of
+    :class:`~skdp.DPStandardScaler`, where a missing value has no say in a median and counts as that
+    from then on. Words are hashed by MurmurHash3 without a key: a bucket tells which words may be
+    in it, and only what many rows have in common is kept. Timing and exceptions on malformed input
+    are not covered.
 
     Missing values. Columns whose type has a place for them get a feature that says which are
     missing; the value itself counts as the centre. Integers and flags of numpy have none.
@@ -600,7 +605,7 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: object = None) -> Self:
+    def fit(self, X: MatrixLike, y: object = None, *, groups: VectorLike | None = None) -> Self:
         """Release scales of numbers and counts of words.
 
         Parameters
@@ -611,6 +616,11 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
             are called x0, x1 and so on.
         y : None
             Ignored.
+        groups : array-like of shape (n_samples,), default=None
+            Whose row it is: numbers, or text. All rows of a group are protected together, whatever
+            their number, and count as one row does, each as one over their number: scales and
+            counts are those of all rows, in which every group has the same weight. The number of
+            groups is public. It is no column of X. None protects rows. See :ref:`groups`.
 
         Returns
         -------
@@ -622,14 +632,17 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
         TypeError, ValueError
             If a parameter or a column is unusable; nothing has been released then. The message
             names the column, and no value.
+        BudgetError
+            If a shared budget has less left, or protects groups and there are none.
         """
+        check_groups(self, groups)
         # 1. price, before any data
         epsilon = None if self.epsilon is None else check_epsilon(self.epsilon)
         delta = check_delta(self.delta)
         check_radius(self.data_norm)
         # 2. validate
         X = validate_private_data(self, X, table=True)
-        n_rows = X.shape[0]
+        (n_rows, unit), whose = resolve_groups(groups, X)
         # 3. plan, from public facts
         columns = table_schema(X, self.bounds, self.categories)
         scaled = [column for column in columns if column.scaled]
@@ -650,8 +663,9 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
             # 4. gate, 5. run
             with open_gate(
                 self,
-                lambda: table_rows(X, columns, self.n_buckets, self.adjacency),
+                lambda: table_rows(X, columns, self.n_buckets, self.adjacency, shares(unit, whose)),
                 n_rows=n_rows,
+                unit=unit,
                 delta=delta,
                 mu=mu_of_all(epsilon, delta),
                 doubts=doubts,
@@ -667,7 +681,7 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
                     means, scales = unbounded_moments(
                         curator, mu_numbers, self.adjacency, shape, missing=True
                     )
-                _say_of_columns(doubts, scaled, frequent, n_rows * mu_numbers)
+                _say_of_columns(doubts, scaled, frequent, n_rows * mu_numbers, unit)
         # 6. attributes: what was released, and what is public
         labels = [column.label for column in scaled]
         self.columns_, self.frequent_ = columns, frequent

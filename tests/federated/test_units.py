@@ -47,9 +47,9 @@ def test_without_groups_a_row_is_protected_and_everything_says_so(given):
         assert f"per {unit}" in str(privacy_spent(model))
         card = privacy_card(model).to_dict()
         assert card["claim"]["unit"] == unit
-        assert ("one client, with all of its rows" in card["claim"]["sentence"]) == (
-            unit == "group"
-        )
+        assert (
+            "one group (a person, a client), with all of its rows" in card["claim"]["sentence"]
+        ) == (unit == "group")
         noted = [note["kind"] for note in card["notes"]]
         assert ("no groups" in noted) == (unit == "row")
 

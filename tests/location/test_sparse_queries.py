@@ -1072,7 +1072,7 @@ def test_stored_zeros_that_are_counted_are_caught(sparsity, monkeypatch):
     np.testing.assert_array_equal(query.evaluate(admitted), expected)
 
     def careless(chunk):
-        return chunk.X.indices, chunk.X.data
+        return chunk.X.indices, chunk.X.data, None
 
     monkeypatch.setattr(_frequent_features, "entries", careless)
     counts = query.evaluate(sparse_rows(stored, L2Ball(1.0), FEATURES_MUTANT_D))
@@ -1084,7 +1084,7 @@ def test_features_that_count_with_their_values_are_caught(monkeypatch):
     assert features_mutant_measured(features_mutant_selector(), pair) <= 1
 
     def weighted(self, chunk):
-        columns, values = _frequent_features.entries(chunk)
+        columns, values, _ = _frequent_features.entries(chunk)
         values = values / chunk.factor.min()
         return np.bincount(columns, np.abs(values), minlength=self.size)
 

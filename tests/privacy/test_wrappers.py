@@ -518,16 +518,16 @@ SEARCHES = [
         "the scores, which are exact numbers",
     ),
     uncovered(
-        "A search with ``groups`` over a federated estimator, without metadata routing",
-        "The splitter keeps the groups, and every row is a client of its own: the unit is a row.",
+        "A search with ``groups`` over an estimator that takes some, without metadata routing",
+        "The splitter keeps the groups, and every row counts on its own: the unit is a row.",
         lambda m: GridSearchCV(m.clients(), {"C": [0.1]}, cv=GroupKFold(2), scoring="accuracy").fit(
             X, Y, groups=CLIENTS
         ),
         "GroupKFold was given groups, and the fits were not",
     ),
     refused(
-        "The same, with a budget for clients",
-        "No fit is for clients. No row is read.",
+        "The same, with a budget for groups",
+        "No fit is for groups. No row is read.",
         lambda m: GridSearchCV(
             m.clients().set_params(budget=PrivacyBudget(5.0, 1e-4, unit="group")),
             {"C": [0.1]},
@@ -535,7 +535,7 @@ SEARCHES = [
             error_score="raise",
             scoring="accuracy",
         ).fit(X, Y, groups=CLIENTS),
-        "fit got no groups: every row would be a client of its own",
+        "fit got no groups: every row would be a group of its own",
     ),
 ]
 

@@ -14,7 +14,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from numbers import Integral
 from types import FunctionType, ModuleType
 from typing import Any, Literal
@@ -463,6 +463,14 @@ class _Total:
         if priced is None or (drawn and ledger.unit == "group"):
             self.not_covered.append(NotCovered.repeated(step, part, copies, ledger.unit))
             priced, copies = (ledger, delta), 1
+        units = {self.ledger.unit, priced[0].unit} - {None}
+        if len(units) > 1:
+            # what protects a row says nothing of somebody who has several
+            raise ValueError(
+                f"a ledger protects one unit; got {priced[0].unit}s for {name_of(step, part)}, and "
+                f"{self.ledger.unit}s before. Pass groups to the fits of all steps, as in "
+                "pipeline.fit(X, y, step__groups=groups), or to none."
+            )
         self.ledger += priced[0]
         self.deltas.append((priced[1], 1))
         self.most_copies = max(self.most_copies, copies)
@@ -593,7 +601,7 @@ def about_splits(
     """Return what of the splits is not covered, and what is assumed about them.
 
     Stratified splits are not covered; a plain number of folds means such splits for a
-    classifier. Neither are the groups of splits that fits for clients were not passed. Splits
+    classifier. Neither are the groups of splits that fits were not passed. Splits
     that were given as positions are assumed to be public.
     """
     if cv is None or isinstance(cv, Integral):
@@ -604,9 +612,9 @@ def about_splits(
         return (), ("splits, which were given as positions of rows",)
     bases = {base.__name__ for base in type(cv).__mro__}
     found = [NotCovered.stratified(step)] * any("Stratified" in name for name in bases)
-    # the splits respect clients, and the fits know of none
+    # the splits respect groups, and the fits know of none
     if "GroupsConsumerMixin" in bases and any(
-        hasattr(leaf, "local_epsilon") and not asks_for_groups(leaf)
+        takes_groups(leaf) and not asks_for_groups(leaf)
         for _, leaf in leaves(estimator, {})
         if is_private(leaf)
     ):
@@ -664,7 +672,7 @@ def _granted(step: str | None, leaf: Any) -> Release:
         noise=DeclaredTotal("fits", 0.0, 1.0, math.inf, math.inf, 0.0, epsilon, delta),
         numerics="as in the fits",
         seeded=seed is not None,
-        unit="group" if hasattr(leaf, "local_epsilon") and asks_for_groups(leaf) else "row",
+        unit="group" if asks_for_groups(leaf) else "row",
         # clones of a generator begin where it stands
         stream=noise_identity(seed, type(leaf).__name__),
     )
@@ -672,7 +680,32 @@ def _granted(step: str | None, leaf: Any) -> Release:
 
 def asks_for_groups(leaf: Any) -> bool:
     """Return whether a cross-validator that routes metadata is asked to pass groups to `fit`."""
-    return leaf.get_metadata_routing().fit.requests.get("groups") is True
+    # scikit-learn takes half a millisecond, and every fit asks
+    kind: Any = type(leaf)
+    if "_metadata_request" not in vars(leaf) and not _class_requests(kind):
+        return False
+    return _requests_of_fit(leaf).get("groups") not in (None, False)
+
+
+@cache
+def _class_requests(kind: type) -> bool:
+    """Return whether a class asks for metadata in an attribute of its own."""
+    return any("__metadata_request__" in name for base in kind.__mro__ for name in vars(base))
+
+
+def takes_groups(leaf: Any) -> bool:
+    """Return whether `fit` has a parameter for groups."""
+    return "groups" in _requests_of_fit(leaf)
+
+
+def _requests_of_fit(leaf: Any) -> dict[str, Any]:
+    """Return which metadata the `fit` of an estimator has parameters for, and asks for."""
+    if not hasattr(leaf, "get_metadata_routing"):
+        return {}
+    routing = leaf.get_metadata_routing()
+    # that of what fits others has its own requests inside
+    fit = getattr(getattr(routing, "_self_request", routing), "fit", None)
+    return {} if fit is None else dict(fit.requests)
 
 
 def price_of_fits(

@@ -72,6 +72,8 @@ class Search:
         What several searches and curators share; its `charge` takes all of the plan, or raises.
     assumptions : tuple of str, default=()
         What was read from the data beforehand and is assumed public.
+    unit : {"row", "group"}, default="row"
+        What is protected: with "group" the numbers and positions of rows are those of groups.
 
     Raises
     ------
@@ -92,21 +94,24 @@ class Search:
         purpose: str,
         budget: Any = None,
         assumptions: tuple[str, ...] = (),
+        unit: str = "row",
     ) -> None:
         check_choice("adjacency", adjacency, ("replace-one", "zero-out"))
+        check_choice("unit", unit, ("row", "group"))
         n_rows, held_out = operator.index(n_rows), operator.index(held_out)
         if not (held_out == 0 < n_rows if plan.public_scores else 0 < held_out < n_rows):
             needed = "0, for scores are public" if plan.public_scores else "in [1, n_rows)"
             raise ValueError(f"held_out must be {needed}; got {held_out} of {n_rows} rows.")
         self.plan, self._purpose = plan, purpose
         self._n_rows, self._held_out, self._adjacency = n_rows, held_out, adjacency
+        self._unit = unit
         self._bits = make_bits(random_state, f"{purpose}, search")
-        release = _line(plan, adjacency, self._bits)
+        release = _line(plan, adjacency, unit, self._bits)
         self._ledger = Record(assumptions=assumptions).append(release)
         if budget is not None:
             # all at once, before a row is admitted; what fails from here on has been paid for
             epsilon, delta = plan.spent
-            facts = {"adjacency": adjacency, "unit": "row", "stream": release.stream}
+            facts = {"adjacency": adjacency, "unit": unit, "stream": release.stream}
             charge = budget.charge(epsilon, delta, mu=None, label=purpose, **facts)
             self._ledger = self._ledger.charged_as(charge)
         # one key for all streams that hang on the run, not on the order of calls
@@ -253,13 +258,14 @@ class Search:
                 random_state=self._key if self._bits.seeded else None,
                 purpose=f"{self._purpose}, score of run {run}",
                 mu=mu,
+                unit=self._unit,
             )
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a search holds secrets and cannot be pickled or copied.")
 
 
-def _line(plan: SelectionPlan, adjacency: str, bits: Bits) -> Release:
+def _line(plan: SelectionPlan, adjacency: str, unit: str, bits: Bits) -> Release:
     """Return the search as one release."""
     runs = f"{plan.n_candidates} runs"
     if plan.subset is not None:
@@ -279,6 +285,7 @@ def _line(plan: SelectionPlan, adjacency: str, bits: Bits) -> Release:
         noise=DeclaredTotal("search", 0.0, 1.0, math.inf, math.inf, 0.0, epsilon, delta),
         numerics=f"exact choice of runs, {bits.origin}",
         seeded=bits.seeded,
+        unit=unit,
         winner=Winner(plan.subset, plan.mu_run, plan.mu_refit),
         stream=bits.identity,
     )

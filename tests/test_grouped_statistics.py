@@ -1,0 +1,654 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Groups of rows in statistics and searches: what one may move, and groups that may not be lost."""
+
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import sklearn
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.compose import make_column_transformer
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+
+from skdp import (
+    DPFeatureCenterer,
+    DPFrequentFeatures,
+    DPGridSearchCV,
+    DPHeavyTailedMean,
+    DPLogisticRegression,
+    DPMean,
+    DPMedian,
+    DPNormQuantile,
+    DPQuantile,
+    DPSparseMeanEstimator,
+    DPStandardScaler,
+    DPTableVectorizer,
+    dp_tabular_pipeline,
+    privacy_spent,
+)
+from skdp._groups import PARTS, resolve_groups, shares
+from skdp._quantiles import Ladder, LadderRows, NormThreshold, QuantileRank, RankRows
+from skdp._recovery.measurements import measurement_matrix
+from skdp._rows.base import Box, L2Ball
+from skdp._rows.columns import FeatureRows, PointRows, distances_from
+from skdp._rows.linear import ball_rows
+from skdp.audit import trace_privacy
+from skdp.exceptions import BudgetError
+from skdp.io import stream_arrays
+from skdp.location._clipped_mean import BoxRows, ClippedRowSum, FarCount, RowSum
+from skdp.location._compressed_sensing import SketchSum
+from skdp.location._median import DirectionSum, DistanceSum
+from skdp.location._sparse_noisy import SparseRowSum, sparse_rows
+from skdp.model_selection import RowScorer
+from skdp.model_selection._row_scorer import HeldOutRows, HeldOutScore
+from skdp.preprocessing._frequent_features import PresenceCount
+from skdp.preprocessing._standard_scaler import MomentSum, SideSum
+from skdp.privacy import PrivacyBudget
+from skdp.privacy.kernel.samplers import make_bits
+from skdp.privacy.laws.exponential import ExponentialMechanism
+
+D, TAU = 3, Fraction(9, 10)
+BOX = Box((-1.0,) * D, (1.0,) * D)
+GRID = np.full(D, -1.0), np.full(D, 1.0)
+CENTER = np.array([0.1, -0.2, 0.05])
+pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyWarning")
+
+
+# -- what rows count -----------------------------------------------------------------------------
+
+
+def weights_of(groups):
+    (_, unit), codes = resolve_groups(groups, np.zeros((len(groups), 1)))
+    return shares(unit, codes)
+
+
+def test_rows_of_a_group_count_one_together_in_parts_that_add_up_exactly():
+    sizes = np.array([1, 2, 3, 7, 300, 1000])
+    groups = np.random.default_rng(0).permutation(np.repeat([f"p{k}" for k in sizes], sizes))
+    weight = weights_of(groups)
+    for size in sizes:
+        own = weight[groups == f"p{size}"]
+        assert own.sum() == 1.0
+        assert np.abs(own - 1 / size).max() <= 1 / PARTS
+    assert_array_equal(weight * PARTS, np.rint(weight * PARTS))
+    assert shares("row", None) is None
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint64, np.float64, str, object])
+def test_groups_are_coded_in_the_order_of_their_identifiers(dtype):
+    names = np.array([3, 9, 3, 7, 9, 3]).astype(dtype)
+    (n_groups, unit), codes = resolve_groups(names, np.zeros((6, 1)))
+    assert (n_groups, unit, codes.tolist()) == (3, "group", [0, 2, 0, 1, 2, 0])
+    far = resolve_groups([-(2**63), 2**63 - 1, 0], np.zeros((3, 1)))
+    assert (far[0][0], far[1].tolist()) == (3, [0, 2, 1])
+
+
+def test_what_a_row_counts_follows_from_the_rows_of_its_own_group():
+    rng = np.random.default_rng(0)
+    groups = rng.permutation(np.repeat(["a", "b", "c"], [3, 7, 11]))
+    more = np.insert(groups, rng.integers(0, 21, 300), "0")
+    assert_array_equal(weights_of(more)[more != "0"], weights_of(groups))
+
+
+# -- what a group moves: the proofs of sensitivities, for groups of any size ---------------------
+
+SUMS = {
+    "ball": (RowSum(L2Ball(1.0), D), lambda X, w: ball_rows(X, L2Ball(1.0), 1, w)),
+    "box": (RowSum(BOX, D), lambda X, w: BoxRows(X, BOX, 1, w)),
+    "clipped": (ClippedRowSum(D, 0.3), lambda X, w: ball_rows(X, L2Ball(1.0), 1, w)),
+    "centered": (ClippedRowSum(D, 0.3, CENTER), lambda X, w: ball_rows(X, L2Ball(1.0), 1, w)),
+    "far": (FarCount(0.5), lambda X, w: ball_rows(X, L2Ball(1.0), 1, w)),
+    "far, centered": (FarCount(0.5, CENTER), lambda X, w: ball_rows(X, L2Ball(1.0), 1, w)),
+    "moments": (MomentSum(BOX), lambda X, w: FeatureRows(X, None, 1, w)),
+    "sides": (SideSum(np.zeros(D)), lambda X, w: FeatureRows(X, None, 1, w)),
+    "distances": (SideSum(np.full(D, 0.5), CENTER), lambda X, w: FeatureRows(X, None, 1, w)),
+    "moments, null rows": (
+        MomentSum(BOX),
+        lambda X, w: FeatureRows(np.nan_to_num(X), np.isnan(X).any(axis=1), 1, w),
+    ),
+    "sparse moments": (
+        MomentSum(BOX),
+        lambda X, w: FeatureRows(sparse.csr_array(X), np.zeros(len(X), bool), 1, w),
+    ),
+    "sparse sides": (
+        SideSum(np.zeros(D)),
+        lambda X, w: FeatureRows(sparse.csr_array(X), np.zeros(len(X), bool), 1, w),
+    ),
+    "directions": (DirectionSum(CENTER), lambda X, w: PointRows(X, L2Ball(1.0), 1.0, 1, w)),
+    "in a box": (DirectionSum(CENTER), lambda X, w: PointRows(X, BOX, 2.0, 1, w)),
+    "presence": (PresenceCount(D, 2), lambda X, w: sparse_rows(X, L2Ball(1.0), 2, weight=w)),
+    "non-zeros": (
+        SparseRowSum(D, 2, True),
+        lambda X, w: sparse_rows(sparse.csr_array(X), L2Ball(1.0), 2, True, weight=w),
+    ),
+    "sketch": (
+        SketchSum(measurement_matrix("gaussian", 4, D), 0.2),
+        lambda X, w: ball_rows(X, L2Ball(1.0), 1, w),
+    ),
+    "scores": (
+        HeldOutScore(),
+        lambda X, w: HeldOutRows(X[:, :1], -1.0, 1.0, np.isnan(X[:, :1]), w),
+    ),
+}
+DRAWS = {
+    "quantile": (QuantileRank(0, TAU, 64), lambda X, w: RankRows(X, *GRID, 64, w)),
+    "ladder": (
+        Ladder(3, True).query(0, TAU),
+        lambda X, w: LadderRows(X, Ladder(3, True), weight=w),
+    ),
+    "radius": (
+        NormThreshold(None, 1.0, 1.5, 12, 3),
+        lambda X, w: ball_rows(X, L2Ball(1.0), 1, w),
+    ),
+    "point": (DistanceSum(D), lambda X, w: PointRows(X, L2Ball(1.0), 1.0, 1, w)),
+}
+POINTS = np.random.default_rng(1).uniform(-0.5, 0.5, (50, D))
+
+
+def worlds(size, other, adjacency, kind, seed):
+    """Return two data sets with their groups, which differ in the rows of one group.
+
+    Rows of other groups keep their order and change their places.
+    """
+    rng = np.random.default_rng(seed)
+    X, groups = rng.uniform(-1, 1, (40, D)), np.arange(40) // 2
+    low, high = np.full((1, D), -1.0), np.full((1, D), 1.0)
+    if kind == "axes":
+        low, high = np.array([[-1.0, 0, 0]]), np.array([[0, 1.0, 0]])
+    made = np.repeat(high, size, axis=0), np.repeat(low, other, axis=0)
+    if kind == "random":
+        made = rng.uniform(-3, 3, (size, D)), rng.uniform(-3, 3, (other, D))
+    if adjacency == "zero-out":
+        made = made[0], np.full((other, D), np.nan)
+    for own in made:
+        at = np.sort(rng.integers(0, 41, len(own)))
+        yield np.insert(X, at, own, axis=0), np.insert(groups, at, 99)
+
+
+def evaluated(name, X, groups):
+    query, admit = SUMS[name]
+    if name == "scores":
+        return query.evaluate(admit(X, resolve_groups(groups, X)[1]))
+    if "sparse" in name:
+        X = np.nan_to_num(X)
+    return query.evaluate(admit(X, weights_of(groups)))
+
+
+every_size = pytest.mark.parametrize(("size", "other"), [(1, 300), (300, 1), (7, 7)])
+either = pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
+
+
+@pytest.mark.parametrize("name", SUMS)
+@either
+@every_size
+def test_a_group_moves_a_sum_by_no_more_than_a_row(name, adjacency, size, other):
+    if "sparse" in name and adjacency == "zero-out":
+        # zeros stand for what is missing there: rows of a group that are dropped
+        adjacency = "replace-one"
+    stated = SUMS[name][0].sensitivity(adjacency, 21)
+    moved = []
+    for kind in ("opposite", "axes", "random"):
+        for seed in range(3):
+            first, second = worlds(size, other, adjacency, kind, seed)
+            change = evaluated(name, *first) - evaluated(name, *second)
+            moved.append((np.abs(change).sum(), np.linalg.norm(change)))
+    l1, l2 = np.max(moved, axis=0)
+    assert l2 <= stated.l2 * (1 + 1e-9)
+    assert l1 <= stated.l1 * (1 + 1e-9)
+
+
+#: by what part of the sensitivity opposite groups are apart, at least
+TIGHT = dict.fromkeys(SUMS, 0.99) | {
+    "far": 0.0, "far, centered": 0.0, "distances": 0.0, "centered": 0.9, "directions": 0.9,
+    "in a box": 0.9, "presence": 0.0, "non-zeros": 0.0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [name for name in SUMS if TIGHT[name]])
+def test_a_group_moves_a_sum_as_far_as_a_row(name):
+    first, second = worlds(300, 20, "replace-one", "opposite", 0)
+    change = np.linalg.norm(evaluated(name, *first) - evaluated(name, *second))
+    assert change >= TIGHT[name] * SUMS[name][0].sensitivity("replace-one", 21).l2
+
+
+@pytest.mark.parametrize("name", DRAWS)
+@either
+@every_size
+def test_a_group_moves_a_score_by_no_more_than_a_row(name, adjacency, size, other):
+    query, admit = DRAWS[name]
+    spread = query.sensitivity(adjacency, 21).spread
+    for kind in ("opposite", "random"):
+        first, second = worlds(size, other, adjacency, kind, 0)
+        sides = [admit(X, weights_of(groups)) for X, groups in (first, second)]
+        found = query.outcomes(*sides)
+        outcomes = POINTS if found is None else found[0]
+        change = np.subtract(*(query.scores_of(side, outcomes) for side in sides))
+        assert change.max() - change.min() <= spread * (1 + 1e-12)
+        if kind == "opposite" and name in ("quantile", "ladder") and adjacency != "zero-out":
+            # of one sense only
+            assert change.max() - change.min() >= 0.99
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_rows_that_are_all_alike_count_as_one_of_them(name):
+    X = np.random.default_rng(0).uniform(-2, 2, (30, D))
+    groups = np.arange(30)
+    once = evaluated(name, X, groups)
+    more = np.repeat(groups, 1 + groups % 3 * 17)
+    assert_allclose(evaluated(name, X[more], more), once, rtol=1e-9, atol=1e-9)
+    query, admit = SUMS[name]
+    bare = admit(np.nan_to_num(X), None)
+    assert_allclose(query.evaluate(bare), once, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_scores_of_rows_that_are_all_alike_are_those_of_one_of_them(name):
+    query, admit = DRAWS[name]
+    X, groups = np.random.default_rng(0).uniform(-2, 2, (30, D)), np.arange(30)
+    more = np.repeat(groups, 1 + groups % 3 * 17)
+    sides = admit(X, None), admit(X, weights_of(groups)), admit(X[more], weights_of(more))
+    found = query.outcomes(*sides)
+    outcomes = POINTS if found is None else found[0]
+    scores = [query.scores_of(side, outcomes) for side in sides]
+    assert_allclose(scores[1], scores[0], rtol=1e-9, atol=1e-9)
+    assert_allclose(scores[2], scores[0], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["quantile", "ladder", "radius"])
+def test_draws_of_groups_of_one_row_are_those_of_rows(name):
+    query, admit = DRAWS[name]
+    X = np.random.default_rng(0).uniform(-1, 1, (30, D))
+    sides = admit(X, None), admit(X, np.ones(30))
+    law = ExponentialMechanism(0.3)
+    noise = law.calibrate(query.sensitivity("replace-one", 30), query.size)
+    drawn = [
+        [query.draw(side, noise, make_bits(seed, "a draw"))[0] for seed in range(100)]
+        for side in sides
+    ]
+    assert drawn[0] == drawn[1]
+    assert len(set(drawn[0])) > 5
+
+
+def test_a_distance_is_the_same_wherever_its_row_stands():
+    for d in (3, 9, 64):
+        X = np.random.default_rng(d).normal(size=(40, d))
+        (chunk,) = ball_rows(X, L2Ball(1.0)).chunks
+        for center in (None, np.full(d, 0.1)):
+            together = distances_from(center, chunk)
+            alone = [distances_from(center, chunk.taken(slice(i, i + 1)))[0] for i in range(40)]
+            assert_array_equal(alone, together)
+
+
+# -- estimators ----------------------------------------------------------------------------------
+
+ESTIMATORS = {
+    "mean without bounds": DPMean(),
+    "mean in a ball": DPMean(data_norm=2.0),
+    "mean in a box": DPMean(bounds=(-3, 3)),
+    "mean, Laplace noise": DPMean(bounds=(-3, 3), mechanism="laplace"),
+    "clipped mean": DPMean(data_norm=9.0, mechanism="clipped"),
+    "coinpress": DPMean(data_norm=9.0, mechanism="coinpress"),
+    "heavy-tailed mean": DPHeavyTailedMean(data_norm=9.0),
+    "sparse mean": DPSparseMeanEstimator(data_norm=3.0),
+    "compressed sensing": DPSparseMeanEstimator(
+        data_norm=3.0, mechanism="compressed-sensing", sparsity=2, n_measurements=2
+    ),
+    "quantile": DPQuantile(quantile=0.9, bounds=(-3, 3)),
+    "quantile without bounds": DPQuantile(quantile=0.9),
+    "medians": DPMedian(mechanism="rank"),
+    "geometric median": DPMedian(data_norm=4.0),
+    "geometric median without bounds": DPMedian(),
+    "drawn median": DPMedian(mechanism="exponential", bounds=(-3, 3)),
+    "radius": DPNormQuantile(data_norm=5.0, tail=30),
+    "scaler": DPStandardScaler(),
+    "scaler with bounds": DPStandardScaler(bounds=(-3, 3)),
+    "centerer": DPFeatureCenterer(data_norm=4.0),
+    "counts": DPFrequentFeatures(),
+    "table": DPTableVectorizer(),
+}
+every_estimator = pytest.mark.parametrize("name", ESTIMATORS)
+SIZES = np.random.default_rng(3).choice([1, 2, 5, 40], 300)
+WHOSE = np.repeat(np.arange(300), SIZES)
+PEOPLE = np.random.default_rng(4).normal(size=(300, 2)) - (SIZES > 5)[:, None]
+
+
+def released(model):
+    names = "location_", "mean_", "scale_", "center_", "threshold_", "counts_"
+    found = [getattr(model, name, None) for name in names]
+    found = [list(one.values()) if isinstance(one, dict) else one for one in found]
+    return np.concatenate([np.ravel(one) for one in found if one is not None])
+
+
+def seeded(name, epsilon=50.0):
+    return sklearn.base.clone(ESTIMATORS[name]).set_params(epsilon=epsilon, random_state=0)
+
+
+@every_estimator
+def test_people_count_once_however_many_rows_they_have(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        once = seeded(name).fit(PEOPLE, groups=np.arange(300))
+        often = seeded(name).fit(PEOPLE[WHOSE], groups=[f"person {i:03}" for i in WHOSE])
+        rows = seeded(name).fit(PEOPLE[WHOSE])
+        bare = seeded(name).fit(PEOPLE)
+    # sums are rounded in another order, and a rank is one of the same values
+    assert_allclose(released(often), released(once), rtol=1e-4, atol=1e-4)
+    assert_allclose(released(once), released(bare), rtol=1e-4, atol=1e-4)
+    assert np.abs(released(rows) - released(once)).max() > 0.05
+    assert {release.unit for release in often.ledger_.releases} == {"group"}
+    assert {release.unit for release in rows.ledger_.releases} == {"row"}
+    spent = privacy_spent(often)
+    assert spent.ledger.unit == "group"
+    assert spent.epsilon <= 50.0
+
+
+@every_estimator
+def test_a_trace_with_another_group_of_other_size_keeps_to_the_claim(name):
+    # the group has a row, or three hundred, before those of others
+    X = np.random.default_rng(0).uniform(-1, 1, (40, 2))
+    high, low = np.array([[50.0, 50.0]]), np.array([[-50.0, -50.0]])
+    if name == "counts":
+        high, low = np.array([[0.0, 50.0]]), np.array([[50.0, 0.0]])
+    if name == "radius":
+        low = np.zeros((1, 2))
+    few, many = np.concatenate([high, X]), np.concatenate([np.repeat(low, 300, axis=0), X])
+    own = {
+        "groups": np.concatenate([[-1], np.arange(40)]),
+        "groups_neighbour": np.concatenate([np.full(300, -1), np.arange(40)]),
+    }
+    found = trace_privacy(ESTIMATORS[name], few, many, **own, n_draws=0)
+    assert found.passed, found
+    assert found.epsilon > 0
+    assert found.unit == "group"
+
+
+def test_a_drawn_median_of_one_feature_is_that_of_people():
+    X, whose = np.where(np.arange(400) < 300, 1.0, -1.0)[:, None], np.zeros(400, dtype=int)
+    whose[300:] = np.arange(1, 101)
+    model = DPMedian(epsilon=20.0, mechanism="exponential", bounds=(-1, 1), random_state=0)
+    assert model.fit(X, groups=whose).location_[0] < -0.9
+    assert model.fit(X).location_[0] > 0.9
+
+
+def test_a_mean_is_that_of_people_not_of_rows():
+    # one in ten has a hundred rows
+    sizes = np.where(np.arange(2000) % 10, 1, 100)
+    whose, ages = np.repeat(np.arange(2000), sizes), np.where(sizes > 1, 20.0, 60.0)
+    X = ages[whose, None]
+    people, rows = (
+        DPMean(epsilon=1.0, bounds=(0, 100), random_state=0).fit(X, groups=g).location_[0]
+        for g in (whose, None)
+    )
+    assert abs(people - 56) < 1
+    assert rows < 30
+
+
+def test_words_of_one_person_are_not_frequent_however_often_they_stand_there():
+    pd = pytest.importorskip("pandas")
+    words = ["common"] * 400 + ["rare"] * 2000
+    whose = np.minimum(np.arange(2400), 400)
+    model = DPTableVectorizer(epsilon=8.0, random_state=0)
+    kept = model.fit(pd.DataFrame({"word": words}), groups=whose).frequent_["word"]
+    assert len(kept[0]) == 1
+    assert 0.9 < kept[1][0] <= 1
+    assert len(model.fit(pd.DataFrame({"word": words})).frequent_["word"][0]) == 2
+
+
+# -- what is refused -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("groups", "told"),
+    [
+        (["a", None, "b"] * 100, "missing identifiers"),
+        ([1.0, np.nan, 2.0] * 100, "missing identifiers"),
+        (np.arange(299), r"shape \(300,\); got shape \(299,\)"),
+        (np.zeros((300, 1)), "one identifier for each row"),
+        ([1, "a", 2] * 100, None),
+    ],
+)
+def test_identifiers_that_are_none_are_refused(groups, told):
+    model = DPMean(data_norm=1.0, random_state=0)
+    if told is None:
+        # numpy makes text of both
+        assert model.fit(PEOPLE, groups=groups).ledger_.unit == "group"
+        return
+    with pytest.raises(ValueError, match=told):
+        model.fit(PEOPLE, groups=groups)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DPMean(data_norm=9.0, mechanism="shifted-clipped"),
+        DPFeatureCenterer(mechanism="shifted-clipped"),
+        DPSparseMeanEstimator(mechanism="histogram", sparsity=2),
+    ],
+)
+def test_mechanisms_that_cannot_protect_groups_say_so(model):
+    budget = PrivacyBudget(10.0, 1e-4, unit="group")
+    with pytest.raises(ValueError, match="groups must be None with mechanism="):
+        model.set_params(budget=budget).fit(PEOPLE, groups=np.arange(300))
+    assert budget.charges == ()
+
+
+def test_rows_that_are_read_range_by_range_have_no_groups():
+    X = stream_arrays(PEOPLE)
+    with pytest.raises(TypeError, match="groups must be None for rows that are read"):
+        DPMean(data_norm=1.0).fit(X, groups=np.arange(300))
+
+
+@pytest.mark.sample(3)
+@every_estimator
+def test_a_budget_for_groups_refuses_rows_and_one_for_rows_refuses_groups(name):
+    model, groups = sklearn.base.clone(ESTIMATORS[name]), np.arange(300) // 2
+    model.set_params(budget=PrivacyBudget(10.0, 1e-4, unit="group"))
+    with pytest.raises(BudgetError, match="fit got no groups"):
+        model.fit(PEOPLE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(PEOPLE, groups=groups)
+    assert [charge.unit for charge in model.budget.charges] == ["group"]
+    model.set_params(budget=PrivacyBudget(10.0, 1e-4))
+    with pytest.raises(BudgetError, match=r"unit='row'.*'group'"):
+        model.fit(PEOPLE, groups=groups)
+
+
+# -- pipelines, cross-validation and searches ----------------------------------------------------
+
+
+def table(n_people=400):
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    whose = np.repeat(np.arange(n_people), rng.choice([1, 2, 9], n_people))
+    frame = pd.DataFrame(
+        {"age": rng.normal(40, 10, len(whose)), "plan": rng.choice(list("abc"), len(whose))}
+    )
+    y = np.where(frame["age"] + 5 * (frame["plan"] == "a") > 41, "yes", "no")
+    return frame, y, pd.Series([f"p{i}" for i in whose])
+
+
+def pipeline(**options):
+    return dp_tabular_pipeline("classifier", epsilon=8.0, classes=["no", "yes"], **options)
+
+
+def test_a_pipeline_protects_people_in_all_steps_or_has_no_total():
+    X, y, whose = table()
+    model = pipeline().fit(X, y, table__groups=whose, model__groups=whose)
+    spent = privacy_spent(model)
+    assert (spent.ledger.unit, spent.uncovered) == ("group", ())
+    assert spent.epsilon <= 8.0
+    assert model.score(X, y) > 0.8
+    for given in ({"model__groups": whose}, {"table__groups": whose}):
+        model.fit(X, y, **given)
+        with pytest.raises(ValueError, match=r"a ledger protects one unit.*step 'model'.*__groups"):
+            privacy_spent(model)
+    budget = PrivacyBudget(50.0, 1e-4, unit="group")
+    with pytest.raises(BudgetError, match="fit got no groups"):
+        pipeline(budget=budget).fit(X, y, model__groups=whose)
+    assert budget.charges == ()
+
+
+def test_groups_are_routed_through_pipelines_and_searches_of_scikit_learn():
+    X, y, whose = table()
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = pipeline()
+        for step in model:
+            step.set_fit_request(groups=True)
+        tuned = GridSearchCV(model, {"model__C": [0.1, 1.0]}, cv=GroupKFold(2))
+        tuned.fit(X, y, groups=whose)
+        spent = privacy_spent(tuned)
+        assert spent.ledger.unit == "group"
+        assert {item.kind for item in spent.uncovered} == {"choice"}
+        with pytest.raises(ValueError, match="asked for groups, and fit got no groups"):
+            model.fit(X, y)
+        # one step alone is asked
+        model = pipeline()
+        model["model"].set_fit_request(groups=True)
+        tuned = GridSearchCV(model, {"model__C": [1.0]}, cv=GroupKFold(2), error_score="raise")
+        with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError):
+            tuned.fit(X, y, groups=whose)
+
+
+@pytest.mark.parametrize("model", [DPMean(), DPStandardScaler(), DPTableVectorizer()])
+def test_splits_that_alone_know_the_people_are_named(model):
+    steps = (
+        make_pipeline(model, DPLogisticRegression(classes=[0, 1]))
+        if hasattr(model, "transform")
+        else model
+    )
+    spent = privacy_spent(steps, cv=GroupKFold(3))
+    assert [item.kind for item in spent.uncovered] == ["scores", "splits"]
+    assert "GroupKFold was given groups" in str(spent.uncovered[1])
+    assert spent.ledger.unit == "row"
+    with sklearn.config_context(enable_metadata_routing=True):
+        for step in getattr(steps, "named_steps", {"": steps}).values():
+            step.set_fit_request(groups=True)
+    spent = privacy_spent(steps, cv=GroupKFold(3))
+    assert [item.kind for item in spent.uncovered] == ["scores"]
+    assert spent.ledger.unit == "group"
+
+
+def numbers():
+    rng = np.random.default_rng(0)
+    whose = np.repeat(np.arange(400), rng.choice([1, 2, 9], 400))
+    X = rng.normal(size=(len(whose), 3))
+    return X, (X[:, 0] > 0).astype(int), whose
+
+
+SEEN = {}
+
+
+def seen(estimator, X, y):
+    SEEN.setdefault("tested", []).append(np.asarray(X)[:, -1])
+    return (estimator.predict(X) == y).astype(float)
+
+
+class Watched(DPLogisticRegression):
+    """Notes whose rows it is fitted to: the last column says it."""
+
+    def fit(self, X, y, groups=None):
+        if self.budget is not None and len(np.unique(X)) > 1:
+            SEEN.setdefault("trained", []).append((X[:, -1].copy(), np.asarray(groups)))
+        return super().fit(X, y, groups=groups)
+
+
+@pytest.mark.parametrize(
+    ("deep", "n_values"), [(False, 2), (False, 7), pytest.param(True, 2, marks=pytest.mark.full)]
+)
+def test_a_private_search_protects_people(deep, n_values):
+    X, y, whose = numbers()
+    model, name = DPLogisticRegression(classes=[0, 1]), "C"
+    if deep:
+        scaler = make_column_transformer((DPStandardScaler(), [0, 1, 2]), sparse_threshold=0)
+        model, name = make_pipeline(scaler, model), "dplogisticregression__C"
+    budget = PrivacyBudget(10.0, 1e-4, unit="group")
+    grid = {name: np.geomspace(0.1, 1.0, n_values).tolist()}
+    search = DPGridSearchCV(model, grid, epsilon=8.0, budget=budget, refit_share=0.3)
+    with pytest.raises(BudgetError, match="fit got no groups"):
+        search.fit(X, y)
+    search.fit(X, y, groups=[f"p{i}" for i in whose])
+    assert [charge.unit for charge in budget.charges] == ["group"]
+    spent = privacy_spent(search)
+    assert (spent.ledger.unit, spent.uncovered) == ("group", ())
+    assert search.score(X, y) > 0.8
+    # what was asked of the steps for a while is not kept
+    assert "_metadata_request" not in vars(search.best_estimator_)
+    assert search.best_estimator_.set_params(**{f"{name[:-1]}budget": None}).fit(X, y) is not None
+
+
+def test_all_rows_of_a_group_train_or_score():
+    X, y, whose = numbers()
+    X = np.column_stack([X, whose])
+    SEEN.clear()
+    model = Watched(data_norm=1000.0, classes=[0, 1])
+    scorer = RowScorer(seen, bounds=(0.0, 1.0))
+    DPGridSearchCV(model, {"C": [0.1, 1.0]}, epsilon=4.0, scoring=scorer).fit(X, y, groups=whose)
+    trained = [(rows, groups) for rows, groups in SEEN["trained"] if len(rows) < len(whose)]
+    # others were made up
+    tested = [rows for rows in SEEN["tested"] if set(rows) <= set(whose)]
+    assert len(trained) == len(tested) == 2
+    for (rows, groups), held_out in zip(trained, tested, strict=True):
+        assert_array_equal(rows, groups)
+        assert not set(rows) & set(held_out)
+        assert len(rows) + len(held_out) == len(whose)
+        assert len(set(held_out)) == 80
+
+
+def light(estimator, X, y):
+    return (X[:, -1] >= 40).astype(float)
+
+
+def test_a_released_score_is_that_of_people():
+    # forty of four hundred have a hundred rows
+    whose = np.repeat(np.arange(400), np.where(np.arange(400) < 40, 100, 1))
+    X = np.column_stack([np.random.default_rng(0).normal(size=len(whose)), whose])
+    search = DPGridSearchCV(
+        DPLogisticRegression(classes=[0, 1]),
+        {"C": [0.1, 1.0]},
+        epsilon=20.0,
+        scoring=RowScorer(light, bounds=(0.0, 1.0)),
+        validation_fraction=0.5,
+    )
+    y = np.arange(len(whose)) % 2
+    assert search.fit(X, y, groups=whose).best_score_ > 0.7
+    assert search.fit(X, y).best_score_ < 0.3
+
+
+def test_a_score_of_a_group_is_the_mean_of_its_rows():
+    scores, groups = [[1.0], [0.0], [0.0], [0.5]], np.array([4, 4, 9, 4])
+    rows = HeldOutRows(scores, 0.0, 1.0, groups=groups)
+    assert rows.n_rows == 2
+    assert_allclose(HeldOutScore().evaluate(rows), [0.25 - 0.5], atol=1e-6)
+    gone = HeldOutRows(scores, 0.0, 1.0, [[True], [True], [False], [True]], groups)
+    assert_allclose(HeldOutScore().evaluate(gone), [0.25 - 0.5], atol=1e-6)
+
+
+def test_a_candidate_whose_fit_takes_no_groups_is_refused():
+    X, y, whose = numbers()
+
+    class Rows(DPLogisticRegression):
+        def fit(self, X, y):
+            return super().fit(X, y)
+
+    search = DPGridSearchCV(Rows(classes=[0, 1]), {"C": [0.1, 1.0]})
+    with pytest.raises(ValueError, match=r"groups must be None for the candidate.*in fit"):
+        search.fit(X, y, groups=whose)
+
+
+def test_a_private_search_is_cross_validated_with_groups():
+    X, y, whose = numbers()
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = DPGridSearchCV(DPLogisticRegression(classes=[0, 1]), {"C": [0.1, 1.0]})
+        search.set_fit_request(groups=True)
+        scores = cross_val_score(search, X, y, cv=GroupKFold(2), params={"groups": whose})
+        with pytest.raises(ValueError, match="asked for groups"):
+            search.fit(X, y)
+    assert len(scores) == 2
+    spent = privacy_spent(search, cv=GroupKFold(2))
+    assert spent.ledger.unit == "group"
+    assert [item.kind for item in spent.uncovered] == ["scores"]
