@@ -269,10 +269,10 @@ Who loses
 ---------
 
 Adult, half of the rows for tests: the share of positives that are found (recall), and accuracy,
-in parts of the table, by models without weights of classes and with "balanced" ones. Noise and
-clipping cost those most who are few and seldom positive: at epsilon 0.3 the recall of women is
-halved and that of men is not. Weights give most of it back, to all parts, at the price of accuracy
-that scikit-learn's pay as well.
+in parts of the table, by models without weights of classes and with "balanced" ones. At epsilon 1
+every part has the recall of scikit-learn's model, give or take .03. At 0.3 women lose 13 points,
+men 9, and those up to 25 none; at 0.1 nobody is found. With weights recall is what it is without
+privacy, at 0.3 too; accuracy falls by more than there, most for those over 60.
 
 {parts}"""
 

@@ -76,6 +76,9 @@ class Column:
     def positions(self, column):
         return self._positions
 
+    def ranked(self, column):
+        return self._positions, None
+
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("tau", [Fraction(1, 2), Fraction(9, 10)])

@@ -246,7 +246,7 @@ def test_reports_that_only_some_see_have_a_number_and_no_bar():
     assert len(display.bars_) == len(display.parts) - 1
     assert any(text.startswith("seen by those who add up") for text in words(display))
     assert display.plain_sum < hidden[0].epsilon
-    assert "per client" in display.ax_.get_xlabel()
+    assert "per group" in display.ax_.get_xlabel()
 
 
 def test_local_reports():

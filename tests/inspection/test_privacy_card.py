@@ -307,8 +307,8 @@ def test_hidden_reports_have_two_claims():
         epsilon=8.0, local_epsilon=16.0, classes=[0, 1], randomiser="auto"
     ).fit(X, Y, groups=np.arange(len(X)))
     card, text = facts(model), privacy_card(model).to_markdown()
-    assert "one client, with all of its rows" in card["claim"]["sentence"]
-    assert "every client on its own" in text
+    assert "one group (a person, a client), with all of its rows" in card["claim"]["sentence"]
+    assert "every group on its own" in text
     assert card["claim"]["epsilon"] == model.privacy_spent_[0]
     assert card["local_claim"]["epsilon"] == model.local_privacy_spent_[0]
     assert card["local_claim"]["pure_epsilon"] == model.local_epsilon_total_

@@ -92,7 +92,7 @@ def test_a_record_says_what_the_card_says():
 
 def test_clients_are_the_unit_of_a_federated_record():
     loss = privacy_card(MODELS["Federated"]).to_registry()["deployment"]["privacy_loss"]
-    assert loss["privacy_unit"] == "one client"
+    assert loss["privacy_unit"] == "one group"
 
 
 def test_labels_that_were_read_from_the_data_are_unprotected():

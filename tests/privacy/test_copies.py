@@ -295,7 +295,7 @@ def test_clients_decide_by_their_rows_which_positions_are_drawn():
             model = bag(member, bootstrap=bootstrap, max_samples=0.9)
             model.fit(X, Y, groups=clients)
         assert privacy_spent(model).ledger.unit == "group"
-        assert "by their number a client decides which ones are drawn" in missing(model)
+        assert "by their number a group decides which ones are drawn" in missing(model)
 
 
 def test_boosting_repeats_rows_by_their_errors():

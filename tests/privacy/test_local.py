@@ -381,7 +381,7 @@ def test_rows_and_clients_do_not_add_up():
     for gate in (rows, clients):
         gate.release(Said(), LocalMechanism(0.5))
     assert clients.ledger.unit == "group"
-    assert "per client" in repr(Ledger.of(clients.ledger))
+    assert "per group" in repr(Ledger.of(clients.ledger))
     with pytest.raises(ValueError, match="protects one unit"):
         Ledger.of(rows.ledger) + clients.ledger
 
