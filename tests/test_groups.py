@@ -64,6 +64,20 @@ def test_a_whole_group_moves_no_more_than_a_row(model, n_rows):
     assert 0 < result.share <= 1
 
 
+@pytest.mark.parametrize("model", [MODELS[1], DPLpRegressor(epsilon=8.0)], ids=str)
+def test_a_whole_group_moves_scales_no_more_than_a_row(model):
+    X, y, groups = people(n_groups=600)
+    X = np.concatenate([np.tile([[9.0, 0.0, 0.0]], (50, 1)), X])
+    y, groups = np.concatenate([np.ones(50, dtype=int), y]), np.concatenate([[999] * 50, groups])
+    other = X.copy()
+    other[:50] *= -1000
+    result = trace_privacy(model, X, other, y=y, groups=groups)
+    assert result.passed
+    searched = [r for r in result.releases if "magnitude" in r.query or "thresholds" in r.query]
+    assert len({release.query for release in searched}) > 1
+    assert max(release.ratio for release in searched) > 0.5
+
+
 def test_a_group_may_have_another_number_of_rows():
     X, y, groups = people()
     more = np.concatenate([np.tile([[9.0, 0.0, 0.0]], (7, 1)), X])
