@@ -37,6 +37,7 @@ nitpicky = False
 templates_path = ["_templates"]
 html_static_path = ["_static"]
 html_css_files = ["skdp.css"]
+html_js_files = ["skdp.js"]
 
 autosummary_generate = True
 autodoc_typehints = "none"
