@@ -53,6 +53,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
+    "thumbnail_size": (640, 448),
     "within_subsection_order": "FileNameSortKey",
     "remove_config_comments": True,
 }
