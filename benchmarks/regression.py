@@ -286,7 +286,7 @@ def _table(name, rows):
         seconds = [s for cell in rows[label].values() for _, s in cell.values()]
         body.append(("" if kind == last else kind, label, *texts, f"{np.median(seconds):.2g}"))
         last = kind
-    header = ("", "method", *(f"ε = {epsilon:g}" for epsilon in EPSILONS), "seconds")
+    header = ("user", "method", *(f"ε = {epsilon:g}" for epsilon in EPSILONS), "seconds")
     return [*lines, *table("", header, body)]
 
 

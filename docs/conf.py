@@ -38,6 +38,7 @@ templates_path = ["_templates"]
 html_static_path = ["_static"]
 html_css_files = ["skdp.css"]
 html_js_files = ["skdp.js"]
+html_context = {"default_mode": "auto"}
 
 autosummary_generate = True
 autodoc_typehints = "none"

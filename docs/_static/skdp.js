@@ -1,4 +1,4 @@
-// Names for screen readers where the theme and the gallery have none.
+// Names and roles for screen readers, where the theme has none or has outdated ones.
 document.addEventListener("DOMContentLoaded", () => {
   // "Search Ctrl+K" is read as it is seen
   for (const button of document.querySelectorAll(".search-button-field")) {
@@ -8,5 +8,15 @@ document.addEventListener("DOMContentLoaded", () => {
   for (const summary of document.querySelectorAll(".bd-sidebar-primary summary")) {
     const link = summary.closest("li").querySelector("a");
     summary.setAttribute("aria-label", `Pages below: ${link.textContent.trim()}`);
+  }
+  // a header and a table of contents on the same page
+  for (const [where, name] of [[".bd-header nav", "Site"], ["nav.contents", "Parts of this page"]]) {
+    for (const nav of document.querySelectorAll(where)) {
+      nav.setAttribute("aria-label", name);
+    }
+  }
+  // entries of references: their role is deprecated, and their list has other children
+  for (const entry of document.querySelectorAll(".citation-list, .citation")) {
+    entry.removeAttribute("role");
   }
 });
