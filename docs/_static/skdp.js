@@ -1,8 +1,8 @@
 // Names and roles for screen readers, where the theme has none or has outdated ones.
 document.addEventListener("DOMContentLoaded", () => {
-  // "Search Ctrl+K" is read as it is seen
+  // all the words of the button, which a narrow page hides
   for (const button of document.querySelectorAll(".search-button-field")) {
-    button.removeAttribute("aria-label");
+    button.setAttribute("aria-label", button.textContent.replace(/\s+/g, " ").trim());
   }
   // what unfolds a part of the sidebar has an icon and no words
   for (const summary of document.querySelectorAll(".bd-sidebar-primary summary")) {
