@@ -68,8 +68,8 @@ def _table(header, rows):
 
 TEXT = """.. _benchmark-local-logistic:
 
-Logistic regression from one report a row
-=========================================
+Local logistic regression from one report a row, measured
+=========================================================
 
 Written by ``python benchmarks/local_logistic.py``. Rows :math:`x` are uniform on the sphere, labels
 have :math:`P(y \\mid x) = 1 / (1 + e^{{-y \\langle \\theta^*, x \\rangle}})`, and

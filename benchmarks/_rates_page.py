@@ -5,8 +5,8 @@
 _BEFORE = """\
 .. _private_erm_rates:
 
-Rates of private risk minimisation, measured
-============================================
+Rates of private empirical risk minimisation, measured
+======================================================
 
 Written by ``python benchmarks/private_erm_rates.py``. Every row is a sweep of one variable over
 powers of two, with 20 repeats a point or more, of the mean excess of the SUM of losses

@@ -295,8 +295,8 @@ At most {most:,} rows of each table are used.
 TITLE = """\
 .. This file is written by benchmarks/careless.py.
 
-First calls, and whole tables
-=============================
+Accuracy without tuning: first calls, whole tables
+==================================================
 
 """
 

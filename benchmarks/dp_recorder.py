@@ -282,8 +282,8 @@ def planted():
 
 PROSE = """.. This file is written by benchmarks/dp_recorder.py.
 
-Under an auditor of others
-==========================
+Audit by dp-recorder, a tool of others
+======================================
 
 `dp-recorder <https://github.com/ObliviousAI/dp-recorder>`_ (version 0.1.0, commit {commit}) audits
 libraries of differential privacy from the outside: it records the primitives of a run on one data

@@ -549,8 +549,8 @@ def summary(verdicts):
 HEADER = """\
 .. This file is written by benchmarks/fuzz_certificates.py.
 
-Certificates under a fuzzer
-===========================
+Privacy totals under a fuzzer
+=============================
 
 Is there a whole total of :func:`~skdp.privacy_spent` that is not true? Each case is drawn from its
 number: an estimator of the conformance grid or one with common parameters, a nest of one to three

@@ -61,8 +61,8 @@ CLIPS, CONSTANTS, _TAIL = (0.9, 0.97, 1.0), (0.3, 1.0), 0.001
 INTRODUCTION = """\
 .. This file is written by benchmarks/regression.py.
 
-Regression in the units of the data
-===================================
+Linear regression beside other libraries, in the units of the data
+==================================================================
 
 R² on a fifth of the rows that was held out, mean ± standard error over splits with fresh noise, and
 CPU seconds of a fit. Columns and targets are in the units of their files; columns of categories are
@@ -286,7 +286,7 @@ def _table(name, rows):
         seconds = [s for cell in rows[label].values() for _, s in cell.values()]
         body.append(("" if kind == last else kind, label, *texts, f"{np.median(seconds):.2g}"))
         last = kind
-    header = ("", "method", *(f"ε = {epsilon:g}" for epsilon in EPSILONS), "seconds")
+    header = ("user", "method", *(f"ε = {epsilon:g}" for epsilon in EPSILONS), "seconds")
     return [*lines, *table("", header, body)]
 
 

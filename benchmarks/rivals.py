@@ -52,8 +52,8 @@ METRICS["log_loss"] = ("Log-loss", 3, min)
 INTRODUCTION = """\
 .. This file is written by benchmarks/rivals.py.
 
-Rivals of private logistic regression
-=====================================
+Logistic regression beside AIM, DD-SSP and Newton steps
+=======================================================
 
 Adult, 45,222 complete rows of 13 attributes, a fifth held out; mean ± standard error over splits
 with fresh noise. δ = 1e-5. All rows make the promise of zero-out: AIM and the Newton steps count

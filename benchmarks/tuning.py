@@ -128,8 +128,8 @@ def cell(scores):
 HEADER = """\
 .. This file is written by benchmarks/tuning.py.
 
-Searches and defaults at one budget
-===================================
+Hyperparameter searches beside defaults, at one budget
+======================================================
 
 Test accuracy of :class:`~skdp.DPLogisticRegression`, in per cent, mean ± standard error over fresh
 splits with fresh noise ({repeats} of digits, {slow} of the others), at one TOTAL budget: epsilon as

@@ -37,6 +37,8 @@ nitpicky = False
 templates_path = ["_templates"]
 html_static_path = ["_static"]
 html_css_files = ["skdp.css"]
+html_js_files = ["skdp.js"]
+html_context = {"default_mode": "auto"}
 
 autosummary_generate = True
 autodoc_typehints = "none"
@@ -52,6 +54,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
+    "thumbnail_size": (640, 448),
     "within_subsection_order": "FileNameSortKey",
     "remove_config_comments": True,
 }

@@ -1,8 +1,8 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
 """
-A table of raw records: what becomes of each column
-===================================================
+Private preprocessing of raw records: what becomes of each column
+=================================================================
 
 Census records as they come, with text, numbers of all sizes and unknown answers, go into
 one pipeline, and a private classifier of incomes comes out. Every step before the

@@ -1,8 +1,8 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Reading a ledger
-================
+Reading the ledger of a private model
+=====================================
 
 Every fitted private estimator carries a ledger: what left the private rows, how often, with which
 noise, at which price, and why that price is right. It is no log for developers. It is the reason to

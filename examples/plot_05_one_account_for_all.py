@@ -113,7 +113,7 @@ for name, values in curves.items():
 # Left, where the first budget went: the hatched fit would have reached beyond the line. Right, what
 # many fits of 0.1 come to.
 
-fig, (left, right) = plt.subplots(1, 2, figsize=(9.2, 3.4), layout="constrained")
+fig, (left, right) = plt.subplots(1, 2, figsize=(6.4, 4.0), layout="constrained")
 for ax in (left, right):
     ax.spines[["top", "right"]].set_visible(False)
 start = 0.0
@@ -123,15 +123,15 @@ for charge, color in zip(budget.charges, ["0.45", "0.7", "tab:blue"], strict=Tru
 left.barh("refused", 0.3, left=start, color="white", edgecolor="tab:red", hatch="//")
 left.axvline(budget.epsilon, color="black", linewidth=1.2)
 left.invert_yaxis()
-left.set(xlabel=r"$\varepsilon$, charge by charge", xlim=(0, 1.3))
+left.set(xlabel=r"$\varepsilon$, charge by charge", xlim=(0, 1.3), xticks=(0, 0.5, 1))
 left.set_title(r"a budget of $\varepsilon = 1$", fontsize=10)
 for (name, values), style in zip(curves.items(), ("--s", "-o"), strict=True):
     color = "tab:red" if name == "sum" else "tab:blue"
-    right.loglog(FITS, values, style, color=color, markersize=4, label=f'composition="{name}"')
+    right.loglog(FITS, values, style, color=color, markersize=4, label=f'"{name}"')
 right.set(xlabel="fits", ylabel=r"$\varepsilon$ of all")
 right.set_xticks([1, 3, 10, 30, 100], ["1", "3", "10", "30", "100"])
-right.set_title(r"fits of (0.1, $10^{-8}$), Gaussian noise", fontsize=10)
-right.legend(frameon=False, fontsize=9)
+right.set_title(r"fits of (0.1, $10^{-8}$)", fontsize=10)
+right.legend(title="composition", frameon=False, fontsize=9)
 if "__file__" in globals():  # run as a script, not in the gallery
     fig.savefig("one_account_for_all.png", dpi=150)
 

@@ -108,7 +108,7 @@ def accuracy(way, epsilon, length, grid):
     return np.mean(scores)
 
 
-fig, axes = plt.subplots(1, 2, figsize=(9.2, 3.8), sharey=True, layout="constrained")
+fig, axes = plt.subplots(1, 2, figsize=(6.4, 4.4), sharey=True, layout="constrained")
 for ax, (title, (length, grid)) in zip(axes, CASES.items(), strict=True):
     ax.spines[["top", "right"]].set_visible(False)
     print(f"\n{title:<42}" + "".join(f"{epsilon:>7g}" for epsilon in EPSILONS))
@@ -117,11 +117,13 @@ for ax, (title, (length, grid)) in zip(axes, CASES.items(), strict=True):
         print(f"{name:<42}" + "".join(f"{mean:>7.2f}" for mean in means))
         ax.semilogx(EPSILONS, means, base=2, label=name, markersize=5, **style)
     ax.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
-    ax.set_xlabel(r"$\varepsilon$ in all (of one fit, where the search does not pay)")
     ax.set_title(title, fontsize=10)
+fig.supxlabel(
+    r"$\varepsilon$ in all (of one fit, where the search does not pay)", fontsize="medium"
+)
 axes[0].set_ylabel("accuracy on public test rows")
 axes[0].set_ylim(0, 1)
-axes[1].legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1.0, 0.13))
+fig.legend(*axes[0].get_legend_handles_labels(), frameon=False, loc="outside upper center", ncols=2)
 if "__file__" in globals():  # run as a script, not in the gallery
     fig.savefig("what_tuning_costs.png", dpi=150)
 

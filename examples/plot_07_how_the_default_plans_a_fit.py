@@ -128,7 +128,7 @@ for name, values in far.items():
 # Left: the plan that looks first is where it ends after a few passes, and there the other is still
 # far away after hundreds. Right: guessing gives 0.5, and the grey line is n mu.
 
-fig, (left, right) = plt.subplots(1, 2, figsize=(8.4, 3.6), layout="constrained")
+fig, (left, right) = plt.subplots(1, 2, figsize=(6.4, 4.2), layout="constrained")
 STYLES = {"accelerated": ("tab:red", "s", "--"), "preconditioned": ("tab:blue", "o", "-")}
 for solver, values in curves.items():
     color, marker, line = STYLES[solver]

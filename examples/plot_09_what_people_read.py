@@ -1,8 +1,8 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Sparse rows: clicks and text
-============================
+Private means and classifiers of sparse rows
+============================================
 
 Clicks, words and one-hot tables are sparse: a hundred thousand features, of which a person
 touches a few dozen. Noise does not know that. It lands on every feature alike, and drowns a

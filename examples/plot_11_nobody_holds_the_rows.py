@@ -83,7 +83,7 @@ for n in SIZES:
     errors["local reports"].append(error(one.location_ + CENTER, n))
     errors["trusted curator"].append(error(other.location_, n))
 
-fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
+fig, (left, right) = plt.subplots(1, 2, figsize=(6.4, 4.2), layout="constrained")
 for ax in (left, right):
     ax.spines[["top", "right"]].set_visible(False)
 order = np.argsort(share)

@@ -48,34 +48,37 @@ print(reconstruction_risk(8.0, DIMS, cosine=[0.05, 0.1, 0.15, 0.2, 0.3], mechani
 COSINES = np.linspace(0.0, 1.0, 401)
 BUDGETS = {8: "tab:green", 50: "tab:blue", 200: "tab:purple", 510: "tab:red"}
 
-fig, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.9), layout="constrained")
+fig, ax = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+ax.spines[["top", "right"]].set_visible(False)
 for epsilon, colour in BUDGETS.items():
     risk = reconstruction_risk(epsilon, DIMS, cosine=COSINES, mechanism="privunit")
-    left.plot(COSINES, risk.odds_bound, "--", color=colour, linewidth=1.2)
-    left.plot(COSINES, risk.privunit, color=colour)
-    left.text(risk.mean_cosine + 0.045, 0.5, rf"$\varepsilon = {epsilon}$", color=colour)
-left.plot(COSINES, risk.prior, ":", color="0.4")
-left.set_xlabel("cosine that counts as a success")
-left.set_ylabel("success of the attacker")
-left.set_title(f"{DIMS} dimensions, uniform prior (dotted: without a report)", fontsize=10)
+    ax.plot(COSINES, risk.odds_bound, "--", color=colour, linewidth=1.2)
+    ax.plot(COSINES, risk.privunit, color=colour)
+    ax.text(risk.mean_cosine + 0.045, 0.5, rf"$\varepsilon = {epsilon}$", color=colour)
+ax.plot(COSINES, risk.prior, ":", color="0.4")
+ax.set_xlabel("cosine that counts as a success")
+ax.set_ylabel("success of the attacker")
+ax.set_title(f"{DIMS} dimensions, uniform prior (dotted: without a report)", fontsize=10)
+if "__file__" in globals():  # run as a script, not in the gallery
+    fig.savefig("what_an_attacker_can_rebuild.png", dpi=150)
 
 # %%
-# On the right, what is ruled out: the smallest cosine that nobody reaches more often than once in
+# What is ruled out: the smallest cosine that nobody reaches more often than once in
 # twenty. It depends on epsilon over the dimension. Where that is 1, the direction is known.
 
 budgets = np.geomspace(1.0, 1e4, 60)
+fig, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+ax.spines[["top", "right"]].set_visible(False)
 for n_dims, style in {100: ":", 784: "-", 10_000: "--"}.items():
     least = [cosine_for_reconstruction(epsilon, n_dims, success=0.05) for epsilon in budgets]
-    right.semilogx(budgets, least, style, color="black", label=f"{n_dims:,} dimensions")
-right.set_xlabel(r"$\varepsilon$")
-right.set_ylabel("smallest cosine that is ruled out")
-right.set_title("success at most 0.05", fontsize=10)
-right.legend(fontsize=8, frameon=False, loc="upper left")
-for ax in (left, right):
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.set_ylim(-0.02, 1.02)
+    ax.semilogx(budgets, least, style, color="black", label=f"{n_dims:,} dimensions")
+ax.set_xlabel(r"$\varepsilon$")
+ax.set_ylabel("smallest cosine that is ruled out")
+ax.set_title("success at most 0.05", fontsize=10)
+ax.legend(fontsize=9, frameon=False, loc="upper left")
+ax.set_ylim(-0.02, 1.02)
 if "__file__" in globals():  # run as a script, not in the gallery
-    fig.savefig("what_an_attacker_can_rebuild.png", dpi=150)
+    fig.savefig("what_is_ruled_out.png", dpi=150)
 
 # %%
 # What the attacker knows

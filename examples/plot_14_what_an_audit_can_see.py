@@ -1,8 +1,8 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
 """
-What an audit can see, and what it cannot
-=========================================
+Privacy audits: what can be seen, and what cannot
+=================================================
 
 A claim of privacy is a proof and a program. An audit looks at the program from outside: it fits it
 hundreds of times to two data sets that differ in one row, and tries to tell them apart by what

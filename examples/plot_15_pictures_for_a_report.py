@@ -1,8 +1,8 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Pictures for a report
-=====================
+Plots of accuracy, ledger and audit for a report
+================================================
 
 Three questions come up whenever a private model is to be used. What does privacy cost in accuracy?
 Where did the budget go? And does the claim stand up to an attack? There is a display for

@@ -232,9 +232,29 @@ def test_every_public_name_is_in_the_api(module, where):
 
 
 def test_every_page_of_the_guide_is_in_its_index():
-    index = read(DOCS / "user_guide" / "index.rst")
+    guide, proofs = (read(DOCS / "user_guide" / f"{name}.rst") for name in ("index", "proofs"))
+    assert "   user_guide/proofs\n" in read(DOCS / "index.rst")
     for page in (DOCS / "user_guide").glob("*.rst"):
-        assert page.stem == "index" or f"   {page.stem}\n" in index
+        index = proofs if page.stem.startswith("proofs_") else guide
+        assert page.stem in ("index", "proofs") or f"   {page.stem}\n" in index, page.name
+
+
+def test_no_page_and_no_lesson_imports_a_private_module():
+    private = r"(?:from|import) +skdp[\w.]*\._\w|from +skdp[\w.]* +import +\(?\s*_\w"
+    more = [DOCS / "package_index.md", *ROOT.glob("*.md"), *(ROOT / "examples").glob("*.py")]
+    for page in [*PAGES, *(DOCS / "benchmarks").glob("*.rst"), *more]:
+        found = re.search(private, read(page))
+        assert found is None, f"{page.name}: {found[0] if found else ''}"
+
+
+def test_every_picture_has_words_and_every_title_is_said_once():
+    titles = []
+    for page in [*PAGES, *(DOCS / "benchmarks").glob("*.rst")]:
+        text = read(page)
+        titles += re.findall(r"\A(?:\s*(?:\.\.|:).*\n)*\s*(.+)\n=+$", text, re.M)
+        for options in re.findall(r"^ *\.\. (?:image|figure)::.*\n((?: +:.*\n)*)", text, re.M):
+            assert re.search(r":alt: \S+ \S+", options), page.name
+    assert len(titles) == len(set(titles)) > 50
 
 
 def names_within(node):
