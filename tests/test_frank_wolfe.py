@@ -135,8 +135,8 @@ def test_few_features_among_many_are_found_where_noisy_gradients_drown():
     assert np.count_nonzero(found.coef_[0, :5]) >= 4
     assert (np.sign(found.coef_[0, :5]) * [1, -1, 1, -1, 1] >= 0).all()
     scores = [each.score(rows[test], labels[test]) for each in (found, gradient)]
-    assert scores[0] > scores[1] + 0.03
-    assert scores[0] > 0.64
+    assert scores[0] > scores[1] + 0.015
+    assert scores[0] > 0.68
 
 
 def test_steps_towards_the_best_vertices_keep_the_bound():

@@ -182,6 +182,7 @@ every_size = pytest.mark.parametrize(("size", "other"), [(1, 300), (300, 1), (7,
 either = pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 
 
+@pytest.mark.sample(16)
 @pytest.mark.parametrize("name", SUMS)
 @either
 @every_size
@@ -327,6 +328,7 @@ def seeded(name, epsilon=50.0):
     return sklearn.base.clone(ESTIMATORS[name]).set_params(epsilon=epsilon, random_state=0)
 
 
+@pytest.mark.sample(4)
 @every_estimator
 def test_people_count_once_however_many_rows_they_have(name):
     with warnings.catch_warnings():

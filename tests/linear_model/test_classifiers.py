@@ -880,7 +880,7 @@ def test_the_model_is_for_the_rows_as_they_are(offset, n_classes, estimator, pre
     model = model_of(preprocess, estimator, data_norm=data_norm, epsilon=30.0)
     with spy("run", Centering, Centering.run), spy("solution", Fit, Fit.solution):
         fitted = model.fit(X, y)
-    (_, (center, radius), _), (_, (steps, _), plan), _ = seen
+    (_, (center, radius), _), (_, (steps, *_), plan), _ = seen
     coef = np.atleast_2d(steps)[:, :4]
     intercept = plan.problem.intercept * np.atleast_2d(steps)[:, 4]
     short = X * np.minimum(1, data_norm / np.linalg.norm(X, axis=1))[:, None]
