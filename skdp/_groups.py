@@ -97,8 +97,10 @@ def resolve_groups(groups, X):
     if groups.dtype.kind in "iu" and len(groups):
         least, most = int(groups.min()), int(groups.max())
         if most - least < 4 * len(groups):
-            # whole numbers that lie close together need not be sorted
-            codes = (groups - groups.min()).astype(np.int64)
+            # whole numbers that lie close together need not be sorted; in short integers they may
+            # be further apart than the largest of these
+            wide = groups.astype(np.int64) if groups.dtype.kind == "i" else groups
+            codes = (wide - wide.min()).astype(np.int64)
             places = np.cumsum(np.bincount(codes) > 0)
             return (int(places[-1]), "group"), places[codes] - 1
     try:

@@ -30,7 +30,7 @@ import numpy as np
 from skdp._groups import PARTS
 from skdp._rows.base import chunk_rows, sum_over
 from skdp._rows.columns import distances_from
-from skdp._rows.linear import raw_norms
+from skdp._rows.linear import counted_rows, raw_norms
 from skdp._rows.streams import RowStream
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.kernel.samplers import uniform_below
@@ -1017,8 +1017,8 @@ class MagnitudeSides(_OfMagnitudes):
         """Return the sums over a chunk's rows."""
         kept, beyond = np.isfinite(chunk.norm), self._numbers(chunk) > self.thresholds
         if chunk.weight is not None:
-            kept = kept * chunk.weight
-            return kept.dot(beyond.astype(np.float64)) - kept.sum() / 2
+            counted = counted_rows(chunk)
+            return counted.dot(beyond.astype(np.float64)) - counted.sum() / 2
         # ones and zeros: exact in single precision, and a product is the fastest way to count them
         above = kept.astype(np.float32).dot(beyond.astype(np.float32))
         return above.astype(np.float64) - np.count_nonzero(kept) / 2

@@ -85,6 +85,17 @@ def test_groups_are_coded_in_the_order_of_their_identifiers(dtype):
     assert (n_groups, unit, codes.tolist()) == (3, "group", [0, 2, 0, 1, 2, 0])
     far = resolve_groups([-(2**63), 2**63 - 1, 0], np.zeros((3, 1)))
     assert (far[0][0], far[1].tolist()) == (3, [0, 2, 1])
+    apart = resolve_groups(np.repeat(np.array([-100, 100], dtype=np.int8), 50), np.zeros((100, 1)))
+    assert (apart[0][0], np.bincount(apart[1]).tolist()) == (2, [50, 50])
+
+
+def test_ranks_of_very_many_groups_stay_within_integers(monkeypatch):
+    # as if there were 2^35 times as many
+    monkeypatch.setattr("skdp.location._quantile.PARTS", PARTS << 35)
+    X, groups = np.linspace(0, 1, 40)[:, None], np.arange(40) // 4
+    model = DPQuantile(quantile=0.123457, bounds=(0, 1), epsilon=50.0)
+    assert "0.125" in model.fit(X, groups=groups).ledger_.releases[0].query
+    assert "0.123457" in model.fit(X).ledger_.releases[0].query
 
 
 def test_what_a_row_counts_follows_from_the_rows_of_its_own_group():

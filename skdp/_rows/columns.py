@@ -129,8 +129,7 @@ class FeatureRows:
         self.n_entries, _ = chunk_rows(X)
         if weight is not None:
             null = np.zeros(len(weight), dtype=bool) if null is None else null
-        given = (part for part in (null, weight) if part is not None)
-        self.chunks = chunks_of(feature_chunk, X, *given)
+        self.chunks = chunks_of(feature_chunk, X, null, weight)
 
     def filled(self, values):
         """Return dense rows in which every NaN is the value of its column.
@@ -223,8 +222,7 @@ class PointRows:
     def __init__(self, X, domain, radius, n_threads=1, weight=None):
         self.n_threads = n_threads
         self.n_entries, _ = chunk_rows(X)
-        given = () if weight is None else (weight,)
-        self.chunks = chunks_of(PointAdmission(domain, radius), X, *given)
+        self.chunks = chunks_of(PointAdmission(domain, radius), X, weight)
 
     def columns(self):
         """Return the points that are not null, one row for each coordinate, all in memory."""

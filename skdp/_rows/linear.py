@@ -234,7 +234,7 @@ class LinearRows:
         self._X, self._whole = X, None
         admission = LinearAdmission(ball, intercept, isinstance(X, RowStream))
         self.n_entries, _ = chunk_rows(X)
-        self.chunks = chunks_of(admission, X, target, null, *(() if weight is None else (weight,)))
+        self.chunks = chunks_of(admission, X, target, null, weight)
 
     @property
     def is_streamed(self):
@@ -374,8 +374,8 @@ def chunks_of(admit, X, *others):
         may be sent to other processes, and holds public constants only.
     X : ndarray, CSR matrix or RowStream of shape (n_rows, n_features)
         Rows; never changed. A stream was gone through.
-    *others : ndarray or RowStream of shape (n_rows,)
-        What belongs to the rows: further parts of a block.
+    *others : ndarray or RowStream of shape (n_rows,), or None
+        What belongs to the rows: further parts of a block. None is left out.
 
     Returns
     -------
@@ -384,6 +384,7 @@ def chunks_of(admit, X, *others):
         views; those of a stream are read, and admitted anew, whenever a chunk is asked for.
     """
     _, step = chunk_rows(X)
+    others = [other for other in others if other is not None]
     if isinstance(X, RowStream):
         return LazyChunks.cut(X.table, step, (together(X, *others), admit))
     chunks = []

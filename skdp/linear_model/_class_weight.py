@@ -20,6 +20,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from skdp._rows.base import sum_over
+from skdp._rows.linear import counted_rows
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.additive import GaussianMechanism, LaplaceMechanism
 
@@ -64,8 +65,7 @@ class ClassCounts:
     def partial(self, chunk):
         """Return the counts of a chunk."""
         codes = (chunk.target > 0).astype(np.intp) if self.n_outputs == 1 else chunk.target
-        counted = np.isfinite(chunk.norm) * (1.0 if chunk.weight is None else chunk.weight)
-        return np.bincount(codes, counted, minlength=self.n_classes)
+        return np.bincount(codes, counted_rows(chunk), minlength=self.n_classes)
 
     def evaluate(self, rows):
         """Return the counts of all rows, an array of shape (n_classes,)."""

@@ -457,7 +457,7 @@ class PrivateLinearClassifier(
         weights = given_weights(None if balanced else class_weight, classes)
         if balanced:
             counts, problem = plan_counts(problem, plan, len(classes))
-            plan = solver.plan(problem)
+            plan = plan if counts is None else solver.plan(problem)
         loss = problem.loss
         # rows that are moved, and those without units, get their constant feature later
         intercept = 0.0 if solver.moves_rows else problem.intercept
@@ -822,12 +822,12 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
             self.intercept_ = self.intercept_ + self._shift
 
     def _twin(self):
-        link = shift = None
-        if self._link is not None:
-            link = self._link, LINK_SHARE
-        if self._link is not None and self._shift is not None and len(self.classes_) == 2:
-            shift = self._shift, self._linked(self._shift)
-        return linear_classifier(self, self._clipped_at, self._found, link, shift)
+        rows = self._clipped_at, self._found
+        if self._link is None:
+            return linear_classifier(self, *rows)
+        weighted = self._shift is not None and len(self.classes_) == 2
+        shift = (self._shift, self._linked(self._shift)) if weighted else None
+        return linear_classifier(self, *rows, (self._link, LINK_SHARE), shift)
 
     def _loss(self, n_classes):
         return LogisticLoss() if n_classes == 2 else SoftmaxLoss(n_classes)

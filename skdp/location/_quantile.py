@@ -14,7 +14,7 @@ from typing import Self
 import numpy as np
 
 from skdp._gate import Doubts, open_gate
-from skdp._groups import check_groups, resolve_groups, shares
+from skdp._groups import PARTS, check_groups, resolve_groups, shares
 from skdp._quantiles import (
     COARSEST,
     GRID_CELLS,
@@ -37,12 +37,12 @@ from skdp.privacy.laws.exponential import ExponentialMechanism
 _FINEST = 10**6
 
 
-def check_quantile(quantile):
-    """Return the nearest fraction strictly between 0 and 1 with a small denominator."""
+def check_quantile(quantile, finest=_FINEST):
+    """Return the nearest fraction strictly between 0 and 1 with a denominator of at most that."""
     if not 0 < quantile < 1:
         raise ValueError(f"quantile must be greater than 0 and less than 1; got {quantile!r}.")
-    tau = Fraction(float(quantile)).limit_denominator(_FINEST)
-    return min(max(tau, Fraction(1, _FINEST)), 1 - Fraction(1, _FINEST))
+    tau = Fraction(float(quantile)).limit_denominator(finest)
+    return min(max(tau, Fraction(1, finest)), 1 - Fraction(1, finest))
 
 
 def ladder_for(tau, epsilon, adjacency, shape):
@@ -348,6 +348,9 @@ class DPQuantile(LocationEstimator):
         (n_rows, unit), whose = resolve_groups(groups, X)
         n_features = X.shape[1]
         # 3. plan, from public facts
+        if unit == "group":
+            # ranks in parts of one, times the denominator, are integers of 64 bits
+            tau = check_quantile(self.quantile, min(_FINEST, 2**62 // (PARTS * n_rows)))
         bounds = None if self.bounds is None else bounds_of(self, n_features)
         shape = n_rows, n_features
         grid = ladder_for(tau, epsilon, self.adjacency, shape) if bounds is None else bounds

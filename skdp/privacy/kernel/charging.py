@@ -56,7 +56,7 @@ class Terms:
             adjacency = law.sampling.adjacency(adjacency)
         stated = query.sensitivity(adjacency, stop - start)
         if self.unit == "group" and isinstance(stated, Sensitivity):
-            # a group has rows in any chunk: `skdp._rows.base` bounds the rounding of their sums
+            # a group has rows in any chunk: Proposition 82 bounds the rounding of their sums
             wider = 1 + GROUP_SLACK * (stop - start)
             stated = replace(stated, l1=stated.l1 * wider, l2=stated.l2 * wider)
         return stated
