@@ -76,7 +76,9 @@ def test_with_a_huge_budget_it_is_the_mean_of_the_clipped_rows(parameters):
 def test_noise_has_the_size_that_theory_gives(parameters):
     # one feature: l1 and l2 agree. Sum sensitivity 1 or 2, mean = sum / n.
     X = np.zeros((100, 1))
-    draws = np.ravel([DPMean(0.5, 1e-6, **parameters).fit(X).location_ for _ in range(2000)])
+    draws = np.ravel(
+        [DPMean(0.5, 1e-6, data_norm=1.0, **parameters).fit(X).location_ for _ in range(2000)]
+    )
     reach = 2.0 if parameters["adjacency"] == "replace-one" else 1.0
     if parameters["mechanism"] == "gaussian":
         expected = 8.057618 * reach / 100
