@@ -262,7 +262,7 @@ audit: AuditResult = audit_privacy(model, pairs, n_runs=100, attack="linear")
 trace: TraceResult = trace_privacy(model, X, -X, y=y, n_draws=0)
 lines: tuple[TracedRelease, ...] = trace.releases
 trace.to_json("trace.json", inputs=False)
-one: OneRunResult = audit_one_run(model, (X, y), adjacency="remove-one")
+one: OneRunResult = audit_one_run(model, (X, y), adjacency="add-remove")
 print(audit_outputs(X, X).epsilon_lower, one.epsilon_lower, clopper_pearson(1, 10, 0.05))
 print(AuditDisplay.from_result({"one": audit}).contradicted)
 risk: ReconstructionRisk = reconstruction_risk(1.0, 10, cosine=[0.1, 0.2], mechanism="privunit")

@@ -26,6 +26,7 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Any
 
+from skdp._counted import hidden_count
 from skdp._sklearn import blas_on_one_thread
 from skdp.exceptions import NoisyEstimateWarning, PrivacyWarning
 from skdp.privacy.books.ledger import Ledger
@@ -214,13 +215,14 @@ def open_gate(
     progress = None if n_releases is None else Progress(estimator, n_releases)
     epsilon = estimator.epsilon if epsilon is None else epsilon
     adjacency = estimator.adjacency if adjacency is None else adjacency
+    hidden = hidden_count(estimator)
     curator = Curator(
         admit,
-        n_rows=n_rows,
+        n_rows=n_rows if hidden is None else hidden.most,
         epsilon=epsilon,
         delta=delta,
-        adjacency=adjacency,
-        budget=estimator.budget if shared else None,
+        adjacency=adjacency if hidden is None else "add-remove",
+        budget=estimator.budget if shared and hidden is None else None,
         mu=mu,
         random_state=estimator.random_state,
         purpose=type(estimator).__name__,
@@ -229,12 +231,14 @@ def open_gate(
         unit=unit,
     )
     if progress is not None:
-        progress.announce(n_rows, unit, epsilon, delta, adjacency, at_most)
+        facts = (epsilon, adjacency) if hidden is None else (hidden.epsilon, "add-remove")
+        progress.announce(n_rows, unit, facts[0], delta, facts[1], at_most)
     with blas_on_one_thread():
         yield curator
     if progress is not None:
         progress.close()
     ledger = Ledger.of(curator.ledger)
+    ledger = ledger if hidden is None else hidden.before(ledger)
     # a fit that released nothing has spent no delta either
     spent = float(delta) if ledger.releases else 0.0
     estimator.ledger_ = ledger

@@ -38,6 +38,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from skdp._counted import zero_out_meanwhile
 from skdp._export import TwinMixin, linear_classifier
 from skdp._rows.base import RADIUS_RANGE, ColumnBall
 from skdp._rows.linear import StandardColumns
@@ -150,7 +151,7 @@ SCALE_OR_NONE = [Interval(Real, 1e-50, 1e50, closed="both"), None]
 SHARED_CONSTRAINTS = {
     "epsilon": [Interval(Real, 0, None, closed="neither")],
     "delta": [Interval(Real, 0, 1, closed="left")],
-    "adjacency": [StrOptions({"replace-one", "zero-out"})],
+    "adjacency": [StrOptions({"replace-one", "zero-out", "add-remove"})],
     "data_norm": [Interval(Real, *RADIUS_RANGE, closed="both")],
     "budget": [HasMethods(["check", "charge"]), None],
     "random_state": ["random_state"],
@@ -198,8 +199,10 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], Me
                 seed, name = getattr(estimator, "random_state", None), type(estimator).__name__
                 seeded = {} if seed is None else {"stream": noise_identity(seed, name)}
                 budget.check(estimator.epsilon if real else None, **seeded)
-            assumed = assumed_maps(type(estimator).__name__, *args, *params.values())
-            with plain_parameters(estimator), kept_meanwhile(*args, *params.values()):
+            passed = *args, *params.values()
+            assumed = assumed_maps(type(estimator).__name__, *passed)
+            meanwhile = zero_out_meanwhile(estimator), kept_meanwhile(*passed)
+            with plain_parameters(estimator), meanwhile[0], meanwhile[1]:
                 made = fit(estimator, *args, **params)
             if assumed and hasattr(estimator, "ledger_"):
                 estimator.ledger_ = estimator.ledger_.assume(*assumed)

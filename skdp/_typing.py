@@ -28,9 +28,8 @@ VectorLike: TypeAlias = Any
 #: Whatever has the methods of scikit-learn's estimators, which are not typed.
 Estimator: TypeAlias = Any
 
-Adjacency: TypeAlias = Literal["replace-one", "zero-out"]
 #: More can be audited than estimators here promise.
-AuditAdjacency: TypeAlias = Literal["replace-one", "zero-out", "remove-one"]
+Adjacency: TypeAlias = Literal["replace-one", "zero-out", "add-remove"]
 Budget: TypeAlias = PrivacyBudget | None
 
 

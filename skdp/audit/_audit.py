@@ -16,7 +16,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import clone
 
-from skdp._typing import ArrayLike, AuditAdjacency, Estimator, MatrixLike
+from skdp._typing import Adjacency, ArrayLike, Estimator, MatrixLike
 from skdp.audit._attack import (
     ATTACKS,
     Failure,
@@ -59,7 +59,7 @@ def audit_privacy(
     data: MatrixLike = None,
     *,
     neighbour: MatrixLike = None,
-    adjacency: AuditAdjacency | None = None,
+    adjacency: Adjacency | None = None,
     delta: float | None = None,
     n_runs: int = 1000,
     confidence: float = 0.95,
@@ -88,7 +88,7 @@ def audit_privacy(
         The same rows except one; with groups as the third argument, except those of one
         group. None tries the pairs of `adversarial_pairs` with few fits each, and takes the
         one that is told apart best.
-    adjacency : {"replace-one", "zero-out", "remove-one"}, default=None
+    adjacency : {"replace-one", "zero-out", "add-remove"}, default=None
         How neighbours differ. None takes the estimator's, or else "replace-one".
         "zero-out" needs a neighbour, unless it is a classifier with public `classes`.
     delta : float, default=None

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from skdp._typing import AuditAdjacency, Estimator, MatrixLike
+from skdp._typing import Adjacency, Estimator, MatrixLike
 from skdp.audit._audit import fresh
 from skdp.audit._pairs import (
     Claim,
@@ -89,7 +89,7 @@ def audit_one_run(
     blanks: MatrixLike = None,
     *,
     data: MatrixLike = None,
-    adjacency: AuditAdjacency | None = None,
+    adjacency: Adjacency | None = None,
     delta: float | None = None,
     n_guesses: int | None = None,
     confidence: float = 0.95,
@@ -111,10 +111,10 @@ def audit_one_run(
         feature for each, say.
     blanks : array-like or tuple (X, y), default=None
         The rows that take the places of canaries, equally many; under "zero-out", rows that
-        contribute nothing. None leaves the places empty, under "remove-one" only.
+        contribute nothing. None leaves the places empty, under "add-remove" only.
     data : array-like or tuple (X, y), default=None
         Further rows that are always there.
-    adjacency : {"replace-one", "zero-out", "remove-one"}, default=None
+    adjacency : {"replace-one", "zero-out", "add-remove"}, default=None
         What a coin changes. None takes the estimator's, or else "replace-one".
     delta : float, default=None
         The delta at which epsilon is bounded, in [0, 1). None takes that of the claim, or
@@ -212,11 +212,11 @@ def audit_one_run(
 
 def _check_blanks(canaries, blanks, adjacency):
     if blanks is None:
-        if adjacency != "remove-one":
+        if adjacency != "add-remove":
             raise ValueError(f"blanks must be given under {adjacency!r}; got None.")
         return None
-    if adjacency == "remove-one":
-        raise ValueError("blanks must be None under 'remove-one': the rows are left out.")
+    if adjacency == "add-remove":
+        raise ValueError("blanks must be None under 'add-remove': the rows are left out.")
     blanks = as_arguments(blanks)
     shapes = [[dense(part).shape for part in side] for side in (canaries, blanks)]
     if shapes[0] != shapes[1]:

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from skdp._rows.base import check_bounds
-from skdp._typing import AuditAdjacency, Estimator, MatrixLike
+from skdp._typing import Adjacency, Estimator, MatrixLike
 from skdp.privacy.books.spent import is_private, privacy_spent
 from skdp.privacy.kernel.ledger import Record
 
@@ -41,7 +41,7 @@ class NeighbourPair:
 
 
 def adversarial_pairs(
-    estimator: Estimator, data: MatrixLike = None, *, adjacency: AuditAdjacency | None = None
+    estimator: Estimator, data: MatrixLike = None, *, adjacency: Adjacency | None = None
 ) -> list[NeighbourPair]:
     """Return neighbours that an estimator may fail to hide.
 
@@ -53,7 +53,7 @@ def adversarial_pairs(
     data : array-like or tuple (X, y), default=None
         Rows among which the differing one is to be hidden. None makes up 12 rows of 2
         features: all zero, on two sides, or alike.
-    adjacency : {"replace-one", "zero-out", "remove-one"}, default=None
+    adjacency : {"replace-one", "zero-out", "add-remove"}, default=None
         None takes the estimator's, or else "replace-one".
 
     Returns
@@ -219,7 +219,7 @@ class _Rows:
             sides = [self.zero + FAR * (end - self.zero) for end in (self.high, self.low)]
             far, opposite_far = np.clip(sides, -FARTHEST, FARTHEST)
         if adjacency != "replace-one":
-            gone = None if adjacency == "remove-one" else self._null()
+            gone = None if adjacency == "add-remove" else self._null()
             less = "removed" if gone is None else "against nothing"
             yield f"one row {less}", (self.high, own), gone
             yield f"the opposite row {less}", (self.low, own), gone
@@ -315,7 +315,7 @@ def _in_turn(labels, n_rows):
 # Checks of neighbours.
 
 
-ADJACENCIES = ("replace-one", "zero-out", "remove-one")
+ADJACENCIES = ("replace-one", "zero-out", "add-remove")
 
 
 def as_arguments(data):
@@ -341,7 +341,7 @@ def check_neighbours(first, second, adjacency):
     first, second : tuple of array-like
         The arguments of `fit`. If there is a third one, groups, all rows of one group may
         differ, and so may their number; there the second one may be None.
-    adjacency : {"replace-one", "zero-out", "remove-one"}
+    adjacency : {"replace-one", "zero-out", "add-remove"}
         "zero-out" is checked like "replace-one": no check can tell that a row contributes
         nothing.
     """
@@ -358,7 +358,7 @@ def check_neighbours(first, second, adjacency):
         shapes = [tuple(part.shape for part in side) for side in zip(*pairs, strict=True)]
         raise ValueError(f"data and neighbour have wrong shapes; got {shapes[0]} and {shapes[1]}.")
     n_first, n_second = len(pairs[0][0]), len(pairs[0][1])
-    if adjacency == "remove-one":
+    if adjacency == "add-remove":
         _check_removed(pairs, n_first, n_second)
         return
     if len(first) > 2:
@@ -367,7 +367,7 @@ def check_neighbours(first, second, adjacency):
     if n_first != n_second:
         raise ValueError(
             f"data and neighbour must have equally many rows under {adjacency!r}; got {n_first} "
-            f"and {n_second} (adjacency='remove-one' is for one row less)."
+            f"and {n_second} (adjacency='add-remove' is for one row less)."
         )
     changed = np.any([_differ(a, b) for a, b in pairs], axis=0)
     if not changed.any():
@@ -416,7 +416,7 @@ def _differ(first, second):
 def _check_removed(pairs, n_first, n_second):
     if abs(n_first - n_second) != 1:
         raise ValueError(
-            "data and neighbour must differ by one row under 'remove-one'; got "
+            "data and neighbour must differ by one row under 'add-remove'; got "
             f"{n_first} and {n_second} rows."
         )
     if n_first < n_second:
@@ -426,7 +426,7 @@ def _check_removed(pairs, n_first, n_second):
     place = shorter if same.all() else int(np.argmin(same))
     if any(_differ(np.delete(a, place, axis=0), b).any() for a, b in pairs):
         raise ValueError(
-            "data and neighbour must differ by one row under 'remove-one'; other rows differ too."
+            "data and neighbour must differ by one row under 'add-remove'; other rows differ too."
         )
 
 

@@ -29,7 +29,7 @@ from sklearn import config_context
 from sklearn.base import clone
 
 from skdp._sklearn import is_sparse
-from skdp._typing import AuditAdjacency, Estimator, MatrixLike, VectorLike
+from skdp._typing import Adjacency, Estimator, MatrixLike, VectorLike
 from skdp.audit._audit import fresh
 from skdp.audit._pairs import (
     N_ROWS,
@@ -40,6 +40,7 @@ from skdp.audit._pairs import (
     check_neighbours,
     check_seed,
     gaussian_mu,
+    known,
     ledger_of,
     made_pairs,
     pairs_among_many,
@@ -675,6 +676,7 @@ def _oddness(line: Line, found: Measured) -> float | None:
 
 def _facts_of(entry: _Entry, adjacency: str, n_rows: int) -> tuple[Line, ...]:
     sampling = entry.law.sampling
+    adjacency = "zero-out" if adjacency == "add-remove" else adjacency
     under = adjacency if sampling is None else sampling.adjacency(adjacency)
     return tuple(entry.law.lines(entry.query, entry.query.sensitivity(under, n_rows), entry.noise))
 
@@ -747,7 +749,7 @@ def trace_privacy(
     y_neighbour: VectorLike | None = None,
     groups: VectorLike | None = None,
     groups_neighbour: VectorLike | None = None,
-    adjacency: AuditAdjacency | None = None,
+    adjacency: Adjacency | None = None,
     method: Literal["auto", "fit", "fit_transform"] = "auto",
     n_draws: int = 256,
     random_state: int = 0,
@@ -779,9 +781,10 @@ def trace_privacy(
     groups, groups_neighbour : array-like of shape (n_samples,), default=None
         Whose rows they are, for estimators whose `fit` takes groups. None for the neighbour's are
         the same ones; with others a group may have another number of rows.
-    adjacency : {"replace-one", "zero-out"}, default=None
+    adjacency : {"replace-one", "zero-out", "add-remove"}, default=None
         How the data sets differ; None takes the estimator's. Under "zero-out" the row of the
-        second one must be one that contributes nothing: NaN, which a trace lets pass.
+        second one must be one that contributes nothing: NaN, which a trace lets pass. Under
+        "add-remove" one of them has one row more.
     method : {"auto", "fit", "fit_transform"}, default="auto"
         What is traced. "auto" is `fit`, or `fit_transform` if `fit` releases nothing.
     n_draws : int, default=256
@@ -860,10 +863,11 @@ def trace_privacy(
     if method not in ("auto", "fit", "fit_transform"):
         raise ValueError(f"method must be 'auto', 'fit' or 'fit_transform'; got {method!r}.")
     adjacency = resolve_adjacency(estimator, adjacency)
-    if adjacency == "remove-one":
+    own = known(estimator, "adjacency")
+    if adjacency == "add-remove" and own != adjacency:
         raise ValueError(
-            "adjacency must be 'replace-one' or 'zero-out': a trace needs equally many rows; got "
-            "'remove-one'."
+            "adjacency must be 'replace-one' or 'zero-out' for an estimator that plans with the "
+            f"number of rows, adjacency={own!r}; got 'add-remove'."
         )
     quiet, traces = _quiet(estimator, seed), list[TraceResult]()
 
@@ -925,7 +929,10 @@ def _built_in(estimator, data, adjacency, n_rows):
 
 
 def _under(adjacency, pairs):
-    """Return pairs of an adjacency: under zero-out one row becomes a null row, all NaN."""
+    """Return pairs of an adjacency.
+
+    Under zero-out one row becomes a null row, all NaN, and under add-remove it is not there.
+    """
     if adjacency == "replace-one":
         return pairs
     found, rows_seen = [], set()
@@ -942,8 +949,11 @@ def _under(adjacency, pairs):
                 rows_seen.add(key)
                 null = X.copy()
                 null[row] = np.nan
+                without = (null, *others)
+                if adjacency == "add-remove":
+                    without = tuple(np.delete(np.asarray(part), row, axis=0) for part in side)
                 name = f"{pair.name}, against nothing ({len(found) + 1})"
-                found.append(NeighbourPair(name, side, (null, *others)))
+                found.append(NeighbourPair(name, side, without))
     return found
 
 

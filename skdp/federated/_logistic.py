@@ -204,6 +204,7 @@ class FederatedDPLogisticRegression(
 
     _parameter_constraints = {
         **SHARED_CONSTRAINTS,
+        "adjacency": [StrOptions({"replace-one", "zero-out"})],
         "epsilon": [Interval(Real, 0, None, closed="neither"), None],
         "local_epsilon": [Interval(Real, 1e-6, 1e6, closed="both"), None],
         "randomiser": [StrOptions(set(MAGNITUDES)), BallRandomiser],
@@ -224,7 +225,7 @@ class FederatedDPLogisticRegression(
         *,
         local_epsilon: float | None = None,
         randomiser: Literal["lift", "flip", "product", "auto"] | BallRandomiser = "lift",
-        adjacency: Adjacency = "replace-one",
+        adjacency: Literal["replace-one", "zero-out"] = "replace-one",
         data_norm: float = 1.0,
         classes: ArrayLike | None = None,
         C: float = np.inf,
@@ -292,7 +293,7 @@ class FederatedDPLogisticRegression(
         ball = L2Ball(check_radius(self.data_norm))
         X, y = validate_private_data(self, X, y, classes=self.classes, accept_sparse="csr")
         # how many rows there are is private: only the number of clients is used
-        (n_clients, unit), clients = resolve_groups(groups, X)
+        (n_clients, unit), clients = resolve_groups(self, groups, X)
         n_features = X.shape[1]
         classes, codes, outside, assumptions = resolve_classes(y, self.classes)
         loss = LogisticLoss() if len(classes) == 2 else SoftmaxLoss(len(classes))

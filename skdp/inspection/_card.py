@@ -696,6 +696,8 @@ _IN_WORDS = {
     "for any other {unit}",
     "zero-out": "two data sets with the same number of {unit}s, one of which is replaced by a "
     "null {unit} that contributes nothing",
+    "add-remove": "two data sets of which one has one {unit} more than the other; their number is "
+    "a secret",
     "local": "any two values of one {unit}",
 }
 #: what the words about numerics on a ledger mean
@@ -795,6 +797,7 @@ def claim(ledger, epsilon, delta, missing, learns):
 _GUESSED = {
     "replace-one": "which of two values one {unit} has",
     "zero-out": "whether one {unit} is there or was replaced by a null {unit}",
+    "add-remove": "whether one {unit} is there",
     "local": "which of two values one {unit} has",
 }
 

@@ -19,6 +19,7 @@ from scipy.special import log_expit
 from sklearn.base import BaseEstimator, clone, is_regressor
 
 import skdp.solvers as solvers
+from skdp._counted import hidden_count
 from skdp._export import linear_classifier
 from skdp._gate import Doubts, open_gate
 from skdp._groups import check_groups, resolve_groups, shares
@@ -92,6 +93,8 @@ MECHANISMS = ("gradient", "objective", "output", "exponential")
 # signal to noise from which second moments are worth their price, of classes and of a regression,
 # and from which, where they are not to be had, accelerated steps are the better ones for the hinge
 _HEARD, _HEARD_UNSCALED, _HEARD_TARGETS, _CLEAR = 3.0, 1.5, 10.0, 50.0
+#: a number of rows for a look at parameters while the true one is a secret
+MANY_ROWS = 10**6
 
 
 def asked_solver(solver):
@@ -230,6 +233,11 @@ def _misfits(model, mechanism, solver, problem):
         yield (
             f"groups must be None with {name}: only noisy sums over all rows, of second moments "
             "and of gradients, can protect all rows of a group; got groups."
+        )
+    if hidden_count(model) is not None and not solver.takes_groups:
+        yield (
+            f"adjacency must be 'replace-one' or 'zero-out' with {name}: only noisy sums over all "
+            "rows, of second moments and of gradients, hide how many there are; got 'add-remove'."
         )
     if model.data_norm is None and "regression" not in solver.tasks:
         yield (
@@ -444,10 +452,14 @@ class PrivateLinearClassifier(
             self, X, y, streams=True, classes=self.classes, accept_sparse="csr"
         )
         classes, codes, outside, assumptions = resolve_classes(y, self.classes)
-        (n_rows, unit), whose = resolve_groups(groups, X)
         n_features, is_sparse = X.shape[1], leaves_out_zeros(X)
+        shape = n_features, len(classes), asked or Solver(), is_sparse
+        if hidden_count(self) is not None:
+            # what does not fit is refused before anything is released
+            chosen_solver(self, asked, self._problem(MANY_ROWS, *shape))
+        (n_rows, unit), whose = resolve_groups(self, groups, X)
         scales = self._scales(n_rows, n_features, is_sparse)
-        problem = self._problem(n_rows, n_features, len(classes), asked or Solver(), is_sparse)
+        problem = self._problem(n_rows, *shape)
         problem = replace(problem, unit=unit)
         solver = chosen_solver(self, asked, problem)
         plan = solver.plan(problem)
@@ -486,7 +498,7 @@ class PrivateLinearClassifier(
                 domain,
                 intercept if given else 0.0,
                 effective_n_threads(),
-                shares(unit, whose),
+                shares(whose),
             ),
             n_rows=n_rows,
             unit=unit,

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._counted import hidden_count
 from skdp._export import TwinMixin, linear_regression
 from skdp._gate import Doubts, open_gate
 from skdp._groups import check_groups, resolve_groups, shares
@@ -40,7 +41,7 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
-from skdp.linear_model._classifiers import asked_solver, chosen_solver, say_of_steps
+from skdp.linear_model._classifiers import MANY_ROWS, asked_solver, chosen_solver, say_of_steps
 from skdp.linear_model._scales import (
     center_and_scale,
     plan_clip,
@@ -330,10 +331,14 @@ class PrivateLinearRegressor(
             multi_output=False,
         )
         y = real_targets(y)
-        (n_rows, unit), whose = resolve_groups(groups, X)
         n_features = X.shape[1]
         scaling = (asked or Solver()).intercept_scaling
-        scales, clipping, problem = self._prepared(n_rows, n_features, scaling, leaves_out_zeros(X))
+        shape = n_features, scaling, leaves_out_zeros(X)
+        if hidden_count(self) is not None:
+            # what does not fit is refused before anything is released
+            chosen_solver(self, asked, self._prepared(MANY_ROWS, *shape)[-1])
+        (n_rows, unit), whose = resolve_groups(self, groups, X)
+        scales, clipping, problem = self._prepared(n_rows, *shape)
         problem = replace(problem, unit=unit)
         solver = chosen_solver(self, asked, problem)
         plan = self._planned(problem, solver, self._units(scaling), None)
@@ -346,7 +351,7 @@ class PrivateLinearRegressor(
         with open_gate(
             self,
             lambda: regression_rows(
-                *as_read(solver, plan, X, y), effective_n_threads(), shares(unit, whose)
+                *as_read(solver, plan, X, y), effective_n_threads(), shares(whose)
             ),
             n_rows=n_rows,
             unit=unit,

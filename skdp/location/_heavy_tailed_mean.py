@@ -601,7 +601,7 @@ class DPHeavyTailedMean(MeanEstimator):
         check_moments(self.moment_order, self.moment_bound, self.failure_probability)
         # 2. validate
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
-        (n_rows, unit), whose = resolve_groups(groups, X)
+        (n_rows, unit), whose = resolve_groups(self, groups, X)
         n_features = X.shape[1]
         # 3. plan, from public facts
         plan = plan_heavy_tailed_mean(
@@ -618,7 +618,7 @@ class DPHeavyTailedMean(MeanEstimator):
         # 4. gate, 5. run
         with open_gate(
             self,
-            lambda: ball_rows(X, L2Ball(plan.ball), effective_n_threads(), shares(unit, whose)),
+            lambda: ball_rows(X, L2Ball(plan.ball), effective_n_threads(), shares(whose)),
             n_rows=n_rows,
             unit=unit,
             delta=delta,

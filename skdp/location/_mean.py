@@ -413,10 +413,10 @@ class DPMean(MeanEstimator):
         # 2. validate
         given = mechanism, self.data_norm, self.bounds
         check_mean(X, *given)
-        refuse_rotated_groups(mechanism, groups)
+        refuse_rotated_groups(self, mechanism, groups)
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
         check_mean(X, *given)
-        (n_rows, unit), whose = resolve_groups(groups, X)
+        (n_rows, unit), whose = resolve_groups(self, groups, X)
         n_features = X.shape[1]
         # 3. plan, from public facts
         doubts = Doubts(type(self).__name__)
@@ -431,9 +431,9 @@ class DPMean(MeanEstimator):
         with open_gate(
             self,
             lambda: (
-                plan.ranges.admitted(X, shares(unit, whose))
+                plan.ranges.admitted(X, shares(whose))
                 if private
-                else self._admit(X, domain, shares(unit, whose))
+                else self._admit(X, domain, shares(whose))
             ),
             n_rows=n_rows,
             unit=unit,

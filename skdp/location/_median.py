@@ -605,7 +605,7 @@ class DPMedian(LocationEstimator):
             gdp_mu(epsilon, delta)
         # 2. validate
         X = validate_private_data(self, X, streams=True, order="C")
-        (n_rows, unit), whose = resolve_groups(groups, X)
+        (n_rows, unit), whose = resolve_groups(self, groups, X)
         n_features = X.shape[1]
         # 3. plan, from public facts
         mechanism = self._choose(n_features)
@@ -638,9 +638,9 @@ class DPMedian(LocationEstimator):
         with open_gate(
             self,
             lambda: (
-                ranked_rows(X, grid, shares(unit, whose))
+                ranked_rows(X, grid, shares(whose))
                 if mechanism == "rank"
-                else first.admitted(rows, shares(unit, whose))
+                else first.admitted(rows, shares(whose))
             ),
             n_rows=n_rows,
             unit=unit,

@@ -200,7 +200,7 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
         if self.center is not None:
             # the format of a stream is known by now
             refuse_sparse(X, *shifts)
-        (n_rows, unit), whose = resolve_groups(groups, X)
+        (n_rows, unit), whose = resolve_groups(self, groups, X)
         n_features = X.shape[1]
         # 3. plan, from public facts
         domain = L2Ball(check_radius(self.data_norm))
@@ -217,7 +217,7 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
         # 4. gate, 5. run
         with open_gate(
             self,
-            lambda: ball_rows(X, domain, effective_n_threads(), shares(unit, whose)),
+            lambda: ball_rows(X, domain, effective_n_threads(), shares(whose)),
             n_rows=n_rows,
             unit=unit,
             delta=0.0,

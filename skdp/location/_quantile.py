@@ -13,6 +13,7 @@ from typing import Self
 
 import numpy as np
 
+from skdp._counted import most_rows
 from skdp._gate import Doubts, open_gate
 from skdp._groups import PARTS, check_groups, resolve_groups, shares
 from skdp._quantiles import (
@@ -345,12 +346,13 @@ class DPQuantile(LocationEstimator):
         tau = check_quantile(self.quantile)
         # 2. validate
         X = validate_private_data(self, X, streams=True)
-        (n_rows, unit), whose = resolve_groups(groups, X)
+        (n_rows, unit), whose = resolve_groups(self, groups, X)
         n_features = X.shape[1]
         # 3. plan, from public facts
-        if unit == "group":
+        if whose is not None:
             # ranks in parts of one, times the denominator, are integers of 64 bits
-            tau = check_quantile(self.quantile, min(_FINEST, 2**62 // (PARTS * n_rows)))
+            most = most_rows(self, n_rows)
+            tau = check_quantile(self.quantile, min(_FINEST, 2**62 // (PARTS * most)))
         bounds = None if self.bounds is None else bounds_of(self, n_features)
         shape = n_rows, n_features
         grid = ladder_for(tau, epsilon, self.adjacency, shape) if bounds is None else bounds
@@ -359,7 +361,7 @@ class DPQuantile(LocationEstimator):
         # 4. gate, 5. run
         with open_gate(
             self,
-            lambda: ranked_rows(X, grid, shares(unit, whose)),
+            lambda: ranked_rows(X, grid, shares(whose)),
             n_rows=n_rows,
             unit=unit,
             delta=0.0,

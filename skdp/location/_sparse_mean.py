@@ -315,15 +315,15 @@ class DPSparseMeanEstimator(MeanEstimator):
         epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
         # 2. validate
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
-        (n_rows, unit), whose = resolve_groups(groups, X)
-        n_features = X.shape[1]
-        # 3. plan, from public facts
-        ball = L2Ball(check_radius(self.data_norm))
-        if unit == "group" and self.mechanism == "histogram":
+        if self.mechanism == "histogram" and groups is not None:
             raise ValueError(
                 "groups must be None with mechanism='histogram': its threshold rests on how many "
                 "columns one row touches, and a group may touch any number; got groups. Use 'auto'."
             )
+        (n_rows, unit), whose = resolve_groups(self, groups, X)
+        n_features = X.shape[1]
+        # 3. plan, from public facts
+        ball = L2Ball(check_radius(self.data_norm))
         problem = self._problem(epsilon, delta, n_rows, n_features)
         plan = plan_sparse_mean(self.mechanism, problem)
         # 4. gate, 5. run
@@ -335,7 +335,7 @@ class DPSparseMeanEstimator(MeanEstimator):
                 problem.sparsity,
                 problem.nonnegative,
                 effective_n_threads(),
-                shares(unit, whose),
+                shares(whose),
             ),
             n_rows=n_rows,
             unit=unit,

@@ -566,6 +566,11 @@ def check_adjacency(candidates):
     found = sorted({charge.adjacency for one in candidates for charge in one.charges})
     if len(found) > 1:
         raise ValueError(f"all candidates need the same adjacency; got {' and '.join(found)}.")
+    if found == ["add-remove"]:
+        raise ValueError(
+            "adjacency of all candidates must be 'replace-one' or 'zero-out': a search plans with "
+            "the number of rows; got 'add-remove'."
+        )
     return found[0]
 
 

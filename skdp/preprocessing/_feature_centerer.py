@@ -319,12 +319,12 @@ class DPFeatureCenterer(PlanMixin, ShiftAndScale):
         shifts = "with_mean=True", "with_mean=False"
         if self.with_mean:
             refuse_sparse(X, *shifts)
-            refuse_rotated_groups(self.mechanism, groups)
+            refuse_rotated_groups(self, self.mechanism, groups)
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
         if self.with_mean:
             # the format of a stream is known by now
             refuse_sparse(X, *shifts)
-        (n_rows, unit), whose = resolve_groups(groups, X)
+        (n_rows, unit), whose = resolve_groups(self, groups, X)
         n_features = X.shape[1]
         # 3. plan, from public facts
         domain = L2Ball(check_radius(self.data_norm))
@@ -342,7 +342,7 @@ class DPFeatureCenterer(PlanMixin, ShiftAndScale):
         # 4. gate, 5. run
         with open_gate(
             self,
-            lambda: ball_rows(X, domain, effective_n_threads(), shares(unit, whose)),
+            lambda: ball_rows(X, domain, effective_n_threads(), shares(whose)),
             n_rows=n_rows,
             unit=unit,
             delta=plan.delta,

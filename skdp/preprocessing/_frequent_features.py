@@ -259,7 +259,7 @@ class DPFrequentFeatures(TwinMixin, PlanMixin, SelectorMixin, BaseEstimator):
         sparsity = _at_least_one("sparsity", self.sparsity)
         # 2. validate
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
-        (n_rows, unit), whose = resolve_groups(groups, X)
+        (n_rows, unit), whose = resolve_groups(self, groups, X)
         n_features = X.shape[1]
         # 3. plan, from public facts
         most = self._most(n_features)
@@ -271,7 +271,7 @@ class DPFrequentFeatures(TwinMixin, PlanMixin, SelectorMixin, BaseEstimator):
                 L2Ball(1.0),
                 sparsity,
                 n_threads=effective_n_threads(),
-                weight=shares(unit, whose),
+                weight=shares(whose),
             ),
             n_rows=n_rows,
             unit=unit,

@@ -763,7 +763,7 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
         if self.with_mean:
             # the format of a stream is known by now
             refuse_sparse(X, *shifts)
-        (n_rows, unit), whose = resolve_groups(groups, X)
+        (n_rows, unit), whose = resolve_groups(self, groups, X)
         n_features = X.shape[1]
         # 3. plan, from public facts
         box = None
@@ -776,7 +776,7 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
         # 4. gate, 5. run
         with open_gate(
             self,
-            lambda: FeatureRows(X, n_threads=effective_n_threads(), weight=shares(unit, whose)),
+            lambda: FeatureRows(X, n_threads=effective_n_threads(), weight=shares(whose)),
             n_rows=n_rows,
             unit=unit,
             delta=delta,

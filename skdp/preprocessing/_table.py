@@ -642,7 +642,7 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
         check_radius(self.data_norm)
         # 2. validate
         X = validate_private_data(self, X, table=True)
-        (n_rows, unit), whose = resolve_groups(groups, X)
+        (n_rows, unit), whose = resolve_groups(self, groups, X)
         # 3. plan, from public facts
         columns = table_schema(X, self.bounds, self.categories)
         scaled = [column for column in columns if column.scaled]
@@ -663,7 +663,7 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
             # 4. gate, 5. run
             with open_gate(
                 self,
-                lambda: table_rows(X, columns, self.n_buckets, self.adjacency, shares(unit, whose)),
+                lambda: table_rows(X, columns, self.n_buckets, self.adjacency, shares(whose)),
                 n_rows=n_rows,
                 unit=unit,
                 delta=delta,

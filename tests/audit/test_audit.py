@@ -250,7 +250,7 @@ def test_jobs_run_in_parallel():
 def test_remove_one_and_groups():
     longer, shorter = [[0.0], [1.0], [0.3]], [[0.0], [0.3]]
     for pair in ((longer, shorter), (shorter, longer)):
-        assert audit(broken.NoiselessIntercept(3.0), pair, adjacency="remove-one").passed is False
+        assert audit(broken.NoiselessIntercept(3.0), pair, adjacency="add-remove").passed is False
     X, groups = np.zeros((4, 1)), [0, 0, 1, 1]
 
     class Grouped(broken.LaplaceMean):
@@ -288,8 +288,8 @@ def test_the_bar(capsys):
         ({"neighbour": [[1.0]]}, "equally many rows"),
         ({"neighbour": [[1.0, 2.0]] * 2}, "have wrong shapes"),
         ({"neighbour": (FAR[0], [0, 1])}, "must be alike"),
-        ({"adjacency": "remove-one"}, "must differ by one row"),
-        ({"adjacency": "remove-one", "neighbour": [[3.0]]}, "other rows differ too"),
+        ({"adjacency": "add-remove"}, "must differ by one row"),
+        ({"adjacency": "add-remove", "neighbour": [[3.0]]}, "other rows differ too"),
         ({"data": None}, "data must be given with neighbour"),
         ({"estimator": broken.LaplaceMean(np.nan)}, "epsilon of the estimator must be"),
         ({"estimator": broken.LaplaceMean(-1)}, "epsilon of the estimator must be"),
@@ -441,7 +441,7 @@ def test_one_run():
     # estimators that remember everything
     for model, target in ((LogisticRegression(C=1e3), y), (LinearRegression(), 2.0 * y)):
         found = audit_one_run(
-            model, (X, target), data=(X[:2], target[:2]), adjacency="remove-one", random_state=0
+            model, (X, target), data=(X[:2], target[:2]), adjacency="add-remove", random_state=0
         )
         assert found.epsilon_lower > 2.5
         assert found.passed is None
@@ -460,7 +460,7 @@ def test_one_run():
     [
         ({"canaries": np.eye(9)}, "the number of canaries must be an integer of 10"),
         ({"blanks": None}, "blanks must be given"),
-        ({"adjacency": "remove-one"}, "blanks must be None"),
+        ({"adjacency": "add-remove"}, "blanks must be None"),
         ({"blanks": np.eye(19)}, "blanks must have the shapes"),
         ({"n_guesses": 21}, "20 at most"),
         ({"n_guesses": 0}, "n_guesses must be"),
@@ -521,7 +521,7 @@ def test_the_bound_of_one_run_is_the_binomial_tail():
 # Adversarial pairs are neighbours, finite, and keep what is public.
 
 
-@pytest.mark.parametrize("adjacency", ["replace-one", "zero-out", "remove-one"])
+@pytest.mark.parametrize("adjacency", ["replace-one", "zero-out", "add-remove"])
 @pytest.mark.parametrize("classes", [(0, 1), ("a", "bc"), (False, True), (2, 5, 7)])
 def test_pairs_differ_in_one_row_and_keep_the_label_set(adjacency, classes):
     model = DPLogisticRegression(classes=classes, data_norm=2.0)

@@ -650,7 +650,7 @@ def test_the_estimator_is_not_fitted():
         ({"method": "predict"}, "method must be"),
         ({"n_draws": -1}, "n_draws must be"),
         ({"random_state": None}, "random_state must be an integer"),
-        ({"adjacency": "remove-one"}, "adjacency must be"),
+        ({"adjacency": "add-remove"}, "adjacency must be"),
     ],
 )
 def test_unusable_arguments_are_named(arguments, message):

@@ -129,7 +129,7 @@ class PrivacyBudget:
         "gaussian": half of `delta` is set aside, with which `epsilon` is a Gaussian-DP
         parameter mu; squares of the parameters of fits stay within its square, and the other
         half of `delta` is for fits on random batches or with thresholds. Better for many fits.
-    adjacency : {"replace-one", "zero-out"}, default="replace-one"
+    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Which data sets are neighbours. Fits with another adjacency are refused; local reports
         count under either.
     unit : {"row", "group"}, default="row"

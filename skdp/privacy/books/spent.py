@@ -116,11 +116,13 @@ class NotCovered:
         return cls("fits", step, text)
 
     @classmethod
-    def repeated(cls, step: str | None, part: Any, copies: int, unit: str | None) -> "NotCovered":
+    def repeated(cls, step: str | None, part: Any, copies: int, ledger: Ledger) -> "NotCovered":
         """Return the item of a fit to drawn rows that has no price for them."""
         name = name_of(step, part)
         text = f"the rows of {name}: one was drawn {copies} times, at no finite price"
-        if unit == "group":
+        if _counts_rows(ledger):
+            text = f"the rows of {name}: their number, a secret, decides which ones are drawn"
+        elif ledger.unit == "group":
             text = f"the rows of {name}: by their number a group decides which ones are drawn"
         return cls("rest", step, text)
 
@@ -168,6 +170,12 @@ class NotCovered:
         return cls("splits", step, text + "other rows go")
 
     @classmethod
+    def counted_splits(cls, step: str | None) -> "NotCovered":
+        """Return the item of splits of rows whose number is a secret."""
+        text = f"the splits{_whose(step)}: the number of rows, a secret, decides where they are cut"
+        return cls("splits", step, text)
+
+    @classmethod
     def unknown_splits(cls, step: str | None, cv: Any) -> "NotCovered":
         """Return the item of splits that nobody can look at any more."""
         text = (
@@ -185,6 +193,11 @@ class NotCovered:
             "sklearn.set_config(enable_metadata_routing=True) and set_fit_request(groups=True)"
         )
         return cls("splits", step, text)
+
+
+def _counts_rows(ledger: Ledger) -> bool:
+    """Return whether the number of rows is a secret, and not public."""
+    return ledger.adjacency == "add-remove"
 
 
 def _whose(step: str | None) -> str:
@@ -460,8 +473,8 @@ class _Total:
         copies = times if held is None else times * held.copies
         drawn = held is not None and held.draws
         priced = for_copies(ledger, copies, delta)
-        if priced is None or (drawn and ledger.unit == "group"):
-            self.not_covered.append(NotCovered.repeated(step, part, copies, ledger.unit))
+        if priced is None or (drawn and (ledger.unit == "group" or _counts_rows(ledger))):
+            self.not_covered.append(NotCovered.repeated(step, part, copies, ledger))
             priced, copies = (ledger, delta), 1
         units = {self.ledger.unit, priced[0].unit} - {None}
         if len(units) > 1:
@@ -541,6 +554,8 @@ class _Total:
         delta = sum_up((release.noise.delta, release.count) for release in ledger.releases)
         if (times := copies_in_splits(cv)) is None:
             not_covered = (*not_covered, NotCovered.unknown_splits(step, cv))
+        if _counts_rows(ledger):
+            not_covered = (*not_covered, NotCovered.counted_splits(step))
         ledger = ledger.assume(*assumptions)
         self._add_priced(estimator, step, held, ledger, delta, times or 1)
         self.not_covered += [*steps, use, *not_covered]

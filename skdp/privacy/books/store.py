@@ -57,7 +57,7 @@ class BudgetTerms(NamedTuple):
     ) -> "BudgetTerms":
         """Return the terms, or raise a ValueError that names what is out of range."""
         check_choice("composition", composition, ("sum", "gaussian"))
-        check_choice("adjacency", adjacency, ("replace-one", "zero-out"))
+        check_choice("adjacency", adjacency, ("replace-one", "zero-out", "add-remove"))
         check_choice("unit", unit, ("row", "group"))
         terms = cls(check_epsilon(epsilon), check_delta(delta), composition, adjacency, unit)
         if composition == "gaussian" and terms.delta == 0:

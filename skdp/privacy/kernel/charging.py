@@ -49,14 +49,19 @@ class Terms:
         """Return what a query states, under the adjacency that a law asks for."""
         check_fields(query)
         start, stop = self.part(rows)
-        adjacency = self.adjacency
+        adjacency, anywhere = self.adjacency, self.unit == "group"
+        if adjacency == "add-remove":
+            if law.sampling is not None or rows is not None:
+                raise ValueError("rows have no place where their number is secret.")
+            # a row more is a row in the place of a null row: Proposition 85
+            adjacency, anywhere = "zero-out", True
         if law.sampling is not None:
             if law.sampling.n_rows != self.n_rows:
                 raise ValueError("batches must be drawn from the rows that there are.")
             adjacency = law.sampling.adjacency(adjacency)
         stated = query.sensitivity(adjacency, stop - start)
-        if self.unit == "group" and isinstance(stated, Sensitivity):
-            # a group has rows in any chunk: Proposition 82 bounds the rounding of their sums
+        if anywhere and isinstance(stated, Sensitivity):
+            # others have rows in any chunk then: Proposition 82 bounds the rounding of their sums
             wider = 1 + GROUP_SLACK * (stop - start)
             stated = replace(stated, l1=stated.l1 * wider, l2=stated.l2 * wider)
         return stated

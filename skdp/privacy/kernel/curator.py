@@ -27,10 +27,10 @@ class Curator:
     epsilon, delta : float
         The budget, in nats and as a probability. Checked here again whatever the
         caller checked.
-    adjacency : {"replace-one", "zero-out", "local"}
-        Neighbours differ in one row ("replace-one"), or one row is replaced by a null row
-        that contributes nothing ("zero-out"). The number of rows is public in both. "local"
-        if rows do nothing but report on their own.
+    adjacency : {"replace-one", "zero-out", "add-remove", "local"}
+        Neighbours differ in one row ("replace-one"), or one row is replaced by a null row that
+        contributes nothing ("zero-out"): the number of rows is public. Or it is there or not
+        ("add-remove"): `n_rows` bounds their number. "local" if rows only report on their own.
     random_state, purpose : None, int, RandomState or Generator, and str
         None draws noise from the operating system; the purpose keeps the seeded streams
         of different estimators apart.

@@ -217,7 +217,7 @@ def report_epsilon(
 # One line: a kind of release.
 
 
-ADJACENCIES = ("replace-one", "zero-out", "local")
+ADJACENCIES = ("replace-one", "zero-out", "add-remove", "local")
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ class Release:
     ----------
     query, size : str, int
         The statistic, and its number of coordinates.
-    adjacency : {"replace-one", "zero-out", "local"}
+    adjacency : {"replace-one", "zero-out", "add-remove", "local"}
         Which data sets count as neighbours. "local": a report that a row made on its own, under
         any two values of that row.
     stated_sensitivity, theorem : float, str
