@@ -1,22 +1,26 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""The number of rows where it is a secret: adjacency "add-remove".
+"""What rows count, and how many there are, where that is a secret: released before the fit.
 
-Neighbours are data sets with and without one row, so plans must not know how many there are. The
-number is released first, for a small part of epsilon. Given what was released, a row more is a row
-in the place of a null row, for estimators whose statistics are sums over rows that may stand
-anywhere: the rest is the fit that adjacency "zero-out" has, with what is left of epsilon and the
-released number in the place of the true one (Proposition 85).
+With adjacency "add-remove" neighbours are data sets with and without one row, so plans must not
+know their number. With weights of rows they must not know the total of these, which a row changes.
+Either is released first, for a small part of epsilon, and stands in plans where the number of rows
+stands otherwise. Given what was released, a row more is a row in the place of a null row, for
+estimators whose statistics are sums over rows that may stand anywhere: what follows is the fit that
+adjacency "zero-out" has, with what is left of epsilon (Propositions 85 and 86).
 """
 
 import math
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from skdp._groups import PARTS, resolve_groups, shares
+from skdp._rows.streams import RowStream
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.curator import Curator
 from skdp.privacy.kernel.errors import SeededNoiseWarning
@@ -34,43 +38,60 @@ _MARGIN = 1000
 
 @dataclass(frozen=True)
 class RowCount:
-    """Number of rows, or of groups."""
+    """Number of rows, or of groups; or the total of their weights.
 
-    name = "number of rows"
+    Parameters
+    ----------
+    name : {"number of rows", "total of the weights"}
+        What the statistic is.
+    """
+
+    name: str = "number of rows"
     size = 1
 
     def sensitivity(self, adjacency, n_rows):
         """State the l1 sensitivity: 1.
 
-        Proof. Neighbours differ in one row, or in one group, that is there or is not.
+        Proof. A row, or a group, counts between 0 and 1. Neighbours differ in one, that is there or
+        is not, or counts as another does.
         """
-        return Sensitivity(l1=1.0, l2=1.0, bound=float(n_rows), theorem="a row is counted once")
+        return Sensitivity(l1=1.0, l2=1.0, bound=float(n_rows), theorem="a row counts 1 at most")
 
     def evaluate(self, rows):
-        """Return the number as an array of shape (1,); what was admitted is the number."""
-        return np.array([float(rows)])
+        """Return the total of what rows count, an array of shape (1,)."""
+        return np.array([math.fsum(rows)])
 
 
 @dataclass
 class HiddenCount:
-    """What a fit with adjacency "add-remove" has promised, and what it has released so far.
+    """A fit for which the number of rows, or the total of their weights, is a secret.
 
     Parameters
     ----------
-    epsilon : float
-        Budget of the whole fit.
+    epsilon, delta, adjacency : float, float, str
+        What is promised for the whole fit.
     price : float
-        Epsilon of the number of rows.
+        Epsilon of the number.
+    max_weight : float or None
+        A weight that counts 1; None without weights.
+    source : dict
+        The shared budget, the source of noise, and its purpose.
+    made_up : bool
+        Whether rows are made up for a plan, which is for as many as was asked for.
     ledger : Ledger
         With the number, once it was released.
-    n_rows, most : int
-        The released number, at least 1; and a number that the true one is below.
+    most : int
+        A public number that the number of rows, or of groups, is not above.
     """
 
     epsilon: float
+    delta: float
+    adjacency: str
     price: float
+    max_weight: float | None
+    source: Any
+    made_up: bool = False
     ledger: Any = None
-    n_rows: int = 0
     most: int = 0
 
     @property
@@ -80,54 +101,59 @@ class HiddenCount:
         return (self.epsilon - self.price) * (1 - 1e-9)
 
     def before(self, ledger):
-        """Return a ledger with the number of rows before the releases of the same fit."""
+        """Return a ledger with the number before the releases of the same fit."""
         whole = self.ledger.assume(*ledger.assumptions)
         for release in ledger.releases:
             whole = whole.append(release)
         return whole
 
-    def release(self, estimator, n_rows, unit):
-        """Release the number of rows; a shared budget is charged for the whole fit.
+    def release(self, counts, n_rows, unit):
+        """Release the number; a shared budget is charged for the whole fit.
 
         Parameters
         ----------
-        estimator : estimator
-            Its budget, delta and source of noise are read.
+        counts : callable
+            Returns what rows count, each in [0, 1], those of a group at most 1 together.
         n_rows, unit : int, {"row", "group"}
-            How many there are of what is protected; private.
+            How many there are of what is protected; private with adjacency "add-remove".
 
         Returns
         -------
         n_rows : int
-            Public from here on.
+            Public from here on, at least 1.
         """
+        secret = self.adjacency == "add-remove"
         with warnings.catch_warnings():
             # the curator of the fit warns of a seed
             warnings.simplefilter("ignore", SeededNoiseWarning)
             curator = Curator(
-                lambda: n_rows,
-                n_rows=_MOST_ROWS,
+                counts,
+                n_rows=_MOST_ROWS if secret else n_rows,
                 epsilon=self.epsilon,
-                delta=getattr(estimator, "delta", 0.0),
-                adjacency="add-remove",
-                budget=estimator.budget,
-                random_state=estimator.random_state,
-                purpose=f"{type(estimator).__name__}, number of rows",
+                delta=self.delta,
+                adjacency=self.adjacency,
                 unit=unit,
+                **self.source,
             )
-        (released,) = curator.release(RowCount(), LaplaceMechanism(self.price))
-        self.ledger = Ledger.of(curator.ledger)
-        # rows that are made up for a plan are as many as was asked for
-        made_up = getattr(estimator, "_is_made_up", False)
-        self.n_rows = n_rows if made_up else min(max(1, round(released)), _MOST_ROWS)
-        scale = curator.ledger.releases[-1].noise.scale
-        self.most = min(self.n_rows + math.ceil(_MARGIN * scale), _MOST_ROWS)
-        return self.n_rows
+        query = RowCount() if self.max_weight is None else RowCount("total of the weights")
+        (released,) = curator.release(query, LaplaceMechanism(self.price))
+        self.ledger, self.most = Ledger.of(curator.ledger), n_rows
+        found = n_rows if self.made_up else min(max(1, round(released)), _MOST_ROWS)
+        if secret:
+            scale = curator.ledger.releases[-1].noise.scale
+            self.most = min(found + math.ceil(_MARGIN * scale), _MOST_ROWS)
+        return min(found, self.most)
 
 
 def hidden_count(estimator):
-    """Return the `HiddenCount` of a fit that is under way; None with another adjacency."""
+    """Return the `HiddenCount` of a fit that is under way; None if the number is public."""
     return vars(estimator).get("_hidden_count")
+
+
+def largest_weight(estimator):
+    """Return the weight that counts 1 in a fit that is under way; None without weights."""
+    hidden = hidden_count(estimator)
+    return None if hidden is None else hidden.max_weight
 
 
 def most_rows(estimator, n_rows):
@@ -137,25 +163,127 @@ def most_rows(estimator, n_rows):
 
 
 @contextmanager
-def zero_out_meanwhile(estimator):
-    """Fit an estimator with adjacency "add-remove" as "zero-out", with what the count leaves.
+def counted_first(estimator, weighted):
+    """Fit an estimator with what is left when a secret number of rows, or total, was released.
 
     Parameters
     ----------
     estimator : estimator
-        Its `adjacency` and `epsilon` are others until the context closes.
+        With a secret number of rows, or with weights, its `epsilon` and `adjacency` are others
+        until the context closes: those of a fit that takes the released number for the true one.
+    weighted : bool
+        Whether rows have weights.
     """
-    epsilon = getattr(estimator, "epsilon", None)
+    epsilon, adjacency = (getattr(estimator, name, None) for name in ("epsilon", "adjacency"))
+    secret = adjacency == "add-remove"
     releases = epsilon is not None and getattr(estimator, "_releases", True)
-    if getattr(estimator, "adjacency", None) != "add-remove" or not releases:
+    if not (secret or weighted) or not releases:
         yield
         return
-    share = getattr(estimator, "_count_share", _COUNT_SHARE)
-    hidden = HiddenCount(epsilon, share * epsilon)
-    estimator._hidden_count, estimator.adjacency = hidden, "zero-out"
+    hidden = HiddenCount(
+        epsilon,
+        getattr(estimator, "delta", 0.0),
+        adjacency,
+        getattr(estimator, "_count_share", _COUNT_SHARE) * epsilon,
+        estimator.max_weight if weighted else None,
+        {
+            "budget": estimator.budget,
+            "random_state": estimator.random_state,
+            "purpose": f"{type(estimator).__name__}, number of rows",
+        },
+        getattr(estimator, "_is_made_up", False),
+    )
+    estimator._hidden_count = hidden
     try:
         estimator.epsilon = hidden.left
+        if secret:
+            estimator.adjacency = "zero-out"
         yield
     finally:
-        estimator.adjacency, estimator.epsilon = "add-remove", epsilon
+        estimator.epsilon, estimator.adjacency = epsilon, adjacency
         del estimator._hidden_count
+
+
+def count_rows(groups, X, hidden, sample_weight=None):
+    """Say how many rows, or groups, there are; release that where it is a secret.
+
+    Parameters
+    ----------
+    groups : array-like of shape (n_rows,) or None
+        As for `resolve_groups`.
+    X : ndarray, CSR matrix or RowStream of shape (n_rows, n_features)
+        The rows; in memory unless what rows count is public.
+    hidden : HiddenCount or None
+        Of the fit.
+    sample_weight : array-like of shape (n_rows,), float or None
+        Weights of rows, with `max_weight`.
+
+    Returns
+    -------
+    public : tuple of (int, str)
+        The number, released where it is a secret, and what is protected: "row" or "group".
+    whose : tuple or None
+        What `counts_of` makes counts of; private. None where every row counts 1 in its place.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If groups or weights are unusable, or rows are read range by range and have either.
+    """
+    if hidden is None:
+        public, codes = resolve_groups(groups, X)
+        return public, None if codes is None else (public[1], codes, None)
+    if isinstance(X, RowStream):
+        what = (
+            "sample_weight must be None"
+            if hidden.max_weight
+            else ("adjacency must be 'replace-one' or 'zero-out'")
+        )
+        raise TypeError(f"{what} for rows that are read range by range. Load the rows into memory.")
+    weights = None
+    if hidden.max_weight is not None:
+        weights = _weights(sample_weight, X.shape[0], hidden.max_weight)
+    (n_rows, unit), codes = resolve_groups(groups, X)
+    # a row alone is a group of one
+    whose = unit, np.arange(X.shape[0]) if codes is None else codes, weights
+    return (hidden.release(lambda: counts_of(whose), n_rows, unit), unit), whose
+
+
+def counts_of(whose):
+    """Return what rows count, in whole parts of one.
+
+    Parameters
+    ----------
+    whose : tuple or None
+        From `count_rows`.
+
+    Returns
+    -------
+    counts : ndarray of shape (n_rows,) or None
+        Private; multiples of 1 / PARTS in [0, 1], of a group at most 1 together. None for 1 each.
+    """
+    if whose is None:
+        return None
+    unit, codes, weights = whose
+    counts = np.ones(len(codes)) if unit == "row" else shares(unit, codes)
+    return counts if weights is None else np.floor(counts * weights * PARTS) / PARTS
+
+
+def _weights(sample_weight, n_rows, max_weight):
+    """Return weights in units of the largest that counts, at most 1."""
+    if isinstance(sample_weight, Real):
+        sample_weight = np.full(n_rows, float(sample_weight))
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("sample_weight must have one number for each row of X.") from None
+    if weights.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight must have one number for each row of X, shape ({n_rows},); got shape "
+            f"{weights.shape}."
+        )
+    # no message tells which
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise ValueError("sample_weight must have finite numbers that are not negative.")
+    with np.errstate(under="ignore"):
+        return np.minimum(weights, max_weight) / max_weight

@@ -221,7 +221,7 @@ def open_gate(
         n_rows=n_rows if hidden is None else hidden.most,
         epsilon=epsilon,
         delta=delta,
-        adjacency=adjacency if hidden is None else "add-remove",
+        adjacency=adjacency if hidden is None else hidden.adjacency,
         budget=estimator.budget if shared and hidden is None else None,
         mu=mu,
         random_state=estimator.random_state,
@@ -231,7 +231,7 @@ def open_gate(
         unit=unit,
     )
     if progress is not None:
-        facts = (epsilon, adjacency) if hidden is None else (hidden.epsilon, "add-remove")
+        facts = (epsilon, adjacency) if hidden is None else (hidden.epsilon, hidden.adjacency)
         progress.announce(n_rows, unit, facts[0], delta, facts[1], at_most)
     with blas_on_one_thread():
         yield curator

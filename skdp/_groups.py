@@ -10,7 +10,6 @@ rows may add: the bound on what one row moves is that of a group, for groups of 
 
 import numpy as np
 
-from skdp._counted import hidden_count
 from skdp._rows.streams import RowStream
 from skdp.exceptions import BudgetError
 from skdp.privacy.books.spent import asks_for_groups
@@ -49,13 +48,11 @@ def check_groups(estimator, groups):
         raise ValueError(_DROPPED.format("set_fit_request(groups=True) asked for groups"))
 
 
-def resolve_groups(estimator, groups, X):
-    """Code the groups, and release how many there are where that is a secret.
+def resolve_groups(groups, X):
+    """Code the groups.
 
     Parameters
     ----------
-    estimator : estimator
-        Whose fit it is.
     groups : array-like of shape (n_rows,) or None
         Identifier of the group that a row belongs to: numbers, or text. None: every row is a
         group of its own.
@@ -65,11 +62,9 @@ def resolve_groups(estimator, groups, X):
     Returns
     -------
     public : tuple of (int, str)
-        Number of groups, with adjacency "add-remove" a noisy one; and what is protected: "group",
-        or "row" without groups.
+        Number of groups, and what is protected: "group", or "row" without groups.
     codes : ndarray of shape (n_rows,), dtype int64
-        Position of every row's group among the sorted identifiers; private. None without groups,
-        where rows have public positions.
+        Position of every row's group among the sorted identifiers; private. None without groups.
 
     Raises
     ------
@@ -78,27 +73,9 @@ def resolve_groups(estimator, groups, X):
     TypeError
         If there are groups, and X is read range by range.
     """
-    hidden = hidden_count(estimator)
-    if groups is None and hidden is None:
-        return (X.shape[0], "row"), None
-    if groups is None and isinstance(X, RowStream):
-        raise TypeError(
-            "adjacency must be 'replace-one' or 'zero-out' for rows that are read range by range; "
-            "got 'add-remove'. Load the rows into memory."
-        )
-    if groups is None:
-        # every row is a group of its own: it may stand anywhere
-        (n_rows, unit), codes = (X.shape[0], "row"), np.arange(X.shape[0])
-    else:
-        (n_rows, unit), codes = _coded(groups, X)
-    if hidden is not None:
-        n_rows = hidden.release(estimator, n_rows, unit)
-    return (n_rows, unit), codes
-
-
-def _coded(groups, X):
-    """Return the number of groups and what is protected, and the group of every row."""
     n_rows = X.shape[0]
+    if groups is None:
+        return (n_rows, "row"), None
     if isinstance(X, RowStream):
         raise TypeError(
             "groups must be None for rows that are read range by range: how many rows a group has "
@@ -155,11 +132,13 @@ def _is_nobody(one):
 PARTS = 1 << 20
 
 
-def shares(codes):
+def shares(unit, codes):
     """Return what rows count: one over the number of rows of their group, in whole parts.
 
     Parameters
     ----------
+    unit : {"row", "group"}
+        What is protected.
     codes : ndarray of shape (n_rows,) or None
         Of the groups, from `resolve_groups`.
 
@@ -173,7 +152,7 @@ def shares(codes):
     What one over the number of rows leaves of the parts goes to the first rows of a group: what a
     row counts depends on the rows of its own group alone.
     """
-    if codes is None:
+    if unit == "row":
         return None
     sizes = np.bincount(codes)
     # by group and then by place: several times as fast as a stable sort of the groups

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial, wraps
 from inspect import signature
 from numbers import Real
+from types import MethodType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -38,7 +39,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from skdp._counted import zero_out_meanwhile
+from skdp._counted import counted_first
 from skdp._export import TwinMixin, linear_classifier
 from skdp._rows.base import RADIUS_RANGE, ColumnBall
 from skdp._rows.linear import StandardColumns
@@ -164,6 +165,13 @@ NO_WEIGHTS = (
     "charged, and no row was read."
 )
 
+#: and why one without a bound on them is
+NO_BOUND = (
+    "takes sample_weight only with max_weight, a public number: weights beyond it count as that, "
+    "and noise grows with it. Do not compute it from private weights. Nothing was charged, and no "
+    "row was read."
+)
+
 #: a decorated method keeps its signature
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -201,17 +209,51 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], Me
                 budget.check(estimator.epsilon if real else None, **seeded)
             passed = *args, *params.values()
             assumed = assumed_maps(type(estimator).__name__, *passed)
-            meanwhile = zero_out_meanwhile(estimator), kept_meanwhile(*passed)
-            with plain_parameters(estimator), meanwhile[0], meanwhile[1]:
+            weighted = params.get("sample_weight") is not None
+            with (
+                plain_parameters(estimator),
+                counted_first(estimator, weighted and weighs),
+                kept_meanwhile(*passed),
+            ):
                 made = fit(estimator, *args, **params)
             if assumed and hasattr(estimator, "ledger_"):
                 estimator.ledger_ = estimator.ledger_.assume(*assumed)
             return made
 
         context = _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)
-        return context(asked)
+        return WeightedFit(context(asked)) if "sample_weight" in given else context(asked)
 
     return decorate
+
+
+class WeightedFit:
+    """A `fit` that takes weights of rows where the parameter `max_weight` bounds them.
+
+    Without that bound the method has no `sample_weight`, and scikit-learn sees that it has none.
+
+    Parameters
+    ----------
+    fit : callable
+        With a keyword `sample_weight`.
+    """
+
+    def __init__(self, fit):
+        given = signature(fit)
+
+        @wraps(fit)
+        def unweighted(estimator, *args, **params):
+            if params.get("sample_weight") is not None:
+                raise TypeError(f"{type(estimator).__name__}.fit {NO_BOUND}")
+            return fit(estimator, *args, **params)
+
+        others = [each for name, each in given.parameters.items() if name != "sample_weight"]
+        unweighted.__signature__ = given.replace(parameters=others)
+        self.fit, self.unweighted = fit, unweighted
+
+    def __get__(self, estimator, kind=None):
+        if estimator is None:
+            return self.fit
+        return MethodType(self.unweighted if estimator.max_weight is None else self.fit, estimator)
 
 
 def assumed_maps(name, *given):

@@ -22,7 +22,7 @@ class Taint:
     What is computed from X or y, or under a condition on them, is tainted. Clean are
     ``X.shape``, what a curator returns, and the label set and the assumptions that
     `resolve_classes` returns, which the ledger lists, and the number of clients that
-    `resolve_groups` returns first. Clean is what comes from `PUBLIC` and `FITS_A_CLONE`, too.
+    `resolve_groups` and `count_rows` return first. Clean is what comes from `PUBLIC` and `FITS_A_CLONE`, too.
     Instead of all arguments, `private` may name the private ones. `found` has a line for
     every way in which something tainted would outlive `fit`: an attribute, a function that is
     handed both `self` and the data, a returned value, a message.
@@ -56,7 +56,7 @@ class Taint:
             parts = [(part, value) for part in target.elts]
             if _called(value) == "resolve_classes" and len(parts) == 4:
                 parts = [(part, None) for part in (target.elts[0], target.elts[3])] + parts[1:3]
-            if _called(value) == "resolve_groups" and len(parts) == 2:
+            if _called(value) in ("resolve_groups", "count_rows") and len(parts) == 2:
                 parts[0] = (target.elts[0], None)
             for part, source in parts:
                 self.assign(part, source, branch, statement)

@@ -19,10 +19,10 @@ from scipy.special import log_expit
 from sklearn.base import BaseEstimator, clone, is_regressor
 
 import skdp.solvers as solvers
-from skdp._counted import hidden_count
+from skdp._counted import count_rows, counts_of, hidden_count, largest_weight
 from skdp._export import linear_classifier
 from skdp._gate import Doubts, open_gate
-from skdp._groups import check_groups, resolve_groups, shares
+from skdp._groups import check_groups
 from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp._plan import PlanMixin
 from skdp._rows.base import L2Ball, check_radius, leaves_out_zeros
@@ -234,10 +234,13 @@ def _misfits(model, mechanism, solver, problem):
             f"groups must be None with {name}: only noisy sums over all rows, of second moments "
             "and of gradients, can protect all rows of a group; got groups."
         )
-    if hidden_count(model) is not None and not solver.takes_groups:
+    hidden = hidden_count(model)
+    if hidden is not None and not solver.takes_groups:
+        what = "adjacency must be 'replace-one' or 'zero-out'"
         yield (
-            f"adjacency must be 'replace-one' or 'zero-out' with {name}: only noisy sums over all "
-            "rows, of second moments and of gradients, hide how many there are; got 'add-remove'."
+            f"{'sample_weight must be None' if hidden.max_weight else what} with {name}: only "
+            "noisy sums over all rows, of second moments and of gradients, can do with rows that "
+            "count less than 1, or hide how many there are."
         )
     if model.data_norm is None and "regression" not in solver.tasks:
         yield (
@@ -395,6 +398,7 @@ class PrivateLinearClassifier(
         "fit_intercept": ["boolean"],
         "coef_bound": SCALE_OR_NONE,
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "max_weight": SCALE_OR_NONE,
         "verbose": ["verbose"],
     }
 
@@ -407,7 +411,14 @@ class PrivateLinearClassifier(
         return n_steps
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: VectorLike, *, groups: VectorLike | None = None) -> Self:
+    def fit(
+        self,
+        X: MatrixLike,
+        y: VectorLike,
+        *,
+        groups: VectorLike | None = None,
+        sample_weight: VectorLike | None = None,
+    ) -> Self:
         """Fit the model within the budget.
 
         Parameters
@@ -427,6 +438,11 @@ class PrivateLinearClassifier(
             ``sklearn.set_config(enable_metadata_routing=True)``, to estimators after
             ``set_fit_request(groups=True)``; for these it is an error if none come. See
             :ref:`groups`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Private weights of the rows, finite and not negative; only with `max_weight`. Weights
+            beyond that count as that. A twentieth of epsilon goes to the noisy total of the
+            weights, which stands in plans for the number of rows. For the solvers that `groups`
+            are for, and rows in memory. See :ref:`sample_weight`.
 
         Returns
         -------
@@ -457,7 +473,7 @@ class PrivateLinearClassifier(
         if hidden_count(self) is not None:
             # what does not fit is refused before anything is released
             chosen_solver(self, asked, self._problem(MANY_ROWS, *shape))
-        (n_rows, unit), whose = resolve_groups(self, groups, X)
+        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
         scales = self._scales(n_rows, n_features, is_sparse)
         problem = self._problem(n_rows, *shape)
         problem = replace(problem, unit=unit)
@@ -498,7 +514,7 @@ class PrivateLinearClassifier(
                 domain,
                 intercept if given else 0.0,
                 effective_n_threads(),
-                shares(whose),
+                counts_of(whose),
             ),
             n_rows=n_rows,
             unit=unit,
@@ -555,7 +571,8 @@ class PrivateLinearClassifier(
         """Return a problem whose penalty and bound are for rows in units of a norm."""
         return replace(
             problem,
-            penalty=penalty_of(self.C, data_norm),
+            # the largest weight is the unit of weights
+            penalty=penalty_of(self.C * (largest_weight(self) or 1.0), data_norm),
             radius=None if self.coef_bound is None else self.coef_bound * data_norm,
             data_norm=data_norm,
         )
@@ -657,6 +674,9 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
     max_iter : int, default=None
         Number of steps of the solvers that take steps; all of them are made, none depends on
         the data. None chooses it from public quantities.
+    max_weight : float, default=None
+        Public bound on `sample_weight` of `fit`, in [1e-50, 1e50]: weights beyond it count as it,
+        and noise is that of a row with this weight. None has no weights.
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -768,6 +788,7 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         fit_intercept: bool = True,
         coef_bound: float | None = None,
         max_iter: int | None = None,
+        max_weight: float | None = None,
         budget: Budget = None,
         random_state: Seed = None,
         verbose: int = 0,
@@ -784,6 +805,7 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         self.fit_intercept = fit_intercept
         self.coef_bound = coef_bound
         self.max_iter = max_iter
+        self.max_weight = max_weight
         self.budget = budget
         self.random_state = random_state
         self.verbose = verbose
@@ -912,6 +934,9 @@ class DPHingeSVM(PrivateLinearClassifier):
     max_iter : int, default=None
         Number of steps of the solvers that take steps; all of them are made, none depends on
         the data. None chooses it from public quantities.
+    max_weight : float, default=None
+        Public bound on `sample_weight` of `fit`, in [1e-50, 1e50]: weights beyond it count as it,
+        and noise is that of a row with this weight. None has no weights.
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -1014,6 +1039,7 @@ class DPHingeSVM(PrivateLinearClassifier):
         fit_intercept: bool = True,
         coef_bound: float | None = None,
         max_iter: int | None = None,
+        max_weight: float | None = None,
         budget: Budget = None,
         random_state: Seed = None,
         verbose: int = 0,
@@ -1030,6 +1056,7 @@ class DPHingeSVM(PrivateLinearClassifier):
         self.fit_intercept = fit_intercept
         self.coef_bound = coef_bound
         self.max_iter = max_iter
+        self.max_weight = max_weight
         self.budget = budget
         self.random_state = random_state
         self.verbose = verbose

@@ -13,10 +13,10 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._counted import hidden_count
+from skdp._counted import count_rows, counts_of, hidden_count, largest_weight
 from skdp._export import TwinMixin, linear_regression
 from skdp._gate import Doubts, open_gate
-from skdp._groups import check_groups, resolve_groups, shares
+from skdp._groups import check_groups
 from skdp._losses.clipped import ClippedLoss
 from skdp._losses.regression import (
     HuberLoss,
@@ -268,7 +268,6 @@ class PrivateLinearRegressor(
             for name in ("epsilon", "delta", "adjacency", "budget", "random_state")
         },
         "p": [Interval(Real, 1, None, closed="left"), StrOptions({"huber"}), tuple],
-        "mechanism": [StrOptions({"auto", "gradient", "output"})],
         # `asked_solver` says what fits
         "solver": "no_validation",
         "data_norm": SCALE_OR_NONE,
@@ -278,11 +277,21 @@ class PrivateLinearRegressor(
         "coef_bound": SCALE_OR_NONE,
         "clipping_norm": [*SCALE_OR_NONE, StrOptions({"private"}), tuple],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "max_weight": SCALE_OR_NONE,
         "verbose": ["verbose"],
     }
+    #: the solver says what is released
+    mechanism = "auto"
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: VectorLike, *, groups: VectorLike | None = None) -> Self:
+    def fit(
+        self,
+        X: MatrixLike,
+        y: VectorLike,
+        *,
+        groups: VectorLike | None = None,
+        sample_weight: VectorLike | None = None,
+    ) -> Self:
         """Fit the model within the budget.
 
         Parameters
@@ -301,6 +310,11 @@ class PrivateLinearRegressor(
             ``sklearn.set_config(enable_metadata_routing=True)``, to estimators after
             ``set_fit_request(groups=True)``; for these it is an error if none come. See
             :ref:`groups`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Private weights of the rows, finite and not negative; only with `max_weight`. Weights
+            beyond that count as that. A twentieth of epsilon goes to the noisy total of the
+            weights, which stands in plans for the number of rows. For the solvers that `groups`
+            are for, and rows in memory. See :ref:`sample_weight`.
 
         Returns
         -------
@@ -337,7 +351,7 @@ class PrivateLinearRegressor(
         if hidden_count(self) is not None:
             # what does not fit is refused before anything is released
             chosen_solver(self, asked, self._prepared(MANY_ROWS, *shape)[-1])
-        (n_rows, unit), whose = resolve_groups(self, groups, X)
+        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
         scales, clipping, problem = self._prepared(n_rows, *shape)
         problem = replace(problem, unit=unit)
         solver = chosen_solver(self, asked, problem)
@@ -351,7 +365,7 @@ class PrivateLinearRegressor(
         with open_gate(
             self,
             lambda: regression_rows(
-                *as_read(solver, plan, X, y), effective_n_threads(), shares(whose)
+                *as_read(solver, plan, X, y), effective_n_threads(), counts_of(whose)
             ),
             n_rows=n_rows,
             unit=unit,
@@ -408,6 +422,10 @@ class PrivateLinearRegressor(
     def _twin(self):
         return linear_regression(self, self._found)
 
+    def _penalty(self):
+        """Return the penalty where the largest weight is the unit of weights."""
+        return self.l2 / (largest_weight(self) or 1.0)
+
     def _units(self, scaling, radius=None, center=0.0, scale=None):
         """Return the units for scales that were drawn; those given, or a guess, for None."""
         given = self.data_norm is not None
@@ -452,7 +470,7 @@ class PrivateLinearRegressor(
             epsilon=self.epsilon,
             delta=self.delta,
             adjacency=self.adjacency,
-            penalty=units.penalty(self.l2),
+            penalty=units.penalty(self._penalty()),
             radius=units.coef_bound(self.coef_bound),
             max_iter=self.max_iter,
             scale_prices=scales.prices,
@@ -474,7 +492,7 @@ class PrivateLinearRegressor(
             moments = moments[0], units.gradient(moments[1])
         problem = replace(
             problem,
-            penalty=units.penalty(self.l2),
+            penalty=units.penalty(self._penalty()),
             radius=units.coef_bound(self.coef_bound),
             moments=moments,
         )
@@ -500,21 +518,19 @@ class DPLpRegressor(PrivateLinearRegressor):
         Privacy budget in nats, greater than 0 and finite.
     delta : float, default=1e-6
         Privacy budget, in [0, 1); well below 1 / n_samples. 0 asks for pure privacy, which
-        mechanism "output" with solver "output" can give.
+        solver "output" can give.
     p : float, "huber" or tuple, default=2
         Power of the residual, at least 1: 2 for least squares, 1 for least absolute deviations;
         between these it is a parabola up to a hundredth of `target_scale_`. "huber" is 2 up to a
         threshold, and 1 beyond: ``("huber", t)`` has t, in units of `target_scale_`, for 1.
         ``("quantile", q)``, q in (0, 1), fits that quantile: the loss is twice the pinball loss.
-    mechanism : {"auto", "gradient", "output"}, default="auto"
-        What is released. "gradient": noisy clipped gradients, one a step (Gaussian). "output":
-        the minimiser of a clipped and penalised loss, plus noise (Gaussian, or K-norm noise at
-        delta 0). "auto" is "gradient", and at delta 0 "output".
     solver : str or Solver, default="auto"
         An object of :mod:`skdp.solvers` or :mod:`skdp.papers`, whose parameters are documented
-        there, or the word for one with default parameters: "preconditioned", "accelerated", "gd",
-        "sgd" (mechanism "gradient"), or "output", "phased" (mechanism "output"). "auto" chooses by
-        public quantities, and never from `skdp.papers`.
+        there, or the word for one with default parameters. "preconditioned", "accelerated", "gd"
+        and "sgd" release noisy clipped gradients, one a step (Gaussian noise); "output" and
+        "phased" the minimiser of a clipped and penalised loss, plus noise (Gaussian, or K-norm
+        noise at delta 0). "auto" is one of the first by public quantities, and at delta 0 "output";
+        never one of `skdp.papers`.
     adjacency : {"replace-one", "zero-out"}, default="replace-one"
         Which data sets the claim cannot tell apart: those that differ in one row and its
         target ("replace-one"), or in one row that is replaced by a null row which contributes
@@ -532,8 +548,8 @@ class DPLpRegressor(PrivateLinearRegressor):
         and a distance from it that about a quarter of them exceed: better than a loose bound.
     l2 : float, default=0.0
         Strength of the penalty, not negative; for ``p=2`` it is the `alpha` of scikit-learn's
-        `Ridge`. "output", whose privacy rests on a penalty, chooses one if it is 0. "gradient"
-        leaves the intercept out of the penalty, "output" must not.
+        `Ridge`. "output" and "phased", whose privacy rests on a penalty, choose one if it is
+        0. The others leave the intercept out of the penalty, these must not.
     fit_intercept : bool, default=True
         Whether to fit an intercept. It is inside the guarantee.
     coef_bound : float, default=None
@@ -550,8 +566,11 @@ class DPLpRegressor(PrivateLinearRegressor):
         1 that grows with the signal, and the bias that clipping makes with skewed noise
         vanishes; for ``p=1`` and "huber" it stays short.
     max_iter : int, default=None
-        "gradient": number of steps; all of them are made. None chooses it from public
-        quantities.
+        Number of steps, of solvers that take steps; all of them are made. None chooses it from
+        public quantities.
+    max_weight : float, default=None
+        Public bound on `sample_weight` of `fit`, in [1e-50, 1e50]: weights beyond it count as it,
+        and noise is that of a row with this weight. None has no weights.
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -646,7 +665,6 @@ class DPLpRegressor(PrivateLinearRegressor):
         delta: float = 1e-6,
         *,
         p: float | Literal["huber"] | tuple[str, float] = 2,
-        mechanism: Literal["auto", "gradient", "output"] = "auto",
         solver: str | Solver = "auto",
         adjacency: Adjacency = "replace-one",
         data_norm: float | None = None,
@@ -656,6 +674,7 @@ class DPLpRegressor(PrivateLinearRegressor):
         coef_bound: float | None = None,
         clipping_norm: float | Literal["private"] | tuple[str, float, float] | None = None,
         max_iter: int | None = None,
+        max_weight: float | None = None,
         budget: Budget = None,
         random_state: Seed = None,
         verbose: int = 0,
@@ -663,7 +682,6 @@ class DPLpRegressor(PrivateLinearRegressor):
         self.epsilon = epsilon
         self.delta = delta
         self.p = p
-        self.mechanism = mechanism
         self.solver = solver
         self.adjacency = adjacency
         self.data_norm = data_norm
@@ -673,6 +691,7 @@ class DPLpRegressor(PrivateLinearRegressor):
         self.coef_bound = coef_bound
         self.clipping_norm = clipping_norm
         self.max_iter = max_iter
+        self.max_weight = max_weight
         self.budget = budget
         self.random_state = random_state
         self.verbose = verbose

@@ -27,6 +27,9 @@ class LocationEstimator(PlanMixin, BaseEstimator):
 class MeanEstimator(LocationEstimator):
     """Base of estimators whose location is a mean."""
 
+    #: a mean is divided by the number of rows: where that is a secret, it matters as much as a sum
+    _count_share = 0.2
+
     def score(self, X: MatrixLike, y: object = None) -> float:
         """Return minus the mean squared Euclidean distance of rows to the released mean.
 

@@ -22,8 +22,9 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import gammainccinv
 
+from skdp._counted import count_rows, counts_of, hidden_count
 from skdp._gate import open_gate
-from skdp._groups import check_groups, resolve_groups, shares
+from skdp._groups import check_groups
 from skdp._quantiles import ThresholdPlan, plan_threshold
 from skdp._rows.base import RADIUS_RANGE, L2Ball, ball_constraint, check_radius
 from skdp._rows.linear import ball_rows
@@ -601,7 +602,7 @@ class DPHeavyTailedMean(MeanEstimator):
         check_moments(self.moment_order, self.moment_bound, self.failure_probability)
         # 2. validate
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
-        (n_rows, unit), whose = resolve_groups(self, groups, X)
+        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self))
         n_features = X.shape[1]
         # 3. plan, from public facts
         plan = plan_heavy_tailed_mean(
@@ -618,7 +619,7 @@ class DPHeavyTailedMean(MeanEstimator):
         # 4. gate, 5. run
         with open_gate(
             self,
-            lambda: ball_rows(X, L2Ball(plan.ball), effective_n_threads(), shares(whose)),
+            lambda: ball_rows(X, L2Ball(plan.ball), effective_n_threads(), counts_of(whose)),
             n_rows=n_rows,
             unit=unit,
             delta=delta,

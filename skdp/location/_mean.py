@@ -8,11 +8,13 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from skdp._counted import count_rows, counts_of, hidden_count
 from skdp._gate import Doubts, open_gate
-from skdp._groups import check_groups, resolve_groups, shares
+from skdp._groups import check_groups
 from skdp._rows.base import Box, L2Ball, bounds_of, check_radius
 from skdp._rows.linear import ball_rows
 from skdp._sklearn import (
+    SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
     StrOptions,
     effective_n_threads,
@@ -247,6 +249,9 @@ class DPMean(MeanEstimator):
         as the center of the box. Only for "auto", "gaussian" and "laplace". If `data_norm` is None
         too, a range of every feature is drawn privately, by its median and the distances from it,
         for 15 to 55 per cent of the budget.
+    max_weight : float, default=None
+        Public bound on `sample_weight` of `fit`, in [1e-50, 1e50]: weights beyond it count as it,
+        and noise is that of a row with this weight. None has no weights.
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -347,6 +352,7 @@ class DPMean(MeanEstimator):
         "data_norm": [*SHARED_CONSTRAINTS["data_norm"], None],
         "mechanism": [StrOptions(set(MECHANISMS))],
         "bounds": [tuple, list, dict, np.ndarray, None],
+        "max_weight": SCALE_OR_NONE,
     }
 
     def __init__(
@@ -360,6 +366,7 @@ class DPMean(MeanEstimator):
         adjacency: Adjacency = "replace-one",
         data_norm: float | None = None,
         bounds: Bounds | None = None,
+        max_weight: float | None = None,
         budget: Budget = None,
         random_state: Seed = None,
     ) -> None:
@@ -369,11 +376,19 @@ class DPMean(MeanEstimator):
         self.adjacency = adjacency
         self.data_norm = data_norm
         self.bounds = bounds
+        self.max_weight = max_weight
         self.budget = budget
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: object = None, *, groups: VectorLike | None = None) -> Self:
+    def fit(
+        self,
+        X: MatrixLike,
+        y: object = None,
+        *,
+        groups: VectorLike | None = None,
+        sample_weight: VectorLike | None = None,
+    ) -> Self:
         """Release the mean.
 
         Parameters
@@ -388,6 +403,10 @@ class DPMean(MeanEstimator):
             their number, and count as one row does, each as one over their number: what is released
             is the mean over groups of the means of their rows. The number of groups is public. Not
             for "shifted-clipped". Only for rows in memory. None protects rows. See :ref:`groups`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Private weights of the rows, finite and not negative; only with `max_weight`. Weights
+            beyond that count as that. A fifth of epsilon goes to their noisy total. Not for
+            "shifted-clipped". Only for rows in memory. See :ref:`sample_weight`.
 
         Returns
         -------
@@ -416,7 +435,7 @@ class DPMean(MeanEstimator):
         refuse_rotated_groups(self, mechanism, groups)
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
         check_mean(X, *given)
-        (n_rows, unit), whose = resolve_groups(self, groups, X)
+        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
         n_features = X.shape[1]
         # 3. plan, from public facts
         doubts = Doubts(type(self).__name__)
@@ -431,9 +450,9 @@ class DPMean(MeanEstimator):
         with open_gate(
             self,
             lambda: (
-                plan.ranges.admitted(X, shares(whose))
+                plan.ranges.admitted(X, counts_of(whose))
                 if private
-                else self._admit(X, domain, shares(whose))
+                else self._admit(X, domain, counts_of(whose))
             ),
             n_rows=n_rows,
             unit=unit,

@@ -19,13 +19,15 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from skdp._counted import count_rows, counts_of, hidden_count
 from skdp._gate import Doubts, open_gate
-from skdp._groups import check_groups, resolve_groups, shares
+from skdp._groups import check_groups
 from skdp._log_concave import sample_piecewise_exponential, sample_tangent_box
 from skdp._rows.base import Box, L2Ball, bounds_of, check_radius, sum_over
 from skdp._rows.columns import PointRows
 from skdp._rows.streams import RowStream
 from skdp._sklearn import (
+    SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
     Interval,
     StrOptions,
@@ -453,6 +455,9 @@ class DPMedian(LocationEstimator):
         to 55 per cent of the budget.
     max_iter : int, default=None
         Number of steps of "gradient", at least 2; None is 60.
+    max_weight : float, default=None
+        Public bound on `sample_weight` of `fit`, in [1e-50, 1e50]: weights beyond it count as it,
+        and noise is that of a row with this weight. None has no weights.
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -542,6 +547,7 @@ class DPMedian(LocationEstimator):
         "mechanism": [StrOptions({"auto", "rank", "gradient", "exponential"})],
         "bounds": [tuple, list, dict, np.ndarray, None],
         "max_iter": [Interval(Integral, 2, None, closed="left"), None],
+        "max_weight": SCALE_OR_NONE,
     }
 
     def __init__(
@@ -554,6 +560,7 @@ class DPMedian(LocationEstimator):
         data_norm: float | None = None,
         bounds: Bounds | None = None,
         max_iter: int | None = None,
+        max_weight: float | None = None,
         budget: Budget = None,
         random_state: Seed = None,
     ) -> None:
@@ -564,11 +571,19 @@ class DPMedian(LocationEstimator):
         self.data_norm = data_norm
         self.bounds = bounds
         self.max_iter = max_iter
+        self.max_weight = max_weight
         self.budget = budget
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: object = None, *, groups: VectorLike | None = None) -> Self:
+    def fit(
+        self,
+        X: MatrixLike,
+        y: object = None,
+        *,
+        groups: VectorLike | None = None,
+        sample_weight: VectorLike | None = None,
+    ) -> Self:
         """Release the median.
 
         Parameters
@@ -584,6 +599,10 @@ class DPMedian(LocationEstimator):
             their number, and count as one row does, each as one over their number: what is released
             is a median of all rows, in which every group has the same weight. The number of groups
             is public. Only for rows in memory. None protects rows. See :ref:`groups`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Private weights of the rows, finite and not negative; only with `max_weight`. Weights
+            beyond that count as that. A twentieth of epsilon goes to their noisy total. Only for
+            rows in memory. See :ref:`sample_weight`.
 
         Returns
         -------
@@ -605,7 +624,7 @@ class DPMedian(LocationEstimator):
             gdp_mu(epsilon, delta)
         # 2. validate
         X = validate_private_data(self, X, streams=True, order="C")
-        (n_rows, unit), whose = resolve_groups(self, groups, X)
+        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
         n_features = X.shape[1]
         # 3. plan, from public facts
         mechanism = self._choose(n_features)
@@ -638,9 +657,9 @@ class DPMedian(LocationEstimator):
         with open_gate(
             self,
             lambda: (
-                ranked_rows(X, grid, shares(whose))
+                ranked_rows(X, grid, counts_of(whose))
                 if mechanism == "rank"
-                else first.admitted(rows, shares(whose))
+                else first.admitted(rows, counts_of(whose))
             ),
             n_rows=n_rows,
             unit=unit,

@@ -8,8 +8,9 @@ from typing import Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from skdp._counted import count_rows, counts_of, hidden_count
 from skdp._gate import Doubts, open_gate
-from skdp._groups import check_groups, resolve_groups, shares
+from skdp._groups import check_groups
 from skdp._plan import PlanMixin
 from skdp._quantiles import plan_threshold
 from skdp._rows.base import L2Ball, check_radius
@@ -200,7 +201,7 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
         if self.center is not None:
             # the format of a stream is known by now
             refuse_sparse(X, *shifts)
-        (n_rows, unit), whose = resolve_groups(self, groups, X)
+        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self))
         n_features = X.shape[1]
         # 3. plan, from public facts
         domain = L2Ball(check_radius(self.data_norm))
@@ -217,7 +218,7 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
         # 4. gate, 5. run
         with open_gate(
             self,
-            lambda: ball_rows(X, domain, effective_n_threads(), shares(whose)),
+            lambda: ball_rows(X, domain, effective_n_threads(), counts_of(whose)),
             n_rows=n_rows,
             unit=unit,
             delta=0.0,

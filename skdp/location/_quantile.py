@@ -13,9 +13,9 @@ from typing import Self
 
 import numpy as np
 
-from skdp._counted import most_rows
+from skdp._counted import count_rows, counts_of, hidden_count, most_rows
 from skdp._gate import Doubts, open_gate
-from skdp._groups import PARTS, check_groups, resolve_groups, shares
+from skdp._groups import PARTS, check_groups
 from skdp._quantiles import (
     COARSEST,
     GRID_CELLS,
@@ -26,7 +26,13 @@ from skdp._quantiles import (
     finest_ladder,
 )
 from skdp._rows.base import bounds_of
-from skdp._sklearn import SHARED_CONSTRAINTS, Interval, fit_context, validate_private_data
+from skdp._sklearn import (
+    SCALE_OR_NONE,
+    SHARED_CONSTRAINTS,
+    Interval,
+    fit_context,
+    validate_private_data,
+)
 from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed, VectorLike
 from skdp.location._base import LocationEstimator
 from skdp.location._range import UNLIKELY, say_of_ends, some_of
@@ -215,6 +221,9 @@ class DPQuantile(LocationEstimator):
         counted. None draws among floats of all magnitudes, from 1e-38 to 3e38: all of single
         precision, if rows and budget allow (130 rows at ``epsilon=1`` for the median of one
         feature), or fewer, down to 8 to a power of two.
+    max_weight : float, default=None
+        Public bound on `sample_weight` of `fit`, in [1e-50, 1e50]: weights beyond it count as it,
+        and noise is that of a row with this weight. None has no weights.
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -291,6 +300,7 @@ class DPQuantile(LocationEstimator):
         },
         "quantile": [Interval(Real, 0, 1, closed="neither")],
         "bounds": [tuple, list, dict, np.ndarray, None],
+        "max_weight": SCALE_OR_NONE,
     }
 
     def __init__(
@@ -300,6 +310,7 @@ class DPQuantile(LocationEstimator):
         quantile: float = 0.5,
         adjacency: Adjacency = "replace-one",
         bounds: Bounds | None = None,
+        max_weight: float | None = None,
         budget: Budget = None,
         random_state: Seed = None,
     ) -> None:
@@ -307,11 +318,19 @@ class DPQuantile(LocationEstimator):
         self.quantile = quantile
         self.adjacency = adjacency
         self.bounds = bounds
+        self.max_weight = max_weight
         self.budget = budget
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: object = None, *, groups: VectorLike | None = None) -> Self:
+    def fit(
+        self,
+        X: MatrixLike,
+        y: object = None,
+        *,
+        groups: VectorLike | None = None,
+        sample_weight: VectorLike | None = None,
+    ) -> Self:
         """Release the quantiles.
 
         Parameters
@@ -327,6 +346,10 @@ class DPQuantile(LocationEstimator):
             their number, and count as one row does, each as one over their number: what is released
             is a quantile of all rows, in which every group has the same weight. The number of
             groups is public. Only for rows in memory. None protects rows. See :ref:`groups`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Private weights of the rows, finite and not negative; only with `max_weight`. Weights
+            beyond that count as that. A twentieth of epsilon goes to their noisy total. Only for
+            rows in memory. See :ref:`sample_weight`.
 
         Returns
         -------
@@ -346,7 +369,7 @@ class DPQuantile(LocationEstimator):
         tau = check_quantile(self.quantile)
         # 2. validate
         X = validate_private_data(self, X, streams=True)
-        (n_rows, unit), whose = resolve_groups(self, groups, X)
+        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
         n_features = X.shape[1]
         # 3. plan, from public facts
         if whose is not None:
@@ -361,7 +384,7 @@ class DPQuantile(LocationEstimator):
         # 4. gate, 5. run
         with open_gate(
             self,
-            lambda: ranked_rows(X, grid, shares(whose)),
+            lambda: ranked_rows(X, grid, counts_of(whose)),
             n_rows=n_rows,
             unit=unit,
             delta=0.0,

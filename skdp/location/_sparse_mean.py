@@ -13,8 +13,9 @@ from typing import Literal, Self
 import numpy as np
 from scipy import sparse
 
+from skdp._counted import count_rows, counts_of, hidden_count
 from skdp._gate import open_gate
-from skdp._groups import check_groups, resolve_groups, shares
+from skdp._groups import check_groups
 from skdp._rows.base import L2Ball, check_radius
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
@@ -320,7 +321,7 @@ class DPSparseMeanEstimator(MeanEstimator):
                 "groups must be None with mechanism='histogram': its threshold rests on how many "
                 "columns one row touches, and a group may touch any number; got groups. Use 'auto'."
             )
-        (n_rows, unit), whose = resolve_groups(self, groups, X)
+        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self))
         n_features = X.shape[1]
         # 3. plan, from public facts
         ball = L2Ball(check_radius(self.data_norm))
@@ -335,7 +336,7 @@ class DPSparseMeanEstimator(MeanEstimator):
                 problem.sparsity,
                 problem.nonnegative,
                 effective_n_threads(),
-                shares(whose),
+                counts_of(whose),
             ),
             n_rows=n_rows,
             unit=unit,

@@ -12,8 +12,9 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from skdp._counted import count_rows, counts_of, hidden_count
 from skdp._gate import open_gate
-from skdp._groups import check_groups, resolve_groups, shares
+from skdp._groups import check_groups
 from skdp._plan import PlanMixin
 from skdp._quantiles import plan_threshold
 from skdp._rows.base import RADIUS_RANGE, L2Ball, check_radius
@@ -251,6 +252,7 @@ class DPFeatureCenterer(PlanMixin, ShiftAndScale):
     ledger_: Ledger
     privacy_spent_: tuple[float, float]
 
+    _count_share = 0.2
     _parameter_constraints = {
         **SHARED_CONSTRAINTS,
         "mechanism": [StrOptions({"gaussian", "coinpress", "shifted-clipped"})],
@@ -324,7 +326,7 @@ class DPFeatureCenterer(PlanMixin, ShiftAndScale):
         if self.with_mean:
             # the format of a stream is known by now
             refuse_sparse(X, *shifts)
-        (n_rows, unit), whose = resolve_groups(self, groups, X)
+        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self))
         n_features = X.shape[1]
         # 3. plan, from public facts
         domain = L2Ball(check_radius(self.data_norm))
@@ -342,7 +344,7 @@ class DPFeatureCenterer(PlanMixin, ShiftAndScale):
         # 4. gate, 5. run
         with open_gate(
             self,
-            lambda: ball_rows(X, domain, effective_n_threads(), shares(whose)),
+            lambda: ball_rows(X, domain, effective_n_threads(), counts_of(whose)),
             n_rows=n_rows,
             unit=unit,
             delta=plan.delta,

@@ -20,9 +20,10 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._counted import count_rows, counts_of, hidden_count
 from skdp._export import TwinMixin, selector
 from skdp._gate import open_gate
-from skdp._groups import check_groups, resolve_groups, shares
+from skdp._groups import check_groups
 from skdp._plan import PlanMixin
 from skdp._rows.base import L2Ball, sum_over
 from skdp._rows.streams import RowStream, first_rows
@@ -259,7 +260,7 @@ class DPFrequentFeatures(TwinMixin, PlanMixin, SelectorMixin, BaseEstimator):
         sparsity = _at_least_one("sparsity", self.sparsity)
         # 2. validate
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
-        (n_rows, unit), whose = resolve_groups(self, groups, X)
+        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self))
         n_features = X.shape[1]
         # 3. plan, from public facts
         most = self._most(n_features)
@@ -271,7 +272,7 @@ class DPFrequentFeatures(TwinMixin, PlanMixin, SelectorMixin, BaseEstimator):
                 L2Ball(1.0),
                 sparsity,
                 n_threads=effective_n_threads(),
-                weight=shares(whose),
+                weight=counts_of(whose),
             ),
             n_rows=n_rows,
             unit=unit,

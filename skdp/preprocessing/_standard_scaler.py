@@ -19,13 +19,15 @@ from scipy.special import log_ndtr, ndtri
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._counted import count_rows, counts_of, hidden_count
 from skdp._export import TwinMixin, standard_scaler
 from skdp._gate import Doubts, open_gate
-from skdp._groups import check_groups, resolve_groups, shares
+from skdp._groups import check_groups
 from skdp._plan import PlanMixin
 from skdp._rows.base import Box, bounds_of, sum_over
 from skdp._rows.columns import FeatureRows
 from skdp._sklearn import (
+    SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
     effective_n_threads,
     fit_context,
@@ -613,6 +615,9 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
         Neighbouring data sets differ in one row ("replace-one"), or in one row that is
         replaced by a null row, which is not counted ("zero-out"). The number of rows is
         public in both.
+    max_weight : float, default=None
+        Public bound on `sample_weight` of `fit`, in [1e-50, 1e50]: weights beyond it count as it,
+        and noise is that of a row with this weight. None has no weights.
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -692,6 +697,7 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
     ledger_: Ledger
     privacy_spent_: tuple[float, float]
 
+    _count_share = 0.1
     _parameter_constraints = {
         **{name: SHARED_CONSTRAINTS[name] for name in ("epsilon", "delta", "adjacency")},
         "with_mean": ["boolean"],
@@ -699,6 +705,7 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
         "bounds": [tuple, list, dict, np.ndarray, None],
         "budget": SHARED_CONSTRAINTS["budget"],
         "random_state": SHARED_CONSTRAINTS["random_state"],
+        "max_weight": SCALE_OR_NONE,
     }
 
     def __init__(
@@ -710,6 +717,7 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
         with_std: bool = True,
         bounds: Bounds | None = None,
         adjacency: Adjacency = "replace-one",
+        max_weight: float | None = None,
         budget: Budget = None,
         random_state: Seed = None,
     ) -> None:
@@ -719,11 +727,19 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
         self.with_std = with_std
         self.bounds = bounds
         self.adjacency = adjacency
+        self.max_weight = max_weight
         self.budget = budget
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: object = None, *, groups: VectorLike | None = None) -> Self:
+    def fit(
+        self,
+        X: MatrixLike,
+        y: object = None,
+        *,
+        groups: VectorLike | None = None,
+        sample_weight: VectorLike | None = None,
+    ) -> Self:
         """Release means and standard deviations.
 
         Parameters
@@ -738,6 +754,10 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
             are the means and deviations of all rows, in which every group has the same weight. The
             number of groups is public. Only for rows in memory. None protects rows. See
             :ref:`groups`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Private weights of the rows, finite and not negative; only with `max_weight`. Weights
+            beyond that count as that. A tenth of epsilon goes to their noisy total. Only for
+            rows in memory. See :ref:`sample_weight`.
 
         Returns
         -------
@@ -763,7 +783,7 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
         if self.with_mean:
             # the format of a stream is known by now
             refuse_sparse(X, *shifts)
-        (n_rows, unit), whose = resolve_groups(self, groups, X)
+        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
         n_features = X.shape[1]
         # 3. plan, from public facts
         box = None
@@ -776,7 +796,7 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
         # 4. gate, 5. run
         with open_gate(
             self,
-            lambda: FeatureRows(X, n_threads=effective_n_threads(), weight=shares(whose)),
+            lambda: FeatureRows(X, n_threads=effective_n_threads(), weight=counts_of(whose)),
             n_rows=n_rows,
             unit=unit,
             delta=delta,

@@ -24,9 +24,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import murmurhash3_32
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._counted import count_rows, counts_of, hidden_count
 from skdp._export import TwinMixin, table_columns
 from skdp._gate import Doubts, open_gate
-from skdp._groups import check_groups, resolve_groups, shares
+from skdp._groups import check_groups
 from skdp._rows.base import L2Ball, check_bounds, check_radius, row_norms
 from skdp._rows.columns import FeatureRows
 from skdp._rows.streams import is_table
@@ -642,7 +643,7 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
         check_radius(self.data_norm)
         # 2. validate
         X = validate_private_data(self, X, table=True)
-        (n_rows, unit), whose = resolve_groups(self, groups, X)
+        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self))
         # 3. plan, from public facts
         columns = table_schema(X, self.bounds, self.categories)
         scaled = [column for column in columns if column.scaled]
@@ -663,7 +664,7 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
             # 4. gate, 5. run
             with open_gate(
                 self,
-                lambda: table_rows(X, columns, self.n_buckets, self.adjacency, shares(whose)),
+                lambda: table_rows(X, columns, self.n_buckets, self.adjacency, counts_of(whose)),
                 n_rows=n_rows,
                 unit=unit,
                 delta=delta,
