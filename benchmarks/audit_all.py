@@ -97,7 +97,7 @@ def cases():
     yield skdp.DPLpRegressor(epsilon=8.0, p=1), LABEL
     yield skdp.DPLpRegressor(epsilon=8.0, p="huber", solver="sgd"), LABEL
     yield skdp.DPLpRegressor(epsilon=20.0, clipping_norm="private"), LABEL
-    yield skdp.DPLpRegressor(epsilon=8.0, mechanism="output"), LABEL
+    yield skdp.DPLpRegressor(epsilon=8.0, solver="output"), LABEL
     yield skdp.DPLpRegressor(epsilon=8.0, solver=papers.Localized()), LABEL
     yield skdp.DPMean(epsilon=4.0, data_norm=1.0), OPPOSITE
     yield skdp.DPMean(epsilon=2.0, mechanism="laplace", data_norm=1.0), OPPOSITE

@@ -156,12 +156,6 @@ def largest_weight(estimator):
     return None if hidden is None else hidden.max_weight
 
 
-def most_rows(estimator, n_rows):
-    """Return a public number that the number of rows, or of groups, is not above."""
-    hidden = hidden_count(estimator)
-    return n_rows if hidden is None else hidden.most
-
-
 @contextmanager
 def counted_first(estimator, weighted):
     """Fit an estimator with what is left when a secret number of rows, or total, was released.
@@ -169,13 +163,14 @@ def counted_first(estimator, weighted):
     Parameters
     ----------
     estimator : estimator
-        With a secret number of rows, or with weights, its `epsilon` and `adjacency` are others
+        With a secret number of rows, or with weights and a bound on them, its `epsilon` and `adjacency` are others
         until the context closes: those of a fit that takes the released number for the true one.
     weighted : bool
         Whether rows have weights.
     """
     epsilon, adjacency = (getattr(estimator, name, None) for name in ("epsilon", "adjacency"))
     secret = adjacency == "add-remove"
+    weighted = weighted and getattr(estimator, "max_weight", None) is not None
     releases = epsilon is not None and getattr(estimator, "_releases", True)
     if not (secret or weighted) or not releases:
         yield

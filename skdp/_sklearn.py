@@ -212,7 +212,7 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], Me
             weighted = params.get("sample_weight") is not None
             with (
                 plain_parameters(estimator),
-                counted_first(estimator, weighted and weighs),
+                counted_first(estimator, weighted),
                 kept_meanwhile(*passed),
             ):
                 made = fit(estimator, *args, **params)

@@ -22,7 +22,8 @@ class Taint:
     What is computed from X or y, or under a condition on them, is tainted. Clean are
     ``X.shape``, what a curator returns, and the label set and the assumptions that
     `resolve_classes` returns, which the ledger lists, and the number of clients that
-    `resolve_groups` and `count_rows` return first. Clean is what comes from `PUBLIC` and `FITS_A_CLONE`, too.
+    `resolve_groups` and `count_rows` return first. Clean is what comes from `PUBLIC` and
+    `FITS_A_CLONE`, too.
     Instead of all arguments, `private` may name the private ones. `found` has a line for
     every way in which something tainted would outlive `fit`: an attribute, a function that is
     handed both `self` and the data, a returned value, a message.

@@ -362,7 +362,7 @@ def test_the_kernel_alone_falls_back_on_bounds_that_are_no_lower():
 # -- sizes that only shrink ----------------------------------------------------------------------
 
 #: committed sizes in lines; to raise one needs a sentence in docs/reviewers.rst
-KERNEL, CURATOR, REACHED = 1995, 200, 3450
+KERNEL, CURATOR, REACHED = 2000, 200, 3450
 
 
 def lines_of(module):
@@ -615,6 +615,13 @@ FITS = {
 @pytest.mark.parametrize("name", FITS)
 def test_fit_keeps_nothing_that_was_computed_from_the_data(name):
     assert Taint(FITS[name]).found == []
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_fit_does_not_count_the_rows_itself(name):
+    # their number may be a secret: plans have it from `count_rows`
+    found = [n for n in ast.walk(FITS[name]) if isinstance(n, ast.Subscript | ast.Call)]
+    assert not {ast.unparse(n) for n in found} & {"X.shape[0]", "y.shape[0]", "len(X)", "len(y)"}
 
 
 @pytest.mark.parametrize(

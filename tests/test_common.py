@@ -248,7 +248,7 @@ REGRESSORS = [
     DPLpRegressor(),
     DPLpRegressor(adjacency="zero-out", verbose=1),
     DPLpRegressor(epsilon=4.0, p=1),
-    DPLpRegressor(epsilon=20.0, p=("quantile", 0.6), mechanism="output"),
+    DPLpRegressor(epsilon=20.0, p=("quantile", 0.6), solver="output"),
     DPLpRegressor(epsilon=8.0, p=4, clipping_norm=2.0),
     DPLpRegressor(epsilon=2.0, p="huber", l2=1.0, coef_bound=10.0),
     DPLpRegressor(epsilon=8.0, solver="gd", data_norm=4.0, target_scale=1.0, fit_intercept=False),

@@ -1067,8 +1067,8 @@ def test_a_cvxpy_that_fails_leaves_no_trace(failure, monkeypatch, capfd):
         (DPHingeSVM(mechanism="output", smoothing=0.5), 12 * 3, False),
         (DPHingeSVM(solver=solvers.Output(minimizer="newton")), 12 * 3, False),
         (DPLogisticRegression(mechanism="output"), 12 * 3, False),
-        (DPLpRegressor(p=1, mechanism="output"), 12 * 3, True),
-        (DPLpRegressor(p="huber", mechanism="output"), 12 * 3, False),
+        (DPLpRegressor(p=1, solver="output"), 12 * 3, True),
+        (DPLpRegressor(p="huber", solver="output"), 12 * 3, False),
     ],
     ids=str,
 )

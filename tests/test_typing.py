@@ -41,6 +41,8 @@ def routines(thing):
             if name.startswith("_") and name not in ("__init__", "__call__"):
                 continue
             member = getattr(member, "fget", None) or getattr(member, "__func__", member)
+            # a fit that takes weights where there is a bound on them
+            member = getattr(member, "fit", member)
             member = inspect.unwrap(member) if callable(member) else member
             # neither what a data class makes up, nor what scikit-learn adds
             if inspect.isfunction(member) and member.__code__.co_filename == inspect.getfile(base):

@@ -339,8 +339,8 @@ def check_neighbours(first, second, adjacency):
     Parameters
     ----------
     first, second : tuple of array-like
-        The arguments of `fit`. If there is a third one, groups, all rows of one group may
-        differ, and so may their number; there the second one may be None.
+        The arguments of `fit`: rows, targets, groups and weights of rows, of which the last three
+        may be None. With groups all rows of one group may differ, and so may their number.
     adjacency : {"replace-one", "zero-out", "add-remove"}
         "zero-out" is checked like "replace-one": no check can tell that a row contributes
         nothing.
@@ -349,7 +349,10 @@ def check_neighbours(first, second, adjacency):
         raise ValueError(
             f"data and neighbour must be alike; got {len(first)} arrays and {len(second)}."
         )
-    both = zip(first, second, strict=True)
+    both = [(a, b) for a, b in zip(first, second, strict=True)]
+    grouped = len(both) > 2 and both[2][0] is not None
+    # groups last
+    both = [*both[:2], *both[3:], *both[2:3]]
     pairs = [(dense(a), dense(b)) for a, b in both if not (a is None and b is None)]
     sizes = {a.shape[:1] for a, _ in pairs}, {b.shape[:1] for _, b in pairs}
     if any(len(lengths) != 1 for lengths in sizes) or any(
@@ -358,11 +361,11 @@ def check_neighbours(first, second, adjacency):
         shapes = [tuple(part.shape for part in side) for side in zip(*pairs, strict=True)]
         raise ValueError(f"data and neighbour have wrong shapes; got {shapes[0]} and {shapes[1]}.")
     n_first, n_second = len(pairs[0][0]), len(pairs[0][1])
-    if adjacency == "add-remove":
+    if adjacency == "add-remove" and not grouped:
         _check_removed(pairs, n_first, n_second)
         return
-    if len(first) > 2:
-        _check_groups(pairs)
+    if grouped:
+        _check_groups(pairs, adjacency)
         return
     if n_first != n_second:
         raise ValueError(
@@ -377,11 +380,11 @@ def check_neighbours(first, second, adjacency):
         raise ValueError(f"data and neighbour must differ in one row; they differ in {alone}.")
 
 
-def _check_groups(pairs):
+def _check_groups(pairs, adjacency):
     """Raise unless two data sets have the same groups, all but one with the same rows in order."""
     *parts, (groups, others) = pairs
-    names = set(groups.tolist())
-    if names != set(others.tolist()):
+    names = set(groups.tolist()) | set(others.tolist())
+    if adjacency != "add-remove" and not set(groups.tolist()) == names == set(others.tolist()):
         raise ValueError("data and neighbour must have the same groups.")
     changed = []
     for name in names:
@@ -398,11 +401,11 @@ def _check_groups(pairs):
 
 
 def call_with(method, data):
-    """Call a method of an estimator with the arrays of a data set; the third is its groups."""
-    if len(data) < 3:
-        return method(*data)
-    X, y, groups = data
-    return method(X, groups=groups) if y is None else method(X, y, groups=groups)
+    """Call a method with rows, targets, groups and weights: those that are there."""
+    X, y, groups, weights = (*data, None, None, None)[:4]
+    named = {"groups": groups, "sample_weight": weights}
+    named = {name: part for name, part in named.items() if part is not None}
+    return method(X, **named) if y is None else method(X, y, **named)
 
 
 def _differ(first, second):

@@ -749,6 +749,8 @@ def trace_privacy(
     y_neighbour: VectorLike | None = None,
     groups: VectorLike | None = None,
     groups_neighbour: VectorLike | None = None,
+    sample_weight: VectorLike | None = None,
+    sample_weight_neighbour: VectorLike | None = None,
     adjacency: Adjacency | None = None,
     method: Literal["auto", "fit", "fit_transform"] = "auto",
     n_draws: int = 256,
@@ -781,6 +783,9 @@ def trace_privacy(
     groups, groups_neighbour : array-like of shape (n_samples,), default=None
         Whose rows they are, for estimators whose `fit` takes groups. None for the neighbour's are
         the same ones; with others a group may have another number of rows.
+    sample_weight, sample_weight_neighbour : array-like of shape (n_samples,), default=None
+        Weights of the rows, for estimators with a `max_weight`. None for the neighbour's are the
+        same ones.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default=None
         How the data sets differ; None takes the estimator's. Under "zero-out" the row of the
         second one must be one that contributes nothing: NaN, which a trace lets pass. Under
@@ -880,8 +885,11 @@ def trace_privacy(
         traces.sort(key=lambda trace: (math.isnan(trace.share), -trace.share))
         return traces[0]
 
-    owners = (groups, groups if groups_neighbour is None else groups_neighbour)
-    found = worst(_chosen_pairs(estimator, X, X_neighbour, y, y_neighbour, owners, adjacency))
+    more = [
+        (part, part if other is None else other)
+        for part, other in ((groups, groups_neighbour), (sample_weight, sample_weight_neighbour))
+    ]
+    found = worst(_chosen_pairs(estimator, X, X_neighbour, y, y_neighbour, more, adjacency))
     if X is not None or not found.passed or not found.share < _TIGHT:
         return found
     # among many rows a model moves less, and its gradients stay long
@@ -900,13 +908,17 @@ def trace_privacy(
     return found
 
 
-def _chosen_pairs(estimator, X, X_neighbour, y, y_neighbour, owners, adjacency):
-    """Return the pairs that are to be tried."""
+def _chosen_pairs(estimator, X, X_neighbour, y, y_neighbour, more, adjacency):
+    """Return the pairs that are to be tried; `more` has groups and weights of both sides."""
     if X is None and (X_neighbour is not None or y_neighbour is not None or y is not None):
         raise ValueError("X must be given with a neighbour or with y; got None.")
-    if X_neighbour is None and y_neighbour is None:
-        if owners[0] is not None:
-            raise ValueError("X_neighbour must be given with groups: no pairs are known for them.")
+    if X_neighbour is None and y_neighbour is None and more[1][0] is more[1][1]:
+        given = ["groups", "sample_weight"]
+        given = [name for name, (part, _) in zip(given, more, strict=True) if part is not None]
+        if given:
+            raise ValueError(
+                f"X_neighbour must be given with {given[0]}: no pairs are known for them."
+            )
         data = None if X is None else (X,) if y is None else (X, y)
         return _built_in(estimator, data, adjacency, N_ROWS)
     if y_neighbour is not None and y is None:
@@ -914,10 +926,11 @@ def _chosen_pairs(estimator, X, X_neighbour, y, y_neighbour, owners, adjacency):
     first = as_arguments(X if y is None else (X, y))
     others = (X if X_neighbour is None else X_neighbour, y if y_neighbour is None else y_neighbour)
     second = as_arguments(others[0] if y is None else others)
-    if owners[0] is not None:
+    if any(part is not None for part, _ in more):
         missing = (None,) * (y is None)
         first, second = (
-            (*side, *missing, own) for side, own in zip((first, second), owners, strict=True)
+            (*side, *missing, *own)
+            for side, own in zip((first, second), zip(*more, strict=True), strict=True)
         )
     check_neighbours(first, second, adjacency)
     return [NeighbourPair("the data given", first, second)]

@@ -640,10 +640,10 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         "output"); "exact", "frank-wolfe" (mechanism "exponential"). "auto" chooses by public
         quantities, and never from `skdp.papers`: for "gradient" it is "preconditioned", and
         "accelerated" where noise would drown second moments.
-    adjacency : {"replace-one", "zero-out"}, default="replace-one"
-        Which data sets the claim cannot tell apart: those that differ in one row
-        ("replace-one"), or in one row that is replaced by a null row which contributes
-        nothing ("zero-out", half the noise). The number of rows is public in both.
+    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
+        Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
+        ("zero-out", half the noise), or in whether it is there ("add-remove", where the number of
+        rows is released first; it is public otherwise). See :ref:`adjacency`.
     data_norm : float, default=None
         Public bound on the Euclidean norm of a row, in [1e-100, 1e100]. Longer rows are
         scaled down to it, in `fit` and in predictions. It must not be computed from private
@@ -675,8 +675,8 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         Number of steps of the solvers that take steps; all of them are made, none depends on
         the data. None chooses it from public quantities.
     max_weight : float, default=None
-        Public bound on `sample_weight` of `fit`, in [1e-50, 1e50]: weights beyond it count as it,
-        and noise is that of a row with this weight. None has no weights.
+        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
+        weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -691,10 +691,8 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Coefficients; those of several classes add up to zero, if none is zero.
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-        Intercepts.
-    classes_ : ndarray of shape (n_classes,)
-        Label set.
+    intercept_, classes_ : ndarray of shape (1,) or (n_classes,), ndarray of shape (n_classes,)
+        Intercepts, and the label set.
     data_norm_ : float
         Norm that rows were clipped to, given or released; without either ``sqrt(n_features)``.
     feature_center_, feature_scale_ : ndarray of shape (n_features,)
@@ -707,10 +705,8 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         What was released, at what price.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent; never more than granted.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of features, if X had string names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
+        Number of features, and their names, if X had string names.
 
     Warns
     -----
@@ -901,10 +897,10 @@ class DPHingeSVM(PrivateLinearClassifier):
         quantities, and never from `skdp.papers`: for "gradient" it is "preconditioned"; where
         noise would drown second moments, "gd" while noise dominates, and "accelerated" beyond or
         with more features than rows.
-    adjacency : {"replace-one", "zero-out"}, default="replace-one"
-        Which data sets the claim cannot tell apart: those that differ in one row
-        ("replace-one"), or in one row that is replaced by a null row which contributes
-        nothing ("zero-out", half the noise). The number of rows is public in both.
+    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
+        Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
+        ("zero-out", half the noise), or in whether it is there ("add-remove", where the number of
+        rows is released first; it is public otherwise). See :ref:`adjacency`.
     data_norm : float, default=None
         Public bound on the Euclidean norm of a row, in [1e-100, 1e100]. Longer rows are
         scaled down to it, in `fit` and in predictions. It must not be computed from private
@@ -935,8 +931,8 @@ class DPHingeSVM(PrivateLinearClassifier):
         Number of steps of the solvers that take steps; all of them are made, none depends on
         the data. None chooses it from public quantities.
     max_weight : float, default=None
-        Public bound on `sample_weight` of `fit`, in [1e-50, 1e50]: weights beyond it count as it,
-        and noise is that of a row with this weight. None has no weights.
+        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
+        weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.

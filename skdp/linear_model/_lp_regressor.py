@@ -531,10 +531,10 @@ class DPLpRegressor(PrivateLinearRegressor):
         "phased" the minimiser of a clipped and penalised loss, plus noise (Gaussian, or K-norm
         noise at delta 0). "auto" is one of the first by public quantities, and at delta 0 "output";
         never one of `skdp.papers`.
-    adjacency : {"replace-one", "zero-out"}, default="replace-one"
-        Which data sets the claim cannot tell apart: those that differ in one row and its
-        target ("replace-one"), or in one row that is replaced by a null row which contributes
-        nothing ("zero-out", half the noise). The number of rows is public in both.
+    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
+        Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
+        ("zero-out", half the noise), or in whether it is there ("add-remove", where the number of
+        rows is released first; it is public otherwise). See :ref:`adjacency`.
     data_norm : float, default=None
         Public unit of length R of the rows, in [1e-50, 1e50]; longer rows are scaled down to
         it together with their targets. None standardises the columns of dense rows, where there
@@ -569,8 +569,8 @@ class DPLpRegressor(PrivateLinearRegressor):
         Number of steps, of solvers that take steps; all of them are made. None chooses it from
         public quantities.
     max_weight : float, default=None
-        Public bound on `sample_weight` of `fit`, in [1e-50, 1e50]: weights beyond it count as it,
-        and noise is that of a row with this weight. None has no weights.
+        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
+        weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -583,10 +583,8 @@ class DPLpRegressor(PrivateLinearRegressor):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,)
-        Coefficients.
-    intercept_ : float
-        Intercept; 0.0 without one.
+    coef_, intercept_ : ndarray of shape (n_features,), float
+        Coefficients, and the intercept, 0.0 without one.
     data_norm_, target_scale_, target_center_ : float
         R, B and the origin of the targets that were used, given or released. If there are too
         few rows (about 230 / epsilon at delta 1e-6, 700 / epsilon at delta 0), R is the square

@@ -58,7 +58,7 @@ def dp_tabular_pipeline(
         Share of the squared Gaussian-DP budget that the vectorizer gets, in [0, 1). 0 is for tables
         about which everything is public: all is left to the model, and a column without `bounds` or
         `categories` that is no flag is refused.
-    adjacency : {"replace-one", "zero-out"}, default="replace-one"
+    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Adjacency of both steps.
     budget : PrivacyBudget, default=None
         A budget that both steps are charged to. One with ``composition="sum"`` adds up epsilons:

@@ -29,7 +29,6 @@ from typing import Any
 import numpy as np
 from scipy.fft import dct, idct
 
-from skdp._counted import hidden_count
 from skdp._rows.base import L2Ball, ball_constraint, chunk_rows, sum_over
 from skdp._rows.columns import distances_from, gaps_from, unit_columns
 from skdp._rows.linear import chunks_of, counted_rows
@@ -80,16 +79,18 @@ def plan_mean(mechanism, *, n_rows, n_features, mu, adjacency):
     return GaussianMean(n_rows, n_features, mu)
 
 
-def refuse_rotated_groups(estimator, mechanism, groups):
+def refuse_rotated_groups(mechanism, groups, hidden):
     """Raise a ValueError for groups of rows, or a secret number of rows, that are to be rotated.
 
     A transform of many rows may round one by its place, which depends on the sizes of other
     groups; and a side of a threshold hangs on the last digit.
     """
-    if mechanism == "shifted-clipped" and hidden_count(estimator) is not None:
+    if mechanism == "shifted-clipped" and hidden is not None:
+        what = "adjacency must be 'replace-one' or 'zero-out'"
         raise ValueError(
-            "adjacency must be 'replace-one' or 'zero-out' with mechanism='shifted-clipped', whose "
-            "rotation rounds a row by its place; got 'add-remove'. Use 'coinpress' or 'clipped'."
+            f"{'sample_weight must be None' if hidden.max_weight else what} with "
+            "mechanism='shifted-clipped', whose rotation rounds a row by its place. Use "
+            "'coinpress' or 'clipped'."
         )
     if mechanism == "shifted-clipped" and groups is not None:
         raise ValueError(

@@ -444,9 +444,10 @@ class DPHeavyTailedMean(MeanEstimator):
     failure_probability : float, default=None
         Probability in (0, 1) with which the error may exceed `error_bound_`; the radius is then
         chosen for this bound. None bounds the expected error. Only with `moment_bound`.
-    adjacency : {"replace-one", "zero-out"}, default="replace-one"
-        Neighbouring data sets differ in one row ("replace-one"), or in one row that is
-        replaced by a null row ("zero-out"). The number of rows is public in both.
+    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
+        Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
+        ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
+        first; it is public otherwise). See :ref:`adjacency`.
     data_norm : float, default=1e6
         Public range, in the units of the data: no radius is larger, and none that is drawn
         is smaller than 1e-18 of it. A generous one costs hardly anything.

@@ -236,9 +236,10 @@ class DPMean(MeanEstimator):
         centers that are released one after another, and "shifted-clipped" around private
         medians of rotated coordinates: for rows that are close to each other and far from
         the origin. All but "laplace" have Gaussian noise.
-    adjacency : {"replace-one", "zero-out"}, default="replace-one"
-        Neighbouring data sets differ in one row ("replace-one"), or in one row that is
-        replaced by a null row ("zero-out"). The number of rows is public in both.
+    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
+        Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
+        ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
+        first; it is public otherwise). See :ref:`adjacency`.
     data_norm : float, default=None
         Public radius: longer rows are scaled down to this Euclidean norm, which pulls
         the mean towards 0. Ignored if `bounds` is given. For "clipped", "coinpress" and
@@ -250,8 +251,8 @@ class DPMean(MeanEstimator):
         too, a range of every feature is drawn privately, by its median and the distances from it,
         for 15 to 55 per cent of the budget.
     max_weight : float, default=None
-        Public bound on `sample_weight` of `fit`, in [1e-50, 1e50]: weights beyond it count as it,
-        and noise is that of a row with this weight. None has no weights.
+        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
+        weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -432,7 +433,7 @@ class DPMean(MeanEstimator):
         # 2. validate
         given = mechanism, self.data_norm, self.bounds
         check_mean(X, *given)
-        refuse_rotated_groups(self, mechanism, groups)
+        refuse_rotated_groups(mechanism, groups, hidden_count(self))
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
         check_mean(X, *given)
         (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)

@@ -441,9 +441,10 @@ class DPMedian(LocationEstimator):
         with Gaussian noise, each a pass over the rows. "exponential" draws the geometric median
         of at most 5 features, purely epsilon-DP. "auto" is "rank" for one feature; otherwise
         "gradient", or "exponential" if delta is 0.
-    adjacency : {"replace-one", "zero-out"}, default="replace-one"
-        Neighbouring data sets differ in one row ("replace-one"), or in one row that is
-        replaced by a null row ("zero-out"). The number of rows is public in both.
+    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
+        Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
+        ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
+        first; it is public otherwise). See :ref:`adjacency`.
     data_norm : float, default=None
         Public radius: longer rows are scaled down to this Euclidean norm; "rank" clips
         every feature to [-data_norm, data_norm] instead. Ignored if `bounds` is given.
@@ -456,8 +457,8 @@ class DPMedian(LocationEstimator):
     max_iter : int, default=None
         Number of steps of "gradient", at least 2; None is 60.
     max_weight : float, default=None
-        Public bound on `sample_weight` of `fit`, in [1e-50, 1e50]: weights beyond it count as it,
-        and noise is that of a row with this weight. None has no weights.
+        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
+        weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.

@@ -42,9 +42,10 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
     tail : int, default=None
         How many rows should be longer than the radius. None takes the smallest number for
         which a radius beyond all rows is improbable, about ``26 / epsilon``.
-    adjacency : {"replace-one", "zero-out"}, default="replace-one"
-        Neighbouring data sets differ in one row ("replace-one"), or in one row that is
-        replaced by a null row ("zero-out"). The number of rows is public in both.
+    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
+        Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
+        ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
+        first; it is public otherwise). See :ref:`adjacency`.
     data_norm : float, default=1.0
         Public radius: longer rows are scaled down to this Euclidean norm.
     resolution : float, default=1e-9

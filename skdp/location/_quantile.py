@@ -13,7 +13,7 @@ from typing import Self
 
 import numpy as np
 
-from skdp._counted import count_rows, counts_of, hidden_count, most_rows
+from skdp._counted import count_rows, counts_of, hidden_count
 from skdp._gate import Doubts, open_gate
 from skdp._groups import PARTS, check_groups
 from skdp._quantiles import (
@@ -212,9 +212,10 @@ class DPQuantile(LocationEstimator):
         Privacy budget in nats, greater than 0; every feature gets an equal share.
     quantile : float, default=0.5
         Which quantile, strictly between 0 and 1; 0.5 is the median.
-    adjacency : {"replace-one", "zero-out"}, default="replace-one"
-        Neighbouring data sets differ in one row ("replace-one"), or in one row that is
-        replaced by a null row ("zero-out"). The number of rows is public in both.
+    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
+        Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
+        ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
+        first; it is public otherwise). See :ref:`adjacency`.
     bounds : tuple, array-like of shape (n_features, 2) or dict, default=None
         Public bounds: a pair (lower, upper) of numbers or arrays of shape (n_features,), or a pair
         for every feature, in order or by name. Values outside are clipped. A null row is not
@@ -222,8 +223,8 @@ class DPQuantile(LocationEstimator):
         precision, if rows and budget allow (130 rows at ``epsilon=1`` for the median of one
         feature), or fewer, down to 8 to a power of two.
     max_weight : float, default=None
-        Public bound on `sample_weight` of `fit`, in [1e-50, 1e50]: weights beyond it count as it,
-        and noise is that of a row with this weight. None has no weights.
+        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
+        weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -372,9 +373,10 @@ class DPQuantile(LocationEstimator):
         (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
         n_features = X.shape[1]
         # 3. plan, from public facts
-        if whose is not None:
+        hidden = hidden_count(self)
+        if unit == "group" or hidden is not None:
             # ranks in parts of one, times the denominator, are integers of 64 bits
-            most = most_rows(self, n_rows)
+            most = n_rows if hidden is None else hidden.most
             tau = check_quantile(self.quantile, min(_FINEST, 2**62 // (PARTS * most)))
         bounds = None if self.bounds is None else bounds_of(self, n_features)
         shape = n_rows, n_features

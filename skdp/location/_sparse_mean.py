@@ -132,9 +132,10 @@ class DPSparseMeanEstimator(MeanEstimator):
         "compressed-sensing": what solves the program of `recovery`. "auto" is "cvxpy" up to
         10,000 for measurements times features, for `recovery` "equality" up to 50,000, and
         "first-order" beyond.
-    adjacency : {"replace-one", "zero-out"}, default="replace-one"
-        Neighbouring data sets differ in one row ("replace-one"), or in one row that is
-        replaced by a null row ("zero-out"). The number of rows is public in both.
+    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
+        Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
+        ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
+        first; it is public otherwise). See :ref:`adjacency`.
     data_norm : float, default=1.0
         Public radius: longer rows are scaled down to this Euclidean norm.
     sparsity : int, default=None

@@ -167,9 +167,10 @@ class DPFeatureCenterer(PlanMixin, ShiftAndScale):
         Which private mean. "gaussian" is one noisy sum, whose error grows in proportion to
         `data_norm`; the others take more releases, and their error follows the spread of
         the rows.
-    adjacency : {"replace-one", "zero-out"}, default="replace-one"
-        Neighbouring data sets differ in one row ("replace-one"), or in one row that is
-        replaced by a null row ("zero-out"). The number of rows is public in both.
+    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
+        Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
+        ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
+        first; it is public otherwise). See :ref:`adjacency`.
     data_norm : float, default=1.0
         Public radius: to learn center and radius, longer rows are scaled down to this
         Euclidean norm. `transform` scales no row down.
@@ -321,7 +322,7 @@ class DPFeatureCenterer(PlanMixin, ShiftAndScale):
         shifts = "with_mean=True", "with_mean=False"
         if self.with_mean:
             refuse_sparse(X, *shifts)
-            refuse_rotated_groups(self, self.mechanism, groups)
+            refuse_rotated_groups(self.mechanism, groups, hidden_count(self))
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
         if self.with_mean:
             # the format of a stream is known by now

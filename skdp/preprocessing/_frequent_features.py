@@ -120,10 +120,10 @@ class DPFrequentFeatures(TwinMixin, PlanMixin, SelectorMixin, BaseEstimator):
     sparsity : int, default=64
         Public largest number of features that one row is counted for: of longer rows only
         the entries of largest magnitude count.
-    adjacency : {"replace-one", "zero-out"}, default="replace-one"
-        Neighbouring data sets differ in one row ("replace-one"), or in one row that is
-        replaced by a null row, which has no features ("zero-out"). The number of rows is
-        public in both.
+    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
+        Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
+        ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
+        first; it is public otherwise). See :ref:`adjacency`.
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.

@@ -611,13 +611,13 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
         Public bounds: a pair (lower, upper) of numbers or arrays of shape (n_features,), or a pair
         for every feature, in order or by name. Values outside are clipped in `fit`, not in
         `transform`. None searches for a range.
-    adjacency : {"replace-one", "zero-out"}, default="replace-one"
-        Neighbouring data sets differ in one row ("replace-one"), or in one row that is
-        replaced by a null row, which is not counted ("zero-out"). The number of rows is
-        public in both.
+    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
+        Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
+        ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
+        first; it is public otherwise). See :ref:`adjacency`.
     max_weight : float, default=None
-        Public bound on `sample_weight` of `fit`, in [1e-50, 1e50]: weights beyond it count as it,
-        and noise is that of a row with this weight. None has no weights.
+        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
+        weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.

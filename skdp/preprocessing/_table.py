@@ -458,10 +458,11 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
         At most so many buckets of a column become features.
     data_norm : float, default=1.0
         Length that no row exceeds.
-    adjacency : {"replace-one", "zero-out"}, default="replace-one"
-        Neighbouring data sets differ in one row ("replace-one"), or in one row that is
-        replaced by a null row ("zero-out"). The number of rows is public in both. Under zero-out
-        a row in which everything is missing is a null row, and comes out as NaN.
+    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
+        Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
+        ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
+        first; it is public otherwise). See :ref:`adjacency`.
+        Under zero-out a row in which everything is missing is a null row, and comes out as NaN.
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.

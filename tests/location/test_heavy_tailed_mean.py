@@ -356,7 +356,7 @@ BAD = {
     "moment_order": [1, 1.0, 0.5, -2, NAN, INF, 1001, "2", None],
     "moment_bound": [0, -1.0, NAN, INF, 1e-51, 1e51, "1"],
     "failure_probability": [0, 1, -0.1, 2, NAN, "0.1"],
-    "adjacency": ["add-remove", None],
+    "adjacency": ["remove-one", None],
     "data_norm": [0, -1, NAN, INF, 1e101, "1", None],
     "random_state": [-1, "a"],
 }

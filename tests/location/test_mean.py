@@ -541,7 +541,7 @@ every_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS)
 BAD = {
     "epsilon": [0, -1, NAN, INF, "1", None, True],
     "delta": [0, -0.1, 1, NAN, "1", None, 1e-320],
-    "adjacency": ["add-remove", None],
+    "adjacency": ["remove-one", None],
     "data_norm": [0, -1, NAN, INF, 1e101, "1", None],
     "bounds": [(0, 1), (1, 0), ([0, 0], [1, 1]), ()],
     "random_state": [-1, "a"],

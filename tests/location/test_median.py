@@ -585,7 +585,7 @@ def test_rows_that_are_not_numbers_are_not_counted():
     ("name", "value"),
     [("epsilon", v) for v in (0, -1, QUANTILE_NAN, INF, "1", None, True)]
     + [("quantile", v) for v in (0, 1, -0.1, QUANTILE_NAN, "median", None, [0.5])]
-    + [("adjacency", "add-remove"), ("random_state", -1), ("random_state", "a")]
+    + [("adjacency", "remove-one"), ("random_state", -1), ("random_state", "a")]
     + [
         ("bounds", v)
         for v in ((1, 0), (0, 0), (0, QUANTILE_NAN), (-INF, 1), (0,), ([0, 0], 1), "ab", 3)
@@ -827,7 +827,7 @@ INPUT_X = np.random.default_rng(0).normal(size=(60, 2))
         for v in ((1, 0), (0, QUANTILE_NAN), (-INF, 1), (0,), ([0] * 3, 1), "ab", (-1e200, 1))
     ]
     + [("max_iter", v) for v in (0, 1, 2.5, "many")]
-    + [("adjacency", "add-remove"), ("random_state", -1)],
+    + [("adjacency", "remove-one"), ("random_state", -1)],
 )
 def test_bad_parameters_of_medians_are_named(name, value):
     model = DPMedian(**{name: value})

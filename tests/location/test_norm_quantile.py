@@ -222,7 +222,7 @@ def test_rows_that_are_not_numbers_are_not_counted():
         ("center", v)
         for v in ([0.0, 0.0], [QUANTILE_NAN] * 3, [INF] * 3, [1.0] * 3, [[0.0] * 3], "abc")
     ]
-    + [("adjacency", "add-remove"), ("random_state", -1), ("random_state", "a")],
+    + [("adjacency", "remove-one"), ("random_state", -1), ("random_state", "a")],
 )
 def test_bad_parameters_are_named(name, value):
     model = DPNormQuantile(**{name: value})
@@ -514,7 +514,7 @@ def test_centering_many_features():
     + [("threshold", v) for v in ("public", 0, -1, QUANTILE_NAN, INF, True)]
     + [("threshold_share", v) for v in (0, 1, -0.5, QUANTILE_NAN, None)]
     + [("mechanism", v) for v in ("laplace", None)]
-    + [("adjacency", "add-remove"), ("random_state", -1), ("random_state", "a")],
+    + [("adjacency", "remove-one"), ("random_state", -1), ("random_state", "a")],
 )
 def test_bad_parameters_of_centering_are_named(name, value):
     for skipped in (False, True):

@@ -433,7 +433,7 @@ BAD = {
     "epsilon": [0, -1, NAN, INF, "1", None, True],
     "delta": [-0.1, 1, NAN, "1", None, 1e-320],
     "mechanism": ["median", None, 3, "laplace"],
-    "adjacency": ["add-remove", None],
+    "adjacency": ["remove-one", None],
     "data_norm": [0, -1, NAN, INF, 1e101, "1", None],
     "sparsity": [0, -1, 2.5, "2", NAN],
     "projection": ["l2", None, 1],

@@ -823,7 +823,7 @@ def test_a_pipeline_pays_for_the_choice():
 BAD = {
     "epsilon": [0, -1, NAN, INF, "1", None, True],
     "delta": [-1e-9, 1, NAN, "0", None],
-    "adjacency": ["add-remove", None],
+    "adjacency": ["remove-one", None],
     "sparsity": [0, -1, 1.5, True, "1", None, NAN],
     "n_features_to_select": [0, -1, 1.5, True, "1", NAN],
     "threshold": [NAN, INF, -INF, "1", True],

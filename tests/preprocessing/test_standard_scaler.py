@@ -222,7 +222,7 @@ def test_what_is_not_asked_for_is_not_released():
         ({"bounds": ([0.0] * 3, [1.0] * 3)}, "bounds must be a pair"),
         ({"bounds": (1.0,)}, "bounds must be a pair"),
         ({"bounds": "auto"}, "bounds"),
-        ({"adjacency": "add-remove"}, "adjacency"),
+        ({"adjacency": "remove-one"}, "adjacency"),
         ({"with_mean": "yes"}, "with_mean"),
         ({"with_std": 2}, "with_std"),
     ],

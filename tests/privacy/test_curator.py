@@ -201,7 +201,7 @@ def test_a_bad_delta_is_refused_whatever_the_caller_checked(bad):
         curator_of(Door(), delta=bad)
 
 
-@pytest.mark.parametrize("bad", ["add-remove", "", None, "REPLACE-ONE"])
+@pytest.mark.parametrize("bad", ["remove-one", "", None, "REPLACE-ONE"])
 def test_a_bad_adjacency_is_refused(bad):
     with pytest.raises(ValueError, match="adjacency must be one of"):
         curator_of(Door(), adjacency=bad)

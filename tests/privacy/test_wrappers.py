@@ -420,9 +420,17 @@ PLAIN = [
     ),
     refused(
         "``AdaBoostClassifier``",
-        "It needs ``sample_weight``, and no private estimator takes it.",
+        "It needs ``sample_weight``, which takes a ``max_weight``.",
         lambda m: AdaBoostClassifier(m.binary()).fit(X, Y),
         "doesn't support sample_weight",
+    ),
+    uncovered(
+        "``AdaBoostClassifier`` of members with a ``max_weight``",
+        "Its weights follow from exact errors of members. Every fit is charged.",
+        lambda m: AdaBoostClassifier(m.binary().set_params(max_weight=0.1), n_estimators=2).fit(
+            X, Y
+        ),
+        "what it learned from the errors of its members",
     ),
     uncovered(
         "``AdaBoostRegressor``",
@@ -610,14 +618,24 @@ IMBALANCED = [
 FAIR = [
     refused(
         "``ExponentiatedGradient``, ``GridSearch`` (reductions)",
-        "They fit by ``sample_weight``, and weights follow from exact rates. Nothing is charged.",
+        "They fit by ``sample_weight``, which takes a ``max_weight``. Nothing is charged.",
         tuple(
             lambda m, kind=kind: kind(m.binary(), DemographicParity()).fit(
                 X, Y, sensitive_features=THREE
             )
             for kind in (ExponentiatedGradient, FairGridSearch)
         ),
-        "takes no sample_weight",
+        "takes sample_weight only with max_weight",
+    ),
+    refused(
+        "The same with a ``max_weight``, in ``privacy_spent``",
+        "Weights follow from exact rates, and there is no total. Every fit is charged.",
+        lambda m: privacy_spent(
+            ExponentiatedGradient(
+                m.binary().set_params(max_weight=2.0), DemographicParity(), max_iter=1
+            ).fit(X, Y, sensitive_features=THREE)
+        ),
+        "has no ledger_",
     ),
     uncovered(
         "``ThresholdOptimizer``",
