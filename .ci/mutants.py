@@ -253,7 +253,27 @@ MUTANTS = [
         r"if chunk\.weight is not None:", "if False:",
         "tests/test_groups.py",
     ),
+    Mutant(
+        "weights: more than the largest that counts", "_weights",
+        r"np\.minimum\(weights, max_weight\)", "weights",
+        "tests/test_counted.py",
+    ),
     # sensitivities
+    Mutant(
+        "number of rows: noise of half a row", "RowCount.sensitivity",
+        r"l1=1\.0", "l1=0.5",
+        "tests/test_counted.py",
+    ),
+    Mutant(
+        "number of rows: not paid for", "HiddenCount.left",
+        r"self\.epsilon - self\.price", "self.epsilon",
+        "tests/test_counted.py",
+    ),
+    Mutant(
+        "number of rows: known to the plan", "HiddenCount.release",
+        r"round\(released\)", "n_rows",
+        "tests/test_counted.py",
+    ),
     Mutant(
         "counts of classes: replace-one at the price of zero-out", "ClassCounts.sensitivity",
         r'1\.0 if adjacency == "zero-out" else 2\.0', "1.0",

@@ -104,6 +104,7 @@ CLASSIFIERS = [
         adjacency="zero-out",
         data_norm=1.0,
     ),
+    DPLogisticRegression(epsilon=20.0, data_norm=1.0, adjacency="add-remove"),
     DPLogisticRegression(epsilon=50.0, delta=0.0, data_norm=1.0),
     DPLogisticRegression(epsilon=20.0, mechanism="output", data_norm=1.0),
     DPLogisticRegression(
@@ -275,6 +276,7 @@ REGRESSORS = [
 LOCATIONS = [
     DPMean(data_norm=1.0),
     DPMean(mechanism="laplace", adjacency="zero-out", data_norm=1.0),
+    DPMean(epsilon=8.0, adjacency="add-remove", data_norm=1.0),
     DPMean(bounds=(-10.0, 10.0)),
     DPMean(bounds=(-10.0, 10.0), mechanism="laplace"),
     DPMean(mechanism="clipped", data_norm=1e6),

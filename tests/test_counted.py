@@ -142,7 +142,7 @@ def test_the_promise_is_on_the_ledger_and_on_the_card():
     assert 0.9 < model.privacy_spent_[0] <= 1.0
     assert privacy_spent(model).epsilon <= 1.0
     assert model.score(X, y) > 0.8
-    card = privacy_card(model, data="made up")
+    card = privacy_card(model)
     assert card.to_dict()["claim"]["adjacency"] == "add-remove"
     assert "one row more than the other" in card.to_dict()["claim"]["adjacency_in_words"]
     assert "whether one row is there" in str(card)
