@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 from sklearn.base import clone, is_classifier, is_regressor
 
-from skdp import DPGridSearchCV, DPLogisticRegression, DPLpRegressor, DPMean, DPStandardScaler
+from skdp import (
+    DPGridSearchCV,
+    DPLogisticRegression,
+    DPLpRegressor,
+    DPMean,
+    DPMedian,
+    DPStandardScaler,
+)
 from skdp.inspection import FitPlan
 from skdp.local import LocalDPMean
 from skdp.privacy import PrivacyBudget, gdp_mu
@@ -101,6 +108,38 @@ def test_where_there_may_be_fewer_steps_the_plan_has_the_most(capsys):
     assert done[1].count < planned[1].count
     spent = [r[1].count * r[1].noise.mu ** 2 for r in (planned, done)]
     assert spent[0] == pytest.approx(spent[1], rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DPMean(8.0),
+        DPMean(8.0, data_norm=9.0),
+        DPMean(8.0, mechanism="coinpress", data_norm=9.0),
+        DPMean(8.0, mechanism="shifted-clipped", data_norm=9.0),
+        DPMedian(8.0),
+        DPMedian(8.0, max_iter=7, data_norm=9.0),
+        DPMedian(8.0, mechanism="rank"),
+        DPMedian(8.0, 0.0, mechanism="exponential"),
+        DPStandardScaler(8.0),
+        DPStandardScaler(8.0, bounds=(-3, 3)),
+    ],
+    ids=repr,
+)
+def test_the_line_of_a_statistic_counts_its_releases(model, capsys):
+    X = np.random.default_rng(0).normal(size=(1000, 3))
+    clone(model).fit(X)
+    assert capsys.readouterr().out == ""
+    loud = clone(model).set_params(verbose=1).fit(X)
+    head = repr(model.plan(*X.shape)).splitlines()[0]
+    assert capsys.readouterr().out == f"{head}\n"
+    n_releases = sum(release.count for release in loud.ledger_.releases)
+    assert f" {n_releases} release{'s' * (n_releases != 1)} from 1000 rows" in head
+
+
+def test_a_statistic_that_releases_nothing_says_nothing(capsys):
+    DPStandardScaler(with_mean=False, with_std=False, verbose=1).fit(np.ones((9, 2)))
+    assert capsys.readouterr().out == ""
 
 
 def test_signal_to_noise():

@@ -619,6 +619,9 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
     random_state : int, RandomState instance or None, default=None
         None draws the noise from the operating system. A seed makes the noise
         reproducible, voids the guarantee towards whoever knows it, and warns.
+    verbose : int, default=0
+        1 prints a line with what is about to be spent, and a bar if the fit takes seconds: public
+        numbers only.
 
     Attributes
     ----------
@@ -699,6 +702,7 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
         "bounds": [tuple, list, dict, np.ndarray, None],
         "budget": SHARED_CONSTRAINTS["budget"],
         "random_state": SHARED_CONSTRAINTS["random_state"],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -712,6 +716,7 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
         adjacency: Adjacency = "replace-one",
         budget: Budget = None,
         random_state: Seed = None,
+        verbose: int = 0,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -721,6 +726,7 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
         self.adjacency = adjacency
         self.budget = budget
         self.random_state = random_state
+        self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: object = None, *, groups: VectorLike | None = None) -> Self:
@@ -781,6 +787,7 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
             unit=unit,
             delta=delta,
             mu=mu_of_all(epsilon, delta),
+            n_releases=(1 if box else sum(_STEPS) + 1) if self._releases else None,
             shared=self._releases,
             doubts=doubts,
         ) as curator:
