@@ -163,8 +163,9 @@ def counted_first(estimator, weighted):
     Parameters
     ----------
     estimator : estimator
-        With a secret number of rows, or with weights and a bound on them, its `epsilon` and `adjacency` are others
-        until the context closes: those of a fit that takes the released number for the true one.
+        With a secret number of rows, or with weights and a bound on them, its `epsilon` and
+        `adjacency` are others until the context closes: those of a fit that takes the released
+        number for the true one.
     weighted : bool
         Whether rows have weights.
     """

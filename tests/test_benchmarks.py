@@ -256,6 +256,7 @@ def test_the_regression_page_says_where_others_lead(tmp_path, monkeypatch, bench
     assert "made, ε = 4" not in text
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("clip", [False, True])
 @pytest.mark.parametrize("bound", [False, True])
 def test_newton_steps_with_two_noises_find_the_coefficients(bound, clip, benchmark_module):

@@ -409,6 +409,7 @@ def test_batches_of_fixed_size_move_by_the_distance_of_two_rows(kind, adjacency)
         assert max(changed) <= step.noise.mu
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("name", ["binary", "center"])
 def test_measured_changes_compose_to_the_claim(name, adjacency):

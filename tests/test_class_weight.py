@@ -130,7 +130,7 @@ def test_more_than_all_rows_to_one_outvotes_them():
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ({2: 1.0}, r"weights of \[2\], which are not in \[0, 1\]"),
+        ({2: 1.0}, r"has the key\(s\) 2; the classes are 0, 1\."),
         ({0: 0.0}, "numbers in"),
         ({0: -1.0}, "numbers in"),
         ({0: np.nan}, "numbers in"),

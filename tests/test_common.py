@@ -388,11 +388,13 @@ def _plainest(key):
     return {id(estimator) for estimator in plainest.values()}
 
 
-# The default tier holds all checks of the plainest configuration of every estimator, and every
-# second one of what is fitted for every other way to compute a release. Input and parameters are
-# read by the same code in all others: the full tier has every third check of what they fit, in
-# turn, and the slow tier the rest.
+# The default tier holds all checks of what is fitted for the plainest configuration of every
+# estimator, and every third one for every other way to compute a release. Input and parameters are
+# read by the same code in all estimators of a module: the plainest one has these checks by default.
+# The full tier has every third check of what other configurations fit, in turn, and the slow tier
+# the rest.
 DEFAULTS = _plainest(type)
+READERS = _plainest(lambda estimator: type(estimator).__module__)
 PLAIN = DEFAULTS | _plainest(_way)
 REPEATED = re.compile(
     "sparse|memmap|array_api|not_an_array|dataframe|set_output|feature_names|n_features|dtype|"
@@ -425,12 +427,12 @@ def _tier(estimator, check):
             return ()
         place = list(NAMES).index(id(estimator)) + sum(map(ord, name))
         if id(estimator) in PLAIN:
-            return pytest.mark.full if place % 2 else ()
+            return pytest.mark.full if place % 3 else ()
         return pytest.mark.slow if place % 3 else pytest.mark.full
     if id(estimator) not in PLAIN:
         return pytest.mark.slow
     again = "sparse_matrix" in name or "readonly_memmap" in name
-    return () if id(estimator) in DEFAULTS and not again else pytest.mark.full
+    return () if id(estimator) in READERS and not again else pytest.mark.full
 
 
 def test_the_grid_covers_every_public_estimator():

@@ -133,7 +133,7 @@ LINKED = {"a link", "no intercept", "a norm"}
 MANY = np.repeat(ROWS, 25, axis=0) + RNG.normal(size=(3000, 4)) / 10
 
 
-@pytest.mark.sample(9)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("name", LINEAR)
 def test_linear_models_of_all_kinds_of_rows(name, n_classes):

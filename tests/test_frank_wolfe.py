@@ -83,6 +83,7 @@ def made_up(n_rows, n_features, n_entries, seed=0):
 # -- what is spent ---------------------------------------------------------------------------
 
 
+@pytest.mark.covering
 @every_adjacency
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("max_iter", [None, 1, 3, 60])

@@ -359,6 +359,7 @@ def test_people_count_once_however_many_rows_they_have(name):
     assert spent.epsilon <= 50.0
 
 
+@pytest.mark.sample(10)
 @every_estimator
 def test_a_trace_with_another_group_of_other_size_keeps_to_the_claim(name):
     # the group has a row, or three hundred, before those of others

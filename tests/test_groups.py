@@ -48,6 +48,7 @@ MODELS = [
 ]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("model", MODELS, ids=str)
 @pytest.mark.parametrize("n_rows", [1, 300])
 def test_a_whole_group_moves_no_more_than_a_row(model, n_rows):

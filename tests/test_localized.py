@@ -623,6 +623,7 @@ def test_long_rows_that_turn_around_keep_within_the_budget(name, options):
         assert trace(model, *[(rows.X, rows.labels()) for rows in (first, second)]) <= 1
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("options", KINDS, ids=str)
 def test_half_the_sensitivity_is_caught_in_every_phase(options, monkeypatch):
     model = model_of(**options)

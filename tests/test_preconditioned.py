@@ -262,6 +262,7 @@ def test_rows_that_were_scaled_down_are_mapped_with_their_scale(layout, intercep
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("solver", ["preconditioned", "accelerated"])
 def test_regression_finds_what_least_squares_do(solver, container):
@@ -511,6 +512,7 @@ def test_directions_of_small_variance_are_found():
     assert scores["preconditioned"] > 0.84
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("layout", ["C", "csr"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_with_much_budget_it_is_the_fit_without_noise(layout, n_classes):
@@ -673,6 +675,7 @@ HARD = {
 }
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", HARD)
 @pytest.mark.parametrize("layout", ["C", "csr", "float32"])
 @pytest.mark.parametrize("epsilon", [1e-4, 1e4])
@@ -755,7 +758,7 @@ CHANGES = {
 }
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_change_that_says_nothing_gains_nothing(name):
     X, y = correlated()
@@ -782,13 +785,13 @@ def test_one_column_in_other_units_costs_nothing_where_its_scale_is_seen():
 def test_more_budget_never_hurts(estimator):
     X, y = correlated()
     found = [
-        accuracies(X, y, epsilon, n_seeds=4, estimator=estimator)
-        for epsilon in (0.1, 0.3, 1.0, 3.0, 10.0)
+        accuracies(X, y, epsilon, n_seeds=4, estimator=estimator) for epsilon in (0.1, 1.0, 10.0)
     ]
     for less, more in itertools.pairwise(found):
         assert_level(more, less, gain=1.0)
 
 
+@pytest.mark.full
 def test_more_budget_never_hurts_regression():
     # rows of rare levels, and long ones, of which moments see little, bend the loss the most
     rng, found = np.random.default_rng(0), []

@@ -11,7 +11,6 @@ a number of steps known beforehand, and cvxpy. Each returns a point; only the ce
 """
 
 import math
-import warnings
 from collections import deque
 from dataclasses import dataclass
 
@@ -19,6 +18,8 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg.blas import daxpy, ddot
 from scipy.sparse.linalg import LinearOperator, cg
+
+from skdp._recovery.measurements import solved_in_silence
 
 # The public constants of an objective: its size, and bounds on rounding errors.
 #
@@ -477,16 +478,8 @@ SMOOTH_SOLVERS = {"newton": newton, "lbfgs": lbfgs, "cvxpy": solve_with_cvxpy}
 
 def attempt(solver, objective, start, met):
     """Return what a solver finds, or the start if it fails; in silence."""
-    try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            w = np.asarray(solver(objective, start, met), dtype=np.float64)
-    except BaseException as error:
-        # compiled solvers panic, which is no Exception
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-            raise
-        return start
-    return w if w.shape == start.shape and np.isfinite(w).all() else start
+    found = solved_in_silence(lambda: solver(objective, start, met), start.shape)
+    return start if found is None else found
 
 
 def minimize_smooth(objective, tolerance, solver="newton", start=None):

@@ -335,19 +335,34 @@ def _solved(matrix, b, form, radius, slack, nonnegative, solver):
 
 
 def _guarded(matrix, b, radius, slack, nonnegative):
-    """Return what cvxpy finds, or None; its warnings and exceptions are suppressed."""
+    """Return what cvxpy finds, or None: the first-order steps take over then."""
+    given = {"radius": radius, "slack": slack, "nonnegative": nonnegative}
+    return solved_in_silence(lambda: recover_with_cvxpy(matrix, b, **given), matrix.shape[1:])
+
+
+def solved_in_silence(solve, shape):
+    """Return what a solver of others returns, or None if it fails; it says nothing either way.
+
+    Parameters
+    ----------
+    solve : callable
+        Called without arguments. It may warn, and raise what it likes: messages may have private
+        numbers.
+    shape : tuple of int
+        Of a usable solution, whose numbers are finite.
+    """
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
-            z = recover_with_cvxpy(matrix, b, radius=radius, slack=slack, nonnegative=nonnegative)
-            usable = z is not None and z.shape == matrix.shape[1:] and np.isfinite(z).all()
+            found = solve()
+            found = None if found is None else np.asarray(found, dtype=np.float64)
         except BaseException as error:
-            # solvers raise what they like, and compiled ones panic, which is no Exception; the
-            # first-order steps take over
+            # compiled solvers panic, which is no Exception
             if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
                 raise
             return None
-    return z if usable else None
+    usable = found is not None and found.shape == shape and np.isfinite(found).all()
+    return found if usable else None
 
 
 def recover_with_cvxpy(matrix, b, *, radius=None, slack=0.0, nonnegative=False):

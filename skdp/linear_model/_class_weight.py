@@ -157,7 +157,8 @@ def given_weights(class_weight, classes):
     class_weight, known = class_weight or {}, classes.tolist()
     unknown = [label for label in class_weight if label not in known]
     if unknown:
-        raise ValueError(f"class_weight has weights of {unknown}, which are not in {known}.")
+        keys, labels = (", ".join(map(repr, found)) for found in (unknown, known))
+        raise ValueError(f"class_weight has the key(s) {keys}; the classes are {labels}.")
     weights = [class_weight.get(label, 1.0) for label in known]
     for weight in weights:
         number = isinstance(weight, Real) and not isinstance(weight, bool)

@@ -111,6 +111,8 @@ class NoisySum:
     n_features: int
     price: float
 
+    n_releases = 1
+
     def run(self, curator):
         """Release the mean, an array of shape (n_features,) in units of the domain."""
         law = LaplaceMechanism if self.mechanism == "laplace" else GaussianMechanism
@@ -163,6 +165,11 @@ class RangedSum:
             price = mu_beside(epsilon, delta, *ranges.beside)
             noise = moved * math.sqrt(n_features) / (price * n_rows)
         return cls(ranges, mechanism, price, noise)
+
+    @property
+    def n_releases(self):
+        """Number of releases."""
+        return self.ranges.n_releases + 1
 
     def run(self, curator, doubts):
         """Release the ranges and the mean.
@@ -259,6 +266,9 @@ class DPMean(MeanEstimator):
     random_state : int, RandomState instance or None, default=None
         None draws the noise from the operating system. A seed makes the noise
         reproducible, voids the guarantee towards whoever knows it, and warns.
+    verbose : int, default=0
+        1 prints a line with what is about to be spent, and a bar if the fit takes seconds: public
+        numbers only.
 
     Attributes
     ----------
@@ -354,6 +364,7 @@ class DPMean(MeanEstimator):
         "mechanism": [StrOptions(set(MECHANISMS))],
         "bounds": [tuple, list, dict, np.ndarray, None],
         "max_weight": SCALE_OR_NONE,
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -370,6 +381,7 @@ class DPMean(MeanEstimator):
         max_weight: float | None = None,
         budget: Budget = None,
         random_state: Seed = None,
+        verbose: int = 0,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -380,6 +392,7 @@ class DPMean(MeanEstimator):
         self.max_weight = max_weight
         self.budget = budget
         self.random_state = random_state
+        self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -461,6 +474,7 @@ class DPMean(MeanEstimator):
             mu=mu_of_all(epsilon, delta, plan.ranges.beside[0] if private else ())
             if delta
             else None,
+            n_releases=plan.n_releases,
             doubts=doubts,
         ) as curator:
             if private:

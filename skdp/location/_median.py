@@ -143,7 +143,7 @@ def held(X):
 # of all of them allows, and are cut to the inverse of the curvature that consecutive gradients
 # show (`StepSize`): about the distance of typical rows. That takes few steps.
 
-# number of steps: twice as many bring a few per cent
+# number of steps, if none is given: twice as many bring a few per cent
 _STEPS = 60
 # first step, in units of the ball: at most, and what noise adds up to over all steps
 _LONGEST, _WANDER = 0.5, 0.75
@@ -166,8 +166,8 @@ def descend_to_median(curator, mu, place, n_rows, adjacency, n_steps):
         Number of rows.
     adjacency : {"replace-one", "zero-out"}
         Adjacency.
-    n_steps : int or None
-        Number of steps; None for `_STEPS`.
+    n_steps : int
+        Number of steps.
 
     Returns
     -------
@@ -175,8 +175,6 @@ def descend_to_median(curator, mu, place, n_rows, adjacency, n_steps):
         The geometric median.
     error_bound : float
         On the excess of the mean distance.
-    n_steps : int
-        Steps made.
 
     Notes
     -----
@@ -189,7 +187,7 @@ def descend_to_median(curator, mu, place, n_rows, adjacency, n_steps):
     ``2 s sqrt(2 K log(1/q))`` with a probability of at most q (Chernoff). Rounding to a grid h
     adds at most ``2 h sqrt(p)`` to a term.
     """
-    n_features, n_steps = len(place.center), n_steps or _STEPS
+    n_features = len(place.center)
     point = np.zeros(n_features)
     law = GaussianMechanism(mu / math.sqrt(n_steps))
     stated = DirectionSum(point).sensitivity(adjacency, n_rows)
@@ -215,7 +213,7 @@ def descend_to_median(curator, mu, place, n_rows, adjacency, n_steps):
     chance = 2 * scale * math.sqrt(2 * math.log(1 / _FAILURE) / kept)
     grid = 2 * noise.grid / n_rows * math.sqrt(n_features)
     excess = (products + np.linalg.norm(gradients)) / kept + chance + grid
-    return place.locate(points / kept), place.unit * min(float(excess), 2.0), n_steps
+    return place.locate(points / kept), place.unit * min(float(excess), 2.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -465,6 +463,9 @@ class DPMedian(LocationEstimator):
     random_state : int, RandomState instance or None, default=None
         None draws the noise from the operating system. A seed makes the noise
         reproducible, voids the guarantee towards whoever knows it, and warns.
+    verbose : int, default=0
+        1 prints a line with what is about to be spent, and a bar if the fit takes seconds: public
+        numbers only.
 
     Attributes
     ----------
@@ -549,6 +550,7 @@ class DPMedian(LocationEstimator):
         "bounds": [tuple, list, dict, np.ndarray, None],
         "max_iter": [Interval(Integral, 2, None, closed="left"), None],
         "max_weight": SCALE_OR_NONE,
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -564,6 +566,7 @@ class DPMedian(LocationEstimator):
         max_weight: float | None = None,
         budget: Budget = None,
         random_state: Seed = None,
+        verbose: int = 0,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -575,6 +578,7 @@ class DPMedian(LocationEstimator):
         self.max_weight = max_weight
         self.budget = budget
         self.random_state = random_state
+        self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -652,6 +656,8 @@ class DPMedian(LocationEstimator):
                 "leave it out."
             )
 
+        steps = {"rank": n_features, "exponential": 1, "gradient": self.max_iter or _STEPS}
+        n_iter = steps[mechanism]
         first: Any = place or ranges
         beside = ranges.beside if ranges else ((), 0.0)
         # 4. gate, 5. run
@@ -666,23 +672,23 @@ class DPMedian(LocationEstimator):
             unit=unit,
             delta=delta,
             mu=mu_of_all(epsilon, delta, beside[0]) if delta else None,
+            n_releases=n_iter + (ranges.n_releases if ranges else 0),
             doubts=doubts,
         ) as curator:
             if ranges is not None:
                 place = Place.between(*ranges.run(curator, REACH, doubts))
                 curator.map_rows(lambda ranked: place.admitted(ranked.X, ranked.weight))
             if mechanism == "rank":
-                n_iter = n_features
                 location, bound = release_quantiles(curator, tau, grid, epsilon, sides)
                 say_of_grid(doubts, location, grid)
             elif mechanism == "exponential":
                 left = epsilon if ranges is None else (epsilon - ranges.epsilon) * (1 - 1e-12)
-                price, n_iter = ExponentialMechanism(left), 1
+                price = ExponentialMechanism(left)
                 location, bound = draw_median(curator, price, place, n_rows)
             else:
                 mu = mu_beside(epsilon, delta, *beside)
-                location, bound, n_iter = descend_to_median(
-                    curator, mu, place, n_rows, self.adjacency, self.max_iter
+                location, bound = descend_to_median(
+                    curator, mu, place, n_rows, self.adjacency, n_iter
                 )
         # 6. attributes: what was released, and what is public
         self.location_, self.error_bound_ = location, bound

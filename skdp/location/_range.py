@@ -75,6 +75,11 @@ class RangePlan:
         return self.medians is not None
 
     @property
+    def n_releases(self):
+        """Number of draws."""
+        return 2 * self.n_features * self.is_sound
+
+    @property
     def epsilon(self):
         """Epsilon of all draws."""
         return self.n_features * (self.median_price + self.distance_price)

@@ -624,6 +624,9 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
     random_state : int, RandomState instance or None, default=None
         None draws the noise from the operating system. A seed makes the noise
         reproducible, voids the guarantee towards whoever knows it, and warns.
+    verbose : int, default=0
+        1 prints a line with what is about to be spent, and a bar if the fit takes seconds: public
+        numbers only.
 
     Attributes
     ----------
@@ -706,6 +709,7 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
         "budget": SHARED_CONSTRAINTS["budget"],
         "random_state": SHARED_CONSTRAINTS["random_state"],
         "max_weight": SCALE_OR_NONE,
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -720,6 +724,7 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
         max_weight: float | None = None,
         budget: Budget = None,
         random_state: Seed = None,
+        verbose: int = 0,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -730,6 +735,7 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
         self.max_weight = max_weight
         self.budget = budget
         self.random_state = random_state
+        self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -801,6 +807,7 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
             unit=unit,
             delta=delta,
             mu=mu_of_all(epsilon, delta),
+            n_releases=(1 if box else sum(_STEPS) + 1) if self._releases else None,
             shared=self._releases,
             doubts=doubts,
         ) as curator:

@@ -232,7 +232,7 @@ IN_PROCESSES = pytest.param("loky", marks=pytest.mark.full)
 def test_jobs_change_nothing(backend):
     with joblib.parallel_config(backend=backend):
         alone, both = (
-            audit(DPMean(epsilon=2.0, data_norm=1.0), n_runs=60, n_jobs=n_jobs, random_state=3)
+            audit(DPMean(epsilon=2.0, data_norm=1.0), n_runs=40, n_jobs=n_jobs, random_state=3)
             for n_jobs in (None, 2)
         )
     assert alone == both

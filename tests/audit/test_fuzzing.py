@@ -38,6 +38,7 @@ def violations(verdicts):
     return [verdict for verdict in verdicts if verdict["outcome"] == "violation"]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 def test_no_whole_total_is_contradicted(fuzzer, wrapper):
     found = fuzzer.run_many(range(2, 4), only=wrapper)
@@ -72,6 +73,7 @@ def test_every_bug_is_planted(fuzzer):
     assert sorted(BUGS) == sorted(fuzzer.BUGS)
 
 
+@pytest.mark.full
 def test_a_case_is_the_same_whenever_it_is_run(fuzzer):
     one, two = (fuzzer.run_many([5], only="VotingClassifier") for _ in range(2))
     left = {"seconds", "cpu"}

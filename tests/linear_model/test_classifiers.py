@@ -615,6 +615,7 @@ def test_pure_objective_perturbation_keeps_its_claim_where_it_lands(epsilon, adj
     assert 0.2 * epsilon < worst <= epsilon
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("model", "twin"),
     [
@@ -1312,6 +1313,7 @@ def test_few_rows_without_a_norm_are_warned_of_and_a_norm_is_the_remedy():
     DPLogisticRegression(classes=(0, 1), data_norm=3.0).fit(X, y)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "model",
     [

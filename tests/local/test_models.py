@@ -779,7 +779,7 @@ def test_the_same_batch_twice_is_refused_at_the_gate(monkeypatch):
 
 def test_the_label_is_protected_like_the_rest_of_the_row():
     """Audit: no event tells two labels of a row apart by more than epsilon."""
-    n_rows, loss, epsilon = 200_000, LogisticLoss(), 1.0
+    n_rows, loss, epsilon = 60_000, LogisticLoss(), 1.0
     X = np.tile([[1.0, 0.0, 0.0]], (n_rows, 1))
     randomiser = BallRandomiser("flip").calibrate(epsilon, 4)
     query = LocalReports(GradientVectors(np.array([0.0, 0, 0, 0]), loss, 0.5 * LONGEST), randomiser)

@@ -181,6 +181,7 @@ def placed(spread, outliers, n_rows=300, n_features=10):
     return clipped(rows)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("spread", [0.2, 0.03, 1e-3])
 @pytest.mark.parametrize("outliers", [0.0, 0.2])
 def test_few_steps_reach_the_median_at_any_distance_and_on_any_scale(spread, outliers):
@@ -192,7 +193,7 @@ def test_few_steps_reach_the_median_at_any_distance_and_on_any_scale(spread, out
 
 
 def test_the_excess_of_the_gradient_is_that_of_its_noise():
-    n_rows, n_features = 2000, 20
+    n_rows, n_features = 1000, 20
     rows = np.random.default_rng(0).normal(size=(n_rows, n_features)) * 0.1
     rows, model = clipped(rows), DPMedian(4.0, data_norm=1.0)
     median = geometric_median(rows)

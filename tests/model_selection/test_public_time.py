@@ -47,6 +47,7 @@ def work(search, X=X, Y=Y):
 # -- the same work for all seeds -----------------------------------------------------------------
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("options", [{}, {"n_repeats": 1, "strategy": "subset"}], ids=str)
 def test_the_number_of_fits_is_the_same_for_all_seeds(options):
     search = DPGridSearchCV(SPY, MANY, scoring=NOTED, **options)

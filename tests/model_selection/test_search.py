@@ -427,6 +427,7 @@ def test_cross_validation_costs_a_search_each():
 IN_PROCESSES = pytest.param("loky", marks=pytest.mark.full)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("backend", ["threading", IN_PROCESSES])
 @pytest.mark.parametrize("strategy", ["all", "subset"])
 def test_jobs_change_nothing(backend, strategy):

@@ -285,6 +285,7 @@ def test_too_few_rows_for_scales_are_said_by_public_numbers():
         DPTableVectorizer(random_state=0).fit(pd.DataFrame({"a": np.arange(50.0)}))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("data_norm", [1.0, 7.0])
 @pytest.mark.parametrize("public", [{}, PUBLIC], ids=["private", "public"])
 def test_no_row_is_longer_than_data_norm_and_few_are_cut(data_norm, public):
@@ -441,6 +442,7 @@ def test_under_zero_out_a_row_without_a_value_is_a_null_row():
 # The pipeline.
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 @pytest.mark.parametrize("kind", ["classifier", "regressor"])
 @pytest.mark.parametrize("epsilon", [0.5, 8.0])
@@ -455,6 +457,7 @@ def test_a_pipeline_spends_all_of_its_budget_and_no_more(kind, adjacency, epsilo
     assert model.get_params()["model__adjacency"] == adjacency
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "estimator",
     [DPHingeSVM(C=10.0), DPLogisticRegression(mechanism="objective"), DPLpRegressor(p=1)],
@@ -518,6 +521,7 @@ def test_a_pipeline_goes_to_a_file_and_comes_back():
         assert privacy_spent(again) == privacy_spent(model)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.from_pandas], ids=["pandas", "polars"])
 def test_a_search_that_pays_for_itself_takes_a_pipeline(frame):
     table = made_up()

@@ -4,6 +4,7 @@
 
 import copy
 import html
+import inspect
 import json
 import math
 import multiprocessing
@@ -593,10 +594,14 @@ def hammer(budget, n_tries):
     return sum(try_to_charge(budget, 0.02) for _ in range(n_tries))
 
 
-SCRIPT = """
+# without the imports of this file, which take seconds
+SCRIPT = f"""
 import sys
-from skdp import PrivacyBudget
-from tests.privacy.test_budget import hammer
+from skdp.exceptions import BudgetError
+from skdp.privacy import PrivacyBudget
+HERE = {HERE!r}
+{inspect.getsource(try_to_charge)}
+{inspect.getsource(hammer)}
 print(hammer(PrivacyBudget(1.0, 1e-6, path=sys.argv[1]), 40))
 """
 

@@ -75,6 +75,7 @@ ALONE = {
 }
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", MIXING)
 def test_a_function_that_visibly_mixes_rows_is_not_covered(name):
     step = FunctionTransformer(MIXING[name])
@@ -186,6 +187,7 @@ def test_a_private_search_refuses_steps_that_mix_and_notes_the_others():
     assert "halved" in privacy_spent(search).ledger.assumptions[0]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("function", "refused"),
     [

@@ -176,7 +176,7 @@ def test_plans_say_what_they_are(strategy):
         assert pickle.loads(pickle.dumps(plan)) == plan
 
 
-@settings(max_examples=50)
+@settings(max_examples=20)
 @given(
     st.sampled_from(STRATEGIES), st.integers(1, 200), st.floats(1e-3, 50), st.floats(1e-12, 0.1),
     st.sampled_from([0.0, 0.2, 0.9]), st.booleans(),

@@ -83,6 +83,12 @@ def gdp_mu(epsilon: float, delta: float) -> float:
             "delta must be greater than 0 for Gaussian noise, which is never purely epsilon-DP; "
             "got 0. Choose a delta well below 1/n_samples, or a mechanism with pure DP."
         )
+    return _gdp_mu(epsilon, delta)
+
+
+@lru_cache(maxsize=1024)
+def _gdp_mu(epsilon: float, delta: float) -> float:
+    """Return what `gdp_mu` does; a fit asks for the same budget several times."""
     # floats give out beyond, and nobody could tell the difference
     epsilon = min(epsilon, 1e9)
     if gdp_delta(SMALLEST_MU, epsilon) > delta:
