@@ -177,13 +177,6 @@ class HeldOutScores:
             return [GaussianMechanism(mu * math.sqrt(share)) for share in shares]
         return [LaplaceMechanism(self.epsilon * share * whole) for share in shares]
 
-    def _open(self, admit, n_rows, unit, n_releases, assumptions=(), doubts=None):
-        """Return the gate, through which releases leave private rows."""
-        return open_gate(
-            self, admit, n_rows=n_rows, unit=unit, delta=self.delta, assumptions=assumptions,
-            doubts=doubts,
-        )  # fmt: skip
-
     def _width(self, sampling, noise):
         """Return half the width of an interval, from a variance of the rows and one of the noise.
 
@@ -303,8 +296,12 @@ def released_means(asked, columns, shares, null, groups):
     (n_rows, unit), whose = resolve_groups(groups, table)
     nobody = null & (asked.adjacency == "zero-out")
     means = []
-    with asked._open(
-        lambda: HeldOutRows(table, 0.0, 1.0, nobody[:, None], whose), n_rows, unit, len(shares)
+    with open_gate(
+        asked,
+        lambda: HeldOutRows(table, 0.0, 1.0, nobody[:, None], whose),
+        n_rows=n_rows,
+        unit=unit,
+        delta=asked.delta,
     ) as curator:
         for column, law in enumerate(asked._laws(*shares)):
             found = curator.release(HeldOutScore(column), law)[0] + 0.5
