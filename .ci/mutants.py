@@ -253,6 +253,33 @@ MUTANTS = [
         r"if chunk\.weight is not None:", "if False:",
         "tests/test_groups.py",
     ),
+    # scores
+    Mutant(
+        "counts of scores: replace-one at the price of zero-out", "CellCounts.sensitivity",
+        r'1\.0 if adjacency == "zero-out" else 2\.0', "1.0",
+        "tests/test_metrics.py",
+    ),
+    Mutant(
+        "scores: rows of a group count as one each", "CellCounts.partial",
+        r"weight = None if weight is None else weight\[there\]", "weight = None",
+        "tests/test_metrics.py",
+    ),
+    Mutant(
+        "scores: a label that is not in the label set counts", "CellRows.__init__",
+        r"np\.where\(codes < 0, -1, cells\)", "np.maximum(cells, 0)",
+        "tests/test_metrics.py",
+    ),
+    Mutant(
+        "scores: a row counts for both labels", "CellCounts.evaluate",
+        r"return sum_over\(rows, self\.partial, self\.size\)",
+        "return (lambda c: c + c[::-1])(sum_over(rows, self.partial, self.size))",
+        "tests/test_metrics.py",
+    ),
+    Mutant(
+        "scores: both releases get the whole budget", "HeldOutScores._laws",
+        r"self\.epsilon \* share \* whole", "self.epsilon * whole",
+        "tests/test_metrics.py",
+    ),
     # sensitivities
     Mutant(
         "counts of classes: replace-one at the price of zero-out", "ClassCounts.sensitivity",

@@ -245,6 +245,12 @@ def test_a_price_is_charged_composed_and_on_the_card():
     assert paid.privacy_spent_ == (pytest.approx(0.5, rel=1e-6), 0.0)
     assert paid.privacy_spent_[0] <= 0.5
     assert "rows of each label and bin of scores" in privacy_card(paid).to_markdown()
+    card = privacy_card(model, paid, delta=1e-6).to_dict()
+    assert card["claim"]["epsilon"] == epsilon
+    assert [step["name"] for step in card["public"]["steps"]] == [
+        "DPLogisticRegression", "DPClassificationScores",
+    ]  # fmt: skip
+    assert len(card["ledger"]) == len(model.ledger_.releases) + 2
     with pytest.raises(BudgetError):
         dp_accuracy_score(y, y, epsilon=0.6, budget=budget)
 
