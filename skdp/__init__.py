@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Differentially private estimators with the interface of scikit-learn."""
 
+from skdp import metrics as metrics
 from skdp._export import to_sklearn
 from skdp.audit import audit_privacy
 from skdp.federated import FederatedDPLogisticRegression

@@ -862,7 +862,7 @@ class DPClassificationScores(DPConfusionMatrix):
         Parameters
         ----------
         n_bins : int, default=8
-            Number of points, at most: bins are joined until their rows outweigh the noise.
+            Number of points, about: bins are joined until their rows outweigh the noise.
 
         Returns
         -------
@@ -881,20 +881,22 @@ class DPClassificationScores(DPConfusionMatrix):
             raise ValueError("calibration_curve needs probabilities, and the scores are none.")
         if not isinstance(n_bins, int | np.integer) or n_bins < 1:
             raise ValueError(f"n_bins must be a whole number above 0; got {n_bins!r}.")
-        least = max(self._sizes().sum() / n_bins * 0.999, 0.0)
+        # bins are joined until half of their share of the rows, and enough of them, are there
+        least = self._sizes().sum() / (2 * n_bins)
         points, first = [], 0
-        for last in range(self._counts.shape[1]):
-            none, some = self._counts[:, first : last + 1].sum(axis=1)
-            loud = _KNOWN * self.noise * math.sqrt(2 * (last + 1 - first))
-            if none + some < max(least, loud):
+        for last in range(1, self._counts.shape[1] + 1):
+            none, some = self._counts[:, first:last].sum(axis=1)
+            loud = _KNOWN * self.noise * math.sqrt(2 * (last - first))
+            at_end = last == self._counts.shape[1] and none + some > loud
+            if none + some < max(least, loud) and not at_end:
                 continue
-            weight = np.maximum(self._counts[:, first : last + 1].sum(axis=0), 0.0) + 1e-9
-            middle = float(np.average(self._middles[first : last + 1], weights=weight))
+            weight = np.maximum(self._counts[:, first:last].sum(axis=0), 0.0) + 1e-9
+            middle = float(np.average(self._middles[first:last], weights=weight))
             share = float(np.clip(some / (none + some), 0.0, 1.0))
             spread = (1 - share) ** 2 + share**2
-            noise = self.noise**2 * (last + 1 - first) * spread / (none + some) ** 2
+            noise = self.noise**2 * (last - first) * spread / (none + some) ** 2
             points.append((share, middle, *wilson(self, share, none + some, noise)))
-            first = last + 1
+            first = last
         table = np.array(points).reshape(-1, 4)
         return table[:, 0], table[:, 1], table[:, 2:]
 
