@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Differentially private estimators with the interface of scikit-learn."""
 
-from skdp import metrics as metrics
 from skdp._export import to_sklearn
 from skdp.audit import audit_privacy
 from skdp.federated import FederatedDPLogisticRegression
@@ -37,6 +36,7 @@ from skdp.location import (
     DPQuantile,
     DPSparseMeanEstimator,
 )
+from skdp.metrics import DPClassificationScores, DPConfusionMatrix, DPRegressionScores
 from skdp.model_selection import DPGridSearchCV, DPRandomizedSearchCV
 from skdp.preprocessing import (
     BoundedScaler,
@@ -53,6 +53,8 @@ __version__ = "0.1.0"
 __all__ = [
     "AuditDisplay",
     "BoundedScaler",
+    "DPClassificationScores",
+    "DPConfusionMatrix",
     "DPFeatureCenterer",
     "DPFrequentFeatures",
     "DPGridSearchCV",
@@ -65,6 +67,7 @@ __all__ = [
     "DPNormQuantile",
     "DPQuantile",
     "DPRandomizedSearchCV",
+    "DPRegressionScores",
     "DPSparseMeanEstimator",
     "DPStandardScaler",
     "DPTableVectorizer",
