@@ -29,7 +29,12 @@ from skdp import (
     privacy_spent,
 )
 from skdp.audit import trace_privacy
-from skdp.exceptions import BudgetError, NoisyEstimateWarning, PrivacyWarning
+from skdp.exceptions import (
+    BudgetError,
+    NoisyEstimateWarning,
+    PrivacyWarning,
+    SeededNoiseWarning,
+)
 from skdp.metrics import (
     DPClassificationScores,
     DPConfusionMatrix,
@@ -156,6 +161,7 @@ def test_models_that_hardly_tell_rows_apart_have_a_curve():
     assert_allclose(paid.roc_auc, exact.roc_auc_score(y, proba), atol=0.02)
 
 
+@pytest.mark.full
 def test_displays_of_scikit_learn_take_what_is_returned():
     y, proba = drawn(4000)
     paid = DPClassificationScores.from_predictions(y, proba, epsilon=1.0, classes=[0, 1])
@@ -267,6 +273,41 @@ def test_a_price_is_charged_composed_and_on_the_card():
     assert budget.spent == (1.5, 1e-6)
     dp_accuracy_score(y, y, epsilon=0.5, budget=budget)
     assert budget.spent == (2.0, 1e-6)
+
+
+def test_gaussian_noise_costs_a_gaussian_budget_its_mu():
+    y, proba = drawn(2000)
+    spent = []
+    for delta, n_releases in ((1e-7, 6), (0.0, 1)):
+        budget = PrivacyBudget(epsilon=3.0, delta=1e-5, composition="gaussian")
+        terms = {"epsilon": 0.2, "delta": delta, "budget": budget}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NoisyEstimateWarning)
+            for i in range(n_releases):
+                if i % 2:
+                    dp_accuracy_score(y, y, **terms)
+                else:
+                    DPClassificationScores.from_predictions(y, proba, **terms, **PAIR)
+        spent.append(budget.spent[0])
+        assert all((charge.mu is not None) == (delta > 0) for charge in budget.charges)
+    # six with Gaussian noise for less than one without
+    assert spent[0] < spent[1]
+
+
+def test_a_seed_repeats_a_release_and_is_told():
+    y, proba = drawn(1000)
+    with pytest.warns(SeededNoiseWarning):
+        one, other = (
+            DPClassificationScores.from_predictions(y, proba, epsilon=2.0, random_state=3, **PAIR)
+            for _ in range(2)
+        )
+    assert_array_equal(one.matrix, other.matrix)
+    assert math.isinf(privacy_spent(one, other).epsilon)
+    lines = repr(one).splitlines()
+    assert lines[0] == "DPClassificationScores(epsilon=2, delta=0)"
+    assert [line.split()[0] for line in lines[1:]] == [
+        "accuracy", "balanced_accuracy", "roc_auc", "log_loss", "brier_score_loss",
+    ]  # fmt: skip
 
 
 def test_noise_has_the_stated_scale_and_is_drawn_anew():
@@ -519,8 +560,10 @@ def test_labels_outside_of_the_label_set_count_nowhere():
     table = loud(DPConfusionMatrix.from_predictions, strange, y, classes=[0, 1])
     assert_allclose(table.matrix.sum(), 1500, atol=1)
     missing = strange.astype(object)
-    missing[:500] = None
+    missing[:500] = [None, pd.NA, np.nan, 7.5] * 125
     assert loud(dp_accuracy_score, missing, strange) == pytest.approx(0.75, abs=1e-3)
+    paid = loud(SCORES, missing, proba, classes=[0, 1])
+    assert_allclose(paid.matrix.sum(), 1500, atol=1)
 
 
 Y, PROBA = drawn(50)

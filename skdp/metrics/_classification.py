@@ -207,6 +207,8 @@ class DPConfusionMatrix(HeldOutScores):
     True
     """
 
+    _listed = ("accuracy", "balanced_accuracy")
+
     classes_: NDArray[Any]
     noise: float
     n_rows: int
@@ -301,6 +303,7 @@ class DPConfusionMatrix(HeldOutScores):
             n_rows=asked.n_rows,
             unit=unit,
             delta=asked.delta,
+            mu=asked._mu,
             doubts=doubts,
         ) as curator:
             counts = curator.release(CellCounts(len(known) ** 2), law)
@@ -705,6 +708,7 @@ class DPClassificationScores(DPConfusionMatrix):
             n_rows=asked.n_rows,
             unit=unit,
             delta=asked.delta,
+            mu=asked._mu,
             doubts=doubts,
         ) as curator:  # fmt: skip
             cells = edges
@@ -756,8 +760,10 @@ class DPClassificationScores(DPConfusionMatrix):
         sizes, middles = np.bincount(place, weight), grid.middles
         self._middles = np.bincount(place, weight * middles) / sizes
         self._losses = None
+        self._listed = (*DPConfusionMatrix._listed, "roc_auc")
         if not probabilities:
             return
+        self._listed += ("log_loss", "brier_score_loss")
         n_cells = np.bincount(np.searchsorted(self.edges_, np.append(cells, np.inf), side="left"))
         off = np.minimum(n_cells**-2.0 + unsure * np.sqrt(n_cells) / sizes, 1.0)
         logits = logit(middles)

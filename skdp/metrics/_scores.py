@@ -27,7 +27,7 @@ from skdp.privacy.kernel.accounting import as_float, check_delta, check_epsilon
 from skdp.privacy.kernel.errors import level_of_caller
 from skdp.privacy.kernel.samplers import noise_identity
 from skdp.privacy.laws.additive import GaussianMechanism, LaplaceMechanism
-from skdp.privacy.laws.calibration import gdp_mu
+from skdp.privacy.laws.calibration import gdp_mu, mu_of_all
 
 # shares of several releases add up to a hair less than the budget
 _HAIR = 1 - 1e-9
@@ -166,8 +166,20 @@ class HeldOutScores:
             seeded = {} if random_state is None else {"stream": noise_identity(random_state, name)}
             budget.check(self.epsilon, self.delta, **seeded)
 
+    #: names of the scores that a release always has
+    _listed: tuple[str, ...] = ()
+
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(epsilon={self.epsilon:.4g}, delta={self.delta:.4g})"
+        head = f"{type(self).__name__}(epsilon={self.epsilon:.4g}, delta={self.delta:.4g})"
+        if not hasattr(self, "ledger_"):
+            return head
+        lines = [f"  {name:<20} {getattr(self, name)!r}" for name in self._listed]
+        return "\n".join([head, *lines])
+
+    @property
+    def _mu(self):
+        """Gaussian-DP parameter of the whole release; None at delta = 0."""
+        return mu_of_all(self.epsilon, self.delta) if self.delta else None
 
     def _laws(self, *shares):
         """Return the laws of releases that get these shares of the budget."""
@@ -302,6 +314,7 @@ def released_means(asked, columns, shares, null, groups):
         n_rows=n_rows,
         unit=unit,
         delta=asked.delta,
+        mu=asked._mu,
     ) as curator:
         for column, law in enumerate(asked._laws(*shares)):
             found = curator.release(HeldOutScore(column), law)[0] + 0.5
@@ -580,6 +593,8 @@ class DPRegressionScores(HeldOutScores):
     >>> bool(0.5 < scores.mean_absolute_error < 0.8)
     True
     """
+
+    _listed = ("mean_absolute_error", "mean_squared_error", "r2")
 
     mean_absolute_error: DPScore
     mean_squared_error: DPScore
