@@ -50,7 +50,7 @@ print("spent together:", privacy_spent(model, scores))
 # more. Beside them, what nobody could see without a breach: the exact ones.
 
 for release in scores.ledger_.releases:
-    print(f"{release.size:>4} numbers, epsilon={release.noise.epsilon:.1f}: {release.query}")
+    print(f"{release.size:>4} numbers, epsilon={release.noise.epsilon:.3f}: {release.query}")
 proba = model.predict_proba(test)[:, 1]
 wealthy = (y_test == ">50K").to_numpy()
 exact = {
@@ -67,7 +67,7 @@ for name, value in exact.items():
 # %%
 # What the interval counts
 # ------------------------
-# The rows are a sample, and there is noise. Of sixteen thousand people three quarters of the width
+# The rows are a sample, and there is noise. Of sixteen thousand people four fifths of the width
 # for accuracy is the sampling, which is there without any privacy. The AUC needs more: all counts
 # enter it, and the class with fewer people counts as much as the other. Of few people, at a small
 # epsilon, nothing is known: the interval is all of [0, 1], and a warning says so.
