@@ -258,6 +258,33 @@ MUTANTS = [
         r"np\.minimum\(weights, max_weight\)", "weights",
         "tests/test_counted.py",
     ),
+    # scores
+    Mutant(
+        "counts of scores: replace-one at the price of zero-out", "CellCounts.sensitivity",
+        r'1\.0 if adjacency == "zero-out" else 2\.0', "1.0",
+        "tests/test_metrics.py",
+    ),
+    Mutant(
+        "scores: rows of a group count as one each", "CellCounts.partial",
+        r"weight = None if weight is None else weight\[there\]", "weight = None",
+        "tests/test_metrics.py",
+    ),
+    Mutant(
+        "scores: a label that is not in the label set counts", "CellRows.__init__",
+        r"np\.where\(codes < 0, -1, cells\)", "np.maximum(cells, 0)",
+        "tests/test_metrics.py",
+    ),
+    Mutant(
+        "scores: a row counts for both labels", "CellCounts.evaluate",
+        r"return sum_over\(rows, self\.partial, self\.size\)",
+        "return (lambda c: c + c[::-1])(sum_over(rows, self.partial, self.size))",
+        "tests/test_metrics.py",
+    ),
+    Mutant(
+        "scores: both releases get the whole budget", "HeldOutScores._laws",
+        r"self\.epsilon \* share \* whole", "self.epsilon * whole",
+        "tests/test_metrics.py",
+    ),
     # sensitivities
     Mutant(
         "number of rows: noise of half a row", "RowCount.sensitivity",

@@ -94,6 +94,20 @@ from skdp.local import (
     smallest_projunit,
     uniform_levels,
 )
+from skdp.metrics import (
+    DPClassificationScores,
+    DPConfusionMatrix,
+    DPRegressionScores,
+    DPScore,
+    dp_accuracy_score,
+    dp_balanced_accuracy_score,
+    dp_brier_score_loss,
+    dp_log_loss,
+    dp_mean_absolute_error,
+    dp_r2_score,
+    dp_roc_auc_score,
+    make_dp_scorer,
+)
 from skdp.model_selection import RowScorer
 from skdp.papers import (
     AcceleratedOnePass,
@@ -247,6 +261,25 @@ search = DPGridSearchCV(DPLogisticRegression(), {"C": [0.1, 1.0]}, epsilon=2.0, 
 print(search.fit(X, y).best_params_, search.score(X, y) + 1.0, search.ledger_)
 scorer: RowScorer = RowScorer(closeness, bounds=(-1.0, 0.0))
 print(DPRandomizedSearchCV(DPLpRegressor(), {"l2": [0.1, 1.0]}, scoring=scorer).fit(X, y))
+
+# scores of private rows
+scores: DPClassificationScores = DPClassificationScores.from_estimator(
+    model, X, y, epsilon=0.5, budget=budget, thresholds=[0.25, 0.75]
+)
+area: DPScore = scores.roc_auc
+low, high = area.interval
+print(low + high, scores.roc_curve()[0], scores.calibration_curve(n_bins=4)[2], scores.matrix)
+table: DPConfusionMatrix = DPConfusionMatrix.from_predictions(y, y, epsilon=1.0, classes=[0, 1])
+errors = DPRegressionScores.from_predictions(y, y, epsilon=1.0, bounds=(0, 1), groups=y)
+assert_type(errors.r2, DPScore)
+print(table.accuracy, dp_accuracy_score(y, y, epsilon=1.0, delta=1e-6, adjacency="zero-out"))
+print(dp_balanced_accuracy_score(y, y, epsilon=1.0, classes=[0, 1], confidence_level=0.9))
+print(dp_roc_auc_score(y, X[:, 0], epsilon=1.0, classes=[0, 1], probabilities=False))
+print(dp_log_loss(y, X, epsilon=1.0, classes=[0, 1]) + 1.0)
+print(dp_brier_score_loss(y, X, epsilon=1.0, classes=[0, 1]))
+print(dp_mean_absolute_error(y, y, epsilon=1.0, residual_bound=1.0))
+print(dp_r2_score(y, y, epsilon=1.0, bounds=(0.0, 1.0)))
+print(make_dp_scorer(dp_accuracy_score, epsilon=0.1, budget=budget)(model, X, y).privacy_spent_)
 
 # cards, pictures, audits, risks
 card: PrivacyCard = privacy_card(model, name="a model", date="2030-01-01")

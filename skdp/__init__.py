@@ -36,6 +36,7 @@ from skdp.location import (
     DPQuantile,
     DPSparseMeanEstimator,
 )
+from skdp.metrics import DPClassificationScores, DPConfusionMatrix, DPRegressionScores
 from skdp.model_selection import DPGridSearchCV, DPRandomizedSearchCV
 from skdp.preprocessing import (
     BoundedScaler,
@@ -52,6 +53,8 @@ __version__ = "0.1.0"
 __all__ = [
     "AuditDisplay",
     "BoundedScaler",
+    "DPClassificationScores",
+    "DPConfusionMatrix",
     "DPFeatureCenterer",
     "DPFrequentFeatures",
     "DPGridSearchCV",
@@ -64,6 +67,7 @@ __all__ = [
     "DPNormQuantile",
     "DPQuantile",
     "DPRandomizedSearchCV",
+    "DPRegressionScores",
     "DPSparseMeanEstimator",
     "DPStandardScaler",
     "DPTableVectorizer",

@@ -15,8 +15,10 @@ from inspect import signature
 from numbers import Real
 from types import MethodType
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import log_expit, log_softmax
@@ -104,6 +106,7 @@ __all__ = [
     "refuse_sparse",
     "take_rows",
     "validate_private_data",
+    "was_fitted_to",
 ]
 
 
@@ -216,6 +219,8 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], Me
                 kept_meanwhile(*passed),
             ):
                 made = fit(estimator, *args, **params)
+            if fit.__name__ == "fit":
+                note_rows(estimator, args[0] if args else params.get("X"))
             if assumed and hasattr(estimator, "ledger_"):
                 estimator.ledger_ = estimator.ledger_.assume(*assumed)
             return made
@@ -254,6 +259,42 @@ class WeightedFit:
         if estimator is None:
             return self.fit
         return MethodType(self.unweighted if estimator.max_weight is None else self.fit, estimator)
+
+
+# whose memory estimators were fitted to, and where in it, while both are there; no value is kept
+_FITTED_TO: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+
+
+def _place_in_memory(X):
+    """Return the object that has the memory of rows, and where in it they are; None for all."""
+    if not isinstance(X, np.ndarray):
+        return X, None
+    owner = X
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    return owner, byte_bounds(X)
+
+
+def note_rows(estimator, X):
+    """Note which rows an estimator was fitted to, for as long as somebody else keeps them."""
+    owner, place = _place_in_memory(X)
+    try:
+        _FITTED_TO[estimator] = ref(owner), place
+    except TypeError:
+        # lists, say
+        _FITTED_TO.pop(estimator, None)
+
+
+def was_fitted_to(estimator, X):
+    """Return whether an estimator was fitted, in this process, to rows in the same memory."""
+    try:
+        noted, place = _FITTED_TO.get(estimator) or (lambda: None, None)
+    except TypeError:
+        return False
+    owner, other = _place_in_memory(X)
+    if owner is None or noted() is not owner:
+        return False
+    return place is None or other is None or (place[0] < other[1] and other[0] < place[1])
 
 
 def assumed_maps(name, *given):

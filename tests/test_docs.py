@@ -213,6 +213,7 @@ def test_no_code_of_pages_escapes_the_doctests(page):
         (skdp.inspection, "skdp.inspection"),
         (skdp.io, "skdp.io"),
         (skdp.local, "skdp.local"),
+        (skdp.metrics, "skdp.metrics"),
         (skdp.model_selection, "skdp.model_selection"),
         (skdp.exceptions, "skdp.exceptions"),
     ],

@@ -22,6 +22,7 @@ PUBLIC_MODULES = [
     "skdp.linear_model",
     "skdp.local",
     "skdp.location",
+    "skdp.metrics",
     "skdp.model_selection",
     "skdp.papers",
     "skdp.preprocessing",

@@ -248,7 +248,7 @@ class PrivacyCard:
 
 def privacy_card(
     estimator: Estimator,
-    *,
+    *others: Estimator,
     name: str | None = None,
     delta: float | None = None,
     date: str | datetime.date | None = None,
@@ -261,6 +261,9 @@ def privacy_card(
         Fitted: an estimator of skdp, a pipeline or ColumnTransformer with some, or a search.
         Of a search of scikit-learn's the card says what its fits cost, and that nothing is
         claimed, for it chooses without a price.
+    *others : estimator or scores
+        What else was released about the same people, such as its :ref:`scores <scores>`: the card
+        claims the total of all, and lists them. None beside a search of scikit-learn.
     name : str, default=None
         What the model is called; by default the name of its class.
     delta : float, default=None
@@ -317,8 +320,13 @@ def privacy_card(
         date = date.isoformat()
     if not (date is None or isinstance(date, str)):
         raise TypeError(f"date must be a str, a date or None; got {a_kind(date)}.")
-    _check_card_input(estimator)
-    return PrivacyCard(card_facts(estimator, name=name, delta=delta, date=date))
+    for each in (estimator, *others):
+        _check_card_input(each)
+        if others and is_search(each):
+            raise TypeError(
+                f"{type(each).__name__} has no price for its choice: its card cannot claim a total."
+            )
+    return PrivacyCard(card_facts(estimator, *others, name=name, delta=delta, date=date))
 
 
 def _check_card_input(estimator):
@@ -374,12 +382,12 @@ _VERIFY = (
 )
 
 
-def card_facts(estimator, *, name, delta, date):
+def card_facts(estimator, *others, name, delta, date):
     """Return everything that a card says, of built-in types.
 
     Parameters
     ----------
-    estimator : estimator
+    estimator, *others : estimator
         Fitted.
     name, date : str or None, str or None
         As the user has them.
@@ -392,16 +400,17 @@ def card_facts(estimator, *, name, delta, date):
         Of the schema `SCHEMA`. A field never changes its meaning; there may be new ones.
     """
     kind = type(estimator).__name__
-    parts = list(leaves(estimator))
+    whole = [estimator, *others]
+    parts = [found for each in whole for found in leaves(each)]
+    fits = [fit for each in whole for fit in fits_inside(each)]
     if is_search(estimator):
         ledger, delta, missing, sentence = search_facts(estimator, delta)
         status, epsilon, most_copies = NONE, math.inf, 1
     else:
-        spent = privacy_spent(estimator, delta=delta)
+        spent = privacy_spent(*whole, delta=delta)
         ledger, missing = spent.ledger, list(spent.uncovered)
         epsilon, delta, most_copies = spent.epsilon, spent.delta, spent.most_copies
-        learns = any(True for _ in fits_inside(estimator))
-        status, sentence = claim(ledger, epsilon, delta, missing, learns)
+        status, sentence = claim(ledger, epsilon, delta, missing, bool(fits))
     unit = ledger.unit
     claimed = status != NONE
     composed = _composition(ledger, delta)
@@ -423,7 +432,7 @@ def card_facts(estimator, *, name, delta, date):
                 "odds": odds(ledger, composed, claimed),
             },
             "local_claim": _local(ledger, delta, missing),
-            "notes": notes(ledger, list(fits_inside(estimator)), most_copies),
+            "notes": notes(ledger, fits, most_copies),
             "not_covered": {
                 "parts": [asdict(item) for item in missing],
                 "never": list(NEVER_COVERED),

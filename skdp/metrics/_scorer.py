@@ -1,0 +1,134 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Scorers that pay, for `cross_val_score` and for searches of scikit-learn."""
+
+from collections.abc import Callable
+from typing import Any
+
+from skdp._typing import Estimator, MatrixLike, VectorLike
+from skdp.metrics._classification import dp_balanced_accuracy_score, dp_roc_auc_score
+from skdp.metrics._scores import (
+    DPScore,
+    dp_accuracy_score,
+    dp_brier_score_loss,
+    dp_log_loss,
+    dp_mean_absolute_error,
+    dp_r2_score,
+)
+
+#: what of an estimator is scored, whether the label set is asked for, and whether less is better
+_KINDS: dict[Callable[..., DPScore], tuple[str, bool, bool]] = {
+    dp_accuracy_score: ("predict", False, False),
+    dp_balanced_accuracy_score: ("predict", True, False),
+    dp_roc_auc_score: ("score", True, False),
+    dp_log_loss: ("predict_proba", True, True),
+    dp_brier_score_loss: ("predict_proba", True, True),
+    dp_mean_absolute_error: ("predict", False, True),
+    dp_r2_score: ("predict", False, False),
+}
+
+
+class DPScorer:
+    """A scorer of scikit-learn that releases a score; `make_dp_scorer` makes it.
+
+    Parameters
+    ----------
+    score_func : callable
+        A function of `skdp.metrics`.
+    **terms : dict
+        For the function.
+    """
+
+    def __init__(self, score_func: Callable[..., DPScore], **terms: Any) -> None:
+        self.score_func, self.terms = score_func, terms
+
+    def __call__(self, estimator: Estimator, X: MatrixLike, y: VectorLike) -> DPScore:
+        """Release the score of a fitted estimator; of a loss, minus the loss.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted.
+        X, y : array-like of shape (n_samples, n_features), and of shape (n_samples,)
+            Private rows, and what is true of them.
+
+        Returns
+        -------
+        score : DPScore
+            Higher is better.
+        """
+        method, with_classes, is_loss = _KINDS[self.score_func]
+        terms = dict(self.terms)
+        if with_classes:
+            terms.setdefault("classes", estimator.classes_)
+        if method == "score":
+            terms["probabilities"] = hasattr(estimator, "predict_proba")
+            method = "predict_proba" if terms["probabilities"] else "decision_function"
+        found = getattr(estimator, method)(X)
+        if self.score_func is dp_roc_auc_score and terms["probabilities"]:
+            found = found[:, 1]
+        score = self.score_func(y, found, **terms)
+        return -score if is_loss else score
+
+    def __repr__(self) -> str:
+        return f"make_dp_scorer({self.score_func.__name__}, epsilon={self.terms['epsilon']!r})"
+
+
+def make_dp_scorer(score_func: Callable[..., DPScore], *, epsilon: float, **terms: Any) -> DPScorer:
+    """Make a scorer that releases what it returns, and pays for it every time.
+
+    Parameters
+    ----------
+    score_func : callable
+        One of the functions of `skdp.metrics`, such as `dp_accuracy_score`.
+    epsilon : float
+        Price in nats of one call, greater than 0.
+    **terms : dict
+        Other keyword parameters of the function. Give a `budget`: nothing else adds up what the
+        calls cost. `classes` are those of the estimator, unless they are given.
+
+    Returns
+    -------
+    scorer : DPScorer
+        ``scorer(estimator, X, y)`` is a `DPScore`, of a loss minus the loss; for `scoring` of
+        `cross_val_score` and of searches.
+
+    Raises
+    ------
+    ValueError
+        If the function is another one, `groups` are given (rows of folds are not known yet), or a
+        `random_state`, with which all calls would have the same noise.
+
+    See Also
+    --------
+    RowScorer : For searches that pay for the choice at once, `DPGridSearchCV`.
+
+    Notes
+    -----
+    ``privacy_spent(search)`` and ``privacy_spent(model, cv=...)`` do not know of scorers that pay:
+    they list scores, and a choice by them, as not covered. What the calls have spent is in the
+    budget.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from skdp import DPLogisticRegression, PrivacyBudget
+    >>> from skdp.metrics import dp_accuracy_score, make_dp_scorer
+    >>> X, y = make_classification(2000, random_state=0)
+    >>> budget = PrivacyBudget(epsilon=6.0, delta=1e-5)
+    >>> scorer = make_dp_scorer(dp_accuracy_score, epsilon=0.5, budget=budget)
+    >>> model = DPLogisticRegression(classes=[0, 1], data_norm=6.0, budget=budget)
+    >>> scores = cross_val_score(model, X, y, scoring=scorer, cv=3)
+    >>> bool(scores.min() > 0.6)
+    True
+    >>> budget.spent[0]
+    4.5
+    """
+    if score_func not in _KINDS:
+        known = ", ".join(sorted(function.__name__ for function in _KINDS))
+        raise ValueError(f"score_func must be one of {known}; got {score_func!r}.")
+    for name in ("groups", "random_state"):
+        if terms.get(name) is not None:
+            raise ValueError(f"{name} must be None for a scorer, which is called for several rows.")
+    return DPScorer(score_func, epsilon=epsilon, **terms)

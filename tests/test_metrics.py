@@ -1,0 +1,624 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Scores of private rows that are paid for: values, intervals, prices, bad input."""
+
+import ast
+import inspect
+import math
+import pickle
+import textwrap
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import metrics as exact
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.calibration import CalibrationDisplay
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+
+from skdp import (
+    DPHingeSVM,
+    DPLogisticRegression,
+    NormClipper,
+    PrivacyBudget,
+    privacy_card,
+    privacy_spent,
+)
+from skdp.audit import trace_privacy
+from skdp.exceptions import (
+    BudgetError,
+    NoisyEstimateWarning,
+    PrivacyWarning,
+    SeededNoiseWarning,
+)
+from skdp.metrics import (
+    DPClassificationScores,
+    DPConfusionMatrix,
+    DPRegressionScores,
+    DPScore,
+    dp_accuracy_score,
+    dp_balanced_accuracy_score,
+    dp_brier_score_loss,
+    dp_log_loss,
+    dp_mean_absolute_error,
+    dp_r2_score,
+    dp_roc_auc_score,
+    make_dp_scorer,
+)
+from tests._audit import Taint
+
+BOTH = pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
+
+
+def drawn(n_rows, seed=0, middle=-1.2, slope=2.0):
+    """Return labels and calibrated probabilities."""
+    rng = np.random.default_rng(seed)
+    proba = 1 / (1 + np.exp(-rng.normal(middle, slope, n_rows)))
+    return (rng.random(n_rows) < proba).astype(int), proba
+
+
+def loud(function, *data, **terms):
+    """Return a release at an epsilon that promises nothing, to see what it is without noise."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        return function(*data, epsilon=1e5, **terms)
+
+
+# -- values --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_one_release_gives_what_scikit_learn_computes(delta):
+    y, proba = drawn(20_000)
+    paid = loud(DPClassificationScores.from_predictions, y, proba, classes=[0, 1], delta=delta)
+    labels = (proba > 0.5).astype(int)
+    assert_allclose(paid.matrix, exact.confusion_matrix(y, labels), atol=1)
+    for name, given in (
+        ("accuracy", labels), ("balanced_accuracy", labels), ("roc_auc", proba),
+        ("log_loss", proba), ("brier_score_loss", proba),
+    ):  # fmt: skip
+        function = getattr(exact, name if name.endswith("loss") else f"{name}_score")
+        assert_allclose(getattr(paid, name), function(y, given), atol=2e-3, err_msg=name)
+    fpr, tpr, thresholds = paid.roc_curve()
+    for low, false, true in zip(thresholds, fpr, tpr, strict=True):
+        assert_allclose([false, true], [(proba[y == k] > low).mean() for k in (0, 1)], atol=2e-3)
+    precision, recall, thresholds = paid.precision_recall_curve()
+    assert (recall[0], precision[-1], recall[-1]) == (1.0, 1.0, 0.0)
+    for low, right, found in zip(thresholds[1:], precision[1:], recall[1:], strict=False):
+        above = proba > low
+        assert_allclose([right, found], [y[above].mean(), above[y == 1].mean()], atol=5e-3)
+    prob_true, prob_pred, intervals = paid.calibration_curve()
+    assert_allclose(prob_true, prob_pred, atol=0.05)
+    assert ((intervals[:, 0] <= prob_true) & (prob_true <= intervals[:, 1])).all()
+
+
+def test_functions_give_what_scikit_learn_computes():
+    y, proba = drawn(5000)
+    labels, classes = (proba > 0.3).astype(int), {"classes": [0, 1]}
+    target, found = 4 * proba, 4 * np.clip(proba + 0.1 * np.sin(9 * proba), 0, 1)
+    for one, other in (
+        (loud(dp_accuracy_score, y, labels), exact.accuracy_score(y, labels)),
+        (loud(dp_balanced_accuracy_score, y, labels, **classes),
+         exact.balanced_accuracy_score(y, labels)),
+        (loud(dp_log_loss, y, proba, **classes, floor=1e-9), exact.log_loss(y, proba)),
+        (loud(dp_brier_score_loss, y, proba, **classes), exact.brier_score_loss(y, proba)),
+        (loud(dp_roc_auc_score, y, proba, **classes), exact.roc_auc_score(y, proba)),
+        (loud(dp_mean_absolute_error, target, found, residual_bound=3.0),
+         exact.mean_absolute_error(target, found)),
+        (loud(dp_r2_score, target, found, bounds=(0, 4), residual_bound=1.0),
+         exact.r2_score(target, found)),
+    ):  # fmt: skip
+        assert isinstance(one, DPScore)
+        assert_allclose(one, other, atol=1e-3)
+        assert one.interval[0] <= other <= one.interval[1]
+        assert one.privacy_spent_[0] == pytest.approx(1e5, rel=1e-6)
+        again = pickle.loads(pickle.dumps(one))
+        assert (again, again.interval) == (one, one.interval)
+    rows = np.eye(3)[np.arange(300) % 3] * 0.7 + 0.1
+    names = np.array(["a", "b", "c"])[np.arange(300) % 3]
+    many = {"classes": ["a", "b", "c"]}
+    assert_allclose(loud(dp_log_loss, names, rows, **many), -math.log(0.8), atol=1e-3)
+    assert_allclose(loud(dp_brier_score_loss, names, rows, **many), 0.06, atol=1e-3)
+
+
+def test_decision_functions_have_curves_and_no_losses():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 20_000)
+    score = 1e3 * (y + rng.normal(size=y.size))
+    paid = loud(
+        DPClassificationScores.from_predictions, y, score, classes=[0, 1], probabilities=False
+    )
+    assert_allclose(paid.roc_auc, exact.roc_auc_score(y, score), atol=5e-3)
+    assert_allclose(paid.accuracy, ((score > 0) == y).mean(), atol=1e-3)
+    for name in ("log_loss", "brier_score_loss"):
+        with pytest.raises(ValueError, match=f"{name} needs probabilities"):
+            getattr(paid, name)
+    with pytest.raises(ValueError, match="calibration_curve needs probabilities"):
+        paid.calibration_curve()
+
+
+def test_public_thresholds_cost_nothing():
+    y, proba = drawn(4000)
+    paid = DPClassificationScores.from_predictions(
+        y, proba, epsilon=1.0, classes=[0, 1], thresholds=[0.2, 0.4, 0.8]
+    )
+    assert_array_equal(paid.edges_, [0.2, 0.4, 0.5, 0.8])
+    (release,) = paid.ledger_.releases
+    assert release.noise.epsilon == 1.0
+    assert release.size == 10
+
+
+def test_models_that_hardly_tell_rows_apart_have_a_curve():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 20_000)
+    # probabilities between .49 and .51
+    proba = 0.5 + 0.003 * (y - 0.5 + rng.normal(size=y.size))
+    paid = DPClassificationScores.from_predictions(y, proba, epsilon=1.0, classes=[0, 1])
+    assert_allclose(paid.roc_auc, exact.roc_auc_score(y, proba), atol=0.02)
+
+
+@pytest.mark.full
+def test_displays_of_scikit_learn_take_what_is_returned():
+    y, proba = drawn(4000)
+    paid = DPClassificationScores.from_predictions(y, proba, epsilon=1.0, classes=[0, 1])
+    fpr, tpr, _ = paid.roc_curve()
+    exact.RocCurveDisplay(fpr=fpr, tpr=tpr, roc_auc=paid.roc_auc).plot()
+    exact.ConfusionMatrixDisplay(paid.matrix, display_labels=paid.classes_).plot()
+    precision, recall, _ = paid.precision_recall_curve()
+    exact.PrecisionRecallDisplay(precision, recall).plot()
+    prob_true, prob_pred, _ = paid.calibration_curve()
+    CalibrationDisplay(prob_true, prob_pred, None).plot()
+
+
+# -- prices --------------------------------------------------------------------------------------
+
+
+class Scored(ClassifierMixin, BaseEstimator):
+    """Stands for a score in a trace: one column of X is what was predicted, y what is true."""
+
+    def __init__(self, kind, epsilon=1.0, delta=0.0, adjacency="replace-one"):
+        self.kind, self.epsilon, self.delta, self.adjacency = kind, epsilon, delta, adjacency
+        self.budget = self.random_state = None
+
+    def fit(self, X, y, groups=None):
+        function, given = KINDS[self.kind]
+        terms = {"epsilon": self.epsilon, "delta": self.delta, "adjacency": self.adjacency}
+        paid = function(y, X[:, 0], groups=groups, **terms, **given)
+        self.ledger_, self.privacy_spent_ = paid.ledger_, paid.privacy_spent_
+        return self
+
+
+PAIR = {"classes": [0.0, 1.0]}
+KINDS = {
+    "accuracy": (dp_accuracy_score, {}),
+    "matrix": (DPConfusionMatrix.from_predictions, PAIR),
+    "scores": (DPClassificationScores.from_predictions, PAIR),
+    "bins": (DPClassificationScores.from_predictions, {**PAIR, "thresholds": [0.3, 0.6]}),
+    "loss": (dp_log_loss, PAIR),
+    "squares": (dp_brier_score_loss, PAIR),
+    "errors": (DPRegressionScores.from_predictions, {"bounds": (0, 1)}),
+    "distance": (dp_mean_absolute_error, {"residual_bound": 1.0}),
+}
+
+
+@BOTH
+@pytest.mark.covering
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_moves_what_is_released_as_stated_and_no_more(kind, delta, adjacency):
+    rng = np.random.default_rng(0)
+    X, y = rng.random((400, 1)), rng.integers(0, 2, 400).astype(float)
+    if kind in ("accuracy", "matrix"):
+        X = (X > 0.5).astype(float)
+    # the row that moves most: a right and certain prediction becomes wrong, or nobody's
+    other_X, other_y = X.copy(), y.copy()
+    X[0], y[0], other_X[0], other_y[0] = 1.0, 1.0, 0.0, 1.0
+    if adjacency == "zero-out":
+        other_y[0] = np.nan
+    if kind in ("errors", "distance") and adjacency == "zero-out":
+        return
+    model = Scored(kind, 4.0, delta, adjacency)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoisyEstimateWarning)
+        found = trace_privacy(model, X, other_X, y=y, y_neighbour=other_y)
+    assert found.passed
+    assert found.complete
+    # of the bins of scores and of counts; a square moves less than what it is a square of
+    assert max(release.ratio for release in found.releases) > 0.99
+    if kind in ("matrix", "scores", "bins", "accuracy"):
+        assert found.share > 0.99
+
+
+def test_a_price_is_charged_composed_and_on_the_card():
+    y, proba = drawn(3000)
+    X = np.column_stack([proba, 1 - proba])
+    budget = PrivacyBudget(epsilon=2.0, delta=1e-6)
+    model = DPLogisticRegression(1.0, classes=[0, 1], data_norm=1.0, budget=budget)
+    model.fit(X[:2000], y[:2000])
+    rows = X[2000:].copy(), y[2000:]
+    paid = DPClassificationScores.from_estimator(model, *rows, epsilon=0.5, budget=budget)
+    assert budget.spent == (1.5, 1e-6)
+    assert [charge.label for charge in budget.charges] == [
+        "DPLogisticRegression", "DPClassificationScores",
+    ]  # fmt: skip
+    epsilon, delta = privacy_spent(model, paid)
+    assert 1.0 < epsilon <= 1.5
+    assert delta == 1e-6
+    assert paid.privacy_spent_ == (pytest.approx(0.5, rel=1e-6), 0.0)
+    assert paid.privacy_spent_[0] <= 0.5
+    assert "rows of each label and bin of scores" in privacy_card(paid).to_markdown()
+    card = privacy_card(model, paid, delta=1e-6).to_dict()
+    assert card["claim"]["epsilon"] == epsilon
+    assert [step["name"] for step in card["public"]["steps"]] == [
+        "DPLogisticRegression", "DPClassificationScores",
+    ]  # fmt: skip
+    assert len(card["ledger"]) == len(model.ledger_.releases) + len(paid.ledger_.releases)
+    with pytest.raises(BudgetError):
+        dp_accuracy_score(y, y, epsilon=0.6, budget=budget)
+
+    class Rows:
+        """Raises when looked at."""
+
+        shape = (10, 2)
+
+        def __array__(self, *_, **__):
+            raise AssertionError("rows were read")
+
+    with pytest.raises(BudgetError):
+        DPClassificationScores.from_estimator(model, Rows(), Rows(), epsilon=0.6, budget=budget)
+    assert budget.spent == (1.5, 1e-6)
+    dp_accuracy_score(y, y, epsilon=0.5, budget=budget)
+    assert budget.spent == (2.0, 1e-6)
+
+
+def test_gaussian_noise_costs_a_gaussian_budget_its_mu():
+    y, proba = drawn(2000)
+    spent = []
+    for delta, n_releases in ((1e-7, 6), (0.0, 1)):
+        budget = PrivacyBudget(epsilon=3.0, delta=1e-5, composition="gaussian")
+        terms = {"epsilon": 0.2, "delta": delta, "budget": budget}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NoisyEstimateWarning)
+            for i in range(n_releases):
+                if i % 2:
+                    dp_accuracy_score(y, y, **terms)
+                else:
+                    DPClassificationScores.from_predictions(y, proba, **terms, **PAIR)
+        spent.append(budget.spent[0])
+        assert all((charge.mu is not None) == (delta > 0) for charge in budget.charges)
+    # six with Gaussian noise for less than one without
+    assert spent[0] < spent[1]
+
+
+def test_a_seed_repeats_a_release_and_is_told():
+    y, proba = drawn(1000)
+    with pytest.warns(SeededNoiseWarning):
+        one, other = (
+            DPClassificationScores.from_predictions(y, proba, epsilon=2.0, random_state=3, **PAIR)
+            for _ in range(2)
+        )
+    assert_array_equal(one.matrix, other.matrix)
+    assert math.isinf(privacy_spent(one, other).epsilon)
+    lines = repr(one).splitlines()
+    assert lines[0] == "DPClassificationScores(epsilon=2, delta=0)"
+    assert [line.split()[0] for line in lines[1:]] == [
+        "accuracy", "balanced_accuracy", "roc_auc", "log_loss", "brier_score_loss",
+    ]  # fmt: skip
+
+
+def test_noise_has_the_stated_scale_and_is_drawn_anew():
+    y = np.zeros(1000)
+    found = []
+    for _ in range(60):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NoisyEstimateWarning)
+            paid = DPConfusionMatrix.from_predictions(y, y, epsilon=2.0, classes=range(4))
+        found.append(paid._counts - 1000 * (np.arange(16).reshape(4, 4) == 0))
+    found = np.ravel(found)
+    assert len(np.unique(found)) == found.size
+    assert_allclose(np.abs(found).mean(), 1.0, atol=0.16)  # 5 standard deviations
+    assert paid.noise == pytest.approx(math.sqrt(2), rel=1e-5)
+    assert paid.ledger_.releases[0].stated_sensitivity == 2.0
+
+
+def test_groups_count_once_and_are_what_is_protected():
+    y, proba = drawn(3000)
+    whose = np.repeat(np.arange(1000), 3)
+    terms = {"classes": [0, 1], "groups": whose}
+    paid = loud(DPClassificationScores.from_predictions, y, proba, **terms)
+    assert (paid.n_rows, paid.ledger_.unit) == (1000, "group")
+    assert_allclose(paid.matrix.sum(), 1000, atol=1)
+    assert_allclose(paid.roc_auc, exact.roc_auc_score(y, proba), atol=0.01)
+    assert loud(dp_accuracy_score, y, y, groups=whose).ledger_.unit == "group"
+    # a group of half the rows counts as any other
+    whose[500:2000] = -1
+    alike = np.where(whose == -1, 1, 0)
+    share = loud(dp_accuracy_score, alike, np.ones(3000, int), groups=whose)
+    assert_allclose(share, 1 / len(np.unique(whose)), atol=1e-3)
+    budget = PrivacyBudget(epsilon=1.0, unit="group")
+    for function, given in ((dp_accuracy_score, {}), (DPConfusionMatrix.from_predictions, PAIR)):
+        with pytest.raises(BudgetError, match="groups"):
+            function(y, y, epsilon=0.5, budget=budget, **given)
+    assert budget.spent == (0.0, 0.0)
+
+
+@BOTH
+def test_a_group_moves_what_a_row_may(adjacency):
+    rng = np.random.default_rng(0)
+    X, y, whose = rng.random((300, 1)), rng.integers(0, 2, 300).astype(float), np.arange(300) // 3
+    other = y.copy()
+    X[:3], y[:3] = 0.99, 1.0
+    other[:3] = 0.0 if adjacency == "replace-one" else np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoisyEstimateWarning)
+        found = trace_privacy(
+            Scored("bins", 4.0, 0.0, adjacency), X, X, y=y, y_neighbour=other, groups=whose
+        )
+    assert found.passed
+    assert found.unit == "group"
+    assert found.share > 0.99
+
+
+def test_nothing_but_released_numbers_is_kept():
+    for kind, private in (
+        (DPConfusionMatrix, {"y_true", "y_pred"}), (DPClassificationScores, {"y_true", "y_score"}),
+    ):  # fmt: skip
+        source = textwrap.dedent(inspect.getsource(kind.from_predictions)).partition("\n")[2]
+        (function,) = ast.parse(source).body
+        assert Taint(function, private).found == []
+        leaky = source.replace("return asked", "asked.y = y_true\n    return asked")
+        assert Taint(ast.parse(leaky).body[0], private).found
+
+
+# -- intervals -----------------------------------------------------------------------------------
+
+
+def test_intervals_are_wider_for_less_and_never_leave_the_range():
+    y, proba = drawn(4000)
+    widths = []
+    for epsilon in (0.3, 1.0, 10.0):
+        paid = DPClassificationScores.from_predictions(y, proba, epsilon=epsilon, classes=[0, 1])
+        ends = np.array([paid.roc_auc.interval, paid.accuracy.interval, paid.log_loss.interval])
+        assert (ends[:2] >= 0).all()
+        assert (ends[:2] <= 1).all()
+        widths.append(ends[:, 1] - ends[:, 0])
+    assert (np.diff(widths, axis=0) < 0).all()
+    wide = dp_accuracy_score(y, y, epsilon=1.0, confidence_level=0.999)
+    assert wide.interval[1] == 1.0
+    assert wide.interval[0] < dp_accuracy_score(y, y, epsilon=1.0).interval[0]
+    assert repr(wide).startswith("1 (100% interval") or "interval" in repr(wide)
+
+
+def test_a_score_without_an_error_still_has_an_interval():
+    y = np.arange(60) % 2
+    paid = loud(DPConfusionMatrix.from_predictions, y, y, classes=[0, 1])
+    # three over n is the usual bound
+    assert 0.8 < paid.accuracy.interval[0] < 1 - 2.5 / 60
+    assert 0.8 < paid.balanced_accuracy.interval[0] < 1 - 2.5 / 60
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize(("n_rows", "epsilon"), [(500, 1.0), (2000, 0.3), (2000, 2.0), (8000, 0.5)])
+def test_intervals_cover(n_rows, epsilon, delta):
+    # 95 % intervals; 300 draws, of which fewer than 91 % come once in a thousand times
+    y, proba = drawn(1_000_000, seed=99)
+    labels = proba > 0.5
+    truth = {
+        "accuracy": exact.accuracy_score(y, labels), "roc_auc": exact.roc_auc_score(y, proba),
+        "balanced_accuracy": exact.balanced_accuracy_score(y, labels),
+        "log_loss": exact.log_loss(y, proba), "brier_score_loss": exact.brier_score_loss(y, proba),
+    }  # fmt: skip
+    epsilon = epsilon * (5 if delta else 1)
+    covered = dict.fromkeys(truth, 0)
+    for seed in range(300):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NoisyEstimateWarning)
+            paid = DPClassificationScores.from_predictions(
+                *drawn(n_rows, seed), epsilon=epsilon, delta=delta, classes=[0, 1]
+            )
+        for name, value in truth.items():
+            low, high = getattr(paid, name).interval
+            covered[name] += low <= value <= high
+    assert min(covered.values()) >= 0.91 * 300, covered
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [0.3, 3.0])
+def test_intervals_of_means_cover(epsilon):
+    def rows(n_rows, seed):
+        rng = np.random.default_rng(seed)
+        target = np.clip(rng.normal(5, 2, n_rows), 0, 10)
+        return target, np.clip(target + rng.normal(0, 1, n_rows), 0, 10)
+
+    target, found = rows(1_000_000, 99)
+    y, proba = drawn(1_000_000, 99)
+    far = np.minimum(np.abs(target - found), 4.0)
+    truth = {
+        "mae": far.mean(), "mse": (far**2).mean(), "r2": 1 - (far**2).mean() / target.var(),
+        "loss": exact.log_loss(y, np.clip(proba, 1e-3, 1 - 1e-3)),
+        "brier": exact.brier_score_loss(y, proba), "hits": 0.9,
+    }  # fmt: skip
+    covered = dict.fromkeys(truth, 0)
+    for seed in range(300):
+        terms = {"epsilon": epsilon, "bounds": (0, 10), "residual_bound": 4.0}
+        paid = DPRegressionScores.from_predictions(*rows(2000, seed), **terms)
+        given = {"epsilon": epsilon, "classes": [0, 1]}
+        right = np.random.default_rng(seed).random(2000) < 0.9
+        for name, score in (
+            ("mae", paid.mean_absolute_error), ("mse", paid.mean_squared_error), ("r2", paid.r2),
+            ("loss", dp_log_loss(*drawn(2000, seed), **given)),
+            ("brier", dp_brier_score_loss(*drawn(2000, seed), **given)),
+            ("hits", dp_accuracy_score(np.ones(2000), right * 1.0, epsilon=epsilon)),
+        ):  # fmt: skip
+            covered[name] += score.interval[0] <= truth[name] <= score.interval[1]
+    assert min(covered.values()) >= 0.91 * 300, covered
+
+
+# -- models, scorers, rows that were seen --------------------------------------------------------
+
+
+def test_scorers_pay_on_every_fold():
+    y, proba = drawn(1500)
+    X = np.column_stack([proba, 1 - proba])
+    budget = PrivacyBudget(epsilon=9.0, delta=1e-5)
+    model = DPLogisticRegression(1.0, classes=[0, 1], data_norm=1.0, budget=budget)
+    scorer = make_dp_scorer(dp_log_loss, epsilon=1.0, budget=budget)
+    scores = cross_val_score(model, X, y, scoring=scorer, cv=3)
+    assert scores.shape == (3,)
+    assert (scores < 0).all()
+    assert budget.spent[0] == 6.0
+    assert repr(scorer) == "make_dp_scorer(dp_log_loss, epsilon=1.0)"
+    model = DPHingeSVM(1.0, classes=[0, 1], data_norm=1.0).fit(X, y)
+    rows = X.copy(), y
+    area = make_dp_scorer(dp_roc_auc_score, epsilon=1.0)(model, *rows)
+    assert 0.7 < area.interval[0] < area < 1
+    low, high = (-area).interval
+    assert (low, high) == (-area.interval[1], -area.interval[0])
+    assert (-area).ledger_ is area.ledger_
+    kinds = (dp_accuracy_score, dp_balanced_accuracy_score, dp_roc_auc_score)
+    assert all(make_dp_scorer(kind, epsilon=1.0)(model, *rows) > 0.7 for kind in kinds)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"score_func": exact.accuracy_score}, "score_func must be one of dp_accuracy_score"),
+        ({"random_state": 0}, "random_state must be None for a scorer"),
+        ({"groups": [1, 2]}, "groups must be None for a scorer"),
+    ],
+)
+def test_scorers_that_cannot_be_are_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        make_dp_scorer(**{"score_func": dp_accuracy_score, "epsilon": 1.0, **given})
+
+
+def test_rows_that_trained_the_model_are_warned_of():
+    y, proba = drawn(2000)
+    X = np.column_stack([proba, 1 - proba])
+    model = make_pipeline(NormClipper(), DPLogisticRegression(classes=[0, 1], data_norm=1.0))
+    model.fit(X[:1000], y[:1000])
+    for part in (X[:1000], X[500:]):
+        with pytest.warns(PrivacyWarning, match="the model was fitted to these rows"):
+            DPClassificationScores.from_estimator(model, part, y[: len(part)], epsilon=1.0)
+    with pytest.warns(PrivacyWarning, match="the model was fitted to these rows"):
+        DPConfusionMatrix.from_estimator(model, X[:1000], y[:1000], epsilon=1.0)
+    # rows beside them, and copies, of which nobody can tell; warnings are errors
+    for part in (X[1000:], X[:1000].copy(), pd.DataFrame(X[1000:].copy())):
+        DPClassificationScores.from_estimator(model, part, y[: len(part)], epsilon=1.0)
+    table = pd.DataFrame(X, columns=["a", "b"])
+    model.fit(table, y)
+    with pytest.warns(PrivacyWarning, match="the model was fitted to these rows"):
+        DPClassificationScores.from_estimator(model, table, y, epsilon=1.0)
+    DPClassificationScores.from_estimator(model, table[:1000], y[:1000], epsilon=1.0)
+
+
+# -- bad input -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("one", [0, 1])
+def test_held_out_rows_of_one_class_are_told_by_released_numbers(one):
+    _, proba = drawn(2000)
+    y = np.full(2000, one)
+    with pytest.warns(NoisyEstimateWarning, match=rf"rows of the class\(es\) {1 - one}: shares"):
+        paid = DPClassificationScores.from_predictions(y, proba, epsilon=1.0, classes=[0, 1])
+    assert paid.roc_auc.interval == (0.0, 1.0)
+    assert paid.balanced_accuracy.interval == (0.0, 1.0)
+    low, high = paid.accuracy.interval
+    assert low < ((proba > 0.5) == one).mean() < high
+    for curve in (paid.roc_curve, paid.precision_recall_curve, paid.calibration_curve):
+        assert all(not np.isnan(part).any() for part in curve())
+    with pytest.warns(NoisyEstimateWarning, match="class"):
+        dp_balanced_accuracy_score(y, y, epsilon=1.0, classes=[0, 1, 2])
+
+
+def test_labels_of_any_type_and_table():
+    y, proba = drawn(2000)
+    words = np.where(y, "yes", "no")
+    for labels, score in (
+        (words, proba), (list(words), list(proba)), (words.astype(object), proba[:, None]),
+        (pd.Series(words), pd.Series(proba)), (pd.Series(words, dtype="category"), proba),
+        (pl.Series(words), pl.Series(proba)), (pd.Series(words, dtype="string"), proba),
+    ):  # fmt: skip
+        paid = loud(DPClassificationScores.from_predictions, labels, score, classes=["no", "yes"])
+        assert_allclose(paid.accuracy, ((proba > 0.5) == y).mean(), atol=1e-3)
+        assert loud(dp_accuracy_score, labels, words) == pytest.approx(1.0, abs=1e-4)
+        table = loud(DPConfusionMatrix.from_predictions, labels, words, classes=["no", "yes"])
+        assert_allclose(table.matrix, np.diag(np.bincount(y)), atol=0.1)
+
+
+def test_labels_outside_of_the_label_set_count_nowhere():
+    y, proba = drawn(2000)
+    strange = np.where(np.arange(2000) < 500, 7, y)
+    paid = loud(DPClassificationScores.from_predictions, strange, proba, classes=[0, 1])
+    assert_allclose(paid.matrix.sum(), 1500, atol=1)
+    assert_allclose(paid.accuracy, ((proba > 0.5) == y)[500:].mean(), atol=1e-3)
+    table = loud(DPConfusionMatrix.from_predictions, strange, y, classes=[0, 1])
+    assert_allclose(table.matrix.sum(), 1500, atol=1)
+    missing = strange.astype(object)
+    missing[:500] = [None, pd.NA, np.nan, 7.5] * 125
+    assert loud(dp_accuracy_score, missing, strange) == pytest.approx(0.75, abs=1e-3)
+    paid = loud(SCORES, missing, proba, classes=[0, 1])
+    assert_allclose(paid.matrix.sum(), 1500, atol=1)
+
+
+Y, PROBA = drawn(50)
+SCORES = DPClassificationScores.from_predictions
+
+
+@pytest.mark.parametrize(
+    ("function", "data", "terms", "message"),
+    [
+        (SCORES, (Y, np.where(PROBA > 0.5, np.nan, PROBA)), PAIR, "y_score must be finite"),
+        (SCORES, (Y, np.full(50, np.inf)), PAIR, "y_score must be finite"),
+        (SCORES, (Y, PROBA[:-1]), PAIR, "y_score must have one entry for each of 50 rows; got 49"),
+        (SCORES, (Y, np.column_stack([PROBA, PROBA])), PAIR, r"array of shape \(50, 2\)"),
+        (SCORES, (Y, ["a"] * 50), PAIR, "y_score must be one real number"),
+        (SCORES, ([], []), PAIR, "at least one row"),
+        (SCORES, (Y, PROBA), {"classes": None}, "classes must be the public label set"),
+        (SCORES, (Y, PROBA), {"classes": [0, 1, 2]}, "classes must have two labels"),
+        (SCORES, (Y, PROBA), {"classes": ["a", "b"]}, "labels of one type"),
+        (SCORES, (Y, PROBA), {**PAIR, "thresholds": [0.0, 0.5]}, "lie between 0 and 1"),
+        (SCORES, (Y, PROBA), {**PAIR, "probabilities": 1}, "True or False"),
+        (SCORES, (Y, PROBA), {**PAIR, "groups": [1, 2]}, "one identifier"),
+        (SCORES, (Y, PROBA), {**PAIR, "epsilon": 0.0}, "epsilon must be"),
+        (SCORES, (Y, PROBA), {**PAIR, "epsilon": math.nan}, "epsilon must be"),
+        (SCORES, (Y, PROBA), {**PAIR, "delta": 1.0}, "delta must be"),
+        (SCORES, (Y, PROBA), {**PAIR, "adjacency": "local"}, "adjacency must be"),
+        (SCORES, (Y, PROBA), {**PAIR, "budget": 1.0}, "budget must be a PrivacyBudget"),
+        (SCORES, (Y, PROBA), {**PAIR, "confidence_level": 1.0}, "confidence_level must be"),
+        (dp_accuracy_score, (Y, Y[:-1]), {}, "one entry for each row"),
+        (dp_accuracy_score, ([], []), {}, "at least one"),
+        (dp_accuracy_score, (Y, Y.astype(str)), {}, "labels of one type"),
+        (dp_log_loss, (Y, PROBA), {**PAIR, "floor": 0.0}, "floor must be"),
+        (dp_log_loss, (Y, PROBA[:, None]), PAIR, "y_proba must have a row for each label"),
+        (dp_log_loss, (Y, np.full(50, np.nan)), PAIR, "y_proba must be finite"),
+        (dp_r2_score, (Y, PROBA), {"bounds": (1, 0)}, "bounds must be a pair"),
+        (dp_r2_score, (Y, PROBA), {"bounds": (0, math.inf)}, "bounds must be a pair"),
+        (dp_r2_score, (Y, PROBA), {"bounds": 3}, "bounds must be a pair"),
+        (dp_r2_score, (Y, PROBA), {"bounds": (0, 1), "residual_bound": 2}, "residual_bound"),
+        (dp_r2_score, (Y, np.full(50, np.nan)), {"bounds": (0, 1)}, "y_pred must be finite"),
+        (dp_mean_absolute_error, (Y, PROBA), {"residual_bound": 0}, "residual_bound must be"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused_before_it_is_charged(function, data, terms, message):
+    budget = PrivacyBudget(epsilon=10.0)
+    with pytest.raises(ValueError, match=message):
+        function(*data, **{"epsilon": 1.0, "budget": budget, **terms})
+    assert budget.spent == (0.0, 0.0)
+
+
+def test_targets_of_any_size_are_clipped():
+    target = np.array([1e300, -1e300, 0.5] * 300)
+    paid = loud(DPRegressionScores.from_predictions, target, -target, bounds=(0, 1))
+    assert_allclose(paid.mean_absolute_error, (1 + 1 + 0.5) / 3, atol=1e-3)
+    error = loud(dp_mean_absolute_error, target, -target, residual_bound=2.0)
+    assert_allclose(error, (2 + 2 + 1) / 3, atol=1e-3)
+    constant = loud(DPRegressionScores.from_predictions, [0.5] * 900, [0.5] * 900, bounds=(0, 1))
+    low, high = constant.r2.interval
+    assert low == -math.inf
+    assert high <= 1
