@@ -393,6 +393,22 @@ MUTANTS = [
         "tests/location/test_range.py",
     ),
     Mutant(
+        "frequencies: the own category named more often", "CategorySubsets.randomise",
+        r"kept = coins\(p,", "kept = coins((1.0 + p) / 2.0,",
+        "tests/local/test_frequencies.py",
+    ),
+    Mutant(
+        "frequencies: the budget of one feature for several", "CategorySubsets.epsilon",
+        r"prices\[-self\.asked :\]", "prices[-1:]",
+        "tests/local/test_frequencies.py",
+    ),
+    Mutant(
+        "frequencies: one more name where the own one is not among them",
+        "CategorySubsets.randomise",
+        r"chosen_subsets\(w - kept,", "chosen_subsets(w - kept + (~kept),",
+        "tests/local/test_frequencies.py",
+    ),
+    Mutant(
         "range: a position that depends on other rows", "LadderRows._on_grid",
         r"np\.abs\(values, out=values\)",
         "np.abs(values - np.nanmean(values), out=values)",

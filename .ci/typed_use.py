@@ -31,6 +31,7 @@ from skdp import (
     Ledger,
     LedgerDisplay,
     LocalDPCovariance,
+    LocalDPFrequencies,
     LocalDPLinearRegression,
     LocalDPLogisticRegression,
     LocalDPMean,
@@ -220,6 +221,7 @@ print(dp_tabular_pipeline("regressor", epsilon=2.0, table_share=0.2).fit(X, y).p
 
 # rows that report on their own
 print(LocalDPMean(epsilon=8.0).fit(X).confidence_interval(0.9)[0].shape)
+print(LocalDPFrequencies(2.0, categories=[1, 2]).fit(X).confidence_interval(0.9)[0])
 print(LocalDPCovariance().fit(X).error_norm(np.eye(2)), LocalDPPCA(1).fit(X).transform(X))
 print(LocalDPLinearRegression().fit(X, y).predict(X), LocalDPLogisticRegression().fit(X, y).coef_)
 print(PrivUnitPrivatizer(mechanism="cube").fit_transform(X))

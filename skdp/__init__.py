@@ -21,6 +21,7 @@ from skdp.linear_model import (
 )
 from skdp.local import (
     LocalDPCovariance,
+    LocalDPFrequencies,
     LocalDPLinearRegression,
     LocalDPLogisticRegression,
     LocalDPMean,
@@ -71,6 +72,7 @@ __all__ = [
     "Ledger",
     "LedgerDisplay",
     "LocalDPCovariance",
+    "LocalDPFrequencies",
     "LocalDPLinearRegression",
     "LocalDPLogisticRegression",
     "LocalDPMean",

@@ -37,6 +37,7 @@ from skdp import (
     DPTableVectorizer,
     FederatedDPLogisticRegression,
     LocalDPCovariance,
+    LocalDPFrequencies,
     LocalDPLinearRegression,
     LocalDPLogisticRegression,
     LocalDPMean,
@@ -311,6 +312,8 @@ LOCATIONS = [
     LocalDPMean(epsilon=1.0, mechanism="flip", data_norm=10.0),
     LocalDPMean(mechanism="product", expected_norm=0.3),
     LocalDPMean(mechanism="cube", bounds=(-10.0, 10.0)),
+    LocalDPFrequencies(),
+    LocalDPFrequencies(epsilon=1.0, categories=[-1, 0, 1, 2, 3], positive=False),
     LocalDPCovariance(),
     LocalDPCovariance(epsilon=1.0, data_norm=10.0, assume_centered=True, positive=False),
 ]

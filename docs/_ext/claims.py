@@ -86,6 +86,7 @@ VARIANTS = {
         ("epsilon=None, local_epsilon=8", {"epsilon": None, "local_epsilon": 8.0}),
     ],
     "LocalDPCovariance": [("epsilon=8", {})],
+    "LocalDPFrequencies": [("epsilon=8", {})],
     "LocalDPLinearRegression": [
         ("epsilon=8", {}),
         ("no intercept, epsilon=8", {"fit_intercept": False}),
@@ -146,6 +147,7 @@ TESTS = {
     "DPRandomizedSearchCV": "tests/privacy/test_selection.py tests/model_selection/test_search.py",
     "FederatedDPLogisticRegression": "tests/federated/test_federated.py",
     "LocalDPCovariance": "tests/local/test_models.py",
+    "LocalDPFrequencies": "tests/local/test_frequencies.py",
     "LocalDPLinearRegression": "tests/local/test_models.py",
     "LocalDPMean": "tests/local/test_models.py",
     "LocalDPPCA": "tests/local/test_models.py",

@@ -10,6 +10,7 @@ _ESTIMATORS = (
     "skdp.linear_model._classifiers.DPLogisticRegression",
     "skdp.linear_model._lp_regressor.DPLpRegressor",
     "skdp.local._covariance.LocalDPCovariance",
+    "skdp.local._frequencies.LocalDPFrequencies",
     "skdp.local._linear_regression.LocalDPLinearRegression",
     "skdp.local._logistic.LocalDPLogisticRegression",
     "skdp.local._mean.LocalDPMean",
@@ -89,6 +90,7 @@ _RANDOMISERS = (
     "skdp.local.randomisers.ball.Lift",
     "skdp.local.randomisers.ball.Product",
     "skdp.local._privatizers.RunningLedger",
+    "skdp.local._frequencies.CategorySubsets",
     "skdp.local._row_domains.BallDomain",
     "skdp.local._row_domains.BoxDomain",
 )
