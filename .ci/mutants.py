@@ -415,6 +415,27 @@ MUTANTS = [
         "tests/location/test_range.py",
     ),
     Mutant(
+        "quantiles: the price of one part for a row that changes parts", "PartRanks.sensitivity",
+        r"sum\(swings\[-2:\]\)", "sum(swings[-1:])",
+        "tests/location/test_quantiles.py",
+    ),
+    Mutant(
+        "quantiles: ties told apart by what other rows have", "RankRows.told_apart",
+        r"there = np\.flatnonzero\(positions != _MISSING\)",
+        "there = np.argsort(positions, kind='stable')",
+        "tests/location/test_quantiles.py",
+    ),
+    Mutant(
+        "quantiles: parts that share rows", "PartRank.places",
+        r"\[self\.after, self\.upto\]", "[self.after - (2 << self.bits), self.upto]",
+        "tests/location/test_quantiles.py",
+    ),
+    Mutant(
+        "quantiles: every level at the price of all", "_prices",
+        r"Fraction\(spread\) / total", "Fraction(spread) / 2",
+        "tests/location/test_quantiles.py",
+    ),
+    Mutant(
         "quantile: half of the spread of ranks", "QuantileRank.sensitivity",
         r"spread, theorem = 2\.0", "spread, theorem = 1.0",
         "tests/location/test_median.py tests/location/test_range.py",

@@ -294,6 +294,8 @@ LOCATIONS = [
     DPQuantile(bounds=(-1.0, 1.0)),
     DPQuantile(quantile=0.9, adjacency="zero-out", bounds=(-10.0, 10.0)),
     DPQuantile(),
+    DPQuantile(epsilon=4.0, quantile=[0.1, 0.5, 0.9, 0.75]),
+    DPQuantile(quantile=[0.25, 0.5, 0.75], adjacency="zero-out", bounds=(-1.0, 1.0)),
     DPNormQuantile(),
     DPNormQuantile(epsilon=20.0, tail=2, adjacency="zero-out", data_norm=10.0),
     DPSparseMeanEstimator(),

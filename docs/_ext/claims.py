@@ -57,6 +57,7 @@ VARIANTS = {
         ("median", {"bounds": (0.0, 1.0)}),
         ("0.9-quantile", {"quantile": 0.9, "bounds": (0.0, 1.0)}),
         ("median, no bounds", {}),
+        ("quartiles", {"quantile": (0.25, 0.5, 0.75), "bounds": (0.0, 1.0)}),
     ],
     "DPNormQuantile": [("tail=2", {"tail": 2}), ("center", {"tail": 2, "center": [0.1, 0.2, 0.3]})],
     "DPSparseMeanEstimator": [
