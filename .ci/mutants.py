@@ -415,6 +415,16 @@ MUTANTS = [
         "tests/location/test_range.py",
     ),
     Mutant(
+        "histogram: a row that only enters a cell", "CellCounts.sensitivity",
+        r"min\(size, 2\)", "min(size, 1)",
+        "tests/location/test_histogram.py",
+    ),
+    Mutant(
+        "histogram: all of the budget for the counts, after the range", "DPHistogram.fit",
+        r"epsilon - ranges\.epsilon", "epsilon",
+        "tests/location/test_histogram.py",
+    ),
+    Mutant(
         "quantiles: the price of one part for a row that changes parts", "PartRanks.sensitivity",
         r"sum\(swings\[-2:\]\)", "sum(swings[-1:])",
         "tests/location/test_quantiles.py",
@@ -431,7 +441,7 @@ MUTANTS = [
         "tests/location/test_quantiles.py",
     ),
     Mutant(
-        "quantiles: every level at the price of all", "_prices",
+        "quantiles: every level at the price of all", "_prices_of_levels",
         r"Fraction\(spread\) / total", "Fraction(spread) / 2",
         "tests/location/test_quantiles.py",
     ),
@@ -478,7 +488,7 @@ MUTANTS = [
     ),
     Mutant(
         "values of a column decide about its kind", "table_schema",
-        r"_types_in\(X\)", '_types_in(X.infer_objects() if hasattr(X, "iloc") else X)',
+        r"types_in\(X\)", 'types_in(X.infer_objects() if hasattr(X, "iloc") else X)',
         "tests/preprocessing/test_table.py",
     ),
     Mutant(

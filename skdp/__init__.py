@@ -31,6 +31,7 @@ from skdp.local import (
 )
 from skdp.location import (
     DPHeavyTailedMean,
+    DPHistogram,
     DPMean,
     DPMedian,
     DPNormQuantile,
@@ -45,6 +46,7 @@ from skdp.preprocessing import (
     DPStandardScaler,
     DPTableVectorizer,
     NormClipper,
+    dp_describe,
 )
 from skdp.privacy import Ledger, PrivacyBudget, privacy_spent
 
@@ -58,6 +60,7 @@ __all__ = [
     "DPGridSearchCV",
     "DPHeavyTailedMean",
     "DPHingeSVM",
+    "DPHistogram",
     "DPLogisticRegression",
     "DPLpRegressor",
     "DPMean",
@@ -83,6 +86,7 @@ __all__ = [
     "PrivacyUtilityDisplay",
     "ScalarPrivatizer",
     "audit_privacy",
+    "dp_describe",
     "dp_tabular_pipeline",
     "privacy_card",
     "privacy_spent",

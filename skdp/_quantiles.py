@@ -45,7 +45,7 @@ _KEPT = 1 << 28
 # stands for a NaN: no position is negative
 _MISSING = -1
 # 2^64 over the golden ratio
-_GOLDEN = 0x9E3779B97F4A7C15
+_GOLDEN_BITS = 0x9E3779B97F4A7C15
 _HALF = Fraction(1, 2)
 
 
@@ -207,7 +207,7 @@ class RankRows:
             else:
                 positions = self._on_grid(self.X[:, column], column)
             there = np.flatnonzero(positions != _MISSING)
-            spread = there.astype(np.uint64) * np.uint64(_GOLDEN) >> np.uint64(64 - bits)
+            spread = there.astype(np.uint64) * np.uint64(_GOLDEN_BITS) >> np.uint64(64 - bits)
             places = (positions[there].astype(np.int64) << bits) + spread.astype(np.int64)
             places.sort()
             self._apart = (column, bits), places

@@ -45,6 +45,10 @@ VARIANTS = {
         ("p=1", {"p": 1}),
         ("p=4, private units and clip, epsilon=1000", _PRIVATE_UNITS),
     ],
+    "DPHistogram": [
+        ("10 bins in bounds", {"bounds": (0.0, 1.0)}),
+        ("10 bins, no bounds, epsilon=500", {"epsilon": 500.0}),
+    ],
     "DPMean": _DOMAINS,
     "DPHeavyTailedMean": [
         ("epsilon=20", {"epsilon": 20.0}),
@@ -133,6 +137,7 @@ TESTS = {
     "histogram": "tests/location/test_sparse_queries.py",
     "compressed-sensing": "tests/location/test_compressed_sensing.py",
     "DPLpRegressor": "tests/linear_model/test_lp_regressor.py tests/test_private_minimizers.py",
+    "DPHistogram": "tests/location/test_histogram.py",
     "DPMean": "tests/test_row_queries.py tests/test_claims_sgd.py tests/location/test_mean.py "
     "tests/location/test_range.py",
     "DPHeavyTailedMean": "tests/location/test_heavy_tailed_mean.py tests/location/test_mean.py",

@@ -18,6 +18,7 @@ _ESTIMATORS = (
     "skdp.local._privatizers.PrivUnitPrivatizer",
     "skdp.local._privatizers.ScalarPrivatizer",
     "skdp.location._heavy_tailed_mean.DPHeavyTailedMean",
+    "skdp.location._histogram.DPHistogram",
     "skdp.location._mean.DPMean",
     "skdp.location._median.DPMedian",
     "skdp.location._norm_quantile.DPNormQuantile",

@@ -40,6 +40,7 @@ from skdp.local.randomisers.base import (
 from skdp.local.randomisers.cube import uniform_subsets
 from skdp.local.randomisers.report import LocalReports
 from skdp.location._clipped_mean import BoxRows
+from skdp.location._histogram import category_places, check_categories
 from skdp.privacy.books.ledger import Ledger
 
 # The randomiser, and its best parameters.
@@ -289,54 +290,6 @@ class Indicators:
         codes = chunk.X
         blocks = [codes[:, [j]] == np.arange(k) for j, k in enumerate(self.sizes)]
         return np.concatenate(blocks, axis=1).astype(np.float64)
-
-
-def category_places(X, categories):
-    """Return the place of every value among the categories of its feature, or -1.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_features)
-        Values of any type.
-    categories : list of ndarray
-        Those of every feature.
-
-    Returns
-    -------
-    places : ndarray of float64, shape (n_rows, n_features)
-    """
-    places = np.full(X.shape, -1.0)
-    for j, own in enumerate(categories):
-        place = {value: float(i) for i, value in enumerate(own.tolist())}
-        for i, value in enumerate(X[:, j].tolist()):
-            # what cannot be a key is no category
-            if getattr(type(value), "__hash__", None) is not None:
-                places[i, j] = place.get(value, -1.0)
-    return places
-
-
-def check_categories(categories, n_features):
-    """Return the categories of every feature, a list of ndarray, or raise a ValueError."""
-    wrong = (
-        "categories must be a list of at least two distinct values, for all features, or a list of "
-        f"such lists, one for each of {n_features}; got {categories!r}."
-    )
-    given = list(categories)
-    nested = [not isinstance(own, str) and hasattr(own, "__len__") for own in given]
-    if any(nested) and not (all(nested) and len(given) == n_features):
-        raise ValueError(wrong)
-    lists = [list(own) for own in given] if any(nested) else [given] * n_features
-    made = []
-    for own in lists:
-        values = [one.item() if isinstance(one, np.generic) else one for one in own]
-        plain = all(isinstance(one, str | Real) and one == one for one in values)
-        if not plain or len(set(values)) != len(values) or len(values) < 2:
-            raise ValueError(wrong)
-        alike = all(isinstance(one, str) for one in values) or all(
-            isinstance(one, Real) for one in values
-        )
-        made.append(np.array(values, dtype=None if alike else object))
-    return made
 
 
 def on_simplex(values):

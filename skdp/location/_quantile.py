@@ -197,7 +197,7 @@ class QuantilesPlan:
                 smaller.append((tau, high, inner[one + 1 :]))
             levels.append(tuple(level))
             groups = [group for group in smaller if group[2]]
-        spreads = tuple(_spread(level, adjacency) for level in levels)
+        spreads = tuple(_spread_of_level(level, adjacency) for level in levels)
         return cls(tuple(taus), tuple(levels), spreads)
 
     @property
@@ -267,7 +267,7 @@ def _part_tau(low, tau, high):
     return check_quantile((tau - low) / (high - low))
 
 
-def _spread(level, adjacency):
+def _spread_of_level(level, adjacency):
     """Return what a row can change at a level; see `PartRanks`."""
     parts = tuple(PartRank(0, _part_tau(*one), -1, 1, 1) for one in level)
     return PartRanks(parts, 1).sensitivity(adjacency, 1).spread
@@ -301,7 +301,7 @@ def release_several(curator, plan, grid, epsilon, shape):
     heavy = (ladder.zero, cells) if ladder else None
     bits = min(n_rows.bit_length() + 1, _MOST_BITS)
     share = _share(epsilon, n_features)
-    laws = [ExponentialMechanism(price) for price in _prices(share, plan.spreads)]
+    laws = [ExponentialMechanism(price) for price in _prices_of_levels(share, plan.spreads)]
     drawn, temperature = np.empty((len(plan.taus), n_features)), 0.0
     for column in range(n_features):
         found = {Fraction(0): -1, Fraction(1): ((cells + 1) << bits) - 1}
@@ -322,7 +322,7 @@ def release_several(curator, plan, grid, epsilon, shape):
     return location, min(unlikely * temperature / n_rows, worst)
 
 
-def _prices(epsilon, spreads):
+def _prices_of_levels(epsilon, spreads):
     """Return shares of epsilon in proportion to spreads, the sum of which is no more."""
     total = sum(map(Fraction, spreads))
     exact = [Fraction(epsilon) * Fraction(spread) / total for spread in spreads]
@@ -338,10 +338,10 @@ _FEWEST = Ladder(COARSEST, signed=True).needed(UNLIKELY)
 def say_of_quantiles(doubts, tau, epsilon, adjacency, shape, unit="row"):
     """Take note of quantiles that too few rows lie beyond; public numbers alone decide."""
     away = _ranks_away(tau, adjacency, shape) * epsilon
-    _say_of_ranks(doubts, f"the {float(tau):.4g}-quantile", away, epsilon, shape, unit)
+    say_of_ranks(doubts, f"the {float(tau):.4g}-quantile", away, epsilon, shape, unit)
 
 
-def _say_of_ranks(doubts, what, away, epsilon, shape, unit):
+def say_of_ranks(doubts, what, away, epsilon, shape, unit):
     """Take note if so many ranks beyond quantiles, in temperatures, are too few."""
     if away < _FEWEST:
         doubts.noise(
@@ -568,7 +568,7 @@ class DPQuantile(LocationEstimator):
         grid = ladder if bounds is None else bounds
         doubts = Doubts(type(self).__name__)
         what = f"the {float(taus[0]):.4g}-quantile" if len(taus) == 1 else f"{len(taus)} quantiles"
-        _say_of_ranks(doubts, what, away, epsilon, shape, unit)
+        say_of_ranks(doubts, what, away, epsilon, shape, unit)
         # 4. gate, 5. run
         with open_gate(
             self,
