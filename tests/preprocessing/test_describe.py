@@ -87,9 +87,10 @@ class Described(TableSummary):
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 def test_the_trace_is_within_the_price(adjacency):
-    X = np.column_stack([rng.normal(size=(300, 2)), rng.integers(0, 3, size=300)])
+    X = np.column_stack([rng.normal(size=(2000, 2)), rng.integers(0, 3, size=2000)])
+    X[5] = [-1.0, -9.0, 0.0]
     other = X.copy()
-    other[5] = np.nan if adjacency == "zero-out" else [9.0, -9.0, (X[5, 2] + 1) % 3]
+    other[5] = np.nan if adjacency == "zero-out" else [1.0, 9.0, 1.0]
     model = Described(8.0, bounds={"a": (-1, 1)}, categories={"c": [0, 1, 2]}, adjacency=adjacency)
     result = trace_privacy(model, X, X_neighbour=other)
     assert result.passed

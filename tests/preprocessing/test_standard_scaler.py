@@ -214,7 +214,7 @@ def test_what_is_not_asked_for_is_not_released():
         ({"epsilon": np.nan}, "epsilon"),
         ({"epsilon": np.inf}, "epsilon"),
         ({"epsilon": 1e-30, "delta": 1e-30}, "epsilon"),
-        ({"delta": 0.0}, "delta"),
+        ({"delta": -0.1}, "delta"),
         ({"delta": 1.0}, "delta"),
         ({"delta": np.nan}, "delta"),
         ({"bounds": (1.0, 0.0)}, "bounds must be a pair"),
