@@ -415,6 +415,26 @@ MUTANTS = [
         "tests/location/test_range.py",
     ),
     Mutant(
+        "scaler: squares that cost nothing in l1", "MomentSum.sensitivity",
+        r"l1, l2 = \(1 \+ 2 \* WEIGHT\) \*\* 2 / \(4 \* WEIGHT\) \* count", "l1, l2 = 2.0 * count",
+        "tests/preprocessing/test_standard_scaler.py",
+    ),
+    Mutant(
+        "scaler: all of the budget for the sums, after the ranges", "pure_moments",
+        r"epsilon - ranges\.epsilon", "epsilon",
+        "tests/preprocessing/test_standard_scaler.py",
+    ),
+    Mutant(
+        "description: missing values counted with the price of one for all", "CellCounts.sensitivity",
+        r"moved = len\(self\.sizes\)", "moved = 1",
+        "tests/location/test_histogram.py",
+    ),
+    Mutant(
+        "description: a share of the budget given twice", "TableSummary.describe",
+        r"sum\(shares\.values\(\)\)", "(sum(shares.values()) - shares['free'])",
+        "tests/preprocessing/test_describe.py",
+    ),
+    Mutant(
         "histogram: a row that only enters a cell", "CellCounts.sensitivity",
         r"min\(size, 2\)", "min(size, 1)",
         "tests/location/test_histogram.py",

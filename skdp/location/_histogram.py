@@ -300,7 +300,7 @@ class DPHistogram(PlanMixin, BaseEstimator):
         *,
         bins: int | ArrayLike = 10,
         bounds: Bounds | None = None,
-        categories: Any = None,
+        categories: ArrayLike | None = None,
         adjacency: Adjacency = "replace-one",
         budget: Budget = None,
         random_state: Seed = None,

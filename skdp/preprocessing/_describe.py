@@ -7,10 +7,10 @@ between public bounds and without; and moments of numbers, in a box that follows
 """
 
 import math
-from typing import Any
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 
@@ -24,7 +24,7 @@ from skdp._sklearn import (
     fit_context,
     validate_private_data,
 )
-from skdp._typing import Adjacency, Budget, MatrixLike, Seed
+from skdp._typing import Adjacency, ArrayLike, Budget, MatrixLike, Seed
 from skdp.location._clipped_mean import BoxRows
 from skdp.location._histogram import CellCounts
 from skdp.location._quantile import check_quantiles, plan_quantiles, say_of_grid, say_of_ranks
@@ -129,8 +129,19 @@ class TableSummary(BaseEstimator):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def describe(self, X):
-        """Release the statistics of a table, and return the summary."""
+    def describe(self, X: MatrixLike) -> Self:
+        """Release the statistics of a table.
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_columns)
+            Private rows, as for `dp_describe`.
+
+        Returns
+        -------
+        self : TableSummary
+            With what was released.
+        """
         epsilon, taus = check_epsilon(self.epsilon), check_quantiles(self.percentiles)[0]
         if len(taus) < 2:
             raise ValueError(
@@ -175,12 +186,12 @@ class TableSummary(BaseEstimator):
             doubts=doubts,
         ) as curator:
             if sizes:
-                curator.map_rows(lambda rows: _as_cells(rows, nullable))
+                curator.map_rows(partial(_as_cells, nullable=nullable))
                 counts = curator.release(CellCounts(sizes), LaplaceMechanism(prices["cells"]))
             for name, chosen in (("bounded", bounded), ("free", free)):
                 if chosen:
                     grid = grids[name]
-                    curator.map_rows(lambda rows, grid=grid, on=chosen: _as_ranks(rows, grid, on))
+                    curator.map_rows(partial(_as_ranks, grid=grid, chosen=chosen))
                     shape = n_rows, len(chosen)
                     found, _ = plan.run(curator, grid, prices[name], shape)
                     say_of_grid(doubts, found, grid)
