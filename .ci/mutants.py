@@ -425,7 +425,7 @@ MUTANTS = [
         "tests/preprocessing/test_standard_scaler.py",
     ),
     Mutant(
-        "description: missing values counted with the price of one for all", "CellCounts.sensitivity",
+        "histogram: features at the price of one", "CellCounts.sensitivity",
         r"moved = len\(self\.sizes\)", "moved = 1",
         "tests/location/test_histogram.py",
     ),
