@@ -151,7 +151,7 @@ class TableSummary(BaseEstimator):
         X = validate_private_data(self, X, table=True)
         n_rows = X.shape[0]
         # the plan, from public facts
-        columns, left_out = _columns_described(X, self.bounds, self.categories)
+        columns, left_out = described_columns(X, self.bounds, self.categories)
         numbers = [(i, column) for i, column in columns if column.kind == "number"]
         listed = [(i, column) for i, column in columns if column.kind == "text"]
         nullable = [k for k, (_, column) in enumerate(numbers) if column.nullable]
@@ -324,7 +324,7 @@ def dp_describe(
     and all parameters. Columns share the budget: of each number two parts are for percentiles,
     found by halving, one is for mean and deviation together, and a quarter for the count, if its
     type has a place for missing values; one part is for the categories of a column. Counts and
-    moments have Laplace noise, percentiles are drawn by rank; the prices add up (Propositions 22,
+    moments have Laplace noise, percentiles are drawn by rank; the prices add up (Propositions 4,
     100 and 102 of the guide). Timing and exceptions on malformed input are not covered.
 
     Missing values are left out of all statistics but the count, as pandas does it. The count of
@@ -365,7 +365,7 @@ def dp_describe(
     return summary.describe(X)
 
 
-def _columns_described(X, bounds, categories):
+def described_columns(X, bounds, categories):
     """Return places and columns that are described, and the names of the others."""
     types, given = types_in(X), {"bounds": bounds, "categories": categories}
     for name, public in given.items():
