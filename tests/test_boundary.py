@@ -608,7 +608,7 @@ FITS = {
     for node in ast.walk(tree)
     if isinstance(node, ast.ClassDef)
     for method in node.body
-    if isinstance(method, ast.FunctionDef) and method.name in ("fit", "describe")
+    if isinstance(method, ast.FunctionDef) and method.name == "fit"
 }
 
 

@@ -129,13 +129,15 @@ class TableSummary(BaseEstimator):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def describe(self, X: MatrixLike) -> Self:
+    def fit(self, X: MatrixLike, y: object = None) -> Self:
         """Release the statistics of a table.
 
         Parameters
         ----------
         X : data frame or array-like of shape (n_samples, n_columns)
             Private rows, as for `dp_describe`.
+        y : None
+            Ignored.
 
         Returns
         -------
@@ -362,7 +364,7 @@ def dp_describe(
         budget=budget,
         random_state=random_state,
     )
-    return summary.describe(X)
+    return summary.fit(X)
 
 
 def described_columns(X, bounds, categories):

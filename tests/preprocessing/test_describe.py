@@ -3,12 +3,13 @@
 """Descriptions of tables: against pandas, one budget, types of tables, what is left out."""
 
 import copy
+import pickle
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from skdp import PrivacyBudget, dp_describe, privacy_spent
+from skdp import PrivacyBudget, dp_describe, privacy_card, privacy_spent
 from skdp.audit import trace_privacy
 from skdp.exceptions import BudgetError, NoisyEstimateWarning
 from skdp.inspection import TableSummary
@@ -75,6 +76,8 @@ def test_it_prints_as_a_frame_and_says_what_is_not_there():
         assert part in text
         assert part in page
     assert repr(TableSummary(2.0)) == "TableSummary(epsilon=2.0)"
+    assert "replace-one" in str(privacy_card(summary))
+    assert pickle.loads(pickle.dumps(summary)).frame.equals(summary.frame)
 
 
 class Described(TableSummary):
@@ -82,7 +85,7 @@ class Described(TableSummary):
 
     def fit(self, X, y=None):
         self.n_features_in_ = X.shape[1]
-        return self.describe(pd.DataFrame(X, columns=["a", "b", "c"]))
+        return super().fit(pd.DataFrame(X, columns=["a", "b", "c"]))
 
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
