@@ -104,7 +104,8 @@ SPENT_Y = (SPENT_X[:, 0] > 0).astype(int)
 
 
 def mean_of(epsilon=0.5, **parameters):
-    return DPMean(epsilon=epsilon, data_norm=1.0, mechanism="gaussian", **parameters).fit(SPENT_X)
+    given = {"mechanism": "gaussian", **parameters}
+    return DPMean(epsilon=epsilon, data_norm=1.0, **given).fit(SPENT_X)
 
 
 def classifier(epsilon=0.5):
