@@ -440,10 +440,77 @@ MUTANTS = [
         "tests/location/test_range.py",
     ),
     Mutant(
+        "frequencies: the own category named more often", "CategorySubsets.randomise",
+        r"kept = coins\(p,", "kept = coins((1.0 + p) / 2.0,",
+        "tests/local/test_frequencies.py",
+    ),
+    Mutant(
+        "frequencies: the budget of one feature for several", "CategorySubsets.epsilon",
+        r"prices\[-self\.asked :\]", "prices[-1:]",
+        "tests/local/test_frequencies.py",
+    ),
+    Mutant(
+        "frequencies: one more name where the own one is not among them",
+        "CategorySubsets.randomise",
+        r"chosen_subsets\(w - kept,", "chosen_subsets(w - kept + (~kept),",
+        "tests/local/test_frequencies.py",
+    ),
+    Mutant(
         "range: a position that depends on other rows", "LadderRows._on_grid",
         r"np\.abs\(values, out=values\)",
         "np.abs(values - np.nanmean(values), out=values)",
         "tests/location/test_range.py",
+    ),
+    Mutant(
+        "scaler: squares that cost nothing in l1", "MomentSum.sensitivity",
+        r"l1, l2 = \(1 \+ 2 \* WEIGHT\) \*\* 2 / \(4 \* WEIGHT\) \* count", "l1, l2 = 2.0 * count",
+        "tests/preprocessing/test_standard_scaler.py",
+    ),
+    Mutant(
+        "scaler: all of the budget for the sums, after the ranges", "pure_moments",
+        r"epsilon - ranges\.epsilon", "epsilon",
+        "tests/preprocessing/test_standard_scaler.py",
+    ),
+    Mutant(
+        "histogram: features at the price of one", "BinCounts.sensitivity",
+        r"moved = len\(self\.sizes\)", "moved = 1",
+        "tests/location/test_histogram.py",
+    ),
+    Mutant(
+        "description: a share of the budget given twice", "TableSummary.fit",
+        r"sum\(shares\.values\(\)\)", "(sum(shares.values()) - shares['free'])",
+        "tests/preprocessing/test_describe.py",
+    ),
+    Mutant(
+        "histogram: a row that only enters a cell", "BinCounts.sensitivity",
+        r"min\(size, 2\)", "min(size, 1)",
+        "tests/location/test_histogram.py",
+    ),
+    Mutant(
+        "histogram: all of the budget for the counts, after the range", "DPHistogram.fit",
+        r"epsilon - ranges\.epsilon", "epsilon",
+        "tests/location/test_histogram.py",
+    ),
+    Mutant(
+        "quantiles: the price of one part for a row that changes parts", "PartRanks.sensitivity",
+        r"sum\(swings\[-2:\]\)", "sum(swings[-1:])",
+        "tests/location/test_quantiles.py",
+    ),
+    Mutant(
+        "quantiles: ties told apart by what other rows have", "RankRows.told_apart",
+        r"there\.astype\(np\.uint64\)",
+        "np.argsort(np.argsort(positions[there])).astype(np.uint64)",
+        "tests/location/test_quantiles.py",
+    ),
+    Mutant(
+        "quantiles: parts that share rows", "PartRank.places",
+        r"\[self\.after, self\.upto\]", "[self.after - (2 << self.bits), self.upto]",
+        "tests/location/test_quantiles.py",
+    ),
+    Mutant(
+        "quantiles: every level at the price of all", "_prices_of_levels",
+        r"Fraction\(spread\) / total", "Fraction(spread) / 2",
+        "tests/location/test_quantiles.py",
     ),
     Mutant(
         "quantile: half of the spread of ranks", "QuantileRank.sensitivity",
@@ -488,7 +555,7 @@ MUTANTS = [
     ),
     Mutant(
         "values of a column decide about its kind", "table_schema",
-        r"_types_in\(X\)", '_types_in(X.infer_objects() if hasattr(X, "iloc") else X)',
+        r"types_in\(X\)", 'types_in(X.infer_objects() if hasattr(X, "iloc") else X)',
         "tests/preprocessing/test_table.py",
     ),
     Mutant(

@@ -17,6 +17,7 @@ from skdp import (
     DPGridSearchCV,
     DPHeavyTailedMean,
     DPHingeSVM,
+    DPHistogram,
     DPLogisticRegression,
     DPLpRegressor,
     DPMean,
@@ -31,6 +32,7 @@ from skdp import (
     Ledger,
     LedgerDisplay,
     LocalDPCovariance,
+    LocalDPFrequencies,
     LocalDPLinearRegression,
     LocalDPLogisticRegression,
     LocalDPMean,
@@ -41,6 +43,7 @@ from skdp import (
     PrivUnitPrivatizer,
     ScalarPrivatizer,
     audit_privacy,
+    dp_describe,
     dp_tabular_pipeline,
     privacy_card,
     privacy_spent,
@@ -74,6 +77,7 @@ from skdp.inspection import (
     LedgerPart,
     PrivacyCard,
     ReconstructionRisk,
+    TableSummary,
     cosine_for_reconstruction,
     dictionary_risk,
     epsilon_for_reconstruction,
@@ -229,11 +233,15 @@ scaler: DPStandardScaler = DPStandardScaler(with_mean=False).fit(X)
 print(scaler.transform(X), scaler.inverse_transform(X), scaler.ledger_)
 print(DPFeatureCenterer(threshold=None).fit(X).original_coef([1.0, 2.0]))
 print(DPFrequentFeatures(n_features_to_select=1).fit(X).transform(X))
+print(DPHistogram(bins=[0, 1], categories=None).fit(X).counts_, dp_describe(X, 2.0).left_out_)
+summary: TableSummary = dp_describe(X, bounds={"x0": (0, 1)})
+print(summary.frame, DPQuantile(quantile=[0.1, 0.9]).fit(X).location_)
 print(DPTableVectorizer(None, bounds={"x0": (0, 1)}, categories={"x1": ["a"]}).fit(X).columns_)
 print(dp_tabular_pipeline("regressor", epsilon=2.0, table_share=0.2).fit(X, y).predict(X))
 
 # rows that report on their own
 print(LocalDPMean(epsilon=8.0).fit(X).confidence_interval(0.9)[0].shape)
+print(LocalDPFrequencies(2.0, categories=[1, 2]).fit(X).confidence_interval(0.9)[0])
 print(LocalDPCovariance().fit(X).error_norm(np.eye(2)), LocalDPPCA(1).fit(X).transform(X))
 print(LocalDPLinearRegression().fit(X, y).predict(X), LocalDPLogisticRegression().fit(X, y).coef_)
 print(PrivUnitPrivatizer(mechanism="cube").fit_transform(X))

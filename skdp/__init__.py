@@ -21,6 +21,7 @@ from skdp.linear_model import (
 )
 from skdp.local import (
     LocalDPCovariance,
+    LocalDPFrequencies,
     LocalDPLinearRegression,
     LocalDPLogisticRegression,
     LocalDPMean,
@@ -30,6 +31,7 @@ from skdp.local import (
 )
 from skdp.location import (
     DPHeavyTailedMean,
+    DPHistogram,
     DPMean,
     DPMedian,
     DPNormQuantile,
@@ -45,6 +47,7 @@ from skdp.preprocessing import (
     DPStandardScaler,
     DPTableVectorizer,
     NormClipper,
+    dp_describe,
 )
 from skdp.privacy import Ledger, PrivacyBudget, privacy_spent
 
@@ -60,6 +63,7 @@ __all__ = [
     "DPGridSearchCV",
     "DPHeavyTailedMean",
     "DPHingeSVM",
+    "DPHistogram",
     "DPLogisticRegression",
     "DPLpRegressor",
     "DPMean",
@@ -75,6 +79,7 @@ __all__ = [
     "Ledger",
     "LedgerDisplay",
     "LocalDPCovariance",
+    "LocalDPFrequencies",
     "LocalDPLinearRegression",
     "LocalDPLogisticRegression",
     "LocalDPMean",
@@ -85,6 +90,7 @@ __all__ = [
     "PrivacyUtilityDisplay",
     "ScalarPrivatizer",
     "audit_privacy",
+    "dp_describe",
     "dp_tabular_pipeline",
     "privacy_card",
     "privacy_spent",

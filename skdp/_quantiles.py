@@ -44,6 +44,8 @@ GRID_CELLS = 2**30
 _KEPT = 1 << 28
 # stands for a NaN: no position is negative
 _MISSING = -1
+# 2^64 over the golden ratio
+_GOLDEN_BITS = 0x9E3779B97F4A7C15
 _HALF = Fraction(1, 2)
 
 
@@ -167,6 +169,8 @@ class RankRows:
         self.weight = weight
         # first of the columns that are kept, and their positions
         self._first, self._kept = 0, ()
+        # the column whose values were told apart last, and their places
+        self._apart = None, np.zeros(0, dtype=np.int64)
 
     def positions(self, column):
         """Return the sorted positions of a column's values, without the NaN."""
@@ -190,6 +194,24 @@ class RankRows:
         kept = np.flatnonzero((positions != _MISSING) & (parts > 0))
         kept = kept[np.argsort(positions[kept])]
         return positions[kept], parts[kept]
+
+    def told_apart(self, column, bits):
+        """Return the sorted places of a column's values, of which equal ones have several.
+
+        Between two positions there are ``2**bits`` places. Which of them a value has depends on its
+        row's number alone, by multiples of the golden ratio: any run of rows is spread evenly.
+        """
+        if self._apart[0] != (column, bits):
+            if isinstance(self.X, RowStream):
+                positions = self._read(column)
+            else:
+                positions = self._on_grid(self.X[:, column], column)
+            there = np.flatnonzero(positions != _MISSING)
+            spread = there.astype(np.uint64) * np.uint64(_GOLDEN_BITS) >> np.uint64(64 - bits)
+            places = (positions[there].astype(np.int64) << bits) + spread.astype(np.int64)
+            places.sort()
+            self._apart = (column, bits), places
+        return self._apart[1]
 
     def _on_grid(self, values, columns):
         """Return the positions of values of one column, or of rows of several columns."""
@@ -367,6 +389,154 @@ class LadderRows(RankRows):
         positions = self._ladder.positions(values)
         positions[missing] = _MISSING
         return positions
+
+
+# Several quantiles of a feature: those of disjoint parts of the rows are drawn together.
+
+
+@dataclass(frozen=True)
+class PartRank:
+    """Place on a public grid, drawn by its rank among the rows of a part.
+
+    Parameters
+    ----------
+    column : int
+        Coordinate.
+    tau : Fraction
+        Which quantile of the part, strictly between 0 and 1.
+    after, upto : int
+        The part: rows whose places lie beyond `after`, and not beyond `upto`. What is drawn lies
+        between these, or on them; the least place is 0.
+    bits : int
+        There are ``2**bits`` places to a position of the grid.
+    heavy : (int, int) or None
+        A position that counts as often as a number of positions.
+    """
+
+    column: int
+    tau: Fraction
+    after: int
+    upto: int
+    bits: int
+    heavy: tuple[int, int] | None = None
+
+    @property
+    def first(self):
+        """The least place that may be drawn."""
+        return max(self.after, 0)
+
+    @property
+    def swing(self):
+        """Spread of the score's change if one row is added to the part: 2 max(tau, 1 - tau)."""
+        return 2 * max(self.tau, 1 - self.tau)
+
+    def places(self, rows):
+        """Return the sorted places of the rows of the part, from its first on."""
+        places = rows.told_apart(self.column, self.bits)
+        ends = np.searchsorted(places, [self.after, self.upto], "right")
+        return places[slice(*ends)] - self.first
+
+    def _weights(self, starts, counts):
+        """Return how often runs of places count, and where and how much their heavy part does."""
+        counts = np.asarray(counts, dtype=np.int64)
+        if self.heavy is None:
+            return counts, starts, np.zeros_like(counts)
+        position, times = self.heavy
+        low = (position << self.bits) - self.first
+        begin = np.maximum(starts, low)
+        more = np.minimum(starts + counts, low + (1 << self.bits)) - begin
+        return counts + times * np.maximum(more, 0), begin, np.maximum(more, 0)
+
+    def outcomes(self, *sides):
+        """Return places that stand for all, as pairs, and how many each."""
+        ranked = [(self.places(rows), None) for rows in sides]
+        starts, counts = merged_runs(ranked, self.tau, self.upto - self.first)
+        starts = starts[:, 0].astype(np.int64)
+        weights = self._weights(starts, counts)[0]
+        return self._pairs(starts + self.first), weights.astype(np.float64)
+
+    def _pairs(self, places):
+        return np.column_stack([places >> self.bits, places & (1 << self.bits) - 1]).astype(float)
+
+    def scores_of(self, rows, outcomes):
+        """Return the scores of some pairs."""
+        pairs = outcomes.astype(np.int64)
+        places = (pairs[:, 0] << self.bits) + pairs[:, 1] - self.first
+        return rank_scores(self.places(rows), self.tau, places)
+
+    def draw(self, rows, noise, bits):
+        """Return a position and a place in it, as floats."""
+        cells = self.upto - self.first
+        starts, counts, steps = candidates(self.places(rows), self.tau, cells)
+        weights, begin, more = self._weights(starts, counts)
+        run = weighted_choice(weights, steps, rate(self.tau.denominator, noise.scale), bits)
+        offset = uniform_below(int(weights[run]), bits)
+        if offset < counts[run]:
+            place = int(starts[run]) + offset
+        else:
+            place = int(begin[run]) + (offset - int(counts[run])) % int(more[run])
+        return self._pairs(np.array([place + self.first]))[0]
+
+
+@dataclass(frozen=True)
+class PartRanks:
+    """Places on a public grid, each drawn by its rank among the rows of a part of its own.
+
+    Parameters
+    ----------
+    parts : tuple of PartRank
+        Of one column; no two have a row in common.
+    cells : int
+        Cells of the grid.
+    what : str, default="a feature"
+        What has the quantiles, in words.
+
+    Notes
+    -----
+    The score of several places is the sum of their scores, so that one draw of all of them is a
+    draw of each on its own, at the same temperature. Rows that are equal have different places, by
+    their numbers: so a part has the rows that its quantiles speak of, however many are tied.
+    """
+
+    parts: tuple[PartRank, ...]
+    cells: int
+    what: str = "a feature"
+
+    #: nothing here is a float
+    idealised = False
+
+    @property
+    def name(self):
+        """What the statistic is, the same for every column."""
+        return f"quantiles of {len(self.parts)} part(s) of the rows, by {self.what}, drawn by rank"
+
+    @property
+    def size(self):
+        """Number of coordinates: a position and a place in it for each part."""
+        return 2 * len(self.parts)
+
+    def sensitivity(self, adjacency, n_rows):
+        """State the spread of the score's change, from those of the parts.
+
+        Proof. A row is in one part at most. If it leaves that or enters it, the part's score
+        changes within an interval of length ``2 max(tau, 1 - tau)``, as for `QuantileRank`, and
+        the others stay: so much under zero-out. Under replace-one a row may leave one part and
+        enter another one, and the two lengths add up; or it stays in its part, whose number of
+        rows stays too: then ranks move by at most 1 either way. Where a row's place lies depends
+        on its value and its number alone.
+        """
+        swings = sorted(float(part.swing) for part in self.parts)
+        if adjacency == "zero-out":
+            spread, theorem = swings[-1], "a row is in one part, and moves rank and target there"
+        else:
+            spread = max(2.0, sum(swings[-2:]))
+            theorem = "a row leaves one part and enters another, or moves a rank by <= 1"
+        bound = float(max(self.cells, 1 << self.parts[0].bits))
+        return Sensitivity(math.inf, math.inf, bound, theorem, spread=spread)
+
+    def draw(self, rows, noise, source):
+        """Return a draw of every part, with probability proportional to exp(-score / scale)."""
+        return np.concatenate([part.draw(rows, noise, source) for part in self.parts])
 
 
 @dataclass(frozen=True)

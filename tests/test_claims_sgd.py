@@ -172,7 +172,7 @@ def test_mean_claim_is_kept_on_any_neighbours(mechanism, adjacency, data):
 MODELS = [
     logistic(GRID[0]),
     logistic(GRID[2], solver="gd"),
-    DPMean(EPSILON, DELTA, data_norm=1.0),
+    DPMean(EPSILON, DELTA, data_norm=1.0, mechanism="gaussian"),
     DPMean(EPSILON, DELTA, mechanism="laplace", bounds=(-1.0, 1.0)),
 ]
 every_kind = pytest.mark.parametrize("model", MODELS, ids=str)
@@ -216,7 +216,9 @@ def test_no_noise_is_ever_used_twice():
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    "model", [logistic(GRID[2], max_iter=1), DPMean(EPSILON, DELTA, data_norm=1.0)], ids=str
+    "model",
+    [logistic(GRID[2], max_iter=1), DPMean(EPSILON, DELTA, data_norm=1.0, mechanism="gaussian")],
+    ids=str,
 )
 def test_workers_draw_their_own_noise(model):
     model = clone(model).set_params(random_state=None)
@@ -247,7 +249,7 @@ tiny_worlds = pytest.mark.parametrize(
     [
         (logistic(GRID[4], max_iter=4, **STILL), (0, 1)),
         (logistic(GRID[1], "zero-out", max_iter=2, **STILL), (0, 99)),
-        (DPMean(data_norm=1.0), ()),
+        (DPMean(data_norm=1.0, mechanism="gaussian"), ()),
     ],
     ids=["gd", "accelerated", "mean"],
 )
@@ -574,7 +576,10 @@ def passes(ratio):
 
 @pytest.mark.parametrize(
     "model",
-    [mutant_logistic(), DPMean(MUTANT_EPSILON, MUTANT_DELTA, random_state=0, data_norm=1.0)],
+    [
+        mutant_logistic(),
+        DPMean(MUTANT_EPSILON, MUTANT_DELTA, random_state=0, data_norm=1.0, mechanism="gaussian"),
+    ],
     ids=str,
 )
 def test_halved_noise_is_caught(model, monkeypatch):
@@ -675,7 +680,7 @@ def test_noise_reused_across_fits_is_caught(monkeypatch):
 
 
 def test_replace_one_accounted_as_zero_out_is_caught(monkeypatch):
-    mean = DPMean(MUTANT_EPSILON, MUTANT_DELTA, random_state=0, data_norm=1.0)
+    mean = DPMean(MUTANT_EPSILON, MUTANT_DELTA, random_state=0, data_norm=1.0, mechanism="gaussian")
     pairs = worst_mean_pairs(5, 2, "replace-one", -1.0, 1.0)
 
     def ratios():

@@ -17,6 +17,7 @@ from skdp import (
     DPGridSearchCV,
     DPHeavyTailedMean,
     DPHingeSVM,
+    DPHistogram,
     DPLogisticRegression,
     DPLpRegressor,
     DPMean,
@@ -34,6 +35,7 @@ from skdp import (
 from skdp._counted import HiddenCount
 from skdp.audit import audit_privacy, trace_privacy
 from skdp.exceptions import BudgetError
+from skdp.inspection import TableSummary
 from skdp.io import stream_arrays
 
 SECRET = {"adjacency": "add-remove"}
@@ -61,6 +63,10 @@ SUMS = [
     DPFeatureCenterer(**SECRET),
     DPFrequentFeatures(**SECRET),
     DPTableVectorizer(**SECRET),
+    DPHistogram(**SECRET),
+    DPQuantile(quantile=[0.25, 0.75], **SECRET),
+    DPStandardScaler(delta=0.0, **SECRET),
+    TableSummary(**SECRET),
 ]
 
 

@@ -45,6 +45,10 @@ VARIANTS = {
         ("p=1", {"p": 1}),
         ("p=4, private units and clip, epsilon=1000", _PRIVATE_UNITS),
     ],
+    "DPHistogram": [
+        ("10 bins in bounds", {"bounds": (0.0, 1.0)}),
+        ("10 bins, no bounds, epsilon=500", {"epsilon": 500.0}),
+    ],
     "DPMean": _DOMAINS,
     "DPHeavyTailedMean": [
         ("epsilon=20", {"epsilon": 20.0}),
@@ -57,6 +61,7 @@ VARIANTS = {
         ("median", {"bounds": (0.0, 1.0)}),
         ("0.9-quantile", {"quantile": 0.9, "bounds": (0.0, 1.0)}),
         ("median, no bounds", {}),
+        ("quartiles", {"quantile": (0.25, 0.5, 0.75), "bounds": (0.0, 1.0)}),
     ],
     "DPNormQuantile": [("tail=2", {"tail": 2}), ("center", {"tail": 2, "center": [0.1, 0.2, 0.3]})],
     "DPSparseMeanEstimator": [
@@ -86,6 +91,7 @@ VARIANTS = {
         ("epsilon=None, local_epsilon=8", {"epsilon": None, "local_epsilon": 8.0}),
     ],
     "LocalDPCovariance": [("epsilon=8", {})],
+    "LocalDPFrequencies": [("epsilon=8", {})],
     "LocalDPLinearRegression": [
         ("epsilon=8", {}),
         ("no intercept, epsilon=8", {"fit_intercept": False}),
@@ -131,6 +137,7 @@ TESTS = {
     "histogram": "tests/location/test_sparse_queries.py",
     "compressed-sensing": "tests/location/test_compressed_sensing.py",
     "DPLpRegressor": "tests/linear_model/test_lp_regressor.py tests/test_private_minimizers.py",
+    "DPHistogram": "tests/location/test_histogram.py",
     "DPMean": "tests/test_row_queries.py tests/test_claims_sgd.py tests/location/test_mean.py "
     "tests/location/test_range.py",
     "DPHeavyTailedMean": "tests/location/test_heavy_tailed_mean.py tests/location/test_mean.py",
@@ -146,6 +153,7 @@ TESTS = {
     "DPRandomizedSearchCV": "tests/privacy/test_selection.py tests/model_selection/test_search.py",
     "FederatedDPLogisticRegression": "tests/federated/test_federated.py",
     "LocalDPCovariance": "tests/local/test_models.py",
+    "LocalDPFrequencies": "tests/local/test_frequencies.py",
     "LocalDPLinearRegression": "tests/local/test_models.py",
     "LocalDPMean": "tests/local/test_models.py",
     "LocalDPPCA": "tests/local/test_models.py",

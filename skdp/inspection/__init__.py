@@ -15,11 +15,13 @@ from skdp.inspection._reconstruction import (
 )
 from skdp.inspection._trusted_types import trusted_types
 from skdp.inspection._utility_display import PrivacyUtilityDisplay
+from skdp.preprocessing._describe import TableSummary
 
 __all__ = [
     "AuditDisplay",
     "DictionaryRisk",
     "FitPlan",
+    "TableSummary",
     "PrivacyCard",
     "LedgerDisplay",
     "LedgerPart",

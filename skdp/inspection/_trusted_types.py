@@ -10,6 +10,7 @@ _ESTIMATORS = (
     "skdp.linear_model._classifiers.DPLogisticRegression",
     "skdp.linear_model._lp_regressor.DPLpRegressor",
     "skdp.local._covariance.LocalDPCovariance",
+    "skdp.local._frequencies.LocalDPFrequencies",
     "skdp.local._linear_regression.LocalDPLinearRegression",
     "skdp.local._logistic.LocalDPLogisticRegression",
     "skdp.local._mean.LocalDPMean",
@@ -17,6 +18,7 @@ _ESTIMATORS = (
     "skdp.local._privatizers.PrivUnitPrivatizer",
     "skdp.local._privatizers.ScalarPrivatizer",
     "skdp.location._heavy_tailed_mean.DPHeavyTailedMean",
+    "skdp.location._histogram.DPHistogram",
     "skdp.location._mean.DPMean",
     "skdp.location._median.DPMedian",
     "skdp.location._norm_quantile.DPNormQuantile",
@@ -89,6 +91,7 @@ _RANDOMISERS = (
     "skdp.local.randomisers.ball.Lift",
     "skdp.local.randomisers.ball.Product",
     "skdp.local._privatizers.RunningLedger",
+    "skdp.local._frequencies.CategorySubsets",
     "skdp.local._row_domains.BallDomain",
     "skdp.local._row_domains.BoxDomain",
 )

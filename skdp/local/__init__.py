@@ -4,6 +4,7 @@
 
 from skdp.local._ball_randomiser import BallRandomiser
 from skdp.local._covariance import LocalDPCovariance, LocalDPPCA
+from skdp.local._frequencies import LocalDPFrequencies
 from skdp.local._linear_regression import LocalDPLinearRegression
 from skdp.local._logistic import LocalDPLogisticRegression
 from skdp.local._mean import LocalDPMean
@@ -19,6 +20,7 @@ from skdp.privacy.laws.local_reports import shuffled_epsilon
 __all__ = [
     "BallRandomiser",
     "LocalDPCovariance",
+    "LocalDPFrequencies",
     "LocalDPLinearRegression",
     "LocalDPLogisticRegression",
     "LocalDPMean",

@@ -3,6 +3,7 @@
 """Differentially private estimators of location."""
 
 from skdp.location._heavy_tailed_mean import DPHeavyTailedMean
+from skdp.location._histogram import DPHistogram
 from skdp.location._mean import DPMean
 from skdp.location._median import DPMedian
 from skdp.location._norm_quantile import DPNormQuantile
@@ -11,6 +12,7 @@ from skdp.location._sparse_mean import DPSparseMeanEstimator
 
 __all__ = [
     "DPHeavyTailedMean",
+    "DPHistogram",
     "DPMean",
     "DPMedian",
     "DPNormQuantile",

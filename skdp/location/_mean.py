@@ -89,6 +89,17 @@ def check_mean(X, mechanism, data_norm, bounds):
         )
 
 
+def quieter_law(epsilon, delta, n_features):
+    """Return the mechanism with less noise on one sum of rows in a ball or a box.
+
+    The l1 sensitivity is sqrt(d) times that of l2, in both and for both adjacencies. So the
+    standard deviations are as sqrt(2 d) / epsilon and 1 / mu.
+    """
+    if not delta or math.sqrt(2 * n_features) * gdp_mu(epsilon, delta) <= epsilon:
+        return "laplace"
+    return "gaussian"
+
+
 @dataclass(frozen=True)
 class NoisySum:
     """Plan of one release: the sum of the rows, in a ball or a box.
@@ -233,16 +244,17 @@ class DPMean(MeanEstimator):
         Privacy budget in nats, greater than 0.
     delta : float, default=1e-6
         Privacy budget in [0, 1); greater than 0 for Gaussian noise. Laplace noise is
-        purely epsilon-DP and spends no delta.
+        purely epsilon-DP and spends no delta, nor charges it.
     mechanism : {"auto", "gaussian", "laplace", "clipped", "coinpress", "shifted-clipped"}, \
             default="auto"
         "gaussian" and "laplace" release one sum. Laplace noise is calibrated to the l1
-        sensitivity and suits few features. "auto" is "gaussian" with a `data_norm` or `bounds`,
-        and without them the one that has less noise. "clipped" clips the rows to a radius around
-        the origin that leaves out few of them: for heavy tails. "coinpress" clips them around
-        centers that are released one after another, and "shifted-clipped" around private
-        medians of rotated coordinates: for rows that are close to each other and far from
-        the origin. All but "laplace" have Gaussian noise.
+        sensitivity and suits few features. "auto" is the one of the two that has less noise, by
+        `epsilon`, `delta` and the number of features: at the default delta Laplace noise for up to
+        8 features at ``epsilon=1``, and always at ``delta=0``. "clipped" clips the rows to a radius
+        around the origin that leaves out few of them: for heavy tails. "coinpress" clips them
+        around centers that are released one after another, and "shifted-clipped" around private
+        medians of rotated coordinates: for rows that are close to each other and far from the
+        origin. These three have Gaussian noise.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
         ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
@@ -439,8 +451,6 @@ class DPMean(MeanEstimator):
         epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
         private = self.data_norm is None and self.bounds is None
         mechanism = self.mechanism
-        if mechanism == "auto" and not private:
-            mechanism = "gaussian"
         if mechanism not in ("auto", "laplace"):
             gdp_mu(epsilon, delta)
         # 2. validate
@@ -509,6 +519,8 @@ class DPMean(MeanEstimator):
         else:
             lower, upper = bounds_of(self, n_features)
             domain = Box(tuple(lower), tuple(upper))
+        if mechanism == "auto":
+            mechanism = quieter_law(epsilon, delta, n_features)
         price = epsilon if mechanism == "laplace" else gdp_mu(epsilon, delta)
         if mechanism in ONE_RELEASE:
             return domain, NoisySum(mechanism, domain, n_rows, n_features, price)

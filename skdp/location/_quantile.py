@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Private quantiles of every feature, drawn by rank on a public grid.
 
-One feature after another gets an equal share of epsilon. The query, `QuantileRank`, is in
+One feature after another gets an equal share of epsilon. Several quantiles of a feature are found
+by halving: one splits the rows in two parts, in each of which another one is drawn, both at the
+price of one (Kaplan, Schnapp and Stemmer 2022). The queries, `QuantileRank` and `PartRanks`, are in
 `skdp._quantiles`.
 """
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Real
 from typing import Self
@@ -21,6 +24,8 @@ from skdp._quantiles import (
     GRID_CELLS,
     Ladder,
     LadderRows,
+    PartRank,
+    PartRanks,
     QuantileRank,
     RankRows,
     finest_ladder,
@@ -33,7 +38,7 @@ from skdp._sklearn import (
     fit_context,
     validate_private_data,
 )
-from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed, VectorLike
+from skdp._typing import Adjacency, ArrayLike, Bounds, Budget, MatrixLike, Seed, VectorLike
 from skdp.location._base import LocationEstimator
 from skdp.location._range import UNLIKELY, say_of_ends, some_of
 from skdp.privacy.books.ledger import Ledger
@@ -50,6 +55,15 @@ def check_quantile(quantile, finest=_FINEST):
         raise ValueError(f"quantile must be greater than 0 and less than 1; got {quantile!r}.")
     tau = Fraction(float(quantile)).limit_denominator(finest)
     return min(max(tau, Fraction(1, finest)), 1 - Fraction(1, finest))
+
+
+def check_quantiles(quantile, finest=_FINEST):
+    """Return the distinct fractions of one quantile or several, sorted, and the place of each."""
+    if np.ndim(quantile) > 1 or not np.size(quantile):
+        raise ValueError(f"quantile must be a number, or a list of numbers; got {quantile!r}.")
+    given = [check_quantile(one, finest) for one in np.ravel(quantile).tolist()]
+    taus = tuple(sorted(set(given)))
+    return taus, [taus.index(tau) for tau in given]
 
 
 def ladder_for(tau, epsilon, adjacency, shape):
@@ -132,18 +146,197 @@ def release_quantiles(curator, tau, grid, epsilon, shape):
     drawn = np.array(
         [curator.release(query(column, tau), mechanism)[0] for column in range(n_features)]
     )
-    if ladder:
-        location = ladder.values(drawn)
-    else:
-        lower, upper = grid
-        cell = (upper - lower) / GRID_CELLS
-        location = _shortest(lower + (upper - lower) * (drawn / GRID_CELLS), cell)
-        location = np.clip(location, lower, upper)
+    location = values_on(grid, drawn)
     temperature = curator.ledger.releases[-1].noise.scale
     points = 2 * (ladder.cells + 1) if ladder else GRID_CELLS + 1
     unlikely = math.log(100 * n_features * points)
     worst = float(max(tau, 1 - tau))
     return location, min(unlikely * temperature / n_rows, worst)
+
+
+def values_on(grid, positions):
+    """Return the values at positions of a grid, one of each coordinate."""
+    if isinstance(grid, Ladder):
+        return grid.values(positions)
+    lower, upper = grid
+    cell = (upper - lower) / GRID_CELLS
+    location = _shortest(lower + (upper - lower) * (positions / GRID_CELLS), cell)
+    return np.clip(location, lower, upper)
+
+
+# Several quantiles of every feature.
+
+# bits of the places in a position, at most: weights of runs stay below 2^52
+_MOST_BITS = 19
+
+
+@dataclass(frozen=True)
+class QuantilesPlan:
+    """In which order several quantiles are found, from public numbers alone.
+
+    Parameters
+    ----------
+    taus : tuple of Fraction
+        Distinct quantiles, sorted.
+    levels : tuple of tuple of (Fraction, Fraction, Fraction)
+        For every level the parts whose quantile is drawn: the quantiles between which a part lies,
+        0 and 1 among them, and the one that is drawn.
+    spreads : tuple of float
+        What a row can change at every level.
+    """
+
+    taus: tuple[Fraction, ...]
+    levels: tuple[tuple[tuple[Fraction, Fraction, Fraction], ...], ...]
+    spreads: tuple[float, ...]
+
+    @classmethod
+    def made(cls, taus, adjacency):
+        """Return the plan of sorted quantiles: the middle one first, then that of either half."""
+        levels, groups = [], [(Fraction(0), Fraction(1), taus)]
+        while groups:
+            level, smaller = [], []
+            for low, high, inner in groups:
+                middles = sorted({(len(inner) - 1) // 2, len(inner) // 2})
+                one = min(middles, key=lambda i: abs(2 * inner[i] - low - high))
+                tau = inner[one]
+                level.append((low, tau, high))
+                smaller.append((low, tau, inner[:one]))
+                smaller.append((tau, high, inner[one + 1 :]))
+            levels.append(tuple(level))
+            groups = [group for group in smaller if group[2]]
+        spreads = tuple(_spread_of_level(level, adjacency) for level in levels)
+        return cls(tuple(taus), tuple(levels), spreads)
+
+    @property
+    def total(self):
+        """The sum of the spreads: what a feature's temperature is times its epsilon."""
+        return sum(self.spreads)
+
+    def ranks_away(self, shape):
+        """Return the ranks between quantiles and the ends, in temperatures at epsilon=1."""
+        nearest = float(min(self.taus[0], 1 - self.taus[-1]))
+        return shape[0] * nearest / (self.total * shape[1])
+
+    def run(self, curator, grid, epsilon, shape):
+        """Release the quantiles; see `release_several`."""
+        return release_several(curator, self, grid, epsilon, shape)
+
+
+@dataclass(frozen=True)
+class QuantilesInTurn:
+    """Several quantiles, each drawn from all rows, with an equal share of the budget.
+
+    Parameters
+    ----------
+    taus : tuple of Fraction
+        Distinct quantiles, sorted.
+    adjacency : {"replace-one", "zero-out"}
+        Adjacency.
+    """
+
+    taus: tuple[Fraction, ...]
+    adjacency: str
+
+    @property
+    def total(self):
+        """The sum of the spreads, as of `QuantilesPlan`."""
+        if self.adjacency != "zero-out":
+            return 2.0 * len(self.taus)
+        return float(len(self.taus) * 2 * max(max(tau, 1 - tau) for tau in self.taus))
+
+    def ranks_away(self, shape):
+        """Return the ranks between quantiles and the ends, in temperatures at epsilon=1."""
+        away = min(_ranks_away(tau, self.adjacency, shape) for tau in self.taus)
+        return away / len(self.taus)
+
+    def run(self, curator, grid, epsilon, shape):
+        """Release the quantiles; see `release_several`."""
+        share = _share(epsilon, len(self.taus))
+        drawn = [release_quantiles(curator, tau, grid, share, shape) for tau in self.taus]
+        # the order that they have: no rank is off by more than before
+        return np.sort([one for one, _ in drawn], axis=0), max(bound for _, bound in drawn)
+
+
+def plan_quantiles(taus, adjacency, alone):
+    """Return how several quantiles are found, from public facts alone.
+
+    Rows that count less than 1, or may move up, are no matter of a single part: where rows do not
+    stand `alone`, each counting 1 in its place, quantiles are drawn one after another.
+    """
+    in_turn = QuantilesInTurn(taus, adjacency)
+    if len(taus) == 1 or not alone:
+        return in_turn
+    halves = QuantilesPlan.made(taus, adjacency)
+    return halves if halves.total < in_turn.total else in_turn
+
+
+def _part_tau(low, tau, high):
+    """Return which quantile of its part a quantile is."""
+    return check_quantile((tau - low) / (high - low))
+
+
+def _spread_of_level(level, adjacency):
+    """Return what a row can change at a level; see `PartRanks`."""
+    parts = tuple(PartRank(0, _part_tau(*one), -1, 1, 1) for one in level)
+    return PartRanks(parts, 1).sensitivity(adjacency, 1).spread
+
+
+def release_several(curator, plan, grid, epsilon, shape):
+    """Release several quantiles of every coordinate.
+
+    Parameters
+    ----------
+    curator, grid, epsilon, shape : object
+        As for `release_quantiles`.
+    plan : QuantilesPlan
+        Which, and in which order.
+
+    Returns
+    -------
+    location : ndarray of shape (n_quantiles, n_features)
+        The quantiles, none below the one before.
+    error_bound : float
+        As for `release_quantiles`, for all of them.
+
+    Notes
+    -----
+    Every level has the same temperature. The rank of a quantile is off by what the farther end of
+    its part is, and by its own draw: so the bounds of the levels add up.
+    """
+    n_rows, n_features = shape
+    ladder = grid if isinstance(grid, Ladder) else None
+    cells = ladder.cells if ladder else GRID_CELLS
+    heavy = (ladder.zero, cells) if ladder else None
+    bits = min(n_rows.bit_length() + 1, _MOST_BITS)
+    share = _share(epsilon, n_features)
+    laws = [ExponentialMechanism(price) for price in _prices_of_levels(share, plan.spreads)]
+    drawn, temperature = np.empty((len(plan.taus), n_features)), 0.0
+    for column in range(n_features):
+        found = {Fraction(0): -1, Fraction(1): ((cells + 1) << bits) - 1}
+        for level, law in zip(plan.levels, laws, strict=True):
+            parts = tuple(
+                PartRank(column, _part_tau(low, tau, high), found[low], found[high], bits, heavy)
+                for low, tau, high in level
+            )
+            pairs = curator.release(PartRanks(parts, cells), law).reshape(-1, 2)
+            temperature = max(temperature, curator.ledger.releases[-1].noise.scale)
+            for (_, tau, _), (position, place) in zip(level, pairs.astype(np.int64), strict=True):
+                found[tau] = (int(position) << bits) + int(place)
+        drawn[:, column] = [found[tau] >> bits for tau in plan.taus]
+    points = 2 * (cells + 1) << bits
+    unlikely = len(laws) * math.log(100 * drawn.size * points)
+    worst = float(max(plan.taus[-1], 1 - plan.taus[0]))
+    location = np.array([values_on(grid, positions) for positions in drawn])
+    return location, min(unlikely * temperature / n_rows, worst)
+
+
+def _prices_of_levels(epsilon, spreads):
+    """Return shares of epsilon in proportion to spreads, the sum of which is no more."""
+    total = sum(map(Fraction, spreads))
+    exact = [Fraction(epsilon) * Fraction(spread) / total for spread in spreads]
+    prices = [float(price) for price in exact]
+    lower = [math.nextafter(price, 0.0) for price in prices]
+    return lower if sum(map(Fraction, prices)) > Fraction(epsilon) else prices
 
 
 # fewer ranks between a quantile and an end of the rows, in temperatures of a draw, hardly hold it
@@ -153,10 +346,15 @@ _FEWEST = Ladder(COARSEST, signed=True).needed(UNLIKELY)
 def say_of_quantiles(doubts, tau, epsilon, adjacency, shape, unit="row"):
     """Take note of quantiles that too few rows lie beyond; public numbers alone decide."""
     away = _ranks_away(tau, adjacency, shape) * epsilon
+    say_of_ranks(doubts, f"the {float(tau):.4g}-quantile", away, epsilon, shape, unit)
+
+
+def say_of_ranks(doubts, what, away, epsilon, shape, unit):
+    """Take note if so many ranks beyond quantiles, in temperatures, are too few."""
     if away < _FEWEST:
         doubts.noise(
-            f"{shape[0]} {unit}s at epsilon={epsilon:.4g} are too few for the {float(tau):.4g}-"
-            f"quantile of {shape[1]} feature(s): what is released is mostly noise. Use some "
+            f"{shape[0]} {unit}s at epsilon={epsilon:.4g} are too few for {what}"
+            f" of {shape[1]} feature(s): what is released is mostly noise. Use some "
             f"{math.ceil(shape[0] * _FEWEST / away)} {unit}s or a larger epsilon, and bounds that "
             "are as tight as they are known to be."
         )
@@ -164,11 +362,12 @@ def say_of_quantiles(doubts, tau, epsilon, adjacency, shape, unit="row"):
 
 def say_of_grid(doubts, location, grid):
     """Take note of released values at an end of their grid, but for 0, a true bound of many."""
+    location = np.atleast_2d(location)
     if isinstance(grid, Ladder):
-        say_of_ends(doubts, location)
+        say_of_ends(doubts, np.abs(location).max(axis=0))
         return
     reached = (location <= grid[0]) | (location >= grid[1])
-    on = np.flatnonzero(reached & (location != 0))
+    on = np.flatnonzero((reached & (location != 0)).any(axis=0))
     if len(on):
         doubts.noise(
             f"what was released of feature(s) {some_of(on)} lies on a bound, to which values are "
@@ -210,8 +409,10 @@ class DPQuantile(LocationEstimator):
     ----------
     epsilon : float, default=1.0
         Privacy budget in nats, greater than 0; every feature gets an equal share.
-    quantile : float, default=0.5
-        Which quantile, strictly between 0 and 1; 0.5 is the median.
+    quantile : float or array-like of float, default=0.5
+        Which quantile, strictly between 0 and 1; 0.5 is the median. Several are found together: the
+        middle one splits the rows in two parts, in each of which the next is drawn, at the price of
+        one [3]_. Nine deciles are four such steps, not nine.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
         ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
@@ -234,8 +435,9 @@ class DPQuantile(LocationEstimator):
 
     Attributes
     ----------
-    location_ : ndarray of shape (n_features,)
-        The released quantiles: in each chosen cell of the grid, the shortest decimal.
+    location_ : ndarray of shape (n_features,) or (n_quantiles, n_features)
+        The released quantiles: in each chosen cell of the grid, the shortest decimal. A row for
+        each of several quantiles; none is below that of a smaller quantile.
     error_bound_ : float
         With probability 0.99 or more, the rank of every released quantile is off by at
         most this fraction of the rows. It follows from public numbers.
@@ -267,6 +469,8 @@ class DPQuantile(LocationEstimator):
     number of rows or groups, the number and names of features and all parameters are public. The
     score of a value is the distance, in ranks, to the quantile; between neighbours its change stays
     in an interval of length 2 under replace-one and 2 max(quantile, 1 - quantile) under zero-out.
+    Of several quantiles a row is in one part at a time, so that the draws of a step are one release
+    (Proposition 100 of the guide); with `groups` they are drawn one after another.
     Timing, exceptions on malformed input and `score` on private data are not covered.
 
     References
@@ -275,6 +479,8 @@ class DPQuantile(LocationEstimator):
        FOCS 2007.
     .. [2] A. Smith, "Privacy-preserving statistical estimation with optimal convergence
        rates", STOC 2011.
+    .. [3] H. Kaplan, S. Schnapp and U. Stemmer, "Differentially private approximate quantiles",
+       ICML 2022.
 
     Examples
     --------
@@ -289,6 +495,9 @@ class DPQuantile(LocationEstimator):
     >>> anywhere = DPQuantile(epsilon=1.0, quantile=0.9, random_state=0).fit(incomes)
     >>> bool(55 < anywhere.location_[0] < 95)
     True
+    >>> quartiles = DPQuantile(quantile=[0.25, 0.5, 0.75], random_state=0).fit(incomes).location_
+    >>> quartiles.shape, bool(15 < quartiles[1, 0] < 25)
+    ((3, 1), True)
     """
 
     ledger_: Ledger
@@ -299,7 +508,7 @@ class DPQuantile(LocationEstimator):
             name: SHARED_CONSTRAINTS[name]
             for name in ("epsilon", "adjacency", "budget", "random_state")
         },
-        "quantile": [Interval(Real, 0, 1, closed="neither")],
+        "quantile": [Interval(Real, 0, 1, closed="neither"), "array-like"],
         "bounds": [tuple, list, dict, np.ndarray, None],
         "max_weight": SCALE_OR_NONE,
     }
@@ -308,7 +517,7 @@ class DPQuantile(LocationEstimator):
         self,
         epsilon: float = 1.0,
         *,
-        quantile: float = 0.5,
+        quantile: float | ArrayLike = 0.5,
         adjacency: Adjacency = "replace-one",
         bounds: Bounds | None = None,
         max_weight: float | None = None,
@@ -367,7 +576,7 @@ class DPQuantile(LocationEstimator):
         check_groups(self, groups)
         # 1. price, before any data
         epsilon = check_epsilon(self.epsilon)
-        tau = check_quantile(self.quantile)
+        taus, places = check_quantiles(self.quantile)
         # 2. validate
         X = validate_private_data(self, X, streams=True)
         (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
@@ -377,12 +586,17 @@ class DPQuantile(LocationEstimator):
         if unit == "group" or hidden is not None:
             # ranks in parts of one, times the denominator, are integers of 64 bits
             most = n_rows if hidden is None else hidden.most
-            tau = check_quantile(self.quantile, min(_FINEST, 2**62 // (PARTS * most)))
+            finest = min(_FINEST, 2**62 // (PARTS * most))
+            taus, places = check_quantiles(self.quantile, finest)
         bounds = None if self.bounds is None else bounds_of(self, n_features)
         shape = n_rows, n_features
-        grid = ladder_for(tau, epsilon, self.adjacency, shape) if bounds is None else bounds
+        plan = plan_quantiles(taus, self.adjacency, unit == "row" and hidden is None)
+        away = plan.ranks_away(shape) * epsilon
+        ladder = finest_ladder(away, UNLIKELY) or Ladder(COARSEST, signed=True)
+        grid = ladder if bounds is None else bounds
         doubts = Doubts(type(self).__name__)
-        say_of_quantiles(doubts, tau, epsilon, self.adjacency, shape, unit)
+        what = f"the {float(taus[0]):.4g}-quantile" if len(taus) == 1 else f"{len(taus)} quantiles"
+        say_of_ranks(doubts, what, away, epsilon, shape, unit)
         # 4. gate, 5. run
         with open_gate(
             self,
@@ -392,14 +606,15 @@ class DPQuantile(LocationEstimator):
             delta=0.0,
             doubts=doubts,
         ) as curator:
-            location, bound = release_quantiles(curator, tau, grid, epsilon, shape)
-            say_of_grid(doubts, location, grid)
+            location, bound = plan.run(curator, grid, epsilon, shape)
+            say_of_grid(doubts, location[places], grid)
         # 6. attributes: what was released, and what is public
-        self.location_, self.error_bound_ = location, bound
+        self.location_ = location[places if np.ndim(self.quantile) else 0]
+        self.error_bound_ = bound
         return self
 
     def score(self, X: MatrixLike, y: object = None) -> float:
-        """Return minus the mean pinball loss of the released quantiles, summed over features.
+        """Return minus the mean pinball loss, summed over quantiles and features.
 
         Parameters
         ----------
@@ -416,6 +631,11 @@ class DPQuantile(LocationEstimator):
         X = self._check(X).astype(np.float64, copy=False)
         # a loss that overflows is infinite
         with np.errstate(over="ignore", under="ignore"):
-            gaps = X - self.location_
-            losses = np.maximum(self.quantile * gaps, (self.quantile - 1) * gaps)
-            return -float((losses / len(X)).sum())
+            total = 0.0
+            for quantile, location in zip(
+                np.ravel(self.quantile), np.atleast_2d(self.location_), strict=True
+            ):
+                gaps = X - location
+                losses = np.maximum(quantile * gaps, (quantile - 1) * gaps)
+                total += float((losses / len(X)).sum())
+            return -total

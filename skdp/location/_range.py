@@ -36,8 +36,8 @@ _HIGHEST = 0.99
 REACH, _REACHES = 5.0, (4.0, 100.0)
 # the reach is so many times that power of the noise; chosen on data
 _TIMES, _POWER = 1.2, -0.4
-# half widths that floats can divide by, and that floats of single precision can tell from none
-_NARROWEST, _WIDEST, _FINEST = 1e-38, 3e38, 2.0**-23
+#: half widths that floats can divide by, and that floats of single precision can tell from none
+NARROWEST_WIDTH, _WIDEST, FINEST_WIDTH = 1e-38, 3e38, 2.0**-23
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class RangePlan:
                 "bounds."
             )
         # a spread that floats cannot tell from zero: most rows are equal
-        least = np.maximum(np.abs(center) * _FINEST, _NARROWEST)
+        least = np.maximum(np.abs(center) * FINEST_WIDTH, NARROWEST_WIDTH)
         half = np.clip(distance * reach / _deviations(self.level), least, _WIDEST)
         return center - half, center + half
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Transformers with public constants, which cost nothing, and with released ones."""
 
+from skdp.preprocessing._describe import dp_describe
 from skdp.preprocessing._feature_centerer import DPFeatureCenterer
 from skdp.preprocessing._frequent_features import DPFrequentFeatures
 from skdp.preprocessing._public import BoundedScaler, NormClipper
@@ -15,4 +16,5 @@ __all__ = [
     "DPStandardScaler",
     "DPTableVectorizer",
     "NormClipper",
+    "dp_describe",
 ]

@@ -36,11 +36,12 @@ from skdp._sklearn import (
 )
 from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed, VectorLike
 from skdp.location._mean import say_of_edge
+from skdp.location._range import FINEST_WIDTH, NARROWEST_WIDTH, plan_range, say_of_range
 from skdp.preprocessing._base import map_shiftable_rows, restored, standardized
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.kernel.mechanisms import Sensitivity
-from skdp.privacy.laws.additive import GaussianMechanism
+from skdp.privacy.laws.additive import GaussianMechanism, LaplaceMechanism
 from skdp.privacy.laws.calibration import gdp_mu, mu_of_all
 
 # The plan: which releases there are, and how the budget is shared.
@@ -55,7 +56,7 @@ _OUTSIDE = 0.4
 _LARGEST_BOUND, _SMALLEST_BOUND = 1.7e308, 1e-300
 
 
-def bounded_moments(curator, box, mu, n_rows):
+def bounded_moments(curator, box, law, n_rows):
     """Release means and standard deviations of features within public bounds.
 
     Parameters
@@ -64,8 +65,8 @@ def bounded_moments(curator, box, mu, n_rows):
         Holds `FeatureRows`.
     box : Box
         The bounds.
-    mu : float
-        Price.
+    law : GaussianMechanism or LaplaceMechanism
+        Noise, and its price.
     n_rows : int
         Number of rows.
 
@@ -74,16 +75,18 @@ def bounded_moments(curator, box, mu, n_rows):
     mean, scale : ndarray of shape (n_features,)
         In the units of the data.
     """
-    mean, variance, _ = _moments_in(curator, box, mu, n_rows)
+    mean, variance, _ = _moments_in(curator, box, law, n_rows)
     with np.errstate(under="ignore"):
         return box.center + box.half_width * mean, box.half_width * np.sqrt(variance)
 
 
-def _moments_in(curator, box, mu, n_rows):
+def _moments_in(curator, box, law, n_rows):
     """Release means and variances in the units of the box; also return the variances' noise."""
     query = MomentSum(box)
-    total = curator.release(query, GaussianMechanism(mu))
+    total = curator.release(query, law)
     noise = curator.ledger.releases[-1].noise.scale
+    if isinstance(law, LaplaceMechanism):
+        noise *= math.sqrt(2)
     return *query.moments(total, n_rows, noise), noise / (WEIGHT * n_rows)
 
 
@@ -175,11 +178,52 @@ def unbounded_moments(curator, mu, adjacency, shape, missing=False):
             tuple(np.clip(center - half, -_LARGEST_BOUND, _LARGEST_BOUND)),
             tuple(np.clip(center + half, -_LARGEST_BOUND, _LARGEST_BOUND)),
         )
-    mean, variance, noise = _moments_in(curator, box, mu * math.sqrt(_SHARES[2]), n_rows)
+    law = GaussianMechanism(mu * math.sqrt(_SHARES[2]))
+    mean, variance, noise = _moments_in(curator, box, law, n_rows)
     # many rows at the ends of the box: the spread fell into a gap between the values
     flat |= mean * mean + variance > _OUTSIDE + 3 * noise
     mean, scale = box.center + box.half_width * mean, box.half_width * np.sqrt(variance)
     return np.where(flat, center, mean), np.where(flat, 0.0, scale)
+
+
+def _features_of(rows):
+    """Return rows of a ladder as they are."""
+    return FeatureRows(rows.X, n_threads=effective_n_threads(), weight=rows.weight)
+
+
+def pure_moments(curator, ranges, epsilon, adjacency, doubts):
+    """Release means and standard deviations of features without bounds and without a delta.
+
+    Parameters
+    ----------
+    curator : Curator
+        Holds what the plan of the ranges admits.
+    ranges : RangePlan
+        How a range of every feature is drawn.
+    epsilon : float
+        Price of everything together.
+    adjacency : str
+        As the curator has it.
+    doubts : Doubts
+        Takes notes.
+
+    Returns
+    -------
+    mean, scale : ndarray of shape (n_features,)
+        As `unbounded_moments` returns them.
+    """
+    n_rows, n_features = ranges.n_rows, ranges.n_features
+    law = LaplaceMechanism((epsilon - ranges.epsilon) * (1 - 1e-12))
+    moved = MomentSum(Box((-1.0,) * n_features, (1.0,) * n_features)).sensitivity(adjacency, n_rows)
+    reach = reach_at(math.sqrt(2) * moved.l1 / (law.epsilon * n_rows))
+    box = Box(*map(tuple, ranges.run(curator, reach, doubts)))
+    curator.map_rows(lambda rows: _features_of(rows))
+    mean, variance, noise = _moments_in(curator, box, law, n_rows)
+    # as narrow as a range can be: most rows are equal; or many lie at its ends
+    flat = box.half_width <= 1.01 * np.maximum(np.abs(box.center) * FINEST_WIDTH, NARROWEST_WIDTH)
+    flat |= mean * mean + variance > _OUTSIDE + 3 * noise
+    mean, scale = box.center + box.half_width * mean, box.half_width * np.sqrt(variance)
+    return np.where(flat, box.center, mean), np.where(flat, 0.0, scale)
 
 
 def _level(noise, n_rows):
@@ -202,7 +246,11 @@ def _reach(mu, adjacency, shape):
     n_rows, n_features = shape
     unit = MomentSum(Box((-1.0,) * n_features, (1.0,) * n_features))
     moved = unit.sensitivity(adjacency, n_rows).l2
-    noise = moved / (mu * math.sqrt(_SHARES[2]) * n_rows)
+    return reach_at(moved / (mu * math.sqrt(_SHARES[2]) * n_rows))
+
+
+def reach_at(noise):
+    """Return the half width of the box, for a standard deviation of the noise of a mean in it."""
     return min(max(math.sqrt(0.07 / noise), 3.5), 20.0)
 
 
@@ -241,7 +289,7 @@ class MomentSum:
         return 2 * len(self.box.lower)
 
     def sensitivity(self, adjacency, n_rows):
-        """State the l2 sensitivity: w b sqrt(d), about 1.133 sqrt(d), or 2 sqrt(d).
+        """State the l2 sensitivity: w b sqrt(d), about 1.133 sqrt(d), or 2 sqrt(d); and that of l1.
 
         Proof, for one feature; d of them are sqrt(d) times as long.
 
@@ -255,16 +303,23 @@ class MomentSum:
         p = sqrt(5) - 1, is (11 + 5 sqrt(5)) / 8: that is w^2. It is 4 at p = 2. A row
         that becomes null counts as removed, and w b < 2.
 
+        In l1 a feature adds ``|u| + w |u^2 - b|``, which rises in |u| from where u^2 = b, to
+        1 + w (1 - b) = 1 + (w - 1/w) / 2, about 1.53. Below that it is |u| + w b - w u^2, at most
+        w b + 1/(4 w), about 1.28. Replace-one adds at most ``p + w p (2 - p)``, which is
+        (1 + 2 w)^2 / (4 w) at p = 1 + 1/(2 w), about 2.81; a removal is shorter.
+
         A group, whose weights add up to at most 1, contributes a mean of what rows contribute,
         and of zero: it is no longer, and two are no further apart, than the farthest of these.
         """
         root = math.sqrt(self.size // 2)
-        reach = WEIGHT * OFFSET
+        reach, count = WEIGHT * OFFSET, self.size // 2
         if adjacency == "zero-out":
-            l2, theorem = reach * root, "a feature and its square: at most w b"
+            l1, l2 = (1 + (WEIGHT - 1 / WEIGHT) / 2) * count, reach * root
+            theorem = "a feature and its square: at most w b"
         else:
-            l2, theorem = 2 * root, "a feature and its square: diameter 2, as the feature alone"
-        return Sensitivity(l1=math.inf, l2=l2, bound=reach * n_rows, theorem=theorem)
+            l1, l2 = (1 + 2 * WEIGHT) ** 2 / (4 * WEIGHT) * count, 2 * root
+            theorem = "a feature and its square: diameter 2, as the feature alone"
+        return Sensitivity(l1=l1, l2=l2, bound=reach * n_rows, theorem=theorem)
 
     def partial(self, chunk):
         """Return the sums over a chunk's rows."""
@@ -602,7 +657,8 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
     epsilon : float, default=1.0
         Privacy budget in nats, greater than 0.
     delta : float, default=1e-6
-        Privacy budget in (0, 1).
+        Privacy budget in [0, 1). At 0 the noise is Laplace noise, and ranges without bounds are
+        drawn by rank, as those of `DPMean`.
     with_mean : bool, default=True
         Whether `transform` subtracts the means. Sparse rows need False.
     with_std : bool, default=True
@@ -665,10 +721,11 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
     Privacy. One row is protected, or with `groups` one group, which adds a mean over its rows to
     every sum. The number of rows or groups, the number and names of features, the type of the input
     and all parameters are public. All releases have Gaussian noise, and compose to exactly the
-    mu-GDP of (epsilon, delta). A count of sides moves by sqrt(d)/2 under zero-out and sqrt(d) under
-    replace-one (l2); the sums of features and of their squares in the box together by 1.133 sqrt(d)
-    and 2 sqrt(d): the squares are free under replace-one. Timing and exceptions on malformed input
-    are not covered.
+    mu-GDP of (epsilon, delta); at ``delta=0`` two draws by rank for each feature and a sum with
+    Laplace noise add up to epsilon. A count of sides moves by sqrt(d)/2 under zero-out and sqrt(d)
+    under replace-one (l2); the sums of features and of their squares in the box together by 1.133
+    sqrt(d) and 2 sqrt(d): the squares are free under replace-one. In l1 they move by 1.54 d and
+    2.82 d. Timing and exceptions on malformed input are not covered.
 
     Accuracy. The error grows with sqrt(d) / (n epsilon). Without bounds, n epsilon above
     200 sqrt(d) is needed to find the scales at all; below, features are left as they are,
@@ -780,7 +837,8 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
         check_groups(self, groups)
         # 1. price, before any data
         epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
-        mu = gdp_mu(epsilon, delta)
+        mu = gdp_mu(epsilon, delta) if delta else None
+        law = GaussianMechanism(mu) if mu else LaplaceMechanism(epsilon)
         # 2. validate
         shifts = "with_mean=True", "with_mean=False"
         if self.with_mean:
@@ -798,24 +856,36 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
             box = Box(tuple(lower), tuple(upper))
         mean: Any = None
         scale: Any = None
-        doubts = Doubts(type(self).__name__)
+        doubts, ranges = Doubts(type(self).__name__), None
+        if mu is None and box is None and self._releases:
+            refuse_sparse(X, "delta=0 without bounds", "bounds, or a delta above 0")
+            shape = {"n_rows": n_rows, "n_features": n_features}
+            ranges = plan_range(epsilon, None, adjacency=self.adjacency, **shape)
+            say_of_range(doubts, ranges, epsilon, unit)
+        n_releases = 1 if box else sum(_STEPS) + 1 if ranges is None else ranges.n_releases + 1
         # 4. gate, 5. run
         with open_gate(
             self,
-            lambda: FeatureRows(X, n_threads=effective_n_threads(), weight=counts_of(whose)),
+            lambda: (
+                ranges.admitted(X, counts_of(whose))
+                if ranges
+                else FeatureRows(X, n_threads=effective_n_threads(), weight=counts_of(whose))
+            ),
             n_rows=n_rows,
             unit=unit,
             delta=delta,
-            mu=mu_of_all(epsilon, delta),
-            n_releases=(1 if box else sum(_STEPS) + 1) if self._releases else None,
+            mu=mu_of_all(epsilon, delta) if mu else None,
+            n_releases=n_releases if self._releases else None,
             shared=self._releases,
             doubts=doubts,
         ) as curator:
-            if self._releases and box is None:
+            if ranges is not None:
+                mean, scale = pure_moments(curator, ranges, epsilon, self.adjacency, doubts)
+            elif self._releases and box is None:
                 mean, scale = unbounded_moments(curator, mu, self.adjacency, (n_rows, n_features))
                 say_of_moments(doubts, n_features, n_rows * mu, "public bounds", unit)
             elif self._releases and box is not None:
-                mean, scale = bounded_moments(curator, box, mu, n_rows)
+                mean, scale = bounded_moments(curator, box, law, n_rows)
                 noise = curator.ledger.releases[-1].noise.scale / n_rows
                 say_of_edge(doubts, (mean - box.center) / box.half_width, noise, "bounds")
         # 6. attributes: what was released, and what is public

@@ -127,7 +127,7 @@ def table_schema(X, bounds=None, categories=None):
         If the type of a column is no kind of `Column`, its name is that of an identifier or of
         prose, or a parameter does not fit the table. The message names the column.
     """
-    types = _types_in(X)
+    types = types_in(X)
     given = {"bounds": bounds, "categories": categories}
     for name, public in given.items():
         if public is not None and not isinstance(public, dict):
@@ -143,10 +143,10 @@ def table_schema(X, bounds=None, categories=None):
     both = set(bounds or ()) & set(categories or ())
     if both:
         raise ValueError(f"column {min(both, key=str)!r} is in bounds and in categories: drop one.")
-    return tuple(_column(label, dtype, given) for label, dtype in types.items())
+    return tuple(column_of(label, dtype, given) for label, dtype in types.items())
 
 
-def _types_in(X):
+def types_in(X):
     """Return the types of columns by their names; x0, x1 ... for those of an array."""
     if isinstance(X, np.ndarray):
         return {f"x{i}": X.dtype for i in range(X.shape[1])}
@@ -157,7 +157,7 @@ def _types_in(X):
     return dict(X.schema)
 
 
-def _column(label, dtype, given):
+def column_of(label, dtype, given):
     """Return one column, or raise."""
     # a type may go on with what it has learned of the values
     text = re.split(r"[<\[(]", str(dtype))[0] or str(dtype)
@@ -234,7 +234,7 @@ def _word_list(label, given):
 # The values of columns: every one on its own.
 
 
-def _column_values(X, position):
+def column_values(X, position):
     """Return one column of a table."""
     if isinstance(X, np.ndarray):
         return X[:, position]
@@ -248,7 +248,7 @@ def _array(values):
     return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
 
 
-def _column_numbers(values, column):
+def column_numbers(values, column):
     """Return a column as float64, dates and durations in days, with NaN for what is missing."""
     array, moments = _array(values), column.kind in ("date", "duration")
     try:
@@ -306,7 +306,7 @@ def as_word(value):
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
-def _column_words(values):
+def column_words(values):
     """Return a column as a list of words, None for what is missing."""
     listed = next(name for name in ("to_pylist", "tolist", "to_list") if hasattr(values, name))
     return [as_word(value) for value in getattr(values, listed)()]
@@ -318,7 +318,7 @@ def bucket_of(n_buckets, word):
     return code % n_buckets
 
 
-def _word_places(words, find):
+def word_places(words, find):
     """Return the place of every word, -1 for one without, and -2 for a missing one."""
     found = (-2 if word is None else find(word) for word in words)
     return np.fromiter(found, np.int64, len(words))
@@ -366,13 +366,13 @@ def table_rows(X, columns, n_buckets, adjacency, weight=None):
     counted = [i for i, column in enumerate(columns) if column.counted]
     numbers, n_threads = None, effective_n_threads()
     if scaled:
-        parts = [_column_numbers(_column_values(X, i), columns[i]) for i in scaled]
+        parts = [column_numbers(column_values(X, i), columns[i]) for i in scaled]
         null = rows_without_values(X, columns) if adjacency == "zero-out" else None
         numbers = FeatureRows(np.column_stack(parts), null, n_threads, weight)
     if not counted:
         return numbers
-    words = [_column_words(_column_values(X, i)) for i in counted]
-    places = np.column_stack([_word_places(part, partial(bucket_of, n_buckets)) for part in words])
+    words = [column_words(column_values(X, i)) for i in counted]
+    places = np.column_stack([word_places(part, partial(bucket_of, n_buckets)) for part in words])
     there = places >= 0
     entries = (places + n_buckets * np.arange(len(counted)))[there]
     starts = np.concatenate([[0], there.sum(axis=1).cumsum()])
@@ -387,11 +387,11 @@ def rows_without_values(X, columns):
     """Return in which rows of a table everything is missing."""
     null = np.ones(X.shape[0], dtype=bool)
     for i, column in enumerate(columns):
-        values = _column_values(X, i)
+        values = column_values(X, i)
         if column.kind == "text":
-            null &= np.array([word is None for word in _column_words(values)])
+            null &= np.array([word is None for word in column_words(values)])
         else:
-            null &= np.isnan(_column_numbers(values, column))
+            null &= np.isnan(column_numbers(values, column))
     return null
 
 
@@ -725,7 +725,7 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_private_data(self, X, table=True, reset=False)
         blocks = [
-            self._block(_column_values(X, i), column) for i, column in enumerate(self.columns_)
+            self._block(column_values(X, i), column) for i, column in enumerate(self.columns_)
         ]
         rows = np.hstack(blocks) * (self.data_norm / self._unit())
         with np.errstate(under="ignore"):
@@ -773,8 +773,8 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
     def _block(self, values, column):
         """Return the features of a column: every value on its own, by released and public facts."""
         if column.kind == "text":
-            return self._hot(_column_words(values), column)
-        numbers = _column_numbers(values, column)
+            return self._hot(column_words(values), column)
+        numbers = column_numbers(values, column)
         missing = np.isnan(numbers)
         if column.bounds is not None:
             low, high = column.bounds
@@ -795,13 +795,11 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
         """Return the features of words."""
         if column.words is not None:
             known, shares = {word: i for i, word in enumerate(column.words)}, 0.0
-            places = _word_places(words, lambda word: known.get(word, -1))
+            places = word_places(words, lambda word: known.get(word, -1))
         else:
             buckets, shares = self.frequent_[column.label]
             known = {bucket: i for i, bucket in enumerate(buckets.tolist())}
-            places = _word_places(
-                words, lambda word: known.get(bucket_of(self.n_buckets, word), -1)
-            )
+            places = word_places(words, lambda word: known.get(bucket_of(self.n_buckets, word), -1))
         # the last but one says "other", the last one "missing"
         hot = np.zeros((len(words), len(known) + 2))
         hot[np.arange(len(words)), np.where(places < 0, len(known) - 1 - places, places)] = 1.0

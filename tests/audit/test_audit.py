@@ -112,7 +112,9 @@ def test_a_claim_of_zero_or_infinity():
 
 def test_an_infinite_pair_leaves_the_gaussian_parameter():
     rows = [[0.2], [1.0]], [[0.2], [-1.0]]
-    sound = audit(DPMean(epsilon=4.0, data_norm=1.0), rows, delta=0.0, n_runs=60)
+    sound = audit(
+        DPMean(epsilon=4.0, data_norm=1.0, mechanism="gaussian"), rows, delta=0.0, n_runs=60
+    )
     assert sound.epsilon_claimed == np.inf
     assert sound.mu_claimed < np.inf
     assert sound.passed
@@ -179,7 +181,9 @@ def test_regressors_and_pipelines_of_the_library():
     model = DPLpRegressor(epsilon=4.0)
     assert audit(model, ((X, y), (X, -y)), n_runs=40).passed
     model = make_pipeline(
-        NormClipper(), DPFeatureCenterer(epsilon=2.0, threshold=None), DPMean(data_norm=1.0)
+        NormClipper(),
+        DPFeatureCenterer(epsilon=2.0, threshold=None),
+        DPMean(data_norm=1.0, mechanism="gaussian"),
     )
     result = audit(model, (X + np.diag([1.0, 0, 0, 0])[:, :2], X), n_runs=40)
     assert result.passed
@@ -232,7 +236,12 @@ IN_PROCESSES = pytest.param("loky", marks=pytest.mark.full)
 def test_jobs_change_nothing(backend):
     with joblib.parallel_config(backend=backend):
         alone, both = (
-            audit(DPMean(epsilon=2.0, data_norm=1.0), n_runs=40, n_jobs=n_jobs, random_state=3)
+            audit(
+                DPMean(epsilon=2.0, data_norm=1.0, mechanism="gaussian"),
+                n_runs=40,
+                n_jobs=n_jobs,
+                random_state=3,
+            )
             for n_jobs in (None, 2)
         )
     assert alone == both
@@ -243,7 +252,12 @@ def test_jobs_run_in_parallel():
     result = audit(broken.BudgetIgnored(1.0), n_runs=400, n_jobs=2)
     assert result.n_runs == 400
     assert not result.passed
-    assert audit(DPMean(epsilon=2.0, data_norm=1.0), n_runs=100, n_jobs=2, random_state=None).passed
+    assert audit(
+        DPMean(epsilon=2.0, data_norm=1.0, mechanism="gaussian"),
+        n_runs=100,
+        n_jobs=2,
+        random_state=None,
+    ).passed
 
 
 @pytest.mark.full
@@ -430,7 +444,9 @@ def test_bad_input_of_bounds(given, message):
 
 def test_one_run():
     X = np.eye(400)
-    sound = audit_one_run(DPMean(epsilon=20.0, data_norm=1.0), X, -X, random_state=0)
+    sound = audit_one_run(
+        DPMean(epsilon=20.0, data_norm=1.0, mechanism="gaussian"), X, -X, random_state=0
+    )
     assert sound.passed
     assert sound.epsilon_lower > 1
     assert "200 guesses right, 400 canaries" in repr(sound)
@@ -473,7 +489,7 @@ def test_one_run():
 )
 def test_bad_input_of_one_run(given, message):
     call = {
-        "estimator": DPMean(data_norm=1.0),
+        "estimator": DPMean(data_norm=1.0, mechanism="gaussian"),
         "canaries": np.eye(20),
         "blanks": -np.eye(20),
     } | given
@@ -545,7 +561,7 @@ def test_pairs_hide_among_given_rows_of_any_scale(scale):
     for model in (
         DPLogisticRegression(data_norm=1.0),
         DPLpRegressor(),
-        DPMean(bounds=(-scale, scale)),
+        DPMean(bounds=(-scale, scale), mechanism="gaussian"),
     ):
         for pair in adversarial_pairs(model, (X, y)):
             assert np.isfinite(pair.second[0]).all()

@@ -64,7 +64,7 @@ def neighbours_for(estimator, n_rows=60, n_features=3, row=7, cosine=-1.0):
 
 #: one estimator of every law, and how much of its claim these neighbours show at least
 LAWS = {
-    "gaussian": (DPMean(data_norm=1.0), 0.999),
+    "gaussian": (DPMean(data_norm=1.0, mechanism="gaussian"), 0.999),
     "laplace": (DPMean(mechanism="laplace", adjacency="zero-out", data_norm=1.0), 0.88),
     "k-norm": (DPHingeSVM(epsilon=40.0, delta=0.0, data_norm=1.0), 0.04),
     "exponential": (DPQuantile(bounds=(-1.0, 1.0)), 0.999),
@@ -386,7 +386,10 @@ def test_rows_that_are_clipped_too_late_are_caught(monkeypatch):
     own = query.evaluate
     # as if rows were as long as three times what they are clipped to
     monkeypatch.setattr(query, "evaluate", lambda self, rows: 3 * own(self, rows))
-    result = trace_privacy(DPMean(data_norm=1.0), **neighbours_for(DPMean(data_norm=1.0)))
+    result = trace_privacy(
+        DPMean(data_norm=1.0, mechanism="gaussian"),
+        **neighbours_for(DPMean(data_norm=1.0, mechanism="gaussian")),
+    )
     assert not result.passed
     assert result.releases[0].distance > 2.9 * result.releases[0].paid
 
@@ -513,9 +516,13 @@ def test_what_kept_code_holds_is_compared(kind):
         def count(self, X):
             return len(X)
 
-    result = trace_privacy(Keeping(data_norm=1.0), **neighbours_for(DPMean(data_norm=1.0)))
+    result = trace_privacy(
+        Keeping(data_norm=1.0), **neighbours_for(DPMean(data_norm=1.0, mechanism="gaussian"))
+    )
     assert result.violations == (f"{where} differs though all that was released is the same",)
-    assert trace_privacy(Public(), **neighbours_for(DPMean(data_norm=1.0))).passed
+    assert trace_privacy(
+        Public(), **neighbours_for(DPMean(data_norm=1.0, mechanism="gaussian"))
+    ).passed
 
 
 def test_a_neighbour_that_raises_is_told():
@@ -526,7 +533,7 @@ def test_a_neighbour_that_raises_is_told():
                 raise RuntimeError("secret")
             return self
 
-    arguments = neighbours_for(DPMean(data_norm=1.0))
+    arguments = neighbours_for(DPMean(data_norm=1.0, mechanism="gaussian"))
     if arguments["X"][7, 0] < 0:
         arguments["X"], arguments["X_neighbour"] = arguments["X_neighbour"], arguments["X"]
     result = trace_privacy(Failing(data_norm=1.0), **arguments)
@@ -591,7 +598,12 @@ def test_a_picture_has_every_release():
 
 
 def test_a_text_has_the_numbers():
-    text = str(trace_privacy(DPMean(data_norm=1.0), **neighbours_for(DPMean(data_norm=1.0))))
+    text = str(
+        trace_privacy(
+            DPMean(data_norm=1.0, mechanism="gaussian"),
+            **neighbours_for(DPMean(data_norm=1.0, mechanism="gaussian")),
+        )
+    )
     assert "passed" in text
     assert "l2 2 declared, 2 measured" in text
 
@@ -602,9 +614,15 @@ def test_a_text_has_the_numbers():
 def test_nothing_stays_in_front_of_the_laws():
     before = {law: vars(law)["release"] for law in all_laws() if "release" in vars(law)}
     draw = Sampling.draw
-    trace_privacy(DPMean(data_norm=1.0), **neighbours_for(DPMean(data_norm=1.0)))
+    trace_privacy(
+        DPMean(data_norm=1.0, mechanism="gaussian"),
+        **neighbours_for(DPMean(data_norm=1.0, mechanism="gaussian")),
+    )
     with pytest.raises(ValueError, match="epsilon"):
-        trace_privacy(DPMean(epsilon=-1.0, data_norm=1.0), **neighbours_for(DPMean(data_norm=1.0)))
+        trace_privacy(
+            DPMean(epsilon=-1.0, data_norm=1.0, mechanism="gaussian"),
+            **neighbours_for(DPMean(data_norm=1.0, mechanism="gaussian")),
+        )
     assert {law: vars(law)["release"] for law in before} == before
     assert Sampling.draw is draw
 
@@ -613,7 +631,7 @@ def test_a_fit_in_another_thread_is_not_replayed():
     class Meanwhile(DPMean):
         def fit(self, X, y=None):
             super().fit(X, y)
-            other = DPMean(epsilon=1e4, random_state=1, data_norm=1.0)
+            other = DPMean(epsilon=1e4, random_state=1, data_norm=1.0, mechanism="gaussian")
             thread = threading.Thread(target=other.fit, args=(np.full((50, 3), 0.1),))
             thread.start()
             thread.join()
@@ -621,20 +639,22 @@ def test_a_fit_in_another_thread_is_not_replayed():
             return self
 
     OTHERS = []
-    result = trace_privacy(Meanwhile(data_norm=1.0), **neighbours_for(DPMean(data_norm=1.0)))
+    result = trace_privacy(
+        Meanwhile(data_norm=1.0), **neighbours_for(DPMean(data_norm=1.0, mechanism="gaussian"))
+    )
     assert len(result.releases) == 1
     assert np.abs(np.array(OTHERS) - 0.1).max() < 0.01
 
 
 def test_a_budget_is_not_charged():
     budget = PrivacyBudget(epsilon=1.0, delta=1e-5)
-    model = DPMean(epsilon=0.5, budget=budget, data_norm=1.0)
+    model = DPMean(epsilon=0.5, budget=budget, data_norm=1.0, mechanism="gaussian")
     assert trace_privacy(model, **neighbours_for(model)).passed
     assert not budget.charges
 
 
 def test_the_estimator_is_not_fitted():
-    model = DPMean(data_norm=1.0)
+    model = DPMean(data_norm=1.0, mechanism="gaussian")
     trace_privacy(model, **neighbours_for(model))
     assert not hasattr(model, "location_")
     assert clone(model).get_params() == model.get_params()
@@ -655,7 +675,7 @@ def test_the_estimator_is_not_fitted():
 )
 def test_unusable_arguments_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
-        trace_privacy(DPMean(data_norm=1.0), **arguments)
+        trace_privacy(DPMean(data_norm=1.0, mechanism="gaussian"), **arguments)
     with pytest.raises(TypeError, match="method fit"):
         trace_privacy(object())
 

@@ -191,7 +191,7 @@ def test_the_schema_is_what_it_was():
 
 
 def test_a_plain_fit():
-    model = DPMean(epsilon=0.5, delta=1e-5, bounds=(0, 1)).fit(X)
+    model = DPMean(epsilon=0.5, delta=1e-5, bounds=(0, 1), mechanism="gaussian").fit(X)
     card = facts(model)
     sentence = card["claim"]["sentence"]
     for part in ("epsilon = 0.5 nats", "delta = 1e-05", "replace-one", "one row", "exchanged"):
@@ -231,7 +231,7 @@ def test_odds_without_delta_bound_every_outcome(epsilon):
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_odds_of_gaussian_noise_are_those_of_the_best_test(epsilon):
-    model = DPMean(epsilon=epsilon, delta=1e-6, data_norm=1.0).fit(X)
+    model = DPMean(epsilon=epsilon, delta=1e-6, data_norm=1.0, mechanism="gaussian").fit(X)
     odds = facts(model)["claim"]["odds"]
     # who sees which side of the middle a draw lies on, of two that are mu standard deviations apart
     (noise,) = (release.noise for release in model.ledger_.releases)
@@ -257,8 +257,10 @@ def test_odds_with_delta_and_no_gaussian_price_hold_at_every_delta(epsilon):
 
 def test_odds_without_a_bound_say_so():
     for card in (
-        privacy_card(DPMean(data_norm=1.0).fit(X), delta=0),
-        privacy_card(make_pipeline(StandardScaler(), DPMean(data_norm=1.0)).fit(X)),
+        privacy_card(DPMean(data_norm=1.0, mechanism="gaussian").fit(X), delta=0),
+        privacy_card(
+            make_pipeline(StandardScaler(), DPMean(data_norm=1.0, mechanism="gaussian")).fit(X)
+        ),
     ):
         odds = card.to_dict()["claim"]["odds"]
         assert odds["guess"] is None
@@ -270,7 +272,9 @@ def test_odds_without_a_bound_say_so():
 
 def test_odds_in_a_picture():
     for delta, right in ((1e-6, 55), (0, 100)):
-        ax = privacy_card(DPMean(epsilon=1.0, data_norm=1.0).fit(X), delta=delta).plot()
+        ax = privacy_card(
+            DPMean(epsilon=1.0, data_norm=1.0, mechanism="gaussian").fit(X), delta=delta
+        ).plot()
         before, _, after, missed = (len(dots.get_offsets()) for dots in ax.collections)
         assert (before, after, missed) == (50, right, 100 - right)
         words = [text.get_text() for text in ax.texts]
@@ -279,7 +283,7 @@ def test_odds_in_a_picture():
 
 
 def test_a_seeded_fit_says_so_first():
-    card = privacy_card(DPMean(random_state=271828, data_norm=1.0).fit(X))
+    card = privacy_card(DPMean(random_state=271828, data_norm=1.0, mechanism="gaussian").fit(X))
     assert card.to_dict()["claim"]["status"] == "holds unless the seed is known"
     assert card.to_dict()["claim"]["seeded"]
     assert "SEEDED" in card.claim
@@ -507,8 +511,12 @@ INPUT_Y = np.arange(137) % 2
     [
         {"param_grid": {"random_state": [271828, 3]}},
         {"param_grid": [{"dpmean__random_state": [271828]}]},
-        {"estimator": DPMean(random_state=271828, data_norm=1.0)},
-        {"other": make_pipeline(NormClipper(), DPMean(random_state=271828, data_norm=1.0))},
+        {"estimator": DPMean(random_state=271828, data_norm=1.0, mechanism="gaussian")},
+        {
+            "other": make_pipeline(
+                NormClipper(), DPMean(random_state=271828, data_norm=1.0, mechanism="gaussian")
+            )
+        },
         {"random_state": 271828},
         {"step__random_seed": 271828},
     ],
@@ -520,22 +528,29 @@ def test_no_seed_is_ever_shown(given):
 
 def test_unfitted_and_wrong_things_are_refused():
     for unfitted in (
-        DPMean(data_norm=1.0),
+        DPMean(data_norm=1.0, mechanism="gaussian"),
         PrivUnitPrivatizer(),
-        make_pipeline(NormClipper(), DPMean(data_norm=1.0)),
+        make_pipeline(NormClipper(), DPMean(data_norm=1.0, mechanism="gaussian")),
     ):
         with pytest.raises(NotFittedError, match="not fitted"):
             privacy_card(unfitted)
-    for wrong in (DPMean, 3, None, "model", DPMean(data_norm=1.0).fit(INPUT_X).ledger_, INPUT_X):
+    for wrong in (
+        DPMean,
+        3,
+        None,
+        "model",
+        DPMean(data_norm=1.0, mechanism="gaussian").fit(INPUT_X).ledger_,
+        INPUT_X,
+    ):
         with pytest.raises(TypeError, match="needs a fitted estimator; got"):
             privacy_card(wrong)
     with pytest.raises(TypeError, match="LogisticRegression has no ledger_"):
         privacy_card(LogisticRegression().fit(INPUT_X, INPUT_Y))
-    broken = DPMean(data_norm=1.0).fit(INPUT_X)
+    broken = DPMean(data_norm=1.0, mechanism="gaussian").fit(INPUT_X)
     broken.ledger_ = "much"
     with pytest.raises(TypeError, match="must be a Ledger; got a str"):
         privacy_card(broken)
-    broken = DPMean(data_norm=1.0).fit(INPUT_X)
+    broken = DPMean(data_norm=1.0, mechanism="gaussian").fit(INPUT_X)
     del broken.privacy_spent_
     with pytest.raises(TypeError, match="DPMean has a ledger_ and no privacy_spent_"):
         privacy_card(broken)
@@ -552,11 +567,11 @@ def test_adjacencies_that_differ_are_refused():
 @pytest.mark.parametrize("delta", [-0.1, 1.0, math.nan, 2])
 def test_deltas_out_of_range(delta):
     with pytest.raises(ValueError, match="delta"):
-        privacy_card(DPMean(data_norm=1.0).fit(INPUT_X), delta=delta)
+        privacy_card(DPMean(data_norm=1.0, mechanism="gaussian").fit(INPUT_X), delta=delta)
 
 
 def test_names_and_dates():
-    model = DPMean(data_norm=1.0).fit(INPUT_X)
+    model = DPMean(data_norm=1.0, mechanism="gaussian").fit(INPUT_X)
     assert facts(model)["date"] is None
     assert facts(model, date="May")["date"] == "May"
     assert facts(model, date=datetime.date(2030, 1, 2))["date"] == "2030-01-02"
@@ -569,7 +584,7 @@ def test_names_and_dates():
 
 
 def test_delta_of_the_user():
-    model = DPMean(epsilon=1.0, delta=1e-6, data_norm=1.0).fit(INPUT_X)
+    model = DPMean(epsilon=1.0, delta=1e-6, data_norm=1.0, mechanism="gaussian").fit(INPUT_X)
     claim = facts(model, delta=1e-3)["claim"]
     assert claim["delta"] == 1e-3
     assert claim["epsilon"] == model.ledger_.epsilon(1e-3) < 1.0
@@ -615,7 +630,7 @@ def test_a_card_in_html_says_the_same(name):
 
 
 def test_saving(tmp_path):
-    card = privacy_card(DPMean(data_norm=1.0).fit(INPUT_X))
+    card = privacy_card(DPMean(data_norm=1.0, mechanism="gaussian").fit(INPUT_X))
     assert card.save(tmp_path / "card.md").read_text(encoding="utf-8") == card.to_markdown()
     path = card.save(str(tmp_path / "card.JSON"))
     assert json.loads(path.read_text(encoding="utf-8")) == card.to_dict()
@@ -626,12 +641,14 @@ def test_saving(tmp_path):
 
 
 def test_a_card_is_a_value():
-    model = DPMean(data_norm=1.0).fit(INPUT_X)
+    model = DPMean(data_norm=1.0, mechanism="gaussian").fit(INPUT_X)
     card = privacy_card(model)
     card.to_dict()["claim"]["epsilon"] = 0
     assert card.to_dict()["claim"]["epsilon"] == model.privacy_spent_[0]
     assert card == privacy_card(model) == pickle.loads(pickle.dumps(card)) == copy.copy(card)
-    assert card != privacy_card(DPMean(epsilon=2.0, data_norm=1.0).fit(INPUT_X))
+    assert card != privacy_card(
+        DPMean(epsilon=2.0, data_norm=1.0, mechanism="gaussian").fit(INPUT_X)
+    )
     assert card != "card"
     assert str(card) == card._repr_markdown_() == card.to_markdown()
     assert repr(card).startswith("<PrivacyCard of DPMean: status 'holds', epsilon=")
@@ -660,9 +677,9 @@ def test_arrays_and_objects_are_summarised():
 
 
 def test_no_address_is_shown():
-    model = make_pipeline(FunctionTransformer(lambda rows: rows), DPMean(data_norm=1.0)).fit(
-        INPUT_X
-    )
+    model = make_pipeline(
+        FunctionTransformer(lambda rows: rows), DPMean(data_norm=1.0, mechanism="gaussian")
+    ).fit(INPUT_X)
     assert "0x" not in privacy_card(model).to_json()
 
 

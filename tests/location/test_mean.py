@@ -847,3 +847,31 @@ def test_norms_that_depend_on_the_layout_are_caught(monkeypatch):
     monkeypatch.setattr(_clipped_mean, "distances_from", lambda center, chunk: chunk.norm)
     monkeypatch.setattr(linear, "row_norms", lambda X: np.sqrt(np.einsum("ij,ij->i", X, X)))
     assert moved() > 2.0
+
+
+# The law of one release, chosen by public numbers.
+
+
+@pytest.mark.parametrize("domain", [{"data_norm": 1.0}, {"bounds": (-1.0, 1.0)}], ids=str)
+@pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.1, 1e-3), (8.0, 1e-9), (3.0, 0.0)])
+def test_auto_has_the_noise_of_the_quieter_law(epsilon, delta, adjacency, domain):
+    def spread(mechanism, n_features):
+        model = DPMean(epsilon, delta, mechanism=mechanism, adjacency=adjacency, **domain)
+        (release,) = model.fit(np.zeros((60, n_features))).ledger_.releases
+        laplace = release.noise.law == "laplace"
+        return release.noise.scale * (np.sqrt(2) if laplace else 1.0), model
+
+    for n_features in (1, 2, 5, 12, 40):
+        laws = ("laplace", "gaussian") if delta else ("laplace",)
+        least = min(spread(law, n_features)[0] for law in laws)
+        own, model = spread("auto", n_features)
+        assert own <= least * (1 + 1e-4)
+        assert model.mechanism_ in laws
+        assert model.privacy_spent_[1] == (delta if model.mechanism_ == "gaussian" else 0.0)
+        assert model.privacy_spent_[0] <= epsilon
+
+
+def test_gaussian_noise_still_needs_a_delta():
+    with pytest.raises(ValueError, match="delta"):
+        DPMean(delta=0.0, mechanism="gaussian", data_norm=1.0).fit(np.zeros((60, 1)))

@@ -585,7 +585,7 @@ def test_rows_that_are_not_numbers_are_not_counted():
 @pytest.mark.parametrize(
     ("name", "value"),
     [("epsilon", v) for v in (0, -1, QUANTILE_NAN, INF, "1", None, True)]
-    + [("quantile", v) for v in (0, 1, -0.1, QUANTILE_NAN, "median", None, [0.5])]
+    + [("quantile", v) for v in (0, 1, -0.1, QUANTILE_NAN, "median", None, [])]
     + [("adjacency", "remove-one"), ("random_state", -1), ("random_state", "a")]
     + [
         ("bounds", v)

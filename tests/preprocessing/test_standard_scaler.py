@@ -35,6 +35,7 @@ from skdp import (
 )
 from skdp._rows.base import Box
 from skdp._rows.columns import FeatureRows
+from skdp.audit import trace_privacy
 from skdp.exceptions import BudgetError
 from skdp.preprocessing import _standard_scaler
 from skdp.preprocessing._standard_scaler import (
@@ -214,7 +215,7 @@ def test_what_is_not_asked_for_is_not_released():
         ({"epsilon": np.nan}, "epsilon"),
         ({"epsilon": np.inf}, "epsilon"),
         ({"epsilon": 1e-30, "delta": 1e-30}, "epsilon"),
-        ({"delta": 0.0}, "delta"),
+        ({"delta": -0.1}, "delta"),
         ({"delta": 1.0}, "delta"),
         ({"delta": np.nan}, "delta"),
         ({"bounds": (1.0, 0.0)}, "bounds must be a pair"),
@@ -581,6 +582,40 @@ def test_joint_moments_attain_their_sensitivity(adjacency, first, second, d):
     box = Box((-3.0,) * d, (7.0,) * d)
     pair = [FeatureRows(np.full((1, d), 2 + 5 * value)) for value in (first, second)]
     assert gap_ratio(MomentSum(box), adjacency, *pair) == pytest.approx(1, rel=1e-12)
+
+
+def test_the_l1_sensitivity_of_moments_is_the_largest_of_all():
+    grid = np.append(np.linspace(-1, 1, 401), 1 - (1 + 2 * WEIGHT) / (2 * WEIGHT))
+    moments = np.column_stack([grid, WEIGHT * (grid**2 - OFFSET)])
+    stated = [MomentSum(Box((0.0,) * 2, (1.0,) * 2)).sensitivity(a, 1).l1 for a in ADJACENCIES]
+    gaps = np.abs(moments[:, None] - moments[None]).sum(axis=2)
+    assert 2 * gaps.max() == pytest.approx(stated[0], rel=1e-9)
+    assert 2 * np.abs(moments).sum(axis=1).max() == pytest.approx(stated[1], rel=1e-9)
+
+
+@every_adjacency
+def test_without_a_delta_it_is_pure(adjacency):
+    rng = np.random.default_rng(0)
+    X = rng.normal([0.0, 1e6], [1e-3, 50.0], size=(5000, 2))
+    X = np.column_stack([X, np.full(5000, 7.0)])
+    for bounds in (None, ([-0.01, 999_000, 0], [0.01, 1_001_000, 9])):
+        scaler = DPStandardScaler(4.0, 0.0, bounds=bounds, adjacency=adjacency).fit(X)
+        assert 0.999 * 4.0 <= scaler.privacy_spent_[0] <= 4.0
+        assert scaler.privacy_spent_[1] == 0.0
+        assert {release.noise.law for release in scaler.ledger_.releases} <= {
+            "laplace", "exponential",
+        }  # fmt: skip
+        moved = scaler.transform(X)[:, :2]
+        assert np.abs(moved.mean(axis=0)).max() < 0.1
+        assert np.abs(moved.std(axis=0) - 1).max() < 0.2
+        assert bounds or (scaler.var_[2], scaler.scale_[2], scaler.mean_[2]) == (0.0, 1.0, 7.0)
+    other = X[:200].copy()
+    other[3] = np.nan if adjacency == "zero-out" else [1.0, -1e6, -7.0]
+    model = DPStandardScaler(8.0, 0.0, adjacency=adjacency)
+    result = trace_privacy(model, X[:200], X_neighbour=other, n_draws=0)
+    assert result.passed
+    with pytest.raises(TypeError, match="delta=0 without bounds"):
+        DPStandardScaler(delta=0.0, with_mean=False).fit(sparse.csr_array(np.eye(4)))
 
 
 def test_constants_of_the_moments():

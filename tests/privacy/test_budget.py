@@ -372,7 +372,7 @@ def test_a_check_that_comes_before_the_write_is_noticed(monkeypatch):
 
 def test_every_copy_is_the_same_object():
     budget = PrivacyBudget(1.0)
-    mean = DPMean(budget=budget, data_norm=1.0)
+    mean = DPMean(budget=budget, data_norm=1.0, mechanism="gaussian")
     for same in (copy.copy(budget), copy.deepcopy(budget), clone(budget), clone(mean).budget):
         assert same is budget
     assert copy.deepcopy({"a": [mean]})["a"][0].budget is budget
@@ -389,7 +389,7 @@ class Copied(PrivacyBudget):
 
 def clones_share(budget):
     """Assert that what a clone spends is missing from the original."""
-    model = DPMean(epsilon=0.1, delta=1e-7, budget=budget, data_norm=1.0)
+    model = DPMean(epsilon=0.1, delta=1e-7, budget=budget, data_norm=1.0, mechanism="gaussian")
     clone(model).fit([[0.1], [0.2]])
     copy.deepcopy(model).fit([[0.1], [0.2]])
     assert len(budget.charges) == 2
@@ -410,7 +410,7 @@ def test_a_budget_in_memory_does_not_leave_its_process():
     budget = PrivacyBudget(1.0)
     for dump in (pickle.dumps, joblib.hash):
         with pytest.raises(BudgetError, match="path="):
-            dump(DPMean(budget=budget, data_norm=1.0))
+            dump(DPMean(budget=budget, data_norm=1.0, mechanism="gaussian"))
     with pytest.raises(pickle.PicklingError) as error:
         joblib.Parallel(n_jobs=2)(joblib.delayed(clones_share)(budget) for _ in range(2))
     assert "path=" in str(error.value.__cause__)
@@ -463,7 +463,7 @@ def test_a_budget_prints_and_is_a_table():
     page = budget._repr_html_()
     assert html.escape("<DPMean>") in page
     assert "<DPMean>" not in page
-    assert "PrivacyBudget" in repr(DPMean(budget=budget, data_norm=1.0))
+    assert "PrivacyBudget" in repr(DPMean(budget=budget, data_norm=1.0, mechanism="gaussian"))
 
 
 # A shared budget in a file: processes that share it, crash, or find it gone.
@@ -691,7 +691,7 @@ def test_a_killed_process_has_paid_for_what_it_began(path, budget, where, epsilo
     assert script.returncode == -signal.SIGKILL
     assert budget.spent[0] == epsilon
     assert [charge.label for charge in budget.charges] == ["DPMean"] * bool(epsilon)
-    DPMean(epsilon=0.5, delta=1e-7, budget=budget, data_norm=1.0).fit(X)
+    DPMean(epsilon=0.5, delta=1e-7, budget=budget, data_norm=1.0, mechanism="gaussian").fit(X)
     assert budget.spent[0] == epsilon + 0.5
 
 
@@ -1035,7 +1035,12 @@ def charged_first(monkeypatch, estimator):
 
 
 @pytest.mark.parametrize(
-    "estimator", [DPMean(data_norm=1.0), DPLogisticRegression(data_norm=1.0), DPStandardScaler()]
+    "estimator",
+    [
+        DPMean(data_norm=1.0, mechanism="gaussian"),
+        DPLogisticRegression(data_norm=1.0),
+        DPStandardScaler(),
+    ],
 )
 def test_the_charge_comes_before_the_rows(monkeypatch, estimator):
     charged_first(monkeypatch, estimator)
@@ -1056,12 +1061,12 @@ def test_a_charge_after_the_rows_is_noticed(monkeypatch):
     monkeypatch.setattr(Curator, "__init__", late)
     monkeypatch.setattr(Curator, "release", then_charge)
     with pytest.raises(AssertionError):
-        charged_first(monkeypatch, DPMean(data_norm=1.0))
+        charged_first(monkeypatch, DPMean(data_norm=1.0, mechanism="gaussian"))
 
 
 def paid_although_it_failed(monkeypatch):
     """Assert that a fit that breaks off has paid."""
-    model, budget = shared(DPMean(data_norm=1.0))
+    model, budget = shared(DPMean(data_norm=1.0, mechanism="gaussian"))
 
     def fail(*part):
         raise MemoryError
@@ -1100,7 +1105,7 @@ def test_a_refund_is_noticed(monkeypatch):
 
 
 def test_a_fit_whose_data_are_unusable_costs_nothing():
-    model, budget = shared(DPMean(data_norm=1.0))
+    model, budget = shared(DPMean(data_norm=1.0, mechanism="gaussian"))
     with pytest.raises(ValueError, match="NaN"):
         model.fit(np.full((3, 2), np.nan))
     assert budget.charges == ()
@@ -1152,7 +1157,7 @@ def test_a_simulated_population_is_charged_what_its_clients_spend(population):
 @pytest.mark.parametrize(
     "estimator",
     [
-        DPMean(data_norm=1.0),
+        DPMean(data_norm=1.0, mechanism="gaussian"),
         DPStandardScaler(),
         DPLogisticRegression(data_norm=1.0),
         FederatedDPLogisticRegression(),
@@ -1223,4 +1228,4 @@ def test_cross_validation_pays_for_every_fold():
 @pytest.mark.parametrize("budget", [1.0, "budget", object(), {"check": 1}])
 def test_what_is_no_budget_is_refused(budget):
     with pytest.raises(ValueError, match="budget"):
-        DPMean(budget=budget, data_norm=1.0).fit(FIT_X)
+        DPMean(budget=budget, data_norm=1.0, mechanism="gaussian").fit(FIT_X)

@@ -305,7 +305,9 @@ def test_dp_accounting_counts_every_repeat_of_a_pure_release_of_several_coordina
 
 
 def test_a_clone_has_no_ledger_and_the_original_keeps_its_own():
-    fitted = DPMean(epsilon=0.5, random_state=0, data_norm=1.0).fit([[0.1], [0.2]])
+    fitted = DPMean(epsilon=0.5, random_state=0, data_norm=1.0, mechanism="gaussian").fit(
+        [[0.1], [0.2]]
+    )
     ledger = fitted.ledger_
     fresh = clone(fitted)
     assert not hasattr(fresh, "ledger_")
@@ -1033,7 +1035,7 @@ def test_prices_cover_what_is_of_their_kind():
 # -- a calibrator that errs, in a fit ------------------------------------------------------------
 
 FITS = {
-    "mean": (DPMean(epsilon=1.0, data_norm=1.0), GaussianMechanism),
+    "mean": (DPMean(epsilon=1.0, data_norm=1.0, mechanism="gaussian"), GaussianMechanism),
     "pure mean": (
         DPMean(epsilon=1.0, delta=0.0, mechanism="laplace", data_norm=1.0),
         LaplaceMechanism,

@@ -104,7 +104,8 @@ SPENT_Y = (SPENT_X[:, 0] > 0).astype(int)
 
 
 def mean_of(epsilon=0.5, **parameters):
-    return DPMean(epsilon=epsilon, data_norm=1.0, **parameters).fit(SPENT_X)
+    given = {"mechanism": "gaussian", **parameters}
+    return DPMean(epsilon=epsilon, data_norm=1.0, **given).fit(SPENT_X)
 
 
 def classifier(epsilon=0.5):
@@ -187,11 +188,13 @@ def test_nested_pipelines_are_counted_to_the_last_step():
 @pytest.mark.parametrize(
     "estimator",
     [
-        DPMean(data_norm=1.0),
+        DPMean(data_norm=1.0, mechanism="gaussian"),
         classifier(),
         LogisticRegression().fit(SPENT_X, SPENT_Y),
         StandardScaler().fit(SPENT_X),
-        GridSearchCV(DPMean(random_state=0, data_norm=1.0), {"epsilon": [0.5, 1.0]}),
+        GridSearchCV(
+            DPMean(random_state=0, data_norm=1.0, mechanism="gaussian"), {"epsilon": [0.5, 1.0]}
+        ),
         object(),
     ],
     ids=lambda estimator: type(estimator).__name__,
@@ -647,7 +650,9 @@ def test_the_choice_and_stratified_splits_are_not_covered(cv, stratified, stated
 
 
 def test_means_have_no_labels_to_stratify_by():
-    search = GridSearchCV(DPMean(data_norm=1.0), {"epsilon": [0.5, 1.0]}, cv=4).fit(X)
+    search = GridSearchCV(
+        DPMean(data_norm=1.0, mechanism="gaussian"), {"epsilon": [0.5, 1.0]}, cv=4
+    ).fit(X)
     spent = privacy_spent(search, cv=4)
     assert spent.n_fits == 9
     assert {item.kind for item in spent.not_covered} == {"choice"}

@@ -37,7 +37,7 @@ PUBLIC = {"epsilon": 40.0, "random_state": 0}
 CENTER = (1.0, 2.0, 3.0)
 
 DENSE = {
-    "box": DPMean(bounds=(-3, 5), **PUBLIC),
+    "box": DPMean(bounds=(-3, 5), mechanism="gaussian", **PUBLIC),
     "coinpress": DPMean(mechanism="coinpress", data_norm=1e4, **PUBLIC),
     "shifted-clipped": DPMean(mechanism="shifted-clipped", data_norm=1e4, **PUBLIC),
     "radius-centered": DPNormQuantile(center=CENTER, data_norm=100.0, **PUBLIC),
@@ -48,7 +48,7 @@ DENSE = {
 }
 BOTH = {
     "laplace": DPMean(mechanism="laplace", data_norm=4.0, **PUBLIC),
-    "gaussian": DPMean(data_norm=4.0, **PUBLIC),
+    "gaussian": DPMean(data_norm=4.0, mechanism="gaussian", **PUBLIC),
     "clipped": DPMean(mechanism="clipped", data_norm=1e4, **PUBLIC),
     "heavy-drawn": DPHeavyTailedMean(**PUBLIC),
     "heavy-moment": DPHeavyTailedMean(moment_bound=4.0, delta=0.0, **PUBLIC),

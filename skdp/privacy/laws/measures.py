@@ -251,6 +251,8 @@ def _late(law: Any, query: Any, noise: Noise, trial: Trial) -> tuple[Measured, .
 def _draw(law: Any, query: Any, noise: Noise, trial: Trial) -> tuple[Measured, ...]:
     """Measure a draw of the exponential mechanism."""
     (one,), (other,) = trial.first, trial.second
+    if hasattr(query, "parts"):
+        return _draws(law, query, noise, trial)
     support = query.outcomes(one, other)
     released = np.atleast_2d(trial.released)
     if support is None:
@@ -277,6 +279,21 @@ def _draw(law: Any, query: Any, noise: Noise, trial: Trial) -> tuple[Measured, .
     loss = inverse * float(change[-1]) + ratio
     price = Price(epsilon=distance * inverse, bounded_range=True)
     return (Measured(distance, price, loss, "spread", (scores[0], scores[1])),)
+
+
+def _draws(law: Any, query: Any, noise: Noise, trial: Trial) -> tuple[Measured, ...]:
+    """Measure draws that are independent given the rows: spreads and losses add up."""
+    given = np.split(np.ravel(trial.released), len(query.parts))
+    found = [
+        _draw(law, part, noise, replace(trial, released=own))[0]
+        for part, own in zip(query.parts, given, strict=True)
+    ]
+    distance, loss = sum(part.distance for part in found), sum(part.loss for part in found)
+    inverse = 0.0 if math.isinf(noise.scale) else 1 / noise.scale
+    sides = [part.inputs for part in found if part.inputs is not None]
+    first, second = (np.concatenate([side[i] for side in sides]) for i in (0, 1))
+    price = Price(epsilon=distance * inverse, bounded_range=True)
+    return (Measured(distance, price, loss, "spread", (first, second)),)
 
 
 def _threshold(law: Any, query: Any, noise: Any, trial: Trial) -> tuple[Measured, ...]:

@@ -1,0 +1,492 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""The private stand-in for ``DataFrame.describe``: all columns of a table, out of one budget.
+
+At most four releases: counts of categories and of values that are there; quantiles of numbers,
+between public bounds and without; and moments of numbers, in a box that follows from these.
+"""
+
+import math
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import ndtri
+from sklearn.base import BaseEstimator
+
+from skdp._counted import count_rows, hidden_count
+from skdp._gate import Doubts, open_gate
+from skdp._quantiles import COARSEST, Ladder, LadderRows, RankRows, finest_ladder
+from skdp._rows.base import Box
+from skdp._rows.columns import FeatureRows
+from skdp._sklearn import (
+    SHARED_CONSTRAINTS,
+    effective_n_threads,
+    fit_context,
+    validate_private_data,
+)
+from skdp._typing import Adjacency, ArrayLike, Budget, MatrixLike, Seed
+from skdp.location._clipped_mean import BoxRows
+from skdp.location._histogram import BinCounts
+from skdp.location._quantile import check_quantiles, plan_quantiles, say_of_grid, say_of_ranks
+from skdp.location._range import FINEST_WIDTH, UNLIKELY
+from skdp.preprocessing._standard_scaler import MomentSum, reach_at
+from skdp.preprocessing._table import (
+    column_numbers,
+    column_of,
+    column_values,
+    column_words,
+    types_in,
+    word_places,
+)
+from skdp.privacy.books.ledger import Ledger
+from skdp.privacy.kernel.accounting import check_epsilon
+from skdp.privacy.laws.additive import LaplaceMechanism
+
+# shares of a column: the quantiles of a number, its moments, the count of its values that are
+# there; and the counts of categories
+_QUANTILES, _MOMENTS, _PRESENT, _CATEGORIES = 2.0, 1.0, 0.25, 1.0
+_FLAGS = ("False", "True")
+
+
+class DescribedRows:
+    """The numbers of a table, and the places of its categories.
+
+    Parameters
+    ----------
+    numbers : ndarray of shape (n_rows, n_numbers)
+        NaN for what is missing.
+    places : ndarray of shape (n_rows, n_categorical)
+        -1 for values that are in no list.
+    """
+
+    def __init__(self, numbers, places):
+        self.numbers, self.places = numbers, places
+        #: how the rows are seen by the next release
+        self.chunks: Any = ()
+
+    def seen_as(self, rows):
+        """Return other rows made of these, which remember them."""
+        rows.described = self
+        return rows
+
+
+def _described(rows):
+    return getattr(rows, "described", rows)
+
+
+class TableSummary(BaseEstimator):
+    """A description of a table, as `dp_describe` returns it; it prints as a data frame.
+
+    Parameters
+    ----------
+    epsilon, adjacency, budget, random_state, percentiles, bounds, categories : object
+        As in `dp_describe`.
+
+    Attributes
+    ----------
+    statistics_ : dict
+        By names of columns, a dict of released statistics by their names.
+    left_out_ : tuple
+        Names of columns about which nothing was released.
+    n_samples_seen_ : int
+        Number of rows; public.
+    ledger_ : Ledger
+        What was released, at what price.
+    privacy_spent_ : tuple of (float, float)
+        The (epsilon, delta) spent; delta is 0.
+    """
+
+    ledger_: Ledger
+    privacy_spent_: tuple[float, float]
+
+    _parameter_constraints = {
+        **{
+            name: SHARED_CONSTRAINTS[name]
+            for name in ("epsilon", "adjacency", "budget", "random_state")
+        },
+        "percentiles": ["array-like"],
+        "bounds": [dict, None],
+        "categories": [dict, None],
+    }
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        percentiles: ArrayLike = (0.05, 0.25, 0.5, 0.75, 0.95),
+        bounds: dict[Any, Any] | None = None,
+        categories: dict[Any, Any] | None = None,
+        adjacency: Adjacency = "replace-one",
+        budget: Budget = None,
+        random_state: Seed = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.percentiles = percentiles
+        self.bounds = bounds
+        self.categories = categories
+        self.adjacency = adjacency
+        self.budget = budget
+        self.random_state = random_state
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: MatrixLike, y: object = None) -> Self:
+        """Release the statistics of a table.
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_columns)
+            Private rows, as for `dp_describe`.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : TableSummary
+            With what was released.
+        """
+        epsilon, taus = check_epsilon(self.epsilon), check_quantiles(self.percentiles)[0]
+        if len(taus) < 2:
+            raise ValueError(
+                "percentiles must hold two different ones at least, from which the spread of a "
+                f"column is read; got {self.percentiles!r}."
+            )
+        X = validate_private_data(self, X, table=True)
+        # the plan, from public facts
+        columns, left_out = described_columns(X, self.bounds, self.categories)
+        (n_rows, _), _ = count_rows(None, X, hidden_count(self))
+        numbers = [(i, column) for i, column in columns if column.kind == "number"]
+        listed = [(i, column) for i, column in columns if column.kind == "text"]
+        nullable = [k for k, (_, column) in enumerate(numbers) if column.nullable]
+        bounded = [k for k, (_, column) in enumerate(numbers) if column.bounds is not None]
+        free = [k for k, (_, column) in enumerate(numbers) if column.bounds is None]
+        shares = {
+            "cells": _CATEGORIES * len(listed) + _PRESENT * len(nullable),
+            "bounded": _QUANTILES * len(bounded),
+            "free": _QUANTILES * len(free),
+            "moments": _MOMENTS * len(numbers),
+        }
+        whole = sum(shares.values()) * (1 + 1e-12)
+        prices = {name: epsilon * share / whole for name, share in shares.items()}
+        plan, doubts = (
+            plan_quantiles(taus, self.adjacency, hidden_count(self) is None),
+            Doubts("dp_describe"),
+        )
+        grids = {}
+        for name, chosen in (("bounded", bounded), ("free", free)):
+            if chosen:
+                shape = n_rows, len(chosen)
+                away = plan.ranks_away(shape) * prices[name]
+                say_of_ranks(doubts, "the percentiles", away, prices[name], shape, "row")
+                grids[name] = finest_ladder(away, UNLIKELY) or Ladder(COARSEST, signed=True)
+        ends = np.array([numbers[k][1].bounds for k in bounded], dtype=np.float64).reshape(-1, 2)
+        grids["bounded"] = ends[:, 0], ends[:, 1]
+        sizes = tuple(len(column.words) for _, column in listed) + (1,) * len(nullable)
+        quantiles = np.zeros((len(taus), len(numbers)))
+        counts, moments = np.zeros(0), (np.zeros(0), np.zeros(0))
+        with open_gate(
+            self,
+            lambda: _described_rows(X, numbers, listed),
+            n_rows=n_rows,
+            delta=0.0,
+            doubts=doubts,
+        ) as curator:
+            if sizes:
+                curator.map_rows(partial(_as_cells, nullable=nullable))
+                counts = curator.release(BinCounts(sizes), LaplaceMechanism(prices["cells"]))
+            for name, chosen in (("bounded", bounded), ("free", free)):
+                if chosen:
+                    grid = grids[name]
+                    curator.map_rows(partial(_as_ranks, grid=grid, chosen=chosen))
+                    shape = n_rows, len(chosen)
+                    found, _ = plan.run(curator, grid, prices[name], shape)
+                    say_of_grid(doubts, found, grid)
+                    quantiles[:, chosen] = found
+            present = np.full(len(numbers), float(n_rows))
+            if nullable:
+                present[nullable] = np.clip(counts[len(counts) - len(nullable) :], 1.0, n_rows)
+            if numbers:
+                law = LaplaceMechanism(prices["moments"])
+                box = _box_around(quantiles, taus, numbers, law, (n_rows, self.adjacency))
+                curator.map_rows(_as_features)
+                total = curator.release(MomentSum(box), law)
+                noise = math.sqrt(2) * curator.ledger.releases[-1].noise.scale
+                moments = _moments_of(box, total, present, noise)
+        self.left_out_, self.n_samples_seen_ = tuple(left_out), n_rows
+        self.statistics_ = _statistics(columns, taus, counts, present, quantiles, moments)
+        return self
+
+    @property
+    def frame(self) -> Any:
+        """The statistics as a pandas DataFrame, a column for each column that was described."""
+        import pandas as pd
+
+        names = [name for own in self.statistics_.values() for name in own]
+        order = ["count", "top", "freq", "mean", "std"]
+        rows = [name for name in order if name in names]
+        rows += [name for name in dict.fromkeys(names) if name not in order]
+        table = {
+            label: [own.get(n, math.nan) for n in rows] for label, own in self.statistics_.items()
+        }
+        return pd.DataFrame(table, index=rows)
+
+    def _notes(self):
+        epsilon, delta = self.privacy_spent_
+        text = f"(epsilon={epsilon:.4g}, delta={delta:g}), {self.adjacency}, {self.n_samples_seen_}"
+        text += " rows. No least and no largest value: no one row's value can be private."
+        if self.left_out_:
+            text += f" Left out, for want of categories: {', '.join(map(repr, self.left_out_))}."
+        return text
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        if not hasattr(self, "statistics_"):
+            return super().__repr__(N_CHAR_MAX)
+        return f"{self.frame.to_string(float_format='{:.6g}'.format)}\n{self._notes()}"
+
+    def _repr_html_(self) -> str:
+        return f"{self.frame.to_html(float_format='{:.6g}'.format)}<p>{self._notes()}</p>"
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "statistics_")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = tags.input_tags.categorical = True
+        return tags
+
+
+def dp_describe(
+    X: MatrixLike,
+    epsilon: float = 1.0,
+    *,
+    percentiles: ArrayLike = (0.05, 0.25, 0.5, 0.75, 0.95),
+    bounds: dict[Any, Any] | None = None,
+    categories: dict[Any, Any] | None = None,
+    adjacency: Adjacency = "replace-one",
+    budget: Budget = None,
+    random_state: Seed = None,
+) -> TableSummary:
+    """Describe the columns of a table with differential privacy: ``df.describe()``, paid for.
+
+    Of numbers: how many are there, mean, standard deviation and percentiles. Of flags, and of text
+    with public categories: the most frequent value, and how often it occurs. All of it is one
+    purely epsilon-DP description, and one charge of a shared budget.
+
+    Parameters
+    ----------
+    X : data frame or array-like of shape (n_samples, n_columns)
+        Private rows: of pandas, polars or Arrow, or an array, whose columns are called x0, x1 and
+        so on. Values may be missing.
+    epsilon : float, default=1.0
+        Privacy budget in nats, greater than 0, for the whole description.
+    percentiles : array-like of float, default=(0.05, 0.25, 0.5, 0.75, 0.95)
+        Which quantiles, strictly between 0 and 1, two different ones at least. The outermost stand
+        in the place of the least and the largest value, which can not be private.
+    bounds : dict, default=None
+        Public bounds by names of columns, as ``{"age": (18, 100)}``. Without, percentiles are drawn
+        among floats of all magnitudes, and the moments are those of values clipped to a range
+        around them.
+    categories : dict, default=None
+        Public lists of values by names of columns, as ``{"plan": ["basic", "pro"]}``. Text without
+        a list is left out, and so are dates and durations; the description says so.
+    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
+        Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
+        ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
+        first; it is public otherwise). See :ref:`adjacency`.
+    budget : PrivacyBudget, default=None
+        A budget that is shared: it is charged epsilon before a row is read, and the description is
+        refused if that is more than what is left.
+    random_state : int, RandomState instance or None, default=None
+        None draws the noise from the operating system. A seed makes the noise
+        reproducible, voids the guarantee towards whoever knows it, and warns.
+
+    Returns
+    -------
+    summary : TableSummary
+        It prints as a data frame, and has this one as `frame`; `statistics_`, a dict of dicts;
+        `left_out_`, `ledger_` and `privacy_spent_`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter or a column is unusable; nothing has been released then.
+    BudgetError
+        If a shared budget has less left.
+
+    Warns
+    -----
+    NoisyEstimateWarning
+        If there are too few rows for percentiles, by public numbers, or a released one lies on its
+        bound.
+
+    See Also
+    --------
+    DPQuantile, DPMean, DPHistogram : One statistic at a time.
+    DPTableVectorizer : Rows of numbers for a model.
+
+    Notes
+    -----
+    Privacy. One row is protected. Public are the number of rows, the names and types of columns,
+    and all parameters. Columns share the budget: of each number two parts are for percentiles,
+    found by halving, one is for mean and deviation together, and a quarter for the count, if its
+    type has a place for missing values; one part is for the categories of a column. Counts and
+    moments have Laplace noise, percentiles are drawn by rank; the prices add up (Propositions 4,
+    100 and 102 of the guide). Timing and exceptions on malformed input are not covered.
+
+    Missing values are left out of all statistics but the count, as pandas does it. The count of
+    categories is that of values in the list. Statistics are noisy: a deviation of a constant
+    column is small, and seldom 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from skdp import dp_describe
+    >>> rng = np.random.default_rng(0)
+    >>> people = pd.DataFrame({
+    ...     "age": rng.integers(18, 90, 20_000),
+    ...     "income": rng.lognormal(10, 0.5, 20_000),
+    ...     "plan": rng.choice(["basic", "pro"], 20_000, p=[0.7, 0.3]),
+    ... })
+    >>> summary = dp_describe(people, epsilon=2.0, bounds={"age": (0, 120)},
+    ...                       categories={"plan": ["basic", "pro"]}, random_state=0)
+    >>> summary.frame.index.tolist()
+    ['count', 'top', 'freq', 'mean', 'std', '5%', '25%', '50%', '75%', '95%']
+    >>> summary.statistics_["plan"]["top"]
+    'basic'
+    >>> bool(abs(summary.frame.loc["50%", "age"] - 53.5) < 3)
+    True
+    >>> summary.privacy_spent_[0] <= 2.0
+    True
+    """
+    summary = TableSummary(
+        epsilon,
+        percentiles=percentiles,
+        bounds=bounds,
+        categories=categories,
+        adjacency=adjacency,
+        budget=budget,
+        random_state=random_state,
+    )
+    return summary.fit(X)
+
+
+def described_columns(X, bounds, categories):
+    """Return places and columns that are described, and the names of the others."""
+    types, given = types_in(X), {"bounds": bounds, "categories": categories}
+    for name, public in given.items():
+        for label in public or ():
+            if label not in types:
+                raise ValueError(f"{name} has the key {label!r}, and no column is called so.")
+    kept, left_out = [], []
+    for i, (label, dtype) in enumerate(types.items()):
+        named = any(label in (public or ()) for public in given.values())
+        try:
+            column = column_of(label, dtype, given)
+        except (TypeError, ValueError):
+            # what cannot be described is not asked for, unless something is said of it
+            if named:
+                raise
+            left_out.append(label)
+            continue
+        if column.kind == "flag":
+            column = type(column)(label, "text", column.nullable, words=_FLAGS)
+        if column.kind == "number" or (column.kind == "text" and column.words):
+            kept.append((i, column))
+        else:
+            left_out.append(label)
+    if not kept:
+        raise ValueError(
+            "X must have a column of numbers or flags, or one with categories; got "
+            f"{', '.join(map(repr, left_out))}."
+        )
+    return kept, left_out
+
+
+def _described_rows(X, numbers, listed):
+    """Return the rows of a table: numbers, and the places of categories."""
+    n_rows = X.shape[0]
+    parts = [column_numbers(column_values(X, i), column) for i, column in numbers]
+    places = np.full((n_rows, len(listed)), -1.0)
+    for j, (i, column) in enumerate(listed):
+        known = {word: k for k, word in enumerate(column.words)}
+        found = word_places(
+            column_words(column_values(X, i)), lambda w, known=known: known.get(w, -1)
+        )
+        places[:, j] = np.maximum(found, -1)
+    return DescribedRows(np.column_stack([np.empty((n_rows, 0)), *parts]), places)
+
+
+def _as_cells(rows, nullable):
+    """Return the places of categories, and whether numbers are there."""
+    rows = _described(rows)
+    there = np.where(np.isnan(rows.numbers[:, nullable]), -1.0, 0.0)
+    return rows.seen_as(BoxRows(np.hstack([rows.places, there]), None))
+
+
+def _as_ranks(rows, grid, chosen):
+    """Return some numbers on a grid."""
+    rows = _described(rows)
+    values = rows.numbers[:, chosen]
+    ranked = LadderRows(values, grid) if isinstance(grid, Ladder) else RankRows(values, *grid)
+    return rows.seen_as(ranked)
+
+
+def _as_features(rows):
+    """Return the numbers as they are."""
+    rows = _described(rows)
+    return rows.seen_as(FeatureRows(rows.numbers, n_threads=effective_n_threads()))
+
+
+def _box_around(quantiles, taus, numbers, law, facts):
+    """Return the box in which moments are taken: public bounds, or a range around quantiles."""
+    n_rows, adjacency = facts
+    unit = MomentSum(Box((-1.0,) * len(numbers), (1.0,) * len(numbers)))
+    moved = unit.sensitivity(adjacency, n_rows).l1
+    reach = reach_at(math.sqrt(2) * moved / (law.epsilon * n_rows))
+    middle = quantiles[int(np.argmin([abs(2 * tau - 1) for tau in taus]))]
+    wide = float(ndtri(float(taus[-1])) - ndtri(float(taus[0])))
+    with np.errstate(over="ignore"):
+        half = reach * (quantiles[-1] / wide - quantiles[0] / wide)
+    half = np.clip(half, np.maximum(np.abs(middle) * FINEST_WIDTH, 1e-38), 1e300)
+    lower, upper = middle - half, middle + half
+    for k, (_, column) in enumerate(numbers):
+        if column.bounds is not None:
+            lower[k], upper[k] = column.bounds
+    return Box(tuple(lower), tuple(upper))
+
+
+def _moments_of(box, total, present, noise):
+    """Return means and deviations of every number, from released sums and counts."""
+    k = len(present)
+    means, deviations = np.zeros(k), np.zeros(k)
+    for j, count in enumerate(present):
+        one = MomentSum(Box((box.lower[j],), (box.upper[j],)))
+        (mean,), (variance,) = one.moments(total[[j, k + j]], count, noise)
+        means[j] = box.center[j] + box.half_width[j] * mean
+        deviations[j] = box.half_width[j] * math.sqrt(variance)
+    return means, deviations
+
+
+def _statistics(columns, taus, counts, present, quantiles, moments):
+    """Return what was released, by names of columns."""
+    found, start, k = {}, 0, 0
+    for _, column in columns:
+        if column.kind == "text":
+            own = counts[start : start + len(column.words)]
+            start += len(own)
+            top = int(np.argmax(own))
+            found[column.label] = {
+                "count": max(0, round(float(own.sum()))),
+                "top": column.words[top],
+                "freq": max(0, round(float(own[top]))),
+            }
+            continue
+        statistics: dict[str, Any] = {"count": round(float(present[k]))}
+        statistics |= {"mean": float(moments[0][k]), "std": float(moments[1][k])}
+        for tau, value in zip(taus, quantiles[:, k].tolist(), strict=True):
+            statistics[f"{100 * float(tau):g}%"] = value
+        found[column.label] = statistics
+        k += 1
+    return found

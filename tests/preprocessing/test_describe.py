@@ -1,0 +1,140 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Descriptions of tables: against pandas, one budget, types of tables, what is left out."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skdp import PrivacyBudget, dp_describe, privacy_card, privacy_spent
+from skdp.audit import trace_privacy
+from skdp.exceptions import BudgetError, NoisyEstimateWarning
+from skdp.inspection import TableSummary
+
+rng = np.random.default_rng(0)
+N = 3000
+PEOPLE = pd.DataFrame(
+    {
+        "age": rng.integers(18, 90, N),
+        "income": np.where(rng.random(N) < 0.2, np.nan, rng.lognormal(10, 0.5, N)),
+        "plan": rng.choice(["basic", "pro"], N, p=[0.7, 0.3]),
+        "member": rng.random(N) < 0.4,
+        "city": rng.choice(["a", "b", "c"], N),
+    }
+)
+PUBLIC = {"bounds": {"age": (0, 120)}, "categories": {"plan": ["pro", "basic", "free"]}}
+
+
+def test_with_a_huge_budget_it_is_that_of_pandas():
+    summary = dp_describe(PEOPLE, 1e4, percentiles=[0.1, 0.5, 0.9], **PUBLIC)
+    found, expected = summary.frame, PEOPLE.describe(percentiles=[0.1, 0.5, 0.9], include="all")
+    assert found.columns.tolist() == ["age", "income", "plan", "member"]
+    assert found.index.tolist() == ["count", "top", "freq", "mean", "std", "10%", "50%", "90%"]
+    for name in ("count", "mean", "std", "10%", "50%", "90%"):
+        for column in ("age", "income"):
+            assert found.loc[name, column] == pytest.approx(expected.loc[name, column], rel=0.02)
+    for column in ("plan", "member"):
+        assert found.loc["top", column] == str(expected.loc["top", column])
+        assert found.loc["freq", column] == expected.loc["freq", column]
+        assert found.loc["count", column] == N
+    assert summary.left_out_ == ("city",)
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
+def test_all_of_one_budget_is_spent_and_no_more(adjacency):
+    budget = PrivacyBudget(epsilon=1.0, adjacency=adjacency)
+    summary = dp_describe(PEOPLE, 0.8, adjacency=adjacency, budget=budget, **PUBLIC)
+    assert 0.999 * 0.8 <= summary.privacy_spent_[0] <= 0.8
+    assert summary.privacy_spent_[1] == 0
+    assert privacy_spent(summary).epsilon <= 0.8
+    assert len(budget.charges) == 1
+    with pytest.raises(BudgetError):
+        dp_describe(PEOPLE, 0.8, adjacency=adjacency, budget=budget, **PUBLIC)
+
+
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyWarning")
+def test_types_of_tables_agree():
+    pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    own = dp_describe(PEOPLE, 50.0, **PUBLIC).frame
+    for kind in (pl.from_pandas, pa.Table.from_pandas):
+        other = dp_describe(kind(PEOPLE), 50.0, **PUBLIC).frame
+        assert other.index.equals(own.index)
+        numbers = other.loc[["mean", "5%", "50%", "95%"], ["age", "income"]].astype(float)
+        assert np.allclose(numbers / own.loc[numbers.index, numbers.columns].astype(float), 1, 0.1)
+    array = dp_describe(rng.normal(size=(500, 2)), 4.0).frame
+    assert array.columns.tolist() == ["x0", "x1"]
+
+
+def test_it_prints_as_a_frame_and_says_what_is_not_there():
+    summary = dp_describe(PEOPLE, 4.0, **PUBLIC)
+    text, page = repr(summary), summary._repr_html_()
+    assert isinstance(summary, TableSummary)
+    for part in ("50%", "income", "epsilon=4", "No least and no largest", "'city'"):
+        assert part in text
+        assert part in page
+    assert repr(TableSummary(2.0)) == "TableSummary(epsilon=2.0)"
+    assert "replace-one" in str(privacy_card(summary))
+    assert pickle.loads(pickle.dumps(summary)).frame.equals(summary.frame)
+
+
+class Described(TableSummary):
+    """A description as an estimator, for audits."""
+
+    def fit(self, X, y=None):
+        self.n_features_in_ = X.shape[1]
+        return super().fit(pd.DataFrame(X, columns=["a", "b", "c"]))
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
+def test_the_trace_is_within_the_price(adjacency):
+    X = np.column_stack([rng.normal(size=(2000, 2)), rng.integers(0, 3, size=2000)])
+    X[5] = [-1.0, -9.0, 0.0]
+    other = X.copy()
+    other[5] = np.nan if adjacency == "zero-out" else [1.0, 9.0, 1.0]
+    model = Described(8.0, bounds={"a": (-1, 1)}, categories={"c": [0, 1, 2]}, adjacency=adjacency)
+    result = trace_privacy(model, X, X_neighbour=other)
+    assert result.passed
+    assert result.share > 0.6
+
+
+def test_nobody_s_values_are_in_it():
+    frame = pd.concat([PEOPLE] * 10, ignore_index=True)
+    frame.loc[0, "income"] = 1e300
+    frame["constant"] = 3.0
+    frame["extreme"] = 1e300
+    with pytest.warns(NoisyEstimateWarning):
+        summary = dp_describe(frame, 4.0, **PUBLIC)
+    assert summary.statistics_["income"]["mean"] < 1e6
+    assert summary.statistics_["constant"]["std"] < 1e-3
+    assert np.isfinite(list(summary.statistics_["extreme"].values())).all()
+    assert not hasattr(copy.deepcopy(summary), "budget_")
+
+
+def test_too_few_rows_are_said_to_be():
+    with pytest.warns(NoisyEstimateWarning, match="too few for the percentiles"):
+        dp_describe(PEOPLE[:30], 0.5, **PUBLIC)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"percentiles": [0.5]}, "percentiles must hold two"),
+        ({"percentiles": [0.0, 0.5]}, "greater than 0 and less than 1"),
+        ({"bounds": {"agee": (0, 1)}}, "no column is called so"),
+        ({"bounds": {"age": (1, 0)}}, "bounds"),
+        ({"bounds": {"city": (1, 2)}}, "which is no number"),
+        ({"categories": {"plan": []}}, "at least one distinct value"),
+        ({"epsilon": 0.0}, "epsilon"),
+    ],
+    ids=str,
+)
+def test_what_makes_no_sense_is_refused(given, said):
+    with pytest.raises((ValueError, TypeError), match=said):
+        dp_describe(PEOPLE, **{"epsilon": 1.0, **given})
+    with pytest.raises(ValueError, match="column of numbers or flags"):
+        dp_describe(PEOPLE[["city"]])
+    with pytest.raises(ValueError, match="at least one row"):
+        dp_describe(PEOPLE[:0])
