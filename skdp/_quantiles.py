@@ -156,7 +156,7 @@ class RankRows:
     cells : int, default=GRID_CELLS
         Cells of the grid, at most 2**30.
     weight : ndarray of shape (n_rows,), default=None
-        What rows count, as `shares` returns it; rows are not a stream then. None for 1 each.
+        What rows count, as `shares` returns it. None for 1 each.
     """
 
     #: type that holds positions
@@ -170,10 +170,7 @@ class RankRows:
 
     def positions(self, column):
         """Return the sorted positions of a column's values, without the NaN."""
-        if isinstance(self.X, RowStream):
-            positions = self._read(column)
-        else:
-            positions = self._on_grid(self.X[:, column], column)
+        positions = self._placed(column)
         positions = positions[positions != _MISSING]
         positions.sort()
         return positions
@@ -185,11 +182,17 @@ class RankRows:
         """
         if self.weight is None:
             return self.positions(column), None
-        positions = self._on_grid(self.X[:, column], column)
+        positions = self._placed(column)
         parts = np.rint(self.weight * PARTS).astype(np.int64)
         kept = np.flatnonzero((positions != _MISSING) & (parts > 0))
         kept = kept[np.argsort(positions[kept])]
         return positions[kept], parts[kept]
+
+    def _placed(self, column):
+        """Return the positions of a column's values, row after row."""
+        if isinstance(self.X, RowStream):
+            return self._read(column)
+        return self._on_grid(self.X[:, column], column)
 
     def _on_grid(self, values, columns):
         """Return the positions of values of one column, or of rows of several columns."""

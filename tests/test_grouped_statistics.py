@@ -38,7 +38,7 @@ from skdp._rows.columns import FeatureRows, PointRows, distances_from
 from skdp._rows.linear import ball_rows
 from skdp.audit import trace_privacy
 from skdp.exceptions import BudgetError
-from skdp.io import stream_arrays
+from skdp.io import stream_arrays, stream_chunks
 from skdp.location._clipped_mean import BoxRows, ClippedRowSum, FarCount, RowSum
 from skdp.location._compressed_sensing import SketchSum
 from skdp.location._median import DirectionSum, DistanceSum
@@ -50,6 +50,8 @@ from skdp.preprocessing._standard_scaler import MomentSum, SideSum
 from skdp.privacy import PrivacyBudget
 from skdp.privacy.kernel.samplers import make_bits
 from skdp.privacy.laws.exponential import ExponentialMechanism
+from tests._chunks import shorten_chunks
+from tests.streams._ways import assert_same_fit, chunked, read_from_chunks
 
 D, TAU = 3, Fraction(9, 10)
 BOX = Box((-1.0,) * D, (1.0,) * D)
@@ -411,6 +413,95 @@ def test_words_of_one_person_are_not_frequent_however_often_they_stand_there():
     assert len(model.fit(pd.DataFrame({"word": words})).frequent_["word"][0]) == 2
 
 
+# -- rows that are read range by range -----------------------------------------------------------
+
+FEW = np.random.default_rng(5).choice(300, 200)
+
+
+@pytest.mark.sample(4)
+@every_estimator
+def test_groups_of_streams_are_those_in_memory(name, monkeypatch):
+    if name in ("table", "drawn median"):
+        with pytest.raises(TypeError, match="in memory"):
+            ESTIMATORS[name].fit(**chunked(PEOPLE[FEW], groups=FEW))
+        return
+    shorten_chunks(monkeypatch, 7)
+    X, text = PEOPLE[FEW], np.array([f"person {i}" for i in FEW])
+    inside = assert_same_fit(
+        seeded(name),
+        {"X": X, "groups": FEW},
+        {"X": stream_arrays(X), "groups": list(text)},
+        chunked(X, groups=text.astype(object)),
+    )
+    assert inside.ledger_.unit == "group"
+
+
+@pytest.mark.sample(2)
+@every_estimator
+def test_a_trace_through_a_stream_with_another_group_keeps_to_the_claim(name):
+    if name in ("table", "drawn median", "counts", "radius"):
+        return
+    X, groups = np.random.default_rng(0).uniform(-1, 1, (40, 2)), np.arange(40)
+    high, low = np.full((1, 2), 50.0), np.full((300, 2), -50.0)
+    own = {"groups": np.insert(groups, 7, 99), "groups_neighbour": np.insert(groups, [7] * 300, 99)}
+    found = trace_privacy(
+        read_from_chunks(ESTIMATORS[name]),
+        np.insert(X, [7], high, axis=0),
+        np.insert(X, [7] * 300, low, axis=0),
+        **own,
+        n_draws=0,
+    )
+    assert found.passed, found
+    assert found.epsilon > 0
+
+
+def test_groups_that_change_while_rows_are_read_are_refused():
+    passes = []
+
+    def chunks():
+        passes.append(None)
+        # a look at the first chunk, the first pass, and one that counts the rows of groups
+        whose = FEW if len(passes) <= 3 else FEW[::-1]
+        yield PEOPLE[FEW], None, [f"person {i}" for i in whose]
+
+    for model in (DPMean(data_norm=1.0), DPQuantile(bounds=(-1, 1))):
+        passes.clear()
+        X, groups = stream_chunks(chunks)
+        with pytest.raises(ValueError, match="groups have changed since"):
+            model.fit(X, groups=groups)
+        assert len(passes) == 4
+
+
+@pytest.mark.parametrize(
+    ("groups", "error", "told"),
+    [
+        (np.arange(199), ValueError, r"shape \(200,\); got shape \(199,\)"),
+        (stream_chunks([(PEOPLE[:9], FEW[:9])])[1], ValueError, r"got shape \(9,\)"),
+        (stream_arrays(PEOPLE[FEW]), TypeError, "got rows"),
+        ("person", TypeError, "got 'person'. Pass the column"),
+    ],
+)
+def test_groups_that_do_not_fit_to_a_stream_are_refused(groups, error, told):
+    budget = PrivacyBudget(10.0, 1e-4, unit="group")
+    with pytest.raises(error, match=told):
+        DPMean(data_norm=1.0, budget=budget).fit(stream_arrays(PEOPLE[FEW]), groups=groups)
+    assert budget.charges == ()
+
+
+def test_identifiers_of_chunks_are_of_one_type():
+    X = PEOPLE[:2]
+    for other, told in ((["1", "2"], "of one type in all chunks"), ([None, "b"], "missing")):
+        rows, groups = stream_chunks([(X, None, [1, 2]), (X, None, other)])
+        with pytest.raises(ValueError, match=told):
+            DPMean(data_norm=1.0).fit(rows, groups=groups)
+    # a number is the same person in whatever type it is stored
+    chunks = [(X, None, np.array([1, 2], dtype=kind)) for kind in (np.int8, np.uint64, np.float64)]
+    rows, groups = stream_chunks(chunks)
+    model = DPMean(data_norm=1.0, random_state=0)
+    found = model.fit(rows, groups=groups).location_
+    assert_array_equal(found, model.fit(np.tile(X, (3, 1)), groups=[1, 2] * 3).location_)
+
+
 # -- what is refused -----------------------------------------------------------------------------
 
 
@@ -447,12 +538,6 @@ def test_mechanisms_that_cannot_protect_groups_say_so(model):
     with pytest.raises(ValueError, match="groups must be None with mechanism="):
         model.set_params(budget=budget).fit(PEOPLE, groups=np.arange(300))
     assert budget.charges == ()
-
-
-def test_rows_that_are_read_range_by_range_have_no_groups():
-    X = stream_arrays(PEOPLE)
-    with pytest.raises(TypeError, match="groups must be None for rows that are read"):
-        DPMean(data_norm=1.0).fit(X, groups=np.arange(300))
 
 
 @pytest.mark.sample(3)
