@@ -9,7 +9,6 @@ rows may add: the bound on what one row moves is that of a group, for groups of 
 """
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -58,7 +57,7 @@ def check_groups(estimator, groups):
         raise ValueError(_DROPPED.format("set_fit_request(groups=True) asked for groups"))
 
 
-def resolve_groups(groups, X):
+def resolve_groups(groups, X, ordered=False):
     """Code the groups.
 
     Parameters
@@ -69,13 +68,16 @@ def resolve_groups(groups, X):
     X : ndarray, CSR matrix or RowStream of shape (n_rows, n_features)
         The rows. A stream notes whose rows they are if its own chunks say so: they may be of
         nobody else when they are read again.
+    ordered : bool, default=False
+        Whether the order of groups must be the same in another process.
 
     Returns
     -------
     public : tuple of (int, str)
         Number of groups, and what is protected: "group", or "row" without groups.
     codes : ndarray of shape (n_rows,), dtype int64
-        Position of every row's group among the sorted identifiers; private. None without groups.
+        Number of every row's group; private. It follows from the set of identifiers, never from the
+        order of rows. With `ordered` it is the place among the sorted ones. None without groups.
 
     Raises
     ------
@@ -92,26 +94,28 @@ def resolve_groups(groups, X):
             f"groups must be the identifiers themselves, one for each row; got {groups!r}. Pass "
             "the column of that name; stream_chunks and stream_parquet take names of columns."
         )
-    if not (isinstance(groups, RowStream) or is_dask(groups)):
-        found, codes = coded_identifiers(identifiers_of(groups, n_rows))
-        return (len(found), "group"), codes
     if isinstance(groups, RowStream):
         own = isinstance(X, RowStream) and groups.table is X.table
-        blocks = _read_identifiers(groups, X if own else None)
-    else:
+        found, codes = _joined_codes(_read_identifiers(groups, X if own else None))
+    elif is_dask(groups):
         from skdp._rows.dask import of_column
 
-        blocks = of_column(groups, coded_identifiers, "groups")
-    found, codes = _joined_codes(blocks)
+        found, codes = _joined_codes(of_column(groups, coded_identifiers, "groups"))
+    else:
+        found, codes = coded_identifiers(identifiers_of(groups))
     if len(codes) != n_rows:
         raise ValueError(_WRONG_SHAPE.format(n_rows, codes.shape))
+    if ordered:
+        places = np.empty(len(found), dtype=np.int64)
+        places[np.argsort(found, kind="stable")] = np.arange(len(found))
+        codes = places[codes]
     return (len(found), "group"), codes
 
 
 _WRONG_SHAPE = "groups must have one identifier for each row of X, shape ({},); got shape {}."
 
 
-def identifiers_of(groups, n_rows):
+def identifiers_of(groups):
     """Return the identifiers of rows in memory, an array, or raise a ValueError."""
     try:
         groups = np.asarray(arrow_targets(groups) if is_arrow(groups) else groups)
@@ -119,13 +123,13 @@ def identifiers_of(groups, n_rows):
         raise ValueError(
             "groups must have one identifier for each row of X; got lists of several lengths."
         ) from None
-    if groups.ndim != 1 or len(groups) != n_rows:
-        raise ValueError(_WRONG_SHAPE.format(n_rows, groups.shape))
+    if groups.ndim != 1:
+        raise ValueError(_WRONG_SHAPE.format("n_rows", groups.shape))
     return groups
 
 
 def coded_identifiers(groups):
-    """Return sorted identifiers, each once, and the position of every row's among them.
+    """Return identifiers, each once, and which of them every row has.
 
     Parameters
     ----------
@@ -135,7 +139,7 @@ def coded_identifiers(groups):
     Returns
     -------
     found : ndarray of shape (n_groups,)
-        Text in objects.
+        Numbers are sorted. Text is in objects, in an order of this process.
     codes : ndarray of shape (n_rows,), dtype int64
         Private.
 
@@ -144,6 +148,12 @@ def coded_identifiers(groups):
     ValueError
         If some are missing, or if they are of several types.
     """
+    if groups.dtype.kind in "OSUT":
+        listed = groups.tolist()
+        if set(map(type, listed)) in ({str}, {bytes}):
+            # whoever shares a number with another one is protected together with him
+            _, first, codes = np.unique(marks_of(listed), return_index=True, return_inverse=True)
+            return groups[first], codes.reshape(-1).astype(np.int64)
     if groups.dtype.kind in "iu" and len(groups):
         least, most = int(groups.min()), int(groups.max())
         if most - least < 4 * len(groups):
@@ -157,26 +167,12 @@ def coded_identifiers(groups):
     try:
         if _has_nobody(groups):
             raise ValueError("groups must not have missing identifiers.")
-        if groups.dtype.kind in "OSUT":
-            return _coded_one_by_one(groups.tolist())
         found, codes = np.unique(groups, return_inverse=True)
     except TypeError:
         raise ValueError(
             "groups must have identifiers of one type that can be sorted; got several types."
         ) from None
     return found, codes.reshape(-1).astype(np.int64)
-
-
-def _coded_one_by_one(listed):
-    """Return what `coded_identifiers` does of a list of text: far quicker than it can be sorted."""
-    known: dict[Any, int] = {}
-    codes = np.fromiter(
-        (known.setdefault(one, len(known)) for one in listed), np.int64, len(listed)
-    )
-    order, places = np.empty(len(known), dtype=object), np.empty(len(known), dtype=np.int64)
-    order[:] = sorted(known)
-    places[[known[one] for one in order]] = np.arange(len(known))
-    return order, places[codes]
 
 
 def _read_identifiers(groups, X):
@@ -224,7 +220,7 @@ def _has_nobody(groups):
     if groups.dtype.kind != "O":
         # what is missing does not even equal itself
         return bool((groups != groups).any())
-    return any(map(_is_nobody, set(groups.tolist())))
+    return any(map(_is_nobody, groups.tolist()))
 
 
 def _is_nobody(one):
@@ -262,6 +258,8 @@ def shares(unit, codes):
     if unit == "row":
         return None
     sizes = np.bincount(codes)
+    if len(sizes) == len(codes):
+        return np.ones(len(codes))
     # by group and then by place: several times as fast as a stable sort of the groups
     order = np.sort(codes * len(codes) + np.arange(len(codes))) % len(codes)
     place = np.empty(len(codes), dtype=np.int64)

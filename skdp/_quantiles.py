@@ -143,6 +143,10 @@ class QuantileRank:
         return np.array([starts[group] + offset], dtype=np.float64)
 
 
+#: of a whole, one more than it needs; positions are below 2**33
+_PART_BITS = PARTS.bit_length()
+
+
 class RankRows:
     """Rows whose coordinates lie on a public grid between public bounds.
 
@@ -164,7 +168,7 @@ class RankRows:
 
     def __init__(self, X, lower, upper, cells=GRID_CELLS, weight=None):
         self.X, self._lower, self._upper, self._cells = X, lower, upper, cells
-        self.weight = weight
+        self.weight, self._parts = weight, None
         # first of the columns that are kept, and their positions
         self._first, self._kept = 0, ()
 
@@ -183,10 +187,18 @@ class RankRows:
         if self.weight is None:
             return self.positions(column), None
         positions = self._placed(column)
-        parts = np.rint(self.weight * PARTS).astype(np.int64)
-        kept = np.flatnonzero((positions != _MISSING) & (parts > 0))
-        kept = kept[np.argsort(positions[kept])]
-        return positions[kept], parts[kept]
+        if self._parts is None:
+            self._parts = np.rint(self.weight * PARTS).astype(np.int64)
+        parts = self._parts
+        kept = (positions != _MISSING) & (parts > 0)
+        if not kept.all():
+            positions, parts = positions[kept], parts[kept]
+        # both in one integer, which is sorted several times as fast as an index
+        both = positions.astype(np.int64)
+        both <<= _PART_BITS
+        both |= parts
+        both.sort()
+        return both >> _PART_BITS, both & ((1 << _PART_BITS) - 1)
 
     def _placed(self, column):
         """Return the positions of a column's values, row after row."""

@@ -83,12 +83,25 @@ def test_rows_of_a_group_count_one_together_in_parts_that_add_up_exactly():
 @pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint64, np.float64, str, object])
 def test_groups_are_coded_in_the_order_of_their_identifiers(dtype):
     names = np.array([3, 9, 3, 7, 9, 3]).astype(dtype)
-    (n_groups, unit), codes = resolve_groups(names, np.zeros((6, 1)))
+    (n_groups, unit), codes = resolve_groups(names, np.zeros((6, 1)), ordered=True)
     assert (n_groups, unit, codes.tolist()) == (3, "group", [0, 2, 0, 1, 2, 0])
     far = resolve_groups([-(2**63), 2**63 - 1, 0], np.zeros((3, 1)))
     assert (far[0][0], far[1].tolist()) == (3, [0, 2, 1])
     apart = resolve_groups(np.repeat(np.array([-100, 100], dtype=np.int8), 50), np.zeros((100, 1)))
     assert (apart[0][0], np.bincount(apart[1]).tolist()) == (2, [50, 50])
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float64, str, object, bytes])
+def test_numbers_of_groups_do_not_depend_on_the_order_of_rows(dtype):
+    # a search draws groups by these numbers: a row of one may not renumber the others
+    names = np.arange(50).astype(str).astype(dtype)
+    order = np.random.default_rng(0).permutation(np.repeat(np.arange(50), 3))
+    (_, codes), (_, moved) = (
+        resolve_groups(names[at], names[at, None]) for at in (order, order[::-1])
+    )
+    assert_array_equal(codes, moved[::-1])
+    _, again = resolve_groups(names[np.append(order, 7)], np.zeros((151, 1)))
+    assert_array_equal(again[:-1], codes)
 
 
 def test_ranks_of_very_many_groups_stay_within_integers(monkeypatch):

@@ -61,7 +61,9 @@ class DenseChunk:
         """
         parts = contributions(row_major(self.X), EVERY)
         if self.weight is not None:
-            return np.concatenate([self.weight @ part.astype(np.float64) for part in parts])
+            return np.concatenate(
+                [self.weight @ part.astype(np.float64, copy=False) for part in parts]
+            )
         return np.concatenate([part.sum(axis=0) for part in parts]).astype(np.float64)
 
 

@@ -877,9 +877,11 @@ class Identified:
 
 def marks_of(identifiers):
     """Return a number for every identifier, by which another one is told in this process."""
-    if identifiers.dtype.kind in "biuf":
-        return identifiers
-    return np.fromiter(map(hash, identifiers.tolist()), np.int64, len(identifiers))
+    if not isinstance(identifiers, list):
+        if identifiers.dtype.kind in "biuf":
+            return identifiers
+        identifiers = identifiers.tolist()
+    return np.fromiter(map(hash, identifiers), np.int64, len(identifiers))
 
 
 # Tables: rows that come in chunks of any length, from the first to the last.

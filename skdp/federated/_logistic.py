@@ -292,7 +292,7 @@ class FederatedDPLogisticRegression(
         ball = L2Ball(check_radius(self.data_norm))
         X, y = validate_private_data(self, X, y, classes=self.classes, accept_sparse="csr")
         # how many rows there are is private: only the number of clients is used
-        (n_clients, unit), clients = resolve_groups(groups, X)
+        (n_clients, unit), clients = resolve_groups(groups, X, ordered=True)
         n_features = X.shape[1]
         classes, codes, outside, assumptions = resolve_classes(y, self.classes)
         loss = LogisticLoss() if len(classes) == 2 else SoftmaxLoss(len(classes))

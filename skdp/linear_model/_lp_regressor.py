@@ -292,11 +292,11 @@ class PrivateLinearRegressor(
             that need all rows in memory, which say so.
         y : {array-like, RowStream, dask array} of shape (n_samples,)
             Private targets, of any size.
-        groups : array-like of shape (n_samples,), default=None
+        groups : {array-like, RowStream, dask array} of shape (n_samples,), default=None
             Whose row it is: numbers, or text. All rows of a group are protected together, whatever
             their number, and count as one row does: each as one over their number. The number of
-            groups is public. Only for "gradient" with all rows in every step, and for rows in
-            memory. None protects rows. Cross-validators pass groups after
+            groups is public. Only for "gradient" with all rows in every step. Beside a stream also
+            one of identifiers, or an array. None protects rows. Cross-validators pass groups after
             ``sklearn.set_config(enable_metadata_routing=True)``, to estimators after
             ``set_fit_request(groups=True)``; for these it is an error if none come. See
             :ref:`groups`.

@@ -383,11 +383,12 @@ class DPMean(MeanEstimator):
             "shifted-clipped".
         y : None
             Ignored.
-        groups : array-like of shape (n_samples,), default=None
+        groups : array-like or RowStream of shape (n_samples,), default=None
             Whose row it is: numbers, or text. All rows of a group are protected together, whatever
             their number, and count as one row does, each as one over their number: what is released
             is the mean over groups of the means of their rows. The number of groups is public. Not
-            for "shifted-clipped". Only for rows in memory. None protects rows. See :ref:`groups`.
+            for "shifted-clipped". Beside a stream of rows also one of identifiers, or an array.
+            None protects rows. See :ref:`groups`.
 
         Returns
         -------

@@ -321,11 +321,12 @@ class DPQuantile(LocationEstimator):
             for a moment, if no two values are equal.
         y : None
             Ignored.
-        groups : array-like of shape (n_samples,), default=None
+        groups : array-like or RowStream of shape (n_samples,), default=None
             Whose row it is: numbers, or text. All rows of a group are protected together, whatever
             their number, and count as one row does, each as one over their number: what is released
             is a quantile of all rows, in which every group has the same weight. The number of
-            groups is public. Only for rows in memory. None protects rows. See :ref:`groups`.
+            groups is public. Beside a stream of rows also one of identifiers, or an array. None
+            protects rows. See :ref:`groups`.
 
         Returns
         -------

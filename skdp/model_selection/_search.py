@@ -136,7 +136,7 @@ class DPSearchCV(TwinMixin, PlanMixin, BaseSearchCV):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        (n_rows, unit), whose = resolve_groups(groups, X)
+        (n_rows, unit), whose = resolve_groups(groups, X, ordered=True)
         # groups are planned for as so many rows
         planned = replace(form, shape=(n_rows, *form.shape[1:]))
         labels, assumptions = None, assumed_functions(models)

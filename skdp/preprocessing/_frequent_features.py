@@ -234,11 +234,12 @@ class DPFrequentFeatures(TwinMixin, PlanMixin, SelectorMixin, BaseEstimator):
             Private rows.
         y : None
             Ignored.
-        groups : array-like of shape (n_samples,), default=None
+        groups : array-like or RowStream of shape (n_samples,), default=None
             Whose row it is: numbers, or text. All rows of a group are protected together, whatever
             their number, and count as one row does, each as one over their number: a group counts
-            for a feature by the part of its rows that have it. The number of groups is public. Only
-            for rows in memory. None protects rows. See :ref:`groups`.
+            for a feature by the part of its rows that have it. The number of groups is public.
+            Beside a stream of rows also one of identifiers, or an array. None protects rows. See
+            :ref:`groups`.
 
         Returns
         -------

@@ -548,7 +548,7 @@ def test_groups_are_routed():
 
 
 def test_the_number_of_clients_comes_first():
-    (n_clients, _), codes = resolve_groups(["b", "a", "b"], np.zeros((3, 1)))
+    (n_clients, _), codes = resolve_groups(["b", "a", "b"], np.zeros((3, 1)), ordered=True)
     assert n_clients == 2
     assert codes.tolist() == [1, 0, 1]
     assert resolve_groups(None, np.zeros((3, 1))) == ((3, "row"), None)
