@@ -11,7 +11,7 @@ import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.compose import make_column_transformer
-from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 
 from skdp import (
@@ -617,12 +617,29 @@ def test_groups_are_routed_through_pipelines_and_searches_of_scikit_learn():
         assert {item.kind for item in spent.uncovered} == {"choice"}
         with pytest.raises(ValueError, match="asked for groups, and fit got no groups"):
             model.fit(X, y)
-        # one step alone is asked
-        model = pipeline()
-        model["model"].set_fit_request(groups=True)
-        tuned = GridSearchCV(model, {"model__C": [1.0]}, cv=GroupKFold(2), error_score="raise")
-        with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError):
-            tuned.fit(X, y, groups=whose)
+
+
+def test_groups_that_are_routed_reach_all_private_steps_unasked():
+    X, y, whose = numbers()
+    model = DPLogisticRegression(epsilon=4.0, classes=[0, 1], data_norm=2.0)
+    search = DPGridSearchCV(model, {"C": [0.1, 1.0]}, epsilon=8.0)
+    given = {"params": {"groups": whose}, "cv": GroupKFold(2), "return_estimator": True}
+    with sklearn.config_context(enable_metadata_routing=True):
+        steps = make_pipeline(DPStandardScaler(), model)
+        assert privacy_spent(steps.fit(X, y, groups=whose)).ledger.unit == "group"
+        for one in (steps, search):
+            found = cross_validate(one, X, y, **given)["estimator"]
+            assert {privacy_spent(fitted).ledger.unit for fitted in found} == {"group"}
+        tuned = GridSearchCV(model, {"C": [0.1, 1.0]}, cv=GroupKFold(2)).fit(X, y, groups=whose)
+        assert privacy_spent(tuned).ledger.unit == "group"
+        assert [item.kind for item in privacy_spent(tuned).uncovered] == ["choice"]
+        # nobody has insisted: rows are protected, and it is said
+        plain = GridSearchCV(model, {"C": [0.1, 1.0]}, cv=2).fit(X, y)
+        assert privacy_spent(plain).ledger.unit == "row"
+        told = model.set_fit_request(groups=False)
+        alone = GridSearchCV(told, {"C": [1.0]}, cv=GroupKFold(2)).fit(X, y, groups=whose)
+        assert privacy_spent(alone).ledger.unit == "row"
+        assert "the fits were not" in str(privacy_spent(alone).uncovered)
 
 
 @pytest.mark.parametrize("model", [DPMean(), DPStandardScaler(), DPTableVectorizer()])

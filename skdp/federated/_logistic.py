@@ -202,6 +202,8 @@ class FederatedDPLogisticRegression(
     ledger_: Ledger
     privacy_spent_: tuple[float, float]
 
+    # where metadata are routed; without groups a fit protects rows
+    __metadata_request__fit = {"groups": True}
     _parameter_constraints = {
         **SHARED_CONSTRAINTS,
         "epsilon": [Interval(Real, 0, None, closed="neither"), None],

@@ -376,6 +376,8 @@ class PrivateLinearClassifier(
     #: what weights of classes have added to the intercepts
     _shift: NDArray[Any] | None = None
 
+    # where metadata are routed; without groups a fit protects rows
+    __metadata_request__fit = {"groups": True}
     _parameter_constraints = {
         **SHARED_CONSTRAINTS,
         "mechanism": [StrOptions({"auto", *MECHANISMS})],

@@ -261,6 +261,8 @@ class PrivateLinearRegressor(
     feature_scale_: NDArray[Any]
     _found: StandardColumns | None
 
+    # where metadata are routed; without groups a fit protects rows
+    __metadata_request__fit = {"groups": True}
     _parameter_constraints = {
         **{
             name: SHARED_CONSTRAINTS[name]

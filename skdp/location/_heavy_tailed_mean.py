@@ -535,6 +535,8 @@ class DPHeavyTailedMean(MeanEstimator):
     ledger_: Ledger
     privacy_spent_: tuple[float, float]
 
+    # where metadata are routed; without groups a fit protects rows
+    __metadata_request__fit = {"groups": True}
     _parameter_constraints = {
         **SHARED_CONSTRAINTS,
         "moment_order": [Interval(Real, 1, MOST_MOMENTS, closed="right")],

@@ -342,6 +342,8 @@ class DPMean(MeanEstimator):
     ledger_: Ledger
     privacy_spent_: tuple[float, float]
 
+    # where metadata are routed; without groups a fit protects rows
+    __metadata_request__fit = {"groups": True}
     _parameter_constraints = {
         **SHARED_CONSTRAINTS,
         "data_norm": [*SHARED_CONSTRAINTS["data_norm"], None],

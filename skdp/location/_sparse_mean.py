@@ -235,6 +235,8 @@ class DPSparseMeanEstimator(MeanEstimator):
     ledger_: Ledger
     privacy_spent_: tuple[float, float]
 
+    # where metadata are routed; without groups a fit protects rows
+    __metadata_request__fit = {"groups": True}
     _parameter_constraints = {
         **SHARED_CONSTRAINTS,
         "mechanism": [StrOptions({"auto", *SPARSE_MEANS})],

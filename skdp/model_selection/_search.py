@@ -59,6 +59,8 @@ from skdp.privacy.laws.selection import STRATEGIES
 class DPSearchCV(TwinMixin, PlanMixin, BaseSearchCV):
     """Base of the private searches; a subclass states its candidates."""
 
+    # where metadata are routed; without groups a fit protects rows
+    __metadata_request__fit = {"groups": True}
     _parameter_constraints = {
         **{name: SHARED_CONSTRAINTS[name] for name in ("epsilon", "delta", "budget")},
         "estimator": [HasMethods(["fit", "get_params", "set_params"])],

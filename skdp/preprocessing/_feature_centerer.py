@@ -251,6 +251,8 @@ class DPFeatureCenterer(PlanMixin, ShiftAndScale):
     ledger_: Ledger
     privacy_spent_: tuple[float, float]
 
+    # where metadata are routed; without groups a fit protects rows
+    __metadata_request__fit = {"groups": True}
     _parameter_constraints = {
         **SHARED_CONSTRAINTS,
         "mechanism": [StrOptions({"gaussian", "coinpress", "shifted-clipped"})],

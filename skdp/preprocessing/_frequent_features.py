@@ -194,6 +194,8 @@ class DPFrequentFeatures(TwinMixin, PlanMixin, SelectorMixin, BaseEstimator):
     ledger_: Ledger
     privacy_spent_: tuple[float, float]
 
+    # where metadata are routed; without groups a fit protects rows
+    __metadata_request__fit = {"groups": True}
     _parameter_constraints = {
         **{name: SHARED_CONSTRAINTS[name] for name in ("epsilon", "delta", "adjacency")},
         "n_features_to_select": [Interval(Integral, 1, None, closed="left"), None],

@@ -692,6 +692,8 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
     ledger_: Ledger
     privacy_spent_: tuple[float, float]
 
+    # where metadata are routed; without groups a fit protects rows
+    __metadata_request__fit = {"groups": True}
     _parameter_constraints = {
         **{name: SHARED_CONSTRAINTS[name] for name in ("epsilon", "delta", "adjacency")},
         "with_mean": ["boolean"],
