@@ -269,9 +269,9 @@ class FederatedDPLogisticRegression(
         groups : array-like of shape (n_samples,), default=None
             Client that owns the row: numbers, or text. None: every row is a client of its own,
             and a row is what is protected: so it stands on the ledger. Cross-validators of
-            scikit-learn pass it only with ``sklearn.set_config(enable_metadata_routing=True)``
-            and ``set_fit_request(groups=True)``; without, they drop it. After that request it is
-            an error if none come.
+            scikit-learn pass it only with ``sklearn.set_config(enable_metadata_routing=True)``;
+            without, they drop it. After ``set_fit_request(groups=True)`` it is an error if none
+            come.
 
         Returns
         -------

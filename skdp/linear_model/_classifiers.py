@@ -418,9 +418,8 @@ class PrivateLinearClassifier(
             their number, and count as one row does: each as one over their number. The number of
             groups is public. Only for "gradient" with all rows in every step. Beside a stream also
             one of identifiers, or an array. None protects rows. Cross-validators pass groups after
-            ``sklearn.set_config(enable_metadata_routing=True)``, to estimators after
-            ``set_fit_request(groups=True)``; for these it is an error if none come. See
-            :ref:`groups`.
+            ``sklearn.set_config(enable_metadata_routing=True)``; after
+            ``set_fit_request(groups=True)`` it is an error if none come. See :ref:`groups`.
 
         Returns
         -------

@@ -717,14 +717,10 @@ def got_groups(fitted: Any) -> bool:
 
 def takes_groups(leaf: Any) -> bool:
     """Return whether `fit` has a parameter for groups."""
+    if "groups" not in _requests_of_fit(leaf):
+        return False
     # a subclass may have another `fit`, and still the requests of its base
-    return "groups" in _requests_of_fit(leaf) and _has_groups(type(leaf))
-
-
-@cache
-def _has_groups(kind: Any) -> bool:
-    """Return whether `fit` of a class can be passed groups."""
-    given = signature(kind.fit).parameters
+    given = signature(leaf.fit).parameters
     return "groups" in given or any(p.kind is p.VAR_KEYWORD for p in given.values())
 
 
