@@ -157,3 +157,4 @@ folder.cleanup()
 # for every fit.
 #
 # | Before this: :ref:`sphx_glr_auto_examples_plot_16_a_card_for_the_reviewer.py`
+# | After this: :ref:`sphx_glr_auto_examples_plot_18_who_loses.py`
