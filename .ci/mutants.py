@@ -137,7 +137,7 @@ MUTANTS = [
     ),
     Mutant(
         "ranks of a group count one each", "RankRows.ranked",
-        r"parts\[kept\]$", "np.full(len(kept), PARTS)",
+        r"both \|= parts", "both |= PARTS",
         "tests/test_grouped_statistics.py",
     ),
     Mutant(
