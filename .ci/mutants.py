@@ -137,7 +137,7 @@ MUTANTS = [
     ),
     Mutant(
         "ranks of a group count one each", "RankRows.ranked",
-        r"parts\[kept\]$", "np.full(len(kept), PARTS)",
+        r"both \|= parts", "both |= PARTS",
         "tests/test_grouped_statistics.py",
     ),
     Mutant(
@@ -237,6 +237,26 @@ MUTANTS = [
         "a row of a group counts as one", "shares",
         r"return \(parts\[codes\] .*", "return np.ones(len(codes))",
         "tests/test_groups.py",
+    ),
+    Mutant(
+        "streams: a row of a group counts as one", "chunks_of",
+        r"if weight is None:", "if True:",
+        "tests/test_groups.py",
+    ),
+    Mutant(
+        "streams: groups that change are not seen", "Identified.check",
+        r"if not np\.array_equal\(.*\):", "if False:",
+        "tests/test_grouped_statistics.py",
+    ),
+    Mutant(
+        "dask: a row of a group counts as one", "with_numbers",
+        r"numbers\.content", "np.ones(len(numbers.content))",
+        "tests/streams/test_dask.py",
+    ),
+    Mutant(
+        "chunks: a group is another one in every chunk", "_joined_codes",
+        r"places\[start \+ codes\]", "start + codes",
+        "tests/test_grouped_statistics.py",
     ),
     Mutant(
         "gradients: rows of a group count as one each", "ClippedGradient.partial",

@@ -135,3 +135,4 @@ if "__file__" in globals():  # run as a script, not in the gallery
 # rules, and errors on more settings.
 #
 # | Before this: :ref:`sphx_glr_auto_examples_plot_17_larger_than_memory.py`
+# | After this: :ref:`sphx_glr_auto_examples_plot_19_who_loses.py`

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from skdp._groups import PARTS, resolve_groups, shares
-from skdp._rows.streams import RowStream
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.curator import Curator
 from skdp.privacy.kernel.errors import SeededNoiseWarning
@@ -209,7 +208,7 @@ def count_rows(groups, X, hidden, sample_weight=None):
     groups : array-like of shape (n_rows,) or None
         As for `resolve_groups`.
     X : ndarray, CSR matrix or RowStream of shape (n_rows, n_features)
-        The rows; in memory unless what rows count is public.
+        The rows. What they count is in memory, whether they are or not.
     hidden : HiddenCount or None
         Of the fit.
     sample_weight : array-like of shape (n_rows,), float or None
@@ -225,18 +224,11 @@ def count_rows(groups, X, hidden, sample_weight=None):
     Raises
     ------
     ValueError, TypeError
-        If groups or weights are unusable, or rows are read range by range and have either.
+        If groups or weights are unusable.
     """
     if hidden is None:
         public, codes = resolve_groups(groups, X)
         return public, None if codes is None else (public[1], codes, None)
-    if isinstance(X, RowStream):
-        what = (
-            "sample_weight must be None"
-            if hidden.max_weight
-            else ("adjacency must be 'replace-one' or 'zero-out'")
-        )
-        raise TypeError(f"{what} for rows that are read range by range. Load the rows into memory.")
     weights = None
     if hidden.max_weight is not None:
         weights = _weights(sample_weight, X.shape[0], hidden.max_weight)

@@ -8,9 +8,18 @@ over the number of rows of its group. So whatever sum a statistic is, a group ad
 rows may add: the bound on what one row moves is that of a group, for groups of any size.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
-from skdp._rows.streams import RowStream
+from skdp._rows.streams import (
+    Identified,
+    RowStream,
+    arrow_targets,
+    is_arrow,
+    is_dask,
+    marks_of,
+)
 from skdp.exceptions import BudgetError
 from skdp.privacy.books.spent import asks_for_groups
 
@@ -48,52 +57,103 @@ def check_groups(estimator, groups):
         raise ValueError(_DROPPED.format("set_fit_request(groups=True) asked for groups"))
 
 
-def resolve_groups(groups, X):
+def resolve_groups(groups, X, ordered=False):
     """Code the groups.
 
     Parameters
     ----------
-    groups : array-like of shape (n_rows,) or None
+    groups : array-like, RowStream or dask collection of shape (n_rows,), or None
         Identifier of the group that a row belongs to: numbers, or text. None: every row is a
         group of its own.
     X : ndarray, CSR matrix or RowStream of shape (n_rows, n_features)
-        The rows; groups have to be in memory, and so have they.
+        The rows. A stream notes whose rows they are if its own chunks say so: they may be of
+        nobody else when they are read again.
+    ordered : bool, default=False
+        Whether the order of groups must be the same in another process.
 
     Returns
     -------
     public : tuple of (int, str)
         Number of groups, and what is protected: "group", or "row" without groups.
     codes : ndarray of shape (n_rows,), dtype int64
-        Position of every row's group among the sorted identifiers; private. None without groups.
+        Number of every row's group; private. It follows from the set of identifiers, never from the
+        order of rows. With `ordered` it is the place among the sorted ones. None without groups.
 
     Raises
     ------
     ValueError
         If `groups` is not one identifier a row.
     TypeError
-        If there are groups, and X is read range by range.
+        If `groups` is a stream of rows, or a name.
     """
     n_rows = X.shape[0]
     if groups is None:
         return (n_rows, "row"), None
-    if isinstance(X, RowStream):
+    if isinstance(groups, str):
         raise TypeError(
-            "groups must be None for rows that are read range by range: how many rows a group has "
-            "must be known before the first is read. Load the rows into memory."
+            f"groups must be the identifiers themselves, one for each row; got {groups!r}. Pass "
+            "the column of that name; stream_chunks and stream_parquet take names of columns."
         )
+    if isinstance(groups, RowStream):
+        own = isinstance(X, RowStream) and groups.table is X.table
+        found, codes = _joined_codes(_read_identifiers(groups, X if own else None))
+    elif is_dask(groups):
+        from skdp._rows.dask import of_column
+
+        found, codes = _joined_codes(of_column(groups, coded_identifiers, "groups"))
+    else:
+        found, codes = coded_identifiers(identifiers_of(groups))
+    if len(codes) != n_rows:
+        raise ValueError(_WRONG_SHAPE.format(n_rows, codes.shape))
+    if ordered:
+        places = np.empty(len(found), dtype=np.int64)
+        places[np.argsort(found, kind="stable")] = np.arange(len(found))
+        codes = places[codes]
+    return (len(found), "group"), codes
+
+
+_WRONG_SHAPE = "groups must have one identifier for each row of X, shape ({},); got shape {}."
+
+
+def identifiers_of(groups):
+    """Return the identifiers of rows in memory, an array, or raise a ValueError."""
     try:
-        groups = np.asarray(groups)
+        groups = np.asarray(arrow_targets(groups) if is_arrow(groups) else groups)
     except ValueError:
         raise ValueError(
             "groups must have one identifier for each row of X; got lists of several lengths."
         ) from None
-    if groups.ndim != 1 or len(groups) != n_rows:
-        raise ValueError(
-            f"groups must have one identifier for each row of X, shape ({n_rows},); "
-            f"got shape {groups.shape}."
-        )
-    if _has_nobody(groups):
-        raise ValueError("groups must not have missing identifiers.")
+    if groups.ndim != 1:
+        raise ValueError(_WRONG_SHAPE.format("n_rows", groups.shape))
+    return groups
+
+
+def coded_identifiers(groups):
+    """Return identifiers, each once, and which of them every row has.
+
+    Parameters
+    ----------
+    groups : ndarray of shape (n_rows,)
+        Numbers, or text.
+
+    Returns
+    -------
+    found : ndarray of shape (n_groups,)
+        Numbers are sorted. Text is in objects, in an order of this process.
+    codes : ndarray of shape (n_rows,), dtype int64
+        Private.
+
+    Raises
+    ------
+    ValueError
+        If some are missing, or if they are of several types.
+    """
+    if groups.dtype.kind in "OSUT":
+        listed = groups.tolist()
+        if set(map(type, listed)) in ({str}, {bytes}):
+            # whoever shares a number with another one is protected together with him
+            _, first, codes = np.unique(marks_of(listed), return_index=True, return_inverse=True)
+            return groups[first], codes.reshape(-1).astype(np.int64)
     if groups.dtype.kind in "iu" and len(groups):
         least, most = int(groups.min()), int(groups.max())
         if most - least < 4 * len(groups):
@@ -101,15 +161,58 @@ def resolve_groups(groups, X):
             # be further apart than the largest of these
             wide = groups.astype(np.int64) if groups.dtype.kind == "i" else groups
             codes = (wide - wide.min()).astype(np.int64)
-            places = np.cumsum(np.bincount(codes) > 0)
-            return (int(places[-1]), "group"), places[codes] - 1
+            there = np.bincount(codes) > 0
+            found = np.flatnonzero(there).astype(wide.dtype) + wide.min()
+            return found, (np.cumsum(there) - 1)[codes]
     try:
+        if _has_nobody(groups):
+            raise ValueError("groups must not have missing identifiers.")
         found, codes = np.unique(groups, return_inverse=True)
     except TypeError:
         raise ValueError(
             "groups must have identifiers of one type that can be sorted; got several types."
         ) from None
-    return (len(found), "group"), codes.reshape(-1).astype(np.int64)
+    return found, codes.reshape(-1).astype(np.int64)
+
+
+def _read_identifiers(groups, X):
+    """Yield the codes of all blocks of a stream; `X` is that of the rows if they lie beside it."""
+    if groups.ndim != 1:
+        raise TypeError("groups must be a stream of identifiers, one for each row; got rows.")
+    marks = []
+    for block in groups.table.blocks():
+        listed = groups.of(block)
+        if X is not None:
+            # a copy: a view would keep the whole of a chunk in memory
+            marks.append(np.array(marks_of(listed)))
+        yield coded_identifiers(listed)
+    if X is not None and marks:
+        known = Identified(groups.steps, np.concatenate(marks))
+        X.inspected(replace(X.facts, known=known))
+
+
+def _joined_codes(blocks):
+    """Return the identifiers and codes of blocks one after another, from those of each."""
+    names, parts = [], []
+    for found, codes in blocks:
+        names.append(found)
+        parts.append(codes)
+    if len({_is_text(found) for found in names if len(found)}) > 1:
+        raise ValueError(
+            "groups must have identifiers of one type in all chunks; got numbers in some and text "
+            "in others."
+        )
+    if not names:
+        return np.empty(0), np.empty(0, dtype=np.int64)
+    found, places = coded_identifiers(np.concatenate(names))
+    starts = np.cumsum([0, *map(len, names)])
+    return found, np.concatenate(
+        [places[start + codes] for start, codes in zip(starts[:-1], parts, strict=True)]
+    )
+
+
+def _is_text(found):
+    return isinstance(found[0], str | bytes)
 
 
 def _has_nobody(groups):
@@ -155,6 +258,8 @@ def shares(unit, codes):
     if unit == "row":
         return None
     sizes = np.bincount(codes)
+    if len(sizes) == len(codes):
+        return np.ones(len(codes))
     # by group and then by place: several times as fast as a stable sort of the groups
     order = np.sort(codes * len(codes) + np.arange(len(codes))) % len(codes)
     place = np.empty(len(codes), dtype=np.int64)

@@ -203,12 +203,10 @@ def test_what_needs_the_number_is_refused_before_anything_is_charged(model, erro
     assert budget.spent == (0.0, 0.0)
 
 
-def test_searches_and_streams_are_refused():
+def test_searches_are_refused():
     X, y = rows_of()
     with pytest.raises(ValueError, match="a search plans with the number of rows"):
         DPGridSearchCV(CLASSIFIER, {"data_norm": [1.0, 2.0]}, epsilon=1.0, delta=1e-6).fit(X, y)
-    with pytest.raises(TypeError, match="read range by range"):
-        CLASSIFIER.fit(*stream_arrays(X, y))
 
 
 def test_splits_of_rows_whose_number_is_secret_are_not_covered():
@@ -393,8 +391,22 @@ def test_weights_are_refused_where_rows_must_count_one_each():
         model = DPLogisticRegression(data_norm=1.0, solver=solver, max_weight=1.0)
         with pytest.raises(ValueError, match="sample_weight must be None with solvers"):
             model.fit(X, y, sample_weight=np.ones(300))
-    with pytest.raises(TypeError, match="sample_weight must be None for rows that are read"):
-        WEIGHTED[0].fit(*stream_arrays(X, y), sample_weight=np.ones(300))
+
+
+@pytest.mark.parametrize("model", [WEIGHTED[0], WEIGHTED[3], WEIGHTED[5]], ids=str)
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_rows_outside_memory_count_what_they_count_in_it(model, adjacency):
+    X, y = rows_of()
+    model = clone(model).set_params(adjacency=adjacency, random_state=0)
+    data = (X, y) if hasattr(model, "max_iter") else (X,)
+    for weights in (None, np.random.default_rng(1).uniform(0, 3, 300)):
+        here = fitted_numbers(model.fit(*data, sample_weight=weights))
+        streams = stream_arrays(*data)
+        streams = streams if isinstance(streams, tuple) else (streams,)
+        for one, two in zip(
+            here, fitted_numbers(model.fit(*streams, sample_weight=weights)), strict=True
+        ):
+            assert_array_equal(one, two)
 
 
 def test_boosting_charges_every_fit():

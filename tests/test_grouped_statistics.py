@@ -11,7 +11,7 @@ import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.compose import make_column_transformer
-from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 
 from skdp import (
@@ -38,7 +38,7 @@ from skdp._rows.columns import FeatureRows, PointRows, distances_from
 from skdp._rows.linear import ball_rows
 from skdp.audit import trace_privacy
 from skdp.exceptions import BudgetError
-from skdp.io import stream_arrays
+from skdp.io import stream_arrays, stream_chunks
 from skdp.location._clipped_mean import BoxRows, ClippedRowSum, FarCount, RowSum
 from skdp.location._compressed_sensing import SketchSum
 from skdp.location._median import DirectionSum, DistanceSum
@@ -50,6 +50,8 @@ from skdp.preprocessing._standard_scaler import MomentSum, SideSum
 from skdp.privacy import PrivacyBudget
 from skdp.privacy.kernel.samplers import make_bits
 from skdp.privacy.laws.exponential import ExponentialMechanism
+from tests._chunks import shorten_chunks
+from tests.streams._ways import assert_same_fit, chunked, read_from_chunks
 
 D, TAU = 3, Fraction(9, 10)
 BOX = Box((-1.0,) * D, (1.0,) * D)
@@ -81,12 +83,25 @@ def test_rows_of_a_group_count_one_together_in_parts_that_add_up_exactly():
 @pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint64, np.float64, str, object])
 def test_groups_are_coded_in_the_order_of_their_identifiers(dtype):
     names = np.array([3, 9, 3, 7, 9, 3]).astype(dtype)
-    (n_groups, unit), codes = resolve_groups(names, np.zeros((6, 1)))
+    (n_groups, unit), codes = resolve_groups(names, np.zeros((6, 1)), ordered=True)
     assert (n_groups, unit, codes.tolist()) == (3, "group", [0, 2, 0, 1, 2, 0])
     far = resolve_groups([-(2**63), 2**63 - 1, 0], np.zeros((3, 1)))
     assert (far[0][0], far[1].tolist()) == (3, [0, 2, 1])
     apart = resolve_groups(np.repeat(np.array([-100, 100], dtype=np.int8), 50), np.zeros((100, 1)))
     assert (apart[0][0], np.bincount(apart[1]).tolist()) == (2, [50, 50])
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float64, str, object, bytes])
+def test_numbers_of_groups_do_not_depend_on_the_order_of_rows(dtype):
+    # a search draws groups by these numbers: a row of one may not renumber the others
+    names = np.arange(50).astype(str).astype(dtype)
+    order = np.random.default_rng(0).permutation(np.repeat(np.arange(50), 3))
+    (_, codes), (_, moved) = (
+        resolve_groups(names[at], names[at, None]) for at in (order, order[::-1])
+    )
+    assert_array_equal(codes, moved[::-1])
+    _, again = resolve_groups(names[np.append(order, 7)], np.zeros((151, 1)))
+    assert_array_equal(again[:-1], codes)
 
 
 def test_ranks_of_very_many_groups_stay_within_integers(monkeypatch):
@@ -412,6 +427,95 @@ def test_words_of_one_person_are_not_frequent_however_often_they_stand_there():
     assert len(model.fit(pd.DataFrame({"word": words})).frequent_["word"][0]) == 2
 
 
+# -- rows that are read range by range -----------------------------------------------------------
+
+FEW = np.random.default_rng(5).choice(300, 200)
+
+
+@pytest.mark.sample(4)
+@every_estimator
+def test_groups_of_streams_are_those_in_memory(name, monkeypatch):
+    if name in ("table", "drawn median"):
+        with pytest.raises(TypeError, match="in memory"):
+            ESTIMATORS[name].fit(**chunked(PEOPLE[FEW], groups=FEW))
+        return
+    shorten_chunks(monkeypatch, 7)
+    X, text = PEOPLE[FEW], np.array([f"person {i}" for i in FEW])
+    inside = assert_same_fit(
+        seeded(name),
+        {"X": X, "groups": FEW},
+        {"X": stream_arrays(X), "groups": list(text)},
+        chunked(X, groups=text.astype(object)),
+    )
+    assert inside.ledger_.unit == "group"
+
+
+@pytest.mark.sample(2)
+@every_estimator
+def test_a_trace_through_a_stream_with_another_group_keeps_to_the_claim(name):
+    if name in ("table", "drawn median", "counts", "radius"):
+        return
+    X, groups = np.random.default_rng(0).uniform(-1, 1, (40, 2)), np.arange(40)
+    high, low = np.full((1, 2), 50.0), np.full((300, 2), -50.0)
+    own = {"groups": np.insert(groups, 7, 99), "groups_neighbour": np.insert(groups, [7] * 300, 99)}
+    found = trace_privacy(
+        read_from_chunks(ESTIMATORS[name]),
+        np.insert(X, [7], high, axis=0),
+        np.insert(X, [7] * 300, low, axis=0),
+        **own,
+        n_draws=0,
+    )
+    assert found.passed, found
+    assert found.epsilon > 0
+
+
+def test_groups_that_change_while_rows_are_read_are_refused():
+    passes = []
+
+    def chunks():
+        passes.append(None)
+        # a look at the first chunk, the first pass, and one that counts the rows of groups
+        whose = FEW if len(passes) <= 3 else FEW[::-1]
+        yield PEOPLE[FEW], None, [f"person {i}" for i in whose]
+
+    for model in (DPMean(data_norm=1.0), DPQuantile(bounds=(-1, 1))):
+        passes.clear()
+        X, groups = stream_chunks(chunks)
+        with pytest.raises(ValueError, match="groups have changed since"):
+            model.fit(X, groups=groups)
+        assert len(passes) == 4
+
+
+@pytest.mark.parametrize(
+    ("groups", "error", "told"),
+    [
+        (np.arange(199), ValueError, r"shape \(200,\); got shape \(199,\)"),
+        (stream_chunks([(PEOPLE[:9], FEW[:9])])[1], ValueError, r"got shape \(9,\)"),
+        (stream_arrays(PEOPLE[FEW]), TypeError, "got rows"),
+        ("person", TypeError, "got 'person'. Pass the column"),
+    ],
+)
+def test_groups_that_do_not_fit_to_a_stream_are_refused(groups, error, told):
+    budget = PrivacyBudget(10.0, 1e-4, unit="group")
+    with pytest.raises(error, match=told):
+        DPMean(data_norm=1.0, budget=budget).fit(stream_arrays(PEOPLE[FEW]), groups=groups)
+    assert budget.charges == ()
+
+
+def test_identifiers_of_chunks_are_of_one_type():
+    X = PEOPLE[:2]
+    for other, told in ((["1", "2"], "of one type in all chunks"), ([None, "b"], "missing")):
+        rows, groups = stream_chunks([(X, None, [1, 2]), (X, None, other)])
+        with pytest.raises(ValueError, match=told):
+            DPMean(data_norm=1.0).fit(rows, groups=groups)
+    # a number is the same person in whatever type it is stored
+    chunks = [(X, None, np.array([1, 2], dtype=kind)) for kind in (np.int8, np.uint64, np.float64)]
+    rows, groups = stream_chunks(chunks)
+    model = DPMean(data_norm=1.0, random_state=0)
+    found = model.fit(rows, groups=groups).location_
+    assert_array_equal(found, model.fit(np.tile(X, (3, 1)), groups=[1, 2] * 3).location_)
+
+
 # -- what is refused -----------------------------------------------------------------------------
 
 
@@ -448,12 +552,6 @@ def test_mechanisms_that_cannot_protect_groups_say_so(model):
     with pytest.raises(ValueError, match="groups must be None with mechanism="):
         model.set_params(budget=budget).fit(PEOPLE, groups=np.arange(300))
     assert budget.charges == ()
-
-
-def test_rows_that_are_read_range_by_range_have_no_groups():
-    X = stream_arrays(PEOPLE)
-    with pytest.raises(TypeError, match="groups must be None for rows that are read"):
-        DPMean(data_norm=1.0).fit(X, groups=np.arange(300))
 
 
 @pytest.mark.sample(3)
@@ -520,12 +618,29 @@ def test_groups_are_routed_through_pipelines_and_searches_of_scikit_learn():
         assert {item.kind for item in spent.uncovered} == {"choice"}
         with pytest.raises(ValueError, match="asked for groups, and fit got no groups"):
             model.fit(X, y)
-        # one step alone is asked
-        model = pipeline()
-        model["model"].set_fit_request(groups=True)
-        tuned = GridSearchCV(model, {"model__C": [1.0]}, cv=GroupKFold(2), error_score="raise")
-        with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError):
-            tuned.fit(X, y, groups=whose)
+
+
+def test_groups_that_are_routed_reach_all_private_steps_unasked():
+    X, y, whose = numbers()
+    model = DPLogisticRegression(epsilon=4.0, classes=[0, 1], data_norm=2.0)
+    search = DPGridSearchCV(model, {"C": [0.1, 1.0]}, epsilon=8.0)
+    given = {"params": {"groups": whose}, "cv": GroupKFold(2), "return_estimator": True}
+    with sklearn.config_context(enable_metadata_routing=True):
+        steps = make_pipeline(DPStandardScaler(), model)
+        assert privacy_spent(steps.fit(X, y, groups=whose)).ledger.unit == "group"
+        for one in (steps, search):
+            found = cross_validate(one, X, y, **given)["estimator"]
+            assert {privacy_spent(fitted).ledger.unit for fitted in found} == {"group"}
+        tuned = GridSearchCV(model, {"C": [0.1, 1.0]}, cv=GroupKFold(2)).fit(X, y, groups=whose)
+        assert privacy_spent(tuned).ledger.unit == "group"
+        assert [item.kind for item in privacy_spent(tuned).uncovered] == ["choice"]
+        # nobody has insisted: rows are protected, and it is said
+        plain = GridSearchCV(model, {"C": [0.1, 1.0]}, cv=2).fit(X, y)
+        assert privacy_spent(plain).ledger.unit == "row"
+        told = model.set_fit_request(groups=False)
+        alone = GridSearchCV(told, {"C": [1.0]}, cv=GroupKFold(2)).fit(X, y, groups=whose)
+        assert privacy_spent(alone).ledger.unit == "row"
+        assert "the fits were not" in str(privacy_spent(alone).uncovered)
 
 
 @pytest.mark.parametrize("model", [DPMean(), DPStandardScaler(), DPTableVectorizer()])

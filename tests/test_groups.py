@@ -24,6 +24,7 @@ from skdp import (
 )
 from skdp.audit import trace_privacy
 from skdp.exceptions import BudgetError
+from tests.streams._ways import read_from_chunks
 
 N_GROUPS = 60
 
@@ -63,6 +64,21 @@ def test_a_whole_group_moves_no_more_than_a_row(model, n_rows):
     assert result.passed
     assert result.unit == "group"
     assert 0 < result.share <= 1
+
+
+@pytest.mark.parametrize("model", [MODELS[3], MODELS[5], DPLpRegressor(epsilon=8.0)], ids=str)
+@pytest.mark.parametrize("n_rows", [1, 300])
+def test_a_whole_group_of_a_stream_moves_no_more_than_a_row(model, n_rows):
+    X, y, groups = people()
+    X = np.concatenate([X, np.tile([[9.0, 0.0, 0.0]], (n_rows, 1))])
+    y = np.concatenate([y, np.ones(n_rows, dtype=int)])
+    groups = np.array([f"person {i}" for i in (*groups, *[99] * n_rows)])
+    other = X.copy()
+    other[-n_rows:] *= -1
+    result = trace_privacy(read_from_chunks(model), X, other, y=y, groups=groups)
+    assert result.passed
+    assert 0 < result.share <= 1
+    assert str(result.releases) == str(trace_privacy(model, X, other, y=y, groups=groups).releases)
 
 
 @pytest.mark.parametrize("model", [MODELS[1], DPLpRegressor(epsilon=8.0)], ids=str)

@@ -27,6 +27,7 @@ from skdp._rows.base import (
     without_duplicates,
 )
 from skdp._rows.linear import LinearChunk, chunks_of, usable_norms
+from skdp._rows.streams import no_flags, over_rows
 
 #: all columns, in their order
 EVERY = slice(None)
@@ -60,7 +61,9 @@ class DenseChunk:
         """
         parts = contributions(row_major(self.X), EVERY)
         if self.weight is not None:
-            return np.concatenate([self.weight @ part.astype(np.float64) for part in parts])
+            return np.concatenate(
+                [self.weight @ part.astype(np.float64, copy=False) for part in parts]
+            )
         return np.concatenate([part.sum(axis=0) for part in parts]).astype(np.float64)
 
 
@@ -128,8 +131,8 @@ class FeatureRows:
         self.n_threads = n_threads
         self.n_entries, _ = chunk_rows(X)
         if weight is not None:
-            null = np.zeros(len(weight), dtype=bool) if null is None else null
-        self.chunks = chunks_of(feature_chunk, X, null, weight)
+            null = over_rows(no_flags, X) if null is None else null
+        self.chunks = chunks_of(feature_chunk, X, null, weight=weight)
 
     def filled(self, values):
         """Return dense rows in which every NaN is the value of its column.
@@ -222,7 +225,7 @@ class PointRows:
     def __init__(self, X, domain, radius, n_threads=1, weight=None):
         self.n_threads = n_threads
         self.n_entries, _ = chunk_rows(X)
-        self.chunks = chunks_of(PointAdmission(domain, radius), X, weight)
+        self.chunks = chunks_of(PointAdmission(domain, radius), X, weight=weight)
 
     def columns(self):
         """Return the points that are not null, one row for each coordinate, all in memory."""

@@ -131,7 +131,7 @@ class ClusterTable(Table):
         self._bounds = np.cumsum([0, *(lengths[i] for i in filled)])
         self.n_rows, self.names, self._client = int(self._bounds[-1]), names, client
         self._aligned, self._row_bytes, self._jobs = False, 8, None
-        self._at_hand = self._first = None
+        self._at_hand = self._first = self._counted = None
 
     def __getstate__(self):
         return {}
@@ -249,6 +249,22 @@ class ClusterTable(Table):
     def _compute(self, asked):
         return compute(asked, self._client)
 
+    def counted(self, weight, known=None):
+        """Return the table of the same rows, with what each counts as a third part of blocks.
+
+        Numbers are sent to the workers, if there are any, once.
+        """
+        if self._counted is None or self._counted[0] is not weight:
+            pairs = zip(self._parts, self._bounds[:-1], self._bounds[1:], strict=True)
+            parts = [
+                task(with_numbers, part, Sealed(weight[low:high])) for part, low, high in pairs
+            ]
+            parts, lengths = kept_by_workers(parts, self._client), np.diff(self._bounds).tolist()
+            made = ClusterTable(parts, lengths, self.names, self._client)
+            made._row_bytes = self._row_bytes + 8
+            self._counted = weight, made
+        return self._counted[1]
+
     def blocks(self):
         """Yield all rows, in order; a single row first, which is all that some ask for."""
         if self.n_rows:
@@ -279,7 +295,7 @@ class ClusterTable(Table):
     def close(self):
         """Forget rows that were kept for the next call."""
         super().close()
-        self._at_hand = self._first = None
+        self._at_hand = self._first = self._counted = None
 
 
 def _is_range(piece):
@@ -321,7 +337,7 @@ def partitions(X, y, client):
         if y.ndim != 1 and y.shape[1:] != (1,):
             raise ValueError(f"y must have one column; got an array of shape {y.shape}.")
     else:
-        targets, given = _counted(*_targets_in_parts(y), client)
+        targets, given = _counted(*_column_in_parts(y, "y"), client)
     if sum(given) != n_rows:
         raise ValueError(
             f"X and y must have the same number of rows; got {n_rows} and {sum(given)}."
@@ -369,17 +385,45 @@ def _rows_in_parts(X):
     return X.to_delayed()[:, 0].tolist(), _known(X.chunks[0]), X.shape[1]
 
 
-def _targets_in_parts(y):
+def of_column(y, function, name):
+    """Return what a function makes of every partition of one column, where these are.
+
+    Parameters
+    ----------
+    y : dask array, Series or DataFrame of shape (n_rows,)
+        The column.
+    function : callable
+        Maps an array to what is sent back.
+    name : str
+        Of the column, for messages.
+
+    Returns
+    -------
+    made : list
+        One for each partition, in order.
+    """
+    parts, _ = _column_in_parts(y, name)
+    made = compute(
+        [task(mapped_column, Sealed(function), part) for part in parts], current_client()
+    )
+    for one in made:
+        if isinstance(one, Exception):
+            raise one
+    return list(made)
+
+
+def _column_in_parts(y, name):
     """Return partitions of one column, and their lengths where these are known."""
     known = _is_collection(y)
     if known and hasattr(y, "to_dask_array"):
         if y.ndim == 2 and len(y.columns) != 1:
-            raise ValueError(f"y must have one column; got a dask DataFrame of {len(y.columns)}.")
+            n_columns = len(y.columns)
+            raise ValueError(f"{name} must have one column; got a dask DataFrame of {n_columns}.")
         parts = y.to_delayed()
         return parts, [None] * len(parts)
     if not known or y.ndim not in (1, 2) or y.shape[1:] not in ((), (1,)):
         raise TypeError(
-            "y must be a dask array, Series or DataFrame with one column, or an array; got "
+            f"{name} must be a dask array, Series or DataFrame with one column, or an array; got "
             f"{_described_part(y)}."
         )
     return y.to_delayed().ravel().tolist(), _known(y.chunks[0])
@@ -629,23 +673,37 @@ def with_targets(block, *parts):
     return as_block(X, np.concatenate(pieces) if len(pieces) > 1 else pieces[0])
 
 
+def with_numbers(block, numbers):
+    """Return a block of rows and targets with a number for each row."""
+    return *block[:2], numbers.content
+
+
 def put_together(*parts):
     """Return a block that shares no memory with the blocks it is cut out of."""
-    X, y = joined([taken(block, where.content) for block, where in _pairs(parts)])
+    X, *others = joined([taken(block, where.content) for block, where in _pairs(parts)])
     # a view would keep the whole of a large partition in memory
     owner = getattr(X, "base", None) is None
-    return X if owner else X.copy(order="K"), y
+    return X if owner else X.copy(order="K"), *others
 
 
 def looked_at(look, block):
     """Return the facts of a block, or the error that it is not usable; None without rows."""
     if not block[0].shape[0]:
         return None
+    return _or_error(look.content, block)
+
+
+def _or_error(function, part):
     try:
-        return look.content(block)
+        return function(part)
     except (TypeError, ValueError) as error:
         # as a value: dask would log it, and might try again
         return type(error)(*error.args)
+
+
+def mapped_column(function, part):
+    """Return what a function makes of a partition of one column, or the error that it raises."""
+    return _or_error(function.content, np.asarray(part).ravel())
 
 
 def fragments(block, places):

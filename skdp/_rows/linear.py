@@ -19,7 +19,7 @@ import numpy as np
 from scipy import sparse
 
 from skdp._rows.base import LazyChunks, chunk_rows, empty_rows, row_major, row_norms, tame
-from skdp._rows.streams import LARGE, RowStream, no_flags, over_rows, together
+from skdp._rows.streams import LARGE, RowStream, no_flags, numbers_of, over_rows, together
 
 # A chunk: consecutive rows, and products with them.
 
@@ -234,7 +234,7 @@ class LinearRows:
         self._X, self._whole = X, None
         admission = LinearAdmission(ball, intercept, isinstance(X, RowStream))
         self.n_entries, _ = chunk_rows(X)
-        self.chunks = chunks_of(admission, X, target, null, weight)
+        self.chunks = chunks_of(admission, X, target, null, weight=weight)
 
     @property
     def is_streamed(self):
@@ -364,7 +364,7 @@ def batch_parts(positions, rate, n_rows, step):
 # Chunks of consecutive rows: all at once for arrays, one at a time for streams.
 
 
-def chunks_of(admit, X, *others):
+def chunks_of(admit, X, *others, weight=None):
     """Return the chunks that consecutive rows become.
 
     Parameters
@@ -376,6 +376,8 @@ def chunks_of(admit, X, *others):
         Rows; never changed. A stream was gone through.
     *others : ndarray or RowStream of shape (n_rows,), or None
         What belongs to the rows: further parts of a block. None is left out.
+    weight : ndarray of shape (n_rows,), default=None
+        What rows count, in memory: the last part of a block. None leaves it out.
 
     Returns
     -------
@@ -386,8 +388,11 @@ def chunks_of(admit, X, *others):
     _, step = chunk_rows(X)
     others = [other for other in others if other is not None]
     if isinstance(X, RowStream):
-        return LazyChunks.cut(X.table, step, (together(X, *others), admit))
-    chunks = []
+        if weight is None:
+            return LazyChunks.cut(X.table, step, (together(X, *others), admit))
+        parts = together(X, *others, RowStream(X.table, (numbers_of,), 1))
+        return LazyChunks.cut(X.table.counted(weight, X.facts.known), step, (parts, admit))
+    chunks, others = [], others if weight is None else [*others, weight]
     for start in range(0, X.shape[0], step):
         rows = slice(start, min(start + step, X.shape[0]))
         chunks.append(admit((rows_view(X, rows), *(other[rows] for other in others))))

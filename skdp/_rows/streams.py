@@ -28,7 +28,8 @@ from sklearn.utils.validation import validate_data
 # Tables of rows outside memory, and blocks of rows as arrays.
 #
 # A `Table` reads any range of its rows, as often as it is asked to, and keeps the range that it
-# read last. What it reads are blocks: pairs of rows, as float arrays or CSR, and targets.
+# read last. What it reads are blocks: pairs of rows, as float arrays or CSR, and targets; a third
+# part is whose row it is, or what it counts.
 # `as_block` makes one of whatever rows are stored as: arrays, data frames, sparse matrices, and
 # tables and batches of Arrow, whose values keep their precision. No message quotes a value
 # (`quietly`).
@@ -81,7 +82,7 @@ class Table:
         return min(max(_READ_ENTRIES // self.n_features, 1), READ_ROWS)
 
     def blocks(self):
-        """Yield all rows, in order, in pairs (X, y) of any length; y may be None."""
+        """Yield all rows, in order, in blocks (X, y) of any length; y may be None."""
         for start in range(0, self.n_rows, self.width):
             yield self.read(start, min(start + self.width, self.n_rows))
 
@@ -89,7 +90,7 @@ class Table:
         raise NotImplementedError
 
     def read(self, start, stop):
-        """Return the rows of a range, a pair (X, y).
+        """Return the rows of a range, a block (X, y).
 
         Returns
         -------
@@ -97,6 +98,8 @@ class Table:
             In float64 or float32.
         y : ndarray of shape (stop - start,) or None
             Targets as they are stored.
+        *more : ndarray of shape (stop - start,)
+            Whose row it is, of chunks that say so; or what it counts, of `counted`.
         """
         # two fits in threads may share what is read: rows must not get mixed up
         with self._turn:
@@ -106,7 +109,7 @@ class Table:
             return self._last[1]
 
     def take(self, positions):
-        """Return the rows at sorted positions, a pair as of `read`; the whole is never held."""
+        """Return the rows at sorted positions, a block as of `read`; the whole is never held."""
         if not len(positions):
             return self.read(0, 0)
         n_rows, width = self.count(), self.width
@@ -121,8 +124,20 @@ class Table:
     def count(self):
         """Return the number of rows; they are gone through if nobody has counted them."""
         if self.n_rows is None:
-            self.n_rows = sum(X.shape[0] for X, _ in self.blocks())
+            self.n_rows = sum(block[0].shape[0] for block in self.blocks())
         return self.n_rows
+
+    def counted(self, weight, known=None):
+        """Return the table of the same rows, with what each counts as a third part of blocks.
+
+        Parameters
+        ----------
+        weight : ndarray of shape (n_rows,)
+            One number for each row.
+        known : Identified, default=None
+            Whose rows they were when that was read; looked at again whenever rows are read.
+        """
+        return CountedTable(self, weight, known)
 
     def close(self):
         """Forget rows that were kept for the next call."""
@@ -138,30 +153,29 @@ def through(steps, block):
 
 
 def taken(block, where):
-    """Return some rows of a block, at an index or in a slice, as a pair (X, y)."""
-    X, y = block
-    return X[where], None if y is None else y[where]
+    """Return some rows of a block, at an index or in a slice, as a block."""
+    return tuple(None if part is None else part[where] for part in block)
 
 
 def joined(pieces):
-    """Return blocks of rows one after another, as one pair (X, y).
+    """Return blocks of rows one after another, as one block.
 
     Parameters
     ----------
-    pieces : list of pairs (X, y)
+    pieces : list of blocks (X, y), or of three parts
         At least one.
 
     Returns
     -------
     X, y : ndarray or CSR array, ndarray or None
-        Views of the only piece that has rows, if there is one.
+        Views of the only piece that has rows, if there is one; and a third part, if pieces have.
     """
     filled = [piece for piece in pieces if piece[0].shape[0]] or pieces[:1]
     if len(filled) == 1:
         return filled[0]
-    rows = [X for X, _ in filled]
+    rows, *others = zip(*filled, strict=True)
     X = sparse.vstack(rows, format="csr") if sparse.issparse(rows[0]) else np.concatenate(rows)
-    return X, None if filled[0][1] is None else np.concatenate([y for _, y in filled])
+    return X, *(None if parts[0] is None else np.concatenate(parts) for parts in others)
 
 
 # Tables and record batches of Arrow as arrays of numpy; pyarrow is imported when one is met.
@@ -206,13 +220,15 @@ def _numpy_type(field):
     return np.dtype(field.type.to_pandas_dtype())
 
 
-def check_target(field):
-    """Raise a TypeError unless a column can be targets: numbers, flags or text.
+def check_column(field, what):
+    """Raise a TypeError unless a column can be targets or groups: numbers, flags or text.
 
     Parameters
     ----------
     field : pyarrow.Field
         The column.
+    what : str
+        What it is to be.
     """
     from pyarrow import types
 
@@ -223,7 +239,7 @@ def check_target(field):
     )  # fmt: skip
     if not any(test(kind) for test in usable):
         raise TypeError(
-            f"targets must be numbers, booleans or text: column {field.name!r} is of type "
+            f"{what} must be numbers, booleans or text: column {field.name!r} is of type "
             f"{_named(field.type)}."
         )
 
@@ -362,16 +378,20 @@ def as_block(X, y=None):
             ensure_all_finite=False,
             ensure_min_samples=0,
         )
-    if y is not None:
-        y = arrow_targets(y) if is_arrow(y) and not is_table(y) else as_stored(y)
-        if y.ndim == 2 and y.shape[1] == 1:
-            y = y.ravel()
-        if y.shape != (X.shape[0],):
-            raise ValueError(
-                "a chunk must have one target for each of its rows; X has "
-                f"{X.shape[0]} rows, and y has shape {y.shape}."
-            )
-    return X, y
+    return X, None if y is None else as_column(y, X.shape[0], "target", "y")
+
+
+def as_column(y, n_rows, what, name):
+    """Return what is given for every row of a chunk as it is stored, an array, or raise."""
+    y = arrow_targets(y) if is_arrow(y) and not is_table(y) else as_stored(y)
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y.ravel()
+    if y.shape != (n_rows,):
+        raise ValueError(
+            f"a chunk must have one {what} for each of its rows; X has {n_rows} rows, and {name} "
+            f"has shape {y.shape}."
+        )
+    return y
 
 
 def _is_plain(X):
@@ -505,6 +525,11 @@ def targets_of(block):
     return block[1]
 
 
+def numbers_of(block):
+    """Return the third part of a block: whose rows they are, or what they count."""
+    return block[2]
+
+
 def no_flags(X):
     """Return a flag that is not set for every row of X."""
     return np.zeros(X.shape[0], dtype=bool)
@@ -595,7 +620,10 @@ class RowStream:
 
     def read(self, start: int, stop: int) -> Any:
         """Return a range of this array."""
-        return self.of(self.table.read(start, stop))
+        block = self.table.read(start, stop)
+        if self.facts is not None and self.facts.known is not None:
+            self.facts.known.check(block, start, stop)
+        return self.of(block)
 
     @property
     def is_mapped(self) -> bool:
@@ -791,6 +819,71 @@ class PairTable(Table):
                 part.table.close()
 
 
+# Tables: rows with what each of them counts.
+
+
+class CountedTable(Table):
+    """Rows of a table, with what each of them counts.
+
+    Parameters
+    ----------
+    table : Table
+        Where rows are read; they were counted.
+    weight : ndarray of shape (n_rows,)
+        One number for each row.
+    known : Identified or None
+        Whose rows they were when that was read.
+    """
+
+    def __init__(self, table, weight, known):
+        self._table, self._weight, self._known = table, weight, known
+        self.n_rows, self.n_features, self.names = table.n_rows, table.n_features, table.names
+
+    def _read(self, start, stop):
+        block = self._table.read(start, stop)
+        if self._known is not None:
+            self._known.check(block, start, stop)
+        return *block[:2], self._weight[start:stop]
+
+    def close(self):
+        """Forget rows that were kept for the next call."""
+        super().close()
+        self._table.close()
+
+
+@dataclass(frozen=True, eq=False)
+class Identified:
+    """Whose rows they were when that was read first.
+
+    Parameters
+    ----------
+    steps : tuple of callables
+        What turns a block of the table into identifiers.
+    marks : ndarray of shape (n_rows,)
+        Of the identifiers, from `marks_of`.
+    """
+
+    steps: tuple
+    marks: Any
+
+    def check(self, block, start, stop):
+        """Raise a ValueError if a range of rows is not of whom it was before."""
+        if not np.array_equal(marks_of(through(self.steps, block)), self.marks[start:stop]):
+            raise ValueError(
+                "groups have changed since they were read first: chunks must give the same rows, "
+                "of the same groups and in the same order, every time that they are iterated over."
+            )
+
+
+def marks_of(identifiers):
+    """Return a number for every identifier, by which another one is told in this process."""
+    if not isinstance(identifiers, list):
+        if identifiers.dtype.kind in "biuf":
+            return identifiers
+        identifiers = identifiers.tolist()
+    return np.fromiter(map(hash, identifiers), np.int64, len(identifiers))
+
+
 # Tables: rows that come in chunks of any length, from the first to the last.
 
 
@@ -800,8 +893,8 @@ class ChunkTable(Table):
     Parameters
     ----------
     make : callable
-        Returns a fresh iterator over the chunks, pairs (X, y), where y may be None; the same
-        rows every time.
+        Returns a fresh iterator over the chunks, pairs (X, y), where y may be None, or three
+        parts, of which the last says whose row it is; the same rows every time.
     n_rows : int, default=None
         Number of rows, if it is known; otherwise they are counted when they are inspected.
 
@@ -823,8 +916,8 @@ class ChunkTable(Table):
         """Yield chunks as they come; those without rows are left out."""
         chunks = self._make()
         try:
-            for X, y in chunks:
-                block = self._checked(X, y)
+            for chunk in chunks:
+                block = self._checked(*chunk)
                 if block[0].shape[0]:
                     yield block
         finally:
@@ -832,9 +925,10 @@ class ChunkTable(Table):
             if hasattr(chunks, "close"):
                 chunks.close()
 
-    def _checked(self, X, y):
+    def _checked(self, X, y, *groups):
         names = names_of(X)
         X, y = as_block(X, y)
+        groups = [as_column(whose, X.shape[0], "group", "groups") for whose in groups]
         columns = names, X.shape[1]
         if X.shape[0] and self._columns is None:
             self._columns, self.names, self.n_features = columns, names, X.shape[1]
@@ -843,7 +937,7 @@ class ChunkTable(Table):
                 "the chunks must have the same features: one has "
                 f"{_described_chunk(*self._columns)}, another {_described_chunk(*columns)}."
             )
-        return X, y
+        return X, y, *groups
 
     def _read(self, start, stop):
         try:
@@ -920,6 +1014,8 @@ class Facts:
         Whether rows are CSR.
     labels : ndarray or None
         The distinct targets, sorted; None if nobody asked for them.
+    known : Identified or None
+        Whose rows they were, if the table says so and somebody asked.
     """
 
     n_rows: int = 0
@@ -927,6 +1023,7 @@ class Facts:
     n_entries: int = 0
     is_sparse: bool = False
     labels: Any = None
+    known: Any = None
 
     @classmethod
     def of(cls, X, y, with_labels):

@@ -202,6 +202,8 @@ class FederatedDPLogisticRegression(
     ledger_: Ledger
     privacy_spent_: tuple[float, float]
 
+    # where metadata are routed; without groups a fit protects rows
+    __metadata_request__fit = {"groups": True}
     _parameter_constraints = {
         **SHARED_CONSTRAINTS,
         "adjacency": [StrOptions({"replace-one", "zero-out"})],
@@ -268,9 +270,9 @@ class FederatedDPLogisticRegression(
         groups : array-like of shape (n_samples,), default=None
             Client that owns the row: numbers, or text. None: every row is a client of its own,
             and a row is what is protected: so it stands on the ledger. Cross-validators of
-            scikit-learn pass it only with ``sklearn.set_config(enable_metadata_routing=True)``
-            and ``set_fit_request(groups=True)``; without, they drop it. After that request it is
-            an error if none come.
+            scikit-learn pass it only with ``sklearn.set_config(enable_metadata_routing=True)``;
+            without, they drop it. After ``set_fit_request(groups=True)`` it is an error if none
+            come.
 
         Returns
         -------
@@ -293,7 +295,7 @@ class FederatedDPLogisticRegression(
         ball = L2Ball(check_radius(self.data_norm))
         X, y = validate_private_data(self, X, y, classes=self.classes, accept_sparse="csr")
         # how many rows there are is private: only the number of clients is used
-        (n_clients, unit), clients = resolve_groups(groups, X)
+        (n_clients, unit), clients = resolve_groups(groups, X, ordered=True)
         n_features = X.shape[1]
         classes, codes, outside, assumptions = resolve_classes(y, self.classes)
         loss = LogisticLoss() if len(classes) == 2 else SoftmaxLoss(len(classes))

@@ -13,9 +13,10 @@ from skdp._rows.streams import (
     ChunkTable,
     RowStream,
     arrow_dtype,
-    check_target,
+    check_column,
     columns_of,
     is_table,
+    numbers_of,
     targets_of,
 )
 from skdp.privacy.books.texts import a_kind
@@ -35,6 +36,7 @@ def stream_chunks(
     chunks: Callable[[], Iterable[Any]] | Iterable[Any],
     *,
     target: str | None = None,
+    groups: str | None = None,
     n_rows: int | None = None,
 ) -> Any:
     """Read rows chunk by chunk, as often as a fit needs them.
@@ -45,10 +47,12 @@ def stream_chunks(
         The chunks: a list, or a function without arguments that returns a fresh iterator every
         time, such as ``lambda: pandas.read_csv("people.csv", chunksize=100_000)``. A chunk is an
         array, a CSR matrix, a data frame or an Arrow table of rows, or a tuple (X, y) of rows
-        and targets. They must hold the same rows every time, in the same order; how these are
-        cut into chunks is of no consequence.
+        and targets, or (X, y, groups) with whose row it is, where y may be None. They must hold the
+        same rows every time, in the same order; how these are cut into chunks is of no consequence.
     target : str, default=None
         Column of data frames that holds the targets.
+    groups : str, default=None
+        Column of data frames that says whose row it is: numbers, or text.
     n_rows : int, default=None
         Number of rows. None counts them, once, by going through the chunks.
 
@@ -57,7 +61,9 @@ def stream_chunks(
     X : RowStream of shape (n_rows, n_features)
         For `fit`.
     y : RowStream of shape (n_rows,)
-        Targets; only if chunks are pairs, or with `target`.
+        Targets; only if chunks have some, or with `target`.
+    groups : RowStream of shape (n_rows,)
+        For ``fit(X, y, groups=groups)``; only if chunks have three parts, or with `groups`.
 
     Raises
     ------
@@ -74,8 +80,9 @@ def stream_chunks(
     Notes
     -----
     The first chunk is looked at here, to see whether it has targets. All others are read by
-    `fit`: once before anything is charged, to see whether they are usable, and then once for
-    every sum over the rows.
+    `fit`: once before anything is charged, to see whether they are usable, once more with groups,
+    to count their rows, and then once for every sum over the rows. If the chunks themselves say
+    whose row it is, groups that have changed are an error.
 
     Examples
     --------
@@ -95,18 +102,24 @@ def stream_chunks(
     if isinstance(chunks, Iterator):
         raise TypeError(f"chunks {ONCE}")
     make = chunks if callable(chunks) else lambda: iter(chunks)
-    cut = Cut(make, target, paired=False)
+    cut = Cut(make, target, groups)
     first = cut.first()
     if first is None:
         raise ValueError("chunks must have at least one chunk; got none.")
-    cut.paired = isinstance(first, tuple)
-    if cut.paired and len(first) != 2:
-        raise ValueError(f"a chunk must be rows, or a tuple (X, y); got a tuple of {len(first)}.")
-    if cut.paired and target is not None:
-        raise ValueError(f"chunks that are tuples (X, y) have targets; got target={target!r}.")
-    if target is not None:
-        cut.split(first)
-    return streams_of(ChunkTable(cut, n_rows), cut.paired or target is not None)
+    cut.n_parts = len(first) if isinstance(first, tuple) else 0
+    if cut.n_parts not in (0, 2, 3):
+        raise ValueError(
+            "a chunk must be rows, or a tuple (X, y) or (X, y, groups); got a tuple of "
+            f"{cut.n_parts}."
+        )
+    for name, value in (("target", target), ("groups", groups)):
+        if cut.n_parts and value is not None:
+            raise ValueError(
+                f"chunks that are tuples have targets and groups as parts; got {name}={value!r}."
+            )
+    _, y, *others = cut.parts(first)
+    cut.has_target = y is not None
+    return streams_of(ChunkTable(cut, n_rows), cut.has_target, bool(others))
 
 
 def stream_arrays(X: Any, y: Any = None) -> Any:
@@ -165,7 +178,11 @@ def stream_arrays(X: Any, y: Any = None) -> Any:
 
 
 def stream_parquet(
-    path: Any, *, target: str | None = None, columns: list[str] | None = None
+    path: Any,
+    *,
+    target: str | None = None,
+    groups: str | None = None,
+    columns: list[str] | None = None,
 ) -> Any:
     """Read Parquet files by batches, as often as a fit needs them.
 
@@ -177,8 +194,10 @@ def stream_parquet(
         data sets of pyarrow, whatever they are stored as.
     target : str, default=None
         Column that holds the targets: numbers, booleans or text.
+    groups : str, default=None
+        Column that says whose row it is: numbers, or text.
     columns : list of str, default=None
-        Columns that hold the features, in this order. None takes all but `target`.
+        Columns that hold the features, in this order. None takes all but `target` and `groups`.
 
     Returns
     -------
@@ -186,6 +205,8 @@ def stream_parquet(
         For `fit`.
     y : RowStream of shape (n_rows,)
         Targets; only with `target`.
+    groups : RowStream of shape (n_rows,)
+        For ``fit(X, y, groups=groups)``; only with `groups`.
 
     Raises
     ------
@@ -225,46 +246,61 @@ def stream_parquet(
     """
     dataset = opened_dataset(path)
     names = dataset.schema.names
-    if target is not None and names.count(target) != 1:
-        raise ValueError(f"target must be one of the columns; got {target!r} for {names}.")
-    features = [name for name in names if name != target] if columns is None else list(columns)
+    others = {"target": target, "groups": groups}
+    for other, name in others.items():
+        if name is not None and names.count(name) != 1:
+            raise ValueError(f"{other} must be one of the columns; got {name!r} for {names}.")
+    if target is not None and target == groups:
+        raise ValueError(f"target and groups must be different columns; got {target!r} for both.")
+    features = [n for n in names if n not in others.values()] if columns is None else list(columns)
     for name in features:
-        if names.count(name) != 1 or name == target:
+        if names.count(name) != 1 or name in others.values():
             raise ValueError(
-                "columns must be names of columns other than target, each of which the data have "
-                f"once; got {name!r} for {names} and target={target!r}."
+                "columns must be names of columns other than target and groups, each of which the "
+                f"data have once; got {name!r} for {names}, target={target!r} and "
+                f"groups={groups!r}."
             )
     if not features or len(set(features)) != len(features):
         raise ValueError(f"columns must be at least one name, each once; got {features}.")
     arrow_dtype([dataset.schema.field(name) for name in features])
-    if target is not None:
-        check_target(dataset.schema.field(target))
-    batches = Batches(dataset, features, target)
-    return streams_of(ChunkTable(batches, dataset.count_rows()), target is not None)
+    for other, name in others.items():
+        if name is not None:
+            check_column(dataset.schema.field(name), "targets" if other == "target" else other)
+    batches = Batches(dataset, features, target, groups)
+    return streams_of(ChunkTable(batches, dataset.count_rows()), target is not None, groups)
 
 
 # Tables that streams are made of, and chunks of any kind.
 
 
-def streams_of(table, has_target):
-    """Return the streams of rows and, if there are any, of targets of a table."""
+def streams_of(table, has_target, has_groups=False):
+    """Return the streams of rows and, if there are any, of targets and of groups of a table."""
     X = RowStream(table)
-    return (X, RowStream(table, (targets_of,), 1)) if has_target else X
+    others = [(targets_of, has_target), (numbers_of, has_groups)]
+    found = [RowStream(table, (part,), 1) for part, is_there in others if is_there]
+    return (X, *found) if found else X
 
 
 class Cut:
-    """Chunks of any kind as pairs (X, y).
+    """Chunks of any kind as tuples (X, y), or (X, y, groups).
 
     Parameters
     ----------
-    make, target : callable, str or None
+    make, target, groups : callable, str or None, str or None
         As of `stream_chunks`.
-    paired : bool
-        Whether chunks are pairs already.
+
+    Attributes
+    ----------
+    n_parts : int
+        Parts of a chunk that is a tuple; 0 for chunks of rows.
+    has_target : bool
+        Whether the first chunk has targets.
     """
 
-    def __init__(self, make, target, paired):
-        self.make, self.target, self.paired = make, target, paired
+    n_parts, has_target = 0, False
+
+    def __init__(self, make, target, groups):
+        self.make, self.target, self.groups = make, target, groups
         self._looked_at = None
 
     def __getstate__(self):
@@ -280,31 +316,40 @@ class Cut:
             return next(iter(chunks), None)
 
     def __call__(self):
-        """Yield the pairs."""
+        """Yield the tuples."""
         chunks = self.make()
         if self._looked_at is not None and chunks is self._looked_at:
             raise TypeError(f"chunks returns the same iterator every time: it {ONCE}")
         with closing_iterator(chunks):
             for chunk in chunks:
-                yield self.pair(chunk)
+                yield self.parts(chunk)
 
-    def pair(self, chunk):
-        """Return the rows and the targets, if there are any, of a chunk."""
-        if isinstance(chunk, tuple) != self.paired or (self.paired and len(chunk) != 2):
-            raise ValueError("chunks must all be rows, or all be tuples (X, y).")
-        if self.paired:
-            if chunk[1] is None:
-                raise ValueError("the targets of a chunk are missing: its y is None.")
-            return chunk
-        return (chunk, None) if self.target is None else self.split(chunk)
+    def parts(self, chunk):
+        """Return the rows of a chunk, its targets or None, and whose rows they are, if it says."""
+        n_parts = len(chunk) if isinstance(chunk, tuple) else 0
+        if n_parts != self.n_parts:
+            raise ValueError("chunks must all be rows, or all be tuples of as many parts.")
+        if not n_parts:
+            return self._split(chunk)
+        _, y, *groups = chunk
+        if y is None and (self.has_target or not groups):
+            raise ValueError("the targets of a chunk are missing: its y is None.")
+        if any(whose is None for whose in groups):
+            raise ValueError("a chunk must say whose its rows are; its groups are None.")
+        return chunk
 
-    def split(self, chunk):
-        """Return a data frame without the column of targets, and that column."""
-        columns = columns_of(chunk)
-        if self.target not in columns:
-            raise ValueError(f"target must be a column of every chunk; got {self.target!r}.")
-        kept = [name for name in columns if name != self.target]
-        return chunk.select(kept) if is_table(chunk) else chunk[kept], chunk[self.target]
+    def _split(self, chunk):
+        """Return a data frame without the columns of targets and groups, and these."""
+        columns, taken_out = columns_of(chunk), [self.target, self.groups]
+        for name, value in zip(("target", "groups"), taken_out, strict=True):
+            if value is not None and value not in columns:
+                raise ValueError(f"{name} must be a column of every chunk; got {value!r}.")
+        if taken_out == [None, None]:
+            return chunk, None
+        kept = [name for name in columns if name not in taken_out]
+        X = chunk.select(kept) if is_table(chunk) else chunk[kept]
+        y = None if self.target is None else chunk[self.target]
+        return (X, y) if self.groups is None else (X, y, chunk[self.groups])
 
 
 @contextmanager
@@ -355,7 +400,7 @@ def opened_dataset(path):
 
 
 class Batches:
-    """Batches of a data set, as pairs (X, y).
+    """Batches of a data set, as tuples (X, y), or (X, y, groups).
 
     Parameters
     ----------
@@ -363,12 +408,13 @@ class Batches:
         What is read.
     features : list of str
         Its columns of features.
-    target : str or None
-        Its column of targets.
+    target, groups : str or None, str or None
+        Its columns of targets and groups.
     """
 
-    def __init__(self, dataset, features, target):
+    def __init__(self, dataset, features, target, groups):
         self.dataset, self.features, self.target = dataset, features, target
+        self.groups = groups
 
     def __call__(self):
         """Yield the batches, in order; few of them are held."""
@@ -377,7 +423,8 @@ class Batches:
         try:
             for batch in self._scan():
                 y = None if self.target is None else batch.column(self.target)
-                yield batch.select(self.features), y
+                groups = [] if self.groups is None else [batch.column(self.groups)]
+                yield batch.select(self.features), y, *groups
             return
         except ArrowInvalid:
             # Arrow's message quotes the value that does not fit
@@ -390,7 +437,8 @@ class Batches:
     def _scan(self):
         from pyarrow.dataset import ParquetFileFormat, ParquetFragmentScanOptions
 
-        wanted = [*self.features, *([] if self.target is None else [self.target])]
+        others = [name for name in (self.target, self.groups) if name is not None]
+        wanted = [*self.features, *others]
         n_rows = max(min(BATCH_ENTRIES // len(wanted), BATCH_ROWS), 1)
         # threads of Arrow would read on, without a bound, while a batch is worked on
         options = {"use_threads": False, "batch_readahead": 0, "fragment_readahead": 0}

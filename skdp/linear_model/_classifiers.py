@@ -387,6 +387,8 @@ class PrivateLinearClassifier(
     #: what weights of classes have added to the intercepts
     _shift: NDArray[Any] | None = None
 
+    # where metadata are routed; without groups a fit protects rows
+    __metadata_request__fit = {"groups": True}
     _parameter_constraints = {
         **SHARED_CONSTRAINTS,
         "mechanism": [StrOptions({"auto", *MECHANISMS})],
@@ -430,19 +432,18 @@ class PrivateLinearClassifier(
             say so.
         y : {array-like, RowStream, dask array} of shape (n_samples,)
             Private labels.
-        groups : array-like of shape (n_samples,), default=None
+        groups : {array-like, RowStream, dask array} of shape (n_samples,), default=None
             Whose row it is: numbers, or text. All rows of a group are protected together, whatever
             their number, and count as one row does: each as one over their number. The number of
-            groups is public. Only for "gradient" with all rows in every step, and for rows in
-            memory. None protects rows. Cross-validators pass groups after
-            ``sklearn.set_config(enable_metadata_routing=True)``, to estimators after
-            ``set_fit_request(groups=True)``; for these it is an error if none come. See
-            :ref:`groups`.
+            groups is public. Only for "gradient" with all rows in every step. Beside a stream also
+            one of identifiers, or an array. None protects rows. Cross-validators pass groups after
+            ``sklearn.set_config(enable_metadata_routing=True)``; after
+            ``set_fit_request(groups=True)`` it is an error if none come. See :ref:`groups`.
         sample_weight : array-like of shape (n_samples,), default=None
             Private weights of the rows, finite and not negative; only with `max_weight`. Weights
             beyond that count as that. A twentieth of epsilon goes to the noisy total of the
             weights, which stands in plans for the number of rows. For the solvers that `groups`
-            are for, and rows in memory. See :ref:`sample_weight`.
+            are for. See :ref:`sample_weight`.
 
         Returns
         -------

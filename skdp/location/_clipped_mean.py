@@ -213,7 +213,7 @@ class BoxRows:
     def __init__(self, X, box, n_threads=1, weight=None):
         self.n_threads, self.n_rows = n_threads, X.shape[0]
         self.n_entries, _ = chunk_rows(X)
-        self.chunks = chunks_of(BoxAdmission(box), X, weight)
+        self.chunks = chunks_of(BoxAdmission(box), X, weight=weight)
         self._X, self._box, self._weight = X, box, weight
 
     def part(self, start, stop):

@@ -537,6 +537,8 @@ class DPHeavyTailedMean(MeanEstimator):
     ledger_: Ledger
     privacy_spent_: tuple[float, float]
 
+    # where metadata are routed; without groups a fit protects rows
+    __metadata_request__fit = {"groups": True}
     _parameter_constraints = {
         **SHARED_CONSTRAINTS,
         "moment_order": [Interval(Real, 1, MOST_MOMENTS, closed="right")],
@@ -577,11 +579,12 @@ class DPHeavyTailedMean(MeanEstimator):
             Private rows.
         y : None
             Ignored.
-        groups : array-like of shape (n_samples,), default=None
+        groups : array-like or RowStream of shape (n_samples,), default=None
             Whose row it is: numbers, or text. All rows of a group are protected together, whatever
             their number, and count as one row does, each as one over their number: what is released
-            is the mean over groups of the means of their rows. The number of groups is public. Only
-            for rows in memory. None protects rows. See :ref:`groups`.
+            is the mean over groups of the means of their rows. The number of groups is public.
+            Beside a stream of rows also one of identifiers, or an array. None protects rows. See
+            :ref:`groups`.
 
         Returns
         -------

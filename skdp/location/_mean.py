@@ -370,6 +370,8 @@ class DPMean(MeanEstimator):
     ledger_: Ledger
     privacy_spent_: tuple[float, float]
 
+    # where metadata are routed; without groups a fit protects rows
+    __metadata_request__fit = {"groups": True}
     _parameter_constraints = {
         **SHARED_CONSTRAINTS,
         "data_norm": [*SHARED_CONSTRAINTS["data_norm"], None],
@@ -424,15 +426,16 @@ class DPMean(MeanEstimator):
             "shifted-clipped".
         y : None
             Ignored.
-        groups : array-like of shape (n_samples,), default=None
+        groups : array-like or RowStream of shape (n_samples,), default=None
             Whose row it is: numbers, or text. All rows of a group are protected together, whatever
             their number, and count as one row does, each as one over their number: what is released
             is the mean over groups of the means of their rows. The number of groups is public. Not
-            for "shifted-clipped". Only for rows in memory. None protects rows. See :ref:`groups`.
+            for "shifted-clipped". Beside a stream of rows also one of identifiers, or an array.
+            None protects rows. See :ref:`groups`.
         sample_weight : array-like of shape (n_samples,), default=None
             Private weights of the rows, finite and not negative; only with `max_weight`. Weights
             beyond that count as that. A fifth of epsilon goes to their noisy total. Not for
-            "shifted-clipped". Only for rows in memory. See :ref:`sample_weight`.
+            "shifted-clipped". See :ref:`sample_weight`.
 
         Returns
         -------

@@ -543,6 +543,8 @@ class DPMedian(LocationEstimator):
     ledger_: Ledger
     privacy_spent_: tuple[float, float]
 
+    # where metadata are routed; without groups a fit protects rows
+    __metadata_request__fit = {"groups": True}
     _parameter_constraints = {
         **SHARED_CONSTRAINTS,
         "data_norm": [*SHARED_CONSTRAINTS["data_norm"], None],
@@ -599,15 +601,16 @@ class DPMedian(LocationEstimator):
             for a moment, if no two values are equal. "exponential" needs all rows in memory.
         y : None
             Ignored.
-        groups : array-like of shape (n_samples,), default=None
+        groups : array-like or RowStream of shape (n_samples,), default=None
             Whose row it is: numbers, or text. All rows of a group are protected together, whatever
             their number, and count as one row does, each as one over their number: what is released
             is a median of all rows, in which every group has the same weight. The number of groups
-            is public. Only for rows in memory. None protects rows. See :ref:`groups`.
+            is public. Beside a stream of rows also one of identifiers, or an array. None protects
+            rows. See :ref:`groups`.
         sample_weight : array-like of shape (n_samples,), default=None
             Private weights of the rows, finite and not negative; only with `max_weight`. Weights
-            beyond that count as that. A twentieth of epsilon goes to their noisy total. Only for
-            rows in memory. See :ref:`sample_weight`.
+            beyond that count as that. A twentieth of epsilon goes to their noisy total. See
+            :ref:`sample_weight`.
 
         Returns
         -------

@@ -128,6 +128,8 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
     ledger_: Ledger
     privacy_spent_: tuple[float, float]
 
+    # where metadata are routed; without groups a fit protects rows
+    __metadata_request__fit = {"groups": True}
     _parameter_constraints = {
         **{
             name: SHARED_CONSTRAINTS[name]
@@ -172,12 +174,12 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
             Private rows; sparse only without `center`.
         y : None
             Ignored.
-        groups : array-like of shape (n_samples,), default=None
+        groups : array-like or RowStream of shape (n_samples,), default=None
             Whose row it is: numbers, or text. All rows of a group are protected together, whatever
             their number, and count as one row does, each as one over their number: what is released
             is a radius beyond which about `tail_` groups lie, each with the part of its rows that
-            do. The number of groups is public. Only for rows in memory. None protects rows. See
-            :ref:`groups`.
+            do. The number of groups is public. Beside a stream of rows also one of identifiers, or
+            an array. None protects rows. See :ref:`groups`.
 
         Returns
         -------

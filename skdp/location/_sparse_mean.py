@@ -237,6 +237,8 @@ class DPSparseMeanEstimator(MeanEstimator):
     ledger_: Ledger
     privacy_spent_: tuple[float, float]
 
+    # where metadata are routed; without groups a fit protects rows
+    __metadata_request__fit = {"groups": True}
     _parameter_constraints = {
         **SHARED_CONSTRAINTS,
         "mechanism": [StrOptions({"auto", *SPARSE_MEANS})],
@@ -294,11 +296,12 @@ class DPSparseMeanEstimator(MeanEstimator):
             Private rows.
         y : None
             Ignored.
-        groups : array-like of shape (n_samples,), default=None
+        groups : array-like or RowStream of shape (n_samples,), default=None
             Whose row it is: numbers, or text. All rows of a group are protected together, whatever
             their number, and count as one row does, each as one over their number: what is released
             is the mean over groups of the means of their rows. The number of groups is public. Not
-            for "histogram". Only for rows in memory. None protects rows. See :ref:`groups`.
+            for "histogram". Beside a stream of rows also one of identifiers, or an array. None
+            protects rows. See :ref:`groups`.
 
         Returns
         -------

@@ -59,6 +59,8 @@ from skdp.privacy.laws.selection import STRATEGIES
 class DPSearchCV(TwinMixin, PlanMixin, BaseSearchCV):
     """Base of the private searches; a subclass states its candidates."""
 
+    # where metadata are routed; without groups a fit protects rows
+    __metadata_request__fit = {"groups": True}
     _parameter_constraints = {
         **{name: SHARED_CONSTRAINTS[name] for name in ("epsilon", "delta", "budget")},
         "estimator": [HasMethods(["fit", "get_params", "set_params"])],
@@ -136,7 +138,7 @@ class DPSearchCV(TwinMixin, PlanMixin, BaseSearchCV):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        (n_rows, unit), whose = resolve_groups(groups, X)
+        (n_rows, unit), whose = resolve_groups(groups, X, ordered=True)
         # groups are planned for as so many rows
         planned = replace(form, shape=(n_rows, *form.shape[1:]))
         labels, assumptions = None, assumed_functions(models)

@@ -254,6 +254,8 @@ class DPFeatureCenterer(PlanMixin, ShiftAndScale):
     privacy_spent_: tuple[float, float]
 
     _count_share = 0.2
+    # where metadata are routed; without groups a fit protects rows
+    __metadata_request__fit = {"groups": True}
     _parameter_constraints = {
         **SHARED_CONSTRAINTS,
         "mechanism": [StrOptions({"gaussian", "coinpress", "shifted-clipped"})],
@@ -297,11 +299,12 @@ class DPFeatureCenterer(PlanMixin, ShiftAndScale):
             Private rows; sparse only with ``with_mean=False``.
         y : None
             Ignored.
-        groups : array-like of shape (n_samples,), default=None
+        groups : array-like or RowStream of shape (n_samples,), default=None
             Whose row it is: numbers, or text. All rows of a group are protected together, whatever
             their number, and count as one row does, each as one over their number: the center is a
             mean over groups of the means of their rows. The number of groups is public. Not for
-            "shifted-clipped". Only for rows in memory. None protects rows. See :ref:`groups`.
+            "shifted-clipped". Beside a stream of rows also one of identifiers, or an array. None
+            protects rows. See :ref:`groups`.
 
         Returns
         -------

@@ -195,6 +195,8 @@ class DPFrequentFeatures(TwinMixin, PlanMixin, SelectorMixin, BaseEstimator):
     ledger_: Ledger
     privacy_spent_: tuple[float, float]
 
+    # where metadata are routed; without groups a fit protects rows
+    __metadata_request__fit = {"groups": True}
     _parameter_constraints = {
         **{name: SHARED_CONSTRAINTS[name] for name in ("epsilon", "delta", "adjacency")},
         "n_features_to_select": [Interval(Integral, 1, None, closed="left"), None],
@@ -235,11 +237,12 @@ class DPFrequentFeatures(TwinMixin, PlanMixin, SelectorMixin, BaseEstimator):
             Private rows.
         y : None
             Ignored.
-        groups : array-like of shape (n_samples,), default=None
+        groups : array-like or RowStream of shape (n_samples,), default=None
             Whose row it is: numbers, or text. All rows of a group are protected together, whatever
             their number, and count as one row does, each as one over their number: a group counts
-            for a feature by the part of its rows that have it. The number of groups is public. Only
-            for rows in memory. None protects rows. See :ref:`groups`.
+            for a feature by the part of its rows that have it. The number of groups is public.
+            Beside a stream of rows also one of identifiers, or an array. None protects rows. See
+            :ref:`groups`.
 
         Returns
         -------

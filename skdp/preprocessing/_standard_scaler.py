@@ -758,6 +758,8 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
     privacy_spent_: tuple[float, float]
 
     _count_share = 0.1
+    # where metadata are routed; without groups a fit protects rows
+    __metadata_request__fit = {"groups": True}
     _parameter_constraints = {
         **{name: SHARED_CONSTRAINTS[name] for name in ("epsilon", "delta", "adjacency")},
         "with_mean": ["boolean"],
@@ -811,16 +813,16 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
             Private rows; sparse only with ``with_mean=False``.
         y : None
             Ignored.
-        groups : array-like of shape (n_samples,), default=None
+        groups : array-like or RowStream of shape (n_samples,), default=None
             Whose row it is: numbers, or text. All rows of a group are protected together, whatever
             their number, and count as one row does, each as one over their number: what is released
             are the means and deviations of all rows, in which every group has the same weight. The
-            number of groups is public. Only for rows in memory. None protects rows. See
-            :ref:`groups`.
+            number of groups is public. Beside a stream of rows also one of identifiers, or an
+            array. None protects rows. See :ref:`groups`.
         sample_weight : array-like of shape (n_samples,), default=None
             Private weights of the rows, finite and not negative; only with `max_weight`. Weights
-            beyond that count as that. A tenth of epsilon goes to their noisy total. Only for
-            rows in memory. See :ref:`sample_weight`.
+            beyond that count as that. A tenth of epsilon goes to their noisy total. See
+            :ref:`sample_weight`.
 
         Returns
         -------

@@ -566,6 +566,8 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
     ledger_: Ledger
     privacy_spent_: tuple[float, float]
 
+    # where metadata are routed; without groups a fit protects rows
+    __metadata_request__fit = {"groups": True}
     _parameter_constraints = {
         "epsilon": [*SHARED_CONSTRAINTS["epsilon"], None],
         "bounds": [dict, None],

@@ -41,6 +41,7 @@ from skdp._losses.classification import HingeLoss, LogisticLoss
 from skdp._minimize import objective as _objective
 from skdp._rows import dask as _cluster
 from skdp._rows.dask import cuts_for, jobs_for, layout_of, located
+from skdp.audit import trace_privacy
 from skdp.io import stream_chunks
 from skdp.privacy import Curator
 from tests._chunks import shorten_chunks
@@ -110,6 +111,58 @@ STEPS = {"max_iter": 4}
 def test_every_solver_of_logistic_regression(params):
     given = da.from_array(X, chunks=(CUTS[0], (3, 2))), da.from_array(Y, chunks=650)
     same(logistic(**params).fit(*given), logistic(**params).fit(X, Y))
+
+
+WHOSE = RNG.integers(0, 500, N_ROWS)
+NAMED = np.array([f"person {i}" for i in WHOSE], dtype=object)
+
+
+@pytest.mark.usefixtures("small_partitions")
+@pytest.mark.parametrize("solver", ["preconditioned", "gd"])
+def test_groups_of_rows(solver):
+    model = logistic(solver=solver, **STEPS)
+    rows, labels = da.from_array(X, chunks=(CUTS[0], (3, 2))), da.from_array(Y, chunks=650)
+    columns = dd.from_pandas(pd.Series(NAMED), npartitions=3), da.from_array(WHOSE, chunks=CUTS[0])
+    given = [{"X": rows, "y": labels, "groups": groups} for groups in (*columns, WHOSE)]
+    inside = assert_same_fit(model, {"X": X, "y": Y, "groups": WHOSE}, *given)
+    assert inside.ledger_.unit == "group"
+    mean = DPMean(data_norm=3.0, random_state=0)
+    assert_same_fit(mean, {"X": X, "groups": NAMED}, {"X": rows, "groups": columns[0]})
+
+
+def test_groups_that_do_not_fit_are_refused():
+    rows = da.from_array(X, chunks=700)
+    mixed = da.from_array(np.array([None, "a"] * 1500, dtype=object), chunks=999)
+    for groups, told in (
+        (da.from_array(WHOSE[1:], chunks=500), r"shape \(3000,\); got shape \(2999,\)"),
+        (mixed, "missing identifiers"),
+        (dd.from_pandas(pd.DataFrame({"a": WHOSE, "b": WHOSE}), npartitions=2), "one column"),
+    ):
+        with pytest.raises(ValueError, match=f"groups must .*{told}"):
+            DPMean(data_norm=1.0).fit(rows, groups=groups)
+
+
+@pytest.mark.usefixtures("small_partitions")
+def test_a_trace_with_another_group_in_partitions_keeps_to_the_claim():
+    class Placed(DPLogisticRegression):
+        def fit(self, X, y, *, groups=None):
+            X, y = da.from_array(X, chunks=(500, 3)), da.from_array(y, chunks=500)
+            return super().fit(X, y, groups=da.from_array(np.asarray(groups), chunks=777))
+
+    model = Placed(classes=[0, 1], data_norm=1.0, solver="gd", max_iter=3)
+    own = np.tile([[9.0, 0.0, 0.0]], (300, 1))
+    few, many = (np.concatenate([rows, X[:, :3]]) for rows in (-own[:1], own))
+    found = trace_privacy(
+        model,
+        few,
+        many,
+        y=np.concatenate([[0], Y]),
+        y_neighbour=np.concatenate([np.ones(300, dtype=int), Y]),
+        groups=np.concatenate([["-"], NAMED]),
+        groups_neighbour=np.concatenate([["-"] * 300, NAMED]),
+    )
+    assert found.passed, found
+    assert 0 < found.share <= 1
 
 
 @pytest.mark.sample(1)

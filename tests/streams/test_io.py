@@ -40,7 +40,8 @@ def refused(chunks, error, match, **options):
 
     def fit():
         streams = stream_chunks(chunks, **options)
-        model.fit(*(streams if isinstance(streams, tuple) else (streams, None)))
+        X, *others = streams if isinstance(streams, tuple) else (streams, None)
+        model.fit(X, others[0], groups=others[1] if len(others) > 1 else None)
 
     with pytest.raises(error, match=match) as caught:
         fit()
@@ -142,7 +143,11 @@ UNUSABLE = {
     "no y": ([X], ValueError, "requires y"),
     "y is None": ([(X, None)], ValueError, "y is None"),
     "later without y": ([(X, Y), X], ValueError, "must all be"),
-    "triples": ([(X, Y, Y)], ValueError, "tuple of 3"),
+    "four parts": ([(X, Y, Y, Y)], ValueError, "tuple of 4"),
+    "later without groups": ([(X, Y, Y), (X, Y)], ValueError, "as many parts"),
+    "groups are None": ([(X, Y, None)], ValueError, "groups are None"),
+    "groups are short": ([(X, Y, Y[1:])], ValueError, "one group for each"),
+    "triple without y later": ([(X, Y, Y), (X, None, Y)], ValueError, "y is None"),
     "NaN at last": ([(X, Y), (np.full((1, 3), np.nan), [0])], ValueError, "contains NaN"),
     "infinite": ([(X, Y), (np.full((1, 3), np.inf), [0])], ValueError, "contains infinity"),
     "NaN in y": ([(X, Y), (X[:1], [np.nan])], ValueError, "contains NaN"),
@@ -164,6 +169,35 @@ def test_unusable_chunks_are_refused_before_anything_is_charged(name):
     refused(*UNUSABLE[name])
 
 
+WHOSE = RNG.integers(0, 90, 300)
+NAMED = np.array([f"person {i}" for i in WHOSE], dtype=object)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_chunks_may_have_a_column_of_groups(frame):
+    table = pd.DataFrame({"a": X[:, 0], "who": NAMED, "label": Y, "b": X[:, 1]})
+    chunks = [frame(table.iloc[rows].to_dict("list")) for rows in (slice(0, 7), slice(7, 300))]
+    streams = stream_chunks(chunks, target="label", groups="who")
+    given = dict(zip(("X", "y", "groups"), streams, strict=True))
+    features = {"X": table[["a", "b"]], "y": table["label"]}
+    inside = assert_same_fit(MODEL, {**features, "groups": WHOSE}, given)
+    assert list(inside.feature_names_in_) == ["a", "b"]
+    assert inside.ledger_.unit == "group"
+    # or a column of its own, in memory
+    rows, labels, _ = streams
+    for column in (table["who"], table["who"].astype("category"), pl.Series(NAMED.tolist()),
+                   pa.chunked_array([NAMED[:9].tolist(), NAMED[9:].tolist()])):  # fmt: skip
+        beside = {"X": rows, "y": labels, "groups": column}
+        assert_same_fit(MODEL, {**features, "groups": column}, beside, given)
+
+
+def test_sparse_chunks_have_groups():
+    model = DPLogisticRegression(data_norm=3.0, max_iter=3, random_state=0)
+    rows = sparse.csr_array(np.where(np.abs(X) > 1, X, 0))
+    inside = {"X": rows, "y": Y, "groups": WHOSE}
+    assert_same_fit(model, inside, chunked(rows, Y, groups=NAMED))
+
+
 def test_a_wrong_number_of_rows_is_refused():
     refused([(X, Y)], ValueError, "300 rows; n_rows is 200", n_rows=200)
     assert_same_fit(MODEL, (X, Y), stream_chunks([(X, Y)], n_rows=300))
@@ -174,7 +208,9 @@ def test_targets_must_be_columns():
     refused(frames, ValueError, "column of every chunk", target="b")
     refused(frames, ValueError, "column of every chunk", target="y")
     refused([X], ValueError, "column of every chunk", target="y")
-    refused([(X, Y)], ValueError, "have targets", target="y")
+    refused(frames, ValueError, "groups must be a column", target="y", groups="person")
+    refused([(X, Y)], ValueError, "targets and groups as parts; got groups", groups="person")
+    refused([(X, Y)], ValueError, "have targets and groups as parts; got target", target="y")
     twice = pd.DataFrame([[1.0, 2.0, 0]], columns=["a", "y", "y"])
     refused([twice], ValueError, "one target for each", target="y")
 
@@ -273,6 +309,28 @@ def test_files_give_the_fit_to_what_pandas_reads(tmp_path):
     inside = assert_same_fit(PARQUET_MODEL, (read[FEATURES], read["label"]), *streams)
     assert list(inside.feature_names_in_) == FEATURES
     assert list(inside.classes_) == ["poor", "rich"]
+
+
+def test_files_have_a_column_of_groups(tmp_path):
+    table = pa.table({"a": X[:, 0], "who": NAMED.tolist(), "b": X[:, 1], "label": Y})
+    parquet.write_table(table, tmp_path / "a.parquet", row_group_size=77)
+    given = dict(
+        zip(("X", "y", "groups"), stream_parquet(tmp_path, target="label", groups="who"),
+            strict=True)
+    )  # fmt: skip
+    frame = table.to_pandas()
+    assert_same_fit(MODEL, {"X": frame[["a", "b"]], "y": Y, "groups": frame["who"]}, given)
+    rows, whose = stream_parquet(table.drop_columns("label"), groups="who")
+    assert (rows.shape, whose.read(0, 300).tolist()) == ((300, 2), NAMED.tolist())
+    with pytest.raises(ValueError, match="groups must be one of the columns; got 'person'"):
+        stream_parquet(table, groups="person")
+    with pytest.raises(ValueError, match="different columns; got 'who' for both"):
+        stream_parquet(table, target="who", groups="who")
+    with pytest.raises(ValueError, match="other than target and groups"):
+        stream_parquet(table, groups="who", columns=["a", "who"])
+    with pytest.raises(TypeError, match="groups must be numbers, booleans or text"):
+        stream_parquet(table.append_column("day", [[datetime.date(2020, 1, 1)] * 300]),
+                       groups="day", columns=["a"])  # fmt: skip
 
 
 def test_one_file_and_columns_in_another_order(tmp_path):

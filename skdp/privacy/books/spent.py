@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from inspect import signature
 from numbers import Integral
 from types import FunctionType, ModuleType
 from typing import Any, Literal
@@ -528,7 +529,8 @@ class _Total:
         settings, n_each, cv = search.cv_results_["params"], search.n_splits_, search.cv
         choice = NotCovered.chosen(step)
         try:
-            self._add_lost(search.estimator, settings, n_each, cv, step, choice, held)
+            grouped = got_groups(getattr(search, "best_estimator_", None))
+            self._add_lost(search.estimator, settings, n_each, cv, step, choice, held, grouped)
         except TypeError:
             if held is None:
                 raise
@@ -547,10 +549,11 @@ class _Total:
         step: str | None,
         use: NotCovered,
         held: "_Held | None" = None,
+        grouped: bool = False,
     ) -> None:
         """Add fits whose ledgers were not kept, and the use that was made of their scores."""
-        ledger, steps, n_fits = price_of_fits(estimator, settings, n_each)
-        not_covered, assumptions = about_splits(cv, estimator, step)
+        ledger, steps, n_fits = price_of_fits(estimator, settings, n_each, grouped)
+        not_covered, assumptions = about_splits(cv, estimator, step, grouped)
         delta = sum_up((release.noise.delta, release.count) for release in ledger.releases)
         if (times := copies_in_splits(cv)) is None:
             not_covered = (*not_covered, NotCovered.unknown_splits(step, cv))
@@ -611,13 +614,13 @@ def count_splits(cv: Any) -> int:
 
 
 def about_splits(
-    cv: Any, estimator: Any, step: str | None
+    cv: Any, estimator: Any, step: str | None, grouped: bool = False
 ) -> tuple[tuple[NotCovered, ...], tuple[str, ...]]:
     """Return what of the splits is not covered, and what is assumed about them.
 
     Stratified splits are not covered; a plain number of folds means such splits for a
-    classifier. Neither are the groups of splits that fits were not passed. Splits
-    that were given as positions are assumed to be public.
+    classifier. Neither are the groups of splits that fits were not passed; `grouped` says that
+    they were. Splits that were given as positions are assumed to be public.
     """
     if cv is None or isinstance(cv, Integral):
         tags = getattr(estimator, "__sklearn_tags__", None)
@@ -628,10 +631,14 @@ def about_splits(
     bases = {base.__name__ for base in type(cv).__mro__}
     found = [NotCovered.stratified(step)] * any("Stratified" in name for name in bases)
     # the splits respect groups, and the fits know of none
-    if "GroupsConsumerMixin" in bases and any(
-        takes_groups(leaf) and not asks_for_groups(leaf)
-        for _, leaf in leaves(estimator, {})
-        if is_private(leaf)
+    if (
+        not grouped
+        and "GroupsConsumerMixin" in bases
+        and any(
+            takes_groups(leaf) and not asks_for_groups(leaf)
+            for _, leaf in leaves(estimator, {})
+            if is_private(leaf)
+        )
     ):
         found.append(NotCovered.ungrouped(step, cv))
     return tuple(found), ()
@@ -666,7 +673,7 @@ def _adjacency(leaf: Any) -> str:
     return next((_adjacency(part) for _, part in inner if is_private(part)), "local")
 
 
-def _granted(step: str | None, leaf: Any) -> Release:
+def _granted(step: str | None, leaf: Any, grouped: bool) -> Release:
     """Return what one fit of a private estimator may spend."""
     population = getattr(leaf, "population", None)
     if leaf.epsilon is None or population is not None:
@@ -687,14 +694,17 @@ def _granted(step: str | None, leaf: Any) -> Release:
         noise=DeclaredTotal("fits", 0.0, 1.0, math.inf, math.inf, 0.0, epsilon, delta),
         numerics="as in the fits",
         seeded=seed is not None,
-        unit="group" if asks_for_groups(leaf) else "row",
+        unit="group" if grouped or asks_for_groups(leaf) else "row",
         # clones of a generator begin where it stands
         stream=noise_identity(seed, type(leaf).__name__),
     )
 
 
 def asks_for_groups(leaf: Any) -> bool:
-    """Return whether a cross-validator that routes metadata is asked to pass groups to `fit`."""
+    """Return whether somebody has asked for groups in `fit`: without them it is an error.
+
+    Estimators here take groups that cross-validators route by default, and do without.
+    """
     # scikit-learn takes half a millisecond, and every fit asks
     kind: Any = type(leaf)
     if "_metadata_request" not in vars(leaf) and not _class_requests(kind):
@@ -704,13 +714,29 @@ def asks_for_groups(leaf: Any) -> bool:
 
 @cache
 def _class_requests(kind: type) -> bool:
-    """Return whether a class asks for metadata in an attribute of its own."""
-    return any("__metadata_request__" in name for base in kind.__mro__ for name in vars(base))
+    """Return whether a class of somebody else asks for metadata in an attribute of its own."""
+    return any(
+        "__metadata_request__" in name
+        for base in kind.__mro__
+        if not base.__module__.startswith("skdp.")
+        for name in vars(base)
+    )
+
+
+def got_groups(fitted: Any) -> bool:
+    """Return whether all fits of private steps were passed groups; None was not fitted."""
+    steps = [] if fitted is None else [leaf for _, leaf in leaves(fitted) if is_private(leaf)]
+    ledgers = [getattr(leaf, "ledger_", None) for leaf in steps if not is_free(leaf)]
+    return bool(ledgers) and all(getattr(ledger, "unit", None) == "group" for ledger in ledgers)
 
 
 def takes_groups(leaf: Any) -> bool:
     """Return whether `fit` has a parameter for groups."""
-    return "groups" in _requests_of_fit(leaf)
+    if "groups" not in _requests_of_fit(leaf):
+        return False
+    # a subclass may have another `fit`, and still the requests of its base
+    given = signature(leaf.fit).parameters
+    return "groups" in given or any(p.kind is p.VAR_KEYWORD for p in given.values())
 
 
 def _requests_of_fit(leaf: Any) -> dict[str, Any]:
@@ -724,7 +750,7 @@ def _requests_of_fit(leaf: Any) -> dict[str, Any]:
 
 
 def price_of_fits(
-    estimator: Any, settings: Sequence[Mapping[str, Any]], n_each: int
+    estimator: Any, settings: Sequence[Mapping[str, Any]], n_each: int, grouped: bool = False
 ) -> tuple[Ledger, list[NotCovered], int]:
     """Return what fits cost at most, and what of them is not covered.
 
@@ -736,6 +762,8 @@ def price_of_fits(
         Parameters that were replaced, as for `set_params`: one dictionary per candidate.
     n_each : int
         Number of fits of every candidate.
+    grouped : bool, default=False
+        Whether all fits were passed groups, whoever asked.
 
     Returns
     -------
@@ -761,7 +789,7 @@ def price_of_fits(
             if is_free(leaf):
                 continue
             if is_private(leaf):
-                prices[_granted(step, leaf)] += n_each
+                prices[_granted(step, leaf, grouped)] += n_each
                 if getattr(leaf, "random_state", None) is not None:
                     not_covered[NotCovered.seeded(step, leaf)] = None
                 if getattr(leaf, "new_rows", None) == "randomise":
