@@ -238,11 +238,14 @@ def naive_gradient(rows, coef, clip, intercept, radius):
 
 
 def on_examples(many):
-    """Return a decorator that runs a test on this many draws of `data`, by default on a fifth."""
-    few = max(many // 5, 4)
+    """Return a decorator that runs a test on draws of `data`.
+
+    By default they are a fifth of this many; half of it in the full tier, and all in the slow one.
+    """
+    few, half = max(many // 5, 4), max(many // 2, 5)
 
     def decorate(test):
-        runs = {n: settings(max_examples=n)(given(data=st.data())(test)) for n in (few, many)}
+        runs = {n: settings(max_examples=n)(given(data=st.data())(test)) for n in (few, half, many)}
         plain = inspect.signature(runs[many])
 
         def on(n_examples, **others):
@@ -253,7 +256,8 @@ def on_examples(many):
         for name in ("__name__", "__qualname__", "__doc__", "__module__"):
             setattr(on, name, getattr(test, name))
         on.pytestmark = list(getattr(test, "pytestmark", ()))
-        tiers = [few, pytest.param(many, marks=pytest.mark.full)]
+        later = {half: pytest.mark.full, many: pytest.mark.slow}
+        tiers = [few, *(pytest.param(n, marks=mark) for n, mark in later.items())]
         return pytest.mark.parametrize("n_examples", tiers)(on)
 
     return decorate

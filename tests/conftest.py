@@ -21,7 +21,7 @@ import pytest
 from hypothesis import settings
 
 #: a selection's parameter sets in the default and the full tier together; the others are slow
-MOST_BEFORE_A_CHANGE = 15
+MOST_BEFORE_A_CHANGE = 10
 
 # The same examples in every run; a failure anywhere is a failure everywhere.
 settings.register_profile("skdp", deadline=None, derandomize=True, print_blob=True)

@@ -402,7 +402,7 @@ def _plainest(key):
 # The default tier holds all checks of what is fitted for the plainest configuration of every
 # estimator, and every third one for every other way to compute a release. Input and parameters are
 # read by the same code in all estimators of a module: the plainest one has these checks by default.
-# The full tier has every third check of what other configurations fit, in turn, and the slow tier
+# The full tier has every sixth check of what other configurations fit, in turn, and the slow tier
 # the rest.
 DEFAULTS = _plainest(type)
 READERS = _plainest(lambda estimator: type(estimator).__module__)
@@ -439,8 +439,8 @@ def _tier(estimator, check):
         place = list(NAMES).index(id(estimator)) + sum(map(ord, name))
         if id(estimator) in PLAIN:
             return pytest.mark.full if place % 3 else ()
-        return pytest.mark.slow if place % 3 else pytest.mark.full
-    if id(estimator) not in PLAIN:
+        return pytest.mark.slow if place % 6 else pytest.mark.full
+    if id(estimator) not in DEFAULTS:
         return pytest.mark.slow
     again = "sparse_matrix" in name or "readonly_memmap" in name
     return () if id(estimator) in READERS and not again else pytest.mark.full
