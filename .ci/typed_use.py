@@ -10,8 +10,10 @@ import numpy.typing as npt
 
 import skdp
 from skdp import (
+    DPPCA,
     AuditDisplay,
     BoundedScaler,
+    DPCovariance,
     DPFeatureCenterer,
     DPFrequentFeatures,
     DPGridSearchCV,
@@ -217,6 +219,11 @@ print(DPFeatureCenterer(threshold=None).fit(X).original_coef([1.0, 2.0]))
 print(DPFrequentFeatures(n_features_to_select=1).fit(X).transform(X))
 print(DPTableVectorizer(None, bounds={"x0": (0, 1)}, categories={"x1": ["a"]}).fit(X).columns_)
 print(dp_tabular_pipeline("regressor", epsilon=2.0, table_share=0.2).fit(X, y).predict(X))
+
+# second moments
+covariance: DPCovariance = DPCovariance(bounds=(0, 1)).fit(X, groups=[0, 1])
+print(covariance.error_norm(np.eye(2)), covariance.mahalanobis(X), covariance.score(X))
+print(DPPCA(0.9, epsilon=2).fit(X).inverse_transform(X), DPPCA(1).fit_transform(X))
 
 # rows that report on their own
 print(LocalDPMean(epsilon=8.0).fit(X).confidence_interval(0.9)[0].shape)

@@ -37,6 +37,7 @@ from skdp.location import (
     DPSparseMeanEstimator,
 )
 from skdp.model_selection import DPGridSearchCV, DPRandomizedSearchCV
+from skdp.moments import DPPCA, DPCovariance
 from skdp.preprocessing import (
     BoundedScaler,
     DPFeatureCenterer,
@@ -52,6 +53,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AuditDisplay",
     "BoundedScaler",
+    "DPCovariance",
     "DPFeatureCenterer",
     "DPFrequentFeatures",
     "DPGridSearchCV",
@@ -62,6 +64,7 @@ __all__ = [
     "DPMean",
     "DPMedian",
     "DPNormQuantile",
+    "DPPCA",
     "DPQuantile",
     "DPRandomizedSearchCV",
     "DPSparseMeanEstimator",

@@ -37,7 +37,7 @@ RANKS = {
     "_recovery": 2, "_rows": 2, "_groups": 2.5, "_minimize": 3, "_quantiles": 3,
     "_classification": 3, "_sklearn": 3, "_gate": 4, "io": 4, "solvers": 4, "_plan": 4.5,
     "location": 5, "papers": 6, "preprocessing": 6, "local": 6, "linear_model": 7,
-    "federated": 8, "model_selection": 9, "inspection": 9, "audit": 9, "__init__": 10,
+    "federated": 8, "moments": 8, "model_selection": 9, "inspection": 9, "audit": 9, "__init__": 10,
 }  # fmt: skip
 
 

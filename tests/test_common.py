@@ -19,7 +19,9 @@ from sklearn.utils.estimator_checks import check_estimator, estimator_checks_gen
 
 import skdp
 from skdp import (
+    DPPCA,
     BoundedScaler,
+    DPCovariance,
     DPFeatureCenterer,
     DPFrequentFeatures,
     DPGridSearchCV,
@@ -273,6 +275,9 @@ REGRESSORS = [
     ),
 ]
 LOCATIONS = [
+    DPCovariance(),
+    DPCovariance(epsilon=8.0, adjacency="zero-out", data_norm=10.0, verbose=1),
+    DPCovariance(epsilon=20.0, bounds=(-10.0, 10.0), assume_centered=True),
     DPMean(data_norm=1.0),
     DPMean(mechanism="laplace", adjacency="zero-out", data_norm=1.0),
     DPMean(bounds=(-10.0, 10.0)),
@@ -333,6 +338,9 @@ TRANSFORMERS = [
     DPFrequentFeatures(delta=0.0, n_features_to_select=2, sparsity=3, adjacency="zero-out"),
     DPTableVectorizer(),
     DPTableVectorizer(epsilon=8.0, squares=False, data_norm=10.0, adjacency="zero-out"),
+    DPPCA(),
+    DPPCA(n_components=1, epsilon=8.0, adjacency="zero-out", data_norm=10.0, verbose=1),
+    DPPCA(n_components=0.5, epsilon=8.0, bounds=(-10.0, 10.0)),
     LocalDPPCA(),
     LocalDPPCA(n_components=1, epsilon=1.0, data_norm=10.0),
     PrivUnitPrivatizer(),

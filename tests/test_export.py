@@ -24,6 +24,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 
 from skdp import (
+    DPPCA,
     BoundedScaler,
     DPFeatureCenterer,
     DPFrequentFeatures,
@@ -203,6 +204,7 @@ TRANSFORMERS = {
     "bounds far off": BoundedScaler((1e9, 1e9 + 1)),
     "norm": NormClipper(0.7),
     "frequent": DPFrequentFeatures(epsilon=5.0, n_features_to_select=2),
+    "private components": DPPCA(2),
     "components": LocalDPPCA(2),
 }
 

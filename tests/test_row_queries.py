@@ -558,6 +558,7 @@ DENSE_MODELS = [
     skdp.DPHeavyTailedMean(random_state=0),
     skdp.DPStandardScaler(random_state=0),
     skdp.DPFeatureCenterer(random_state=0),
+    skdp.DPCovariance(random_state=0),
     skdp.LocalDPMean(random_state=0),
     skdp.LocalDPCovariance(random_state=0),
     skdp.LocalDPPCA(random_state=0),
@@ -573,6 +574,7 @@ SPARSE_MODELS = [
     skdp.DPLpRegressor(random_state=0),
     skdp.DPSparseMeanEstimator(sparsity=5, random_state=0),
     skdp.DPFrequentFeatures(sparsity=5, random_state=0),
+    skdp.DPPCA(data_norm=1.0, random_state=0),
 ]
 
 

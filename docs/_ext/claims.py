@@ -85,6 +85,8 @@ VARIANTS = {
         ("local_epsilon=8", {"classes": (0, 1), "local_epsilon": 8.0}),
         ("epsilon=None, local_epsilon=8", {"epsilon": None, "local_epsilon": 8.0}),
     ],
+    "DPCovariance": _DOMAINS,
+    "DPPCA": _DOMAINS,
     "LocalDPCovariance": [("epsilon=8", {})],
     "LocalDPLinearRegression": [
         ("epsilon=8", {}),
@@ -145,6 +147,8 @@ TESTS = {
     "DPGridSearchCV": "tests/privacy/test_selection.py tests/model_selection/test_search.py",
     "DPRandomizedSearchCV": "tests/privacy/test_selection.py tests/model_selection/test_search.py",
     "FederatedDPLogisticRegression": "tests/federated/test_federated.py",
+    "DPCovariance": "tests/test_moments.py",
+    "DPPCA": "tests/test_moments.py",
     "LocalDPCovariance": "tests/local/test_models.py",
     "LocalDPLinearRegression": "tests/local/test_models.py",
     "LocalDPMean": "tests/local/test_models.py",

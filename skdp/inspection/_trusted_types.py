@@ -24,6 +24,8 @@ _ESTIMATORS = (
     "skdp.location._sparse_mean.DPSparseMeanEstimator",
     "skdp.model_selection._search.DPGridSearchCV",
     "skdp.model_selection._search.DPRandomizedSearchCV",
+    "skdp.moments._covariance.DPCovariance",
+    "skdp.moments._covariance.DPPCA",
     "skdp.preprocessing._public.BoundedScaler",
     "skdp.preprocessing._feature_centerer.DPFeatureCenterer",
     "skdp.preprocessing._frequent_features.DPFrequentFeatures",
