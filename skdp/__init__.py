@@ -37,7 +37,7 @@ from skdp.location import (
     DPSparseMeanEstimator,
 )
 from skdp.model_selection import DPGridSearchCV, DPRandomizedSearchCV
-from skdp.moments import DPPCA, DPCovariance
+from skdp.moments import DPPCA, DPCovariance, DPRidge
 from skdp.preprocessing import (
     BoundedScaler,
     DPFeatureCenterer,
@@ -67,6 +67,7 @@ __all__ = [
     "DPPCA",
     "DPQuantile",
     "DPRandomizedSearchCV",
+    "DPRidge",
     "DPSparseMeanEstimator",
     "DPStandardScaler",
     "DPTableVectorizer",

@@ -370,7 +370,7 @@ def linear_regression(model, columns=None):
     if columns is not None:
         steps, units = _near(columns)
         coef, intercept = coef * units, intercept + coef @ columns.center
-    last = _fitted(LinearRegression(), len(coef), coef_=coef, intercept_=intercept)
+    last = _fitted(LinearRegression(), coef.shape[-1], coef_=coef, intercept_=intercept)
     return _in_arrays(Pipeline([*steps, ("linear", last)])) if steps else last
 
 

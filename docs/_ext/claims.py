@@ -87,6 +87,10 @@ VARIANTS = {
     ],
     "DPCovariance": _DOMAINS,
     "DPPCA": _DOMAINS,
+    "DPRidge": [
+        ("public scales", {"data_norm": 1.0, "target_scale": 1.0}),
+        ("no scales, epsilon=1000", {"epsilon": 1000.0}),
+    ],
     "LocalDPCovariance": [("epsilon=8", {})],
     "LocalDPLinearRegression": [
         ("epsilon=8", {}),
@@ -149,6 +153,7 @@ TESTS = {
     "FederatedDPLogisticRegression": "tests/federated/test_federated.py",
     "DPCovariance": "tests/test_moments.py",
     "DPPCA": "tests/test_moments.py",
+    "DPRidge": "tests/test_moments.py",
     "LocalDPCovariance": "tests/local/test_models.py",
     "LocalDPLinearRegression": "tests/local/test_models.py",
     "LocalDPMean": "tests/local/test_models.py",

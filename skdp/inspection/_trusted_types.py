@@ -26,6 +26,7 @@ _ESTIMATORS = (
     "skdp.model_selection._search.DPRandomizedSearchCV",
     "skdp.moments._covariance.DPCovariance",
     "skdp.moments._covariance.DPPCA",
+    "skdp.moments._ridge.DPRidge",
     "skdp.preprocessing._public.BoundedScaler",
     "skdp.preprocessing._feature_centerer.DPFeatureCenterer",
     "skdp.preprocessing._frequent_features.DPFrequentFeatures",

@@ -79,6 +79,9 @@ class RowProducts:
         Rows count in this unit of length, and longer ones as of this length.
     constant : float, default=0.0
         Last entry of every v, between 0 and 1; 0 for none.
+    lifted : bool, default=False
+        Whether the constant of a row that is shortened is multiplied as the row is: v keeps its
+        direction, and the equation that its entries fulfil.
 
     Notes
     -----
@@ -89,6 +92,7 @@ class RowProducts:
     n_features: int
     radius: float = 1.0
     constant: float = 0.0
+    lifted: bool = False
 
     @property
     def name(self):
@@ -138,22 +142,23 @@ class RowProducts:
                 rows = sparse.csr_array(X, dtype=np.float64, copy=True)
                 lengths = np.diff(rows.indptr)
                 rows.data *= np.repeat(weight, lengths)
-                rows.data *= np.repeat(there / np.maximum(row_norms(rows), 1.0), lengths)
+                short = there / np.maximum(row_norms(rows), 1.0)
+                rows.data *= np.repeat(short, lengths)
                 products = (rows.T @ rows).toarray()
-                total = rows.T.dot(there) if self.constant else None
             else:
                 rows = row_major(X) * weight[:, None]
                 length = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-                rows *= (there / np.maximum(length, 1.0))[:, None]
+                short = there / np.maximum(length, 1.0)
+                rows *= short[:, None]
                 # one array on both sides: half the work, and symmetric to the last bit
                 products = rows.T.dot(rows)
-                total = there @ rows if self.constant else None
         if not self.constant:
             return products.ravel()
+        last = self.constant * (short if self.lifted else there)
         whole = np.empty((self.side, self.side))
         whole[:-1, :-1] = products
-        whole[-1, :-1] = whole[:-1, -1] = self.constant * total
-        whole[-1, -1] = self.constant**2 * (there @ there)
+        whole[-1, :-1] = whole[:-1, -1] = rows.T.dot(last)
+        whole[-1, -1] = last @ last
         return whole.ravel()
 
     def evaluate(self, rows):
@@ -187,9 +192,9 @@ class RowProducts:
 
 # The units of the columns, and how long rows may be.
 
-# the constant: at 1/2 the noise of means and that of products are in balance, for rows that were
-# centered
-_CONSTANT = 0.5
+#: the constant: at 1/2 the noise of means and that of products are in balance, for rows that were
+#: centered
+CONSTANT = 0.5
 # length to which rows are cut, in units of what a quarter of them exceed: so many times that power
 # of the relative noise, between two limits; chosen on made-up rows
 _TIMES, _POWER, _LENGTHS = 0.8, -0.2, (1.25, 4.0)
@@ -240,7 +245,7 @@ class UnitsPlan:
         """Number of releases."""
         return self.columns.n_releases + self.length.n_releases
 
-    def run(self, curator, n_features):
+    def run(self, curator, n_features, given=None):
         """Search the units.
 
         Parameters
@@ -249,26 +254,32 @@ class UnitsPlan:
             Holds rows of any length; rows in the new units when this returns.
         n_features : int
             Number of columns.
+        given : ndarray of shape (n_features,) or None
+            Units of columns that are known, around 0; NaN for the others.
 
         Returns
         -------
         units : ColumnUnits
             The units.
+        columns : StandardColumns or None
+            Origins and spreads that were found.
         vague : bool
             Whether the released counts leave a scale open.
         """
-        center, unit = np.zeros(n_features), np.ones(n_features)
+        center, spread = np.zeros(n_features), np.ones(n_features)
         _, columns, _ = self.columns.run(curator, 1.0, 0.0, 1.0)
         if columns is not None:
-            spread = np.asarray(columns.scale)
-            common = math.exp(float(np.log(spread).mean()))
-            weight = (spread / common) ** (1 - self.power)
-            center, unit = np.asarray(columns.center), spread / weight
-            if self.power != 1:
-                curator.map_rows(lambda rows: rows.mapped(partial(_weighted, weight=weight)))
-        guess = math.sqrt(n_features)
-        (radius, _, _), _, vague = self.length.run(curator, guess, 0.0, 1.0)
-        return ColumnUnits(center, unit, self.longest * radius), vague
+            center, spread = np.asarray(columns.center), np.asarray(columns.scale)
+        unit = spread**self.power * math.exp(float(np.log(spread).mean())) ** (1 - self.power)
+        origin = center
+        if given is not None:
+            origin = np.where(np.isnan(given), center, 0.0)
+            unit = np.where(np.isnan(given), unit, given)
+        move = {"weight": spread / unit, "shift": (center - origin) / unit}
+        if (move["weight"] != 1).any() or move["shift"].any():
+            move_rows(curator, **move)
+        (radius, _, _), _, vague = self.length.run(curator, math.sqrt(n_features), 0.0, 1.0)
+        return ColumnUnits(origin, unit, self.longest * radius), columns, vague
 
 
 def plan_units(epsilon, delta, *, n_rows, n_features, adjacency, is_sparse, centered, power):
@@ -301,17 +312,27 @@ def plan_units(epsilon, delta, *, n_rows, n_features, adjacency, is_sparse, cent
     )
     mu = mu_beside(epsilon, delta, (), math.hypot(columns.mu, length.mu) * (1 + 1e-9))
     # the largest eigenvalue of the noise, in parts of the variance of one direction
-    moved = RowProducts(n_features, 1.0, _CONSTANT).sensitivity(adjacency, n_rows).l2
+    moved = RowProducts(n_features, 1.0, CONSTANT).sensitivity(adjacency, n_rows).l2
     noise = moved * math.sqrt(2 * n_features) / (mu * n_rows) * n_features
     longest = min(max(_TIMES * noise**_POWER, _LENGTHS[0]), _LENGTHS[1])
     return UnitsPlan(columns, length, power, mu, longest)
 
 
-def _weighted(chunk, weight):
-    """Return one chunk of dense rows whose columns are multiplied by public numbers."""
-    body = empty_rows(chunk.X.shape)
+def move_rows(curator, weight, shift):
+    """Have a curator multiply the columns of its rows by public numbers, and shift them."""
+    curator.map_rows(lambda rows: rows.mapped(partial(_moved, weight=weight, shift=shift)))
+
+
+def _moved(chunk, weight, shift):
+    """Return one chunk of rows whose columns are mapped by public numbers; sparse without shift."""
     with np.errstate(under="ignore", over="ignore"):
-        np.multiply(row_major(chunk.X), weight, out=body)
+        if sparse.issparse(chunk.X):
+            body = sparse.csr_array(chunk.X, dtype=np.float64, copy=True)
+            body.data *= weight[body.indices]
+        else:
+            body = empty_rows(chunk.X.shape)
+            np.multiply(row_major(chunk.X), weight, out=body)
+            body += shift
     rest = chunk.intercept, chunk.lift, chunk.drawn, chunk.weight
     return LinearChunk(body, chunk.factor, chunk.norm, chunk.target, *rest)
 
@@ -455,7 +476,7 @@ class MomentEstimator(TwinMixin, PlanMixin, BaseEstimator):
         self._check_columns(n_features)
         # 3. plan, from public facts
         doubts, centered = Doubts(type(self).__name__), self._centered
-        constant = 0.0 if centered else _CONSTANT
+        constant = 0.0 if centered else CONSTANT
         plan, box, domain = None, None, cast(Any, EveryRow())
         units: Any = None
         ones = np.ones(n_features)
@@ -493,7 +514,7 @@ class MomentEstimator(TwinMixin, PlanMixin, BaseEstimator):
             if box is not None:
                 curator.map_rows(lambda rows: rows.mapped(partial(_boxed, box=box)))
             if plan is not None:
-                units, vague = plan.run(curator, n_features)
+                units, _, vague = plan.run(curator, n_features)
                 missing = not plan.length.n_releases
                 facts = ["data_norm"], n_rows, epsilon
                 say_of_scales(doubts, *facts, missing=missing, vague=vague)
