@@ -265,7 +265,7 @@ REGRESSORS = [
         epsilon=20.0, p=1, solver=papers.Localized(growth="doubling"), adjacency="zero-out"
     ),
     DPLpRegressor(epsilon=40.0, solver=papers.AcceleratedOnePass()),
-    DPRidge(),
+    DPRidge(epsilon=20.0),
     DPRidge(epsilon=8.0, l2=1.0, adjacency="zero-out", fit_intercept=False, verbose=1),
     DPRidge(epsilon=8.0, data_norm=4.0, target_scale=1.0),
     LocalDPLinearRegression(),

@@ -43,7 +43,10 @@ from skdp import (
 )
 from tests.test_golden import CONFIGURATIONS, FEW_COEFFICIENTS
 
-METHODS = ("predict", "predict_proba", "decision_function", "transform", "inverse_transform")
+METHODS = (
+    "predict", "predict_proba", "decision_function", "transform", "inverse_transform",
+    "mahalanobis",
+)  # fmt: skip
 #: whose outputs nothing of scikit-learn has: one point for all rows, or a random report of each
 WITHOUT_TWIN = {
     "DPHeavyTailedMean", "DPMean", "DPMedian", "DPNormQuantile", "DPQuantile",

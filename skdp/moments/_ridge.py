@@ -382,7 +382,7 @@ class DPRidge(TwinMixin, PlanMixin, MultiOutputMixin, RegressorMixin, BaseEstima
             y_numeric=True,
             multi_output=True,
         )
-        y = real_targets(y)
+        target = real_targets(y)
         (n_rows, unit), whose = resolve_groups(groups, X)
         n_features, shape = X.shape[1], y.shape[1:]
         n_targets = math.prod(shape)
@@ -403,7 +403,9 @@ class DPRidge(TwinMixin, PlanMixin, MultiOutputMixin, RegressorMixin, BaseEstima
         # 4. gate, 5. run
         with open_gate(
             self,
-            lambda: ball_rows(beside(X, y), EveryRow(), effective_n_threads(), shares(unit, whose)),
+            lambda: ball_rows(
+                beside(X, target), EveryRow(), effective_n_threads(), shares(unit, whose)
+            ),
             n_rows=n_rows,
             unit=unit,
             delta=delta,
