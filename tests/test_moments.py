@@ -321,6 +321,13 @@ def test_one_warning_says_what_is_doubtful():
         DPPCA(epsilon=0.5).fit(ROWS[:40])
 
 
+def test_a_column_with_a_bound_far_too_wide_hides_no_component():
+    X = np.random.default_rng(0).uniform(-1, 1, size=(3000, 4)) * [3, 1, 1, 1]
+    wide = np.array([3.0, 1.0, 1.0, 1000.0])
+    pca = quiet(DPPCA(1, epsilon=2.0, bounds=(-wide, wide)), X)
+    assert pca.components_[0, 0] > 0.9
+
+
 def test_noise_level_is_about_the_largest_eigenvalue_of_noise():
     X = np.zeros((1000, 40))
     found = [quiet(DPPCA(data_norm=1.0), X) for _ in range(5)]

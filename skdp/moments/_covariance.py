@@ -406,6 +406,26 @@ def moments_of(query, released, scale, n_rows, units):
         return Moments(units.center + unit * mean, covariance * pairs, noise * pairs)
 
 
+# a column is left out whose noise is so many times that of the others, and hides its variance
+_FAR, _HIDDEN = 10.0, 2.0
+
+
+def without_far_units(moments):
+    """Return a covariance without the columns whose unit is far too large, by what was released.
+
+    A spread may have been misjudged, or a bound be far too wide: then the noise of one column has
+    more variance than all others have.
+
+    Parameters
+    ----------
+    moments : Moments
+        Public.
+    """
+    noise, variance = moments.noise.diagonal(), moments.covariance.diagonal()
+    far = (noise > _FAR * np.median(noise)) & (variance < _HIDDEN * noise)
+    return moments.covariance * np.multiply.outer(~far, ~far)
+
+
 # The fit: units, then products.
 
 _SHARED = ("epsilon", "delta", "adjacency", "budget", "random_state")
@@ -914,7 +934,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MomentEstimator):
             )
 
     def _keep(self, moments, n_rows, doubts):
-        values, vectors = eigh(moments.covariance)
+        values, vectors = eigh(without_far_units(moments))
         components, variance = vectors.T[::-1], np.maximum(values[::-1], 0.0)
         total = max(float(variance.sum()), 1e-300)
         kept = len(variance) if self.n_components is None else self.n_components
