@@ -383,6 +383,62 @@ MUTANTS = [
         "tests/test_preconditioned.py",
     ),
     Mutant(
+        "products of rows: replace-one at the price of zero-out", "RowProducts.sensitivity",
+        r"math\.sqrt\(2\.0\) \* self\.reach", "self.reach",
+        "tests/test_moments.py",
+    ),
+    Mutant(
+        "products of rows: the constant is not counted", "RowProducts.reach",
+        r"1\.0 \+ self\.constant\*\*2", "1.0",
+        "tests/test_moments.py",
+    ),
+    Mutant(
+        "products of rows: longer rows are not shortened", "RowProducts.partial",
+        r"there / np\.maximum\(length, 1\.0\)", "there",
+        "tests/test_moments.py",
+    ),
+    Mutant(
+        "products of rows: longer sparse rows are not shortened", "RowProducts.partial",
+        r"there / np\.maximum\(row_norms\(rows\), 1\.0\)", "there",
+        "tests/test_moments.py",
+    ),
+    Mutant(
+        "products of rows: rows of a group count as one each", "RowProducts.partial",
+        r"if chunk\.weight is not None:", "if False:",
+        "tests/test_moments.py",
+    ),
+    Mutant(
+        "products of rows: entries without their factor", "RowProducts.matrix",
+        r"math\.sqrt\(0\.5\)", "0.5",
+        "tests/test_moments.py",
+    ),
+    Mutant(
+        "the noise of a covariance halved", "MomentEstimator.fit",
+        r"GaussianMechanism\(mu\)", "GaussianMechanism(2 * mu)",
+        "tests/test_moments.py",
+    ),
+    Mutant(
+        "the noise of a ridge halved", "DPRidge.fit",
+        r"GaussianMechanism\(mu\)", "GaussianMechanism(2 * mu)",
+        "tests/test_moments.py",
+    ),
+    Mutant(
+        "units of columns that are not paid for", "plan_units",
+        r"math\.hypot\(columns\.mu, length\.mu\)", "0.0",
+        "tests/test_moments.py",
+    ),
+    Mutant(
+        "columns of a covariance that are used and not paid for", "MomentEstimator.fit",
+        r"curator\.release\(query, GaussianMechanism\(mu\)\)",
+        "query.evaluate(curator._admitted(None))",
+        "tests/test_moments.py",
+    ),
+    Mutant(
+        "intervals that forget the noise", "NormalEquations.deviations",
+        r"half = self\.n_features, self\.noise\*\*2 / 2", "half = self.n_features, 0.0",
+        "tests/test_moments.py",
+    ),
+    Mutant(
         "rows that were scaled down and are mapped with a whole center", "_mapped",
         r"np\.multiply\.outer\(lift, center\)", "center",
         "tests/test_preconditioned.py",

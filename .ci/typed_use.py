@@ -10,8 +10,10 @@ import numpy.typing as npt
 
 import skdp
 from skdp import (
+    DPPCA,
     AuditDisplay,
     BoundedScaler,
+    DPCovariance,
     DPFeatureCenterer,
     DPFrequentFeatures,
     DPGridSearchCV,
@@ -25,6 +27,7 @@ from skdp import (
     DPNormQuantile,
     DPQuantile,
     DPRandomizedSearchCV,
+    DPRidge,
     DPSparseMeanEstimator,
     DPStandardScaler,
     DPTableVectorizer,
@@ -238,6 +241,13 @@ summary: TableSummary = dp_describe(X, bounds={"x0": (0, 1)})
 print(summary.frame, DPQuantile(quantile=[0.1, 0.9]).fit(X).location_)
 print(DPTableVectorizer(None, bounds={"x0": (0, 1)}, categories={"x1": ["a"]}).fit(X).columns_)
 print(dp_tabular_pipeline("regressor", epsilon=2.0, table_share=0.2).fit(X, y).predict(X))
+
+# second moments
+covariance: DPCovariance = DPCovariance(bounds=(0, 1)).fit(X, groups=[0, 1])
+print(covariance.error_norm(np.eye(2)), covariance.mahalanobis(X), covariance.score(X))
+ridge: DPRidge = DPRidge(l2=0.5, target_scale=[1.0, 2.0]).fit(X, [[0, 1], [1, 0]])
+print(ridge.conf_int(level=0.9)[0].shape, DPRidge().fit(X, y).predict(X))
+print(DPPCA(0.9, epsilon=2).fit(X).inverse_transform(X), DPPCA(1).fit_transform(X))
 
 # rows that report on their own
 print(LocalDPMean(epsilon=8.0).fit(X).confidence_interval(0.9)[0].shape)

@@ -40,6 +40,7 @@ from skdp.location import (
 )
 from skdp.metrics import DPClassificationScores, DPConfusionMatrix, DPRegressionScores
 from skdp.model_selection import DPGridSearchCV, DPRandomizedSearchCV
+from skdp.moments import DPPCA, DPCovariance, DPRidge
 from skdp.preprocessing import (
     BoundedScaler,
     DPFeatureCenterer,
@@ -58,6 +59,7 @@ __all__ = [
     "BoundedScaler",
     "DPClassificationScores",
     "DPConfusionMatrix",
+    "DPCovariance",
     "DPFeatureCenterer",
     "DPFrequentFeatures",
     "DPGridSearchCV",
@@ -69,9 +71,11 @@ __all__ = [
     "DPMean",
     "DPMedian",
     "DPNormQuantile",
+    "DPPCA",
     "DPQuantile",
     "DPRandomizedSearchCV",
     "DPRegressionScores",
+    "DPRidge",
     "DPSparseMeanEstimator",
     "DPStandardScaler",
     "DPTableVectorizer",

@@ -132,7 +132,8 @@ def to_sklearn(fitted: Any) -> Any:
     if _is_ours(fitted):
         raise TypeError(
             f"{called} has no twin in scikit-learn. Linear models, scalers, clippers, selectors of "
-            "features, the table vectorizer, LocalDPPCA, searches, and pipelines of these have."
+            "features, the table vectorizer, covariances, components, searches, and pipelines of "
+            "these have."
         )
     if isinstance(fitted, str) or fitted is None:  # "passthrough" and "drop"
         return fitted
@@ -369,7 +370,7 @@ def linear_regression(model, columns=None):
     if columns is not None:
         steps, units = _near(columns)
         coef, intercept = coef * units, intercept + coef @ columns.center
-    last = _fitted(LinearRegression(), len(coef), coef_=coef, intercept_=intercept)
+    last = _fitted(LinearRegression(), coef.shape[-1], coef_=coef, intercept_=intercept)
     return _in_arrays(Pipeline([*steps, ("linear", last)])) if steps else last
 
 
@@ -490,16 +491,38 @@ def principal_components(model):
 
     Parameters
     ----------
-    model : LocalDPPCA
+    model : DPPCA or LocalDPPCA
         Fitted.
     """
     from sklearn.decomposition import PCA
 
     names = ("components_", "mean_", "explained_variance_", "explained_variance_ratio_")
     facts = {name: getattr(model, name) for name in (*names, "n_components_")}
+    # reports tell neither
     facts["singular_values_"] = np.sqrt(model.explained_variance_)
-    pca = PCA(model.n_components_)
-    return _fitted(pca, model.n_features_in_, noise_variance_=0.0, n_samples_=1, **facts)
+    facts |= {"noise_variance_": 0.0, "n_samples_": 1}
+    facts |= {name: getattr(model, name) for name in _OF_ROWS if hasattr(model, name)}
+    return _fitted(PCA(model.n_components_), model.n_features_in_, **facts)
+
+
+#: attributes of principal components that not every estimator has
+_OF_ROWS = ("singular_values_", "noise_variance_", "n_samples_")
+
+
+def empirical_covariance(model):
+    """Return the twin of a covariance.
+
+    Parameters
+    ----------
+    model : DPCovariance
+        Fitted.
+    """
+    from sklearn.covariance import EmpiricalCovariance
+
+    names = ("covariance_", "location_", "precision_")
+    facts = {name: getattr(model, name) for name in names}
+    twin = EmpiricalCovariance(assume_centered=model.assume_centered)
+    return _fitted(twin, model.n_features_in_, **facts)
 
 
 def table_columns(vectorizer, farthest, unit):

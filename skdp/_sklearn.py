@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, wraps
 from inspect import signature
-from numbers import Real
+from numbers import Integral, Real
 from types import MethodType
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary, ref
@@ -28,7 +28,7 @@ from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.model_selection._search import BaseSearchCV, _yield_masked_array_for_each_param
 from sklearn.utils import _safe_indexing, assert_all_finite, check_array, check_X_y
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils._param_validation import HasMethods, RealNotInt, StrOptions
 from sklearn.utils._param_validation import Interval as _Interval
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
@@ -150,6 +150,12 @@ class Interval(_Interval):
 
 #: a positive scale whose squares stay inside floating point
 SCALE_OR_NONE = [Interval(Real, 1e-50, 1e50, closed="both"), None]
+#: a number of things, or a share
+COUNT_OR_SHARE = [
+    Interval(Integral, 1, None, closed="left"),
+    Interval(RealNotInt, 0, 1, closed="neither"),
+    None,
+]
 
 #: constraints of the parameters that all private estimators share
 SHARED_CONSTRAINTS = {

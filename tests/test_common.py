@@ -19,7 +19,9 @@ from sklearn.utils.estimator_checks import check_estimator, estimator_checks_gen
 
 import skdp
 from skdp import (
+    DPPCA,
     BoundedScaler,
+    DPCovariance,
     DPFeatureCenterer,
     DPFrequentFeatures,
     DPGridSearchCV,
@@ -33,6 +35,7 @@ from skdp import (
     DPNormQuantile,
     DPQuantile,
     DPRandomizedSearchCV,
+    DPRidge,
     DPSparseMeanEstimator,
     DPStandardScaler,
     DPTableVectorizer,
@@ -265,6 +268,9 @@ REGRESSORS = [
         epsilon=20.0, p=1, solver=papers.Localized(growth="doubling"), adjacency="zero-out"
     ),
     DPLpRegressor(epsilon=40.0, solver=papers.AcceleratedOnePass()),
+    DPRidge(epsilon=20.0),
+    DPRidge(epsilon=8.0, l2=1.0, adjacency="zero-out", fit_intercept=False, verbose=1),
+    DPRidge(epsilon=8.0, data_norm=4.0, target_scale=1.0),
     LocalDPLinearRegression(),
     LocalDPLinearRegression(epsilon=16.0, fit_intercept=False, target_scale=1.0),
     LocalDPLinearRegression(epsilon=20.0, data_norm=4.0, l2=1.0, intercept_scaling=0.1),
@@ -276,6 +282,9 @@ REGRESSORS = [
     ),
 ]
 LOCATIONS = [
+    DPCovariance(),
+    DPCovariance(epsilon=8.0, adjacency="zero-out", data_norm=10.0, verbose=1),
+    DPCovariance(epsilon=20.0, bounds=(-10.0, 10.0), assume_centered=True),
     DPMean(data_norm=1.0),
     DPMean(mechanism="laplace", adjacency="zero-out", data_norm=1.0),
     DPMean(epsilon=8.0, adjacency="add-remove", data_norm=1.0),
@@ -346,6 +355,9 @@ TRANSFORMERS = [
     DPFrequentFeatures(delta=0.0, n_features_to_select=2, sparsity=3, adjacency="zero-out"),
     DPTableVectorizer(),
     DPTableVectorizer(epsilon=8.0, squares=False, data_norm=10.0, adjacency="zero-out"),
+    DPPCA(),
+    DPPCA(n_components=1, epsilon=8.0, adjacency="zero-out", data_norm=10.0, verbose=1),
+    DPPCA(n_components=0.5, epsilon=8.0, bounds=(-10.0, 10.0)),
     LocalDPPCA(),
     LocalDPPCA(n_components=1, epsilon=1.0, data_norm=10.0),
     PrivUnitPrivatizer(),

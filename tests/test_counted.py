@@ -12,6 +12,7 @@ from sklearn.utils import estimator_checks
 from sklearn.utils.validation import has_fit_parameter
 
 from skdp import (
+    DPPCA,
     DPFeatureCenterer,
     DPFrequentFeatures,
     DPGridSearchCV,
@@ -24,6 +25,7 @@ from skdp import (
     DPMedian,
     DPNormQuantile,
     DPQuantile,
+    DPRidge,
     DPSparseMeanEstimator,
     DPStandardScaler,
     DPTableVectorizer,
@@ -67,6 +69,8 @@ SUMS = [
     DPQuantile(quantile=[0.25, 0.75], **SECRET),
     DPStandardScaler(delta=0.0, **SECRET),
     TableSummary(**SECRET),
+    DPPCA(**SECRET),
+    DPRidge(epsilon=8.0, **SECRET),
 ]
 
 

@@ -24,6 +24,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 
 from skdp import (
+    DPPCA,
     BoundedScaler,
     DPFeatureCenterer,
     DPFrequentFeatures,
@@ -42,7 +43,10 @@ from skdp import (
 )
 from tests.test_golden import CONFIGURATIONS, FEW_COEFFICIENTS
 
-METHODS = ("predict", "predict_proba", "decision_function", "transform", "inverse_transform")
+METHODS = (
+    "predict", "predict_proba", "decision_function", "transform", "inverse_transform",
+    "mahalanobis",
+)  # fmt: skip
 #: whose outputs nothing of scikit-learn has: one point for all rows, or a random report of each
 WITHOUT_TWIN = {
     "DPHeavyTailedMean", "DPMean", "DPMedian", "DPNormQuantile", "DPQuantile",
@@ -203,6 +207,7 @@ TRANSFORMERS = {
     "bounds far off": BoundedScaler((1e9, 1e9 + 1)),
     "norm": NormClipper(0.7),
     "frequent": DPFrequentFeatures(epsilon=5.0, n_features_to_select=2),
+    "private components": DPPCA(2),
     "components": LocalDPPCA(2),
 }
 

@@ -15,6 +15,8 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score, c
 from sklearn.pipeline import make_pipeline
 
 from skdp import (
+    DPPCA,
+    DPCovariance,
     DPFeatureCenterer,
     DPFrequentFeatures,
     DPGridSearchCV,
@@ -317,6 +319,9 @@ ESTIMATORS = {
     "mean in a ball": DPMean(data_norm=2.0),
     "mean in a box": DPMean(bounds=(-3, 3)),
     "mean, Laplace noise": DPMean(bounds=(-3, 3), mechanism="laplace"),
+    "covariance": DPCovariance(data_norm=2.0),
+    "components": DPPCA(bounds=(-3, 3)),
+    "components without bounds": DPPCA(),
     "clipped mean": DPMean(data_norm=9.0, mechanism="clipped"),
     "coinpress": DPMean(data_norm=9.0, mechanism="coinpress"),
     "heavy-tailed mean": DPHeavyTailedMean(data_norm=9.0),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 
 import skdp
 from skdp import (
@@ -558,6 +558,8 @@ DENSE_MODELS = [
     skdp.DPHeavyTailedMean(random_state=0),
     skdp.DPStandardScaler(random_state=0),
     skdp.DPFeatureCenterer(random_state=0),
+    skdp.DPCovariance(random_state=0),
+    skdp.DPRidge(random_state=0),
     skdp.LocalDPMean(random_state=0),
     skdp.LocalDPCovariance(random_state=0),
     skdp.LocalDPPCA(random_state=0),
@@ -573,6 +575,7 @@ SPARSE_MODELS = [
     skdp.DPLpRegressor(random_state=0),
     skdp.DPSparseMeanEstimator(sparsity=5, random_state=0),
     skdp.DPFrequentFeatures(sparsity=5, random_state=0),
+    skdp.DPPCA(data_norm=1.0, random_state=0),
 ]
 
 
@@ -591,7 +594,7 @@ def learned(model):
 def test_a_fit_is_the_same_to_the_last_bit(model):
     data = rows_and_targets()
     model, X = model[0], data[model[1]]
-    y = data[3] if "Linear" in str(model) or "Lp" in str(model) else data[2]
+    y = data[3] if is_regressor(model) else data[2]
     single, double = (learned(clone(model).fit(rows, y)) for rows in (X, X.astype(np.float64)))
     assert single
     assert single.keys() == double.keys()

@@ -90,6 +90,12 @@ VARIANTS = {
         ("local_epsilon=8", {"classes": (0, 1), "local_epsilon": 8.0}),
         ("epsilon=None, local_epsilon=8", {"epsilon": None, "local_epsilon": 8.0}),
     ],
+    "DPCovariance": _DOMAINS,
+    "DPPCA": _DOMAINS,
+    "DPRidge": [
+        ("public scales", {"data_norm": 1.0, "target_scale": 1.0}),
+        ("no scales, epsilon=1000", {"epsilon": 1000.0}),
+    ],
     "LocalDPCovariance": [("epsilon=8", {})],
     "LocalDPFrequencies": [("epsilon=8", {})],
     "LocalDPLinearRegression": [
@@ -152,6 +158,9 @@ TESTS = {
     "DPGridSearchCV": "tests/privacy/test_selection.py tests/model_selection/test_search.py",
     "DPRandomizedSearchCV": "tests/privacy/test_selection.py tests/model_selection/test_search.py",
     "FederatedDPLogisticRegression": "tests/federated/test_federated.py",
+    "DPCovariance": "tests/test_moments.py",
+    "DPPCA": "tests/test_moments.py",
+    "DPRidge": "tests/test_moments.py",
     "LocalDPCovariance": "tests/local/test_models.py",
     "LocalDPFrequencies": "tests/local/test_frequencies.py",
     "LocalDPLinearRegression": "tests/local/test_models.py",

@@ -211,13 +211,7 @@ class LocalDPCovariance(PlanMixin, BaseEstimator):
             As that of scikit-learn's ``EmpiricalCovariance``.
         """
         check_is_fitted(self)
-        known = StrOptions({"frobenius", "spectral"})
-        if not known.is_satisfied_by(norm):
-            raise ValueError(f"norm must be 'frobenius' or 'spectral'; got {norm!r}.")
-        error = check_array(comp_cov, input_name="comp_cov") - self.covariance_
-        size = np.linalg.norm(error, None if norm == "frobenius" else 2) ** 2
-        size = size / error.shape[0] if scaling else size
-        return float(size if squared else np.sqrt(size))
+        return covariance_error(self.covariance_, comp_cov, norm, scaling, squared)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -245,6 +239,17 @@ def row_moments(sums, unit, radius, assume_centered):
         return np.zeros(size), radius**2 * sums.second_moment(unit), level
     mean = sums.total / sums.n_reports
     return radius * mean, radius**2 * sums.covariance(unit), level
+
+
+def covariance_error(covariance, other, norm, scaling, squared):
+    """Return how far a covariance is from another; parameters as those of `error_norm`."""
+    known = StrOptions({"frobenius", "spectral"})
+    if not known.is_satisfied_by(norm):
+        raise ValueError(f"norm must be 'frobenius' or 'spectral'; got {norm!r}.")
+    error = check_array(other, input_name="comp_cov") - covariance
+    size = np.linalg.norm(error, None if norm == "frobenius" else 2) ** 2
+    size = size / error.shape[0] if scaling else size
+    return float(size if squared else np.sqrt(size))
 
 
 def nearest_positive(matrix):

@@ -369,13 +369,13 @@ class LocalDPFrequencies(PlanMixin, BaseEstimator):
 
     Notes
     -----
-    Privacy. Every row's report is epsilon-locally private (Proposition 98 of the guide), exactly:
+    Privacy. Every row's report is epsilon-locally private (Proposition 90 of the guide), exactly:
     all draws are made of integers. The number of rows, the categories, the number and names of
     features and all parameters are public. What is computed from the reports costs nothing more. A
     second fit is a second report of every row. Timing and exceptions on malformed input are not
     covered.
 
-    Errors. Proposition 99: unbiased frequencies, whose squared error, summed over categories, is
+    Errors. Proposition 91: unbiased frequencies, whose squared error, summed over categories, is
     known beforehand (`expected_error`) and does not depend on the frequencies. It is at most that
     of one-hot, unary and optimised unary encoding.
 

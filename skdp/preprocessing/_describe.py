@@ -154,7 +154,7 @@ class TableSummary(BaseEstimator):
         X = validate_private_data(self, X, table=True)
         # the plan, from public facts
         columns, left_out = described_columns(X, self.bounds, self.categories)
-        (n_rows, _), _ = count_rows(None, X, hidden_count(self))
+        (n_rows, _), _whose = count_rows(None, X, hidden_count(self))
         numbers = [(i, column) for i, column in columns if column.kind == "number"]
         listed = [(i, column) for i, column in columns if column.kind == "text"]
         nullable = [k for k, (_, column) in enumerate(numbers) if column.nullable]

@@ -1,0 +1,570 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Private ridge regression from second moments that are released once, with intervals.
+
+The products of features, targets and a constant are released (`RowProducts`), and normal equations
+are solved [1]_. A row that is shortened keeps its direction, the constant included, and so the
+equation that its entries fulfil: it counts less. The spectrum that was released chooses the
+strength of the penalty: so much that the smallest eigenvalue is not made by noise alone [2]_. Since
+the law of the noise is known, so is that of what it does to the coefficients.
+
+.. [1] J. Foulds, J. Geumlek, M. Welling and K. Chaudhuri, "On the theory and practice of
+   privacy-preserving Bayesian data analysis", UAI 2016.
+.. [2] Y.-X. Wang, "Revisiting differentially private linear regression: optimal and adaptive
+   prediction & estimation in unbounded domain", UAI 2018.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Real
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import ndtri
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._counted import count_rows, counts_of, hidden_count
+from skdp._export import TwinMixin, linear_regression
+from skdp._gate import Doubts, open_gate
+from skdp._groups import check_groups
+from skdp._plan import PlanMixin
+from skdp._rows.linear import EveryRow, StandardColumns, ball_rows
+from skdp._sklearn import (
+    SCALE_OR_NONE,
+    SHARED_CONSTRAINTS,
+    Interval,
+    StrOptions,
+    effective_n_threads,
+    fit_context,
+    is_number,
+    is_sparse,
+    real_targets,
+    validate_private_data,
+)
+from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
+from skdp.linear_model._scales import say_of_scales
+from skdp.moments._covariance import CONSTANT, ColumnUnits, RowProducts, move_rows, plan_units
+from skdp.privacy.books.ledger import Ledger
+from skdp.privacy.kernel.accounting import check_delta, check_epsilon
+from skdp.privacy.laws.additive import GaussianMechanism
+from skdp.privacy.laws.calibration import gdp_mu, mu_of_all
+
+# part of the edge of the noise that the smallest eigenvalue is brought to: that of AdaSSP is 1 or
+# more, and worse on all tables of benchmarks/moments.py; for a penalty that was given, next to none
+_PENALTY, _NEXT_TO_NONE = 0.25, 1e-3
+# edges of the noise that the smallest eigenvalue must exceed, for intervals
+_CLEAR = 2.0
+# usual sizes of a target to which rows of about full length are cut, with public units
+_TARGETS = 2.0
+
+# The equations, in units of the rows.
+
+
+@dataclass(frozen=True, eq=False)
+class NormalEquations:
+    """Released products of features, targets and a constant, and the law of their noise.
+
+    Parameters
+    ----------
+    products : ndarray of shape (size, size)
+        Means of products, symmetric. Features come first, then targets, then the constant.
+    n_features, n_rows : int
+        Numbers of features and rows.
+    noise : float
+        Standard deviation of a diagonal entry; that of the others is sqrt(2) times less.
+    constant : float
+        The constant of a row of full weight.
+    intercept : bool
+        Whether there is an intercept.
+    """
+
+    products: Any
+    n_features: int
+    n_rows: int
+    noise: float
+    constant: float
+    intercept: bool
+
+    @property
+    def edge(self):
+        """About the largest eigenvalue that noise alone makes."""
+        return self.noise * math.sqrt(2.0 * self.n_features)
+
+    @property
+    def weight(self):
+        """Mean weight of the rows, between noise and 1."""
+        return min(max(self.products[-1, -1] / self.constant**2, 0.05), 1.0)
+
+    @cached_property
+    def _centered(self):
+        """Products without the constant, around weighted means with an intercept."""
+        inner, last = self.products[:-1, :-1], self.products[-1, :-1]
+        if not self.intercept:
+            return inner
+        return inner - np.multiply.outer(last, last) / (self.weight * self.constant**2)
+
+    def spectrum(self, penalty=0.0):
+        """Return the eigenvalues of the matrix of the features with a diagonal added, ascending."""
+        d = self.n_features
+        return np.linalg.eigvalsh(self._centered[:d, :d] + np.diag(np.broadcast_to(penalty, d)))
+
+    def solved(self, penalty):
+        """Return coefficients of features, and of the constant.
+
+        Parameters
+        ----------
+        penalty : float or ndarray of shape (n_features,)
+            Diagonal that is added.
+
+        Returns
+        -------
+        coef, last : ndarray of shape (n_features, n_targets) and (n_targets,)
+            In units of the rows.
+        """
+        d = self.n_features
+        matrix = self._centered[:d, :d] + np.diag(np.broadcast_to(penalty, d))
+        coef = np.linalg.solve(matrix, self._centered[:d, d:])
+        if not self.intercept:
+            return coef, np.zeros(coef.shape[1])
+        last = self.products[-1, :-1]
+        return coef, (last[d:] - last[:d] @ coef) / (self.weight * self.constant**2)
+
+    def deviations(self, coef, last):
+        """Return standard deviations of the coefficients without a penalty.
+
+        Parameters
+        ----------
+        coef, last : ndarray of shape (n_features, n_targets) and (n_targets,)
+            What `solved` returned for no penalty.
+
+        Returns
+        -------
+        deviations : ndarray of shape (n_features, n_targets)
+            Of sampling, for residuals of equal variance, and of the noise.
+
+        Notes
+        -----
+        With A the matrix of features and constant, N what noise adds to it, b the coefficients, and
+        q what noise adds to the column of a target, b errs by ``A^-1 (q - N b)`` and the mean of
+        residuals times rows. N has independent entries of variance s^2 on the diagonal and s^2 / 2
+        off it, so that q - N b has the covariance ``s^2 / 2 ((1 + |b|^2) I + b b')``.
+        """
+        d, half = self.n_features, self.noise**2 / 2
+        kept = np.r_[:d, -1] if self.intercept else np.arange(d)
+        matrix = self.products[np.ix_(kept, kept)]
+        if self.intercept:
+            matrix[-1, -1] = self.weight * self.constant**2
+        inverse, found = np.linalg.inv(matrix), np.empty_like(coef)
+        for j in range(coef.shape[1]):
+            b = np.append(coef[:, j], last[j]) if self.intercept else coef[:, j]
+            errors = np.append(-b, 1.0)
+            place = [*kept, d + j]
+            square = errors @ self.products[np.ix_(place, place)] @ errors
+            # noise may have taken off as much as that
+            square = max(square, 0.0) + self.noise * (errors @ errors)
+            square *= self.n_rows / max(self.n_rows - len(b), 1) / self.weight
+            noise = half * ((1 + b @ b) * np.eye(len(b)) + np.outer(b, b))
+            spread = inverse @ (square / self.n_rows * matrix + noise) @ inverse
+            found[:, j] = np.sqrt(np.maximum(spread.diagonal()[:d], 0.0))
+        return found
+
+
+# The fit.
+
+# no number in the units of the data is larger
+_LARGEST_COEF = 1e200
+
+
+class DPRidge(TwinMixin, PlanMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """Differentially private ridge regression, with confidence intervals.
+
+    Least squares with a penalty, from one release of the products of all rows, for one target or
+    several. Its intervals count the noise. For predictions alone `DPLpRegressor` is better.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget in nats, greater than 0.
+    delta : float, default=1e-6
+        Privacy budget, in (0, 1); well below 1 / n_samples. The noise is Gaussian.
+    l2 : float or "auto", default="auto"
+        Strength of the penalty, not negative: the `alpha` of scikit-learn's `Ridge`. "auto" takes
+        as much as the released spectrum asks for, of columns in units of `feature_scale_`: none
+        where it is clear of noise.
+    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
+        Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
+        ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
+        first; it is public otherwise). See :ref:`adjacency`.
+    data_norm : float, default=None
+        Public unit of length R of the rows, in [1e-50, 1e50]: about that of the longest. None finds
+        medians and spreads of the columns privately.
+    target_scale : float or array-like of shape (n_targets,), default=None
+        Public unit B of the targets, around 0: their usual size, in [1e-50, 1e50]. None finds
+        medians and spreads of the targets privately. Sparse rows need both scales.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept. It is inside the guarantee, and not in the penalty.
+    budget : PrivacyBudget, default=None
+        A budget that several fits share: each is charged (epsilon, delta) before it reads a
+        row, and refused if that is more than what is left.
+    random_state : int, RandomState instance or None, default=None
+        None draws the noise from the operating system. A seed makes the noise
+        reproducible, voids the guarantee towards whoever knows it, and warns.
+    verbose : int, default=0
+        1 prints a line with what is about to be spent, and a bar if the fit takes seconds: public
+        numbers only.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
+        Coefficients.
+    intercept_ : float or ndarray of shape (n_targets,)
+        Intercepts; 0.0 without.
+    unpenalised_coef_ : ndarray of the shape of coef_
+        Coefficients without a penalty, the centers of the intervals; `coef_` where there are none.
+    coef_std_ : ndarray of the shape of coef_
+        Standard deviation of `unpenalised_coef_`, of sampling and of noise; infinite where noise
+        may have made the smallest eigenvalue.
+    l2_ : float
+        Strength of the penalty: `l2`, or for "auto" that of columns in units of `feature_scale_`.
+    feature_center_, feature_scale_ : ndarray of shape (n_features,)
+        Origins and units of the columns, given or released.
+    target_center_, target_scale_ : ndarray of shape (n_targets,)
+        Origins and units of the targets, given or released.
+    ledger_ : Ledger
+        What was released, at what price.
+    privacy_spent_ : tuple of (float, float)
+        The (epsilon, delta) spent.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of features, if X had string names.
+
+    Warns
+    -----
+    NoisyEstimateWarning
+        If there are too few rows for private units, or nothing of the features is clear of noise.
+        No warning depends on anything that was not released.
+
+    See Also
+    --------
+    DPLpRegressor : Better predictions at the same budget, without intervals.
+    DPCovariance : The covariance of features and targets.
+    LocalDPLinearRegression : From reports of rows that nobody else sees.
+    sklearn.linear_model.Ridge : Without privacy.
+
+    Notes
+    -----
+    Privacy. One row and its targets are protected, or with `groups` one group, which adds a mean of
+    its products to the sum. The number of rows or groups, the numbers and names of features and
+    targets and all parameters are public. The sum of v v' is released, v being a row of features
+    and targets in units, shortened to length 1, and a constant of 1/2, multiplied as the row was:
+    it moves by at most 5/4 in the Frobenius norm under zero-out, and by sqrt(2) times that under
+    replace-one (Proposition 87). The search for units is that of `DPCovariance`. Timing, exceptions
+    on malformed input and `score` on private rows are not covered.
+
+    Intervals. They are for the coefficients of least squares where long rows count less: those of
+    the truth where the truth is linear and what is left does not depend on the features, and is
+    symmetric. Residuals are taken to have equal variance. The law of the noise is known exactly,
+    and what it does to coefficients to the first order: so there is no interval unless the smallest
+    eigenvalue of the features is twice what noise alone makes. The guide has the coverage that was
+    measured.
+
+    Memory is a copy of dense rows in double precision, and three or four matrices of n_features
+    squared.
+
+    References
+    ----------
+    .. [1] Y.-X. Wang, "Revisiting differentially private linear regression: optimal and adaptive
+       prediction & estimation in unbounded domain", UAI 2018.
+    .. [2] J. Dong, A. Roth and W. J. Su, "Gaussian differential privacy", JRSS B, 2022.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPRidge
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(20_000, 3))
+    >>> y = X @ [1.0, -2.0, 0.0] + 10 + rng.normal(size=20_000)
+    >>> model = DPRidge(epsilon=1.0, random_state=0).fit(X, y)
+    >>> bool(np.abs(model.coef_ - [1.0, -2.0, 0.0]).max() < 0.1)
+    True
+    >>> lower, upper = model.conf_int(level=0.99)
+    >>> bool(np.all((lower < [1.0, -2.0, 0.0]) & ([1.0, -2.0, 0.0] < upper)))
+    True
+    """
+
+    ledger_: Ledger
+    privacy_spent_: tuple[float, float]
+    coef_: NDArray[Any]
+    intercept_: Any
+    _found: StandardColumns | None
+
+    _parameter_constraints = {
+        **{
+            name: SHARED_CONSTRAINTS[name]
+            for name in ("epsilon", "delta", "adjacency", "budget", "random_state")
+        },
+        "l2": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "data_norm": SCALE_OR_NONE,
+        "target_scale": [*SCALE_OR_NONE, "array-like"],
+        "fit_intercept": ["boolean"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        l2: float | Literal["auto"] = "auto",
+        adjacency: Adjacency = "replace-one",
+        data_norm: float | None = None,
+        target_scale: float | VectorLike | None = None,
+        fit_intercept: bool = True,
+        budget: Budget = None,
+        random_state: Seed = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.l2 = l2
+        self.adjacency = adjacency
+        self.data_norm = data_norm
+        self.target_scale = target_scale
+        self.fit_intercept = fit_intercept
+        self.budget = budget
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: MatrixLike, y: MatrixLike, *, groups: VectorLike | None = None) -> Self:
+        """Release the products of all rows, and solve for the coefficients.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Private rows; sparse only with `data_norm` and `target_scale`, and not made dense.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Private targets, of any size.
+        groups : array-like of shape (n_samples,), default=None
+            Whose row it is: numbers, or text. All rows of a group are protected together, whatever
+            their number, and count as one row does, each as one over their number. The number of
+            groups is public. None protects rows. See :ref:`groups`.
+
+        Returns
+        -------
+        self : object
+            Fitted estimator.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter or the data are unusable; nothing has been released then.
+        BudgetError
+            If a shared budget has less left, or protects groups and there are none.
+        """
+        check_groups(self, groups)
+        # 1. price, before any data
+        epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
+        total_mu = gdp_mu(epsilon, delta)
+        # 2. validate
+        known = self.data_norm is not None and self.target_scale is not None
+        refuse_unscaled(X, known)
+        X, y = validate_private_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            order="C",
+            y_numeric=True,
+            multi_output=True,
+        )
+        target = real_targets(y)
+        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self))
+        n_features, shape = X.shape[1], y.shape[1:]
+        n_targets = math.prod(shape)
+        # 3. plan, from public facts
+        doubts, size = Doubts(type(self).__name__), n_features + n_targets
+        given, plan = self._given(n_features, n_targets), None
+        if not known:
+            plan = plan_units(
+                epsilon,
+                delta,
+                n_rows=n_rows,
+                n_features=size,
+                adjacency=self.adjacency,
+                is_sparse=False,
+                centered=not self.fit_intercept,
+                power=1.0,
+            )
+        # 4. gate, 5. run
+        with open_gate(
+            self,
+            lambda: ball_rows(
+                beside(X, target), EveryRow(), effective_n_threads(), counts_of(whose)
+            ),
+            n_rows=n_rows,
+            unit=unit,
+            delta=delta,
+            mu=mu_of_all(epsilon, delta),
+            n_releases=1 + (plan.n_releases if plan else 0),
+            doubts=doubts,
+        ) as curator:
+            columns, mu = None, total_mu
+            if plan is None:
+                radius = math.sqrt(n_features + _TARGETS**2 * n_targets)
+                units = ColumnUnits(np.zeros(size), given, radius)
+                move_rows(curator, 1 / given, np.zeros(size))
+            else:
+                mu = plan.mu
+                units, columns, vague = plan.run(curator, size, given)
+                scales = {"data_norm": self.data_norm, "target_scale": self.target_scale}
+                wanted = [name for name, value in scales.items() if value is None]
+                missing = not (plan.length.n_releases and plan.columns.n_releases)
+                say_of_scales(doubts, wanted, n_rows, epsilon, missing=missing, vague=vague)
+            query = RowProducts(size, units.radius, CONSTANT, lifted=True)
+            released = curator.release(query, GaussianMechanism(mu))
+            scale = curator.ledger.releases[-1].noise.scale
+            equations = NormalEquations(
+                query.matrix(released) / n_rows,
+                n_features,
+                n_rows,
+                scale / n_rows,
+                CONSTANT,
+                self.fit_intercept,
+            )
+            self._keep(equations, units, shape, doubts)
+        if columns is not None and self.data_norm is None:
+            first = slice(n_features)
+            columns = StandardColumns(
+                columns.center[first], columns.scale[first], columns.seen[first]
+            )
+        self._found = columns if self.data_norm is None else None
+        return self
+
+    def _given(self, n_features, n_targets):
+        """Return units of features and targets that are known, NaN for the others."""
+        norm, scale = self.data_norm, self.target_scale
+        norm = math.nan if norm is None else norm / math.sqrt(n_features)
+        scales = np.asarray(math.nan if scale is None else scale, dtype=np.float64)
+        if scale is not None and not (
+            scales.shape in ((), (n_targets,)) and ((scales >= 1e-50) & (scales <= 1e50)).all()
+        ):
+            raise ValueError(
+                "target_scale must be None, a number in [1e-50, 1e50], or one for each of "
+                f"{n_targets} target(s); got {scale!r}."
+            )
+        return np.append(np.full(n_features, norm), np.broadcast_to(scales, n_targets))
+
+    def _keep(self, equations, units, shape, doubts):
+        """Set the fitted attributes, and take note of what is doubtful about them."""
+        d, edge = equations.n_features, equations.edge
+        unit = units.unit * units.radius
+        features, targets = unit[:d], unit[d:]
+        if self.l2 == "auto":
+            given, least = 0.0, _PENALTY * edge
+        else:
+            with np.errstate(over="ignore", under="ignore"):
+                given = self.l2 / equations.n_rows / features**2
+            given, least = np.minimum(given, 1e30), _NEXT_TO_NONE * edge
+        added = max(0.0, least - equations.spectrum(given)[0])
+        solved = equations.solved(given + added)
+        spectrum = equations.spectrum()
+        clear = spectrum[0] > _CLEAR * edge
+        free = equations.solved(0.0) if clear else solved
+        deviations = equations.deviations(*free) if clear else np.full_like(free[0], np.inf)
+
+        def original(coef):
+            with np.errstate(over="ignore", under="ignore"):
+                ratio = np.exp(np.subtract.outer(np.log(targets), np.log(features)))
+                found = np.clip(coef.T * ratio, -_LARGEST_COEF, _LARGEST_COEF)
+            return found.reshape(*shape, d)
+
+        self.coef_, self.unpenalised_coef_ = original(solved[0]), original(free[0])
+        self.coef_std_ = original(deviations) if clear else np.full(self.coef_.shape, np.inf)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            last = equations.constant * solved[1] * targets + units.center[d:]
+            away = np.reshape(self.coef_, (-1, d)) @ units.center[:d]
+            last = np.clip(np.nan_to_num(last - away), -_LARGEST_COEF, _LARGEST_COEF)
+        last = last if self.fit_intercept else np.zeros(len(targets))
+        self.intercept_ = last if shape else float(last[0])
+        self.l2_ = (
+            float(self.l2) if self.l2 != "auto" else added * equations.n_rows * units.radius**2
+        )
+        self.feature_center_, self.target_center_ = units.center[:d], units.center[d:]
+        self.feature_scale_, self.target_scale_ = units.unit[:d], units.unit[d:]
+        if spectrum[-1] < edge:
+            doubts.noise(
+                "no direction of the features has more variance than noise makes: the "
+                "coefficients are mostly random. Use more rows, fewer columns or a larger epsilon."
+            )
+
+    def predict(self, X: MatrixLike) -> NDArray[Any]:
+        """Return the predicted targets.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        predicted : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            ``X @ coef_.T + intercept_``. Where columns were standardised, entries further than 100
+            units from their origin, or 10 where nothing was seen, count as that far, as in `fit`.
+        """
+        check_is_fitted(self)
+        X = validate_private_data(self, X, accept_sparse="csr", reset=False)
+        if self._found is not None:
+            X = self._found.near(X)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            return safe_sparse_dot(X, self.coef_.T) + self.intercept_
+
+    def conf_int(self, level: float = 0.95) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return an interval for every coefficient, of sampling and of noise.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability with which one interval holds, in (0, 1).
+
+        Returns
+        -------
+        lower, upper : ndarray of the shape of coef_
+            Ends around `unpenalised_coef_`; infinite where `coef_std_` is.
+        """
+        check_is_fitted(self)
+        if not (is_number(level) and 0.0 < level < 1.0):
+            raise ValueError(f"level must be a number in (0, 1); got {level!r}.")
+        half = float(ndtri(0.5 + level / 2)) * self.coef_std_
+        return self.unpenalised_coef_ - half, self.unpenalised_coef_ + half
+
+    def _twin(self):
+        return linear_regression(self, self._found)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.data_norm is not None and self.target_scale is not None
+        return tags
+
+
+def refuse_unscaled(X, known):
+    """Raise a TypeError for sparse rows without public scales."""
+    if is_sparse(X) and not known:
+        raise TypeError(
+            "sparse rows need numbers for data_norm and target_scale: medians and spreads of "
+            "columns are searched in dense rows alone. Use X.toarray() if the rows fit in memory."
+        )
+
+
+def beside(X, y):
+    """Return rows of features and targets, dense ones in float64."""
+    y = y.reshape(len(y), -1)
+    if sparse.issparse(X):
+        return sparse.hstack([sparse.csr_array(X, dtype=np.float64), y], format="csr")
+    return np.hstack([X, y], dtype=np.float64)

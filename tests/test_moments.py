@@ -1,0 +1,511 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Covariance, components and ridge regression from products of rows that are released once."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.covariance import EmpiricalCovariance
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LinearRegression, Ridge
+
+from skdp import DPPCA, DPCovariance, DPRidge, privacy_spent
+from skdp.audit import trace_privacy
+from skdp.exceptions import NoisyEstimateWarning, PrivacyWarning
+from skdp.io import stream_chunks
+from skdp.moments._covariance import RowProducts
+from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
+from tests._chunks import shorten_chunks
+from tests._neighbours import (
+    ADJACENCIES,
+    LAYOUTS,
+    Rows,
+    as_dense,
+    as_layout,
+    mixed_rows,
+    neighbours,
+    on_examples,
+    rows_in_ball,
+)
+
+every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
+#: next to no noise
+PLENTY = {"epsilon": 1e7, "delta": 1e-5}
+
+
+def admitted(rows, radius=1.0, **options):
+    return rows_in_ball(rows.X, np.zeros(len(rows.codes)), rows.null, radius, **options)
+
+
+def quiet(model, *args, **kwargs):
+    """Return a fitted model, whose doubts are no matter here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        return model.fit(*args, **kwargs)
+
+
+def vectors_of(rows, query):
+    """Return what the definition of a query multiplies: unit rows, shortened, and a constant."""
+    X = as_dense(rows.X)
+    X = X[np.isfinite(X).all(axis=1) & ~rows.null]
+    largest = np.maximum(np.abs(X).max(axis=1, keepdims=True), 1.0)
+    X = X / largest / np.maximum(np.linalg.norm(X / largest, axis=1, keepdims=True), 1 / largest)
+    lengths = np.maximum(np.linalg.norm(X, axis=1), query.radius)
+    if not query.constant:
+        return X / lengths[:, None]
+    last = query.constant * (query.radius / lengths if query.lifted else np.ones(len(X)))
+    return np.column_stack([X / lengths[:, None], last])
+
+
+# The query: its definition, its sensitivity, and that it attains it.
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("constant", [0.0, 0.5])
+@pytest.mark.parametrize("radius", [1.0, 0.25])
+@pytest.mark.parametrize("lifted", [False, True])
+def test_products_are_those_of_the_definition(layout, constant, radius, lifted, monkeypatch):
+    shorten_chunks(monkeypatch, 9)
+    rows = mixed_rows()
+    rows = Rows(as_layout(rows.X, layout), rows.codes, rows.null)
+    query = RowProducts(5, radius, constant, lifted)
+    found = query.evaluate(admitted(rows))
+    assert found.shape == (query.size,)
+    v = vectors_of(rows, query)
+    atol = 1e-4 if layout == "float32" else 1e-10
+    np.testing.assert_allclose(query.matrix(found), v.T @ v, atol=atol)
+    # the Euclidean norm of what is released is that of the matrix
+    assert np.linalg.norm(found) == pytest.approx(np.linalg.norm(v.T @ v), rel=1e-4)
+
+
+@pytest.mark.covering
+@every_adjacency
+@pytest.mark.parametrize("constant", [0.0, 0.5, 1.0])
+@on_examples(60)
+def test_products_keep_their_sensitivity(constant, adjacency, data):
+    radius = data.draw(st.sampled_from([1.0, 1e-100, 1e100, 3.7]))
+    pair = data.draw(neighbours(adjacency, radius=radius))
+    n_rows, d = pair[0].X.shape
+    shortened = data.draw(st.sampled_from([1.0, 0.3, 1e-3])), constant, data.draw(st.booleans())
+    query = RowProducts(d, *shortened)
+    stated = query.sensitivity(adjacency, n_rows)
+    values = [query.evaluate(admitted(rows, radius)) for rows in pair]
+    assert all(np.abs(value).max() <= stated.bound * (1 + FLOAT_SLACK) for value in values)
+    assert np.linalg.norm(values[0] - values[1]) <= stated.l2 * (1 + FLOAT_SLACK)
+
+
+@every_adjacency
+@pytest.mark.parametrize("constant", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_products_attain_their_sensitivity(adjacency, constant, is_sparse):
+    # unit rows with the inner product -constant^2
+    cosine = -(constant**2)
+    X = np.array([[1.0, 0.0, 0.0], [cosine, math.sqrt(1 - cosine**2), 0.0]])
+    null = np.array([False, adjacency == "zero-out"])
+    query = RowProducts(3, 1.0, constant)
+    made = sparse.csr_array if is_sparse else np.asarray
+    one, other = (
+        query.evaluate(admitted(Rows(made(7 * X[[i]]), np.zeros(1, int), null[[i]])))
+        for i in (0, 1)
+    )
+    expected = (1 + constant**2) * (1.0 if adjacency == "zero-out" else math.sqrt(2.0))
+    assert np.linalg.norm(one - other) == pytest.approx(expected, rel=1e-9)
+    assert query.sensitivity(adjacency, 1).l2 == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_a_group_counts_as_one_row(is_sparse):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    weight = np.repeat([0.25, 1.0], [20, 20])
+    query = RowProducts(3, 1.0, 0.5)
+    rows = Rows(sparse.csr_array(X) if is_sparse else X, np.zeros(40, int), np.zeros(40, bool))
+    found = query.matrix(query.evaluate(admitted(rows, 9.0, weight=weight)))
+    v = np.column_stack([X / 9.0, np.full(40, 0.5)])
+    np.testing.assert_allclose(found, (v * weight[:, None]).T @ v, atol=1e-12)
+
+
+# Whole fits: the claim is kept, and the noise is what the ledger says.
+
+
+@every_adjacency
+@pytest.mark.parametrize(
+    "model",
+    [
+        DPCovariance(data_norm=2.0),
+        DPPCA(bounds=(-1, 1)),
+        DPPCA(),
+        DPCovariance(data_norm=2.0, assume_centered=True),
+    ],
+    ids=str,
+)
+def test_fits_keep_their_claim(model, adjacency):
+    X = np.random.default_rng(0).normal(size=(2000, 3))
+    X[0] = [1e6, 0, 0]
+    other = X.copy()
+    other[0] = [0, 1e6, 0] if adjacency == "replace-one" else np.nan
+    model = clone(model).set_params(adjacency=adjacency)
+    result = trace_privacy(model, X=X, X_neighbour=other, n_draws=0)
+    assert result.passed
+
+
+def test_noise_has_the_stated_deviation():
+    X = np.array([[0.6, -0.2], [0.1, 0.6], [-0.4, 0.4], [-0.3, -0.6]] * 50)
+    truth = EmpiricalCovariance().fit(X).covariance_
+    errors = []
+    for _ in range(60):
+        # far from any projection
+        model = quiet(DPCovariance(epsilon=20.0, data_norm=1.0), X)
+        errors.append((model.covariance_ - truth) / model.noise_std_)
+    deviations = np.std(errors, axis=0)
+    # a standard deviation errs by one in 11
+    assert (np.abs(deviations - 1) < 0.35).all()
+    assert (np.abs(np.mean(errors, axis=0)) < 0.6).all()
+
+
+def test_the_budget_is_spent_and_the_units_cost_little():
+    X = np.random.default_rng(0).normal(size=(20_000, 4))
+    model = DPCovariance().fit(X)
+    assert 0.999 < model.privacy_spent_[0] <= 1.0
+    assert privacy_spent(model)[0] <= 1.0
+    *search, products = model.ledger_.releases
+    assert sum(release.noise.mu**2 * release.count for release in search) < products.noise.mu**2 / 9
+    plan = model.plan(20_000, 4)
+    assert [r.query for r in plan.ledger.releases] == [r.query for r in model.ledger_.releases]
+
+
+# Without noise these are the moments of scikit-learn.
+
+ROWS = np.random.default_rng(1).normal(size=(3000, 4)) @ np.diag([3.0, 2.0, 1.0, 0.5]) + [
+    9,
+    0,
+    0,
+    1,
+]
+FITS = {
+    "ball": {"data_norm": 40.0},
+    "box": {"bounds": ([-30] * 4, [40, 30, 30, 30])},
+    "nothing": {},
+}
+
+
+@pytest.mark.parametrize("given", FITS.values(), ids=FITS)
+def test_with_next_to_no_noise_moments_are_those_of_the_rows(given):
+    model = quiet(DPCovariance(**PLENTY, **given), ROWS)
+    truth = EmpiricalCovariance().fit(ROWS)
+    np.testing.assert_allclose(model.covariance_, truth.covariance_, atol=0.02)
+    np.testing.assert_allclose(model.location_, truth.location_, atol=0.02)
+    np.testing.assert_allclose(model.get_precision(), truth.precision_, atol=0.05)
+    np.testing.assert_allclose(model.mahalanobis(ROWS), truth.mahalanobis(ROWS), rtol=0.1)
+    assert model.score(ROWS) == pytest.approx(truth.score(ROWS), abs=0.01)
+    assert model.error_norm(truth.covariance_) < 1e-3
+    twin = model.to_sklearn()
+    np.testing.assert_allclose(twin.mahalanobis(ROWS), model.mahalanobis(ROWS))
+    pca, plain = quiet(DPPCA(2, **PLENTY, **given), ROWS), PCA(2).fit(ROWS)
+    signs = np.sign((pca.components_ * plain.components_).sum(axis=1))
+    np.testing.assert_allclose(pca.components_, plain.components_ * signs[:, None], atol=0.01)
+    for name in ("explained_variance_", "explained_variance_ratio_", "singular_values_",
+                 "noise_variance_", "mean_"):  # fmt: skip
+        np.testing.assert_allclose(getattr(pca, name), getattr(plain, name), rtol=0.02, atol=0.02)
+    made = pca.transform(ROWS)
+    np.testing.assert_allclose(pca.to_sklearn().transform(ROWS), made)
+    np.testing.assert_allclose(made @ pca.components_ + pca.mean_, pca.inverse_transform(made))
+    assert list(pca.get_feature_names_out()) == ["dppca0", "dppca1"]
+
+
+def test_without_a_mean_moments_are_those_around_the_origin():
+    model = quiet(DPCovariance(**PLENTY, data_norm=40.0, assume_centered=True), ROWS)
+    np.testing.assert_allclose(model.covariance_, ROWS.T @ ROWS / len(ROWS), atol=0.02)
+    assert not model.location_.any()
+
+
+def test_components_may_be_a_share_of_the_variance():
+    for share, expected in ((0.5, 1), (0.9, 2), (0.97, 3), (0.999999, 4)):
+        pca = quiet(DPPCA(share, **PLENTY, data_norm=40.0), ROWS)
+        plain = PCA(share, svd_solver="full").fit(ROWS)
+        assert pca.n_components_ == plain.n_components_ == expected
+        assert pca.explained_variance_ratio_.sum() > share
+
+
+@pytest.mark.parametrize("given", [{"data_norm": 20.0}, {}], ids=["ball", "nothing"])
+def test_sparse_rows_and_streams_give_what_dense_ones_do(given, monkeypatch):
+    X = ROWS * (np.random.default_rng(0).random(ROWS.shape) < 0.4)
+    csr = quiet(DPPCA(random_state=0, **given), sparse.csr_array(X))
+    if given:
+        dense = quiet(DPPCA(random_state=0, **given), X)
+        np.testing.assert_allclose(csr.components_, dense.components_, atol=1e-7)
+        shorten_chunks(monkeypatch, 100)
+        read = stream_chunks(lambda: iter(X[i : i + 700] for i in range(0, 3000, 700)))
+        streamed = quiet(DPPCA(random_state=0, **given), read)
+        np.testing.assert_allclose(streamed.components_, dense.components_, atol=1e-7)
+    assert csr.transform(sparse.csr_array(X)).shape == (3000, 4)
+
+
+def test_groups_count_their_means_of_products():
+    X = np.repeat(ROWS[:500], np.arange(500) % 4 + 1, axis=0)
+    groups = np.repeat(np.arange(500), np.arange(500) % 4 + 1)
+    model = quiet(DPCovariance(**PLENTY, data_norm=40.0), X, groups=groups)
+    truth = EmpiricalCovariance().fit(ROWS[:500]).covariance_
+    np.testing.assert_allclose(model.covariance_, truth, atol=0.02)
+    assert model.ledger_.unit == "group"
+
+
+# Bad input, and what is doubtful.
+
+
+def test_covariances_are_positive_however_large_the_noise():
+    for rows in (ROWS[:20], np.ones((50, 3)), np.zeros((50, 3)), 1e300 * ROWS[:50], ROWS[:3, :1]):
+        for given in ({}, {"data_norm": 1.0}, {"bounds": (-1, 1)}):
+            model = quiet(DPCovariance(**given), rows)
+            values = np.linalg.eigvalsh(model.covariance_)
+            assert np.isfinite(values).all()
+            assert values.min() >= -1e-9 * values.max()
+            pca = quiet(DPPCA(**given), rows)
+            d = rows.shape[1]
+            np.testing.assert_allclose(pca.components_ @ pca.components_.T, np.eye(d), atol=1e-9)
+
+
+def test_constant_and_dependent_columns_have_little_variance():
+    X = np.column_stack([ROWS, np.full(3000, 7.0), ROWS[:, 0]])
+    model = quiet(DPCovariance(epsilon=1e4), X)
+    # of a constant column nothing is seen: its unit is 1
+    assert model.covariance_[4, 4] < 0.05
+    assert model.location_[4] == pytest.approx(7, abs=0.1)
+    assert model.covariance_[0, 5] == pytest.approx(model.covariance_[0, 0], rel=0.02)
+
+
+def test_units_of_columns_may_be_far_apart():
+    X = ROWS * [1e6, 1.0, 1e-6, 1.0]
+    model = DPCovariance(epsilon=4.0).fit(np.tile(X, (5, 1)))
+    truth = EmpiricalCovariance().fit(X).covariance_
+    np.testing.assert_allclose(model.covariance_.diagonal(), truth.diagonal(), rtol=0.2)
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (DPPCA(n_components=5), "n_components must be at most the number of features, 4; got 5"),
+        (DPCovariance(bounds=(1, -1)), "bounds"),
+        (DPCovariance(bounds=(0, 1), assume_centered=True), "symmetric around 0"),
+        (DPCovariance(delta=0.0), "delta must be greater than 0"),
+        (DPCovariance(data_norm=-1.0), "data_norm"),
+        (DPPCA(n_components=1.5), "n_components"),
+        (DPPCA(n_components=0), "n_components"),
+    ],
+    ids=str,
+)
+def test_bad_parameters_are_refused_before_anything_is_released(model, words):
+    with pytest.raises(ValueError, match=words):
+        model.fit(ROWS)
+    assert not hasattr(model, "ledger_")
+
+
+def test_sparse_rows_have_no_bounds():
+    with pytest.raises(TypeError, match="bounds"):
+        DPPCA(bounds=(0, 1)).fit(sparse.csr_array(ROWS))
+
+
+def test_one_warning_says_what_is_doubtful():
+    with pytest.warns(NoisyEstimateWarning, match="columns are less than the noise") as said:
+        DPCovariance(epsilon=0.1, data_norm=1e3).fit(ROWS)
+    assert len(said) == 1
+    with pytest.warns(NoisyEstimateWarning, match="of the first 2 components") as said:
+        DPPCA(2, epsilon=0.1, data_norm=1e3).fit(ROWS)
+    assert len(said) == 1
+    with pytest.warns(NoisyEstimateWarning, match="Give a public number for data_norm"):
+        DPPCA(epsilon=0.5).fit(ROWS[:40])
+
+
+def test_a_column_with_a_bound_far_too_wide_hides_no_component():
+    X = np.random.default_rng(0).uniform(-1, 1, size=(3000, 4)) * [3, 1, 1, 1]
+    wide = np.array([3.0, 1.0, 1.0, 1000.0])
+    pca = quiet(DPPCA(1, epsilon=2.0, bounds=(-wide, wide)), X)
+    assert pca.components_[0, 0] > 0.9
+
+
+def test_noise_level_is_about_the_largest_eigenvalue_of_noise():
+    X = np.zeros((1000, 40))
+    found = [quiet(DPPCA(data_norm=1.0), X) for _ in range(5)]
+    for model in found:
+        assert 0.7 < model.explained_variance_[0] / model.noise_level_ < 1.3
+
+
+# Ridge regression: coefficients, several targets, intervals.
+
+BETA = np.array([1.0, -2.0, 0.0, 0.5])
+
+
+def targets(X, seed=0, noise=1.0):
+    return X @ BETA + 5 + noise * np.random.default_rng(seed).normal(size=len(X))
+
+
+RIDGES = {
+    "nothing": {},
+    "scales": {"data_norm": 30.0, "target_scale": 10.0},
+    "norm": {"data_norm": 30.0},
+    "target": {"target_scale": 10.0},
+}
+
+
+@pytest.mark.parametrize("given", RIDGES.values(), ids=RIDGES)
+@pytest.mark.parametrize("intercept", [True, False])
+def test_with_next_to_no_noise_coefficients_are_those_of_least_squares(given, intercept):
+    X = ROWS if intercept else ROWS - [9, 0, 0, 1]
+    y = targets(X) - 5 * (not intercept)
+    model = quiet(DPRidge(**PLENTY, **given, fit_intercept=intercept), X, y)
+    plain = LinearRegression(fit_intercept=intercept).fit(X, y)
+    # long rows count less
+    np.testing.assert_allclose(model.coef_, plain.coef_, atol=0.05)
+    assert model.intercept_ == pytest.approx(plain.intercept_, abs=0.3)
+    assert model.score(X, y) == pytest.approx(plain.score(X, y), abs=0.005)
+    assert model.l2_ == 0.0
+    np.testing.assert_allclose(model.to_sklearn().predict(X), model.predict(X))
+    several = quiet(
+        DPRidge(**PLENTY, **given, fit_intercept=intercept), X, np.column_stack([y, -2 * y])
+    )
+    assert several.coef_.shape == several.coef_std_.shape == (2, 4)
+    np.testing.assert_allclose(several.coef_, [plain.coef_, -2 * plain.coef_], atol=0.1)
+    assert several.predict(X[:3]).shape == (3, 2)
+    np.testing.assert_allclose(several.to_sklearn().predict(X), several.predict(X))
+
+
+def test_the_penalty_is_that_of_ridge():
+    X, y = ROWS / 3, targets(ROWS)
+    for l2 in (0.0, 300.0, 3e5):
+        model = quiet(DPRidge(**PLENTY, l2=l2, data_norm=20.0, target_scale=10.0), X, y)
+        np.testing.assert_allclose(model.coef_, Ridge(l2).fit(X, y).coef_, rtol=0.03, atol=0.02)
+        assert model.l2_ == l2
+
+
+def test_the_penalty_follows_from_the_spectrum():
+    X = np.column_stack([ROWS, ROWS[:, 0]])
+    model = quiet(DPRidge(), X, targets(ROWS))
+    assert model.l2_ > 0
+    # a direction without variance has no interval
+    lower, upper = model.conf_int()
+    assert np.isneginf(lower).all()
+    assert np.isposinf(upper).all()
+    assert np.abs(model.coef_).max() < 10
+    assert model.score(X, targets(ROWS)) > 0.5
+
+
+def test_sparse_rows_need_public_scales():
+    X, y = sparse.csr_array(ROWS), targets(ROWS)
+    for given in ({}, {"data_norm": 30.0}, {"target_scale": 10.0}):
+        with pytest.raises(TypeError, match="sparse rows need numbers for data_norm and target"):
+            DPRidge(**given).fit(X, y)
+    given = {"data_norm": 30.0, "target_scale": 10.0, "random_state": 0}
+    one, other = quiet(DPRidge(**given), X, y), quiet(DPRidge(**given), ROWS, y)
+    np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-6)
+    np.testing.assert_allclose(one.predict(X), other.predict(ROWS), rtol=1e-6)
+
+
+@every_adjacency
+@pytest.mark.parametrize("given", [{}, {"data_norm": 2.0, "target_scale": 1.0}], ids=["no", "all"])
+def test_a_ridge_keeps_its_claim(given, adjacency):
+    X = np.random.default_rng(0).normal(size=(2000, 3))
+    X[0], y = [1e6, 0, 0], X[:, 0] + 1
+    y[0] = 1e300
+    other, changed = X.copy(), y.copy()
+    other[0] = [0, 1e6, 0] if adjacency == "replace-one" else np.nan
+    changed[0] = -1e300
+    model = DPRidge(adjacency=adjacency, **given)
+    neighbours = {"X": X, "X_neighbour": other, "y": y, "y_neighbour": changed}
+    assert trace_privacy(model, **neighbours, n_draws=0).passed
+
+
+def test_rows_that_are_shortened_keep_their_line():
+    X = ROWS.copy()
+    X[:300] *= 10
+    model = quiet(DPRidge(**PLENTY), X, targets(X, noise=0.1))
+    np.testing.assert_allclose(model.coef_, BETA, atol=0.01)
+    assert model.intercept_ == pytest.approx(5, abs=0.05)
+
+
+def test_a_group_of_many_rows_counts_once():
+    X = np.vstack([ROWS[:1500], np.repeat([[50.0, 50, 50, 50]], 2000, axis=0)])
+    y = np.append(targets(ROWS[:1500]), np.zeros(2000))
+    groups = np.append(np.arange(1500), np.full(2000, 1500))
+    given = {**PLENTY, "data_norm": 100.0, "target_scale": 10.0}
+    model = quiet(DPRidge(**given), X, y, groups=groups)
+    alone = quiet(DPRidge(**given), X[:1501], y[:1501])
+    np.testing.assert_allclose(model.coef_, alone.coef_, atol=0.02)
+    assert model.ledger_.unit == "group"
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (DPRidge(target_scale=[1.0, 2.0]), "one for each of 1 target"),
+        (DPRidge(target_scale=-1.0), "target_scale"),
+        (DPRidge(l2=-1.0), "l2"),
+        (DPRidge(l2="none"), "l2"),
+        (DPRidge(delta=0.0), "delta must be greater than 0"),
+    ],
+    ids=str,
+)
+def test_bad_parameters_of_a_ridge_are_refused(model, words):
+    with pytest.raises(ValueError, match=words):
+        model.fit(ROWS, targets(ROWS))
+    assert not hasattr(model, "ledger_")
+
+
+def test_any_targets_give_finite_coefficients():
+    X = ROWS[:200]
+    for y in (np.full(200, 1e300), np.zeros(200), 1e300 * targets(X), 1e-300 * targets(X)):
+        for given in ({}, {"data_norm": 1.0, "target_scale": 1.0}, {"l2": 1e300}):
+            model = quiet(DPRidge(**given), X, y)
+            assert np.isfinite(model.coef_).all()
+            assert np.isfinite(model.intercept_)
+    wide = np.random.default_rng(0).normal(size=(50, 80))
+    assert np.isfinite(quiet(DPRidge(), wide, wide[:, 0]).coef_).all()
+
+
+def test_levels_of_intervals():
+    model = quiet(DPRidge(epsilon=4.0), ROWS, targets(ROWS))
+    half = (model.conf_int()[1] - model.conf_int()[0]) / 2
+    np.testing.assert_allclose(half, 1.959964 * model.coef_std_, rtol=1e-6)
+    assert (model.conf_int(0.5)[1] < model.conf_int()[1]).all()
+    for level in (0, 1, 1.5, "95%"):
+        with pytest.raises(ValueError, match="level must be a number in"):
+            model.conf_int(level)
+
+
+#: rows, columns, epsilon, correlation of the columns, deviation of the residuals
+COVERED = [
+    (500, 2, 4.0, 0.0, 1.0), (2000, 3, 1.0, 0.0, 1.0), (2000, 3, 8.0, 0.8, 1.0),
+    (2000, 3, 1.0, 0.0, 5.0), (2000, 1, 1.0, 0.0, 1.0), (4000, 10, 4.0, 0.0, 0.3),
+]  # fmt: skip
+
+
+def coverage(n_rows, d, epsilon, correlation, noise, n_fits, center=3.0, **given):
+    """Return the share of the intervals of level .95 that hold the truth; there must be some."""
+    rng, beta, found = np.random.default_rng(0), np.linspace(1, -1, d), []
+    root = np.linalg.cholesky((1 - correlation) * np.eye(d) + correlation)
+    for _ in range(n_fits):
+        X = rng.normal(size=(n_rows, d)) @ root.T + center
+        y = X @ beta + center + noise * rng.normal(size=n_rows)
+        lower, upper = quiet(DPRidge(epsilon, **given), X, y).conf_int()
+        if np.isfinite(lower).all():
+            found.append((lower <= beta) & (beta <= upper))
+    assert len(found) > 0.8 * n_fits
+    return np.mean(found)
+
+
+def test_intervals_hold_the_truth():
+    # a standard error of .024 for independent coefficients; mostly noise, then mostly sampling
+    scales = {"data_norm": 4.0, "target_scale": 3.0, "center": 0.0}
+    for case in ((4000, 2, 1.0, 0.0, 0.1), (500, 2, 8.0, 0.0, 3.0)):
+        assert coverage(*case, n_fits=40, **scales) > 0.86
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", COVERED, ids=str)
+def test_intervals_hold_as_often_as_they_say(case):
+    # 300 fits: a standard error of at most .0126
+    assert 0.91 < coverage(*case, n_fits=300) < 0.99
