@@ -212,10 +212,12 @@ def open_gate(
     curator : Curator
         The only way out for a private number.
     """
-    progress = None if n_releases is None else Progress(estimator, n_releases)
+    hidden = hidden_count(estimator)
+    # the number of rows was released before
+    first = hidden is not None
+    progress = None if n_releases is None else Progress(estimator, n_releases + first)
     epsilon = estimator.epsilon if epsilon is None else epsilon
     adjacency = estimator.adjacency if adjacency is None else adjacency
-    hidden = hidden_count(estimator)
     curator = Curator(
         admit,
         n_rows=n_rows if hidden is None else hidden.most,

@@ -11,7 +11,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 
-import skdp.linear_model._classifiers as classifiers
 from skdp import (
     BoundedScaler,
     DPHingeSVM,
@@ -122,7 +121,7 @@ def test_two_groups_are_no_neighbours():
 
 def test_rows_that_count_one_each_are_seen(monkeypatch):
     # the mutant: a group of 30 rows moves a sum 30 times as far as one row
-    monkeypatch.setattr(classifiers, "shares", lambda unit, codes: np.ones(len(codes)))
+    monkeypatch.setattr("skdp._counted.shares", lambda unit, codes: np.ones(len(codes)))
     X, y, groups = people()
     X, y = np.concatenate([np.tile([[1.0, 0, 0]], (30, 1)), X]), np.concatenate([np.ones(30), y])
     groups = np.concatenate([np.full(30, 99), groups])

@@ -129,7 +129,7 @@ def dp_tabular_pipeline(
     parts: list[tuple[float | None, float]] = [(None, delta), (epsilon, delta)]
     if table_share:
         added_up = getattr(budget, "composition", None) == "sum"
-        gaussian = parameters.get("mechanism") in _GAUSSIAN and not added_up
+        gaussian = getattr(model, "mechanism", None) in _GAUSSIAN and not added_up
         parts = _split(epsilon, delta, table_share, gaussian)
     both: dict[str, Any] = {"adjacency": adjacency, "budget": budget, "random_state": random_state}
     table = DPTableVectorizer(*parts[0], bounds=bounds, categories=categories, **both)

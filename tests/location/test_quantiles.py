@@ -93,11 +93,11 @@ def test_the_plan_halves(adjacency):
     assert sorted(found) == list(fractions(DECILES))
     in_turn = QuantilesInTurn(fractions(DECILES), adjacency)
     assert plan.total < 0.55 * in_turn.total
-    assert plan_quantiles(fractions(DECILES), adjacency, "row") == plan
+    assert plan_quantiles(fractions(DECILES), adjacency, True) == plan
     # what a group has may lie in several parts; and nothing is gained with two
-    assert plan_quantiles(fractions(DECILES), adjacency, "group") == in_turn
+    assert plan_quantiles(fractions(DECILES), adjacency, False) == in_turn
     two = fractions([0.1, 0.9])
-    assert plan_quantiles(two, "replace-one", "row") == QuantilesInTurn(two, "replace-one")
+    assert plan_quantiles(two, "replace-one", True) == QuantilesInTurn(two, "replace-one")
 
 
 @pytest.mark.parametrize(
