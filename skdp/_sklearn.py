@@ -34,6 +34,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import _get_threadpool_controller
 from sklearn.utils.validation import _check_feature_names_in as check_feature_names_in
+from sklearn.utils.validation import _check_sample_weight as check_sample_weight
 from sklearn.utils.validation import (
     check_consistent_length,
     check_is_fitted,
@@ -96,6 +97,7 @@ __all__ = [
     "blas_on_one_thread",
     "centered_classes",
     "check_feature_names_in",
+    "check_sample_weight",
     "columns_of_params",
     "effective_n_threads",
     "fit_context",

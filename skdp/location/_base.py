@@ -8,8 +8,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._plan import PlanMixin
-from skdp._sklearn import validate_private_data
-from skdp._typing import MatrixLike
+from skdp._rows.base import without_duplicates
+from skdp._sklearn import check_sample_weight, validate_private_data
+from skdp._typing import MatrixLike, VectorLike
 
 
 class LocationEstimator(PlanMixin, BaseEstimator):
@@ -30,7 +31,9 @@ class MeanEstimator(LocationEstimator):
     #: a mean is divided by the number of rows: where that is a secret, it matters as much as a sum
     _count_share = 0.2
 
-    def score(self, X: MatrixLike, y: object = None) -> float:
+    def score(
+        self, X: MatrixLike, y: object = None, sample_weight: VectorLike | None = None
+    ) -> float:
         """Return minus the mean squared Euclidean distance of rows to the released mean.
 
         Parameters
@@ -39,20 +42,29 @@ class MeanEstimator(LocationEstimator):
             Rows. If they are private, so is the score: it is not covered.
         y : None
             Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            What rows count in the mean, not negative; None is 1 each.
 
         Returns
         -------
         score : float
             At most 0; higher is better.
         """
-        return mean_square_score(self._check_scored(X), self.location_)
+        X = self._check_scored(X)
+        return mean_square_score(X, self.location_, shares_of_score(sample_weight, X))
 
     def _check_scored(self, X):
         """Return rows that are to be scored, or raise."""
         return self._check(X, accept_sparse=["csr", "csc"])
 
 
-def mean_square_score(X, location):
+def shares_of_score(sample_weight, X):
+    """Return what every row counts in a mean, shape (n_samples,), adding up to 1."""
+    weights = check_sample_weight(sample_weight, X, ensure_non_negative=True)
+    return weights / weights.sum()
+
+
+def mean_square_score(X, location, shares):
     """Return minus the mean squared Euclidean distance of rows to a location.
 
     Parameters
@@ -61,6 +73,8 @@ def mean_square_score(X, location):
         Rows; sparse ones never become dense.
     location : ndarray of shape (n_features,) or CSR array of shape (1, n_features)
         One point.
+    shares : ndarray of shape (n_samples,)
+        What rows count, 1 together.
 
     Returns
     -------
@@ -69,12 +83,20 @@ def mean_square_score(X, location):
     """
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         # not X.sum(): in an older scipy that makes a vector as long as a row
-        squares = X.multiply(X).data.sum() if sparse.issparse(X) else np.einsum("ij,ij->", X, X)
-        if sparse.issparse(location):
-            cross, own = _cross(X, location), location.data @ location.data
+        if sparse.issparse(X):
+            # products with a diagonal make vectors as long as a row
+            X = without_duplicates(X.tocsr())
+            data = X.data * np.repeat(shares, np.diff(X.indptr))
+            shared = sparse.csr_array((data, X.indices, X.indptr), shape=X.shape)
+            squares = data @ X.data
         else:
-            cross, own = np.sum(X @ location), location @ location
-        total = float(squares - 2 * cross + X.shape[0] * own) / X.shape[0]
+            shared = shares[:, None] * X
+            squares = np.einsum("ij,ij->", shared, X)
+        if sparse.issparse(location):
+            cross, own = _cross(shared, location), location.data @ location.data
+        else:
+            cross, own = np.sum(shared @ location), location @ location
+        total = float(squares - 2 * cross + own)
     return -total if np.isfinite(total) else -np.inf
 
 

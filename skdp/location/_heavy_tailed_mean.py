@@ -451,6 +451,9 @@ class DPHeavyTailedMean(MeanEstimator):
     data_norm : float, default=1e6
         Public range, in the units of the data: no radius is larger, and none that is drawn
         is smaller than 1e-18 of it. A generous one costs hardly anything.
+    max_weight : float, default=None
+        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
+        weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -544,6 +547,7 @@ class DPHeavyTailedMean(MeanEstimator):
         "moment_order": [Interval(Real, 1, MOST_MOMENTS, closed="right")],
         "moment_bound": SCALE_OR_NONE,
         "failure_probability": [Interval(Real, 0, 1, closed="neither"), None],
+        "max_weight": SCALE_OR_NONE,
     }
 
     def __init__(
@@ -556,6 +560,7 @@ class DPHeavyTailedMean(MeanEstimator):
         failure_probability: float | None = None,
         adjacency: Adjacency = "replace-one",
         data_norm: float = 1e6,
+        max_weight: float | None = None,
         budget: Budget = None,
         random_state: Seed = None,
     ) -> None:
@@ -566,11 +571,19 @@ class DPHeavyTailedMean(MeanEstimator):
         self.failure_probability = failure_probability
         self.adjacency = adjacency
         self.data_norm = data_norm
+        self.max_weight = max_weight
         self.budget = budget
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: object = None, *, groups: VectorLike | None = None) -> Self:
+    def fit(
+        self,
+        X: MatrixLike,
+        y: object = None,
+        *,
+        groups: VectorLike | None = None,
+        sample_weight: VectorLike | None = None,
+    ) -> Self:
         """Release the mean.
 
         Parameters
@@ -585,6 +598,10 @@ class DPHeavyTailedMean(MeanEstimator):
             is the mean over groups of the means of their rows. The number of groups is public.
             Beside a stream of rows also one of identifiers, or an array. None protects rows. See
             :ref:`groups`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Private weights of the rows, finite and not negative; only with `max_weight`. Weights
+            beyond that count as that. A fifth of epsilon goes to their noisy total. See
+            :ref:`sample_weight`.
 
         Returns
         -------
@@ -606,7 +623,7 @@ class DPHeavyTailedMean(MeanEstimator):
         check_moments(self.moment_order, self.moment_bound, self.failure_probability)
         # 2. validate
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
-        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self))
+        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
         n_features = X.shape[1]
         # 3. plan, from public facts
         plan = plan_heavy_tailed_mean(

@@ -37,7 +37,7 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed, VectorLike
-from skdp.location._base import LocationEstimator
+from skdp.location._base import LocationEstimator, shares_of_score
 from skdp.location._quantile import (
     check_quantile,
     ladder_for,
@@ -731,7 +731,9 @@ class DPMedian(LocationEstimator):
             "mechanism='rank', which releases the median of every feature and spends no delta."
         )
 
-    def score(self, X: MatrixLike, y: object = None) -> float:
+    def score(
+        self, X: MatrixLike, y: object = None, sample_weight: VectorLike | None = None
+    ) -> float:
         """Return minus the mean Euclidean distance of rows to the released median.
 
         Parameters
@@ -740,6 +742,8 @@ class DPMedian(LocationEstimator):
             Rows. If they are private, so is the score: it is not covered.
         y : None
             Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            What rows count in the mean, not negative; None is 1 each.
 
         Returns
         -------
@@ -752,4 +756,4 @@ class DPMedian(LocationEstimator):
             gaps = np.abs(X - self.location_)
             longest = np.clip(gaps.max(axis=1), 1e-300, 1e300)
             distance = longest * np.linalg.norm(gaps / longest[:, None], axis=1)
-            return -float((distance / len(X)).sum())
+            return -float((distance * shares_of_score(sample_weight, X)).sum())

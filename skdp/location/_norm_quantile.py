@@ -16,6 +16,7 @@ from skdp._quantiles import plan_threshold
 from skdp._rows.base import L2Ball, check_radius
 from skdp._rows.linear import ball_rows
 from skdp._sklearn import (
+    SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
     Interval,
     effective_n_threads,
@@ -56,6 +57,9 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
         units of the data. None is the origin.
     failure : float, default=1e-3
         Probability with which the statement below about the rows beyond the radius may fail.
+    max_weight : float, default=None
+        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
+        weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -139,6 +143,7 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
         "resolution": [Interval(Real, 1e-100, 1, closed="left")],
         "center": ["array-like", None],
         "failure": [Interval(Real, 1e-300, 1, closed="left")],
+        "max_weight": SCALE_OR_NONE,
     }
 
     def __init__(
@@ -151,6 +156,7 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
         resolution: float = 1e-9,
         center: ArrayLike | None = None,
         failure: float = 1e-3,
+        max_weight: float | None = None,
         budget: Budget = None,
         random_state: Seed = None,
     ) -> None:
@@ -161,11 +167,19 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
         self.resolution = resolution
         self.center = center
         self.failure = failure
+        self.max_weight = max_weight
         self.budget = budget
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: object = None, *, groups: VectorLike | None = None) -> Self:
+    def fit(
+        self,
+        X: MatrixLike,
+        y: object = None,
+        *,
+        groups: VectorLike | None = None,
+        sample_weight: VectorLike | None = None,
+    ) -> Self:
         """Release the radius.
 
         Parameters
@@ -180,6 +194,10 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
             is a radius beyond which about `tail_` groups lie, each with the part of its rows that
             do. The number of groups is public. Beside a stream of rows also one of identifiers, or
             an array. None protects rows. See :ref:`groups`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Private weights of the rows, finite and not negative; only with `max_weight`. Weights
+            beyond that count as that. A twentieth of epsilon goes to their noisy total. See
+            :ref:`sample_weight`.
 
         Returns
         -------
@@ -204,7 +222,7 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
         if self.center is not None:
             # the format of a stream is known by now
             refuse_sparse(X, *shifts)
-        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self))
+        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
         n_features = X.shape[1]
         # 3. plan, from public facts
         domain = L2Ball(check_radius(self.data_norm))

@@ -39,7 +39,7 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._typing import Adjacency, ArrayLike, Bounds, Budget, MatrixLike, Seed, VectorLike
-from skdp.location._base import LocationEstimator
+from skdp.location._base import LocationEstimator, shares_of_score
 from skdp.location._range import UNLIKELY, say_of_ends, some_of
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_epsilon
@@ -616,7 +616,9 @@ class DPQuantile(LocationEstimator):
         self.error_bound_ = bound
         return self
 
-    def score(self, X: MatrixLike, y: object = None) -> float:
+    def score(
+        self, X: MatrixLike, y: object = None, sample_weight: VectorLike | None = None
+    ) -> float:
         """Return minus the mean pinball loss, summed over quantiles and features.
 
         Parameters
@@ -625,6 +627,8 @@ class DPQuantile(LocationEstimator):
             Rows. If they are private, so is the score: it is not covered.
         y : None
             Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            What rows count in the mean, not negative; None is 1 each.
 
         Returns
         -------
@@ -632,6 +636,7 @@ class DPQuantile(LocationEstimator):
             At most 0; higher is better. Its expectation is highest at the true quantiles.
         """
         X = self._check(X).astype(np.float64, copy=False)
+        shares = shares_of_score(sample_weight, X)
         # a loss that overflows is infinite
         with np.errstate(over="ignore", under="ignore"):
             total = 0.0
@@ -640,5 +645,5 @@ class DPQuantile(LocationEstimator):
             ):
                 gaps = X - location
                 losses = np.maximum(quantile * gaps, (quantile - 1) * gaps)
-                total += float((losses / len(X)).sum())
+                total += float((losses * shares[:, None]).sum())
             return -total

@@ -13,11 +13,12 @@ from typing import Literal, Self
 import numpy as np
 from scipy import sparse
 
-from skdp._counted import count_rows, counts_of, hidden_count
+from skdp._counted import count_rows, counts_of, hidden_count, largest_weight
 from skdp._gate import open_gate
 from skdp._groups import check_groups
 from skdp._rows.base import L2Ball, check_radius
 from skdp._sklearn import (
+    SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
     Interval,
     StrOptions,
@@ -163,6 +164,9 @@ class DPSparseMeanEstimator(MeanEstimator):
         "auto": the better of the first two by their estimated errors, or the second.
     sparse_output : bool, default=False
         Whether `location_` is sparse.
+    max_weight : float, default=None
+        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
+        weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -247,6 +251,7 @@ class DPSparseMeanEstimator(MeanEstimator):
         "nonnegative": ["boolean"],
         "n_measurements": [Interval(Integral, 1, None, closed="left"), None],
         "sparse_output": ["boolean"],
+        "max_weight": SCALE_OR_NONE,
     }
 
     def __init__(
@@ -267,6 +272,7 @@ class DPSparseMeanEstimator(MeanEstimator):
         n_measurements: int | None = None,
         recovery: Literal["auto", "constrained", "denoising", "equality"] = "auto",
         sparse_output: bool = False,
+        max_weight: float | None = None,
         budget: Budget = None,
         random_state: Seed = None,
     ) -> None:
@@ -283,11 +289,19 @@ class DPSparseMeanEstimator(MeanEstimator):
         self.n_measurements = n_measurements
         self.recovery = recovery
         self.sparse_output = sparse_output
+        self.max_weight = max_weight
         self.budget = budget
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: object = None, *, groups: VectorLike | None = None) -> Self:
+    def fit(
+        self,
+        X: MatrixLike,
+        y: object = None,
+        *,
+        groups: VectorLike | None = None,
+        sample_weight: VectorLike | None = None,
+    ) -> Self:
         """Release the mean.
 
         Parameters
@@ -302,6 +316,10 @@ class DPSparseMeanEstimator(MeanEstimator):
             is the mean over groups of the means of their rows. The number of groups is public. Not
             for "histogram". Beside a stream of rows also one of identifiers, or an array. None
             protects rows. See :ref:`groups`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Private weights of the rows, finite and not negative; only with `max_weight`. Weights
+            beyond that count as that. A fifth of epsilon goes to their noisy total. See
+            :ref:`sample_weight`.
 
         Returns
         -------
@@ -320,12 +338,13 @@ class DPSparseMeanEstimator(MeanEstimator):
         epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
         # 2. validate
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
-        if self.mechanism == "histogram" and groups is not None:
+        if self.mechanism == "histogram" and (groups is not None or largest_weight(self)):
+            what = "sample_weight" if groups is None else "groups"
             raise ValueError(
-                "groups must be None with mechanism='histogram': its threshold rests on how many "
-                "columns one row touches, and a group may touch any number; got groups. Use 'auto'."
+                f"{what} must be None with mechanism='histogram': its threshold rests on how many "
+                f"columns one row touches, each of them once; got {what}. Use 'auto'."
             )
-        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self))
+        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
         n_features = X.shape[1]
         # 3. plan, from public facts
         ball = L2Ball(check_radius(self.data_norm))

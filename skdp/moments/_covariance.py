@@ -50,6 +50,7 @@ from skdp._rows.base import (
 from skdp._rows.linear import EveryRow, LinearChunk, ball_rows
 from skdp._sklearn import (
     COUNT_OR_SHARE,
+    SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
     effective_n_threads,
     fit_context,
@@ -434,12 +435,15 @@ _CONSTRAINTS = {
     **{name: SHARED_CONSTRAINTS[name] for name in _SHARED},
     "data_norm": [*SHARED_CONSTRAINTS["data_norm"], None],
     "bounds": [tuple, list, dict, np.ndarray, None],
+    "max_weight": SCALE_OR_NONE,
     "verbose": ["verbose"],
 }
 
 
 class MomentEstimator(TwinMixin, PlanMixin, BaseEstimator):
     """Base of estimators of second moments: the way of their rows through the gate."""
+
+    _count_share = 0.1
 
     ledger_: Ledger
     privacy_spent_: tuple[float, float]
@@ -458,7 +462,14 @@ class MomentEstimator(TwinMixin, PlanMixin, BaseEstimator):
         return False
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: object = None, *, groups: VectorLike | None = None) -> Self:
+    def fit(
+        self,
+        X: MatrixLike,
+        y: object = None,
+        *,
+        groups: VectorLike | None = None,
+        sample_weight: VectorLike | None = None,
+    ) -> Self:
         """Release the products of all rows.
 
         Parameters
@@ -471,6 +482,10 @@ class MomentEstimator(TwinMixin, PlanMixin, BaseEstimator):
             Whose row it is: numbers, or text. All rows of a group are protected together, whatever
             their number, and count as one row does, each as one over their number. The number of
             groups is public. Only for rows in memory. None protects rows. See :ref:`groups`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Private weights of the rows, finite and not negative; only with `max_weight`. Weights
+            beyond that count as that. A tenth of epsilon goes to their noisy total. See
+            :ref:`sample_weight`.
 
         Returns
         -------
@@ -492,7 +507,7 @@ class MomentEstimator(TwinMixin, PlanMixin, BaseEstimator):
         if self.bounds is not None:
             refuse_sparse(X, "into the center of bounds", "bounds=None and a data_norm")
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
-        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self))
+        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
         n_features, is_sparse = X.shape[1], leaves_out_zeros(X)
         self._check_columns(n_features)
         # 3. plan, from public facts
@@ -583,6 +598,9 @@ class DPCovariance(MomentEstimator):
         Public bounds, as those of `DPMean`: entries outside are clipped. Not for sparse rows.
     assume_centered : bool, default=False
         Whether the mean is known to be 0. `bounds` must be symmetric then.
+    max_weight : float, default=None
+        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
+        weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -674,6 +692,7 @@ class DPCovariance(MomentEstimator):
         data_norm: float | None = None,
         bounds: Bounds | None = None,
         assume_centered: bool = False,
+        max_weight: float | None = None,
         budget: Budget = None,
         random_state: Seed = None,
         verbose: int = 0,
@@ -684,6 +703,7 @@ class DPCovariance(MomentEstimator):
         self.data_norm = data_norm
         self.bounds = bounds
         self.assume_centered = assume_centered
+        self.max_weight = max_weight
         self.budget = budget
         self.random_state = random_state
         self.verbose = verbose
@@ -815,6 +835,9 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MomentEstimator):
         rows in units that are the roots of the spreads; of sparse rows a length alone.
     bounds : tuple, array-like of shape (n_features, 2) or dict, default=None
         Public bounds, as those of `DPMean`: entries outside are clipped. Not for sparse rows.
+    max_weight : float, default=None
+        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
+        weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -915,6 +938,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MomentEstimator):
         adjacency: Adjacency = "replace-one",
         data_norm: float | None = None,
         bounds: Bounds | None = None,
+        max_weight: float | None = None,
         budget: Budget = None,
         random_state: Seed = None,
         verbose: int = 0,
@@ -925,6 +949,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MomentEstimator):
         self.adjacency = adjacency
         self.data_norm = data_norm
         self.bounds = bounds
+        self.max_weight = max_weight
         self.budget = budget
         self.random_state = random_state
         self.verbose = verbose

@@ -20,6 +20,7 @@ from skdp._quantiles import plan_threshold
 from skdp._rows.base import RADIUS_RANGE, L2Ball, check_radius
 from skdp._rows.linear import ball_rows
 from skdp._sklearn import (
+    SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
     Interval,
     StrOptions,
@@ -182,6 +183,9 @@ class DPFeatureCenterer(PlanMixin, ShiftAndScale):
     threshold_share : float, default=0.5
         Share of `epsilon` that a private radius gets next to a center, strictly between 0
         and 1. Without a center it gets all of it.
+    max_weight : float, default=None
+        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
+        weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -262,6 +266,7 @@ class DPFeatureCenterer(PlanMixin, ShiftAndScale):
         "with_mean": ["boolean"],
         "threshold": [StrOptions({"private"}), Interval(Real, *RADIUS_RANGE, closed="both"), None],
         "threshold_share": [Interval(Real, 0, 1, closed="neither")],
+        "max_weight": SCALE_OR_NONE,
     }
 
     def __init__(
@@ -275,6 +280,7 @@ class DPFeatureCenterer(PlanMixin, ShiftAndScale):
         with_mean: bool = True,
         threshold: Literal["private"] | float | None = "private",
         threshold_share: float = 0.5,
+        max_weight: float | None = None,
         budget: Budget = None,
         random_state: Seed = None,
     ) -> None:
@@ -286,11 +292,19 @@ class DPFeatureCenterer(PlanMixin, ShiftAndScale):
         self.with_mean = with_mean
         self.threshold = threshold
         self.threshold_share = threshold_share
+        self.max_weight = max_weight
         self.budget = budget
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: object = None, *, groups: VectorLike | None = None) -> Self:
+    def fit(
+        self,
+        X: MatrixLike,
+        y: object = None,
+        *,
+        groups: VectorLike | None = None,
+        sample_weight: VectorLike | None = None,
+    ) -> Self:
         """Release the center and the radius.
 
         Parameters
@@ -305,6 +319,10 @@ class DPFeatureCenterer(PlanMixin, ShiftAndScale):
             mean over groups of the means of their rows. The number of groups is public. Not for
             "shifted-clipped". Beside a stream of rows also one of identifiers, or an array. None
             protects rows. See :ref:`groups`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Private weights of the rows, finite and not negative; only with `max_weight`. Weights
+            beyond that count as that. A fifth of epsilon goes to their noisy total. See
+            :ref:`sample_weight`.
 
         Returns
         -------
@@ -330,7 +348,7 @@ class DPFeatureCenterer(PlanMixin, ShiftAndScale):
         if self.with_mean:
             # the format of a stream is known by now
             refuse_sparse(X, *shifts)
-        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self))
+        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
         n_features = X.shape[1]
         # 3. plan, from public facts
         domain = L2Ball(check_radius(self.data_norm))
