@@ -44,6 +44,7 @@ from skdp import (
     PrivacyBudget,
     PrivacyUtilityDisplay,
     PrivUnitPrivatizer,
+    RandomFourierFeatures,
     ScalarPrivatizer,
     audit_privacy,
     dp_describe,
@@ -232,6 +233,8 @@ print(DPLpRegressor(p=("quantile", 0.9), clipping_norm=("moments", 2.0, 3.0)))
 
 # preprocessing
 print(BoundedScaler(bounds=(0, 1)).fit(X).transform(X), NormClipper(norm=2.0).fit_transform(X))
+waves: RandomFourierFeatures = RandomFourierFeatures([0.1, 1.0], n_components=20).fit(X)
+print(waves.transform(X), waves.get_feature_names_out())
 scaler: DPStandardScaler = DPStandardScaler(with_mean=False).fit(X)
 print(scaler.transform(X), scaler.inverse_transform(X), scaler.ledger_)
 print(DPFeatureCenterer(threshold=None).fit(X).original_coef([1.0, 2.0]))

@@ -48,6 +48,7 @@ from skdp.preprocessing import (
     DPStandardScaler,
     DPTableVectorizer,
     NormClipper,
+    RandomFourierFeatures,
     dp_describe,
 )
 from skdp.privacy import Ledger, PrivacyBudget, privacy_spent
@@ -92,6 +93,7 @@ __all__ = [
     "PrivUnitPrivatizer",
     "PrivacyBudget",
     "PrivacyUtilityDisplay",
+    "RandomFourierFeatures",
     "ScalarPrivatizer",
     "audit_privacy",
     "dp_describe",

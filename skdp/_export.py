@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.compose import ColumnTransformer
+from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -317,6 +318,29 @@ def row_clipper(n_features, norm):
     kept = np.arange(n_features + 2) % (n_features + 1) > 0
     back = [("rows", _selected(kept)), ("back", standard_scaler(n_features, scale=1 / norm))]
     return Pipeline([*_unit_ball(n_features, norm), *back])
+
+
+def fourier_features(frequencies, reach, odd):
+    """Return steps to cosines of rows, with phases of zero and of a quarter turn.
+
+    Parameters
+    ----------
+    frequencies : ndarray of shape (n_waves, n_features)
+        Of the cosines, and of the sines.
+    reach : float
+        To which entries of rows are clipped.
+    odd : {0, 1}
+        Whether there is a constant besides.
+    """
+    n_waves, n_features = frequencies.shape
+    n_components = 2 * n_waves + odd
+    sampler = RBFSampler(n_components=n_components, random_state=0)
+    sampler.n_features_in_, sampler._n_features_out = n_features, n_components
+    sampler.random_weights_ = np.vstack([frequencies, frequencies, np.zeros((odd, n_features))]).T
+    phases = [0.0, -np.pi / 2, np.pi / 4]
+    sampler.random_offset_ = np.repeat(phases, [n_waves, n_waves, odd])
+    ends = np.full(n_features, reach)
+    return Pipeline([("clip", bounded_scaler(-ends, ends, -reach, reach)), ("waves", sampler)])
 
 
 def _unit_ball(n_features, norm):

@@ -33,6 +33,7 @@ _ESTIMATORS = (
     "skdp.preprocessing._feature_centerer.DPFeatureCenterer",
     "skdp.preprocessing._frequent_features.DPFrequentFeatures",
     "skdp.preprocessing._public.NormClipper",
+    "skdp.preprocessing._public.RandomFourierFeatures",
     "skdp.preprocessing._standard_scaler.DPStandardScaler",
     "skdp.preprocessing._table.Column",
     "skdp.preprocessing._table.DPTableVectorizer",
