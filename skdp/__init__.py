@@ -15,6 +15,7 @@ from skdp.inspection import (
 )
 from skdp.linear_model import (
     DPHingeSVM,
+    DPKernelClassifier,
     DPLogisticRegression,
     DPLpRegressor,
     dp_tabular_pipeline,
@@ -67,6 +68,7 @@ __all__ = [
     "DPHeavyTailedMean",
     "DPHingeSVM",
     "DPHistogram",
+    "DPKernelClassifier",
     "DPLogisticRegression",
     "DPLpRegressor",
     "DPMean",

@@ -28,6 +28,7 @@ from skdp import (
     DPHeavyTailedMean,
     DPHingeSVM,
     DPHistogram,
+    DPKernelClassifier,
     DPLogisticRegression,
     DPLpRegressor,
     DPMean,
@@ -162,6 +163,12 @@ CLASSIFIERS = [
         verbose=1,
         data_norm=1.0,
     ),
+    DPKernelClassifier(epsilon=4.0),
+    DPKernelClassifier(
+        epsilon=8.0, n_knots=5, bounds=(-3.0, 3.0), class_weight="balanced", adjacency="zero-out"
+    ),
+    DPKernelClassifier(epsilon=4.0, kernel="rbf", gamma=[0.1, 0.5], n_components=21),
+    DPKernelClassifier(epsilon=8.0, kernel="linear", bounds=(-3.0, 3.0)),
     DPHingeSVM(),
     DPHingeSVM(solver="accelerated", adjacency="zero-out", data_norm=1.0),
     DPHingeSVM(epsilon=4.0, solver="sgd", data_norm=1.0),

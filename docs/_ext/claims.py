@@ -40,6 +40,11 @@ VARIANTS = {
     "DPRandomizedSearchCV": [("2 candidates, all", _SAMPLER)],
     "DPLogisticRegression": _CLASSES,
     "DPHingeSVM": _CLASSES,
+    "DPKernelClassifier": [
+        (f"{kernel}, {name}", {"kernel": kernel, **fixed})
+        for kernel in ("additive", "rbf")
+        for name, fixed in _CLASSES
+    ],
     "DPLpRegressor": [
         ("p=2", {}),
         ("p=1", {"p": 1}),

@@ -3,7 +3,6 @@
 """Transformers with public parameters, which learn nothing and cost nothing."""
 
 import math
-from collections.abc import Sequence
 from copy import copy
 from numbers import Integral, Real
 from typing import Any, Self
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.kernel_approximation import RBFSampler
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._export import TwinMixin, bounded_scaler, fourier_features, row_clipper
@@ -249,7 +249,7 @@ class NormClipper(RowwiseTransformer):
 
 
 #: widths of a kernel, in units of 1 / n_features, where none are given
-_GAMMAS = (0.25, 1.0, 4.0)
+_GAMMAS = (1 / 16, 1 / 4, 1.0)
 # angles that an entry may make: roundings of larger ones would be seen in cosines
 _LARGEST_ANGLE = 100.0
 
@@ -274,8 +274,11 @@ def fourier_frequencies(
         Normal, of variance ``2 * gamma``.
     """
     widths = np.divide(_GAMMAS, n_features) if gamma is None else np.atleast_1d(gamma)
-    drawn = np.random.RandomState(seed).standard_normal((n_components // 2, n_features))
-    return drawn * np.sqrt(2.0 * np.resize(widths, len(drawn)))[:, None]
+    n_waves = n_components // 2
+    # public numbers from a public seed: no module of ours but that of the noise draws any
+    sampler = RBFSampler(n_components=max(1, n_waves), random_state=seed)
+    drawn = sampler.fit(np.zeros((1, n_features))).random_weights_.T[:n_waves]
+    return drawn * np.sqrt(np.resize(widths, n_waves))[:, None]
 
 
 def reach_of(frequencies: NDArray[np.float64]) -> float:
@@ -314,7 +317,7 @@ class RandomFourierFeatures(RowwiseTransformer):
     ----------
     gamma : float or array-like of shape (n_scales,), default=None
         Parameters of the kernels, positive and public; of several, each has its part of the
-        features. None is for standardised columns: 1/4, 1 and 4 over the number of features.
+        features. None is for standardised columns: 1/16, 1/4 and 1 over the number of features.
     n_components : int, default=100
         Number of features: cosines, as many sines, and a constant if the number is odd.
     random_state : int, default=0
@@ -365,7 +368,7 @@ class RandomFourierFeatures(RowwiseTransformer):
 
     def __init__(
         self,
-        gamma: float | Sequence[float] | NDArray[Any] | None = None,
+        gamma: float | ArrayLike | None = None,
         n_components: int = 100,
         random_state: int = 0,
     ) -> None:
@@ -384,6 +387,7 @@ class RandomFourierFeatures(RowwiseTransformer):
         Returns
         -------
         names : ndarray of shape (n_components,), dtype object
+            As those of ``RBFSampler``: ``randomfourierfeatures0`` and so on.
         """
         check_is_fitted(self, "n_features_in_")
         check_feature_names_in(self, input_features)
