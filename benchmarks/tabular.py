@@ -18,9 +18,9 @@ model behind standardised numbers, with means for missing ones, and one-hot word
 chosen with all of these but "credit".
 
 Kernels: tables of numbers, 15,000 rows of three quarters of each at most, tested on 8,000 of the
-rest at most; means of three splits. The rules for knots and waves were chosen on "rings",
-"product", "straight", union, credit and churn, the limit of straight lines on credit and digits;
-the others were run afterwards, once. Noise is seeded, so that equal models have equal figures.
+rest at most; means of three splits. The rules for knots and waves were chosen with "rings",
+"product", "straight", union, credit, churn, digits, vote and Adult in sight; the others were run
+afterwards. Noise is seeded, so that equal models have equal figures.
 """
 
 import argparse
