@@ -333,9 +333,9 @@ class DPKernelClassifier(DPLogisticRegression):
             If X has other columns than the rows of `fit`, is not numeric or not finite.
         """
         check_is_fitted(self)
-        X = validate_private_data(self, X, reset=False)
         if self._map is None:
             return super().decision_function(X)
+        X = validate_private_data(self, X, reset=False)
         found = np.empty((len(X), len(self.intercept_)))
         for start in range(0, len(X), _BLOCK):
             rows = slice(start, start + _BLOCK)
