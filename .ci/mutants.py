@@ -465,6 +465,11 @@ MUTANTS = [
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(
+        "rows are mapped with a look at their neighbours", "_featured",
+        r"features\(row_major\(chunk\.X\)\)", "features(chunk.X - chunk.X.mean(axis=0))",
+        "tests/linear_model/test_kernel_classifier.py",
+    ),
+    Mutant(
         "rows of found scales are not clipped", "_readmitted",
         r"ball\.factors\(norm\)", "np.full(len(norm), 1 / ball.radius)",
         "tests/linear_model/test_classifiers.py",

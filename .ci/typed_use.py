@@ -20,6 +20,7 @@ from skdp import (
     DPHeavyTailedMean,
     DPHingeSVM,
     DPHistogram,
+    DPKernelClassifier,
     DPLogisticRegression,
     DPLpRegressor,
     DPMean,
@@ -44,6 +45,7 @@ from skdp import (
     PrivacyBudget,
     PrivacyUtilityDisplay,
     PrivUnitPrivatizer,
+    RandomFourierFeatures,
     ScalarPrivatizer,
     audit_privacy,
     dp_describe,
@@ -201,6 +203,8 @@ pair: tuple[float, float] = model.privacy_spent_
 
 # models of private rows
 print(DPHingeSVM(adjacency="zero-out").fit(X, y).predict(X))
+bent: DPKernelClassifier = DPKernelClassifier(kernel="rbf", gamma=0.1, classes=[0, 1]).fit(X, y)
+print(bent.predict_proba(X), bent.n_components_, DPKernelClassifier(n_knots=4, bounds=(0, 1)))
 print(DPLpRegressor(p="huber", clipping_norm="private").fit(X, y).predict(X).mean())
 means: list[DPMean] = [DPMean(epsilon=1).fit(X), DPMean(mechanism="laplace", bounds=(0, 1)).fit(X)]
 print(means[0].location_, means[0].score(X) + 1.0)
@@ -232,6 +236,8 @@ print(DPLpRegressor(p=("quantile", 0.9), clipping_norm=("moments", 2.0, 3.0)))
 
 # preprocessing
 print(BoundedScaler(bounds=(0, 1)).fit(X).transform(X), NormClipper(norm=2.0).fit_transform(X))
+waves: RandomFourierFeatures = RandomFourierFeatures([0.1, 1.0], n_components=20).fit(X)
+print(waves.transform(X), waves.get_feature_names_out())
 scaler: DPStandardScaler = DPStandardScaler(with_mean=False).fit(X)
 print(scaler.transform(X), scaler.inverse_transform(X), scaler.ledger_)
 print(DPFeatureCenterer(threshold=None).fit(X).original_coef([1.0, 2.0]))

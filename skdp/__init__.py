@@ -15,6 +15,7 @@ from skdp.inspection import (
 )
 from skdp.linear_model import (
     DPHingeSVM,
+    DPKernelClassifier,
     DPLogisticRegression,
     DPLpRegressor,
     dp_tabular_pipeline,
@@ -48,6 +49,7 @@ from skdp.preprocessing import (
     DPStandardScaler,
     DPTableVectorizer,
     NormClipper,
+    RandomFourierFeatures,
     dp_describe,
 )
 from skdp.privacy import Ledger, PrivacyBudget, privacy_spent
@@ -66,6 +68,7 @@ __all__ = [
     "DPHeavyTailedMean",
     "DPHingeSVM",
     "DPHistogram",
+    "DPKernelClassifier",
     "DPLogisticRegression",
     "DPLpRegressor",
     "DPMean",
@@ -92,6 +95,7 @@ __all__ = [
     "PrivUnitPrivatizer",
     "PrivacyBudget",
     "PrivacyUtilityDisplay",
+    "RandomFourierFeatures",
     "ScalarPrivatizer",
     "audit_privacy",
     "dp_describe",

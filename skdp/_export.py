@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.compose import ColumnTransformer
+from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -28,6 +29,7 @@ from sklearn.preprocessing import (
     OneHotEncoder,
     PolynomialFeatures,
     PowerTransformer,
+    SplineTransformer,
     StandardScaler,
 )
 from sklearn.utils.validation import check_is_fitted
@@ -319,6 +321,45 @@ def row_clipper(n_features, norm):
     return Pipeline([*_unit_ball(n_features, norm), *back])
 
 
+def fourier_features(frequencies, reach, odd):
+    """Return steps to cosines of rows, with phases of zero and of a quarter turn.
+
+    Parameters
+    ----------
+    frequencies : ndarray of shape (n_waves, n_features)
+        Of the cosines, and of the sines.
+    reach : float
+        To which entries of rows are clipped.
+    odd : {0, 1}
+        Whether there is a constant besides.
+    """
+    n_waves, n_features = frequencies.shape
+    n_components = 2 * n_waves + odd
+    sampler = RBFSampler(n_components=n_components, random_state=0)
+    sampler.n_features_in_, sampler._n_features_out = n_features, n_components
+    sampler.random_weights_ = np.vstack([frequencies, frequencies, np.zeros((odd, n_features))]).T
+    phases = [0.0, -np.pi / 2, np.pi / 4]
+    sampler.random_offset_ = np.repeat(phases, [n_waves, n_waves, odd])
+    ends = np.full(n_features, reach)
+    return Pipeline([("clip", bounded_scaler(-ends, ends, -reach, reach)), ("waves", sampler)])
+
+
+def hat_features(knots, n_features):
+    """Return steps to triangles between knots, the same for every column, over the root of these.
+
+    Parameters
+    ----------
+    knots : ndarray of shape (n_knots,)
+        Increasing.
+    n_features : int
+        Number of columns.
+    """
+    table = np.repeat(knots[:, None], n_features, axis=1)
+    hats = SplineTransformer(knots=table, degree=1, extrapolation="constant").fit(table[:2])
+    size = len(knots) * n_features
+    return Pipeline([("hats", hats), ("norm", standard_scaler(size, scale=n_features**0.5))])
+
+
 def _unit_ball(n_features, norm):
     """Return steps that clip rows in units of a norm; the first and last column are others."""
     first = np.eye(1, n_features + 1)
@@ -411,6 +452,24 @@ def linear_classifier(model, norm, columns=None, link=None, shift=None):
     else:
         last = _linear(model, coef, intercept)
     return _in_arrays(Pipeline([*steps, ("linear", last)]))
+
+
+def mapped_classifier(model, columns, features, link=None, shift=None):
+    """Return the twin of a linear classifier of mapped columns.
+
+    Parameters
+    ----------
+    model, link, shift : estimator, tuple or None, tuple or None
+        As for `linear_classifier`.
+    columns : StandardColumns
+        Origins and units of columns that are clipped first.
+    features : estimator
+        The map of columns in their units, fitted.
+    """
+    steps, _ = _near(columns)
+    units = standard_scaler(len(columns.center), scale=1 / columns.reach)
+    last = linear_classifier(model, None, None, link, shift)
+    return _in_arrays(Pipeline([*steps, ("units", units), ("map", features), ("model", last)]))
 
 
 def _linear(model, coef, intercept):

@@ -38,6 +38,7 @@ from skdp import (
     LocalDPPCA,
     NormClipper,
     PrivUnitPrivatizer,
+    RandomFourierFeatures,
     dp_tabular_pipeline,
     to_sklearn,
 )
@@ -206,6 +207,7 @@ TRANSFORMERS = {
     "bounds": BoundedScaler((-1, 2), feature_range=(0, 3)),
     "bounds far off": BoundedScaler((1e9, 1e9 + 1)),
     "norm": NormClipper(0.7),
+    "waves": RandomFourierFeatures(0.5, 8),
     "frequent": DPFrequentFeatures(epsilon=5.0, n_features_to_select=2),
     "private components": DPPCA(2),
     "components": LocalDPPCA(2),

@@ -40,6 +40,11 @@ VARIANTS = {
     "DPRandomizedSearchCV": [("2 candidates, all", _SAMPLER)],
     "DPLogisticRegression": _CLASSES,
     "DPHingeSVM": _CLASSES,
+    "DPKernelClassifier": [
+        (f"{kernel}, {name}", {"kernel": kernel, **fixed})
+        for kernel in ("additive", "rbf")
+        for name, fixed in _CLASSES
+    ],
     "DPLpRegressor": [
         ("p=2", {}),
         ("p=1", {"p": 1}),
@@ -142,6 +147,7 @@ TESTS = {
     "projection": "tests/location/test_sparse_queries.py",
     "histogram": "tests/location/test_sparse_queries.py",
     "compressed-sensing": "tests/location/test_compressed_sensing.py",
+    "DPKernelClassifier": "tests/linear_model/test_kernel_classifier.py tests/test_row_queries.py",
     "DPLpRegressor": "tests/linear_model/test_lp_regressor.py tests/test_private_minimizers.py",
     "DPHistogram": "tests/location/test_histogram.py",
     "DPMean": "tests/test_row_queries.py tests/test_claims_sgd.py tests/location/test_mean.py "

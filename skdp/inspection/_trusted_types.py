@@ -7,6 +7,9 @@ from skdp.privacy.books.texts import a_kind
 _ESTIMATORS = (
     "skdp.federated._logistic.FederatedDPLogisticRegression",
     "skdp.linear_model._classifiers.DPHingeSVM",
+    "skdp.linear_model._kernel_classifier.DPKernelClassifier",
+    "skdp.linear_model._kernel_classifier.Hats",
+    "skdp.linear_model._kernel_classifier.Waves",
     "skdp.linear_model._classifiers.DPLogisticRegression",
     "skdp.linear_model._lp_regressor.DPLpRegressor",
     "skdp.local._covariance.LocalDPCovariance",
@@ -33,6 +36,7 @@ _ESTIMATORS = (
     "skdp.preprocessing._feature_centerer.DPFeatureCenterer",
     "skdp.preprocessing._frequent_features.DPFrequentFeatures",
     "skdp.preprocessing._public.NormClipper",
+    "skdp.preprocessing._public.RandomFourierFeatures",
     "skdp.preprocessing._standard_scaler.DPStandardScaler",
     "skdp.preprocessing._table.Column",
     "skdp.preprocessing._table.DPTableVectorizer",

@@ -3,7 +3,14 @@
 """Differentially private linear models."""
 
 from skdp.linear_model._classifiers import DPHingeSVM, DPLogisticRegression
+from skdp.linear_model._kernel_classifier import DPKernelClassifier
 from skdp.linear_model._lp_regressor import DPLpRegressor
 from skdp.linear_model._tabular import dp_tabular_pipeline
 
-__all__ = ["DPHingeSVM", "DPLogisticRegression", "DPLpRegressor", "dp_tabular_pipeline"]
+__all__ = [
+    "DPHingeSVM",
+    "DPKernelClassifier",
+    "DPLogisticRegression",
+    "DPLpRegressor",
+    "dp_tabular_pipeline",
+]

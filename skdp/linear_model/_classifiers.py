@@ -386,6 +386,8 @@ class PrivateLinearClassifier(
     _link: float | None = None
     #: what weights of classes have added to the intercepts
     _shift: NDArray[Any] | None = None
+    # of sparse rows
+    _formats: Any = "csr"
 
     # where metadata are routed; without groups a fit protects rows
     __metadata_request__fit = {"groups": True}
@@ -466,7 +468,7 @@ class PrivateLinearClassifier(
         given = self.data_norm is not None
         domain = L2Ball(check_radius(self.data_norm)) if given else EveryRow()
         X, y = validate_private_data(
-            self, X, y, streams=True, classes=self.classes, accept_sparse="csr"
+            self, X, y, streams=True, classes=self.classes, accept_sparse=self._formats
         )
         classes, codes, outside, assumptions = resolve_classes(y, self.classes)
         n_features, is_sparse = X.shape[1], leaves_out_zeros(X)
@@ -530,7 +532,8 @@ class PrivateLinearClassifier(
             if not given:
                 (norm, _, _), found, vague = scales.run(curator, norm, 0.0, 1.0)
                 guessed = {"missing": not scales.n_releases, "vague": vague}
-                say_of_scales(doubts, ["data_norm"], n_rows, self.epsilon, **guessed)
+                say_of_scales(doubts, self._unknown(), n_rows, self.epsilon, **guessed)
+                norm, found = self._bent(curator, problem, norm, found)
                 curator.map_rows(lambda rows: readmitted(rows, L2Ball(norm), intercept))
                 plan = solver.plan(self._in_units(problem, norm))
             weights = weights if counts is None else counts.run(curator)
@@ -538,20 +541,38 @@ class PrivateLinearClassifier(
             coef = centered_classes(coef)
         self.classes_ = classes
         self.coef_, self.intercept_ = original_coef(
-            coef[:, :n_features],
+            coef[:, : problem.n_features],
             problem.intercept * coef[:, -1] if problem.intercept else np.zeros(len(coef)),
             norm,
             found,
         )
         self._clipped_at = self.data_norm_ = norm
         self._found = found
-        self.feature_center_, self.feature_scale_ = center_and_scale(found, n_features)
+        self.feature_center_, self.feature_scale_ = center_and_scale(found, problem.n_features)
         self._weigh(weights, n_rows)
         self.n_iter_ = self._steps(n_steps)
         return self
 
     def _weigh(self, weights, n_rows):
         """Take weights of classes into account, if the model has any."""
+
+    def _unknown(self):
+        """Return the parameters that could have given what is searched about rows."""
+        return ["data_norm"]
+
+    def _bent(self, curator, problem, norm, found):
+        """Map rows to other features by what was found; return a norm and the columns of these.
+
+        Parameters
+        ----------
+        curator : Curator
+            Holds the rows, standardised if columns were found.
+        problem : Problem
+            Whose number of features is that of the other ones.
+        norm, found : float, StandardColumns or None
+            Of the rows by now.
+        """
+        return norm, found
 
     def _scales(self, n_rows, n_features, is_sparse):
         """Return the plan of what is found about the rows where no norm is given."""

@@ -5,7 +5,7 @@
 from skdp.preprocessing._describe import dp_describe
 from skdp.preprocessing._feature_centerer import DPFeatureCenterer
 from skdp.preprocessing._frequent_features import DPFrequentFeatures
-from skdp.preprocessing._public import BoundedScaler, NormClipper
+from skdp.preprocessing._public import BoundedScaler, NormClipper, RandomFourierFeatures
 from skdp.preprocessing._standard_scaler import DPStandardScaler
 from skdp.preprocessing._table import DPTableVectorizer
 
@@ -16,5 +16,6 @@ __all__ = [
     "DPStandardScaler",
     "DPTableVectorizer",
     "NormClipper",
+    "RandomFourierFeatures",
     "dp_describe",
 ]

@@ -2,19 +2,29 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Transformers with public parameters, which learn nothing and cost nothing."""
 
+import math
 from copy import copy
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.kernel_approximation import RBFSampler
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._export import TwinMixin, bounded_scaler, row_clipper
-from skdp._rows.base import bounds_of, check_bounds, check_radius, row_norms, tame
+from skdp._export import TwinMixin, bounded_scaler, fourier_features, row_clipper
+from skdp._rows.base import bounds_of, check_bounds, check_radius, row_major, row_norms, tame
 from skdp._rows.streams import RowStream
-from skdp._sklearn import SHARED_CONSTRAINTS, fit_context, validate_private_data
-from skdp._typing import Bounds, MatrixLike
+from skdp._sklearn import (
+    SHARED_CONSTRAINTS,
+    Interval,
+    check_feature_names_in,
+    fit_context,
+    validate_private_data,
+)
+from skdp._typing import ArrayLike, Bounds, MatrixLike
 from skdp.preprocessing._base import checked_rows
 
 
@@ -236,3 +246,180 @@ class NormClipper(RowwiseTransformer):
         data = rows.data * np.repeat(factor, np.diff(rows.indptr))
         parts = (data.astype(X.dtype), rows.indices, rows.indptr)
         return type(X.tocsr())(parts, shape=X.shape, copy=True).asformat(X.format)
+
+
+#: widths of a kernel, in units of 1 / n_features, where none are given
+_GAMMAS = (1 / 16, 1 / 4, 1.0)
+# angles that an entry may make: roundings of larger ones would be seen in cosines
+_LARGEST_ANGLE = 100.0
+
+
+def fourier_frequencies(
+    n_features: int, n_components: int, gamma: float | ArrayLike | None, seed: int
+) -> NDArray[np.float64]:
+    """Return the frequencies of random Fourier features, public numbers.
+
+    Parameters
+    ----------
+    n_features, n_components : int
+        Numbers of columns, and of features.
+    gamma : float, array-like of shape (n_scales,) or None
+        Parameters of the kernels, in turn; None for those of `RandomFourierFeatures`.
+    seed : int
+        Public.
+
+    Returns
+    -------
+    frequencies : ndarray of shape (n_components // 2, n_features)
+        Normal, of variance ``2 * gamma``.
+    """
+    widths = np.divide(_GAMMAS, n_features) if gamma is None else np.atleast_1d(gamma)
+    n_waves = n_components // 2
+    # public numbers from a public seed: no module of ours but that of the noise draws any
+    sampler = RBFSampler(n_components=max(1, n_waves), random_state=seed)
+    drawn = sampler.fit(np.zeros((1, n_features))).random_weights_.T[:n_waves]
+    return drawn * np.sqrt(np.resize(widths, n_waves))[:, None]
+
+
+def reach_of(frequencies: NDArray[np.float64]) -> float:
+    """Return the magnitude that entries of rows count as at most."""
+    return _LARGEST_ANGLE / float(np.abs(frequencies).max(initial=1e-100))
+
+
+def fourier_rows(
+    X: NDArray[Any], frequencies: NDArray[np.float64], odd: int = 0
+) -> NDArray[np.float64]:
+    """Return cosines and sines of the angles of rows, and a constant if `odd`; of norm 1.
+
+    Every row is mapped on its own, to the last bit: no product of matrices, which may round by the
+    place of a row.
+    """
+    reach, n_waves = reach_of(frequencies), len(frequencies)
+    mapped = np.empty((len(X), 2 * n_waves + odd))
+    angles = np.vecdot(np.clip(row_major(X), -reach, reach)[:, None], frequencies)
+    np.cos(angles, out=mapped[:, :n_waves])
+    np.sin(angles, out=mapped[:, n_waves : 2 * n_waves])
+    mapped[:, 2 * n_waves :] = math.sqrt(0.5)
+    mapped *= math.sqrt(2 / mapped.shape[1])
+    return mapped
+
+
+class RandomFourierFeatures(RowwiseTransformer):
+    """Map rows to random waves, in which a linear model is a kernel machine.
+
+    Cosines and sines of ``w @ x`` for random frequencies w: the product of two mapped rows is about
+    the mean of ``exp(-gamma * |x - z|^2)`` over the parameters `gamma`. Frequencies are public
+    numbers, drawn from a seed of their own: nothing is learned from the data, so it costs no
+    privacy. Mapped rows have norm 1, so that a private estimator behind it has ``data_norm=1``, and
+    clips none.
+
+    Parameters
+    ----------
+    gamma : float or array-like of shape (n_scales,), default=None
+        Parameters of the kernels, positive and public; of several, each has its part of the
+        features. None is for standardised columns: 1/16, 1/4 and 1 over the number of features.
+    n_components : int, default=100
+        Number of features: cosines, as many sines, and a constant if the number is odd.
+    random_state : int, default=0
+        Public seed of the frequencies. It has nothing to do with noise, and may be told to anybody.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of features, if X had string names.
+
+    See Also
+    --------
+    DPKernelClassifier : Scales, waves and a linear model within one budget.
+    sklearn.kernel_approximation.RBFSampler : Cosines with random phases, whose rows are of norms
+        between 0 and sqrt(2).
+
+    Notes
+    -----
+    The squares of a cosine and of its sine add up to 1, for every row. Waves are of use where
+    columns are in comparable units: put a `BoundedScaler` or a `DPStandardScaler` before.
+    Entries that make angles beyond 100 count as the last one that does not.
+
+    References
+    ----------
+    .. [1] A. Rahimi and B. Recht, "Random features for large-scale kernel machines", NIPS 2007.
+    .. [2] K. Chaudhuri, C. Monteleoni and A. D. Sarwate, "Differentially private empirical risk
+       minimization", JMLR, 2011, Section 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.preprocessing import RandomFourierFeatures
+    >>> waves = RandomFourierFeatures(gamma=0.5, n_components=2000)
+    >>> mapped = waves.fit_transform([[0.0, 0.0], [1.0, 1.0]])
+    >>> np.linalg.norm(mapped, axis=1)
+    array([1., 1.])
+    >>> bool(abs(mapped[0] @ mapped[1] - np.exp(-0.5 * 2)) < 0.05)
+    True
+    """
+
+    _parameter_constraints = {
+        "gamma": [Interval(Real, 0, None, closed="neither"), "array-like", None],
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "random_state": [Interval(Integral, 0, 2**32 - 1, closed="both")],
+    }
+
+    def __init__(
+        self,
+        gamma: float | ArrayLike | None = None,
+        n_components: int = 100,
+        random_state: int = 0,
+    ) -> None:
+        self.gamma = gamma
+        self.n_components = n_components
+        self.random_state = random_state
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
+        """Return names of the features: the class in small letters, and a number.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Only checked, if given: the names of the columns of `fit`.
+
+        Returns
+        -------
+        names : ndarray of shape (n_components,), dtype object
+            As those of ``RBFSampler``: ``randomfourierfeatures0`` and so on.
+        """
+        check_is_fitted(self, "n_features_in_")
+        check_feature_names_in(self, input_features)
+        name = type(self).__name__.lower()
+        return np.asarray([f"{name}{i}" for i in range(self.n_components)], dtype=object)
+
+    def _constants(self, n_features):
+        check_gamma(self.gamma)
+        return fourier_frequencies(n_features, self.n_components, self.gamma, self.random_state)
+
+    def _accepts_sparse(self):
+        return False
+
+    def _twin(self):
+        check_is_fitted(self, "n_features_in_")
+        frequencies = self._constants(self.n_features_in_)
+        return fourier_features(frequencies, reach_of(frequencies), self.n_components % 2)
+
+    def _transform(self, X):
+        frequencies = self._constants(X.shape[1])
+        mapped = fourier_rows(X, frequencies, self.n_components % 2)
+        return mapped.astype(X.dtype, copy=False)
+
+
+def check_gamma(gamma: float | ArrayLike | None) -> None:
+    """Raise a ValueError unless parameters of kernels are positive, finite numbers, or None."""
+    try:
+        widths = np.ones(1) if gamma is None else np.atleast_1d(np.asarray(gamma, dtype=float))
+    except (TypeError, ValueError):
+        widths = np.empty(0)
+    if widths.ndim != 1 or not widths.size or not ((widths > 0) & (widths <= 1e100)).all():
+        raise ValueError(
+            "gamma must be None, a number in (0, 1e100], or an array of such numbers; "
+            f"got {gamma!r}."
+        )

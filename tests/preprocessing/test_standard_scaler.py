@@ -31,6 +31,7 @@ from skdp import (
     DPStandardScaler,
     LocalDPMean,
     NormClipper,
+    RandomFourierFeatures,
     privacy_spent,
 )
 from skdp._rows.base import Box
@@ -496,6 +497,43 @@ def test_bounds_that_cannot_be_read_are_refused(bounds, message):
 def test_names_without_names_are_refused():
     with pytest.raises(ValueError, match="the rows have no names"):
         BoundedScaler({"age": (0, 100), "share": (0, 1)}).fit(AGES)
+
+
+@pytest.mark.parametrize("n_components", [1, 2, 7, 100])
+def test_waves_have_norm_one_whatever_the_rows_are(n_components):
+    X = np.random.default_rng(0).standard_normal((30, 4)) * np.geomspace(1e-300, 1e300, 30)[:, None]
+    for gamma in (None, 1e-9, [1e9, 0.1]):
+        mapped = RandomFourierFeatures(gamma, n_components).fit_transform(X)
+        assert mapped.shape == (30, n_components)
+        np.testing.assert_allclose(np.linalg.norm(mapped, axis=1), 1.0, rtol=1e-14)
+
+
+def test_products_of_waves_are_means_of_kernels():
+    X = np.random.default_rng(0).standard_normal((8, 3))
+    distances = ((X[:, None] - X) ** 2).sum(axis=2)
+    mapped = RandomFourierFeatures([0.05, 0.4], n_components=40_000).fit_transform(X)
+    kernel = (np.exp(-0.05 * distances) + np.exp(-0.4 * distances)) / 2
+    np.testing.assert_allclose(mapped @ mapped.T, kernel, atol=0.03)
+
+
+def test_waves_of_a_row_depend_on_no_other_row_and_on_their_own_seed():
+    X = np.random.default_rng(0).standard_normal((101, 5))
+    waves = RandomFourierFeatures(n_components=34).fit(X)
+    whole = waves.transform(X)
+    assert (np.vstack([waves.transform(X[:40]), waves.transform(X[40:])]) == whole).all()
+    assert (waves.transform(X[::-1])[::-1] == whole).all()
+    other = RandomFourierFeatures(n_components=34, random_state=1).fit_transform(X)
+    assert np.abs(other - whole).max() > 0.1
+    assert list(waves.get_feature_names_out()[:2]) == [
+        "randomfourierfeatures0",
+        "randomfourierfeatures1",
+    ]
+
+
+@pytest.mark.parametrize("gamma", [[], [1.0, 0.0], [1.0, np.nan], [[1.0]], ["wide"]])
+def test_widths_of_waves_are_positive_numbers(gamma):
+    with pytest.raises(ValueError, match="gamma must be None, a number in"):
+        RandomFourierFeatures(gamma).fit(np.ones((3, 2)))
 
 
 @pytest.mark.parametrize("transformer", [NormClipper(), BoundedScaler()])

@@ -919,7 +919,11 @@ def fit(estimator, X=FIT_X, y=Y):
 def test_all_but_what_costs_nothing_can_share_a_budget():
     # a search has an estimator, and a budget too
     others = [e for e in ALL if "budget" not in e.get_params(deep=False)]
-    assert {type(estimator).__name__ for estimator in others} == {"NormClipper", "BoundedScaler"}
+    assert {type(estimator).__name__ for estimator in others} == {
+        "NormClipper",
+        "BoundedScaler",
+        "RandomFourierFeatures",
+    }
 
 
 @pytest.mark.sample(20, 1000)

@@ -59,6 +59,7 @@ from sklearn.preprocessing import (
     OrdinalEncoder,
     PolynomialFeatures,
     QuantileTransformer,
+    SplineTransformer,
     StandardScaler,
 )
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
@@ -78,6 +79,7 @@ from skdp import (
     NormClipper,
     PrivacyBudget,
     PrivUnitPrivatizer,
+    RandomFourierFeatures,
     privacy_spent,
 )
 from skdp.federated import Population
@@ -291,6 +293,8 @@ FREE = [
     OneHotEncoder(categories=[[0, 1]] * 3),
     OrdinalEncoder(categories=[np.array([0, 1])] * 3),
     SimpleImputer(strategy="constant", keep_empty_features=True),
+    SplineTransformer(knots=np.array([[0.0] * 3, [0.5] * 3, [1.0] * 3]), degree=1),
+    RandomFourierFeatures(n_components=4),
 ]
 LEARNING = [
     StandardScaler(),
@@ -309,6 +313,8 @@ LEARNING = [
     OneHotEncoder(categories=[[0, 1]] * 3, max_categories=1),
     OneHotEncoder(categories=[[0, 1]] * 3, min_frequency=5),
     OrdinalEncoder(),
+    SplineTransformer(knots="quantile"),
+    SplineTransformer(),
 ]
 BITS = (SPENT_X > 0).astype(float)
 

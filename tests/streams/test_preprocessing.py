@@ -23,6 +23,7 @@ from skdp import (
     DPStandardScaler,
     NormClipper,
     PrivacyBudget,
+    RandomFourierFeatures,
     privacy_spent,
 )
 from skdp._rows import streams
@@ -176,7 +177,7 @@ def test_a_sparse_stream_is_mapped_to_what_sparse_rows_are_mapped_to(name, dtype
 
 PIPELINES = {
     "standard": [DPStandardScaler(**PUBLIC)],
-    "public": [BoundedScaler(bounds=(-3, 5)), NormClipper(norm=0.7)],
+    "public": [BoundedScaler(bounds=(-3, 5)), NormClipper(norm=0.7), RandomFourierFeatures()],
     "all": [
         BoundedScaler(bounds=(-3, 5)),
         DPStandardScaler(bounds=(-1, 1), **PUBLIC),

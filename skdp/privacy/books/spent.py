@@ -1156,6 +1156,8 @@ SHAPE_ONLY: dict[str, Callable[[Any], bool]] = {
     "SkewedChi2Sampler": _always,  # random weights for a number of features
     # random weights, but gamma="scale" takes the variance of the rows
     "RBFSampler": lambda step: not isinstance(step.gamma, str),
+    # polynomials between public knots, and not quantiles or the ends of the rows
+    "SplineTransformer": lambda step: not isinstance(step.knots, str),
     # encoders with public vocabularies, unless they count how frequent categories are
     "OneHotEncoder": _categories_are_given,
     "OrdinalEncoder": _categories_are_given,

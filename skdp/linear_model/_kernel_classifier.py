@@ -1,0 +1,432 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""A classifier that bends: columns in units, public features of them, logistic regression.
+
+What is searched, released and charged is that of `DPLogisticRegression` without a `data_norm`, on
+one curator. Between the search of units and the steps every row is mapped by public constants to
+one of norm at most 1: a function of that row alone, and of what was released, which costs nothing.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._export import fourier_features, hat_features, mapped_classifier
+from skdp._rows.base import bounds_of, empty_rows, row_major
+from skdp._rows.linear import LinearChunk, StandardColumns
+from skdp._sklearn import Interval, StrOptions, validate_private_data
+from skdp._typing import Adjacency, ArrayLike, Bounds, Budget, MatrixLike, Seed
+from skdp.linear_model._classifiers import DPLogisticRegression
+from skdp.linear_model._scales import SMALLEST, SearchedScales, center_and_scale
+from skdp.preprocessing._public import (
+    check_gamma,
+    fourier_frequencies,
+    fourier_rows,
+    reach_of,
+)
+from skdp.solvers.preconditioned import LINK_SHARE
+
+# seed of the frequencies, public as all the rest of the map
+_SEED = 0
+# knots of a column: so many at a signal of `_USUAL` for a column, and as the cube root of it
+_KNOTS, _FEWEST_KNOTS, _MOST_KNOTS, _USUAL = 4.0, 3, 16, 100.0
+# a signal at which noise drowns all but straight lines
+_STRAIGHT = 10.0
+# waves: so many times the root of the signal along one coefficient
+_WAVES, _FEWEST_WAVES, _MOST_WAVES = 10.0, 20, 500
+# standard deviations that the unit of a searched column is, a quarter of a normal column being
+# beyond; columns are often of heavier tails, so it is less than 1 / 1.15
+_UNIT = 0.8
+# where bounds are public: half of what is between them, in standard deviations of even rows
+_HALF = math.sqrt(3.0)
+# rows that predictions map at once
+_BLOCK = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Hats:
+    """Features of an additive model: triangles between public knots, the same for every column.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of columns.
+    knots : ndarray of shape (n_knots,)
+        Increasing. Beyond the first and the last a column counts as these.
+    """
+
+    n_features: int
+    knots: Any
+
+    @property
+    def size(self):
+        """Number of features of a row."""
+        return self.n_features * len(self.knots)
+
+    def __call__(self, X):
+        """Return mapped rows, of norm at most 1.
+
+        The triangles of a column are in [0, 1] and add up to 1, so their squares to at most 1.
+        Every operation is elementwise.
+        """
+        knots = self.knots
+        inside = np.clip(X, knots[0], knots[-1])
+        hats = empty_rows((len(X), self.n_features, len(knots)))
+        hats[:] = 1.0
+        for j, (low, high) in enumerate(pairwise(knots)):
+            share = (inside - low) / (high - low)
+            np.minimum(hats[:, :, j], 1 - share, out=hats[:, :, j])
+            np.minimum(hats[:, :, j + 1], share, out=hats[:, :, j + 1])
+        np.maximum(hats, 0.0, out=hats)
+        hats /= math.sqrt(self.n_features)
+        return hats.reshape(len(X), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Waves:
+    """Random Fourier features.
+
+    Parameters
+    ----------
+    frequencies : ndarray of shape (n_waves, n_features)
+        Public.
+    odd : {0, 1}
+        Whether there is a constant besides.
+    """
+
+    frequencies: Any
+    odd: int
+
+    @property
+    def size(self):
+        """Number of features of a row."""
+        return 2 * len(self.frequencies) + self.odd
+
+    def __call__(self, X):
+        """Return mapped rows, of norm 1."""
+        return fourier_rows(X, self.frequencies, self.odd)
+
+
+def _featured(chunk, features):
+    """Return one chunk of mapped rows."""
+    body = empty_rows((len(chunk.X), features.size))
+    body[:] = features(row_major(chunk.X))
+    rest = 0.0, None, chunk.drawn, chunk.weight
+    return LinearChunk(body, chunk.factor, chunk.norm, chunk.target, *rest)
+
+
+def _map_rows(rows, features):
+    return rows.mapped(partial(_featured, features=features))
+
+
+class DPKernelClassifier(DPLogisticRegression):
+    """Differentially private classification that is not linear in the columns.
+
+    Within one privacy budget columns are standardised, mapped to features by public constants, and
+    classified by logistic regression. With ``kernel="additive"`` the score of a class is a sum of
+    functions of one column each, which can be drawn and read; with ``kernel="rbf"`` it is a smooth
+    function of all columns.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget in nats, greater than 0 and finite.
+    delta : float, default=1e-6
+        Privacy budget, in (0, 1); well below 1 / n_samples.
+    kernel : {"additive", "rbf", "linear"}, default="additive"
+        "additive": piecewise linear functions of single columns, a generalised additive model.
+        "rbf": random Fourier features of a Gaussian kernel, for products of columns and other
+        dependence on several. "linear": `DPLogisticRegression`, for comparison and for searches.
+    n_knots : int, default=None
+        Knots of each function with "additive", at least 2. None chooses from 3 to 16 by the number
+        of rows, the budget, and the numbers of columns and classes; and "linear" where noise would
+        drown more than straight lines.
+    gamma : float or array-like of shape (n_scales,), default=None
+        Parameters of the kernels with "rbf", as in `RandomFourierFeatures`, for standardised
+        columns.
+    n_components : int, default=None
+        Number of features with "rbf". None chooses from 20 to 500 by the same public numbers.
+    bounds : tuple, array-like of shape (n_features, 2) or dict, default=None
+        Public bounds of the columns, as in `BoundedScaler`. None searches origins and units of the
+        columns, for at most a fifth of the squared Gaussian-DP budget.
+    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
+        Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
+        ("zero-out", half the noise), or in whether it is there ("add-remove"). See
+        :ref:`adjacency`.
+    classes : array-like of shape (n_classes,), default=None
+        Public label set. None reads it from `y`, and the ledger says so.
+    class_weight : dict, "balanced" or None, default=None
+        What classes count, as in `DPLogisticRegression`.
+    max_iter : int, default=None
+        Number of steps. None chooses it from public quantities.
+    max_weight : float, default=None
+        Public bound on weights of rows; None has no weights (:ref:`sample_weight`).
+    budget : PrivacyBudget, default=None
+        A budget that several fits share.
+    random_state : int, RandomState instance or None, default=None
+        Of the noise, and of nothing else. None draws it from the operating system. A seed makes
+        the noise reproducible, voids the guarantee towards whoever knows it, and warns.
+    verbose : int, default=0
+        1 prints a line with what is about to be spent: public numbers only.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_mapped) or (n_classes, n_mapped)
+        Coefficients of the mapped features; with "linear" of the columns.
+    intercept_, classes_ : ndarray of shape (1,) or (n_classes,), ndarray of shape (n_classes,)
+        Intercepts, and the label set.
+    n_knots_, n_components_ : int or None
+        Knots of a column with "additive", features with "rbf"; None where there are none.
+    data_norm_ : float
+        Norm that mapped rows have at most: 1. With "linear" that of `DPLogisticRegression`.
+    feature_center_, feature_scale_ : ndarray of shape (n_features,)
+        Origins and units of columns, public or released; zeros and one unit for all where rows were
+        too few for more.
+    class_weight_ : ndarray of shape (n_classes,)
+        Weights of the classes, public or by released counts. Only with `class_weight`.
+    n_iter_ : ndarray of shape (1,)
+        Number of steps, a public number.
+    ledger_ : Ledger
+        What was released, at what price.
+    privacy_spent_ : tuple of (float, float)
+        The (epsilon, delta) spent; never more than granted.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
+        Number of columns, and their names, if X had string names.
+
+    Warns
+    -----
+    PrivacyWarning
+        If a promise is next to none, or labels were read from y. :ref:`warnings` has all of them.
+    NoisyEstimateWarning
+        If there are too few rows, or too much noise, to find units of columns or to learn anything.
+
+    See Also
+    --------
+    RandomFourierFeatures : The map of "rbf", for a pipeline.
+    sklearn.inspection.PartialDependenceDisplay : Draws the functions of "additive".
+
+    Notes
+    -----
+    Privacy. One row is protected, at (epsilon, delta) and the chosen adjacency, as by
+    `DPLogisticRegression`: releases, sensitivities and what is public are the same. A map by public
+    and released constants, row by row, makes no release, and its rows are of norm at most 1.
+
+    Knots are quantiles of the normal law in the units of the columns, and evenly spaced between
+    public bounds. Frequencies are those of ``RandomFourierFeatures(random_state=0)``. More features
+    bend further and are noisier. With a signal ``s = n mu / (a sqrt(d))`` for n rows, d columns, a
+    Gaussian-DP parameter mu and a of 1 under zero-out, 2 otherwise, there are about ``4 (s /
+    100)^(1/3)`` knots, none below s = 10, and ``10 sqrt(s sqrt(d))`` waves; K classes, of more than
+    two, share the signal, which is divided by ``sqrt(K)``. `DPGridSearchCV` over `kernel` pays for
+    a choice by the rows. Figures are in the user guide (:ref:`kernel-classifier`).
+
+    References
+    ----------
+    .. [1] T. Hastie and R. Tibshirani, "Generalized additive models", Statistical Science, 1986.
+    .. [2] A. Rahimi and B. Recht, "Random features for large-scale kernel machines", NIPS 2007.
+    .. [3] K. Chaudhuri, C. Monteleoni and A. D. Sarwate, "Differentially private empirical risk
+       minimization", JMLR, 2011, Section 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPKernelClassifier, DPLogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(5000, 3))
+    >>> y = (X[:, 0] ** 2 + X[:, 1] ** 2 > 1.4).astype(int)
+    >>> model = DPKernelClassifier(epsilon=1.0, classes=[0, 1]).fit(X, y)
+    >>> straight = DPLogisticRegression(epsilon=1.0, classes=[0, 1]).fit(X, y)
+    >>> bool(model.score(X, y) > 0.85 > 0.75 > straight.score(X, y))
+    True
+    >>> model.privacy_spent_[0] <= 1.0
+    True
+    """
+
+    n_knots_: int | None
+    n_components_: int | None
+
+    # what `DPLogisticRegression` has as parameters
+    mechanism = "auto"
+    solver = "auto"
+    data_norm = None
+    C = np.inf
+    fit_intercept = True
+    coef_bound = None
+    _formats = False
+    _map: Any = None
+
+    _parameter_constraints = {
+        name: DPLogisticRegression._parameter_constraints[name]
+        for name in (
+            *("epsilon", "adjacency", "classes", "class_weight", "max_iter", "max_weight"),
+            *("budget", "random_state", "verbose"),
+        )
+    } | {
+        "delta": [Interval(Real, 0, 1, closed="neither")],
+        "kernel": [StrOptions({"additive", "rbf", "linear"})],
+        "n_knots": [Interval(Integral, 2, None, closed="left"), None],
+        "gamma": [Interval(Real, 0, None, closed="neither"), "array-like", None],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "bounds": [tuple, list, dict, np.ndarray, None],
+    }
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        kernel: Literal["additive", "rbf", "linear"] = "additive",
+        n_knots: int | None = None,
+        gamma: float | ArrayLike | None = None,
+        n_components: int | None = None,
+        bounds: Bounds | None = None,
+        adjacency: Adjacency = "replace-one",
+        classes: ArrayLike | None = None,
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+        max_iter: int | None = None,
+        max_weight: float | None = None,
+        budget: Budget = None,
+        random_state: Seed = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.kernel = kernel
+        self.n_knots = n_knots
+        self.gamma = gamma
+        self.n_components = n_components
+        self.bounds = bounds
+        self.adjacency = adjacency
+        self.classes = classes
+        self.class_weight = class_weight
+        self.max_iter = max_iter
+        self.max_weight = max_weight
+        self.budget = budget
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def decision_function(self, X: MatrixLike) -> NDArray[Any]:
+        """Return how far rows are on the side of a class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows. What lies beyond the outer knots counts as these.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Of each class in the order of `classes_`; of two classes only that of the second,
+            which is predicted where it is positive.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X has other columns than the rows of `fit`, is not numeric or not finite.
+        """
+        check_is_fitted(self)
+        if self._map is None:
+            return super().decision_function(X)
+        X = validate_private_data(self, X, reset=False)
+        found = np.empty((len(X), len(self.intercept_)))
+        for start in range(0, len(X), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            # as for the rows of the fit
+            with np.errstate(under="ignore", over="ignore"):
+                units = (row_major(X[rows]) - self.feature_center_) / self.feature_scale_
+            near = np.clip(units, -self._columns.reach, self._columns.reach)
+            found[rows] = safe_sparse_dot(self._map(near), self.coef_.T, dense_output=True)
+        found += self.intercept_
+        return found.ravel() if found.shape[1] == 1 else found
+
+    def _unknown(self):
+        return ["bounds"] if self.bounds is None else []
+
+    def _scales(self, n_rows, n_features, is_sparse):
+        if self.bounds is not None:
+            return SearchedScales(n_rows)
+        return super()._scales(n_rows, n_features, is_sparse)
+
+    def _problem(self, n_rows, n_features, n_classes, solver, is_sparse=False):
+        check_gamma(self.gamma)
+        if self.bounds is not None:
+            bounds_of(self, n_features)
+        problem = super()._problem(n_rows, n_features, n_classes, solver, is_sparse)
+        size = self._n_mapped(problem, n_features)
+        return self._in_units(replace(problem, n_features=size), 1.0) if size else problem
+
+    def _n_mapped(self, problem, n_features):
+        """Return the number of features of a mapped row, by public numbers; 0 for no map."""
+        if self.kernel == "linear":
+            return 0
+        n_outputs = problem.loss.n_outputs
+        signal = problem.n_rows * problem.mu / problem.moved_rows / math.sqrt(n_outputs)
+        if self.kernel == "rbf":
+            waves = 2 * round(_WAVES * math.sqrt(signal) / 2)
+            return self.n_components or min(max(waves, _FEWEST_WAVES), _MOST_WAVES)
+        signal /= math.sqrt(n_features)
+        if self.n_knots is None and signal < _STRAIGHT:
+            return 0
+        knots = round(_KNOTS * math.cbrt(signal / _USUAL))
+        return n_features * (self.n_knots or min(max(knots, _FEWEST_KNOTS), _MOST_KNOTS))
+
+    def _bent(self, curator, problem, norm, found):
+        d, self._map = self.n_features_in_, None
+        size = self._n_mapped(problem, d)
+        if self.bounds is not None:
+            lower, upper = bounds_of(self, d)
+            scale = np.maximum((upper / 2 - lower / 2) / _HALF, SMALLEST)
+            found = StandardColumns(lower / 2 + upper / 2, scale, np.ones(d, dtype=bool))
+            norm = math.sqrt(d)
+            curator.map_rows(found.rows)
+        elif found is None and size:
+            # rows of about the length sqrt(d), as if columns had been standardised
+            unit = np.full(d, max(norm / math.sqrt(d), SMALLEST))
+            found = StandardColumns(np.zeros(d), unit, np.ones(d, dtype=bool))
+            curator.map_rows(found.rows)
+        self._columns = found
+        if not size:
+            return norm, found
+        if self.kernel == "rbf":
+            self._map = Waves(fourier_frequencies(d, size, self.gamma, _SEED), size % 2)
+        else:
+            k = size // d
+            even = np.linspace(-_HALF, _HALF, k)
+            normal = ndtri((np.arange(k) + 0.5) / k) / _UNIT
+            self._map = Hats(d, normal if self.bounds is None else even)
+        curator.map_rows(partial(_map_rows, features=self._map))
+        return 1.0, None
+
+    def _weigh(self, weights, n_rows):
+        super()._weigh(weights, n_rows)
+        # until now they were those of the mapped features
+        columns = center_and_scale(self._columns, self.n_features_in_)
+        self.feature_center_, self.feature_scale_ = columns
+        self.n_knots_ = len(self._map.knots) if isinstance(self._map, Hats) else None
+        self.n_components_ = self._map.size if isinstance(self._map, Waves) else None
+
+    def _twin(self):
+        if self._map is None:
+            return super()._twin()
+        if isinstance(self._map, Waves):
+            frequencies = self._map.frequencies
+            features = fourier_features(frequencies, reach_of(frequencies), self._map.odd)
+        else:
+            features = hat_features(self._map.knots, self.n_features_in_)
+        link = None if self._link is None else (self._link, LINK_SHARE)
+        weighted = self._shift is not None and len(self.classes_) == 2
+        shift = (self._shift, self._linked(self._shift)) if weighted and link else None
+        return mapped_classifier(self, self._columns, features, link, shift)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        return tags

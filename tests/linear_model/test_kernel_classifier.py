@@ -1,0 +1,176 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Public maps of rows within a fit: what bends, what it costs, and what it must not see."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+from sklearn.base import clone
+from sklearn.inspection import PartialDependenceDisplay, partial_dependence
+from sklearn.preprocessing import SplineTransformer
+
+from skdp import DPKernelClassifier, DPLogisticRegression, dp_tabular_pipeline, privacy_spent
+from skdp.audit import trace_privacy
+from skdp.linear_model._kernel_classifier import Hats
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(4000, 3)) * [1.0, 1e4, 1e-3] + [0.0, 5.0, 1.0]
+Z = (X - [0.0, 5.0, 1.0]) / [1.0, 1e4, 1e-3]
+RING = (Z[:, 0] ** 2 + Z[:, 1] ** 2 > 1.4).astype(int)
+PRODUCT = (Z[:, 0] * Z[:, 1] > 0).astype(int)
+
+
+def model(**given):
+    return DPKernelClassifier(**{"epsilon": 2.0, "classes": [0, 1], "random_state": 0, **given})
+
+
+def test_each_kernel_bends_as_it_can():
+    scores = {
+        (kernel, name): model(kernel=kernel).fit(X, y).score(X, y)
+        for kernel in ("linear", "additive", "rbf")
+        for name, y in (("ring", RING), ("product", PRODUCT))
+    }
+    assert scores["linear", "ring"] < 0.6 > scores["linear", "product"]
+    assert scores["additive", "ring"] > 0.88 > 0.6 > scores["additive", "product"]
+    assert min(scores["rbf", "ring"], scores["rbf", "product"]) > 0.85
+
+
+@pytest.mark.parametrize("n_knots", [2, 3, 7])
+def test_hats_are_splines_between_knots_and_no_longer_than_one(n_knots):
+    knots = np.sort(RNG.normal(size=n_knots))
+    rows = np.vstack([Z[:200], np.repeat(knots[:, None], 3, axis=1), [[-1e300, 1e300, 0.0]]])
+    hats = Hats(3, knots)(rows)
+    spline = SplineTransformer(
+        knots=np.repeat(knots[:, None], 3, axis=1), degree=1, extrapolation="constant"
+    )
+    np.testing.assert_allclose(hats, spline.fit_transform(rows) / np.sqrt(3), atol=1e-12)
+    lengths = np.linalg.norm(hats, axis=1)
+    assert lengths.max() <= 1 + 1e-15
+    # rows on knots attain it
+    np.testing.assert_allclose(lengths[200:-1], 1.0, rtol=1e-15)
+
+
+def test_numbers_of_knots_and_waves_follow_from_public_numbers():
+    def chosen(n_rows, n_columns, **given):
+        rows = np.resize(Z, (n_rows, n_columns))
+        fitted = model(**given).fit(rows, np.arange(n_rows) % 2)
+        return fitted.n_knots_, fitted.n_components_
+
+    assert chosen(4000, 3, epsilon=0.01) == (None, None)
+    few, more = chosen(4000, 3, epsilon=0.1)[0], chosen(4000, 3, epsilon=4.0)[0]
+    assert 3 <= few < more <= 16
+    assert chosen(4000, 3, epsilon=4.0, adjacency="zero-out")[0] > more
+    assert chosen(4000, 30, epsilon=4.0)[0] < more
+    assert chosen(200, 3, n_knots=9) == (9, None)
+    waves = [chosen(4000, 3, kernel="rbf", epsilon=e)[1] for e in (0.001, 0.1, 1.0, 50.0)]
+    assert waves[0] == 20 < waves[1] < waves[2] < waves[3] == 500
+    assert chosen(200, 3, kernel="rbf", n_components=31) == (None, 31)
+    assert chosen(200, 3, kernel="linear") == (None, None)
+    # and from nothing that is private
+    assert chosen(4000, 3) == (model().fit(-5 * X**3, PRODUCT).n_knots_, None)
+
+
+@pytest.mark.parametrize("kernel", ["additive", "rbf"])
+def test_maps_are_free_and_bounds_save_the_search(kernel):
+    straight = DPLogisticRegression(epsilon=2.0, classes=[0, 1], random_state=0).fit(X, RING)
+    bent = model(kernel=kernel).fit(X, RING)
+    queries = [release.query for release in bent.ledger_.releases]
+    assert len(queries) == len(straight.ledger_.releases)
+    assert queries[:3] == [release.query for release in straight.ledger_.releases][:3]
+    assert bent.privacy_spent_ == straight.privacy_spent_
+    bounds = [(-4.0, 4.0), (-4e4, 4e4), (0.996, 1.004)]
+    known = model(kernel=kernel, bounds=bounds).fit(X, RING)
+    assert known.ledger_.releases[0].query not in queries[:3]
+    np.testing.assert_allclose(known.feature_center_, [0.0, 0.0, 1.0], atol=1e-12)
+    assert known.score(X, RING) > 0.8
+
+
+@pytest.mark.parametrize("kernel", ["additive", "rbf", "linear"])
+@pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
+def test_a_trace_attains_the_claim_and_no_more(kernel, adjacency):
+    rows = 0.1 * RNG.normal(size=(60, 2))
+    other = rows.copy()
+    rows[7] = 5.0
+    other[7] = np.nan if adjacency == "zero-out" else -5.0
+    found = trace_privacy(
+        model(kernel=kernel, n_knots=4, bounds=(-1.0, 1.0), adjacency=adjacency),
+        X=rows, X_neighbour=other, y=np.arange(60) % 2,
+    )  # fmt: skip
+    assert found.passed
+    assert (0.999 if adjacency == "zero-out" else 0.6) < found.share <= 1
+
+
+def test_rows_far_off_and_predictions_in_parts():
+    far = np.vstack([X, 1e300 * Z[:20], -1e-300 * Z[:20]])
+    for kernel in ("additive", "rbf"):
+        fitted = model(kernel=kernel).fit(X, RING)
+        scores = fitted.decision_function(np.vstack([far, far]))
+        assert np.isfinite(scores).all()
+        np.testing.assert_allclose(scores[: len(far)], fitted.decision_function(far), rtol=1e-9)
+        twin = fitted.to_sklearn()
+        np.testing.assert_allclose(twin.predict_proba(far), fitted.predict_proba(far), atol=1e-9)
+
+
+def test_partial_dependence_of_an_additive_model_is_its_functions():
+    fitted = model(epsilon=8.0).fit(X, RING)
+    whole = partial_dependence(fitted, X[:300], [0], response_method="decision_function")
+    part = partial_dependence(fitted, X[300:320], [0], response_method="decision_function")
+    # the same shape whatever the other columns are
+    grid = whole["grid_values"][0]
+    drawn = partial_dependence(
+        fitted, X[300:320], [0], response_method="decision_function", custom_values={0: grid}
+    )
+    shapes = [found["average"][0] - found["average"][0].mean() for found in (whole, drawn)]
+    np.testing.assert_allclose(*shapes, atol=1e-9)
+    assert len(part["grid_values"][0])
+    # low in the middle, high at both ends
+    middle = shapes[0][np.abs(grid) < 0.3].max()
+    assert middle < min(shapes[0][0], shapes[0][-1])
+    display = PartialDependenceDisplay.from_estimator(fitted, X[:50], [0, 1], grid_resolution=5)
+    assert display.axes_.size == 2
+
+
+def test_it_is_a_step_behind_a_table():
+    bent = dp_tabular_pipeline(model(random_state=None), epsilon=1.0, classes=[0, 1])
+    bent.fit(X, RING)
+    assert 0.99 < privacy_spent(bent).epsilon <= 1.0
+    assert bent.score(X, RING) > 0.75
+
+
+def test_weights_and_groups_are_those_of_the_linear_model():
+    weights = RNG.uniform(0, 1, len(X))
+    weighted = model(max_weight=1.0).fit(X, RING, sample_weight=weights)
+    grouped = model(epsilon=8.0).fit(X, RING, groups=np.arange(len(X)) // 2)
+    assert grouped.ledger_.unit == "group"
+    assert min(weighted.score(X, RING), grouped.score(X, RING)) > 0.8
+    hidden = model(adjacency="add-remove").fit(X, RING)
+    assert hidden.ledger_.adjacency == "add-remove"
+    assert hidden.score(X, RING) > 0.8
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"delta": 0.0}, "delta"),
+        ({"kernel": "poly"}, "kernel"),
+        ({"gamma": -1.0, "kernel": "rbf"}, "gamma"),
+        ({"gamma": [0.0], "kernel": "rbf"}, "gamma must be None, a number in"),
+        ({"n_knots": 1}, "n_knots"),
+        ({"bounds": (1.0, -1.0)}, "lower below upper"),
+    ],
+)
+def test_unusable_parameters_are_named(given, message):
+    with pytest.raises(ValueError, match=message):
+        clone(model()).set_params(**given).fit(X[:50], RING[:50])
+
+
+def test_knots_are_quantiles_of_the_normal_law():
+    fitted = model(n_knots=4).fit(Z, RING)
+    assert fitted.coef_.shape == (1, 12)
+    knots = norm.ppf([0.125, 0.375, 0.625, 0.875]) / 0.8 * fitted.feature_scale_[0]
+    ends = np.zeros((2, 3))
+    ends[:, 0] = fitted.feature_center_[0] + knots[-1] * np.array([1.0, 3.0])
+    inside, outside = fitted.decision_function(ends)
+    assert inside == outside
+    ends[0, 0] = fitted.feature_center_[0] + knots[-1] * 0.99
+    assert fitted.decision_function(ends)[0] != outside
