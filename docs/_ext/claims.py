@@ -273,10 +273,14 @@ def configurations(estimator):
     """Yield (words, parameters) of every configuration, those that are refused included."""
     name = estimator.__name__
     linear = estimator in (skdp.DPLogisticRegression, skdp.DPHingeSVM, skdp.DPLpRegressor)
-    for adjacency, chosen in itertools.product(
-        options(estimator, "adjacency"), options(estimator, "mechanism")
+    mechanisms = options(estimator, "mechanism")
+    if estimator is skdp.DPLpRegressor:
+        # its solver says what is released
+        mechanisms = [{}, {}]
+    for adjacency, (place, chosen) in itertools.product(
+        options(estimator, "adjacency"), enumerate(mechanisms)
     ):
-        mechanism = chosen.get("mechanism")
+        mechanism = chosen.get("mechanism", ("gradient", "output")[place % 2])
         more = linear_configurations(estimator, mechanism) if linear else [("", {})]
         for (words, variant), (also, extra) in itertools.product(
             VARIANTS.get(name, [("", {})]), more
@@ -336,7 +340,7 @@ def rows():
             if found is None:
                 continue
             spent, ledger = found
-            mechanism = given.get("mechanism", "")
+            mechanism = given.get("mechanism", getattr(given.get("solver"), "mechanism", ""))
             tests = TESTS.get(name) or TESTS[mechanism]
             cells = tuple(release_cells(release, spent, tests) for release in ledger.releases)
             key = (mechanism, words, given.get("adjacency", ledger.adjacency), cells)

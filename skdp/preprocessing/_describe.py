@@ -80,7 +80,7 @@ class TableSummary(BaseEstimator):
 
     Parameters
     ----------
-    epsilon, adjacency, budget, random_state, percentiles, bounds, categories : object
+    epsilon, percentiles, bounds, categories, adjacency, budget, random_state : object
         As in `dp_describe`.
 
     Attributes
