@@ -479,7 +479,7 @@ class PartRank:
         places = (pairs[:, 0] << self.bits) + pairs[:, 1] - self.first
         return rank_scores(self.places(rows), self.tau, places)
 
-    def draw(self, rows, noise, bits):
+    def pick(self, rows, noise, bits):
         """Return a position and a place in it, as floats."""
         cells = self.upto - self.first
         starts, counts, steps = candidates(self.places(rows), self.tau, cells)
@@ -551,7 +551,7 @@ class PartRanks:
 
     def draw(self, rows, noise, source):
         """Return a draw of every part, with probability proportional to exp(-score / scale)."""
-        return np.concatenate([part.draw(rows, noise, source) for part in self.parts])
+        return np.concatenate([part.pick(rows, noise, source) for part in self.parts])
 
 
 @dataclass(frozen=True)

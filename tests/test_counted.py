@@ -138,7 +138,7 @@ def test_a_row_cannot_be_told_from_the_outside(model):
     X, y = rows_of(40)
     data = (X, y) if model is CLASSIFIER else (X,)
     shorter = tuple(part[1:] for part in data)
-    result = audit_privacy(model, data=data, neighbour=shorter, n_trials=600, random_state=0)
+    result = audit_privacy(model, data=data, neighbour=shorter, n_runs=600, random_state=0)
     assert result.passed is not False
     assert result.adjacency == "add-remove"
 

@@ -50,9 +50,9 @@ METHODS = (
 )  # fmt: skip
 #: whose outputs nothing of scikit-learn has: one point for all rows, or a random report of each
 WITHOUT_TWIN = {
-    "DPHeavyTailedMean", "DPMean", "DPMedian", "DPNormQuantile", "DPQuantile",
-    "DPSparseMeanEstimator", "LocalDPCovariance", "LocalDPMean", "PrivUnitPrivatizer",
-    "ScalarPrivatizer",
+    "DPHeavyTailedMean", "DPHistogram", "DPMean", "DPMedian", "DPNormQuantile", "DPQuantile",
+    "DPSparseMeanEstimator", "LocalDPCovariance", "LocalDPFrequencies", "LocalDPMean",
+    "PrivUnitPrivatizer", "ScalarPrivatizer",
 }  # fmt: skip
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(120, 4))

@@ -11,7 +11,7 @@ import pytest
 from tests import conftest
 
 HERE = Path(__file__).parent
-PRIVATE_IMPORTS = 185
+PRIVATE_IMPORTS = 193
 
 SUITE = """
 import pytest
@@ -136,5 +136,5 @@ def is_private(name):
 @pytest.mark.full
 def test_tests_of_behaviour_import_public_names():
     # a ratchet: lower it when fewer are needed, so that what is inside can be rebuilt; queries that
-    # take groups are tested one by one, and took 13 more
+    # take groups are tested one by one, and took 13 more; those of histograms, scores and moments 8
     assert len(list(private_imports())) <= PRIVATE_IMPORTS

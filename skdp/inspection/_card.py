@@ -308,7 +308,7 @@ def privacy_card(
     >>> from skdp import DPMean, privacy_card
     >>> card = privacy_card(DPMean(epsilon=0.5, data_norm=1.0).fit([[0.1], [0.2], [0.3]]))
     >>> card
-    <PrivacyCard of DPMean: status 'holds', epsilon=0.5, delta=1e-06>
+    <PrivacyCard of DPMean: status 'holds', epsilon=0.5, delta=0>
     >>> card.to_dict()["claim"]["adjacency"]
     'replace-one'
     >>> print(card.to_markdown().splitlines()[0])

@@ -272,8 +272,8 @@ class DPHistogram(PlanMixin, BaseEstimator):
     >>> from skdp import DPHistogram
     >>> ages = np.random.default_rng(0).integers(18, 90, size=(5000, 1))
     >>> histogram = DPHistogram(epsilon=0.5, bins=[18, 30, 50, 90], random_state=0).fit(ages)
-    >>> [int(round(count, -2)) for count in histogram.counts_[0]]
-    [900, 1400, 2700]
+    >>> np.abs(histogram.counts_[0] - [842, 1373, 2785]).max() < 100
+    np.True_
     >>> round(histogram.standard_error_, 1)
     5.7
     >>> plans = np.array(["basic", "pro", "basic"] * 500)[:, None]

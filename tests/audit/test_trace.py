@@ -59,6 +59,9 @@ def neighbours_for(estimator, n_rows=60, n_features=3, row=7, cosine=-1.0):
     if not zero and cosine > -1:
         across = X[row - 1] - X[row - 1] @ X[row] / 9 * X[row]
         other[row] += 3 * np.sqrt(1 - cosine**2) * across / np.linalg.norm(across)
+    if "add-remove" in (params.get("adjacency"), params.get("estimator__adjacency")):
+        given = {"X": X, "X_neighbour": np.delete(X, row, axis=0), "y": y}
+        return given if y is None else {**given, "y_neighbour": np.delete(y, row)}
     return {"X": X, "X_neighbour": other, "y": y}
 
 

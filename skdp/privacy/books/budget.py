@@ -188,7 +188,8 @@ class PrivacyBudget:
     >>> from skdp import DPMean, DPQuantile, PrivacyBudget
     >>> X = [[0.1], [0.2], [0.3], [0.4]]
     >>> budget = PrivacyBudget(epsilon=1.0, delta=1e-6)
-    >>> mean = DPMean(epsilon=0.7, delta=1e-6, budget=budget, data_norm=1.0).fit(X)
+    >>> options = {"mechanism": "gaussian", "data_norm": 1.0}
+    >>> mean = DPMean(epsilon=0.7, delta=1e-6, budget=budget, **options).fit(X)
     >>> median = DPQuantile(epsilon=0.3, budget=budget, bounds=(-1.0, 1.0)).fit(X)
     >>> budget
     PrivacyBudget(epsilon=1.0, delta=1e-06, spent=(1.0, 1e-06), charges: 2)

@@ -100,8 +100,10 @@ class Ledger(Record):
 
     Examples
     --------
+    >>> from sklearn.base import clone
     >>> from skdp import DPMean
-    >>> mean, again = (DPMean(epsilon=0.5, data_norm=1.0).fit([[0.1], [0.2]]) for _ in range(2))
+    >>> mean = DPMean(epsilon=0.5, mechanism="gaussian", data_norm=1.0)
+    >>> mean, again = (clone(mean).fit([[0.1], [0.2]]) for _ in range(2))
     >>> (mean.ledger_ + again.ledger_).epsilon(delta=1e-6) < 1.0
     True
     """

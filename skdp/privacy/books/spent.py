@@ -373,8 +373,8 @@ def privacy_spent(*estimators: Any, cv: Any = None, delta: float | None = None) 
     Examples
     --------
     >>> from skdp import DPMean, privacy_spent
-    >>> a = DPMean(epsilon=0.3, data_norm=1.0).fit([[0.1], [0.2]])
-    >>> b = DPMean(epsilon=0.4, data_norm=1.0).fit([[0.1], [0.2]])
+    >>> a = DPMean(epsilon=0.3, mechanism="gaussian", data_norm=1.0).fit([[0.1], [0.2]])
+    >>> b = DPMean(epsilon=0.4, mechanism="gaussian", data_norm=1.0).fit([[0.1], [0.2]])
     >>> epsilon, delta = privacy_spent(a, b)
     >>> epsilon < 0.3 + 0.4
     True
