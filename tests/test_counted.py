@@ -3,6 +3,7 @@
 """A secret number of rows, and weights of rows."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
@@ -171,6 +172,14 @@ def test_a_shared_budget_is_charged_once():
     with pytest.raises(BudgetError, match="adjacency"):
         clone(model).set_params(adjacency="zero-out", budget=budget, epsilon=0.1).fit(X, y)
     assert budget.spent == (1.0, 1e-6)
+
+
+def test_a_table_of_which_all_is_public_costs_nothing():
+    budget = PrivacyBudget(epsilon=1.0, delta=1e-5, adjacency="add-remove")
+    table = pd.DataFrame({"plan": ["basic", "pro"] * 20})
+    vectorizer = DPTableVectorizer(categories={"plan": ["basic", "pro"]}, budget=budget, **SECRET)
+    assert vectorizer.fit(table).privacy_spent_ == (0.0, 0.0)
+    assert budget.spent == (0.0, 0.0)
 
 
 def test_a_plan_is_the_ledger_of_a_fit():

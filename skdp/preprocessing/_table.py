@@ -646,7 +646,6 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
         check_radius(self.data_norm)
         # 2. validate
         X = validate_private_data(self, X, table=True)
-        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self))
         # 3. plan, from public facts
         columns = table_schema(X, self.bounds, self.categories)
         scaled = [column for column in columns if column.scaled]
@@ -660,6 +659,7 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
                 f"Give bounds or categories for {_listed([*scaled, *counted])}."
             )
         else:
+            (n_rows, unit), whose = count_rows(groups, X, hidden_count(self))
             mu = gdp_mu(epsilon, delta)
             share = _WORDS_SHARE if scaled and counted else float(bool(counted))
             mu_words, mu_numbers = math.sqrt(share) * mu, math.sqrt(1 - share) * mu
