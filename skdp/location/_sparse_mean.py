@@ -338,7 +338,8 @@ class DPSparseMeanEstimator(MeanEstimator):
         epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
         # 2. validate
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
-        if self.mechanism == "histogram" and (groups is not None or largest_weight(self)):
+        weighed = largest_weight(self) is not None
+        if self.mechanism == "histogram" and (groups is not None or weighed):
             what = "sample_weight" if groups is None else "groups"
             raise ValueError(
                 f"{what} must be None with mechanism='histogram': its threshold rests on how many "
