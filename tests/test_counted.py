@@ -83,7 +83,7 @@ def rows_of(n_rows=300, seed=0):
     return X, (X[:, 0] + 0.3 * rng.normal(size=n_rows) > 0).astype(int)
 
 
-@pytest.mark.sample(7)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("model", SUMS, ids=str)
 def test_a_row_more_or_less_moves_no_more_than_is_paid_for(model):
     result = trace_privacy(model)
@@ -320,6 +320,7 @@ def test_the_unit_of_weights_has_no_effect(model):
         assert_allclose(one, two, rtol=1e-12)
 
 
+@pytest.mark.full
 def test_weights_are_those_of_scikit_learn():
     X, y = rows_of(20000)
     weights = np.where(y == 1, 1.0, 3.0) * np.random.default_rng(2).uniform(0.5, 1, 20000)
@@ -365,6 +366,7 @@ CHECKS_OF_WEIGHTS = [
 ]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("check", CHECKS_OF_WEIGHTS)
 @pytest.mark.parametrize("model", [WEIGHTED[0], WEIGHTED[3], WEIGHTED[4], WEIGHTED[9]], ids=str)
 def test_checks_of_scikit_learn(model, check):

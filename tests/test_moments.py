@@ -154,6 +154,7 @@ def test_fits_keep_their_claim(model, adjacency):
     assert result.passed
 
 
+@pytest.mark.full
 def test_noise_has_the_stated_deviation():
     X = np.array([[0.6, -0.2], [0.1, 0.6], [-0.4, 0.4], [-0.3, -0.6]] * 50)
     truth = EmpiricalCovariance().fit(X).covariance_

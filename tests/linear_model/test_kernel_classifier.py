@@ -24,6 +24,7 @@ def model(**given):
     return DPKernelClassifier(**{"epsilon": 2.0, "classes": [0, 1], "random_state": 0, **given})
 
 
+@pytest.mark.full
 def test_each_kernel_bends_as_it_can():
     scores = {
         (kernel, name): model(kernel=kernel).fit(X, y).score(X, y)
@@ -50,6 +51,7 @@ def test_hats_are_splines_between_knots_and_no_longer_than_one(n_knots):
     np.testing.assert_allclose(lengths[200:-1], 1.0, rtol=1e-15)
 
 
+@pytest.mark.full
 def test_numbers_of_knots_and_waves_follow_from_public_numbers():
     def chosen(n_rows, n_columns, **given):
         rows = np.resize(Z, (n_rows, n_columns))
@@ -100,6 +102,7 @@ def test_a_trace_attains_the_claim_and_no_more(kernel, adjacency):
     assert (0.999 if adjacency == "zero-out" else 0.6) < found.share <= 1
 
 
+@pytest.mark.full
 def test_rows_far_off_and_predictions_in_parts():
     far = np.vstack([X, 1e300 * Z[:20], -1e-300 * Z[:20]])
     for kernel in ("additive", "rbf"):
@@ -111,6 +114,7 @@ def test_rows_far_off_and_predictions_in_parts():
         np.testing.assert_allclose(twin.predict_proba(far), fitted.predict_proba(far), atol=1e-9)
 
 
+@pytest.mark.full
 def test_partial_dependence_of_an_additive_model_is_its_functions():
     fitted = model(epsilon=8.0).fit(X, RING)
     whole = partial_dependence(fitted, X[:300], [0], response_method="decision_function")

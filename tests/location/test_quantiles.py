@@ -69,6 +69,7 @@ def test_ties_are_split_between_parts():
         assert off(X[:, 0], 0.9, released.location_[4, 0]) < 60
 
 
+@pytest.mark.full
 def test_they_are_nearer_than_one_after_another(monkeypatch):
     X = rng.lognormal(8, 1, size=(1000, 1))
 
@@ -159,6 +160,7 @@ def test_the_stated_spread_is_the_largest_of_all_moves(adjacency):
     assert 0.7 * stated <= largest <= stated + 1e-9
 
 
+@pytest.mark.full
 def test_draws_of_a_part_have_the_law():
     cells, bits = 6, 2
     X = np.array([[0.0], [1.0], [1.0], [3.0], [5.0], [6.0], [2.0]])
