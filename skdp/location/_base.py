@@ -51,7 +51,8 @@ class MeanEstimator(LocationEstimator):
             At most 0; higher is better.
         """
         X = self._check_scored(X)
-        return mean_square_score(X, self.location_, shares_of_score(sample_weight, X))
+        shares = None if sample_weight is None else shares_of_score(sample_weight, X)
+        return mean_square_score(X, self.location_, shares)
 
     def _check_scored(self, X):
         """Return rows that are to be scored, or raise."""
@@ -73,8 +74,8 @@ def mean_square_score(X, location, shares):
         Rows; sparse ones never become dense.
     location : ndarray of shape (n_features,) or CSR array of shape (1, n_features)
         One point.
-    shares : ndarray of shape (n_samples,)
-        What rows count, 1 together.
+    shares : ndarray of shape (n_samples,) or None
+        What rows count, 1 together; None for one over their number.
 
     Returns
     -------
@@ -86,17 +87,18 @@ def mean_square_score(X, location, shares):
         if sparse.issparse(X):
             # products with a diagonal make vectors as long as a row
             X = without_duplicates(X.tocsr())
-            data = X.data * np.repeat(shares, np.diff(X.indptr))
+            data = X.data if shares is None else X.data * np.repeat(shares, np.diff(X.indptr))
             shared = sparse.csr_array((data, X.indices, X.indptr), shape=X.shape)
             squares = data @ X.data
         else:
-            shared = shares[:, None] * X
+            shared = X if shares is None else shares[:, None] * X
             squares = np.einsum("ij,ij->", shared, X)
         if sparse.issparse(location):
             cross, own = _cross(shared, location), location.data @ location.data
         else:
             cross, own = np.sum(shared @ location), location @ location
-        total = float(squares - 2 * cross + own)
+        n_rows = X.shape[0] if shares is None else 1
+        total = float(squares - 2 * cross + n_rows * own) / n_rows
     return -total if np.isfinite(total) else -np.inf
 
 
