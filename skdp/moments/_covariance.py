@@ -127,9 +127,9 @@ class RowProducts:
         farthest two points of a convex hull are two of its corners.
         """
         if adjacency == "zero-out":
-            reach, theorem = self.reach, "|v v'| = |v|^2 <= R in the Frobenius norm"
+            reach, theorem = self.reach, "r^2 <= R for the products of a row of length r"
         else:
-            reach, theorem = math.sqrt(2.0) * self.reach, "|v v' - u u'|^2 <= |v|^4 + |u|^4"
+            reach, theorem = math.sqrt(2.0) * self.reach, "r^4 + s^4 - 2 <v, u>^2 <= 2 R^2"
         bound = float(n_rows) * self.reach
         return Sensitivity(l1=math.inf, l2=reach, bound=bound, theorem=theorem)
 

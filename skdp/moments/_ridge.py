@@ -224,9 +224,9 @@ class DPRidge(TwinMixin, PlanMixin, MultiOutputMixin, RegressorMixin, BaseEstima
         Coefficients.
     intercept_ : float or ndarray of shape (n_targets,)
         Intercepts; 0.0 without.
-    unpenalised_coef_ : ndarray of the shape of coef_
+    unpenalised_coef_ : ndarray of the shape of `coef_`
         Coefficients without a penalty, the centers of the intervals; `coef_` where there are none.
-    coef_std_ : ndarray of the shape of coef_
+    coef_std_ : ndarray of the shape of `coef_`
         Standard deviation of `unpenalised_coef_`, of sampling and of noise; infinite where noise
         may have made the smallest eigenvalue.
     l2_ : float
@@ -535,7 +535,7 @@ class DPRidge(TwinMixin, PlanMixin, MultiOutputMixin, RegressorMixin, BaseEstima
 
         Returns
         -------
-        lower, upper : ndarray of the shape of coef_
+        lower, upper : ndarray of the shape of `coef_`
             Ends around `unpenalised_coef_`; infinite where `coef_std_` is.
         """
         check_is_fitted(self)
