@@ -262,9 +262,73 @@ def nearest_positive(matrix):
 # Principal components of rows that report on their own.
 
 
-class LocalDPPCA(
-    TwinMixin, PlanMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
+class PrincipalComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+    """Rows in the coordinates of released components, and back."""
+
+    components_: Any
+    mean_: Any
+    n_components_: int
+
+    def transform(self, X: MatrixLike) -> Any:
+        """Return coordinates of rows along the components, without noise.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows. What is returned of private rows is private.
+
+        Returns
+        -------
+        coordinates : ndarray of shape (n_samples, n_components)
+            ``(X - mean_) @ components_.T``.
+        """
+        check_is_fitted(self)
+        X = validate_private_data(self, X, accept_sparse="csr", reset=False)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            return np.asarray(X @ self.components_.T) - self.mean_ @ self.components_.T
+
+    def inverse_transform(self, X: MatrixLike) -> Any:
+        """Return the rows that have given coordinates.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Coordinates.
+
+        Returns
+        -------
+        rows : ndarray of shape (n_samples, n_features)
+            ``X @ components_ + mean_``.
+        """
+        check_is_fitted(self)
+        X = check_array(X)
+        return X @ self.components_ + self.mean_
+
+    def _twin(self):
+        return principal_components(self)
+
+    @property
+    def _n_features_out(self):
+        return self.n_components_
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        # coordinates are made with components in float64
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return tags
+
+
+def signed_components(vectors):
+    """Return eigenvectors, in columns by growing eigenvalue, as rows by falling ones.
+
+    In each of them the entry of largest magnitude is positive.
+    """
+    components = vectors.T[::-1]
+    largest = np.take_along_axis(components, np.abs(components).argmax(1)[:, None], 1)
+    return components * np.where(largest < 0, -1.0, 1.0)
+
+
+class LocalDPPCA(PrincipalComponents, TwinMixin, PlanMixin, BaseEstimator):
     """Principal components of rows that report once.
 
     The components are eigenvectors of the unbiased covariance of `LocalDPCovariance`. Anybody may
@@ -417,59 +481,14 @@ class LocalDPPCA(
             mean, covariance, level = row_moments(sums, randomiser.unit, radius, False)
             values, vectors = eigh(covariance)
         self.mean_, self.noise_level_, self.n_components_ = mean, level, int(n_components)
-        components, variance = vectors.T[::-1], np.maximum(values[::-1], 0.0)
-        largest = np.take_along_axis(components, np.abs(components).argmax(1)[:, None], 1)
-        self.components_ = (components * np.where(largest < 0, -1.0, 1.0))[:n_components]
+        variance = np.maximum(values[::-1], 0.0)
+        self.components_ = signed_components(vectors)[:n_components]
         self.explained_variance_ = variance[:n_components]
         self.explained_variance_ratio_ = self.explained_variance_ / max(variance.sum(), 1e-300)
         self.randomiser_ = randomiser
         return self
 
-    def transform(self, X: MatrixLike) -> Any:
-        """Return coordinates of rows along the components, without noise.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows. What is returned of private rows is private.
-
-        Returns
-        -------
-        coordinates : ndarray of shape (n_samples, n_components)
-            ``(X - mean_) @ components_.T``.
-        """
-        check_is_fitted(self)
-        X = validate_private_data(self, X, accept_sparse="csr", reset=False)
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            return np.asarray(X @ self.components_.T) - self.mean_ @ self.components_.T
-
-    def inverse_transform(self, X: MatrixLike) -> Any:
-        """Return the rows that have given coordinates.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_components)
-            Coordinates.
-
-        Returns
-        -------
-        rows : ndarray of shape (n_samples, n_features)
-            ``X @ components_ + mean_``.
-        """
-        check_is_fitted(self)
-        X = check_array(X)
-        return X @ self.components_ + self.mean_
-
-    def _twin(self):
-        return principal_components(self)
-
-    @property
-    def _n_features_out(self):
-        return self.n_components_
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        # coordinates are made with components in float64
-        tags.transformer_tags.preserves_dtype = ["float64"]
         return tags

@@ -27,12 +27,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.linalg import eigh, pinvh
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.covariance import log_likelihood
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from skdp._counted import count_rows, counts_of, hidden_count
-from skdp._export import TwinMixin, empirical_covariance, principal_components
+from skdp._export import TwinMixin, empirical_covariance
 from skdp._gate import Doubts, open_gate
 from skdp._groups import check_groups
 from skdp._plan import PlanMixin
@@ -59,7 +59,12 @@ from skdp._sklearn import (
 )
 from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed, VectorLike
 from skdp.linear_model._scales import plan_scales, say_of_scales
-from skdp.local._covariance import covariance_error, nearest_positive
+from skdp.local._covariance import (
+    PrincipalComponents,
+    covariance_error,
+    nearest_positive,
+    signed_components,
+)
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.kernel.mechanisms import Sensitivity
@@ -809,7 +814,7 @@ class DPCovariance(MomentEstimator):
 # Principal components.
 
 
-class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MomentEstimator):
+class DPPCA(PrincipalComponents, MomentEstimator):
     """Differentially private principal components.
 
     Eigenvectors of a private covariance, from one release of the products of all rows. The
@@ -963,15 +968,14 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MomentEstimator):
 
     def _keep(self, moments, n_rows, doubts):
         values, vectors = eigh(without_far_units(moments))
-        components, variance = vectors.T[::-1], np.maximum(values[::-1], 0.0)
+        variance = np.maximum(values[::-1], 0.0)
         total = max(float(variance.sum()), 1e-300)
         kept = len(variance) if self.n_components is None else self.n_components
         if not isinstance(kept, Integral):
             explained = np.cumsum(variance) / total
             kept = min(int(np.searchsorted(explained, kept)) + 1, len(variance))
         kept = int(kept)
-        largest = np.take_along_axis(components, np.abs(components).argmax(1)[:, None], 1)
-        self.components_ = (components * np.where(largest < 0, -1.0, 1.0))[:kept]
+        self.components_ = signed_components(vectors)[:kept]
         self.explained_variance_ = variance[:kept]
         self.explained_variance_ratio_ = variance[:kept] / total
         self.singular_values_ = np.sqrt(variance[:kept]) * math.sqrt(max(n_rows - 1, 0))
@@ -987,50 +991,3 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MomentEstimator):
                 "their directions are mostly random. Use more rows, fewer columns or components, "
                 "or a larger epsilon; or give a tight data_norm or bounds."
             )
-
-    def transform(self, X: MatrixLike) -> Any:
-        """Return coordinates of rows along the components, without noise.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows. What is returned of private rows is private.
-
-        Returns
-        -------
-        coordinates : ndarray of shape (n_samples, n_components)
-            ``(X - mean_) @ components_.T``.
-        """
-        check_is_fitted(self)
-        X = validate_private_data(self, X, accept_sparse="csr", reset=False)
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            return np.asarray(X @ self.components_.T) - self.mean_ @ self.components_.T
-
-    def inverse_transform(self, X: MatrixLike) -> Any:
-        """Return the rows that have given coordinates.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_components)
-            Coordinates.
-
-        Returns
-        -------
-        rows : ndarray of shape (n_samples, n_features)
-            ``X @ components_ + mean_``.
-        """
-        check_is_fitted(self)
-        return check_array(X) @ self.components_ + self.mean_
-
-    def _twin(self):
-        return principal_components(self)
-
-    @property
-    def _n_features_out(self):
-        return self.n_components_
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        # coordinates are made with components in float64
-        tags.transformer_tags.preserves_dtype = ["float64"]
-        return tags
