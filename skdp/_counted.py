@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""What rows count, and how many there are, where that is a secret: released before the fit.
+"""Number of rows, and total of their weights, where it is a secret: released before the fit.
 
 With adjacency "add-remove" neighbours are data sets with and without one row, so plans must not
 know their number. With weights of rows they must not know the total of these, which a row changes.
@@ -14,6 +14,7 @@ import math
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache, partial
 from numbers import Real
 from typing import Any
 
@@ -218,8 +219,8 @@ def count_rows(groups, X, hidden, sample_weight=None):
     -------
     public : tuple of (int, str)
         The number, released where it is a secret, and what is protected: "row" or "group".
-    whose : tuple or None
-        What `counts_of` makes counts of; private. None where every row counts 1 in its place.
+    whose : callable or None
+        What `counts_of` has counts from; private. None where every row counts 1 in its place.
 
     Raises
     ------
@@ -228,14 +229,16 @@ def count_rows(groups, X, hidden, sample_weight=None):
     """
     if hidden is None:
         public, codes = resolve_groups(groups, X)
-        return public, None if codes is None else (public[1], codes, None)
+        return public, None if codes is None else partial(shares, public[1], codes)
     weights = None
     if hidden.max_weight is not None:
         weights = _weights(sample_weight, X.shape[0], hidden.max_weight)
     (n_rows, unit), codes = resolve_groups(groups, X)
     # a row alone is a group of one
-    whose = unit, np.arange(X.shape[0]) if codes is None else codes, weights
-    return (hidden.release(lambda: counts_of(whose), n_rows, unit), unit), whose
+    codes = np.arange(X.shape[0]) if codes is None else codes
+    # counted once, for the total and for the fit
+    whose = cache(partial(_counts, unit, codes, weights))
+    return (hidden.release(whose, n_rows, unit), unit), whose
 
 
 def counts_of(whose):
@@ -243,7 +246,7 @@ def counts_of(whose):
 
     Parameters
     ----------
-    whose : tuple or None
+    whose : callable or None
         From `count_rows`.
 
     Returns
@@ -251,9 +254,11 @@ def counts_of(whose):
     counts : ndarray of shape (n_rows,) or None
         Private; multiples of 1 / PARTS in [0, 1], of a group at most 1 together. None for 1 each.
     """
-    if whose is None:
-        return None
-    unit, codes, weights = whose
+    return None if whose is None else whose()
+
+
+def _counts(unit, codes, weights):
+    """Return what rows count, by the rows of their group and by their weights, if there are any."""
     counts = np.ones(len(codes)) if unit == "row" else shares(unit, codes)
     return counts if weights is None else np.floor(counts * weights * PARTS) / PARTS
 

@@ -172,7 +172,7 @@ SHARED_CONSTRAINTS = {
 #: why a fit with weights of rows is refused
 NO_WEIGHTS = (
     "takes no sample_weight: a row with a weight could change more than is paid for. What fits by "
-    "weights (boosting, the reductions of fairlearn) cannot hold private estimators. Nothing was "
+    "weights (boosting, the reductions of fairlearn) cannot hold this estimator. Nothing was "
     "charged, and no row was read."
 )
 
