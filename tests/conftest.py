@@ -20,6 +20,8 @@ sys.dont_write_bytecode = False
 import pytest
 from hypothesis import settings
 
+#: parameter sets of a test in the default tier, if no mark says how many; the others are full
+MOST_BY_DEFAULT = 8
 #: a selection's parameter sets in the default and the full tier together; the others are slow
 MOST_BEFORE_A_CHANGE = 10
 
@@ -89,16 +91,18 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.get_closest_marker("full") and item.get_closest_marker("slow"):
             raise pytest.UsageError(f"{item.name} is marked both full and slow: choose a tier.")
-        if item.get_closest_marker("covering") or item.get_closest_marker("sample"):
-            groups.setdefault((item.path, item.originalname), []).append(item)
+        groups.setdefault((item.path, item.originalname), []).append(item)
     for group in groups.values():
         # what another mark has put into the slow tier stays there
         free = [item for item in group if not in_a_later_tier(item)]
+        if group[0].get_closest_marker("covering"):
+            kept, most = evenly(covering(free), 2 * MOST_BY_DEFAULT), MOST_BEFORE_A_CHANGE
+        elif sample := group[0].get_closest_marker("sample"):
+            kept, most = evenly(free, sample.args[0]), (*sample.args, MOST_BEFORE_A_CHANGE)[1]
+        else:
+            kept, most = evenly(free, MOST_BY_DEFAULT), len(group)
         later = [item for item in group if item.get_closest_marker("full")] if free else []
-        sample = group[0].get_closest_marker("sample")
-        kept = evenly(free, sample.args[0]) if sample else covering(free)
         left = [item for item in (*free, *later) if item not in kept]
-        most = sample.args[1] if sample and sample.args[1:] else MOST_BEFORE_A_CHANGE
         full = evenly(left, max(most - len(kept), 1))
         for item in left:
             item.own_markers = [mark for mark in item.own_markers if mark.name != "full"]

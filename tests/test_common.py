@@ -421,11 +421,11 @@ def _plainest(key):
     return {id(estimator) for estimator in plainest.values()}
 
 
-# The default tier holds all checks of what is fitted for the plainest configuration of every
-# estimator, and every third one for every other way to compute a release. Input and parameters are
-# read by the same code in all estimators of a module: the plainest one has these checks by default.
-# The full tier has every sixth check of what other configurations fit, in turn, and the slow tier
-# the rest.
+# By default a check meets every third estimator in its plainest configuration, in the full tier all
+# of them. Input and parameters are read by the same code in all estimators of a module: by default
+# checks of these meet every third module. What is fitted is also checked in the full tier for every
+# third of the other ways to compute a release, and every sixth of all other configurations, in turn.
+# The slow tier has all checks of every configuration, a test for each.
 DEFAULTS = _plainest(type)
 READERS = _plainest(lambda estimator: type(estimator).__module__)
 PLAIN = DEFAULTS | _plainest(_way)
@@ -454,18 +454,27 @@ def _check_name(check):
 
 
 def _tier(estimator, check):
+    """Return the marks of a check, or none for what the slow tier alone has."""
     name = _check_name(check)
-    if not REPEATED.search(name):
-        if id(estimator) in DEFAULTS:
-            return ()
-        place = list(NAMES).index(id(estimator)) + sum(map(ord, name))
-        if id(estimator) in PLAIN:
-            return pytest.mark.full if place % 3 else ()
-        return pytest.mark.slow if place % 6 else pytest.mark.full
-    if id(estimator) not in DEFAULTS:
-        return pytest.mark.slow
-    again = "sparse_matrix" in name or "readonly_memmap" in name
-    return () if id(estimator) in READERS and not again else pytest.mark.full
+    place = list(NAMES).index(id(estimator)) + sum(map(ord, name))
+    if id(estimator) in DEFAULTS:
+        read = REPEATED.search(name)
+        again = "sparse_matrix" in name or "readonly_memmap" in name
+        later = read and (id(estimator) not in READERS or again)
+        return pytest.mark.full if later or place % 3 else ()
+    if REPEATED.search(name) or place % (3 if id(estimator) in PLAIN else 6):
+        return None
+    return pytest.mark.full
+
+
+def checked(pairs):
+    """Return the parameter sets of a test, with their tiers, without those of the slow one."""
+    marks = [_tier(estimator, check) for estimator, check in pairs]
+    return [
+        pytest.param(e, check, id=f"{NAMES[id(e)]}-{_check_name(check)}", marks=mark)
+        for (e, check), mark in zip(pairs, marks, strict=True)
+        if mark is not None
+    ]
 
 
 def test_the_grid_covers_every_public_estimator():
@@ -477,53 +486,48 @@ def test_the_grid_covers_every_public_estimator():
     assert public == {type(estimator) for estimator in ALL}
 
 
+@pytest.mark.sample(1000, 2000)
 @pytest.mark.parametrize(
     ("estimator", "check"),
-    [
-        pytest.param(e, check, id=f"{name}-{_check_name(check)}", marks=_tier(e, check))
-        for name, estimator in zip(NAMES.values(), ALL, strict=True)
-        for e, check in estimator_checks_generator(estimator)
-    ],
+    checked([(e, check) for e in ALL for _, check in estimator_checks_generator(e)]),
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
 @pytest.mark.parametrize(
-    ("estimator", "check"),
-    [
-        pytest.param(e, check, id=f"{NAMES[id(e)]}-{_check_name(check)}", marks=_tier(e, check))
-        for e in ALL
-        for check in FOR_ALL
-    ],
+    ("estimator", "check"), checked([(e, check) for e in ALL for check in FOR_ALL])
 )
 def test_checks_that_scikit_learn_keeps_to_itself(estimator, check):
     check(type(estimator).__name__, clone(estimator))
 
 
 # the checks fit on a data frame and transform an array, and the other way round
-@pytest.mark.sample(20, 1000)
 @pytest.mark.filterwarnings("ignore:X (has|does not have valid) feature names")
 @pytest.mark.parametrize(
     ("estimator", "check"),
-    [
-        pytest.param(e, check, id=f"{NAMES[id(e)]}-{_check_name(check)}", marks=_tier(e, check))
-        for e in TRANSFORMERS
-        for check in FOR_TRANSFORMERS
-    ],
+    checked([(e, check) for e in TRANSFORMERS for check in FOR_TRANSFORMERS]),
 )
 def test_transformer_checks_that_scikit_learn_keeps_to_itself(estimator, check):
     check(type(estimator).__name__, clone(estimator))
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("estimator", configurations(kind[0] for kind in KINDS))
-def test_no_check_is_skipped(estimator):
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        pytest.param(e, id=NAMES[id(e)], marks=pytest.mark.full if plain else pytest.mark.slow)
+        for kind in KINDS
+        for e, plain in zip(kind, [True] + [False] * len(kind), strict=False)
+    ],
+)
+def test_every_check_of_a_configuration_runs_and_passes(estimator):
     assert os.environ["SCIPY_ARRAY_API"] == "1"
     with warnings.catch_warnings():
         warnings.simplefilter("error", SkipTestWarning)
         results = check_estimator(clone(estimator), on_skip=None, on_fail=None)
-    assert {result["status"] for result in results} == {"passed"}
+    left = {r["check_name"]: repr(r["exception"]) for r in results if r["status"] != "passed"}
+    assert results
+    assert not left
 
 
 @pytest.mark.parametrize("estimator", configurations(ALL))

@@ -95,7 +95,7 @@ def assert_twins(model, twin, X, tolerance=1e-12):
     assert not hasattr(model, "predict_proba") or hasattr(twin, "predict_proba")
 
 
-@pytest.mark.sample(12, 1000)
+@pytest.mark.sample(8, 1000)
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_every_configuration_has_a_twin_or_none(name):
     estimator = CONFIGURATIONS[name]
@@ -439,6 +439,7 @@ print("done")
 """
 
 
+@pytest.mark.full
 def test_a_twin_is_loaded_and_used_where_there_is_no_skdp(tmp_path):
     made, y = table(), MANY[:, 0] > 0
     words = dp_tabular_pipeline("classifier", epsilon=20.0, classes=[0, 1], random_state=0)

@@ -128,7 +128,7 @@ LOCAL = {
 }
 
 
-@pytest.mark.sample(9)
+@pytest.mark.sample(8, 10)
 @pytest.mark.parametrize("name", LOCAL)
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("clip", [0.05, 10.0])

@@ -506,7 +506,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.sample(21)
+@pytest.mark.sample(8, 21)
 @pytest.mark.parametrize(("model", "message"), REFUSED, ids=str)
 def test_what_does_not_go_together_is_refused_before_the_data_are_read(model, message):
     X, y = blobs(n_features=6)
@@ -704,7 +704,7 @@ def test_second_moments_are_for_signal_that_pays_for_them(estimator):
     assert word(20_000, model=estimator(delta=0.0, data_norm=1.0)) in {"objective", "output"}
 
 
-@pytest.mark.sample(11)
+@pytest.mark.sample(8, 11)
 @every_adjacency
 @pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
 @pytest.mark.parametrize("localize", [False, True])
@@ -780,7 +780,7 @@ def test_few_coefficients_bear_more_noise_and_many_rows_less():
     assert ridges[1] / ridges[0] == pytest.approx(2.0, rel=0.06)
 
 
-@pytest.mark.sample(13)
+@pytest.mark.sample(8, 13)
 @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 1e6])
 @pytest.mark.parametrize("sparsity", [None, 1, 7])
 @pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
@@ -930,7 +930,7 @@ def test_too_few_rows_for_a_draw_get_a_sound_radius(preprocess):
     assert np.isfinite(one.coef_).all()
 
 
-@pytest.mark.sample(18)
+@pytest.mark.sample(8, 18)
 @every_kind
 @every_estimator
 @pytest.mark.parametrize(

@@ -341,7 +341,7 @@ def name_of(estimator):
     return str(estimator).replace("\n", "")
 
 
-@pytest.mark.sample(9)
+@pytest.mark.sample(8, 10)
 @pytest.mark.parametrize("step", FREE, ids=name_of)
 def test_a_step_that_looks_at_shapes_only_is_free(step):
     model = Pipeline([("step", step), ("model", classifier())]).fit(BITS, SPENT_Y)
@@ -349,7 +349,7 @@ def test_a_step_that_looks_at_shapes_only_is_free(step):
     assert tuple(privacy_spent(model)) == model[-1].privacy_spent_
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(8, 10)
 @pytest.mark.parametrize("step", [*LEARNING, Unknown(), PolynomialFeaturesOfAnotherLibrary()])
 def test_a_step_that_learns_is_named(step):
     rows = BITS if hasattr(step, "categories") else SPENT_X
