@@ -278,7 +278,7 @@ REGRESSORS = [
     DPLpRegressor(epsilon=40.0, solver=papers.AcceleratedOnePass()),
     DPRidge(epsilon=20.0),
     DPRidge(epsilon=8.0, l2=1.0, adjacency="zero-out", fit_intercept=False, verbose=1),
-    DPRidge(epsilon=8.0, data_norm=4.0, target_scale=1.0),
+    DPRidge(epsilon=20.0, data_norm=4.0, target_scale=1.0),
     LocalDPLinearRegression(),
     LocalDPLinearRegression(epsilon=16.0, fit_intercept=False, target_scale=1.0),
     LocalDPLinearRegression(epsilon=20.0, data_norm=4.0, l2=1.0, intercept_scaling=0.1),
