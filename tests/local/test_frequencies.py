@@ -12,7 +12,7 @@ from scipy.stats import chisquare
 from skdp import LocalDPFrequencies
 from skdp.audit import trace_privacy
 from skdp.exceptions import PrivacyWarning
-from skdp.local._frequencies import CategorySubsets, best_subsets
+from skdp.local.randomisers.subsets import CategorySubsets, best_subsets
 from skdp.privacy.kernel.samplers import make_bits
 
 TREE = ["oak", "ash", "elm", "fir"]
