@@ -20,7 +20,6 @@ from skdp.local.randomisers.base import (
     LENGTH_ROUNDING,
     UnitRandomiser,
     bits_of,
-    coins,
     directions_of,
     distinct_positions,
     in_chunks,
@@ -202,9 +201,10 @@ class ProjUnit(UnitRandomiser):
         factor = self.unit.scale / self.scale * math.sqrt(wide / k)
 
         def carried(vectors):
-            padded = np.zeros((len(vectors), wide))
-            padded[:, : self.n_dims] = directions_of(np.asarray(vectors))[0]
-            return rotate(padded, False)[:, kept]
+            found = directions_of(np.asarray(vectors))[0]
+            if wide > self.n_dims:
+                found = np.hstack([found, np.zeros((len(found), wide - self.n_dims))])
+            return rotate(found, False)[:, kept]
 
         def restored(reports):
             padded = np.zeros((len(reports), wide))
@@ -380,7 +380,9 @@ def make_rotation(projected, bits):
     """
     wide = projected.n_rotated
     if projected.rotation == "hadamard":
-        signs = np.where(coins(0.5, wide, bits), 1.0, -1.0)
+        # bytes in an order that is the same on every machine: a receiver makes them again
+        words = bits.words(-(-wide // 64)).astype("<u8").view(np.uint8)
+        signs = 1.0 - 2.0 * np.unpackbits(words)[:wide]
 
         def rotate(rows, back):
             return hadamard(rows) * signs if back else hadamard(rows * signs)
@@ -402,14 +404,16 @@ def hadamard(rows):
     The matrix is the Kronecker product of small ones: a product with each of these in turn reads
     memory a quarter as often as sums of pairs do.
     """
-    wide = rows.shape[1]
-    made, half = rows / math.sqrt(wide), 1
+    wide, half = rows.shape[1], 1
+    made, free = rows.reshape(-1), [np.empty(rows.size) for _ in range(1 + (wide > _RADIX))]
     while half < wide:
-        radix = min(_RADIX, wide // half)
-        signs = sylvester(radix, dtype=np.float64)
+        radix, out = min(_RADIX, wide // half), free.pop()
+        signs = sylvester(radix) / math.sqrt(radix)
         if half == 1:
-            made = made.reshape(-1, radix) @ signs
+            np.matmul(made.reshape(-1, radix), signs, out=out.reshape(-1, radix))
         else:
-            made = np.matmul(signs, made.reshape(-1, radix, half))
-        half *= radix
+            shape = (-1, radix, half)
+            np.matmul(signs, made.reshape(shape), out=out.reshape(shape))
+            free.append(made)
+        made, half = out, half * radix
     return made.reshape(rows.shape)
