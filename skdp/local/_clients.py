@@ -413,9 +413,11 @@ class LocalClient:
         try:
             rows = dict(plain["rows"])
             domain = DOMAINS[rows.pop("kind")].of_plain(**rows)
-            made = cls(
-                domain, randomiser_of(plain["randomiser"]), _field(plain["epsilon"], float), budget
+            randomiser, epsilon = (
+                randomiser_of(plain["randomiser"]),
+                _field(plain["epsilon"], float),
             )
+            made = cls(domain, randomiser, epsilon, budget)
             made._check_sizes()
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
             raise ValueError(f"the parameters of the client are unusable: {error}") from error
@@ -611,6 +613,7 @@ class Aggregator:
         Returns
         -------
         self : Aggregator
+            With the reports of both.
 
         Raises
         ------
