@@ -419,7 +419,7 @@ class LocalClient:
             )
             made = cls(domain, randomiser, epsilon, budget)
             made._check_sizes()
-        except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+        except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError) as error:
             raise ValueError(f"the parameters of the client are unusable: {error}") from error
         return made
 

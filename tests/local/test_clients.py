@@ -444,6 +444,35 @@ def test_clients_that_make_no_sense_are_refused(text, message):
         LocalClient.from_json(text)
 
 
+def leaves(plain, path=()):
+    """Return the paths of all values of plain data, containers too."""
+    own = plain.items() if isinstance(plain, dict) else enumerate(plain)
+    for key, value in own:
+        yield (*path, key)
+        if isinstance(value, dict | list):
+            yield from leaves(value, (*path, key))
+
+
+JUNK = [None, True, -1, 0, 1e308, 10**400, "", "x", [], [[]], {}, {"kind": "Lift"}, [1, "x"]]
+
+
+@settings(max_examples=30)
+@given(st.sampled_from(list(CLIENTS)), st.integers(0, 10**6), st.sampled_from(JUNK))
+def test_any_other_text_is_refused_or_costs_no_more_than_it_says(name, place, value):
+    plain = json.loads(CLIENTS[name].to_json())
+    paths = [*leaves(plain)]
+    *path, last = paths[place % len(paths)]
+    part = plain
+    for key in path:
+        part = part[key]
+    part[last] = value
+    try:
+        client = LocalClient.from_json(json.dumps(plain))
+    except ValueError:
+        return
+    assert client.randomiser.epsilon <= client.epsilon
+
+
 def test_rows_and_randomisers_go_together():
     plain = json.loads(CLIENTS["lift"].to_json())
     plain["randomiser"] = json.loads(CLIENTS["bitmap"].to_json())["randomiser"]
