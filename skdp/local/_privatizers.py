@@ -327,17 +327,17 @@ class PrivUnitPrivatizer(ReportingTransformer):
     What is covered is X, and nothing else. LABELS ARE NOT PROTECTED by it. Neither is what
     other steps of a pipeline learn from rows before this one.
 
-    Which call reports. On the side of clients: `fit` once, on anything of the right shape, and
-    `transform` every row once. Each further call on the same rows spends `epsilon` again, and
-    `ledger_` says so. In a pipeline: training calls `fit_transform`, which reports; from then
-    on rows that are predicted on pass as they are, only scaled or clipped into the domain, for
-    noise would spoil predictions and protect nobody who is trained on. THE DANGER: after
-    `fit_transform`, `transform` returns its rows in the clear, those of the training set too.
-    Never publish what it returns; ``new_rows="randomise"`` rules that out. A cross-validation
-    refits, and every fit spends: with k folds a row reports k - 1 times, or more often in a
-    search, each time on the ledger of another clone. Add them up, or report once and
-    cross-validate on the reports. A privatizer that is pickled into another process counts there
-    what is reported there.
+    Which call reports. Where rows are elsewhere: `client`, which reports as bytes. Where they are
+    here: `fit` once, on anything of the right shape, and `transform` every row once. Each further
+    call on the same rows spends `epsilon` again, and `ledger_` says so. In a pipeline: training
+    calls `fit_transform`, which reports; from then on rows that are predicted on pass as they are,
+    only scaled or clipped into the domain, for noise would spoil predictions and protect nobody who
+    is trained on. THE DANGER: after `fit_transform`, `transform` returns its rows in the clear,
+    those of the training set too. Never publish what it returns; ``new_rows="randomise"`` rules
+    that out. A cross-validation refits, and every fit spends: with k folds a row reports k - 1
+    times, or more often in a search, each time on the ledger of another clone. Add them up, or
+    report once and cross-validate on the reports. A privatizer that is pickled into another process
+    counts there what is reported there.
 
     Sparse rows are accepted, except with "cube". Reports are dense: so many numbers must fit
     into memory.

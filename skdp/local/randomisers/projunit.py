@@ -190,7 +190,8 @@ class ProjUnit(UnitRandomiser):
     def given(self, source):
         """Draw a rotation and the entries that are kept; of these `unit` reports. See `Randomiser`.
 
-        Neither depends on a vector. Given both, the report is one of `unit` and nothing else.
+        Neither depends on a vector. Given both, the report is one of `unit` and nothing else. From
+        the same words another machine makes the same ones, but for the rounding of "haar".
         """
         bits, wide, k = bits_of(source), self.n_rotated, self.n_kept
         rotate = make_rotation(self, bits)
