@@ -537,6 +537,37 @@ MUTANTS = [
         "tests/local/test_frequencies.py",
     ),
     Mutant(
+        "clients: the same noise in every report", "LocalClient.report",
+        r"random_state=None", "random_state=0",
+        "tests/local/test_clients.py",
+    ),
+    Mutant(
+        "clients: the same identifier, and rotation, in every report", "LocalClient.report",
+        r"make_bits\(None\)\.words\(2\)\.tobytes\(\)", "bytes(16)",
+        "tests/local/test_clients.py",
+    ),
+    Mutant(
+        "clients: a second report of a person without a word", "LocalClient.report",
+        r"self\._n_reports and not again", "False",
+        "tests/local/test_clients.py",
+    ),
+    Mutant(
+        "clients: a price that is believed", "LocalClient.from_json",
+        r"cls\(domain, randomiser, epsilon, budget\)",
+        "cls(domain, randomiser, max(epsilon, randomiser.epsilon), budget)",
+        "tests/local/test_clients.py",
+    ),
+    Mutant(
+        "clients: a report that counts twice", "Aggregator.add",
+        r"if identifier in self\._met:", "if False:",
+        "tests/local/test_clients.py",
+    ),
+    Mutant(
+        "clients: a report that counts in both of two sums", "Aggregator.merge",
+        r"not met\.isdisjoint\(self\._met\)", "False",
+        "tests/local/test_clients.py",
+    ),
+    Mutant(
         "range: a position that depends on other rows", "LadderRows._on_grid",
         r"np\.abs\(values, out=values\)",
         "np.abs(values - np.nanmean(values), out=values)",

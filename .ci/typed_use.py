@@ -89,7 +89,9 @@ from skdp.inspection import (
 )
 from skdp.io import RowStream, stream_arrays, stream_chunks, stream_parquet
 from skdp.local import (
+    Aggregator,
     BallRandomiser,
+    LocalClient,
     best_ball_randomiser,
     best_product,
     optimal_privunit,
@@ -221,6 +223,16 @@ clients = FederatedDPLogisticRegression(
     solver=FederatedAveraging(batch_size=100, momentum=False),
     population=Population(1_000_000, batch_size=5000),
 )
+survey: LocalDPFrequencies = LocalDPFrequencies(categories=["no", "yes"], epsilon=2.0)
+client: LocalClient = LocalClient.from_json(survey.client(n_features=1).to_json(), budget=None)
+reports: Aggregator = Aggregator(client)
+reports.add(client.report(["yes"]))
+kept: bytes = reports.merge(Aggregator(client)).to_bytes()
+print(survey.fit_reports(Aggregator.from_bytes(kept)).frequencies_, client.privacy_spent_)
+rounds: LocalDPLogisticRegression = LocalDPLogisticRegression(classes=[0, 1], batch_size=1)
+reports = Aggregator(rounds.client(n_features=2, n_samples=1))
+reports.add(rounds.client(2, 1).report([0.5, 0.5], label=1, again=False))
+print(rounds.partial_fit_reports(reports).coef_, PrivUnitPrivatizer().client(3).read)
 pull: dict[str, Any] = ProximalPoint(0.5, n_steps=20).steps(0.25)
 
 # how they are fitted

@@ -97,8 +97,10 @@ _RANDOMISERS = (
     "skdp.local.randomisers.ball.Flip",
     "skdp.local.randomisers.ball.Lift",
     "skdp.local.randomisers.ball.Product",
-    "skdp.local._privatizers.RunningLedger",
-    "skdp.local._frequencies.CategorySubsets",
+    "skdp.local.randomisers.subsets.CategorySubsets",
+    "skdp.local._clients.RunningLedger",
+    "skdp.local._logistic.LocalDescent",
+    "skdp.local._logistic.LocalSgdPlan",
     "skdp.local._row_domains.BallDomain",
     "skdp.local._row_domains.BoxDomain",
 )

@@ -3,6 +3,7 @@
 """Estimators of the local model: every row reports on its own."""
 
 from skdp.local._ball_randomiser import BallRandomiser
+from skdp.local._clients import Aggregator, LocalClient
 from skdp.local._covariance import LocalDPCovariance, LocalDPPCA
 from skdp.local._frequencies import LocalDPFrequencies
 from skdp.local._linear_regression import LocalDPLinearRegression
@@ -18,7 +19,9 @@ from skdp.local.randomisers.projunit import projunit, smallest_projunit
 from skdp.privacy.laws.local_reports import shuffled_epsilon
 
 __all__ = [
+    "Aggregator",
     "BallRandomiser",
+    "LocalClient",
     "LocalDPCovariance",
     "LocalDPFrequencies",
     "LocalDPLinearRegression",

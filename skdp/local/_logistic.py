@@ -9,15 +9,14 @@ fit, from public numbers; the vectors that rows report; reports through the gate
 
 import math
 from dataclasses import dataclass
-from itertools import repeat
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._gate import open_gate
@@ -42,6 +41,8 @@ from skdp._sklearn import (
 )
 from skdp._typing import ArrayLike, Budget, MatrixLike, Seed, VectorLike
 from skdp.local._ball_randomiser import MAGNITUDES, BallRandomiser, as_ball_randomiser
+from skdp.local._clients import Aggregator, LocalClient, sums_of
+from skdp.local._row_domains import GradientDomain, GradientVectors, rows_times
 from skdp.local.randomisers.ball import lift
 from skdp.local.randomisers.base import check_local_epsilon
 from skdp.local.randomisers.report import LocalReports
@@ -103,11 +104,9 @@ class LocalSgdPlan:
         """Number of batches."""
         return len(self.batches)
 
-    def lengths(self):
-        """Return the lengths of the steps."""
-        if self.decay is None:
-            return repeat(self.step_size, self.n_steps)
-        return (self.step_size * k**-self.decay for k in range(1, self.n_steps + 1))
+    def length(self, k):
+        """Return the length of the k-th step, from 1 on."""
+        return self.step_size if self.decay is None else self.step_size * k**-self.decay
 
 
 def plan_local_sgd(
@@ -159,34 +158,43 @@ def plan_local_sgd(
     return LocalSgdPlan(batches, float(step_size), decay, penalty, average)
 
 
-def local_sgd(gradient, shape, plan):
-    """Descend along means of reports, every row's being used once.
+class LocalDescent:
+    """Steps along means of reports, every row's being used once.
 
     Parameters
     ----------
-    gradient : callable
-        Maps coefficients of the given shape and a batch (start, stop) to the mean of the
-        reported gradients of its rows, an array of the same shape, without the penalty.
     shape : tuple of int
         Shape of the coefficients.
     plan : LocalSgdPlan
         Batches and steps.
-
-    Returns
-    -------
-    coef : ndarray of shape `shape`
-        Average of the iterates after every step, or the last one.
 
     Notes
     -----
     The penalty is public, and its part of a step is taken at the new point: that is stable
     whatever its strength, and the same to first order in the length of the step.
     """
-    coef, total = np.zeros(shape), np.zeros(shape)
-    for batch, length in zip(plan.batches, plan.lengths(), strict=True):
-        coef = (coef - length * gradient(coef, batch)) / (1.0 + length * plan.penalty)
-        total += coef
-    return total / plan.n_steps if plan.average else coef
+
+    def __init__(self, shape, plan):
+        self.plan, self.n_done = plan, 0
+        self.coef, self._total = np.zeros(shape), np.zeros(shape)
+
+    def step(self, gradient):
+        """Take a step.
+
+        Parameters
+        ----------
+        gradient : ndarray of the shape of `coef`
+            Mean of the gradients that the rows of a batch reported at `coef`, without the penalty.
+        """
+        self.n_done += 1
+        length = self.plan.length(self.n_done)
+        self.coef = (self.coef - length * gradient) / (1.0 + length * self.plan.penalty)
+        self._total += self.coef
+
+    @property
+    def result(self):
+        """Average of the iterates after every step, or the last one."""
+        return self._total / self.n_done if self.plan.average else self.coef
 
 
 # The plan of a fit, made from public numbers.
@@ -355,43 +363,6 @@ def _first_residual(n_classes):
 
 
 @dataclass(frozen=True, eq=False)
-class GradientVectors:
-    """Gradient of every row's loss, in units of the longest one.
-
-    Parameters
-    ----------
-    coef : ndarray of shape (n_coefs,) or (n_outputs, n_coefs)
-        Where gradients are taken; the intercept, if there is one, comes last.
-    loss : LogisticLoss or SoftmaxLoss
-        Pointwise loss.
-    longest : float
-        Bound on the norm of a gradient: that of the residual times that of a row.
-
-    Notes
-    -----
-    The gradient of a row is the outer product of its residual and the row, intercept included;
-    several outputs are one vector, reported once. The penalty is public and has no part in it.
-    """
-
-    coef: Any
-    loss: Any
-    longest: float
-
-    @property
-    def name(self):
-        """What is reported."""
-        return f"gradients of {type(self.loss).__name__}"
-
-    def vectors(self, chunk):
-        """Return the gradients of a chunk of `LinearRows`, zeros for null rows."""
-        chunk = chunk.widened()
-        residual = self.loss.residual(chunk.predict(self.coef), chunk.target)
-        residual[np.isinf(chunk.norm)] = 0.0
-        residual /= self.longest
-        return _outer(residual, chunk)
-
-
-@dataclass(frozen=True, eq=False)
 class CurvatureVectors:
     """The row, times the root of its loss's second derivative, in units of the longest.
 
@@ -424,19 +395,7 @@ class CurvatureVectors:
         root = np.sqrt(self.loss.curvature(chunk.predict(self.coef), chunk.target))
         root[np.isinf(chunk.norm)] = 0.0
         root /= self.longest
-        return _outer(root, chunk)
-
-
-def _outer(factors, chunk):
-    """Return, for every row, its factor or factors times the row, as one vector."""
-    rows = chunk.explicit()
-    rows = rows.toarray() if sparse.issparse(rows) else rows
-    # whether a product underflows depends on the data: nobody is to be told
-    with np.errstate(under="ignore"):
-        if factors.ndim == 1:
-            rows *= factors[:, None]
-            return rows
-        return (factors[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
+        return rows_times(root, chunk)
 
 
 # Reports of gradients through the gate, and their second moment.
@@ -614,6 +573,8 @@ class LocalDPLogisticRegression(
         Label set.
     n_iter_ : ndarray of shape (1,)
         Number of batches, a public number.
+    n_rounds_ : int
+        Number of rounds there are to be; only after `client`.
     randomiser_ : object
         Public parameters of the reports of gradients.
     ledger_ : Ledger
@@ -640,8 +601,9 @@ class LocalDPLogisticRegression(
     looking at private data; every further fit costs every row another `epsilon`.
 
     Rows are read in a fixed order that is far from sorted. Each batch reports at the current point,
-    so rows must be reachable when their turn comes: the protocol is interactive. Several classes
-    are one vector and one report, of norm at most ``sqrt(2)`` times that of the row.
+    so rows must be reachable when their turn comes: the protocol is interactive. `client` and
+    `partial_fit_reports` are one round of it. Several classes are one vector and one report, of
+    norm at most ``sqrt(2)`` times that of the row.
 
     The covariance is ``H^-1 S H^-1 / n``: S is the second moment of the reported gradients, and
     H the reported Hessian, corrected for its noise [1]_, [2]_. It covers the noise of rows and of
@@ -778,21 +740,112 @@ class LocalDPLogisticRegression(
                 plan.sgd.penalty,
                 plan.n_gradients // 2 if plan.curvature else None,
             )
-            coef = local_sgd(reports.mean, plan.shape, plan.sgd)
+            descent = LocalDescent(plan.shape, plan.sgd)
+            for batch in plan.sgd.batches:
+                descent.step(reports.mean(descent.coef, batch))
             if plan.curvature:
                 rows, unit = (plan.n_gradients, n_rows), plan.longest_root
                 hessian, level = reported_hessian(
-                    curator, plan.loss, coef, plan.curvature, unit, rows
+                    curator, plan.loss, descent.result, plan.curvature, unit, rows
                 )
                 covariance = coef_covariance(hessian, level, reports.second_moment, plan)
                 units = self._units(n_features)
                 self.coef_covariance_ = units[:, None] * covariance * units
-        coef = centered_classes(coef)
+        if "_rounds" in vars(self):
+            del self._rounds
+        return self._described(descent, classes, plan)
+
+    def client(self, n_features: int, n_samples: int) -> LocalClient:
+        """Return what reports a gradient at the point that is reached, elsewhere.
+
+        A round is: this client to everybody of a batch, their reports to an `Aggregator`, and that
+        to `partial_fit_reports`. The first call begins the rounds, on an estimator without a fit.
+
+        Parameters
+        ----------
+        n_features, n_samples : int
+            Number of features, and how many persons report in all rounds together, about: step
+            sizes rest on it. The same in every round.
+
+        Returns
+        -------
+        client : LocalClient
+            For ``report(row, label)``. Every person reports in one round only.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is unusable, `classes` is None, `covariance_share` is not 0, or all
+            rounds are done.
+        """
+        self._validate_params()
+        check_local_epsilon(self.epsilon)
+        check_scalar(n_features, "n_features", Integral, min_val=1)
+        check_scalar(n_samples, "n_samples", Integral, min_val=1)
+        if self.classes is None or self.covariance_share:
+            raise ValueError(
+                "clients need classes, the public label set, and covariance_share=0.0: a curvature "
+                f"is reported in a fit only; got classes={self.classes!r}, "
+                f"covariance_share={self.covariance_share!r}."
+            )
+        plan, _, point = self._begun(int(n_features), int(n_samples))
+        self.n_rounds_ = plan.sgd.n_steps
+        return LocalClient(point, plan.randomiser, self.epsilon, self.budget)
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def partial_fit_reports(self, reports: Aggregator) -> Self:
+        """Take one step along the gradients that were reported in a round.
+
+        Parameters
+        ----------
+        reports : Aggregator
+            Of reports of what `client` returned last, of as many as came.
+
+        Returns
+        -------
+        self : object
+            Fitted to the rounds so far, with an empty ledger: nothing is spent here.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If no client was made, the reports are those of another round, or there are none.
+        """
+        if "_rounds" not in vars(self):
+            raise ValueError("there is no round: call client(n_features, n_samples) first.")
+        n_features, n_samples, _ = self._rounds
+        plan, descent, point = self._begun(n_features, n_samples)
+        sums = sums_of(self, reports, lambda _: point)
+        descent.step((sums.mean * plan.longest).reshape(plan.shape))
+        return self._described(descent, point.classes, plan)
+
+    def _begun(self, n_features, n_samples):
+        """Return the plan, the steps so far, and what rows report in the next round, or raise."""
+        classes, *_ = resolve_classes(np.asarray(self.classes), self.classes)
+        plan = self._plan(n_samples, n_features, len(classes))
+        if "_rounds" not in vars(self):
+            self._rounds = n_features, n_samples, LocalDescent(plan.shape, plan.sgd)
+        *begun, descent = self._rounds
+        if begun != [n_features, n_samples] or descent.plan != plan.sgd:
+            raise ValueError(
+                f"rounds have begun for n_features={begun[0]} and n_samples={begun[1]}, or with "
+                "other parameters: clone the estimator to begin anew."
+            )
+        if descent.n_done == plan.sgd.n_steps:
+            raise ValueError(
+                f"all {plan.sgd.n_steps} rounds are done: clone the estimator to begin anew."
+            )
+        radius, intercept = float(self.data_norm), float(self._intercept)
+        return plan, descent, GradientDomain(descent.coef, classes, radius, intercept)
+
+    def _described(self, descent, classes, plan):
+        """Write what was found to the attributes."""
+        intercept, coef = self._intercept, centered_classes(descent.result)
         self.classes_ = classes
-        self._clipped_at = ball.radius
-        self.coef_ = coef[:, :n_features] / self.data_norm
+        self._clipped_at = check_radius(self.data_norm)
+        self.coef_ = coef[:, : self.n_features_in_] / self.data_norm
         self.intercept_ = intercept * coef[:, -1] if intercept else np.zeros(len(coef))
-        self.n_iter_ = self._steps(plan.sgd.n_steps)
+        self.n_iter_ = self._steps(descent.n_done)
         self.randomiser_ = plan.randomiser
         return self
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
+from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._gate import Doubts, open_gate
@@ -23,6 +24,7 @@ from skdp._sklearn import (
 )
 from skdp._typing import Bounds, Budget, MatrixLike, Seed
 from skdp.local._ball_randomiser import BallRandomiser
+from skdp.local._clients import Aggregator, LocalClient, sums_of
 from skdp.local._moments import MeanSums, add_reports
 from skdp.local._row_domains import BallDomain, BoxDomain
 from skdp.local.randomisers.cube import optimal_privunit_cube
@@ -31,10 +33,6 @@ from skdp.location._base import MeanEstimator
 from skdp.privacy.books.ledger import Ledger
 
 # The plan: public domain of the rows, randomiser, and units of reports.
-
-
-#: reports are put on a grid of 2^-20 of an entry's size
-_SNAPPED = 1 + 1e-5
 
 
 @dataclass(frozen=True)
@@ -61,18 +59,6 @@ class MeanPlan:
     def noise_variance(self):
         """Variance of every entry of one report, in the units of the data."""
         return self.domain.entry_variances(self.randomiser)
-
-    def in_units(self, reports):
-        """Return reports in the units of the data as those of the unit domain, or raise."""
-        with np.errstate(over="ignore", under="ignore"):
-            reports = (reports - self.domain.center) / self.domain.unit
-            longest, bound = np.abs(reports).max(), self.randomiser.bound
-        if longest > bound * _SNAPPED:
-            raise ValueError(
-                "reports must have been made with the parameters of this estimator: no entry of "
-                f"them is more than {bound:g} units from the center, and some are."
-            )
-        return reports
 
 
 def plan_mean_reports(epsilon, mechanism, data_norm, bounds, expected_norm, n_features):
@@ -275,15 +261,38 @@ class LocalDPMean(MeanEstimator):
         self._summed_up(sums, plan)
         return self
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit_reports(self, reports: MatrixLike) -> Self:
-        """Take the mean of rows that were randomised elsewhere.
+    def client(self, n_features: int) -> LocalClient:
+        """Return what reports about one row, elsewhere, with the parameters of this estimator.
 
         Parameters
         ----------
-        reports : array-like of shape (n_samples, n_features)
-            What `PrivUnitPrivatizer` with the same parameters made of the rows, each where it
-            is.
+        n_features : int
+            Number of features.
+
+        Returns
+        -------
+        client : LocalClient
+            It needs no rows and no fit. Its reports go to an `Aggregator`.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is unusable.
+        """
+        self._validate_params()
+        plan = self._plan(check_scalar(n_features, "n_features", Integral, min_val=1))
+        return LocalClient(plan.domain, plan.randomiser, self.epsilon, self.budget)
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit_reports(self, reports: Aggregator) -> Self:
+        """Take the mean of reports that were made elsewhere.
+
+        Parameters
+        ----------
+        reports : Aggregator
+            Of the reports of clients of this estimator, or of a `PrivUnitPrivatizer` or
+            `ScalarPrivatizer` of the same `epsilon`, `data_norm` and `bounds`: how rows report,
+            the `mechanism`, is up to the client.
 
         Returns
         -------
@@ -292,17 +301,12 @@ class LocalDPMean(MeanEstimator):
 
         Raises
         ------
-        ValueError
-            If a parameter is unusable, or there is a number that no report has.
+        ValueError, TypeError
+            If a parameter is unusable, the reports were made with others, or there are none.
         """
-        reports = validate_private_data(self, reports).astype(np.float64, copy=False)
-        plan, sums = self._plan(reports.shape[1]), MeanSums(reports.shape[1])
-        sums.add(plan.in_units(reports))
+        sums = sums_of(self, reports, lambda n_features: self._plan(n_features).domain)
+        plan = MeanPlan(reports.client.rows, reports.client.randomiser)
         self._summed_up(sums, plan)
-        self.ledger_ = Ledger().assume(
-            f"every row reported once, elsewhere, at epsilon={self.epsilon:g}"
-        )
-        self.privacy_spent_ = (0.0, 0.0)
         return self
 
     def confidence_interval(

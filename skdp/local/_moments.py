@@ -36,12 +36,69 @@ class MeanSums:
         self.mean += shift * (n_new / n_all)
         self.n_reports = n_all
 
+    def merge(self, other):
+        """Add what another object added up."""
+        n_all = self.n_reports + other.n_reports
+        if not other.n_reports:
+            return
+        shift = other.mean - self.mean
+        self._squares += other._squares
+        self._squares += shift**2 * (self.n_reports * (other.n_reports / n_all))
+        self.mean += shift * (other.n_reports / n_all)
+        self.n_reports = n_all
+
+    @property
+    def state(self):
+        """What was added up, an ndarray of shape (2, size); `restore` takes it."""
+        return np.stack([self.mean, self._squares])
+
+    def restore(self, n_reports, state):
+        """Take up what was added up, or raise a ValueError."""
+        if not (state[1] >= 0.0).all():
+            raise ValueError("sums of squares must not be negative.")
+        self.n_reports, self.mean, self._squares = n_reports, state[0].copy(), state[1].copy()
+
     @property
     def variance(self):
         """Unbiased variance of the entries; infinite for a single report."""
         if self.n_reports < 2:
             return np.full(len(self.mean), np.inf)
         return self._squares / (self.n_reports - 1)
+
+
+class CategoryCounts:
+    """How many reports name each category; reports are added a few at a time.
+
+    Parameters
+    ----------
+    size : int
+        Number of categories.
+    """
+
+    def __init__(self, size):
+        self.n_reports, self.counts = 0, np.zeros(size)
+
+    def add(self, reports):
+        """Add an ndarray of shape (n_reports, size)."""
+        self.n_reports += len(reports)
+        self.counts += reports.sum(axis=0)
+
+    def merge(self, other):
+        """Add what another object added up."""
+        self.n_reports += other.n_reports
+        self.counts += other.counts
+
+    @property
+    def state(self):
+        """What was added up, an ndarray of shape (1, size); `restore` takes it."""
+        return self.counts[None]
+
+    def restore(self, n_reports, state):
+        """Take up what was added up, or raise a ValueError."""
+        counts = state[0].copy()
+        if not ((counts >= 0.0) & (counts <= n_reports) & (counts == np.rint(counts))).all():
+            raise ValueError("counts must be whole numbers, and at most that of reports.")
+        self.n_reports, self.counts = n_reports, counts
 
 
 class MomentSums:

@@ -3,13 +3,12 @@
 """Transformers that replace rows by local reports: PrivUnit for rows, grids for single entries."""
 
 import math
-import threading
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._rows.base import bounds_of, check_radius
@@ -23,6 +22,7 @@ from skdp._sklearn import (
 )
 from skdp._typing import Bounds, Budget, MatrixLike, Seed
 from skdp.local._ball_randomiser import PARAMETERS, BallRandomiser, paper_directions
+from skdp.local._clients import LocalClient, RunningLedger
 from skdp.local._row_domains import BallDomain, BoxDomain
 from skdp.local.randomisers.ball import Flip, Lift, Product
 from skdp.local.randomisers.base import check_local_epsilon
@@ -43,34 +43,6 @@ from skdp.local.randomisers.report import LocalReports
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.curator import Curator
 from skdp.privacy.laws.local_reports import LocalMechanism
-
-# The ledger of a transformer, which grows from call to call.
-
-
-class RunningLedger:
-    """A ledger to which several threads may add.
-
-    `transform` must not change the attributes of an estimator, but each of its calls spends:
-    so the estimator keeps one of these from `fit` on, and what changes is inside of it.
-    """
-
-    def __init__(self):
-        self.ledger, self._lock = Ledger(), threading.Lock()
-
-    def add(self, ledger):
-        """Add what was released to what has been."""
-        with self._lock:
-            # with a seed, what one row reports twice is one report: nothing is shared beyond that
-            total = self.ledger + ledger
-            self.ledger = replace(total, shared_noise=())
-
-    def __getstate__(self):
-        # a lock belongs to its process
-        return {"ledger": self.ledger}
-
-    def __setstate__(self, state):
-        self.ledger, self._lock = state["ledger"], threading.Lock()
-
 
 # The base of both transformers.
 
@@ -167,6 +139,34 @@ class ReportingTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
         if self.new_rows == "keep" or (self.new_rows == "auto" and self._trained):
             return self._domain.kept(self._checked(X))
         return self._report(X)
+
+    def client(self, n_features: int | None = None) -> LocalClient:
+        """Return what reports about one row, elsewhere, with these parameters.
+
+        Parameters
+        ----------
+        n_features : int, default=None
+            Number of features. None for that of `fit`, whose names bounds may have.
+
+        Returns
+        -------
+        client : LocalClient
+            It needs no rows, and knows nothing of this transformer's ledger. `LocalDPMean` takes
+            its reports by `fit_reports`; ``client.read(report)`` is a row of what `transform`
+            returns.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is unusable.
+        """
+        self._validate_params()
+        if n_features is None:
+            check_is_fitted(self)
+            n_features = self.n_features_in_
+        check_scalar(n_features, "n_features", Integral, min_val=1)
+        domain, randomiser = self._domain_of(n_features), self._randomiser_of(n_features)
+        return LocalClient(domain, randomiser, self.epsilon, self.budget)
 
     @property
     def ledger_(self) -> Ledger:
@@ -327,17 +327,17 @@ class PrivUnitPrivatizer(ReportingTransformer):
     What is covered is X, and nothing else. LABELS ARE NOT PROTECTED by it. Neither is what
     other steps of a pipeline learn from rows before this one.
 
-    Which call reports. On the side of clients: `fit` once, on anything of the right shape, and
-    `transform` every row once. Each further call on the same rows spends `epsilon` again, and
-    `ledger_` says so. In a pipeline: training calls `fit_transform`, which reports; from then
-    on rows that are predicted on pass as they are, only scaled or clipped into the domain, for
-    noise would spoil predictions and protect nobody who is trained on. THE DANGER: after
-    `fit_transform`, `transform` returns its rows in the clear, those of the training set too.
-    Never publish what it returns; ``new_rows="randomise"`` rules that out. A cross-validation
-    refits, and every fit spends: with k folds a row reports k - 1 times, or more often in a
-    search, each time on the ledger of another clone. Add them up, or report once and
-    cross-validate on the reports. A privatizer that is pickled into another process counts there
-    what is reported there.
+    Which call reports. Where rows are elsewhere: `client`, which reports as bytes. Where they are
+    here: `fit` once, on anything of the right shape, and `transform` every row once. Each further
+    call on the same rows spends `epsilon` again, and `ledger_` says so. In a pipeline: training
+    calls `fit_transform`, which reports; from then on rows that are predicted on pass as they are,
+    only scaled or clipped into the domain, for noise would spoil predictions and protect nobody who
+    is trained on. THE DANGER: after `fit_transform`, `transform` returns its rows in the clear,
+    those of the training set too. Never publish what it returns; ``new_rows="randomise"`` rules
+    that out. A cross-validation refits, and every fit spends: with k folds a row reports k - 1
+    times, or more often in a search, each time on the ledger of another clone. Add them up, or
+    report once and cross-validate on the reports. A privatizer that is pickled into another process
+    counts there what is reported there.
 
     Sparse rows are accepted, except with "cube". Reports are dense: so many numbers must fit
     into memory.

@@ -43,7 +43,7 @@ def test_ratios_of_reports_have_mean_one(name, pair):
         first, second = (v / np.linalg.norm(v) for v in (first, second))
     n, source = 8000, Variates(SeededBits(1))
     # where a rotation is public, given that
-    made_by, carried = randomiser.given(source)
+    made_by, carried, _ = randomiser.given(source)
     first, second = carried(np.stack([first, second]))
     reports = made_by.report(np.tile(first, (n, 1)), source)
     ratios = made_by.log_ratio(reports, first, second)
@@ -60,8 +60,9 @@ def test_a_report_is_that_of_the_entries_that_are_kept(rotation):
     vector = np.array([[0.6, 0.0, -0.8, 0.0, 0.0]])
     (report,) = randomiser.report(vector, SeededBits(3))
     bits = SeededBits(3)
-    made_by, carried = randomiser.given(bits)
+    made_by, carried, restored = randomiser.given(bits)
     (part,) = made_by.report(carried(vector), bits)
+    assert np.allclose(restored(part[None])[0], report, rtol=1e-12, atol=1e-12)
     factor = made_by.scale / randomiser.scale * np.sqrt(randomiser.n_rotated / 2)
     assert np.allclose(report @ rows, factor * carried(rows) @ part, rtol=1e-12, atol=1e-12)
     assert randomiser.epsilon == made_by.epsilon

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Frequencies from reports: the exact law of a report, errors, intervals, the client's half."""
+"""Frequencies from reports: the exact law of a report, errors, intervals."""
 
 import itertools
 import math
@@ -12,7 +12,7 @@ from scipy.stats import chisquare
 from skdp import LocalDPFrequencies
 from skdp.audit import trace_privacy
 from skdp.exceptions import PrivacyWarning
-from skdp.local._frequencies import CategorySubsets, best_subsets
+from skdp.local.randomisers.subsets import CategorySubsets, best_subsets
 from skdp.privacy.kernel.samplers import make_bits
 
 TREE = ["oak", "ash", "elm", "fir"]
@@ -156,23 +156,6 @@ def test_frequencies_are_brought_to_the_simplex():
         assert (raw - own) @ (corner - own) <= 1e-12
 
 
-def test_a_fit_to_one_row_makes_a_report_that_a_server_takes():
-    X = np.array(TREE)[np.random.default_rng(0).integers(0, 4, size=(40, 2))]
-    clients = [LocalDPFrequencies(2.0, categories=TREE, random_state=i).fit(X[[i]])
-               for i in range(40)]  # fmt: skip
-    assert all(client.privacy_spent_[0] <= 2.0 for client in clients)
-    reports = np.array([client.counts_ for client in clients])
-    server = LocalDPFrequencies(2.0, categories=[TREE, TREE]).fit_reports(reports)
-    assert server.n_features_in_ == 2
-    assert server.n_reports_.sum() == 40 * server.randomiser_.asked
-    assert server.privacy_spent_ == (0.0, 0.0)
-    assert "elsewhere" in str(server.ledger_)
-    # sums of reports tell as much as all of them
-    pooled = LocalDPFrequencies(2.0, categories=TREE).fit_reports([reports.sum(axis=0)])
-    for own, other in zip(server.frequencies_, pooled.frequencies_, strict=True):
-        np.testing.assert_array_equal(own, other)
-
-
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 def test_a_client_is_not_told_that_one_row_says_nothing(recwarn):
     LocalDPFrequencies(2.0).fit([[1]])
@@ -204,13 +187,8 @@ def test_categories_that_make_no_sense_are_refused(categories):
         LocalDPFrequencies(categories=categories).fit(np.zeros((5, 2)))
 
 
-def test_reports_of_others_are_refused():
+def test_levels_and_numbers_are_checked():
     model = LocalDPFrequencies(1.0, categories=range(9))
-    for reports in ([[1] * 9], [[-1, 1, 0, 0, 0, 0, 0, 0, 0]], [[0.5, 0.5, 1, 0, 0, 0, 0, 0, 0]]):
-        with pytest.raises(ValueError, match="made with the parameters of this estimator"):
-            model.fit_reports(reports)
-    with pytest.raises(ValueError, match="an entry for each of 9 categories"):
-        model.fit_reports(np.zeros((2, 8)))
     with pytest.raises(ValueError, match="level"):
         model.fit([[1]]).confidence_interval(1.0)
     with pytest.raises(ValueError, match="n_samples"):

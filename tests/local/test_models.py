@@ -43,7 +43,7 @@ from skdp.privacy.laws.exponential import Variates
 from tests import _audit
 from tests._neighbours import rows_in_ball
 
-# Means of reports: expectation, error, intervals, and the server's half.
+# Means of reports: expectation, error, intervals.
 
 
 MODELS = [
@@ -51,12 +51,6 @@ MODELS = [
     LocalDPMean(epsilon=4.0, mechanism="flip", expected_norm=0.5, random_state=0),
     LocalDPMean(epsilon=4.0, mechanism="product", expected_norm=0.5, random_state=0),
     LocalDPMean(epsilon=4.0, mechanism="cube", bounds=(-1.0, 1.0), random_state=0),
-]
-PRIVATIZERS = [
-    {"magnitude": "lift"},
-    {"magnitude": "flip", "expected_norm": 0.5},
-    {"magnitude": "product", "expected_norm": 0.5},
-    {"mechanism": "cube", "bounds": (-1.0, 1.0)},
 ]
 every_mechanism = pytest.mark.parametrize("model", MODELS, ids=lambda m: m.mechanism)
 
@@ -120,25 +114,6 @@ def test_large_budget_leaves_the_rows():
         np.testing.assert_allclose(fitted.location_, rows.mean(axis=0), atol=1e-4)
         sampling = rows.std(axis=0, ddof=1) / np.sqrt(50)
         np.testing.assert_allclose(fitted.standard_error_, sampling, rtol=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("model", "privatizer"), [*zip(MODELS, PRIVATIZERS, strict=True)], ids=["a", "b", "c", "d"]
-)
-def test_server_needs_reports_only(model, privatizer):
-    rows = np.random.default_rng(0).uniform(-0.5, 0.5, size=(500, 3))
-    clients = PrivUnitPrivatizer(epsilon=4.0, **privatizer)
-    reports = clients.fit_transform(rows)
-    server = clone(model).fit_reports(reports)
-    assert server.randomiser_ == clients.randomiser_
-    np.testing.assert_allclose(server.location_, reports.mean(axis=0), atol=1e-12)
-    sampled = reports.std(axis=0, ddof=1) / np.sqrt(500)
-    np.testing.assert_allclose(server.standard_error_, sampled)
-    assert server.privacy_spent_ == (0.0, 0.0)
-    assert not server.ledger_.releases
-    assert "elsewhere" in server.ledger_.assumptions[0]
-    with pytest.raises(ValueError, match="reports must have been made"):
-        server.fit_reports(100 * reports)
 
 
 def test_reports_are_in_memory_a_few_at_a_time(monkeypatch):
@@ -239,8 +214,6 @@ def test_unusable_rows_are_refused():
     for value in (np.nan, np.inf):
         with pytest.raises(ValueError, match=r"NaN|infinity"):
             LocalDPMean().fit([[value, 1.0]])
-        with pytest.raises(ValueError, match=r"NaN|infinity"):
-            LocalDPMean().fit_reports([[value, 1.0]])
     with pytest.raises(TypeError, match="bounds=None"):
         clone(MODELS[3]).fit(sparse.eye_array(3, format="csr"))
 
@@ -958,14 +931,16 @@ def test_the_plan_is_made_of_public_numbers():
     error = made.randomiser.mean_squared_error(0.5)
     travelled = 10.0 * 100.0 / (np.hypot(1, 0.4) * np.sqrt(1 + error))
     for given in ({}, {"batch_size": 50}, {"batch_size": 13}):
-        assert sum(plan(10_000, **given).sgd.lengths()) == pytest.approx(travelled)
+        steps = plan(10_000, **given).sgd
+        assert steps.n_steps * steps.length(1) == pytest.approx(travelled)
     # steps are no longer than the smoothness allows, even in few batches
     assert plan(10_000, batch_size=10_000).sgd.step_size == pytest.approx(4 / (0.25 * 1.16))
     assert plan(1).sgd.n_steps == 1
 
 
 def test_steps_decay_as_asked():
-    lengths = list(plan(1000, batch_size=10, step_size=2.0, decay=0.6).sgd.lengths())
+    steps = plan(1000, batch_size=10, step_size=2.0, decay=0.6).sgd
+    lengths = [steps.length(k) for k in range(1, steps.n_steps + 1)]
     np.testing.assert_allclose(lengths, 2.0 * np.arange(1, 101) ** -0.6)
     # an average that is to be normal forgets its start
     assert plan(1000, covariance_share=0.2).sgd.decay == 0.55

@@ -66,6 +66,11 @@ class NoisyVectors(Randomiser):
         """Bound on the magnitude of all entries of reports."""
         return self.unit.bound * LENGTH_ROUNDING
 
+    @property
+    def longest(self):
+        """Bound on the Euclidean norms of all reports."""
+        return self.unit.longest * LENGTH_ROUNDING
+
     def message_bits(self, number_bits=32, n_entries=None):
         """Return how many bits a report takes when it is sent: those of the direction's."""
         return self.unit.message_bits(number_bits, self.n_dims if n_entries is None else n_entries)
@@ -134,10 +139,14 @@ class Lift(NoisyVectors):
 
         If there is anything, the entry that is left out of a report counts as known too.
         """
-        unit, carried = self.unit.given(source)
+        unit, carried, restored = self.unit.given(source)
         if unit is self.unit:
             return super().given(source)
-        return unit, lambda vectors: carried(lifted(np.asarray(vectors)))
+        return (
+            unit,
+            lambda vectors: carried(lifted(np.asarray(vectors))),
+            lambda reports: restored(reports)[:, :-1],
+        )
 
     def randomise(self, vectors, bits, n_threads=1, *, out=None):
         """Return the unbiased report of every row; see `Randomiser`."""
@@ -203,7 +212,7 @@ class Flip(NoisyVectors):
 
     def given(self, source):
         """Draw what of a report everybody may know; see `Randomiser`."""
-        unit, carried = self.unit.given(source)
+        unit, carried, restored = self.unit.given(source)
         if unit is self.unit:
             return super().given(source)
 
@@ -211,7 +220,7 @@ class Flip(NoisyVectors):
             lengths = np.minimum(row_lengths(np.asarray(vectors)), 1.0)
             return directions_of(carried(vectors))[0] * lengths[:, None]
 
-        return Flip(unit), shortened
+        return Flip(unit), shortened, restored
 
     def randomise(self, vectors, bits, n_threads=1, *, out=None):
         """Return the unbiased report of every row; see `Randomiser`."""
@@ -267,6 +276,11 @@ class Product(NoisyVectors):
     def bound(self):
         """Bound on the magnitude of all entries of reports."""
         return self.unit.bound * self.grid.bound * LENGTH_ROUNDING
+
+    @property
+    def longest(self):
+        """Bound on the Euclidean norms of all reports."""
+        return self.bound
 
     def message_bits(self, number_bits=32, n_entries=None):
         """Return how many bits a report takes when it is sent; the length is multiplied in."""

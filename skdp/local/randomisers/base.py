@@ -55,6 +55,11 @@ class Randomiser:
         """Bound on the magnitude of all entries of all reports."""
         raise NotImplementedError
 
+    @property
+    def longest(self):
+        """Bound on the Euclidean norms of all reports."""
+        return self.bound * math.sqrt(self.size)
+
     def randomise(self, vectors, bits, n_threads=1, *, out=None):
         """Return the unbiased report of every row of a block.
 
@@ -141,8 +146,58 @@ class Randomiser:
             Makes the rest of a report, and knows its law.
         carried : callable
             Maps vectors, as an array of shape (n, size), to those of which it reports.
+        restored : callable
+            Maps what it reports, an array of as many entries, to whole reports.
         """
-        return self, np.asarray
+        return self, np.asarray, np.asarray
+
+    def packed(self, report, grid):
+        """Return one report as bytes, as many as `message_bits` says: whole steps of a grid.
+
+        Parameters
+        ----------
+        report : ndarray of shape (size,)
+            Multiples of `grid`, as the gate releases them.
+        grid : float
+            A power of two.
+
+        Returns
+        -------
+        message : bytes
+            Of a length that only public parameters decide. By default integers of 32 bits, or of
+            64 in more than about four million dimensions; the least byte comes first.
+        """
+        return np.rint(report / grid).astype(self._steps(grid)).tobytes()
+
+    def unpacked(self, message, grid):
+        """Return the report that bytes are of.
+
+        Parameters
+        ----------
+        message : bytes
+            From anybody.
+        grid : float
+            As for `packed`.
+
+        Returns
+        -------
+        report : ndarray of shape (size,)
+
+        Raises
+        ------
+        ValueError
+            If no report is packed like that.
+        """
+        kind = self._steps(grid)
+        check_packed(len(message) == kind.itemsize * self.size)
+        report = np.frombuffer(message, dtype=kind) * grid
+        # bounds are rounded to the grid as well
+        check_packed(bool((np.abs(report) <= self.bound + grid).all()))
+        check_packed(float(np.linalg.norm(report)) <= self.longest + grid * math.sqrt(self.size))
+        return report
+
+    def _steps(self, grid):
+        return np.dtype("<i4" if self.bound / grid < 2.0**31 - 2.0 else "<i8")
 
     # whether an entry underflows depends on the row: nobody is to be told
     @np.errstate(under="ignore")
@@ -329,6 +384,32 @@ def largest_chance(epsilon, log_q):
     while budget_of(p, log_q) > epsilon:
         p = math.nextafter(p, 0.0)
     return p
+
+
+# Reports as bytes.
+
+
+def check_packed(fits):
+    """Raise a ValueError unless bytes are those of a report."""
+    if not fits:
+        raise ValueError("no report of these parameters is packed like that.")
+
+
+def pack_numbers(numbers, width):
+    """Return numbers as bytes, `width` bits each, the highest bit first."""
+    places = np.arange(width - 1, -1, -1)
+    bits = (np.asarray(numbers, dtype=np.int64)[:, None] >> places) & 1
+    return np.packbits(bits.astype(np.uint8).ravel()).tobytes()
+
+
+def unpack_numbers(message, width, size):
+    """Return `size` numbers of `width` bits as an array of int64, or raise a ValueError."""
+    check_packed(len(message) == -(-size * width // 8))
+    bits = np.unpackbits(np.frombuffer(message, dtype=np.uint8))
+    # what fills up the last byte is zero: a report has one message
+    check_packed(not bits[size * width :].any())
+    weights = 1 << np.arange(width - 1, -1, -1)
+    return bits[: size * width].reshape(size, width).astype(np.int64) @ weights
 
 
 # Lengths and directions of rows, for all floats.
@@ -554,6 +635,32 @@ def positions_below(n, size, bits):
         values = (bits.words(size - found.size) >> surplus).astype(np.int64)
         found = np.concatenate([found, values[values < n]])
     return found
+
+
+def distinct_positions(n, size, bits):
+    """Return a subset of ``0, ..., n - 1`` in increasing order, uniform among those of a size.
+
+    Parameters
+    ----------
+    n, size : int
+        From 1 to 2^62, and at most half of `n`.
+    bits : Bits
+        Source of random words.
+
+    Returns
+    -------
+    positions : ndarray of int64, shape (size,)
+
+    Notes
+    -----
+    Positions are drawn until so many of them differ: it takes time in proportion to `size`.
+    """
+    found = np.zeros(0, dtype=np.int64)
+    while found.size < size:
+        drawn = np.concatenate([found, positions_below(n, size - found.size, bits)])
+        _, first = np.unique(drawn, return_index=True)
+        found = drawn[np.sort(first)]
+    return np.sort(found)
 
 
 # Vectors with given parts along and across a direction, uniform otherwise.

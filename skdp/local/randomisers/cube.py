@@ -25,6 +25,8 @@ from skdp.local.randomisers.base import (
     in_chunks,
     largest_chance,
     log_growth,
+    pack_numbers,
+    unpack_numbers,
 )
 from skdp.local.randomisers.caps import beta_fraction, check_dims
 
@@ -208,6 +210,15 @@ class PrivUnitCube(TwoDensities, Randomiser):
     def message_bits(self, number_bits=32, n_entries=None):
         """Return how many bits a report takes when it is sent: one an entry."""
         return super().message_bits(1, n_entries)
+
+    def packed(self, report, grid):
+        """Return one report as bytes: a bit an entry, set if it is positive."""
+        return pack_numbers(report > 0.0, 1)
+
+    def unpacked(self, message, grid):
+        """Return the report that bytes are of; see `Randomiser`."""
+        high = np.rint(self.bound / grid) * grid
+        return np.where(unpack_numbers(message, 1, self.n_dims) == 1, high, -high)
 
     def log_law(self, reports, vector):
         """Return the logarithms of the probabilities of reports; see `Randomiser`."""

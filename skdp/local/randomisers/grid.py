@@ -18,10 +18,13 @@ from skdp.local.randomisers.base import (
     Randomiser,
     budget_of,
     check_local_epsilon,
+    check_packed,
     coins,
     largest_chance,
+    pack_numbers,
     positions_below,
     uniforms,
+    unpack_numbers,
 )
 
 
@@ -170,6 +173,17 @@ class ScalarGrid(Randomiser):
         """Return how many bits a report takes when it is sent: the number of its level."""
         return (self.levels.size - 1).bit_length()
 
+    def packed(self, report, grid):
+        """Return one report, or those of several numbers, as bytes: their levels."""
+        levels = np.abs(self.outputs[:, None] - report).argmin(axis=0)
+        return pack_numbers(levels, self.message_bits())
+
+    def unpacked(self, message, grid, size=1):
+        """Return the reports of some numbers, one by default; see `Randomiser`."""
+        levels = unpack_numbers(message, self.message_bits(), size)
+        check_packed(bool((levels < self.levels.size).all()))
+        return np.rint(self.outputs[levels] / grid) * grid
+
     def log_law_of(self, reports, number):
         """Return the logarithms of the probabilities of reports of one number.
 
@@ -274,6 +288,14 @@ class EntrywiseGrid(Randomiser):
     def message_bits(self, number_bits=32, n_entries=None):
         """Return how many bits a report takes when it is sent: the numbers of its levels."""
         return (self.n_dims if n_entries is None else n_entries) * self.grid.message_bits()
+
+    def packed(self, report, grid):
+        """Return one report as bytes: the levels of its entries."""
+        return self.grid.packed(report, grid)
+
+    def unpacked(self, message, grid):
+        """Return the report that bytes are of; see `Randomiser`."""
+        return self.grid.unpacked(message, grid, self.n_dims)
 
     def log_law(self, reports, vector):
         """Return the logarithms of the probabilities of reports; see `Randomiser`."""

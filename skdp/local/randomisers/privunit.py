@@ -119,6 +119,11 @@ class PrivUnit(TwoDensities, UnitRandomiser):
         """Bound on the magnitude of all entries of reports: their length, which is rounded."""
         return 1.0 / self.scale * LENGTH_ROUNDING
 
+    @property
+    def longest(self):
+        """Bound on the Euclidean norms of all reports, which all have the same."""
+        return self.bound
+
     def log_law(self, reports, vector):
         """Return the logarithms of the densities of reports; see `Randomiser`."""
         (direction,), (lost,) = directions_of(np.atleast_2d(vector))

@@ -448,7 +448,7 @@ def ratios_of_reports(
     vectors = np.vstack([own, other])
     made_by = randomiser
     if hasattr(randomiser, "given"):
-        made_by, carried = randomiser.given(source)
+        made_by, carried, _ = randomiser.given(source)
         vectors = carried(vectors)
     if not hasattr(made_by, "log_ratio"):
         return None, None
