@@ -3,12 +3,13 @@
 """A privacy budget that several fits share."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import asdict, fields
 from fractions import Fraction
 from typing import Any
 
+from skdp.privacy.books.postgres import PostgresStore, is_url
 from skdp.privacy.books.spent import leaves
 from skdp.privacy.books.store import (
     NOTHING,
@@ -21,15 +22,16 @@ from skdp.privacy.books.store import (
     MemoryStore,
     Pair,
     Seen,
-    create,
+    exact,
     full_path,
     new_header,
     refuse_shared_noise,
+    rounded_up,
     total,
     within,
 )
 from skdp.privacy.books.texts import a_kind, tags
-from skdp.privacy.kernel.accounting import check_delta, check_epsilon, check_mu
+from skdp.privacy.kernel.accounting import check_choice, check_delta, check_epsilon, check_mu
 from skdp.privacy.kernel.errors import BudgetError
 from skdp.privacy.kernel.ledger import Record
 
@@ -56,11 +58,42 @@ def budget_html(text: str, charges: Iterable[Charge]) -> str:
     return f"{tags('p', [text])}<table>{table}</table>"
 
 
-def as_frame(charges: Iterable[Charge]) -> Any:
-    """Return a pandas DataFrame, a row for each charge."""
-    import pandas as pd
+_SUMS = ["charges", "epsilon", "delta", "first", "last"]
+_TERMS = ["composition", "adjacency", "unit"]
+#: tables of what was spent, by what they tell apart, and their columns
+SPEND = {
+    "charge": ["budget", "position", *_COLUMNS],
+    "model": ["budget", "model", *_SUMS],
+    "person": ["budget", "person", *_SUMS],
+    "budget": [
+        "budget", *_SUMS, "epsilon_limit", "delta_limit", *_TERMS, "spent_epsilon", "spent_delta",
+    ],
+}  # fmt: skip
 
-    return pd.DataFrame([asdict(charge) for charge in charges], columns=_COLUMNS)
+
+def spend_rows(budget: "PrivacyBudget", by: str) -> list[list[Any]]:
+    """Return the rows of a table of what was spent, as the views of a database have them."""
+    state = budget._chain.read()
+    charges = state.charges()
+    if by == "charge":
+        return [[budget.name, i, *asdict(each).values()] for i, each in enumerate(charges, 1)]
+    if by == "budget":
+        epsilon, delta, *kinds = state.terms
+        spent = state.terms.spent(state.spent)
+        return [[budget.name, *_sums(charges), epsilon, delta, *kinds, *spent]]
+    groups: dict[str, list[Charge]] = {}
+    for each in charges:
+        groups.setdefault(each.label if by == "model" else each.person, []).append(each)
+    return [[budget.name, key, *_sums(ours)] for key, ours in sorted(groups.items())]
+
+
+def _sums(charges: Collection[Charge]) -> list[Any]:
+    epsilon, delta = (
+        rounded_up(sum((exact(getattr(each, name)) for each in charges), Fraction(0)))
+        for name in ("epsilon", "delta")
+    )
+    times = [each.time for each in charges]
+    return [len(charges), epsilon, delta, min(times, default=""), max(times, default="")]
 
 
 def heads_of(source: Any) -> tuple[str, ...]:
@@ -109,6 +142,11 @@ def _all_held(state: ChainState, sources: Any) -> bool:
         if not (ours and all(map(state.holds, ours))):
             return False
     return True
+
+
+def _place(path: Any) -> FileStore | PostgresStore:
+    """Return the store that a path or a URL names, or raise a ValueError."""
+    return PostgresStore(path) if is_url(path) else FileStore(full_path(path))
 
 
 class PrivacyBudget:
@@ -218,14 +256,14 @@ class PrivacyBudget:
                 raise ValueError("head must be None without path: a new budget has no charges.")
             self._set(Chain(MemoryStore(new_header(terms))), terms)
             return
-        path = full_path(path)
+        store = _place(path)
         if head is None:
-            create(path, terms)
-        found = self._found(FileStore(path), head)
+            store.create(new_header(terms))
+        found = self._found(store, head)
         for name, theirs in found._asdict().items():
             if (ours := getattr(terms, name)) != theirs:
                 raise BudgetError(
-                    f"the privacy budget {path!r} has {name}={theirs!r}; got {ours!r}. "
+                    f"the privacy budget {store.path!r} has {name}={theirs!r}; got {ours!r}. "
                     "PrivacyBudget.open(path) takes it as it is."
                 )
 
@@ -270,8 +308,7 @@ class PrivacyBudget:
             If the file is unusable, or lacks a charge of `head`.
         """
         budget = cls.__new__(cls)
-        store = path if isinstance(path, BudgetStore) else FileStore(full_path(path))
-        budget._found(store, head)
+        budget._found(path if isinstance(path, BudgetStore) else _place(path), head)
         return budget
 
     def charge(
@@ -414,9 +451,34 @@ class PrivacyBudget:
         """The full path of the file; None for a budget in memory."""
         return getattr(self._chain.store, "path", None)
 
-    def to_frame(self) -> Any:
-        """Return the charges as a pandas DataFrame, a row each."""
-        return as_frame(self.charges)
+    @property
+    def name(self) -> str:
+        """What tables call it: its name in a database, or that of its file; empty in memory."""
+        store = self._chain.store
+        return str(getattr(store, "budget", os.path.basename(self.path or "")))
+
+    def to_frame(self, by: str | None = None) -> Any:
+        """Return what was spent as a pandas DataFrame.
+
+        Parameters
+        ----------
+        by : {"model", "person", "budget"}, default=None
+            None has a row for each charge. Otherwise the prices of each model (the label of its
+            charges), of each person who asked, or of all are added up; with
+            ``composition="gaussian"`` such a sum is more than they cost together, which
+            `spent_epsilon` and `spent_delta` of "budget" are.
+
+        Returns
+        -------
+        frame : pandas.DataFrame of shape (n_rows, n_columns)
+            With `epsilon` in nats, and `first` and `last`, the times of charges.
+        """
+        import pandas as pd
+
+        if by is None:
+            return pd.DataFrame([asdict(charge) for charge in self.charges], columns=_COLUMNS)
+        check_choice("by", by, [*SPEND][1:])
+        return pd.DataFrame(spend_rows(self, by), columns=SPEND[by])
 
     def __repr__(self) -> str:
         try:
