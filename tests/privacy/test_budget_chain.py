@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""A shared budget that cannot be turned back: the chain of its charges, in a file and on a server."""
+"""A shared budget that cannot be turned back: its chain of charges, in a file and on a server."""
 
 import hashlib
 import json
