@@ -60,7 +60,7 @@ def _harmless(cell: Any) -> Any:
     return f"'{cell}" if isinstance(cell, str) and cell[:1] in {*"=+-@\t\r"} else cell
 
 
-def _written(rows: list[list[Any]], columns: list[str], form: str, file: TextIO) -> None:
+def _write_table(rows: list[list[Any]], columns: list[str], form: str, file: TextIO) -> None:
     if form == "json":
         json.dump([dict(zip(columns, row, strict=True)) for row in rows], file, indent=2)
         file.write("\n")
@@ -73,10 +73,10 @@ def _export(arguments: argparse.Namespace) -> None:
     by = arguments.by
     rows = [row for budget in _budgets(arguments.place) for row in spend_rows(budget, by)]
     if arguments.output is None:
-        _written(rows, SPEND[by], arguments.format, sys.stdout)
+        _write_table(rows, SPEND[by], arguments.format, sys.stdout)
         return
     with open(arguments.output, "w", encoding="utf-8", newline="") as file:
-        _written(rows, SPEND[by], arguments.format, file)
+        _write_table(rows, SPEND[by], arguments.format, file)
 
 
 def _tables(arguments: argparse.Namespace) -> None:

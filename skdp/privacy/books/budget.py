@@ -144,7 +144,7 @@ def _all_held(state: ChainState, sources: Any) -> bool:
     return True
 
 
-def _place(path: Any) -> FileStore | PostgresStore:
+def store_for(path: Any) -> FileStore | PostgresStore:
     """Return the store that a path or a URL names, or raise a ValueError."""
     return PostgresStore(path) if is_url(path) else FileStore(full_path(path))
 
@@ -256,7 +256,7 @@ class PrivacyBudget:
                 raise ValueError("head must be None without path: a new budget has no charges.")
             self._set(Chain(MemoryStore(new_header(terms))), terms)
             return
-        store = _place(path)
+        store = store_for(path)
         if head is None:
             store.create(new_header(terms))
         found = self._found(store, head)
@@ -308,7 +308,7 @@ class PrivacyBudget:
             If the file is unusable, or lacks a charge of `head`.
         """
         budget = cls.__new__(cls)
-        budget._found(path if isinstance(path, BudgetStore) else _place(path), head)
+        budget._found(path if isinstance(path, BudgetStore) else store_for(path), head)
         return budget
 
     def charge(

@@ -232,7 +232,7 @@ class PostgresStore(BudgetStore):
     """
 
     def __init__(self, url: str, budget: str | None = None) -> None:
-        base, query, secrets = _taken_apart(url)
+        base, query, hidden = _taken_apart(url)
         name = query.pop("budget", budget)
         if not name or not name.isprintable() or len(name) > 200:
             raise ValueError(
@@ -248,7 +248,7 @@ class PostgresStore(BudgetStore):
         self._defaults = {k: v for k, v in _DEFAULTS.items() if k not in query}
         self._login: str | None = None
         # in a function, which prints without them
-        self._secrets: Callable[[], dict[str, str]] = lambda: secrets
+        self._hidden: Callable[[], dict[str, str]] = lambda: hidden
 
     def __getstate__(self) -> dict[str, Any]:
         return {"path": self.path}
@@ -358,7 +358,7 @@ class PostgresStore(BudgetStore):
         return self._driver().connect(
             self._address,
             **self._defaults,
-            **self._secrets(),
+            **self._hidden(),
             autocommit=True,
             # poolers between here and the server know nothing of prepared statements
             prepare_threshold=None,
