@@ -173,18 +173,22 @@ class PrivacyBudget:
     unit : {"row", "group"}, default="row"
         What is protected: one row, or all rows of one group: a person, a client.
     path : str or path-like, default=None
-        A file, to share the budget between processes, and with later sessions; it is made if
-        it is not there. None keeps the budget in memory, for the threads of this process.
+        A file, to share the budget between processes, and with later sessions, or the URL of a
+        PostgreSQL database, ``"postgresql://user@host/database?budget=name"``, for several
+        machines (:ref:`budgets-server`); it is made if it is not there. None keeps the budget in
+        memory, for the threads of this process.
     head : str, Charge, Ledger, fitted estimator, or list of these, default=None
-        What earlier fits were left with. The file must exist then, and hold their charges: a
-        file that was put back, edited or replaced since does not. None accepts what is found.
+        What earlier fits were left with. The file (or database) must exist then, and hold their
+        charges: one that was put back, edited or replaced since does not. None accepts what is
+        found.
 
     Raises
     ------
     ValueError
         If a parameter is out of range.
     BudgetError
-        If the file holds a budget with other numbers, is unusable, or lacks a charge of `head`.
+        If the file or database holds a budget with other numbers, is unusable, or lacks a charge
+        of `head`; or if psycopg is missing.
 
     See Also
     --------
@@ -194,7 +198,8 @@ class PrivacyBudget:
     -----
     `copy`, `deepcopy` and scikit-learn's `clone` return the object itself, so that every copy
     of an estimator shares it. With `path` it can be pickled: only the path and the identity of
-    the file travel, with what was seen of it last. Without, pickling raises.
+    the file travel, with what was seen of it last, and of a URL all but the password. Without,
+    pickling raises.
 
     *Charges form a chain.* Each has a hash of the terms of the budget and of all charges up to
     it. At every use all of them are read and checked, and what was spent is their sum, added up
@@ -288,12 +293,12 @@ class PrivacyBudget:
     def open(
         cls, path: str | os.PathLike[str] | BudgetStore, *, head: Any = None
     ) -> "PrivacyBudget":
-        """Return the budget of a file that exists; none is ever made.
+        """Return the budget of a file or a database that exists; none is ever made.
 
         Parameters
         ----------
         path : str, path-like or BudgetStore
-            The file, or what else keeps the chain of charges.
+            The file, the URL, or what else keeps the chain of charges.
         head : str, Charge, Ledger, fitted estimator, or list of these, default=None
             What earlier fits were left with: the file must hold their charges.
 
@@ -340,7 +345,7 @@ class PrivacyBudget:
         Returns
         -------
         charge : Charge
-            What has been recorded; in a file it is on the disk by now.
+            What has been recorded; in a file or a database it is on the disk by now.
 
         Raises
         ------
@@ -349,7 +354,8 @@ class PrivacyBudget:
         BudgetError
             If less is left, if adjacency or unit differ, if a fit with the same seeded noise was
             charged before, or if the file is unusable, was put back to an earlier state, or was
-            edited.
+            edited. If a database is lost while the charge is on its way to it, and for half a
+            minute, the charge may count as spent, and the error says so.
         """
         epsilon, delta = check_epsilon(epsilon), check_delta(delta)
         mu = None if mu is None else check_mu(mu)
@@ -448,7 +454,7 @@ class PrivacyBudget:
 
     @property
     def path(self) -> str | None:
-        """The full path of the file; None for a budget in memory."""
+        """The full path of the file, or the URL without its password; None for one in memory."""
         return getattr(self._chain.store, "path", None)
 
     @property

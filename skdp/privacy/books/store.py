@@ -262,7 +262,8 @@ class BudgetStore(ABC):
         Raises
         ------
         BudgetError
-            If it cannot be written to; nothing was appended.
+            If it cannot be written to. Nothing was appended, or the error says that it may have
+            been.
         """
 
 
