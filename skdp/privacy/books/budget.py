@@ -146,6 +146,7 @@ def _all_held(state: ChainState, sources: Any) -> bool:
 
 def store_for(path: Any) -> FileStore | PostgresStore:
     """Return the store that a path or a URL names, or raise a ValueError."""
+    path = os.fspath(path) if isinstance(path, os.PathLike) else path
     return PostgresStore(path) if is_url(path) else FileStore(full_path(path))
 
 

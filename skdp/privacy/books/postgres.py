@@ -89,11 +89,11 @@ BEGIN
         );
     END IF;
     -- nobody can append what breaks the chain, or charge in the name of somebody else
-    IF latest.head IS NULL THEN
-        expected := encode(sha256(convert_to(E'\n' || header, 'UTF8')), 'hex');
-    END IF;
+    latest.head := coalesce(
+        latest.head, encode(sha256(convert_to(E'\n' || header, 'UTF8')), 'hex')
+    );
     IF head IS DISTINCT FROM
-        encode(sha256(convert_to(expected || E'\n' || entry, 'UTF8')), 'hex')
+        encode(sha256(convert_to(latest.head || E'\n' || entry, 'UTF8')), 'hex')
     THEN
         RAISE EXCEPTION 'skdp: the head is not the hash of the chain and the entry';
     END IF;
@@ -181,11 +181,11 @@ def _taken_apart(url: str) -> tuple[str, dict[str, str], dict[str, str]]:
 
     Errors do not repeat the URL: a password may stand where it does not belong.
     """
-    scheme = url.partition(":")[0]
     if not re.match(r"(?i)postgres(ql)?://", url):
+        begin = re.match(r"[^:]*:/*", url)
         raise ValueError(
-            f"path must be the name of a file, or a URL {_SHAPE}; got one that begins with "
-            f"{scheme!r}."
+            f"path must be the name of a file, or a URL {_SHAPE} as a str; got one that begins "
+            f"with {begin and begin[0]!r}."
         )
     bad = ValueError(
         f"path must be a URL {_SHAPE}; this one cannot be read. Write other characters than "
@@ -355,14 +355,19 @@ class PostgresStore(BudgetStore):
         return psycopg
 
     def _connected(self) -> Any:
-        return self._driver().connect(
-            self._address,
-            **self._defaults,
-            **self._hidden(),
-            autocommit=True,
-            # poolers between here and the server know nothing of prepared statements
-            prepare_threshold=None,
-        )
+        driver = self._driver()
+        try:
+            return driver.connect(
+                self._address,
+                **self._defaults,
+                **self._hidden(),
+                autocommit=True,
+                # poolers between here and the server know nothing of prepared statements
+                prepare_threshold=None,
+            )
+        except UnicodeError as error:
+            # of the name of a host
+            raise driver.OperationalError(str(error)) from error
 
     def _error(self, problem: str) -> BudgetError:
         return BudgetError(f"{self.name} {problem}. {NOTHING}")
