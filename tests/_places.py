@@ -46,16 +46,16 @@ def programs(folder):
     if not is_superuser() or all(part.stat().st_mode & 1 for part in package.parents):
         return package / "pginstall18" / "bin"
     # as in an environment below a directory that is private
+    source, copy = (parent / "pginstall18" for parent in (package, folder / package.name))
+    (copy / "bin").mkdir(parents=True)
+    for program in ("initdb", "postgres"):
+        shutil.copy(source / "bin" / program, copy / "bin")
+    for part in ("lib", "share"):
+        shutil.copytree(source / part, copy / part, ignore=shutil.ignore_patterns("*.a"))
     libraries = package.with_name(f"{package.name}.libs")
     if libraries.exists():
         shutil.copytree(libraries, folder / libraries.name)
-    for part in ("bin", "lib", "share"):
-        shutil.copytree(
-            package / "pginstall18" / part,
-            folder / package.name / "pginstall18" / part,
-            ignore=shutil.ignore_patterns("*.a", "ecpg", "pg_*", "psql"),
-        )
-    return folder / package.name / "pginstall18" / "bin"
+    return copy / "bin"
 
 
 def is_superuser():
@@ -73,7 +73,16 @@ class Server:
             self.folder.chmod(0o755)
             os.chown(self.folder, NOBODY, NOBODY)
             self.as_user = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
-        self.bin, self.data = programs(self.folder), self.folder / "data"
+        self.data, self.process = self.folder / "data", None
+        try:
+            self.bin = programs(self.folder)
+            self.prepare(settings)
+        except BaseException:
+            self.stop()
+            raise
+
+    def prepare(self, settings):
+        """Make its data, start it, and make logins and tables."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -132,9 +141,9 @@ class Server:
 
     def stop(self):
         """Stop it, and leave nothing."""
-        if self.process is None:
+        if os.name == "nt":
             self.run("pg_ctl", "stop", "-w", "-m", "immediate", "-D", self.data)
-        else:
+        elif self.process is not None:
             self.process.send_signal(signal.SIGQUIT)
             self.process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
