@@ -161,12 +161,13 @@ _NO_TABLES = {"3F000", "42P01", "42883", "42703"}
 _REMEDIES = {
     "25006": "takes no charges, because the server is a standby, or read-only: give the URL of "
     "the primary server",
-    "28000": "does not let this login in",
-    "28P01": "does not let this login in: give its password in the environment variable "
-    "PGPASSWORD or in a password file; one in a URL is not sent to other processes",
-    "3D000": "is in no database of this server",
     "55P03": f"was locked by somebody else for {PATIENCE:.0f} seconds",
 }
+#: without a connection there are no codes
+_NO_PASSWORD = (
+    "does not let this login in: give its password in the environment variable PGPASSWORD or in a "
+    "password file; one in a URL is not sent to other processes"
+)
 _SHAPE = "postgresql://user@host/database?budget=name"
 
 
@@ -393,8 +394,7 @@ class PostgresStore(BudgetStore):
         elif state is None and not isinstance(error, self._driver().OperationalError):
             problem = "has a URL that PostgreSQL does not understand"
         elif "password" in str(error):
-            # before a connection there are no codes
-            problem = _REMEDIES["28P01"]
+            problem = _NO_PASSWORD
         elif state is None:
             problem = (
                 "cannot be reached: is the server running, and are host, port, database and login "
