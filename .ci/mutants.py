@@ -749,6 +749,16 @@ MUTANTS = [
         "tests/privacy/test_budget_chain.py",
     ),
     Mutant(
+        "a charge that is made again when its answer is lost", "PostgresStore.append",
+        r"time\.sleep\(0\.1\)", "return False",
+        "tests/privacy/test_budget_server.py",
+    ),
+    Mutant(
+        "a password that is kept where it can be seen", "PostgresStore.__init__",
+        r"base \+ \"\?\" \* bool\(options\) \+ options", 'url.partition("?")[0]',
+        "tests/privacy/test_budget_server.py",
+    ),
+    Mutant(
         "a fit that forgets where it was charged", "Record.charged_as",
         r"tuple\(filter\(None, heads\)\)", "()",
         "tests/privacy/test_budget_chain.py",

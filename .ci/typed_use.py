@@ -187,6 +187,9 @@ version: str = skdp.__version__
 # budgets, prices, ledgers
 budget: PrivacyBudget = PrivacyBudget(1.0, 1e-6, path=Path("budget"))
 spent: tuple[float, float] = budget.spent
+place: str | None = budget.path
+name: str = budget.name
+people: object = budget.to_frame(by="person")
 model = DPLogisticRegression(
     epsilon=1.0,
     mechanism="gradient",

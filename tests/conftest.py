@@ -146,3 +146,26 @@ def covering(items):
         missing -= values[best]
         kept.append(best)
     return kept
+
+
+# -- budgets, and the servers that keep them --------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def server():
+    """Return a PostgreSQL server, which a worker starts when its first test asks for it."""
+    from tests._places import Server
+
+    started = Server()
+    yield started
+    started.stop()
+
+
+@pytest.fixture(params=["file", pytest.param("server", marks=pytest.mark.full)])
+def place(request, tmp_path):
+    """Return where a budget may be kept; nothing is there yet."""
+    from tests._places import FilePlace, ServerPlace
+
+    if request.param == "file":
+        return FilePlace(tmp_path / "budget.db")
+    return ServerPlace(request.getfixturevalue("server"), request.node.name)

@@ -30,12 +30,22 @@ RANDOM_NAMES = {
     "BitGenerator", "Philox", "PCG64", "PCG64DXSM", "SFC64", "MT19937", "SeedSequence",
     "check_random_state", "rvs", "shuffle", "permutation", "standard_normal", "random_raw",
 }  # fmt: skip
-LAZY = {"cvxpy", "matplotlib", "pandas", "polars", "dp_accounting", "dask", "distributed"}
+LAZY = {
+    "cvxpy",
+    "matplotlib",
+    "pandas",
+    "polars",
+    "dp_accounting",
+    "dask",
+    "distributed",
+    "psycopg",
+}
 # A module may import from its own package and from packages of a lower rank.
 RANKS = {
-    "privacy": 0, "exceptions": 1, "_export": 1, "_typing": 1.5, "_losses": 2, "_log_concave": 2,
-    "_recovery": 2, "_rows": 2, "_groups": 2.5, "_counted": 2.6, "_minimize": 3, "_quantiles": 3,
-    "_classification": 3, "_sklearn": 3, "_gate": 4, "io": 4, "solvers": 4, "_plan": 4.5,
+    "privacy": 0, "exceptions": 1, "_export": 1, "budget": 1.2, "_typing": 1.5, "_losses": 2,
+    "_log_concave": 2, "_recovery": 2, "_rows": 2, "_groups": 2.5, "_counted": 2.6, "_minimize": 3,
+    "_quantiles": 3, "_classification": 3, "_sklearn": 3, "_gate": 4, "io": 4, "solvers": 4,
+    "_plan": 4.5,
     "location": 5, "papers": 6, "preprocessing": 6, "local": 6, "linear_model": 7,
     "federated": 8, "moments": 8, "model_selection": 9, "inspection": 9, "audit": 9, "metrics": 9.5,
     "__init__": 10,
@@ -298,7 +308,7 @@ RINGS = {
     "laws": ({"kernel", "laws"}, {"numpy", "scipy"}, {"numpy", "scipy", "dp_accounting"}),
     "books": (
         {"kernel", "laws", "books"}, {"numpy", "scipy"},
-        {"numpy", "scipy", "dp_accounting", "pandas"},
+        {"numpy", "scipy", "dp_accounting", "pandas", "psycopg"},
     ),
 }  # fmt: skip
 #: ways to import without saying so, to make texts, and to leave functions for later

@@ -118,6 +118,7 @@ _OTHERS = ("scipy.sparse._csr.csr_array", "skdp._rows.linear.StandardColumns")
 _BUDGETS = (
     "fractions.Fraction",
     "skdp.privacy.books.budget.PrivacyBudget",
+    "skdp.privacy.books.postgres.PostgresStore",
     "skdp.privacy.books.store.BudgetTerms",
     "skdp.privacy.books.store.Chain",
     "skdp.privacy.books.store.FileStore",
@@ -132,7 +133,8 @@ def trusted_types(*, budget: bool = False) -> list[str]:
     ----------
     budget : bool, default=False
         Whether a `PrivacyBudget` is trusted too. A model that has one names the file of the
-        budget, and its next fit writes there: ask for it only if you know where that is.
+        budget, or its database, and its next fit writes there: ask for it only if you know where
+        that is.
 
     Returns
     -------

@@ -1,15 +1,12 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""A shared budget that cannot be turned back: the chain of its charges."""
+"""A shared budget that cannot be turned back: its chain of charges, in a file and on a server."""
 
 import hashlib
 import json
-import os
 import pickle
-import shutil
-import sqlite3
 import time
-from contextlib import closing, suppress
+from contextlib import suppress
 
 import pytest
 from sklearn.pipeline import make_pipeline
@@ -26,20 +23,15 @@ from skdp import (
 )
 from skdp.exceptions import BudgetError
 from skdp.privacy import BudgetStore
-from skdp.privacy.books.store import Chain, FileStore, MemoryStore, new_header
+from skdp.privacy.books.store import Chain, MemoryStore, new_header
 
 X = [[0.1], [0.2], [0.3], [0.4]]
 HERE = {"adjacency": "replace-one"}
 
 
 @pytest.fixture
-def path(tmp_path):
-    return tmp_path / "budget.db"
-
-
-@pytest.fixture
-def saved(tmp_path):
-    return tmp_path / "saved"
+def path(place):
+    return place.path
 
 
 def fit(budget, epsilon=0.1):
@@ -64,34 +56,19 @@ def refused(budget):
         assert "Nothing was charged, and no row was read" in str(error.value)
 
 
-def edit(path, *statements):
-    with closing(sqlite3.connect(path)) as file, file:
-        for statement in statements:
-            file.execute(*statement)
+def entries(place):
+    return [json.loads(entry) for entry, _ in place.content()[1]]
 
 
-def entries(path):
-    with closing(sqlite3.connect(path)) as file:
-        rows = "SELECT entry FROM skdp_charges_2 ORDER BY rowid"
-        return [json.loads(row[0]) for row in file.execute(rows)]
-
-
-def rewritten(path, change, header=None):
-    """Make all charges of a file anew, as a forger would: the chain is sound in itself."""
-    links, texts = [], [json.dumps(facts) for facts in change(entries(path))]
-    with closing(sqlite3.connect(path)) as file:
-        found = json.loads(file.execute("SELECT header FROM skdp_budget_2").fetchone()[0])
-    text = json.dumps({**found, **(header or {})})
+def rewritten(place, change, header=None):
+    """Make all charges of a budget anew, as a forger would: the chain is sound in itself."""
+    links, texts = [], [json.dumps(facts) for facts in change(entries(place))]
+    text = json.dumps({**json.loads(place.content()[0]), **(header or {})})
     digest = chained("", text)
     for each in texts:
         digest = chained(digest, each)
         links.append((each, digest))
-    edit(
-        path,
-        ("UPDATE skdp_budget_2 SET header = ?", (text,)),
-        ("DELETE FROM skdp_charges_2",),
-        *[("INSERT INTO skdp_charges_2 VALUES (?, ?)", link) for link in links],
-    )
+    place.put((text, links))
 
 
 def chained(digest, text):
@@ -101,12 +78,12 @@ def chained(digest, text):
 # -- attacks ---------------------------------------------------------------------------------
 
 
-def test_five_nightly_restores_do_not_spend_five_times(path, saved):
+def test_five_nightly_restores_do_not_spend_five_times(place, path):
     PrivacyBudget(1.0, path=path)
-    shutil.copy(path, saved)
+    saved = place.content()
     released, spent = [], 0.0
     for _ in range(5):
-        shutil.copy(saved, path)
+        place.put(saved)
         with suppress(BudgetError):
             night = PrivacyBudget.open(path, head=released or None)
             released.append(fit(night, 1.0))
@@ -116,12 +93,12 @@ def test_five_nightly_restores_do_not_spend_five_times(path, saved):
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("n_later", [0, 1, 2, 9])
-def test_a_live_object_notices_an_old_copy_after_any_number_of_later_charges(path, saved, n_later):
+def test_a_live_object_notices_an_old_copy_after_any_number_of_later_charges(place, path, n_later):
     live = PrivacyBudget(1.0, path=path)
     live.charge(0.1, **HERE)
-    shutil.copy(path, saved)
+    saved = place.content()
     model, sent = fit(live, 0.7), pickle.dumps(live)
-    shutil.copy(saved, path)
+    place.put(saved)
     other = PrivacyBudget.open(path)
     for _ in range(n_later):
         other.charge(0.05, **HERE)
@@ -133,24 +110,24 @@ def test_a_live_object_notices_an_old_copy_after_any_number_of_later_charges(pat
             make(path, head=model)
 
 
-def test_an_object_that_only_looked_on_notices_an_old_copy(path, saved):
+def test_an_object_that_only_looked_on_notices_an_old_copy(place, path):
     live = PrivacyBudget(1.0, path=path)
-    shutil.copy(path, saved)
+    saved = place.content()
     fit(PrivacyBudget.open(path), 0.7)
     assert live.spent == (0.7, 0.0)
-    shutil.copy(saved, path)
+    place.put(saved)
     fit(PrivacyBudget.open(path), 0.7)
     refused(live)
 
 
-def test_a_deleted_file_is_noticed_whoever_makes_it_anew(path):
+def test_a_deleted_budget_is_noticed_whoever_makes_it_anew(place, path):
     live = PrivacyBudget(1.0, path=path)
     model = fit(live, 1.0)
-    path.unlink()
+    place.remove()
     for make in (PrivacyBudget.open, lambda path, head: PrivacyBudget(1.0, path=path, head=head)):
         with pytest.raises(BudgetError, match="has vanished"):
             make(path, head=model)
-        assert not path.exists()
+        assert not place.exists()
     refused(live)
     anew = PrivacyBudget(1.0, path=path)
     for _ in range(3):
@@ -186,10 +163,10 @@ EDITS = {
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("change", EDITS.values(), ids=EDITS)
-def test_a_chain_that_was_made_up_anew_is_noticed_by_who_saw_the_old_one(path, change):
+def test_a_chain_that_was_made_up_anew_is_noticed_by_who_saw_the_old_one(place, path, change):
     live = PrivacyBudget(1.0, path=path)
     models = [fit(live, price) for price in (0.3, 0.2, 0.1)]
-    rewritten(path, change)
+    rewritten(place, change)
     # some make no sense in themselves
     with suppress(BudgetError):
         other = PrivacyBudget.open(path)
@@ -200,57 +177,66 @@ def test_a_chain_that_was_made_up_anew_is_noticed_by_who_saw_the_old_one(path, c
         PrivacyBudget.open(path, head=models)
 
 
+def replaced(row, column, old, new):
+    """Return a change of content that leaves all other hashes as they are."""
+
+    def change(header, links):
+        link = list(links[row])
+        link[column] = link[column].replace(old, new)
+        return header, [*links[:row], tuple(link), *links[row + 1 :]]
+
+    return change
+
+
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
-    "statement",
+    "change",
     [
-        "UPDATE skdp_charges_2 SET entry = replace(entry, '0.3', '0.0001') WHERE rowid = 1",
-        "UPDATE skdp_charges_2 SET entry = replace(entry, '0.3', '-5.0') WHERE rowid = 1",
-        "UPDATE skdp_charges_2 SET head = 'ab' WHERE rowid = 2",
-        "DELETE FROM skdp_charges_2 WHERE rowid = 1",
-        "DELETE FROM skdp_charges_2 WHERE rowid = 2",
-        "UPDATE skdp_charges_2 SET rowid = 9 WHERE rowid = 1",
-        "UPDATE skdp_budget_2 SET header = replace(header, '1.0', '99.0')",
+        replaced(0, 0, "0.3", "0.0001"),
+        replaced(0, 0, "0.3", "-5.0"),
+        lambda header, links: (header, [links[0], (links[1][0], "ab"), links[2]]),
+        lambda header, links: (header, links[1:]),
+        lambda header, links: (header, links[::2]),
+        lambda header, links: (header, [*links[1:], links[0]]),
+        lambda header, links: (header.replace("1.0", "99.0"), links),
     ],
 )
-def test_an_edit_that_leaves_the_hashes_is_noticed_by_everybody(path, statement):
+def test_an_edit_that_leaves_the_hashes_is_noticed_by_everybody(place, path, change):
     live = PrivacyBudget(1.0, path=path)
     for price in (0.3, 0.2, 0.1):
         fit(live, price)
-    edit(path, (statement,))
+    place.put(change(*place.content()))
     refused(live)
     with pytest.raises(BudgetError, match="is damaged"):
         PrivacyBudget.open(path)
 
 
-def test_there_is_no_stored_total_that_could_be_edited(path):
+def test_there_is_no_stored_total_that_could_be_edited(place, path):
     live = PrivacyBudget(1.0, path=path)
     live.charge(0.5, **HERE)
-    with closing(sqlite3.connect(path)) as file:
-        kept = "".join(file.iterdump())
-    assert [facts["epsilon"] for facts in entries(path)] == [0.5]
-    assert kept.count("0.5") == 1
+    header, links = place.content()
+    assert [facts["epsilon"] for facts in entries(place)] == [0.5]
+    assert f"{header}{links}".count("0.5") == 1
 
 
-def test_raised_limits_are_noticed_even_before_the_first_charge(path):
+def test_raised_limits_are_noticed_even_before_the_first_charge(place, path):
     live = PrivacyBudget(1.0, path=path)
-    rewritten(path, lambda found: found, {"epsilon": 99.0})
+    rewritten(place, lambda found: found, {"epsilon": 99.0})
     refused(live)
 
 
-def test_more_charges_than_the_budget_allows_are_no_budget(path):
+def test_more_charges_than_the_budget_allows_are_no_budget(place, path):
     live = PrivacyBudget(1.0, path=path)
     live.charge(0.6, **HERE)
-    rewritten(path, lambda found: found * 3)
+    rewritten(place, lambda found: found * 3)
     refused(live)
     with pytest.raises(BudgetError, match="is damaged"):
         PrivacyBudget.open(path)
 
 
-def test_two_copies_that_are_both_used_do_not_contain_each_other(path, saved):
+def test_two_copies_that_are_both_used_do_not_contain_each_other(place, path):
     one = PrivacyBudget(1.0, path=path)
-    shutil.copy(path, saved)
-    two = PrivacyBudget.open(saved)
+    two = PrivacyBudget.open(place.copy().path)
     models = [fit(one, 0.9), fit(two, 0.9)]
     assert [budget.contains(model) for budget in (one, two) for model in models] == [
         True,
@@ -380,18 +366,18 @@ def seeded(budget, seed=5):
     ).fit(X)
 
 
-def test_the_identity_of_noise_is_in_what_is_hashed(path):
+def test_the_identity_of_noise_is_in_what_is_hashed(place, path):
     live = PrivacyBudget(1.0, path=path)
     model = seeded(live)
     (stream,) = model.ledger_.streams
-    assert [facts["stream"] for facts in entries(path)] == [stream]
+    assert [facts["stream"] for facts in entries(place)] == [stream]
     assert [charge.stream for charge in PrivacyBudget.open(path).charges] == [stream]
-    edit(path, ("UPDATE skdp_charges_2 SET entry = replace(entry, ?, 'ab')", (stream,)))
+    place.put(replaced(0, 0, stream, "ab")(*place.content()))
     refused(live)
     with pytest.raises(BudgetError, match="is damaged"):
         PrivacyBudget.open(path)
     # a chain that is sound in itself, and has forgotten the noise
-    rewritten(path, lambda found: [{**found[0], "stream": None}])
+    rewritten(place, lambda found: [{**found[0], "stream": None}])
     refused(live)
     with pytest.raises(BudgetError, match="lacks a charge"):
         PrivacyBudget.open(path, head=model)
@@ -416,10 +402,10 @@ def test_everybody_knows_the_noise_that_anybody_was_charged_for(path):
 
 
 @pytest.mark.parametrize("stream", ["ab" * 16, 7, ["ab"]])
-def test_charges_that_share_their_noise_are_no_budget(path, stream):
+def test_charges_that_share_their_noise_are_no_budget(place, path, stream):
     live = PrivacyBudget(1.0, path=path)
     fit(live), fit(live)
-    rewritten(path, lambda found: [{**facts, "stream": stream} for facts in found])
+    rewritten(place, lambda found: [{**facts, "stream": stream} for facts in found])
     with pytest.raises(BudgetError, match=r"is damaged.*noise"):
         PrivacyBudget.open(path)
 
@@ -486,19 +472,25 @@ def test_whoever_was_slower_does_not_get_the_same_noise():
     assert len(budget.charges) == 1
 
 
-@pytest.mark.parametrize("make", [MemoryStore, None], ids=["memory", "file"])
-def test_an_entry_is_appended_only_to_the_head_that_is_expected(make, path):
-    header = new_header(PrivacyBudget(1.0)._terms)
-    if make is None:
-        PrivacyBudget(1.0, path=path)
-        store = FileStore(os.fspath(path))
-    else:
-        store = make(header)
-    assert not store.append("entry", "a", "b")
-    assert store.append("entry", "a", "")
-    assert not store.append("entry", "b", "")
-    assert store.append("entry", "b", "a")
-    assert [head for _, head in store.read()[1]] == ["a", "b"]
+def keeps_to_the_interface(store):
+    """Assert that an entry is appended only to the head that is expected, and once."""
+    first, second = (json.dumps({"person": store.person, "n": n}) for n in (1, 2))
+    heads = [chained("", store.read()[0])]
+    heads += [chained(heads[0], first)]
+    heads += [chained(heads[1], second)]
+    assert not store.append(first, heads[1], "ab")
+    assert store.append(first, heads[1], "")
+    assert not store.append(second, chained(heads[0], second), "")
+    assert store.append(second, heads[2], heads[1])
+    assert store.read()[1] == [(first, heads[1]), (second, heads[2])]
+
+
+def test_an_entry_is_appended_only_to_the_head_that_is_expected(path):
+    keeps_to_the_interface(PrivacyBudget(1.0, path=path)._chain.store)
+
+
+def test_memory_keeps_to_the_interface_too():
+    keeps_to_the_interface(MemoryStore(new_header(PrivacyBudget(1.0)._terms)))
 
 
 @pytest.mark.full

@@ -3,12 +3,13 @@
 """A privacy budget that several fits share."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import asdict, fields
 from fractions import Fraction
 from typing import Any
 
+from skdp.privacy.books.postgres import PostgresStore, is_url
 from skdp.privacy.books.spent import leaves
 from skdp.privacy.books.store import (
     NOTHING,
@@ -21,15 +22,16 @@ from skdp.privacy.books.store import (
     MemoryStore,
     Pair,
     Seen,
-    create,
+    exact,
     full_path,
     new_header,
     refuse_shared_noise,
+    rounded_up,
     total,
     within,
 )
 from skdp.privacy.books.texts import a_kind, tags
-from skdp.privacy.kernel.accounting import check_delta, check_epsilon, check_mu
+from skdp.privacy.kernel.accounting import check_choice, check_delta, check_epsilon, check_mu
 from skdp.privacy.kernel.errors import BudgetError
 from skdp.privacy.kernel.ledger import Record
 
@@ -56,11 +58,42 @@ def budget_html(text: str, charges: Iterable[Charge]) -> str:
     return f"{tags('p', [text])}<table>{table}</table>"
 
 
-def as_frame(charges: Iterable[Charge]) -> Any:
-    """Return a pandas DataFrame, a row for each charge."""
-    import pandas as pd
+_SUMS = ["charges", "epsilon", "delta", "first", "last"]
+_TERMS = ["composition", "adjacency", "unit"]
+#: tables of what was spent, by what they tell apart, and their columns
+SPEND = {
+    "charge": ["budget", "position", *_COLUMNS],
+    "model": ["budget", "model", *_SUMS],
+    "person": ["budget", "person", *_SUMS],
+    "budget": [
+        "budget", *_SUMS, "epsilon_limit", "delta_limit", *_TERMS, "spent_epsilon", "spent_delta",
+    ],
+}  # fmt: skip
 
-    return pd.DataFrame([asdict(charge) for charge in charges], columns=_COLUMNS)
+
+def spend_rows(budget: "PrivacyBudget", by: str) -> list[list[Any]]:
+    """Return the rows of a table of what was spent, as the views of a database have them."""
+    state = budget._chain.read()
+    charges = state.charges()
+    if by == "charge":
+        return [[budget.name, i, *asdict(each).values()] for i, each in enumerate(charges, 1)]
+    if by == "budget":
+        epsilon, delta, *kinds = state.terms
+        spent = state.terms.spent(state.spent)
+        return [[budget.name, *_sums(charges), epsilon, delta, *kinds, *spent]]
+    groups: dict[str, list[Charge]] = {}
+    for each in charges:
+        groups.setdefault(each.label if by == "model" else each.person, []).append(each)
+    return [[budget.name, key, *_sums(ours)] for key, ours in sorted(groups.items())]
+
+
+def _sums(charges: Collection[Charge]) -> list[Any]:
+    epsilon, delta = (
+        rounded_up(sum((exact(getattr(each, name)) for each in charges), Fraction(0)))
+        for name in ("epsilon", "delta")
+    )
+    times = [each.time for each in charges]
+    return [len(charges), epsilon, delta, min(times, default=""), max(times, default="")]
 
 
 def heads_of(source: Any) -> tuple[str, ...]:
@@ -111,6 +144,12 @@ def _all_held(state: ChainState, sources: Any) -> bool:
     return True
 
 
+def store_for(path: Any) -> FileStore | PostgresStore:
+    """Return the store that a path or a URL names, or raise a ValueError."""
+    path = os.fspath(path) if isinstance(path, os.PathLike) else path
+    return PostgresStore(path) if is_url(path) else FileStore(full_path(path))
+
+
 class PrivacyBudget:
     """A privacy budget that several fits share: a fit that would exceed it reads no row.
 
@@ -135,18 +174,22 @@ class PrivacyBudget:
     unit : {"row", "group"}, default="row"
         What is protected: one row, or all rows of one group: a person, a client.
     path : str or path-like, default=None
-        A file, to share the budget between processes, and with later sessions; it is made if
-        it is not there. None keeps the budget in memory, for the threads of this process.
+        A file, to share the budget between processes, and with later sessions, or the URL of a
+        PostgreSQL database, ``"postgresql://user@host/database?budget=name"``, for several
+        machines (:ref:`budgets-server`); it is made if it is not there. None keeps the budget in
+        memory, for the threads of this process.
     head : str, Charge, Ledger, fitted estimator, or list of these, default=None
-        What earlier fits were left with. The file must exist then, and hold their charges: a
-        file that was put back, edited or replaced since does not. None accepts what is found.
+        What earlier fits were left with. The file (or database) must exist then, and hold their
+        charges: one that was put back, edited or replaced since does not. None accepts what is
+        found.
 
     Raises
     ------
     ValueError
         If a parameter is out of range.
     BudgetError
-        If the file holds a budget with other numbers, is unusable, or lacks a charge of `head`.
+        If the file or database holds a budget with other numbers, is unusable, or lacks a charge
+        of `head`; or if psycopg is missing.
 
     See Also
     --------
@@ -156,7 +199,8 @@ class PrivacyBudget:
     -----
     `copy`, `deepcopy` and scikit-learn's `clone` return the object itself, so that every copy
     of an estimator shares it. With `path` it can be pickled: only the path and the identity of
-    the file travel, with what was seen of it last. Without, pickling raises.
+    the file travel, with what was seen of it last, and of a URL all but the password. Without,
+    pickling raises.
 
     *Charges form a chain.* Each has a hash of the terms of the budget and of all charges up to
     it. At every use all of them are read and checked, and what was spent is their sum, added up
@@ -218,14 +262,14 @@ class PrivacyBudget:
                 raise ValueError("head must be None without path: a new budget has no charges.")
             self._set(Chain(MemoryStore(new_header(terms))), terms)
             return
-        path = full_path(path)
+        store = store_for(path)
         if head is None:
-            create(path, terms)
-        found = self._found(FileStore(path), head)
+            store.create(new_header(terms))
+        found = self._found(store, head)
         for name, theirs in found._asdict().items():
             if (ours := getattr(terms, name)) != theirs:
                 raise BudgetError(
-                    f"the privacy budget {path!r} has {name}={theirs!r}; got {ours!r}. "
+                    f"the privacy budget {store.path!r} has {name}={theirs!r}; got {ours!r}. "
                     "PrivacyBudget.open(path) takes it as it is."
                 )
 
@@ -250,12 +294,12 @@ class PrivacyBudget:
     def open(
         cls, path: str | os.PathLike[str] | BudgetStore, *, head: Any = None
     ) -> "PrivacyBudget":
-        """Return the budget of a file that exists; none is ever made.
+        """Return the budget of a file or a database that exists; none is ever made.
 
         Parameters
         ----------
         path : str, path-like or BudgetStore
-            The file, or what else keeps the chain of charges.
+            The file, the URL, or what else keeps the chain of charges.
         head : str, Charge, Ledger, fitted estimator, or list of these, default=None
             What earlier fits were left with: the file must hold their charges.
 
@@ -270,8 +314,7 @@ class PrivacyBudget:
             If the file is unusable, or lacks a charge of `head`.
         """
         budget = cls.__new__(cls)
-        store = path if isinstance(path, BudgetStore) else FileStore(full_path(path))
-        budget._found(store, head)
+        budget._found(path if isinstance(path, BudgetStore) else store_for(path), head)
         return budget
 
     def charge(
@@ -303,7 +346,7 @@ class PrivacyBudget:
         Returns
         -------
         charge : Charge
-            What has been recorded; in a file it is on the disk by now.
+            What has been recorded; in a file or a database it is on the disk by now.
 
         Raises
         ------
@@ -312,7 +355,8 @@ class PrivacyBudget:
         BudgetError
             If less is left, if adjacency or unit differ, if a fit with the same seeded noise was
             charged before, or if the file is unusable, was put back to an earlier state, or was
-            edited.
+            edited. If a database is lost while the charge is on its way to it, and for half a
+            minute, the charge may count as spent, and the error says so.
         """
         epsilon, delta = check_epsilon(epsilon), check_delta(delta)
         mu = None if mu is None else check_mu(mu)
@@ -411,12 +455,37 @@ class PrivacyBudget:
 
     @property
     def path(self) -> str | None:
-        """The full path of the file; None for a budget in memory."""
+        """The full path of the file, or the URL without its password; None for one in memory."""
         return getattr(self._chain.store, "path", None)
 
-    def to_frame(self) -> Any:
-        """Return the charges as a pandas DataFrame, a row each."""
-        return as_frame(self.charges)
+    @property
+    def name(self) -> str:
+        """What tables call it: its name in a database, or that of its file; empty in memory."""
+        store = self._chain.store
+        return str(getattr(store, "budget", os.path.basename(self.path or "")))
+
+    def to_frame(self, by: str | None = None) -> Any:
+        """Return what was spent as a pandas DataFrame.
+
+        Parameters
+        ----------
+        by : {"model", "person", "budget"}, default=None
+            None has a row for each charge. Otherwise the prices of each model (the label of its
+            charges), of each person who asked, or of all are added up; with
+            ``composition="gaussian"`` such a sum is more than they cost together, which
+            `spent_epsilon` and `spent_delta` of "budget" are.
+
+        Returns
+        -------
+        frame : pandas.DataFrame of shape (n_rows, n_columns)
+            With `epsilon` in nats, and `first` and `last`, the times of charges.
+        """
+        import pandas as pd
+
+        if by is None:
+            return pd.DataFrame([asdict(charge) for charge in self.charges], columns=_COLUMNS)
+        check_choice("by", by, [*SPEND][1:])
+        return pd.DataFrame(spend_rows(self, by), columns=SPEND[by])
 
     def __repr__(self) -> str:
         try:

@@ -3,10 +3,12 @@
 """The chain of charges of a shared budget, and where it is kept: in one process, or in a file.
 
 A store keeps text, and does not understand it: one header and a growing list of entries
-(`BudgetStore`). `Chain` does all that privacy rests on. It checks that every entry confirms all
-before it, adds up what they cost, and remembers how far the chain went when it last looked.
+(`BudgetStore`; `postgres` has the one on a server). `Chain` does all that privacy rests on. It
+checks that every entry confirms all before it, adds up what they cost, and remembers how far the
+chain went when it last looked.
 """
 
+import getpass
 import hashlib
 import json
 import math
@@ -70,28 +72,28 @@ class BudgetTerms(NamedTuple):
     def limits(self) -> Pair:
         """What costs may add up to."""
         if self.composition == "sum":
-            return _decimal(self.epsilon), _decimal(self.delta)
+            return exact(self.epsilon), exact(self.delta)
         # fixed beforehand: a split that depends on what fits release is not covered; with the
         # hair, one Gaussian fit of (epsilon, delta / 2) fits
         mu = gdp_mu(self.epsilon, self.delta / 2) * HAIR
-        return Fraction(mu) ** 2, _decimal(self.delta) / 2
+        return Fraction(mu) ** 2, exact(self.delta) / 2
 
     def cost(self, epsilon: float, delta: float, mu: float | None = None) -> Pair:
         """Return what a fit counts."""
         if self.composition == "sum":
-            return _decimal(epsilon), _decimal(delta)
+            return exact(epsilon), exact(delta)
         if mu is not None:
             return Fraction(mu) ** 2, Fraction(0)
-        return Fraction(pure_mu(epsilon)) ** 2, _decimal(delta)
+        return Fraction(pure_mu(epsilon)) ** 2, exact(delta)
 
     def spent(self, costs: Pair) -> tuple[float, float]:
         """Return the (epsilon, delta) of costs, rounded up."""
         if self.composition == "sum" or not costs[0]:
-            return _up(costs[0]), _up(costs[1])
+            return rounded_up(costs[0]), rounded_up(costs[1])
         mu = math.sqrt(costs[0]) * (1 + 1e-12)
         # within the limits it is no more than the total, however the curve rounds
         epsilon = min(gdp_epsilon(mu, self.delta / 2), self.epsilon)
-        return epsilon, _up(costs[1] + _decimal(self.delta) / 2)
+        return epsilon, rounded_up(costs[1] + exact(self.delta) / 2)
 
     def left(self, costs: Pair) -> tuple[float, float]:
         """Return the largest (epsilon, delta) without a mu that still fits, rounded down."""
@@ -101,7 +103,7 @@ class BudgetTerms(NamedTuple):
         return pure_epsilon(math.sqrt(left) * (1 - 1e-12)), _down(left_delta)
 
 
-def _decimal(value: float) -> Fraction:
+def exact(value: float) -> Fraction:
     """Return the number that Python prints: ten times 0.1 is 1, and not a hair more.
 
     A float is less than 2^-53 of itself away, and whatever makes noise for an epsilon or a mu
@@ -110,19 +112,20 @@ def _decimal(value: float) -> Fraction:
     return Fraction(repr(value))
 
 
-def _up(value: Fraction) -> float:
+def rounded_up(value: Fraction) -> float:
+    """Return the least number that prints as the value, or as more."""
     number = float(value)
-    return math.nextafter(number, math.inf) if _decimal(number) < value else number
+    return math.nextafter(number, math.inf) if exact(number) < value else number
 
 
 def _down(value: Fraction) -> float:
     number = float(value)
-    return math.nextafter(number, -math.inf) if _decimal(number) > value else number
+    return math.nextafter(number, -math.inf) if exact(number) > value else number
 
 
 NOTHING = "Nothing was charged, and no row was read."
-# seconds that a charge waits for those of others
-_PATIENCE = 30.0
+#: seconds that a charge waits for those of others
+PATIENCE = 30.0
 _TABLES = """
 CREATE TABLE skdp_budget_2 (header TEXT NOT NULL);
 CREATE TABLE skdp_charges_2 (entry TEXT NOT NULL, head TEXT NOT NULL);
@@ -146,6 +149,9 @@ class Charge:
     stream : str or None
         Identity of the seeded noise of the fit, which no other fit may share; None if its noise
         came from the operating system.
+    person : str
+        Who asked: the login of a database, or of the operating system. A database confirms it; in
+        a file it is a note. Empty if there was none.
     head : str
         Where it stands in the chain of charges: the identity of the budget, its position, and
         a hash of the terms of the budget and of all charges up to this one.
@@ -160,6 +166,7 @@ class Charge:
     process: int
     time: str
     stream: str | None = None
+    person: str = ""
     head: str = ""
 
     @classmethod
@@ -174,8 +181,8 @@ class Charge:
         stream: str | None = None,
     ) -> "Charge":
         """Return a charge of this process, at this moment."""
-        # sqlite takes no lone surrogates
-        label = str(label).encode("utf-8", "replace").decode()
+        # databases take no lone surrogates, and no zeros
+        label = str(label).encode("utf-8", "replace").decode().replace("\0", "?")
         time = ""
         # a note only: nothing depends on a clock
         with suppress(Exception):
@@ -212,7 +219,7 @@ class Charge:
 
 
 class BudgetStore(ABC):
-    """Where a chain is kept; a database on a server needs no more than this.
+    """Where a chain is kept; another database needs no more than this.
 
     A store holds text and compares it. It neither parses nor hashes, and it adds nothing up:
     `Chain` checks whatever it returns. Three things are asked of it. `read` returns one
@@ -222,6 +229,14 @@ class BudgetStore(ABC):
 
     #: how errors call it: "the privacy budget in ..."
     name: str
+
+    @property
+    def person(self) -> str:
+        """Who is asking, for the charge; asked for after a `read`."""
+        # a note only: there may be no such user, as in a container
+        with suppress(Exception):
+            return getpass.getuser()
+        return ""
 
     @abstractmethod
     def read(self) -> tuple[str, list[tuple[str, str]]]:
@@ -247,7 +262,8 @@ class BudgetStore(ABC):
         Raises
         ------
         BudgetError
-            If it cannot be written to; nothing was appended.
+            If it cannot be written to. Nothing was appended, or the error says that it may have
+            been.
         """
 
 
@@ -381,6 +397,7 @@ class Chain:
             spent = total(state.spent, cost)
             if not within(spent, limits):
                 return state.spent
+            charge = replace(charge, person=self.store.person)
             entry, count = charge.entry(), len(state.entries)
             digest = chained(state.digests[-1], entry)
             streams = tuple(sorted(state.streams.union(charge.streams)))
@@ -479,6 +496,37 @@ class FileStore(BudgetStore):
             rows = file.execute("SELECT entry, head FROM skdp_charges_2 ORDER BY rowid")
             return row[0], rows.fetchall()
 
+    def create(self, header: str) -> None:
+        """Make the file, whole or not at all; one that is there stays as it is."""
+        path = self.path
+        if os.path.exists(path):
+            return
+        folder = os.path.dirname(path)
+        if not os.path.isdir(folder):
+            raise BudgetError(f"path must be in a directory that exists; there is no {folder!r}.")
+        if os.path.exists(f"{path}-journal"):
+            raise BudgetError(
+                f"the privacy budget {path!r} has vanished, and has left a journal: find it, or "
+                "remove the journal and so begin anew."
+            )
+        new = f"{path}.{os.getpid()}-{threading.get_ident()}"
+        try:
+            with suppress(FileNotFoundError):
+                os.unlink(new)
+            with closing(_connect(new, "rwc")) as file:
+                file.executescript(f"BEGIN; {_TABLES}")
+                file.execute("INSERT INTO skdp_budget_2 VALUES (?)", (header,))
+                file.execute("COMMIT")
+            with suppress(FileExistsError):
+                # another process may have been faster: then its file stays
+                os.link(new, path)
+        except (OSError, sqlite3.Error) as error:
+            problem = f"the privacy budget {path!r} cannot be created ({error})."
+            raise BudgetError(problem) from error
+        finally:
+            with suppress(OSError):
+                os.unlink(new)
+
     def append(self, entry: str, head: str, expected: str) -> bool:
         """Append an entry if the last head is `expected`; return whether it was."""
         with self._opened("BEGIN IMMEDIATE") as file:
@@ -522,40 +570,10 @@ def full_path(path: Any) -> str:
     return os.path.realpath(path)
 
 
-def create(path: str, terms: BudgetTerms) -> None:
-    """Make the file of a budget, whole or not at all; one that is there stays as it is."""
-    if os.path.exists(path):
-        return
-    folder = os.path.dirname(path)
-    if not os.path.isdir(folder):
-        raise BudgetError(f"path must be in a directory that exists; there is no {folder!r}.")
-    if os.path.exists(f"{path}-journal"):
-        raise BudgetError(
-            f"the privacy budget {path!r} has vanished, and has left a journal: find it, or "
-            "remove the journal and so begin anew."
-        )
-    new = f"{path}.{os.getpid()}-{threading.get_ident()}"
-    try:
-        with suppress(FileNotFoundError):
-            os.unlink(new)
-        with closing(_connect(new, "rwc")) as file:
-            file.executescript(f"BEGIN; {_TABLES}")
-            file.execute("INSERT INTO skdp_budget_2 VALUES (?)", (new_header(terms),))
-            file.execute("COMMIT")
-        with suppress(FileExistsError):
-            # another process may have been faster: then its file stays
-            os.link(new, path)
-    except (OSError, sqlite3.Error) as error:
-        raise BudgetError(f"the privacy budget {path!r} cannot be created ({error}).") from error
-    finally:
-        with suppress(OSError):
-            os.unlink(new)
-
-
 def _connect(path: str, mode: str) -> sqlite3.Connection:
     """Return a connection whose commits are on the disk, the directory included."""
     uri = f"{Path(path).as_uri()}?mode={mode}"
-    file = sqlite3.connect(uri, uri=True, timeout=_PATIENCE, isolation_level=None)
+    file = sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)
     try:
         file.execute("PRAGMA synchronous = EXTRA")
     except sqlite3.Error:
