@@ -20,8 +20,8 @@ chosen with all of these but "credit".
 Kernels: tables of numbers, 15,000 rows of three quarters of each at most, tested on 8,000 of the
 rest at most; means of three splits. The rules for knots and waves were chosen with "rings",
 "product", "straight", union, credit, churn, digits, vote and Adult in sight; the others were run
-afterwards. What "auto" pays was chosen with "rings", "product", "straight", churn, union and credit
-in sight. Noise is seeded, so that equal models have equal figures.
+afterwards. What "auto" pays was chosen with "rings", "product", "straight", churn, union, credit
+and flight phase in sight. Noise is seeded, so that equal models have equal figures.
 """
 
 import argparse
