@@ -60,8 +60,9 @@ print("spent:", budget.spent)
 
 # %%
 # The interval counts two things: people are a sample, and there is noise. For age the truth is 0.2.
-# A component is a mixture of answers, so it has no true coefficient that could be written down; the
-# sign of one is a convention.
+# A component is a mixture of answers that noise has turned a little: the third has a small part of
+# the other two, so its coefficient is near 0 and need not be 0. Which way a component points is a
+# convention, and with it the sign.
 #
 # The picture
 # -----------
