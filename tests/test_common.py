@@ -174,9 +174,6 @@ CLASSIFIERS = [
     ),
     DPKernelClassifier(epsilon=4.0, kernel="rbf", gamma=[0.1, 0.5], n_components=21),
     DPKernelClassifier(epsilon=8.0, kernel="linear", bounds=(-3.0, 3.0)),
-    DPKernelClassifier(
-        epsilon=300.0, kernel="auto", n_knots=3, n_components=8, adjacency="zero-out"
-    ),
     DPHingeSVM(),
     DPHingeSVM(solver="accelerated", adjacency="zero-out", data_norm=1.0),
     DPHingeSVM(epsilon=4.0, solver="sgd", data_norm=1.0),

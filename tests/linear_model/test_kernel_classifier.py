@@ -90,19 +90,23 @@ def test_maps_are_free_and_bounds_save_the_search(kernel):
     assert known.score(X, RING) > 0.8
 
 
-@pytest.mark.parametrize("kernel", ["additive", "rbf", "linear"])
+@pytest.mark.filterwarnings("ignore:.*promises next to nothing")
+@pytest.mark.parametrize("kernel", ["auto", "additive", "rbf", "linear"])
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 def test_a_trace_attains_the_claim_and_no_more(kernel, adjacency):
     rows = 0.1 * RNG.normal(size=(60, 2))
     other = rows.copy()
     rows[7] = 5.0
     other[7] = np.nan if adjacency == "zero-out" else -5.0
-    found = trace_privacy(
-        model(kernel=kernel, n_knots=4, bounds=(-1.0, 1.0), adjacency=adjacency),
-        X=rows, X_neighbour=other, y=np.arange(60) % 2,
-    )  # fmt: skip
+    given = {"kernel": kernel, "n_knots": 4, "bounds": (-1.0, 1.0), "adjacency": adjacency}
+    if kernel == "auto":
+        # sixty rows are enough for a choice
+        given |= {"epsilon": 1000.0, "n_components": 6}
+    found = trace_privacy(model(**given), X=rows, X_neighbour=other, y=np.arange(60) % 2)
     assert found.passed
-    assert (0.999 if adjacency == "zero-out" else 0.6) < found.share <= 1
+    assert any("gets right" in release.query for release in found.releases) == (kernel == "auto")
+    least = 0.3 if kernel == "auto" else 0.999 if adjacency == "zero-out" else 0.6
+    assert least < found.share <= 1
 
 
 @pytest.mark.full
