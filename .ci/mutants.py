@@ -327,6 +327,21 @@ MUTANTS = [
         "tests/test_class_weight.py",
     ),
     Mutant(
+        "choice of a kernel: replace-one at the price of zero-out", "RightRows.sensitivity",
+        r'1\.0 if adjacency == "zero-out" else 2\.0', "1.0",
+        "tests/linear_model/test_kernel_classifier.py",
+    ),
+    Mutant(
+        "choice of a kernel: null rows count", "RightRows.partial",
+        r"more \* counted_rows\(chunk\)", "more",
+        "tests/linear_model/test_kernel_classifier.py",
+    ),
+    Mutant(
+        "choice of a kernel: the noise of the comparison halved", "TrialPlan.run",
+        r"GaussianMechanism\(self\.mu_count\)", "GaussianMechanism(2 * self.mu_count)",
+        "tests/linear_model/test_kernel_classifier.py",
+    ),
+    Mutant(
         "gradients: replace-one at the price of zero-out", "ClippedGradient.sensitivity",
         r"2 \* self\.clip", "self.clip",
         "tests/test_row_queries.py",

@@ -73,24 +73,31 @@ from sklearn.random_projection import GaussianRandomProjection
 from sklearn.semi_supervised import SelfTrainingClassifier
 
 from skdp import (
+    DPPCA,
     BoundedScaler,
+    DPCovariance,
     DPFeatureCenterer,
     DPFrequentFeatures,
     DPGridSearchCV,
     DPHingeSVM,
+    DPHistogram,
+    DPKernelClassifier,
     DPLogisticRegression,
     DPLpRegressor,
     DPMean,
     DPMedian,
     DPQuantile,
     DPRandomizedSearchCV,
+    DPRidge,
     DPStandardScaler,
+    LocalDPFrequencies,
     LocalDPLinearRegression,
     LocalDPLogisticRegression,
     LocalDPMean,
     NormClipper,
     PrivacyBudget,
     PrivUnitPrivatizer,
+    RandomFourierFeatures,
     papers,
 )
 from skdp.audit._pairs import kind_of, made_pairs
@@ -359,9 +366,12 @@ class Draw:
         if self.chance(0.2) and "delta" not in own:
             own["delta"] = 1e-9
         kinds = [DPLogisticRegression, DPLogisticRegression, UnseededClassifier, DPHingeSVM]
-        model = self.pick([*kinds, LocalDPLogisticRegression])
+        model = self.pick([*kinds, LocalDPLogisticRegression, DPKernelClassifier])
         if model is LocalDPLogisticRegression:
             return model(epsilon=own["epsilon"])
+        if model is DPKernelClassifier:
+            kernel = self.pick(["auto", "additive", "rbf", "linear"])
+            return model(epsilon=self.pick([1.0, 8.0, 300.0]), kernel=kernel, n_components=4)
         if model is UnseededClassifier:
             return model(**{k: v for k, v in own.items() if k in model().get_params()})
         if model is DPHingeSVM and own.get("mechanism") == "objective":
@@ -375,6 +385,8 @@ class Draw:
         if self.chance(0.25):
             own = self.pick([{}, {"p": 1}, {"p": "huber"}, {"solver": "gd", "max_iter": 4}])
             return UnseededRegressor(self._epsilon(), **own)
+        if self.chance(0.25):
+            return DPRidge(epsilon=self._epsilon(), **self.pick([{}, {"l2": 1.0}]))
         return DPLpRegressor(epsilon=self._epsilon(), **self.pick(words))
 
     def _quick_location(self):
@@ -383,7 +395,9 @@ class Draw:
             DPMean(epsilon=epsilon), DPMean(epsilon=epsilon, mechanism="laplace", data_norm=1.0),
             DPMean(epsilon=epsilon, bounds=(-1.0, 1.0)), DPQuantile(epsilon=epsilon),
             DPMedian(epsilon=epsilon, bounds=(-1.0, 1.0), mechanism="rank"),
-            LocalDPMean(epsilon=max(epsilon, 0.5)),
+            LocalDPMean(epsilon=max(epsilon, 0.5)), DPCovariance(epsilon=epsilon),
+            DPHistogram(epsilon=epsilon), DPHistogram(epsilon=epsilon, bounds=(-1.0, 1.0)),
+            LocalDPFrequencies(epsilon=max(epsilon, 0.5), categories=[-1.0, 0.0, 1.0]),
         ])  # fmt: skip
 
     def _quick_transformer(self):
@@ -393,7 +407,8 @@ class Draw:
                 epsilon=epsilon, threshold=None),
             DPStandardScaler(epsilon=epsilon, bounds=(-2.0, 2.0), with_mean=False, with_std=False),
             DPFrequentFeatures(epsilon=epsilon, sparsity=2, n_features_to_select=1),
-            NormClipper(), BoundedScaler(bounds=(-2.0, 2.0)),
+            NormClipper(), BoundedScaler(bounds=(-2.0, 2.0)), DPPCA(1, epsilon=epsilon),
+            RandomFourierFeatures(n_components=4),
             PrivUnitPrivatizer(epsilon=max(epsilon, 1.0), new_rows=self.pick(
                 ["auto", "keep", "randomise"])),
         ])  # fmt: skip

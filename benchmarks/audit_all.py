@@ -25,10 +25,11 @@ from pathlib import Path
 import numpy as np
 from _audit_mutants import Mutant, mutants
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import make_pipeline
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 import skdp
-from skdp import federated, local, papers
+from skdp import federated, local, metrics, papers
 from skdp.audit import adversarial_pairs, audit_privacy, trace_privacy
 from tests.audit.test_trace import neighbours_for
 from tests.test_common import ALL
@@ -57,6 +58,38 @@ class Reports(BaseEstimator):
         self.reports_ = fitted.transform(X)[0]
         self.privacy_spent_ = fitted.epsilon, 0.0
         return self
+
+
+class HeldOutScores(BaseEstimator):
+    """Scores of public predictions on private labels: every other row is said to be of class 1."""
+
+    def __init__(self, scores):
+        self.scores = scores
+
+    def fit(self, X, y):
+        """Release the scores of the labels."""
+        found = self.scores(y, np.arange(len(y)) % 2)
+        self.released_ = np.array([getattr(found, name) for name in found._listed])
+        self.privacy_spent_ = found.privacy_spent_
+        return self
+
+
+def classified(y, predicted):
+    """Return the scores of a classifier, all of one histogram."""
+    terms = {"classes": (0, 1), "thresholds": [0.5]}
+    return metrics.DPClassificationScores.from_predictions(y, predicted, epsilon=2.0, **terms)
+
+
+def confused(y, predicted):
+    """Return the scores of predicted labels."""
+    terms = {"classes": (0, 1)}
+    return metrics.DPConfusionMatrix.from_predictions(y, predicted, epsilon=2.0, **terms)
+
+
+def regressed(y, predicted):
+    """Return the scores of a regressor."""
+    terms = {"bounds": (0.0, 1.0)}
+    return metrics.DPRegressionScores.from_predictions(y, predicted, epsilon=2.0, **terms)
 
 
 def against_null(x, n_rows=4):
@@ -93,12 +126,22 @@ def cases():
             yield kind(epsilon=8.0, solver=solver, **smooth, **binary), LABEL
         exponential = {"mechanism": "exponential", "coef_bound": 10.0, "epsilon": 4.0}
         yield kind(**exponential, **binary), LABEL
+    for kernel in ("additive", "rbf"):
+        yield skdp.DPKernelClassifier(epsilon=8.0, kernel=kernel, **binary), LABEL
+    mapped = skdp.RandomFourierFeatures(n_components=4)
+    yield make_pipeline(mapped, skdp.DPLogisticRegression(epsilon=8.0, **binary)), LABEL
     yield skdp.DPLpRegressor(epsilon=8.0), LABEL
+    yield skdp.DPRidge(epsilon=8.0), LABEL
     yield skdp.DPLpRegressor(epsilon=8.0, p=1), LABEL
     yield skdp.DPLpRegressor(epsilon=8.0, p="huber", solver="sgd"), LABEL
     yield skdp.DPLpRegressor(epsilon=20.0, clipping_norm="private"), LABEL
     yield skdp.DPLpRegressor(epsilon=8.0, solver="output"), LABEL
     yield skdp.DPLpRegressor(epsilon=8.0, solver=papers.Localized()), LABEL
+    yield skdp.DPCovariance(epsilon=4.0, data_norm=1.0), "zero rows, another feature"
+    yield skdp.DPPCA(epsilon=4.0, data_norm=1.0), "zero rows, another feature"
+    yield skdp.DPHistogram(epsilon=2.0, bins=2, bounds=(-1.0, 1.0)), OPPOSITE
+    for scores in (confused, classified, regressed):
+        yield HeldOutScores(scores), OTHER_LABEL
     yield skdp.DPMean(epsilon=4.0, data_norm=1.0), OPPOSITE
     yield skdp.DPMean(epsilon=2.0, mechanism="laplace", data_norm=1.0), OPPOSITE
     yield skdp.DPMean(epsilon=4.0, adjacency="zero-out", data_norm=1.0), against_null([1.0, 0.0])
@@ -138,18 +181,21 @@ def local_cases():
     yield Reports(local.ScalarPrivatizer(epsilon=2.0)), tuple(np.array(rows) for rows in scalars)
     for kind in (local.LocalDPMean, local.LocalDPCovariance, local.LocalDPPCA):
         yield kind(epsilon=2.0), OPPOSITE_ROWS
+    yield local.LocalDPFrequencies(epsilon=2.0, categories=[-1.0, 1.0]), OPPOSITE
     yield local.LocalDPLinearRegression(epsilon=4.0), LABEL
     yield local.LocalDPLogisticRegression(epsilon=4.0, classes=(0, 1)), LABEL
     yield federated.FederatedDPLogisticRegression(epsilon=8.0, classes=(0, 1)), LABEL
 
 
+#: rows of which the first has another label
+OTHER_LABEL = tuple((np.zeros((6, 1)), np.array([label, 0, 1, 1, 0, 1])) for label in (0, 1))
 OPPOSITE_ROWS = tuple(np.array([[side, 0.0], [0.0, 0.5], [0.0, -0.5]]) for side in (1.0, -1.0))
 
 
 def data_of(estimator, pair):
     """Return the two data sets of a pair, given by its name or as they are."""
     if not isinstance(pair, str):
-        return [(part,) for part in pair]
+        return [part if isinstance(part, tuple) else (part,) for part in pair]
     inner = getattr(estimator, "estimator", estimator)
     pairs = {p.name: (p.first, p.second) for p in adversarial_pairs(inner)}
     return pairs[pair]
@@ -297,6 +343,8 @@ traces (:ref:`audits`).
 def name_of(estimator):
     """Return an estimator as it is written."""
     own = estimator.privatizer if isinstance(estimator, Reports) else estimator
+    if isinstance(estimator, HeldOutScores):
+        return f"scores of {estimator.scores.__name__} rows"
     return f"``{' '.join(str(own).split())}``"
 
 

@@ -78,6 +78,11 @@ COMPONENTS_READ = """\
 With a radius that is known Analyze Gauss has a fifth less noise: ours pays for the mean as well,
 which the others were told. Without any knowledge units of columns make up for that and more, where
 there are rows enough to find them, which there are not on digits and breast cancer.
+On breast cancer nothing at all is searched at ε = 0.1: rows count as standardised and are cut
+to a length of 7, which leaves their direction, mostly that of two areas. That happens to be the
+direction of most variance, too: by luck, and a warning says that scales were not searched. At ε
+= 1 the length is found, 1,600, and the first variance, 0.17 in units of its square, is hardly
+above what noise makes, 0.16: the warning says so. More is known there, and less of it is luck.
 
 """
 READING = """\

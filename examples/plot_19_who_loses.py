@@ -153,3 +153,4 @@ print(spent)
 
 # %%
 # | Before this: :ref:`sphx_glr_auto_examples_plot_18_a_score_that_is_paid_for.py`
+# | After this: :ref:`sphx_glr_auto_examples_plot_20_what_a_survey_measures.py`

@@ -165,7 +165,12 @@ CLASSIFIERS = [
     ),
     DPKernelClassifier(epsilon=4.0),
     DPKernelClassifier(
-        epsilon=8.0, n_knots=5, bounds=(-3.0, 3.0), class_weight="balanced", adjacency="zero-out"
+        epsilon=8.0,
+        kernel="additive",
+        n_knots=5,
+        bounds=(-3.0, 3.0),
+        class_weight="balanced",
+        adjacency="zero-out",
     ),
     DPKernelClassifier(epsilon=4.0, kernel="rbf", gamma=[0.1, 0.5], n_components=21),
     DPKernelClassifier(epsilon=8.0, kernel="linear", bounds=(-3.0, 3.0)),

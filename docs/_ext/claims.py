@@ -41,9 +41,13 @@ VARIANTS = {
     "DPLogisticRegression": _CLASSES,
     "DPHingeSVM": _CLASSES,
     "DPKernelClassifier": [
-        (f"{kernel}, {name}", {"kernel": kernel, **fixed})
-        for kernel in ("additive", "rbf")
-        for name, fixed in _CLASSES
+        *(
+            (f"{kernel}, {name}", {"kernel": kernel, **fixed})
+            for kernel in ("additive", "rbf")
+            for name, fixed in _CLASSES
+        ),
+        # a budget with which eight rows are enough for a choice
+        ("auto, 2 classes, epsilon=50000", {"epsilon": 50_000.0, "classes": (0, 1)}),
     ],
     "DPLpRegressor": [
         ("p=2", {}),

@@ -22,6 +22,7 @@ QUESTIONS = [
         "No: every row reports for itself, epsilon about 8",
         [
             ("a mean", "LocalDPMean"),
+            ("counts of categories", "LocalDPFrequencies"),
             ("a number per row", "LocalDPLinearRegression"),
             ("classes", "LocalDPLogisticRegression"),
             ("covariances", "LocalDPCovariance"),
@@ -48,6 +49,7 @@ TASKS = [
         "Classes",
         [
             ("with probabilities", "DPLogisticRegression"),
+            ("no plane parts them", "DPKernelClassifier"),
             ("labels only", "DPHingeSVM"),
             ("as a rule", 'mechanism="auto"'),
             ("full batches: too slow", 'solver="sgd"'),
@@ -59,6 +61,7 @@ TASKS = [
         "A number per row",
         [
             ("its mean", "DPLpRegressor"),
+            ("with intervals", "DPRidge"),
             ("its median", "DPLpRegressor(p=1)"),
             ("outliers", 'DPLpRegressor(p="huber")'),
         ],
@@ -80,11 +83,29 @@ TASKS = [
         ],
     ),
     (
+        "A look at the table",
+        [
+            ("all columns", "dp_describe"),
+            ("counts", "DPHistogram"),
+            ("covariances", "DPCovariance"),
+            ("most variance", "DPPCA"),
+        ],
+    ),
+    (
+        "How good a model is",
+        [
+            ("two classes", "DPClassificationScores"),
+            ("predicted labels", "DPConfusionMatrix"),
+            ("numbers", "DPRegressionScores"),
+        ],
+    ),
+    (
         "Steps before a model",
         [
             ("a data frame", "DPTableVectorizer"),
             ("public bounds: free", "BoundedScaler"),
             ("public norm: free", "NormClipper"),
+            ("waves: free", "RandomFourierFeatures"),
             ("unknown units", "DPStandardScaler"),
             ("an unknown offset", "DPFeatureCenterer"),
             ("too many features", "DPFrequentFeatures"),

@@ -225,6 +225,8 @@ class LinearRows:
 
     #: sorted positions of the rows of a batch; None for all rows
     positions = None
+    #: the rows before maps of a while
+    kept = None
 
     def __init__(self, X, target, null, ball, intercept, n_threads=1, weight=None):
         self.n_threads = n_threads
@@ -252,7 +254,7 @@ class LinearRows:
         """Return rows made of other chunks; X is the array that all of them are parts of."""
         made = object.__new__(LinearRows)
         made.n_threads, made.n_entries = self.n_threads, self.n_entries
-        made._X, made._whole, made.chunks = X, None, chunks
+        made._X, made._whole, made.chunks, made.kept = X, None, chunks, self.kept
         return made
 
     def mapped(self, function):

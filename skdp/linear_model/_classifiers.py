@@ -524,7 +524,7 @@ class PrivateLinearClassifier(
             delta=plan.delta,
             mu=plan.total_mu,
             assumptions=assumptions,
-            n_releases=plan.n_releases + scales.n_releases + (counts is not None),
+            n_releases=self._n_releases(plan) + scales.n_releases + (counts is not None),
             at_most=plan.at_most,
             doubts=doubts,
         ) as curator:
@@ -533,7 +533,7 @@ class PrivateLinearClassifier(
                 (norm, _, _), found, vague = scales.run(curator, norm, 0.0, 1.0)
                 guessed = {"missing": not scales.n_releases, "vague": vague}
                 say_of_scales(doubts, self._unknown(), n_rows, self.epsilon, **guessed)
-                norm, found = self._bent(curator, problem, norm, found)
+                norm, found, problem = self._bent(curator, solver, problem, norm, found)
                 curator.map_rows(lambda rows: readmitted(rows, L2Ball(norm), intercept))
                 plan = solver.plan(self._in_units(problem, norm))
             weights = weights if counts is None else counts.run(curator)
@@ -560,19 +560,23 @@ class PrivateLinearClassifier(
         """Return the parameters that could have given what is searched about rows."""
         return ["data_norm"]
 
-    def _bent(self, curator, problem, norm, found):
-        """Map rows to other features by what was found; return a norm and the columns of these.
+    def _n_releases(self, plan):
+        """Return how many releases there are besides those of scales and counts."""
+        return plan.n_releases
+
+    def _bent(self, curator, solver, problem, norm, found):
+        """Map rows to other features by what was found; return their norm, columns and problem.
 
         Parameters
         ----------
         curator : Curator
             Holds the rows, standardised if columns were found.
-        problem : Problem
-            Whose number of features is that of the other ones.
+        solver, problem : Solver, Problem
+            Of the fit. The number of features may be that of the other ones.
         norm, found : float, StandardColumns or None
             Of the rows by now.
         """
-        return norm, found
+        return norm, found, problem
 
     def _scales(self, n_rows, n_features, is_sparse):
         """Return the plan of what is found about the rows where no norm is given."""

@@ -3,8 +3,9 @@
 """A classifier that bends: columns in units, public features of them, logistic regression.
 
 What is searched, released and charged is that of `DPLogisticRegression` without a `data_norm`, on
-one curator. Between the search of units and the steps every row is mapped by public constants to
-one of norm at most 1: a function of that row alone, and of what was released, which costs nothing.
+one curator; so are the small fits by which a kernel is chosen, and their comparison. Between the
+search of units and the steps every row is mapped by public constants to one of norm at most 1: a
+function of that row alone, and of what was released, which costs nothing.
 """
 
 import math
@@ -12,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from numbers import Integral, Real
+from operator import attrgetter
 from typing import Any, Literal
 
 import numpy as np
@@ -21,9 +23,14 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._export import fourier_features, hat_features, mapped_classifier
-from skdp._rows.base import bounds_of, empty_rows, row_major
-from skdp._rows.linear import LinearChunk, StandardColumns
-from skdp._sklearn import Interval, StrOptions, validate_private_data
+from skdp._rows.base import L2Ball, bounds_of, empty_rows, row_major, sum_over
+from skdp._rows.linear import (
+    LinearChunk,
+    StandardColumns,
+    counted_rows,
+    readmitted,
+)
+from skdp._sklearn import Interval, StrOptions, centered_classes, validate_private_data
 from skdp._typing import Adjacency, ArrayLike, Bounds, Budget, MatrixLike, Seed
 from skdp.linear_model._classifiers import DPLogisticRegression
 from skdp.linear_model._scales import SMALLEST, SearchedScales, center_and_scale
@@ -33,6 +40,8 @@ from skdp.preprocessing._public import (
     fourier_rows,
     reach_of,
 )
+from skdp.privacy.kernel.mechanisms import Sensitivity
+from skdp.privacy.laws.additive import GaussianMechanism
 from skdp.solvers.preconditioned import LINK_SHARE
 
 # seed of the frequencies, public as all the rest of the map
@@ -48,6 +57,12 @@ _WAVES, _FEWEST_WAVES, _MOST_WAVES = 10.0, 20, 500
 _UNIT = 0.8
 # where bounds are public: half of what is between them, in standard deviations of even rows
 _HALF = math.sqrt(3.0)
+# kernels that are tried: the one that is taken where there is no choice, and the other. A trial and
+# the comparison get what makes for such a signal, and these parts of the squared budget at least; a
+# choice for which one trial would take more than that part is not made.
+_TRIED = "additive", "rbf"
+_TRIAL, _TRIAL_LEAST, _TRIAL_MOST = 400.0, 0.05, 0.2
+_COUNTED, _COUNTED_LEAST = 100.0, 0.01
 # rows that predictions map at once
 _BLOCK = 4096
 
@@ -116,16 +131,140 @@ class Waves:
         return fourier_rows(X, self.frequencies, self.odd)
 
 
-def _featured(chunk, features):
-    """Return one chunk of mapped rows."""
+def _featured(chunk, features, intercept=0.0):
+    """Return one chunk of mapped rows, with a constant feature."""
     body = empty_rows((len(chunk.X), features.size))
     body[:] = features(row_major(chunk.X))
-    rest = 0.0, None, chunk.drawn, chunk.weight
+    rest = intercept, None, chunk.drawn, chunk.weight
     return LinearChunk(body, chunk.factor, chunk.norm, chunk.target, *rest)
 
 
-def _map_rows(rows, features):
-    return rows.mapped(partial(_featured, features=features))
+def _map_rows(rows, features, kept=False):
+    """Return mapped rows; with the rows as they are in all that is made of them, if `kept`."""
+    made = rows.mapped(partial(_featured, features=features))
+    made.kept = rows if kept else None
+    return made
+
+
+# The choice of a kernel by the rows: a small fit of each, and how many more rows one gets right.
+#
+# Fits that cost little see little, and tell which kernel is the better one where little is seen:
+# noise makes more of a difference to waves. So a choice errs towards fewer coefficients, and where
+# a fit of a part of the budget could not see waves at all, public numbers decide.
+
+
+@dataclass(frozen=True, eq=False)
+class RightRows:
+    """Number of rows that the second of two models predicts rightly, less that of the first.
+
+    Parameters
+    ----------
+    features : tuple of (object, object)
+        Maps of rows in units.
+    coefs : tuple of (ndarray, ndarray) of shape (n_outputs, n_mapped + 1)
+        Coefficients of mapped rows, the last of the constant feature; released.
+    intercept : float
+        The constant feature.
+    """
+
+    features: tuple[Any, Any]
+    coefs: tuple[Any, Any]
+    intercept: float
+    name = "rows that the second of two models gets right, less those of the first"
+    size = 1
+
+    def sensitivity(self, adjacency, n_rows):
+        """State the l1 and l2 sensitivities: 1 (zero-out), or 2 (replace-one).
+
+        Proof. A row adds -1, 0 or 1, and a null row 0. Both are attained: by a row that one model
+        alone gets right, and by one of which the label changes so that the other one alone does. A
+        group, whose weights add up to at most 1, contributes a mean of such numbers, and of 0.
+        """
+        reach = 1.0 if adjacency == "zero-out" else 2.0
+        theorem = f"a row adds -1, 0 or 1: {reach:.0f} at most"
+        return Sensitivity(l1=reach, l2=reach, bound=float(n_rows), theorem=theorem)
+
+    def _right(self, chunk, model):
+        """Return which rows of a chunk one of the models predicts rightly, as 0 or 1."""
+        features, coef = self.features[model], self.coefs[model]
+        z = _featured(chunk, features, self.intercept).predict(coef)
+        right = z[:, 0] * chunk.target > 0 if len(coef) == 1 else z.argmax(axis=1) == chunk.target
+        return right.astype(np.float64)
+
+    def partial(self, chunk):
+        """Return the difference in a chunk, an array of shape (1,)."""
+        more = self._right(chunk, 1) - self._right(chunk, 0)
+        return np.array([np.sum(more * counted_rows(chunk))])
+
+    def evaluate(self, rows):
+        """Return the difference in all rows, an array of shape (1,)."""
+        return sum_over(rows, self.partial, self.size)
+
+
+@dataclass(frozen=True)
+class TrialPlan:
+    """How a kernel is chosen; public numbers only.
+
+    Parameters
+    ----------
+    mu_fit, mu_count : float
+        Gaussian-DP parameters of the fit of each kernel, and of their comparison.
+    """
+
+    mu_fit: float
+    mu_count: float
+
+    def run(self, curator, solver, problem, maps):
+        """Fit each kernel to rows in units, and compare them.
+
+        Parameters
+        ----------
+        curator, solver, problem : Curator, Solver, Problem
+            Holds the rows; of the fit; public facts.
+        maps : dict
+            The maps of the two kernels.
+
+        Returns
+        -------
+        kernel : str
+            The second one, if it gets more rows right, beyond a deviation of the noise.
+        left : Problem
+            What is left.
+        """
+        rest = math.sqrt(problem.scale_mu**2 + problem.mu**2 - self.mu_fit**2)
+        # rows that are moved get their constant feature later
+        intercept = 0.0 if solver.moves_rows else problem.intercept
+        coefs = []
+        for features in maps.values():
+            plan = solver.plan(replace(problem, n_features=features.size, scale_mu=rest))
+            curator.map_rows(partial(_map_rows, features=features, kept=True))
+            curator.map_rows(partial(readmitted, ball=L2Ball(1.0), intercept=intercept))
+            coefs.append(centered_classes(plan.solution(curator)[0]))
+            curator.map_rows(attrgetter("kept"))
+        query = RightRows(tuple(maps.values()), tuple(coefs), problem.intercept)
+        (more,) = curator.release(query, GaussianMechanism(self.mu_count))
+        noise = curator.ledger.releases[-1].noise.scale
+        # a plan on made-up rows has the more coefficients
+        wins = problem.is_made_up or more > noise
+        # a hair more than the ledger will hold
+        spent = math.hypot(problem.scale_mu, self.mu_fit, self.mu_fit, self.mu_count) * (1 + 1e-9)
+        return tuple(maps)[int(wins)], replace(problem, scale_mu=spent)
+
+
+def plan_trial(problem):
+    """Return how a kernel is chosen by the rows; None where public numbers decide."""
+    signal = signal_of(problem)
+    fit = max(_TRIAL / signal, math.sqrt(_TRIAL_LEAST))
+    if fit > math.sqrt(_TRIAL_MOST):
+        return None
+    count = max(_COUNTED / signal, math.sqrt(_COUNTED_LEAST))
+    return TrialPlan(fit * problem.mu, count * problem.mu)
+
+
+def signal_of(problem):
+    """Return the signal along one coefficient, that outputs share."""
+    along = problem.n_rows * problem.mu / problem.moved_rows
+    return along / math.sqrt(problem.loss.n_outputs)
 
 
 class DPKernelClassifier(DPLogisticRegression):
@@ -134,7 +273,7 @@ class DPKernelClassifier(DPLogisticRegression):
     Within one privacy budget columns are standardised, mapped to features by public constants, and
     classified by logistic regression. With ``kernel="additive"`` the score of a class is a sum of
     functions of one column each, which can be drawn and read; with ``kernel="rbf"`` it is a smooth
-    function of all columns.
+    function of all columns. A choice between these by the rows is a part of the budget.
 
     Parameters
     ----------
@@ -142,19 +281,21 @@ class DPKernelClassifier(DPLogisticRegression):
         Privacy budget in nats, greater than 0 and finite.
     delta : float, default=1e-6
         Privacy budget, in (0, 1); well below 1 / n_samples.
-    kernel : {"additive", "rbf", "linear"}, default="additive"
+    kernel : {"auto", "additive", "rbf", "linear"}, default="auto"
         "additive": piecewise linear functions of single columns, a generalised additive model.
         "rbf": random Fourier features of a Gaussian kernel, for products of columns and other
-        dependence on several. "linear": `DPLogisticRegression`, for comparison and for searches.
+        dependence on several. "auto" chooses one of these by the rows, for 11 to 41 % of the
+        squared Gaussian-DP budget; it is "additive", at no price, where public numbers say that so
+        much could not tell them apart. "linear": `DPLogisticRegression`, for comparison.
     n_knots : int, default=None
-        Knots of each function with "additive", at least 2. None chooses from 3 to 16 by the number
+        Knots of each function of "additive", at least 2. None chooses from 3 to 16 by the number
         of rows, the budget, and the numbers of columns and classes; and "linear" where noise would
         drown more than straight lines.
     gamma : float or array-like of shape (n_scales,), default=None
-        Parameters of the kernels with "rbf", as in `RandomFourierFeatures`, for standardised
+        Parameters of the kernels of "rbf", as in `RandomFourierFeatures`, for standardised
         columns.
     n_components : int, default=None
-        Number of features with "rbf". None chooses from 20 to 500 by the same public numbers.
+        Number of features of "rbf". None chooses from 20 to 500 by the same public numbers.
     bounds : tuple, array-like of shape (n_features, 2) or dict, default=None
         Public bounds of the columns, as in `BoundedScaler`. None searches origins and units of the
         columns, for at most a fifth of the squared Gaussian-DP budget.
@@ -184,6 +325,8 @@ class DPKernelClassifier(DPLogisticRegression):
         Coefficients of the mapped features; with "linear" of the columns.
     intercept_, classes_ : ndarray of shape (1,) or (n_classes,), ndarray of shape (n_classes,)
         Intercepts, and the label set.
+    kernel_ : {"additive", "rbf", "linear"}
+        What was fitted: "linear" also where noise would drown more than straight lines.
     n_knots_, n_components_ : int or None
         Knots of a column with "additive", features with "rbf"; None where there are none.
     data_norm_ : float
@@ -225,8 +368,12 @@ class DPKernelClassifier(DPLogisticRegression):
     bend further and are noisier. With a signal ``s = n mu / (a sqrt(d))`` for n rows, d columns, a
     Gaussian-DP parameter mu and a of 1 under zero-out, 2 otherwise, there are about ``4 (s /
     100)^(1/3)`` knots, none below s = 10, and ``10 sqrt(s sqrt(d))`` waves; K classes, of more than
-    two, share the signal, which is divided by ``sqrt(K)``. `DPGridSearchCV` over `kernel` pays for
-    a choice by the rows. Figures are in the user guide (:ref:`kernel-classifier`).
+    two, share the signal, which is divided by ``sqrt(K)``.
+
+    "auto" fits both to all rows at a part q of the squared budget each, in which the signal ``s
+    sqrt(d)`` is 400, at least 0.05, and releases how many more rows "rbf" gets right. It is taken
+    if that is beyond a deviation of the noise, and fitted again with what is left. No choice is
+    made where q would be above 0.2. Figures are in the user guide (:ref:`kernel-classifier`).
 
     References
     ----------
@@ -250,6 +397,7 @@ class DPKernelClassifier(DPLogisticRegression):
     True
     """
 
+    kernel_: str
     n_knots_: int | None
     n_components_: int | None
 
@@ -271,7 +419,7 @@ class DPKernelClassifier(DPLogisticRegression):
         )
     } | {
         "delta": [Interval(Real, 0, 1, closed="neither")],
-        "kernel": [StrOptions({"additive", "rbf", "linear"})],
+        "kernel": [StrOptions({"auto", "additive", "rbf", "linear"})],
         "n_knots": [Interval(Integral, 2, None, closed="left"), None],
         "gamma": [Interval(Real, 0, None, closed="neither"), "array-like", None],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
@@ -283,7 +431,7 @@ class DPKernelClassifier(DPLogisticRegression):
         epsilon: float = 1.0,
         delta: float = 1e-6,
         *,
-        kernel: Literal["additive", "rbf", "linear"] = "additive",
+        kernel: Literal["auto", "additive", "rbf", "linear"] = "auto",
         n_knots: int | None = None,
         gamma: float | ArrayLike | None = None,
         n_components: int | None = None,
@@ -360,16 +508,22 @@ class DPKernelClassifier(DPLogisticRegression):
         if self.bounds is not None:
             bounds_of(self, n_features)
         problem = super()._problem(n_rows, n_features, n_classes, solver, is_sparse)
-        size = self._n_mapped(problem, n_features)
+        size = max(self._sizes(problem, n_features).values())
         return self._in_units(replace(problem, n_features=size), 1.0) if size else problem
 
-    def _n_mapped(self, problem, n_features):
+    def _sizes(self, problem, n_features):
+        """Return the kernels that are tried and the numbers of features of a row, 0 for no map."""
+        kernels = (self.kernel,)
+        if self.kernel == "auto":
+            kernels = _TRIED if plan_trial(problem) else _TRIED[:1]
+        return {kernel: self._n_mapped(problem, n_features, kernel) for kernel in kernels}
+
+    def _n_mapped(self, problem, n_features, kernel):
         """Return the number of features of a mapped row, by public numbers; 0 for no map."""
-        if self.kernel == "linear":
+        if kernel == "linear":
             return 0
-        n_outputs = problem.loss.n_outputs
-        signal = problem.n_rows * problem.mu / problem.moved_rows / math.sqrt(n_outputs)
-        if self.kernel == "rbf":
+        signal = signal_of(problem)
+        if kernel == "rbf":
             waves = 2 * round(_WAVES * math.sqrt(signal) / 2)
             return self.n_components or min(max(waves, _FEWEST_WAVES), _MOST_WAVES)
         signal /= math.sqrt(n_features)
@@ -378,32 +532,46 @@ class DPKernelClassifier(DPLogisticRegression):
         knots = round(_KNOTS * math.cbrt(signal / _USUAL))
         return n_features * (self.n_knots or min(max(knots, _FEWEST_KNOTS), _MOST_KNOTS))
 
-    def _bent(self, curator, problem, norm, found):
-        d, self._map = self.n_features_in_, None
-        size = self._n_mapped(problem, d)
+    def _features(self, kernel, size):
+        """Return the map of a kernel; None for none."""
+        d = self.n_features_in_
+        if not size:
+            return None
+        if kernel == "rbf":
+            return Waves(fourier_frequencies(d, size, self.gamma, _SEED), size % 2)
+        k = size // d
+        even = np.linspace(-_HALF, _HALF, k)
+        return Hats(d, ndtri((np.arange(k) + 0.5) / k) / _UNIT if self.bounds is None else even)
+
+    def _n_releases(self, plan):
+        tried = self.kernel == "auto" and plan_trial(plan.problem) is not None
+        return len(_TRIED) * plan.n_releases + 1 + plan.n_releases if tried else plan.n_releases
+
+    def _bent(self, curator, solver, problem, norm, found):
+        d = self.n_features_in_
+        sizes = self._sizes(problem, d)
         if self.bounds is not None:
             lower, upper = bounds_of(self, d)
             scale = np.maximum((upper / 2 - lower / 2) / _HALF, SMALLEST)
             found = StandardColumns(lower / 2 + upper / 2, scale, np.ones(d, dtype=bool))
             norm = math.sqrt(d)
             curator.map_rows(found.rows)
-        elif found is None and size:
+        elif found is None and any(sizes.values()):
             # rows of about the length sqrt(d), as if columns had been standardised
             unit = np.full(d, max(norm / math.sqrt(d), SMALLEST))
             found = StandardColumns(np.zeros(d), unit, np.ones(d, dtype=bool))
             curator.map_rows(found.rows)
         self._columns = found
+        maps = {kernel: self._features(kernel, size) for kernel, size in sizes.items()}
+        kernel = next(iter(sizes))
+        if len(sizes) > 1:
+            kernel, problem = plan_trial(problem).run(curator, solver, problem, maps)
+        size, self._map = sizes[kernel], maps[kernel]
+        self.kernel_ = kernel if size else "linear"
         if not size:
-            return norm, found
-        if self.kernel == "rbf":
-            self._map = Waves(fourier_frequencies(d, size, self.gamma, _SEED), size % 2)
-        else:
-            k = size // d
-            even = np.linspace(-_HALF, _HALF, k)
-            normal = ndtri((np.arange(k) + 0.5) / k) / _UNIT
-            self._map = Hats(d, normal if self.bounds is None else even)
+            return norm, found, replace(problem, n_features=d)
         curator.map_rows(partial(_map_rows, features=self._map))
-        return 1.0, None
+        return 1.0, None, replace(problem, n_features=size)
 
     def _weigh(self, weights, n_rows):
         super()._weigh(weights, n_rows)

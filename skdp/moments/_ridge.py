@@ -272,7 +272,9 @@ class DPRidge(TwinMixin, PlanMixin, MultiOutputMixin, RegressorMixin, BaseEstima
     symmetric. Residuals are taken to have equal variance. The law of the noise is known exactly,
     and what it does to coefficients to the first order: so there is no interval unless the smallest
     eigenvalue of the features is twice what noise alone makes. The guide has the coverage that was
-    measured.
+    measured. There are none for predictions: of the residuals nothing is released but a variance,
+    in which long rows count less, and it says neither what law they have nor how wide they are
+    where a new row is long.
 
     Memory is a copy of dense rows in double precision, and three or four matrices of n_features
     squared.

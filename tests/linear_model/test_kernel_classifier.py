@@ -10,8 +10,10 @@ from sklearn.inspection import PartialDependenceDisplay, partial_dependence
 from sklearn.preprocessing import SplineTransformer
 
 from skdp import DPKernelClassifier, DPLogisticRegression, dp_tabular_pipeline, privacy_spent
+from skdp._rows.linear import EveryRow, LinearRows
 from skdp.audit import trace_privacy
-from skdp.linear_model._kernel_classifier import Hats
+from skdp.linear_model._kernel_classifier import Hats, RightRows, Waves
+from skdp.privacy import gdp_mu
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(4000, 3)) * [1.0, 1e4, 1e-3] + [0.0, 5.0, 1.0]
@@ -21,7 +23,8 @@ PRODUCT = (Z[:, 0] * Z[:, 1] > 0).astype(int)
 
 
 def model(**given):
-    return DPKernelClassifier(**{"epsilon": 2.0, "classes": [0, 1], "random_state": 0, **given})
+    fixed = {"epsilon": 2.0, "kernel": "additive", "classes": [0, 1], "random_state": 0}
+    return DPKernelClassifier(**{**fixed, **given})
 
 
 @pytest.mark.full
@@ -87,19 +90,23 @@ def test_maps_are_free_and_bounds_save_the_search(kernel):
     assert known.score(X, RING) > 0.8
 
 
-@pytest.mark.parametrize("kernel", ["additive", "rbf", "linear"])
+@pytest.mark.filterwarnings("ignore:.*promises next to nothing")
+@pytest.mark.parametrize("kernel", ["auto", "additive", "rbf", "linear"])
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 def test_a_trace_attains_the_claim_and_no_more(kernel, adjacency):
     rows = 0.1 * RNG.normal(size=(60, 2))
     other = rows.copy()
     rows[7] = 5.0
     other[7] = np.nan if adjacency == "zero-out" else -5.0
-    found = trace_privacy(
-        model(kernel=kernel, n_knots=4, bounds=(-1.0, 1.0), adjacency=adjacency),
-        X=rows, X_neighbour=other, y=np.arange(60) % 2,
-    )  # fmt: skip
+    given = {"kernel": kernel, "n_knots": 4, "bounds": (-1.0, 1.0), "adjacency": adjacency}
+    if kernel == "auto":
+        # sixty rows are enough for a choice
+        given |= {"epsilon": 1000.0, "n_components": 6}
+    found = trace_privacy(model(**given), X=rows, X_neighbour=other, y=np.arange(60) % 2)
     assert found.passed
-    assert (0.999 if adjacency == "zero-out" else 0.6) < found.share <= 1
+    assert any("gets right" in release.query for release in found.releases) == (kernel == "auto")
+    least = 0.3 if kernel == "auto" else 0.999 if adjacency == "zero-out" else 0.6
+    assert least < found.share <= 1
 
 
 @pytest.mark.full
@@ -178,3 +185,73 @@ def test_knots_are_quantiles_of_the_normal_law():
     assert inside == outside
     ends[0, 0] = fitted.feature_center_[0] + knots[-1] * 0.99
     assert fitted.decision_function(ends)[0] != outside
+
+
+def both_models():
+    """Return a query of two models that are of different opinions, and rows in units."""
+    rng = np.random.default_rng(3)
+    maps = Hats(2, np.array([-1.0, 0.0, 1.0])), Waves(rng.normal(size=(4, 2)), 1)
+    coefs = tuple(rng.normal(size=(1, m.size + 1)) for m in maps)
+    return RightRows(maps, coefs, 0.3), rng.normal(size=(6, 2))
+
+
+def right_more(rows, target, null=None, weight=None):
+    """Return the exact difference, by the definition."""
+    query, _ = both_models()
+    found = 0.0
+    for i, (row, sign) in enumerate(zip(rows, target, strict=True)):
+        count = 1.0 if weight is None else weight[i]
+        if null is None or not null[i]:
+            z = [
+                (c[0, :-1] @ m(row[None])[0]) + 0.3 * c[0, -1]
+                for m, c in zip(query.features, query.coefs, strict=True)
+            ]
+            found += count * (int(z[1] * sign > 0) - int(z[0] * sign > 0))
+    return found
+
+
+def test_a_comparison_moves_as_stated_and_no_further():
+    query, Z = both_models()
+    target, null = np.where(np.arange(6) % 2, 1.0, -1.0), np.zeros(6, dtype=bool)
+
+    def value(rows, target, null=null, weight=None):
+        found = query.evaluate(LinearRows(rows, target, null, EveryRow(), 0.0, weight=weight))
+        assert found[0] == right_more(rows, target, null, weight)
+        return found[0]
+
+    whole, weight = value(Z, target), np.linspace(0, 1, 6)
+    value(Z, target, weight=weight)
+    moved = {"replace-one": set(), "zero-out": set()}
+    for i in range(6):
+        gone = null.copy()
+        gone[i] = True
+        moved["zero-out"].add(abs(value(Z, target, gone) - whole))
+        other = target.copy()
+        other[i] *= -1
+        moved["replace-one"].add(abs(value(Z, other) - whole))
+    for adjacency, seen in moved.items():
+        assert max(seen) == query.sensitivity(adjacency, 6).l2
+
+
+def test_a_choice_of_the_kernel_is_paid_for_out_of_the_same_budget():
+    given = {"kernel": "auto", "n_knots": 7, "n_components": 24, "adjacency": "zero-out"}
+    given["bounds"], rows, chosen = (-3.0, 3.0), Z[:700], {}
+    for name, y in (("bent", np.abs(Z[:700, 0]) > 0.7), ("product", PRODUCT[:700])):
+        fitted = model(epsilon=16.0, **given).fit(rows, y.astype(int))
+        assert fitted.score(rows, y) > 0.7
+        chosen[name] = fitted.kernel_
+        assert 15.9 < fitted.privacy_spent_[0] <= 16.0
+        (line,) = [r for r in fitted.ledger_.releases if "gets right" in r.query]
+        # nothing is searched: a hundredth of the squared budget is for a count that moves by 1
+        assert line.noise.scale == pytest.approx(10 / gdp_mu(16.0, 1e-6), rel=1e-4)
+    assert chosen == {"bent": "additive", "product": "rbf"}
+    # public numbers decide where a trial would see nothing: there is no line for it
+    few = model(epsilon=1.0, **given).fit(rows, PRODUCT[:700])
+    assert few.kernel_ == "additive"
+    assert not any("gets right" in r.query for r in few.ledger_.releases)
+
+
+def test_balanced_classes_and_maps_share_a_budget():
+    # what is left for the map is less than the plan for all of it says
+    fitted = model(kernel="rbf", class_weight="balanced").fit(Z[:400], RING[:400])
+    assert fitted.coef_.shape == (1, fitted.n_components_)
