@@ -475,6 +475,11 @@ MUTANTS = [
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(
+        "sorted magnitudes: null rows are counted", "MagnitudeSides._ranked",
+        r"np\.isfinite\(chunk\.norm\)", "np.isfinite(chunk.factor)",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
         "cells of magnitudes: null rows are counted", "MagnitudeCells.partial",
         r" & np\.isfinite\(chunk\.norm\)\[:, None\]", "",
         "tests/linear_model/test_lp_regressor.py",

@@ -21,6 +21,7 @@ differentially private linear optimization", ICLR 2024 (Lemma 4).
 """
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -28,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from skdp._groups import PARTS
-from skdp._rows.base import chunk_rows, sum_over
+from skdp._rows.base import ENTRIES_PER_THREAD, chunk_rows, sum_over
 from skdp._rows.columns import distances_from
 from skdp._rows.linear import counted_rows, raw_norms
 from skdp._rows.streams import RowStream
@@ -1077,7 +1078,10 @@ class Columns:
 
     def __call__(self, chunk):
         """Return an array of shape (n_rows, n_features)."""
-        return chunk.X if self.center is None else np.abs(chunk.X - self.center)
+        if self.center is None:
+            return chunk.X
+        gaps = chunk.X - self.center
+        return np.abs(gaps, out=gaps)
 
 
 @dataclass(frozen=True)
@@ -1168,7 +1172,9 @@ class MagnitudeSides(_OfMagnitudes):
 
     Notes
     -----
-    A comparison bounds what a number can do, however large it is. A null row contributes 0.
+    A comparison bounds what a number can do, however large it is. A null row contributes 0. Of
+    rows in memory without weights the numbers are sorted once, and all thresholds are looked up:
+    counts are whole numbers, and the same either way.
     """
 
     thresholds: Any
@@ -1198,6 +1204,41 @@ class MagnitudeSides(_OfMagnitudes):
             l1, l2, theorem = 2 * l1, 2 * l2, "a row moves each of k counts by <= 1"
         return Sensitivity(l1=l1, l2=l2, bound=n_rows / 2, theorem=theorem)
 
+    def evaluate(self, rows):
+        """Return the sum over all rows, an array of shape (size,)."""
+        if rows.is_streamed or any(chunk.weight is not None for chunk in rows.chunks):
+            return super().evaluate(rows)
+        if rows.sought[0] is not self.magnitudes:
+            # the old ones first: they are not to be held together
+            rows.sought = None, None
+            rows.sought = self.magnitudes, self._ranked(rows)
+        ranked = rows.sought[1]
+        thresholds = _rounded_down(self.thresholds, ranked.dtype)
+        below = [
+            numbers.searchsorted(threshold, "right")
+            for numbers, threshold in zip(ranked, thresholds, strict=True)
+        ]
+        return ranked.shape[1] / 2 - np.array(below, dtype=np.float64)
+
+    def _ranked(self, rows):
+        """Return the numbers of all rows that are not null, sorted, of shape (k, n_rows)."""
+        kept = [np.isfinite(chunk.norm) for chunk in rows.chunks]
+        ends = np.cumsum([0, *map(np.count_nonzero, kept)])
+        ranked = None
+        for chunk, there, start, stop in zip(rows.chunks, kept, ends, ends[1:], strict=False):
+            numbers = self._numbers(chunk)
+            if ranked is None:
+                ranked = np.empty((self.size, ends[-1]), dtype=numbers.dtype)
+            ranked[:, start:stop] = (numbers if there.all() else numbers[there]).T
+        n_threads = min(rows.n_threads, ranked.size // ENTRIES_PER_THREAD)
+        if n_threads > 1:
+            # sorting lets go of the interpreter's lock
+            with ThreadPoolExecutor(n_threads) as pool:
+                list(pool.map(np.ndarray.sort, ranked))
+        else:
+            ranked.sort(axis=1)
+        return ranked
+
     def partial(self, chunk):
         """Return the sums over a chunk's rows."""
         kept, beyond = np.isfinite(chunk.norm), self._numbers(chunk) > self.thresholds
@@ -1207,6 +1248,13 @@ class MagnitudeSides(_OfMagnitudes):
         # ones and zeros: exact in single precision, and a product is the fastest way to count them
         above = kept.astype(np.float32).dot(beyond.astype(np.float32))
         return above.astype(np.float64) - np.count_nonzero(kept) / 2
+
+
+def _rounded_down(thresholds, dtype):
+    """Return the largest numbers of a type that are not above thresholds."""
+    with np.errstate(over="ignore", under="ignore"):
+        nearest = thresholds.astype(dtype)
+    return np.where(nearest > thresholds, np.nextafter(nearest, dtype.type(-np.inf)), nearest)
 
 
 # Counts of magnitudes in cells of a geometric grid, all in one release.
@@ -1266,7 +1314,8 @@ class MagnitudeCells(_OfMagnitudes):
         """Return the counts of a chunk's rows."""
         values = np.ascontiguousarray(self._numbers(chunk), dtype=np.float64)
         # the exponents that `frexp` has, a tenth of its time
-        cells = (values.view(np.int64) >> _EXPONENT_PLACE) & _EXPONENT_BITS
+        cells = values.view(np.int64) >> _EXPONENT_PLACE
+        cells &= _EXPONENT_BITS
         cells -= _EXPONENT_BIAS
         cells >>= 1
         np.clip(cells, _LOWEST_CELL, _BEYOND_CELLS - 1, out=cells)

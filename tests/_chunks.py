@@ -11,4 +11,4 @@ def shorten_chunks(monkeypatch, n_rows, *, threads=False):
     monkeypatch.setattr(sums, "SPARSE_CHUNK_ROWS", n_rows)
     if threads:
         monkeypatch.setattr(sums, "CHUNKS_PER_BLOCK", 2)
-        monkeypatch.setattr(sums, "_ENTRIES_PER_THREAD", 1)
+        monkeypatch.setattr(sums, "ENTRIES_PER_THREAD", 1)

@@ -93,16 +93,17 @@ class LogisticLoss:
 
         Notes
         -----
-        expit(z) - (t + 1)/2 = (tanh(z/2) - t)/2; tanh is vectorised and cannot overflow.
+        -t / (1 + exp(t z)) loses no digits where it is small, and is zero where exp overflows.
         """
         if self.margin:
             z -= self.margin * target
-        with np.errstate(over="ignore"):
-            z *= 0.5 / self.temperature
-        np.tanh(z, out=z)
-        z -= target
-        z *= 0.5
-        return z
+        z *= target
+        with np.errstate(over="ignore", under="ignore"):
+            if self.temperature != 1.0:
+                z *= 1.0 / self.temperature
+            np.exp(z, out=z)
+            np.subtract(-1.0, z, out=z)
+            return np.divide(target, z, out=z)
 
     def curvature(self, z, target):
         """Return the second derivative of every row."""

@@ -28,7 +28,7 @@ What is relied on, and tested on the machine at hand:
   row's place; what the numbers in other rows are, NaN, infinities and denormals included, has no
   part in it. BLAS does not promise that rows in different places, or in other layouts, are
   treated alike, and they are not.
-* A function of arrays (``np.tanh``, say) maps an element to the same float wherever it stands.
+* A function of arrays (``np.exp``, say) maps an element to the same float wherever it stands.
   Products with one vector at a time, ``np.vecdot``, and sums along contiguous rows are the same
   for a row wherever it stands.
 * scipy's products with CSR rows go through the entries of each row in the order in which they
@@ -210,10 +210,12 @@ def _is_awkward(values):
     if values.dtype == np.float32:
         # neither so small nor so large, unless it is not finite
         return not float(np.abs(values).max(initial=0.0)) <= _HUGE
+    if len(values) > 512 and values.size > 1 << 17:
+        # part by part: what is written is read again before it leaves the cache
+        return any(map(_is_awkward, np.array_split(values, values.size >> 16)))
     magnitude = np.abs(values.astype(np.float64, copy=False))
-    largest = magnitude.max(initial=0.0)
-    small = np.count_nonzero(magnitude < _TINY)
-    return not largest <= _HUGE or (small > 0 and small > np.count_nonzero(magnitude == 0))
+    least, largest = magnitude.min(initial=1.0), magnitude.max(initial=0.0)
+    return not largest <= _HUGE or (least < _TINY and np.any((magnitude > 0) & (magnitude < _TINY)))
 
 
 def _tame_values(values, row_of, n_rows):
@@ -540,8 +542,8 @@ def added_up(partial, chunks):
 CHUNKS_PER_BLOCK = 8
 #: rows of a chunk, at least, but for the last one
 SMALLEST_CHUNK = 64
-# below this many entries a second thread costs more than it saves
-_ENTRIES_PER_THREAD = 1 << 21
+#: below this many entries a second thread costs more than it saves
+ENTRIES_PER_THREAD = 1 << 21
 
 
 def dense_chunk_rows(n_features):
@@ -628,7 +630,7 @@ def sum_over(rows, partial, size):
     if len(blocks) == 1:
         # nothing to be compensated for
         return added_up(partial, blocks[0])
-    n_threads = min(rows.n_threads, len(blocks), rows.n_entries // _ENTRIES_PER_THREAD)
+    n_threads = min(rows.n_threads, len(blocks), rows.n_entries // ENTRIES_PER_THREAD)
     if n_threads > 1:
         return _compensated(_threaded(blocks, partial, n_threads), size)
     return _compensated((added_up(partial, block) for block in blocks), size)

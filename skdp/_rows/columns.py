@@ -26,7 +26,7 @@ from skdp._rows.base import (
     tame,
     without_duplicates,
 )
-from skdp._rows.linear import LinearChunk, chunks_of, usable_norms
+from skdp._rows.linear import LinearChunk, chunks_of, moved_rows, usable_norms
 from skdp._rows.streams import no_flags, over_rows
 
 #: all columns, in their order
@@ -373,12 +373,7 @@ def centered_rows(rows, center, intercept, radius=1.0, shorten=False):
     move = partial(_centered, center=center, intercept=intercept, radius=radius, shorten=shorten)
     if rows.is_streamed:
         return rows.mapped(move)
-    X, chunks, start = np.empty((rows.n_rows, len(center))), [], 0
-    for chunk in rows.chunks:
-        body = X[start : start + len(chunk.norm)]
-        start += len(chunk.norm)
-        chunks.append(move(chunk, body=body))
-    return rows.with_chunks(chunks, X)
+    return moved_rows(rows, move, len(center))
 
 
 def _centered(chunk, center, intercept, radius, shorten, body=None):
@@ -433,12 +428,7 @@ def mapped_rows(rows, center, root, intercept):
     move = partial(_mapped, center=center, root=root, intercept=intercept)
     if rows.is_streamed or any(sparse.issparse(chunk.X) for chunk in rows.chunks):
         return rows.mapped(move)
-    X, chunks, start = empty_rows((rows.n_rows, len(center))), [], 0
-    for chunk in rows.chunks:
-        body = X[start : start + len(chunk.norm)]
-        start += len(chunk.norm)
-        chunks.append(move(chunk, body=body))
-    return rows.with_chunks(chunks, X)
+    return moved_rows(rows, move, len(center))
 
 
 def _mapped(chunk, center, root, intercept, body=None):
@@ -474,15 +464,16 @@ class ScaledChunk(LinearChunk):
     the squares that they are computed from.
     """
 
-    __slots__ = ("scale", "shift")
+    __slots__ = ("columns", "scale", "shift")
 
     def __init__(self, chunk, scale, shift, intercept, null):
         X, factor = chunk.X, chunk.factor
         lift = 1.0 if chunk.lift is None else chunk.lift
         with np.errstate(under="ignore"):
-            squares = X.copy()
-            squares.data = squares.data * scale[squares.indices]
-            squares.data *= squares.data
+            squares = scale.take(X.indices)
+            squares *= X.data
+            squares *= squares
+            squares = sparse.csr_array((squares, X.indices, X.indptr), shape=X.shape)
             square = squares.dot(np.ones(len(scale))) * factor * factor
             cross = X.dot(scale * shift) * factor * lift
             rest = shift @ shift * lift * lift
@@ -492,7 +483,8 @@ class ScaledChunk(LinearChunk):
         norm = usable_norms(norm, null)
         rest = intercept, chunk.lift, chunk.drawn, chunk.weight
         super().__init__(X, factor, norm, chunk.target, *rest)
-        self.scale, self.shift = scale, shift
+        # made once: among few rows that takes as long as a product
+        self.columns, self.scale, self.shift = X.T, scale, shift
 
     def predict(self, coef):
         """Return rows @ coef.T for coef of shape (size,) or (n_outputs, size)."""
@@ -507,7 +499,7 @@ class ScaledChunk(LinearChunk):
         """Return residual.T @ rows, flattened; overwrites the residual."""
         total = residual.sum(axis=0) if self.lift is None else self.lift @ residual
         residual *= self.factor if residual.ndim == 1 else self.factor[:, None]
-        body = self.X.T.dot(residual).T * self.scale - np.multiply.outer(total, self.shift)
+        body = self.columns.dot(residual).T * self.scale - np.multiply.outer(total, self.shift)
         if not self.intercept:
             return body.ravel()
         last = np.expand_dims(self.intercept * total, -1)

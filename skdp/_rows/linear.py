@@ -223,10 +223,9 @@ class LinearRows:
         What rows count, in [0, 1]: those of a group at most 1 together. None for 1 each.
     """
 
-    #: sorted positions of the rows of a batch; None for all rows
-    positions = None
-    #: the rows before maps of a while
-    kept = None
+    #: sorted positions of the rows of a batch, None for all; the rows before maps of a while; a
+    #: question and what is kept for it
+    positions, kept, sought = None, None, (None, None)
 
     def __init__(self, X, target, null, ball, intercept, n_threads=1, weight=None):
         self.n_threads = n_threads
@@ -534,11 +533,24 @@ def raw_norms(chunk):
             # summed in the stored order of each row; not `chunk.norm`, which is held above a floor
             chunk.length = row_norms(chunk.X)
         else:
-            columns = np.array(chunk.X.T, dtype=np.float64, order="C")
-            with np.errstate(under="ignore"):
-                columns *= columns
-                chunk.length = np.sqrt(columns.sum(axis=0))
+            n_rows = chunk.X.shape[0]
+            parts = [chunk.X[i : i + _TURNED] for i in range(0, n_rows, _TURNED)]
+            chunk.length = np.concatenate([_lengths_of(part) for part in parts])
     return chunk.length
+
+
+# rows that are laid down as columns together: as many as a small cache holds
+_TURNED = 512
+
+
+def _lengths_of(rows):
+    columns = np.array(rows.T, dtype=np.float64, order="C")
+    if len(rows) == 1:
+        # one column alone would be added up in another order than among others
+        columns = np.repeat(columns, 2, axis=1)
+    with np.errstate(under="ignore"):
+        columns *= columns
+        return np.sqrt(columns.sum(axis=0))[: len(rows)]
 
 
 # Rows and targets of a regression, of any length at first, then in public units.
@@ -629,7 +641,10 @@ class StandardColumns:
         moved : LinearRows
             Every new number is a function of one old number.
         """
-        return rows.mapped(partial(_standardized, columns=self))
+        move = partial(_standardized, columns=self)
+        if rows.is_streamed:
+            return rows.mapped(move)
+        return moved_rows(rows, move, len(self.center))
 
     def near(self, X):
         """Return rows to predict for, with entries as `rows` saw those of the fit.
@@ -649,16 +664,41 @@ class StandardColumns:
         return np.clip(X, self.center - reach, self.center + reach)
 
 
-def _standardized(chunk, columns):
-    """Return one chunk of standardised rows."""
-    body = empty_rows(chunk.X.shape)
+def _standardized(chunk, columns, body=None):
+    """Return one chunk of standardised rows; `body` is where they are to be stored."""
+    body = empty_rows(chunk.X.shape) if body is None else body
     with np.errstate(under="ignore", over="ignore"):
         np.subtract(row_major(chunk.X), columns.center, out=body)
         body /= columns.scale
-        np.clip(body, -columns.reach, columns.reach, out=body)
-    body[np.abs(body) < 1 / _LARGEST_UNIT] = 0.0
+        # one number is compared in half the time
+        reach = columns.reach[0] if columns.seen.all() else columns.reach
+        np.clip(body, -reach, reach, out=body)
+    small = np.abs(body) < 1 / _LARGEST_UNIT
+    if small.any():
+        body[small] = 0.0
     rest = 0.0, None, chunk.drawn, chunk.weight
     return LinearChunk(body, chunk.factor, chunk.norm, chunk.target, *rest)
+
+
+def moved_rows(rows, function, n_features):
+    """Return dense rows of which every chunk is written into one array.
+
+    Parameters
+    ----------
+    rows : LinearRows
+        In memory; what was kept for a search is dropped.
+    function : callable
+        Maps a chunk, and the memory of the rows to be, named `body`, to the new chunk.
+    n_features : int
+        Number of features of the new rows.
+    """
+    rows.sought = None, None
+    # all memory at once: a system that hands it out page by page takes longer than the work
+    X, chunks, start = empty_rows((rows.n_rows, n_features)), [], 0
+    for chunk in rows.chunks:
+        chunks.append(function(chunk, body=X[start : start + len(chunk.norm)]))
+        start += len(chunk.norm)
+    return rows.with_chunks(chunks, X)
 
 
 def readmitted(rows, ball, intercept):

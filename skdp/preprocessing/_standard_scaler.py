@@ -486,13 +486,14 @@ def bisect_quantile(sides, key, tau, *, n_rows, n_features, steps, scale):
         with np.errstate(divide="ignore"):
             upper = logs[every, inside] + np.log1p(-part)
         logs[every, inside] += np.log(part)
-        starts = np.column_stack([starts, np.where(cut, at, key.end)])
-        logs = np.column_stack([logs, upper])
+        # intervals stay in order: what is new stands behind what it was cut from, or last
+        place = np.where(cut, inside + 1, starts.shape[1])
+        columns = np.arange(starts.shape[1] + 1)
+        before = np.minimum(columns - (columns > place[:, None]), starts.shape[1] - 1)
+        starts, logs = starts[every[:, None], before], logs[every[:, None], before]
+        starts[every, place], logs[every, place] = np.where(cut, at, key.end), upper
         odds = _log_odds_of_sides(excess, (tau - 1) * n_rows, tau * n_rows, scale)
         logs += np.where(starts >= at[:, None], odds[:, None], 0.0)
-        order = np.argsort(starts, axis=1, kind="stable")
-        starts = np.take_along_axis(starts, order, axis=1)
-        logs = np.take_along_axis(logs, order, axis=1)
     return Belief(key, starts, logs)
 
 
@@ -534,8 +535,9 @@ def _quantile(starts, logs, end, level=0.5):
     wanted = level * below[:, -1]
     inside = np.argmax(below >= wanted[:, None], axis=1)
     share = 1 - (below[every, inside] - wanted) / weights[every, inside]
-    ends = np.column_stack([starts[:, 1:], np.full(len(starts), float(end))])
-    return inside, share, starts[every, inside], ends[every, inside]
+    last = starts.shape[1] - 1
+    high = np.where(inside < last, starts[every, np.minimum(inside + 1, last)], float(end))
+    return inside, share, starts[every, inside], high
 
 
 def _log_odds_of_sides(excess, lowest, highest, scale):
@@ -545,17 +547,18 @@ def _log_odds_of_sides(excess, lowest, highest, scale):
     prior makes counts that are drowned by noise say nothing.
     """
     excess = np.clip(excess, lowest - _FAR * scale, highest + _FAR * scale)
-    above = _log_mass(-excess / scale, (highest - excess) / scale) - np.log(highest)
-    below = _log_mass((lowest - excess) / scale, -excess / scale) - np.log(-lowest)
-    return np.clip(above - below, -_SURE, _SURE)
+    bounds = np.array([(lowest - excess) / scale, -excess / scale, (highest - excess) / scale])
+    below, above = _log_mass(bounds[:-1], bounds[1:])
+    odds = above - np.log(highest) - (below - np.log(-lowest))
+    return np.clip(odds, -_SURE, _SURE)
 
 
 def _log_mass(low, high):
     """Return the log of the standard Gaussian's mass between two points."""
     # in the lower tail, where logarithms are accurate
-    low, high = np.where(low > 0, [-high, -low], [low, high])
-    top = log_ndtr(high)
-    return top + np.log(-np.expm1(np.minimum(log_ndtr(low) - top, -1e-300)))
+    low, high = np.where(low > 0, -high, low), np.where(low > 0, -low, high)
+    top, bottom = log_ndtr(np.array([high, low]))
+    return top + np.log(-np.expm1(np.minimum(bottom - top, -1e-300)))
 
 
 def shortest(belief):

@@ -36,6 +36,7 @@ from skdp._quantiles import (
     candidates,
     rate,
 )
+from skdp._rows.base import sum_over
 from skdp._rows.linear import StandardColumns, regression_rows, unit_rows
 from skdp.audit import trace_privacy
 from skdp.exceptions import BudgetError, NoisyEstimateWarning, PrivacyWarning
@@ -48,6 +49,7 @@ from skdp.privacy.laws.exponential import ExponentialMechanism
 from skdp.solvers.base import Problem
 from skdp.solvers.gradient import ClippedGradient, GradientPlan, regression_steps
 from tests import _audit
+from tests._chunks import shorten_chunks
 from tests._neighbours import (
     ADJACENCIES,
     LAYOUTS,
@@ -713,6 +715,31 @@ def test_counts_are_what_the_definition_says(layout):
     for j, i in itertools.product(range(-84, 84), range(4)):
         inside = (numbers[:, i] >= 0.5 * 4.0**j) & (numbers[:, i] < 2 * 4.0**j)
         assert found[i, j + 84] == inside.sum()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_thresholds_are_looked_up_among_sorted_numbers_as_they_are_compared(dtype, monkeypatch):
+    shorten_chunks(monkeypatch, 40, threads=True)
+    monkeypatch.setattr("skdp._quantiles.ENTRIES_PER_THREAD", 1)
+    rng = np.random.default_rng(0)
+    X = rng.integers(-4, 5, size=(300, 3)).astype(dtype) * dtype(0.1)
+    y = np.where(rng.random(300) < 0.2, MAGNITUDE_NAN, X[:, 0])
+    rows, weighted = admit(X, y), regression_rows(X, np.asarray(y, float), 2, np.full(300, 0.5))
+    rows.n_threads = 2
+    for magnitudes in [(Columns(),), (Columns(np.full(3, 0.1)),), (TargetDistance(0.1), RowNorm())]:
+        k = 3 if len(magnitudes) == 1 else 2
+        # values that are there, and what lies just beside them in double precision
+        chosen = np.abs(X[rng.integers(0, 300, size=(2, k)), 0].astype(np.float64))
+        ends = np.full(k, -1e300), np.full(k, 1e300)
+        for thresholds in [*chosen, *np.nextafter(chosen, 0), *ends]:
+            query = MagnitudeSides(magnitudes, thresholds)
+            compared = sum_over(rows, query.partial, k)
+            np.testing.assert_array_equal(query.evaluate(rows), compared)
+            np.testing.assert_array_equal(2 * query.evaluate(weighted), compared)
+    # what is kept is dropped with the rows that it is of
+    assert rows.sought[0] == magnitudes
+    StandardColumns(np.zeros(3), np.ones(3), np.ones(3, bool)).rows(rows)
+    assert rows.sought == (None, None)
 
 
 def test_scales_are_read_off_noisy_cells():

@@ -308,7 +308,7 @@ def align(values: Values, noise: Noise) -> Values:
     Clamping has slope at most 1 and does not raise the sensitivity. A query that keeps
     its word is within the bound and never NaN, so neither changes it.
     """
-    safe = np.nan_to_num(values, nan=0.0, posinf=noise.bound, neginf=-noise.bound)
+    safe = np.where(np.isnan(values), 0.0, values)
     return np.rint(np.clip(safe, -noise.bound, noise.bound) / noise.grid)
 
 
