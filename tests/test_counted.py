@@ -217,6 +217,40 @@ def test_what_needs_the_number_is_refused_before_anything_is_charged(model, erro
     assert budget.spent == (0.0, 0.0)
 
 
+#: what none of the estimators above can use that has such a parameter
+UNUSABLE = {
+    "bounds": (1, -1),
+    "categories": [["a"]],
+    "bins": [2.0, 1.0],
+    "target_scale": [1.0, 2.0, 3.0],
+    "center": np.zeros(7),
+    "threshold": np.nan,
+    "n_features_to_select": 0,
+    "n_components": 9,
+    "class_weight": {5: 1.0},
+    "solver": "sgd",
+    "sparsity": 0,
+    "moment_order": 0.5,
+    "tail": 0,
+    "quantile": 2.0,
+    "mechanism": "shifted-clipped",
+    "data_norm": 1e300,
+    "percentiles": [0.5],
+}
+
+
+@pytest.mark.parametrize("model", SUMS, ids=str)
+def test_what_is_refused_is_refused_before_the_number_is_paid_for(model):
+    X, y = rows_of(40)
+    budget = PrivacyBudget(epsilon=99.0, delta=1e-4, adjacency="add-remove")
+    wrong = [name for name in UNUSABLE if name in model.get_params()]
+    assert wrong
+    for name in wrong:
+        with pytest.raises((ValueError, TypeError)):
+            clone(model).set_params(budget=budget, **{name: UNUSABLE[name]}).fit(X, y)
+    assert budget.charges == ()
+
+
 def test_searches_are_refused():
     X, y = rows_of()
     with pytest.raises(ValueError, match="a search plans with the number of rows"):

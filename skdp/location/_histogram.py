@@ -348,11 +348,9 @@ class DPHistogram(PlanMixin, BaseEstimator):
         # 2. validate
         options: dict[str, Any] = {} if self.categories is None else {"dtype": None}
         X = validate_private_data(self, X, **options)
-        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self))
-        n_features = X.shape[1]
         # 3. plan, from public facts
-        doubts, ranges, categories = Doubts(type(self).__name__), None, None
-        edges = None
+        n_features, doubts = X.shape[1], Doubts(type(self).__name__)
+        edges, categories, ranges = None, None, None
         if self.categories is not None:
             categories = check_categories(self.categories, n_features)
             if self.bounds is not None:
@@ -364,7 +362,8 @@ class DPHistogram(PlanMixin, BaseEstimator):
         elif self.bounds is not None:
             lower, upper = bounds_of(self, n_features)
             edges = edges_of(bins, lower, upper, n_features)
-        else:
+        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self))
+        if edges is None and categories is None:
             shape = {"n_rows": n_rows, "n_features": n_features}
             ranges = plan_range(epsilon, None, adjacency=self.adjacency, **shape)
             say_of_range(doubts, ranges, epsilon, unit)

@@ -512,7 +512,6 @@ class MomentEstimator(TwinMixin, PlanMixin, BaseEstimator):
         if self.bounds is not None:
             refuse_sparse(X, "into the center of bounds", "bounds=None and a data_norm")
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
-        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
         n_features, is_sparse = X.shape[1], leaves_out_zeros(X)
         self._check_columns(n_features)
         # 3. plan, from public facts
@@ -536,7 +535,8 @@ class MomentEstimator(TwinMixin, PlanMixin, BaseEstimator):
         elif self.data_norm is not None:
             radius = check_radius(self.data_norm)
             units, domain = ColumnUnits(0 * ones, radius * ones, 1.0), L2Ball(radius)
-        else:
+        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
+        if units is None:
             shape = {"n_rows": n_rows, "n_features": n_features, "is_sparse": is_sparse}
             given = {"adjacency": self.adjacency, "centered": centered}
             plan = plan_units(epsilon, delta, power=self._power, **shape, **given)

@@ -385,12 +385,12 @@ class DPRidge(TwinMixin, PlanMixin, MultiOutputMixin, RegressorMixin, BaseEstima
             multi_output=True,
         )
         target = real_targets(y)
-        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self))
+        # 3. plan, from public facts
         n_features, shape = X.shape[1], y.shape[1:]
         n_targets = math.prod(shape)
-        # 3. plan, from public facts
         doubts, size = Doubts(type(self).__name__), n_features + n_targets
         given, plan = self._given(n_features, n_targets), None
+        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self))
         if not known:
             plan = plan_units(
                 epsilon,

@@ -263,10 +263,10 @@ class DPFrequentFeatures(TwinMixin, PlanMixin, SelectorMixin, BaseEstimator):
         sparsity = _at_least_one("sparsity", self.sparsity)
         # 2. validate
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
-        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self))
-        n_features = X.shape[1]
         # 3. plan, from public facts
+        n_features = X.shape[1]
         most = self._most(n_features)
+        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self))
         # 4. gate, 5. run
         with open_gate(
             self,
