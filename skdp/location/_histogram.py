@@ -98,22 +98,24 @@ def bin_places(X, edges):
 
 
 @dataclass(frozen=True)
-class BinCounts:
-    """Numbers of rows in the cells of every feature, one feature after the other.
+class CellCounts:
+    """Numbers of rows in the cells of tables: a row is in one cell of each, or in none.
 
     Parameters
     ----------
     sizes : tuple of int
-        Number of cells of every feature.
+        Number of cells of every table: bins of a feature, classes, labels with predictions.
+    name : str
+        What the cells are.
 
     Notes
     -----
-    The rows are `BoxRows` of the places of values, -1 for those in no cell.
+    Rows are those of `BoxRows`, with the cell of a row in every table, -1 for none; `cells` may
+    read others.
     """
 
     sizes: tuple[int, ...]
-
-    name = "rows in cells of features"
+    name: str = "rows in cells of features"
 
     @property
     def size(self):
@@ -121,29 +123,33 @@ class BinCounts:
         return sum(self.sizes)
 
     def sensitivity(self, adjacency, n_rows):
-        """State the l1 and l2 sensitivities: d and sqrt(d), or 2 d and sqrt(2 d).
+        """State the l1 and l2 sensitivities of d tables: d and sqrt(d), or 2 d and sqrt(2 d).
 
-        Proof. A row adds 1 to at most one cell of each of d features. Zero-out removes that; under
-        replace-one it leaves one cell of each and enters another, or, of a feature with a single
-        cell, does one of both: 1. A group, whose weights add up to at most 1, adds a mean of such
-        vectors, and of zero.
+        Proof. A row adds 1 to at most one cell of each table, a null row nothing. Zero-out removes
+        that; under replace-one it leaves one cell of each and enters another, or, of a table with a
+        single cell, does one of both: 1. All is attained. A group, whose weights add up to at most
+        1, adds a mean of such vectors, and of zero.
         """
         moved = len(self.sizes)
-        theorem = "a row is in one cell of each feature"
+        theorem = "a row is in one cell of each table"
         if adjacency == "replace-one":
             moved = sum(min(size, 2) for size in self.sizes)
-            theorem = "a row leaves one cell of each feature and enters another"
+            theorem = "a row leaves one cell of each table and enters another"
         return Sensitivity(float(moved), math.sqrt(moved), float(n_rows), theorem)
+
+    def cells(self, chunk):
+        """Return the cells of a chunk, shape (n_rows, n_tables), and what rows count or None."""
+        return chunk.X, chunk.weight
 
     def partial(self, chunk):
         """Return the counts over a chunk's rows."""
+        cells, weight = self.cells(chunk)
         starts = np.cumsum((0, *self.sizes[:-1]))
-        there = (chunk.X >= 0) & np.isfinite(chunk.X)
-        cells = (np.where(there, chunk.X, 0.0) + starts).astype(np.int64)[there]
-        weight = None
-        if chunk.weight is not None:
-            weight = np.broadcast_to(chunk.weight[:, None], there.shape)[there]
-        return np.bincount(cells, weight, minlength=self.size).astype(np.float64)
+        there = (cells >= 0) & np.isfinite(cells)
+        if weight is not None:
+            weight = np.broadcast_to(weight[:, None], there.shape)[there]
+        places = (np.where(there, cells, 0) + starts).astype(np.int64)[there]
+        return np.bincount(places, weight, minlength=self.size).astype(np.float64)
 
     def evaluate(self, rows):
         """Return the counts over all rows, an array of shape (size,)."""
@@ -394,7 +400,7 @@ class DPHistogram(PlanMixin, BaseEstimator):
                 )
             cells, beyond = (edges, 1) if edges else (categories or [], 0)
             sizes = [len(own) - beyond for own in cells]
-            counts = curator.release(BinCounts(tuple(sizes)), LaplaceMechanism(left))
+            counts = curator.release(CellCounts(tuple(sizes)), LaplaceMechanism(left))
             noise = curator.ledger.releases[-1].noise.scale
         # 6. attributes: what was released, and what is public
         self.counts_ = np.split(counts, np.cumsum(sizes)[:-1])
