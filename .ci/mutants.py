@@ -301,6 +301,11 @@ MUTANTS = [
         "tests/test_metrics.py",
     ),
     Mutant(
+        "scores: rows of a group count as one each in means", "ScoreColumns.__init__",
+        r"_UNIT, weight=weight", "_UNIT",
+        "tests/test_metrics.py",
+    ),
+    Mutant(
         "scores: both releases get the whole budget", "HeldOutScores._laws",
         r"self\.epsilon \* share \* whole", "self.epsilon * whole",
         "tests/test_metrics.py",
