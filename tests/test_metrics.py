@@ -14,10 +14,12 @@ import pandas as pd
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
 from sklearn import metrics as exact
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibrationDisplay
-from sklearn.model_selection import cross_val_score
+from sklearn.exceptions import UnsetMetadataPassedError
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from skdp import (
@@ -542,12 +544,75 @@ def test_scorers_pay_on_every_fold():
     assert all(make_dp_scorer(kind, epsilon=1.0)(model, *rows) > 0.7 for kind in kinds)
 
 
+QUICK = {"solver": "gd", "max_iter": 2}
+
+
+def test_a_search_by_scores_that_pay_has_a_total():
+    y, proba = drawn(1500)
+    X = np.column_stack([proba, 1 - proba])
+    budget = PrivacyBudget(epsilon=30.0, delta=1e-4)
+    model = DPLogisticRegression(1.0, classes=[0, 1], data_norm=1.0, budget=budget, **QUICK)
+    scorer = make_dp_scorer(dp_accuracy_score, epsilon=0.5, budget=budget)
+    folds = [(np.arange(1000), np.arange(1000, 1500)), (np.arange(500, 1500), np.arange(500))]
+    search = GridSearchCV(model, {"C": [0.1, 1.0]}, scoring=scorer, cv=folds).fit(X, y)
+    spent = privacy_spent(search)
+    # four fits, four scores, and the last fit
+    assert spent.uncovered == ()
+    assert 4 * 0.5 < spent.covered[0] <= budget.spent[0] == 4 * 1.0 + 4 * 0.5 + 1.0
+    assert [(r.query, r.count) for r in spent.ledger.releases if "scores" in r.query] == [
+        ("scores of fits, dp_accuracy_score", 4)
+    ]
+    # another scorer knows exact scores; training rows are scored as well; a row is scored twice
+    twice = [(train, np.append(test, test[0])) for train, test in folds]
+    mixed = search.set_params(scoring={"a": scorer, "b": "accuracy"}, refit="a", cv=twice)
+    spent = privacy_spent(mixed.set_params(return_train_score=True).fit(X, y))
+    assert [item.kind for item in spent.uncovered] == ["choice"]
+    assert max(r.count for r in spent.ledger.releases if "scores" in r.query) == 8
+    assert spent.most_copies == 2
+    other = make_dp_scorer(dp_accuracy_score, epsilon=0.5, adjacency="zero-out")
+    with pytest.raises(ValueError, match="a ledger has one adjacency"):
+        privacy_spent(search.set_params(scoring=other, refit=False, cv=folds).fit(X, y))
+
+
+def test_scorers_take_groups_and_weights_of_the_rows_they_are_called_with():
+    y, proba = drawn(1500)
+    scorer = make_dp_scorer(dp_balanced_accuracy_score, epsilon=2.0, max_weight=1.0)
+    model = DPHingeSVM(4.0, classes=[0, 1], data_norm=1.0, solver="gd", max_iter=2)
+    model.fit(proba[:, None], y)
+    own = {"groups": np.arange(1500) // 3, "sample_weight": 0.2 + 0.8 * proba}
+    found = scorer(model, proba[:, None].copy(), y, **own)
+    assert found.ledger_.releases[0].query == "total of the weights"
+    assert found.ledger_.unit == "group"
+    with pytest.raises(TypeError, match="requests must be among"):
+        scorer.set_score_request(weight=True)
+
+
+@pytest.mark.full
+def test_scorers_are_passed_groups_and_weights_where_metadata_are_routed():
+    y, proba = drawn(1500)
+    X, whose, weight = np.column_stack([proba, 1 - proba]), np.arange(1500) // 3, 0.2 + 0.8 * proba
+    own = {"params": {"groups": whose, "sample_weight": weight}, "cv": GroupKFold(2)}
+    model = DPLogisticRegression(8.0, classes=[0, 1], data_norm=1.0, max_weight=1.0, **QUICK)
+    scorer = make_dp_scorer(dp_accuracy_score, epsilon=2.0, max_weight=1.0)
+    with config_context(enable_metadata_routing=True):
+        model.set_fit_request(sample_weight=True)
+        with pytest.raises(UnsetMetadataPassedError):
+            cross_val_score(model, X, y, scoring=scorer, **own)
+        scorer.set_score_request(groups=True, sample_weight=True)
+        assert cross_val_score(model, X, y, scoring=scorer, **own).min() > 0.6
+        search = GridSearchCV(model, {"C": [1.0]}, scoring=scorer, cv=GroupKFold(2))
+        search.fit(X, y, **own["params"])
+    spent = privacy_spent(search)
+    assert (spent.ledger.unit, spent.uncovered) == ("group", ())
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
         ({"score_func": exact.accuracy_score}, "score_func must be one of dp_accuracy_score"),
         ({"random_state": 0}, "random_state must be None for a scorer"),
         ({"groups": [1, 2]}, "groups must be None for a scorer"),
+        ({"sample_weight": [1, 2], "max_weight": 1.0}, "sample_weight must be None for a scorer"),
     ],
 )
 def test_scorers_that_cannot_be_are_refused(given, message):
