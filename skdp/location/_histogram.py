@@ -10,12 +10,18 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skdp._counted import count_rows, counts_of, hidden_count
+from skdp._counted import count_rows, counts_of, hidden_count, largest_weight
 from skdp._gate import Doubts, open_gate
 from skdp._groups import check_groups
 from skdp._plan import PlanMixin
 from skdp._rows.base import bounds_of, sum_over
-from skdp._sklearn import SHARED_CONSTRAINTS, Interval, fit_context, validate_private_data
+from skdp._sklearn import (
+    SCALE_OR_NONE,
+    SHARED_CONSTRAINTS,
+    Interval,
+    fit_context,
+    validate_private_data,
+)
 from skdp._typing import Adjacency, ArrayLike, Bounds, Budget, MatrixLike, Seed, VectorLike
 from skdp.location._clipped_mean import BoxRows
 from skdp.location._range import REACH, plan_range, say_of_range
@@ -220,6 +226,9 @@ class DPHistogram(PlanMixin, BaseEstimator):
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
         ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
         first; it is public otherwise). See :ref:`adjacency`.
+    max_weight : float, default=None
+        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
+        weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -230,7 +239,8 @@ class DPHistogram(PlanMixin, BaseEstimator):
     Attributes
     ----------
     counts_ : list of ndarray
-        The released counts of every feature, noise included: they may be negative.
+        The released counts of every feature, noise included: they may be negative. With weights,
+        sums of these.
     standard_error_ : float
         Standard deviation of the noise of a count; public.
     bin_edges_ : list of ndarray
@@ -299,6 +309,7 @@ class DPHistogram(PlanMixin, BaseEstimator):
         "bins": [Interval(Integral, 1, 10**6, closed="both"), "array-like"],
         "bounds": [tuple, list, dict, np.ndarray, None],
         "categories": ["array-like", None],
+        "max_weight": SCALE_OR_NONE,
     }
 
     def __init__(
@@ -309,6 +320,7 @@ class DPHistogram(PlanMixin, BaseEstimator):
         bounds: Bounds | None = None,
         categories: ArrayLike | None = None,
         adjacency: Adjacency = "replace-one",
+        max_weight: float | None = None,
         budget: Budget = None,
         random_state: Seed = None,
     ) -> None:
@@ -317,11 +329,19 @@ class DPHistogram(PlanMixin, BaseEstimator):
         self.bounds = bounds
         self.categories = categories
         self.adjacency = adjacency
+        self.max_weight = max_weight
         self.budget = budget
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: object = None, *, groups: VectorLike | None = None) -> Self:
+    def fit(
+        self,
+        X: MatrixLike,
+        y: object = None,
+        *,
+        groups: VectorLike | None = None,
+        sample_weight: VectorLike | None = None,
+    ) -> Self:
         """Release the counts.
 
         Parameters
@@ -335,6 +355,10 @@ class DPHistogram(PlanMixin, BaseEstimator):
             their number, and count as one row does, each as one over their number: a group counts
             in a bin by the part of its rows that lie there. The number of groups is public. None
             protects rows. See :ref:`groups`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Private weights of the rows, finite and not negative; only with `max_weight`. Weights
+            beyond that count as that. A twentieth of epsilon goes to their noisy total. See
+            :ref:`sample_weight`.
 
         Returns
         -------
@@ -368,7 +392,7 @@ class DPHistogram(PlanMixin, BaseEstimator):
         elif self.bounds is not None:
             lower, upper = bounds_of(self, n_features)
             edges = edges_of(bins, lower, upper, n_features)
-        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self))
+        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
         if edges is None and categories is None:
             shape = {"n_rows": n_rows, "n_features": n_features}
             ranges = plan_range(epsilon, None, adjacency=self.adjacency, **shape)
@@ -403,8 +427,9 @@ class DPHistogram(PlanMixin, BaseEstimator):
             counts = curator.release(CellCounts(tuple(sizes)), LaplaceMechanism(left))
             noise = curator.ledger.releases[-1].noise.scale
         # 6. attributes: what was released, and what is public
-        self.counts_ = np.split(counts, np.cumsum(sizes)[:-1])
-        self.standard_error_ = math.sqrt(2) * noise
+        heaviest = largest_weight(self) or 1.0
+        self.counts_ = np.split(heaviest * counts, np.cumsum(sizes)[:-1])
+        self.standard_error_ = heaviest * math.sqrt(2) * noise
         self.bin_edges_, self.categories_ = edges, categories
         return self
 
