@@ -270,7 +270,7 @@ MUTANTS = [
     ),
     Mutant(
         "scales: rows of a group count as one each", "MagnitudeCells.partial",
-        r"if chunk\.weight is not None:", "if False:",
+        r"if counts_parts\(chunk\):", "if False:",
         "tests/test_groups.py",
     ),
     Mutant(
@@ -280,13 +280,13 @@ MUTANTS = [
     ),
     # scores
     Mutant(
-        "counts of scores: replace-one at the price of zero-out", "CellCounts.sensitivity",
-        r'1\.0 if adjacency == "zero-out" else 2\.0', "1.0",
+        "counts in cells: replace-one at the price of zero-out", "CellCounts.sensitivity",
+        r'adjacency == "replace-one"', "False",
         "tests/test_metrics.py",
     ),
     Mutant(
         "scores: rows of a group count as one each", "CellCounts.partial",
-        r"weight = None if weight is None else weight\[there\]", "weight = None",
+        r"if weight is not None:", "weight = None\n        if weight is not None:",
         "tests/test_metrics.py",
     ),
     Mutant(
@@ -298,6 +298,11 @@ MUTANTS = [
         "scores: a row counts for both labels", "CellCounts.evaluate",
         r"return sum_over\(rows, self\.partial, self\.size\)",
         "return (lambda c: c + c[::-1])(sum_over(rows, self.partial, self.size))",
+        "tests/test_metrics.py",
+    ),
+    Mutant(
+        "scores: rows of a group count as one each in means", "ScoreColumns.__init__",
+        r"_UNIT, weight=weight", "_UNIT",
         "tests/test_metrics.py",
     ),
     Mutant(
@@ -322,8 +327,8 @@ MUTANTS = [
         "tests/test_counted.py",
     ),
     Mutant(
-        "counts of classes: replace-one at the price of zero-out", "ClassCounts.sensitivity",
-        r'1\.0 if adjacency == "zero-out" else 2\.0', "1.0",
+        "counts of classes: null rows count", "ClassCounts.cells",
+        r"counted_rows\(chunk\)", "np.ones(len(codes))",
         "tests/test_class_weight.py",
     ),
     Mutant(
@@ -604,7 +609,7 @@ MUTANTS = [
         "tests/preprocessing/test_standard_scaler.py",
     ),
     Mutant(
-        "histogram: features at the price of one", "BinCounts.sensitivity",
+        "histogram: features at the price of one", "CellCounts.sensitivity",
         r"moved = len\(self\.sizes\)", "moved = 1",
         "tests/location/test_histogram.py",
     ),
@@ -614,7 +619,7 @@ MUTANTS = [
         "tests/preprocessing/test_describe.py",
     ),
     Mutant(
-        "histogram: a row that only enters a cell", "BinCounts.sensitivity",
+        "histogram: a row that only enters a cell", "CellCounts.sensitivity",
         r"min\(size, 2\)", "min(size, 1)",
         "tests/location/test_histogram.py",
     ),

@@ -31,6 +31,8 @@ from skdp.privacy.laws.additive import LaplaceMechanism
 _COUNT_SHARE = 0.05
 # no number of rows is larger: sums are exact enough for so many
 _MOST_ROWS = 2**31
+#: as many rows as any solver needs: what is refused for these is refused for all
+MANY_ROWS = 10**6
 # scales of the noise between the released number and what the true one is below: it is not with a
 # probability of exp(-1000), and sums beyond their bound are clamped then
 _MARGIN = 1000
@@ -201,7 +203,7 @@ def counted_first(estimator, weighted):
         del estimator._hidden_count
 
 
-def count_rows(groups, X, hidden, sample_weight=None):
+def count_rows(groups, X, hidden, sample_weight=None, planned=None):
     """Say how many rows, or groups, there are; release that where it is a secret.
 
     Parameters
@@ -214,6 +216,9 @@ def count_rows(groups, X, hidden, sample_weight=None):
         Of the fit.
     sample_weight : array-like of shape (n_rows,), float or None
         Weights of rows, with `max_weight`.
+    planned : callable, default=None
+        Plans for a number of rows. What it refuses for many of them is refused before the number
+        is released, which a shared budget pays for.
 
     Returns
     -------
@@ -225,7 +230,7 @@ def count_rows(groups, X, hidden, sample_weight=None):
     Raises
     ------
     ValueError, TypeError
-        If groups or weights are unusable.
+        If groups or weights are unusable, or as `planned` raises.
     """
     if hidden is None:
         public, codes = resolve_groups(groups, X)
@@ -236,6 +241,8 @@ def count_rows(groups, X, hidden, sample_weight=None):
     (n_rows, unit), codes = resolve_groups(groups, X)
     # a row alone is a group of one
     codes = np.arange(X.shape[0]) if codes is None else codes
+    if planned is not None:
+        planned(MANY_ROWS)
     # counted once, for the total and for the fit
     whose = cache(partial(_counts, unit, codes, weights))
     return (hidden.release(whose, n_rows, unit), unit), whose

@@ -31,7 +31,7 @@ import numpy as np
 from skdp._groups import PARTS
 from skdp._rows.base import ENTRIES_PER_THREAD, chunk_rows, sum_over
 from skdp._rows.columns import distances_from
-from skdp._rows.linear import counted_rows, raw_norms
+from skdp._rows.linear import counted_rows, counts_parts, raw_norms
 from skdp._rows.streams import RowStream
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.kernel.samplers import uniform_below
@@ -1242,7 +1242,7 @@ class MagnitudeSides(_OfMagnitudes):
     def partial(self, chunk):
         """Return the sums over a chunk's rows."""
         kept, beyond = np.isfinite(chunk.norm), self._numbers(chunk) > self.thresholds
-        if chunk.weight is not None:
+        if counts_parts(chunk):
             counted = counted_rows(chunk)
             return counted.dot(beyond.astype(np.float64)) - counted.sum() / 2
         # ones and zeros: exact in single precision, and a product is the fastest way to count them
@@ -1321,7 +1321,7 @@ class MagnitudeCells(_OfMagnitudes):
         np.clip(cells, _LOWEST_CELL, _BEYOND_CELLS - 1, out=cells)
         cells += N_CELLS * np.arange(self.numbers) - _LOWEST_CELL
         counted = (values != 0) & np.isfinite(chunk.norm)[:, None]
-        if chunk.weight is not None:
+        if counts_parts(chunk):
             weights = np.broadcast_to(chunk.weight[:, None], values.shape)[counted]
             return np.bincount(cells[counted], weights, minlength=self.size)
         cells = cells.ravel() if counted.all() else cells[counted]

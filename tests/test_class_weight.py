@@ -94,18 +94,19 @@ def test_every_mechanism_pays_for_the_counts(kind):
     assert model.class_weight_[1] > 2 * model.class_weight_[0]
 
 
-def test_counts_move_as_stated():
+@pytest.mark.parametrize(("adjacency", "moved"), [("replace-one", 2), ("zero-out", 1)])
+def test_counts_move_as_stated(adjacency, moved):
     X, y = rare(60)
     other = y.copy()
-    other[0] = 1 - y[0]
-    model = DPLogisticRegression(
-        epsilon=8.0, class_weight="balanced", classes=[0, 1], data_norm=1.0, max_iter=3
-    )
+    # a label that is none of the classes makes a null row
+    other[0] = 1 - y[0] if adjacency == "replace-one" else 7
+    model = DPLogisticRegression(8.0, class_weight="balanced", data_norm=1.0, max_iter=3)
+    model.set_params(classes=[0, 1], adjacency=adjacency)
     result = trace_privacy(model, X, y=y, y_neighbour=other)
     assert result.passed
     (counts,) = [r for r in result.releases if "rows of each class" in r.query]
-    assert counts.distance == pytest.approx(np.sqrt(2))
-    assert counts.sensitivity == pytest.approx(np.sqrt(2))
+    assert counts.distance == pytest.approx(np.sqrt(moved))
+    assert counts.sensitivity == pytest.approx(np.sqrt(moved))
     assert 0.99 < counts.ratio <= 1
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.ensemble import AdaBoostClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.utils import estimator_checks
@@ -217,6 +217,40 @@ def test_what_needs_the_number_is_refused_before_anything_is_charged(model, erro
     assert budget.spent == (0.0, 0.0)
 
 
+#: what none of the estimators above can use that has such a parameter
+UNUSABLE = {
+    "bounds": (1, -1),
+    "categories": [["a"]],
+    "bins": [2.0, 1.0],
+    "target_scale": [1.0, 2.0, 3.0],
+    "center": np.zeros(7),
+    "threshold": np.nan,
+    "n_features_to_select": 0,
+    "n_components": 9,
+    "class_weight": {5: 1.0},
+    "solver": "sgd",
+    "sparsity": 0,
+    "moment_order": 0.5,
+    "tail": 0,
+    "quantile": 2.0,
+    "mechanism": "shifted-clipped",
+    "data_norm": 1e300,
+    "percentiles": [0.5],
+}
+
+
+@pytest.mark.parametrize("model", SUMS, ids=str)
+def test_what_is_refused_is_refused_before_the_number_is_paid_for(model):
+    X, y = rows_of(40)
+    budget = PrivacyBudget(epsilon=99.0, delta=1e-4, adjacency="add-remove")
+    wrong = [name for name in UNUSABLE if name in model.get_params()]
+    assert wrong
+    for name in wrong:
+        with pytest.raises((ValueError, TypeError)):
+            clone(model).set_params(budget=budget, **{name: UNUSABLE[name]}).fit(X, y)
+    assert budget.charges == ()
+
+
 def test_searches_are_refused():
     X, y = rows_of()
     with pytest.raises(ValueError, match="a search plans with the number of rows"):
@@ -252,6 +286,9 @@ WEIGHTED = [
     DPNormQuantile(epsilon=20.0, max_weight=2.0),
     DPCovariance(data_norm=2.0, max_weight=2.0),
     DPPCA(max_weight=2.0),
+    DPRidge(epsilon=4.0, data_norm=2.0, target_scale=1.0, l2=1.0, max_weight=2.0),
+    DPHistogram(bins=3, bounds=(-1, 1), max_weight=2.0),
+    DPFrequentFeatures(sparsity=2, max_weight=2.0),
 ]
 
 
@@ -270,14 +307,13 @@ def test_a_row_with_any_weight_moves_no_more_than_is_paid_for(model, adjacency):
     weights[7], X[7] = 1e308, 9.0
     other, targets, others = X.copy(), y.copy(), weights.copy()
     if adjacency == "replace-one":
-        other[7], targets[7], others[7] = -9.0, 1 - y[7], 2.0
+        other[7], targets[7], others[7] = [-9.0, 0.0, -9.0], 1 - y[7], 2.0
     elif adjacency == "zero-out":
         other[7] = np.nan
     else:
         other, targets, others = (np.delete(part, 7, axis=0) for part in (X, y, weights))
-    supervised = {"y": 1.0 * y, "y_neighbour": 1.0 * targets} if hasattr(model, "max_iter") else {}
-    if isinstance(model, DPMedian):
-        supervised = {}
+    has_targets = is_classifier(model) or is_regressor(model)
+    supervised = {"y": 1.0 * y, "y_neighbour": 1.0 * targets} if has_targets else {}
     result = trace_privacy(
         model, X, other, sample_weight=weights, sample_weight_neighbour=others, **supervised
     )
@@ -312,7 +348,7 @@ def test_the_unit_of_weights_has_no_effect(model):
     if isinstance(model, DPLogisticRegression):
         # the objective is a sum, as in scikit-learn: weights and C stand beside each other
         model.set_params(C=model.C / 512)
-    if isinstance(model, DPLpRegressor):
+    if isinstance(model, DPLpRegressor | DPRidge):
         model.set_params(l2=512.0)
     for one, two in zip(
         numbers, fitted_numbers(model.fit(X, y, sample_weight=512 * weights)), strict=True
@@ -341,6 +377,14 @@ def test_weights_are_those_of_scikit_learn():
     assert_allclose(scaler.mean_, average, atol=0.05)
     order = np.argsort(X[:, 0])
     half = X[order, 0][np.searchsorted(np.cumsum(weights[order]), weights.sum() / 2)]
+    ridge = DPRidge(epsilon=8.0, max_weight=3.0).fit(X, target, sample_weight=weights)
+    assert_allclose(ridge.coef_, exact.coef_, atol=0.1)
+    histogram = DPHistogram(epsilon=8.0, bins=4, bounds=(-1, 1), max_weight=3.0)
+    found = histogram.fit(X[:, :1], sample_weight=weights).counts_[0]
+    assert_allclose(found, np.histogram(X[:, 0], 4, (-1, 1), weights=weights)[0], atol=20)
+    words = DPFrequentFeatures(epsilon=8.0, sparsity=3, max_weight=3.0)
+    found = words.fit(X > 0.5, sample_weight=weights).counts_
+    assert_allclose(found, weights @ (X > 0.5), atol=20)
     for median in (DPQuantile(epsilon=8.0, max_weight=3.0), DPMedian(epsilon=8.0, max_weight=3.0)):
         assert abs(median.fit(X, sample_weight=weights).location_[0] - half) < 0.06
 
@@ -443,7 +487,7 @@ def test_boosting_charges_every_fit():
     assert any("errors of its members" in str(item) for item in privacy_spent(boosted).not_covered)
 
 
-@pytest.mark.parametrize("model", [WEIGHTED[4], WEIGHTED[7], WEIGHTED[8]], ids=str)
+@pytest.mark.parametrize("model", [WEIGHTED[k] for k in (4, 7, 8, 14)], ids=str)
 def test_scores_of_locations_take_weights(model):
     X = rows_of()[0]
     model = clone(model).fit(X, sample_weight=np.ones(300))

@@ -106,6 +106,25 @@ def test_numbers_of_groups_do_not_depend_on_the_order_of_rows(dtype):
     assert_array_equal(again[:-1], codes)
 
 
+def test_identifiers_may_stand_in_any_column_and_groups_without_rows_are_none():
+    pd, pl, pa = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    names = [f"person {i}" for i in np.random.default_rng(0).integers(0, 30, 200)]
+    known, (_, codes) = sorted(set(names)), resolve_groups(names, np.zeros((200, 1)), ordered=True)
+    # somebody without a row is in nobody's data, whatever a column has heard of
+    kinds = pd.CategoricalDtype(["nobody", *known, "nobody else"])
+    columns = (
+        pd.Series(names), pd.Series(names, dtype="string"), pd.Series(names, dtype=kinds),
+        pl.Series(names), pl.Series(names, dtype=pl.Categorical), pa.array(names),
+        pa.chunked_array([names[:90], names[90:]]), np.array(names, dtype=object), tuple(names),
+    )  # fmt: skip
+    for column in columns:
+        public, found = resolve_groups(column, np.zeros((200, 1)), ordered=True)
+        assert public == (len(known), "group")
+        assert_array_equal(found, codes)
+    with pytest.raises(ValueError, match=r"shape \(200,\); got shape \(0,\)"):
+        resolve_groups([], np.zeros((200, 1)))
+
+
 def test_ranks_of_very_many_groups_stay_within_integers(monkeypatch):
     # as if there were 2^35 times as many
     monkeypatch.setattr("skdp.location._quantile.PARTS", PARTS << 35)

@@ -5,7 +5,7 @@
 import numpy as np
 import pytest
 import sklearn
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, cross_validate
@@ -21,6 +21,10 @@ from skdp import (
     privacy_spent,
     solvers,
 )
+from skdp._quantiles import Columns, MagnitudeCells, MagnitudeSides
+from skdp._rows.base import L2Ball
+from skdp._rows.columns import mapped_rows
+from skdp._rows.linear import EveryRow, ball_rows
 from skdp.audit import trace_privacy
 from skdp.exceptions import BudgetError
 from tests.streams._ways import read_from_chunks
@@ -131,6 +135,31 @@ def test_rows_that_count_one_each_are_seen(monkeypatch):
     assert not result.passed
     # no further than a sum is cut off
     assert result.releases[0].ratio > 5
+
+
+@pytest.mark.parametrize("n_features", [1, 5, 33])
+def test_a_mapped_row_does_not_know_where_it_stands(n_features):
+    # another group may have more rows, and all others move up
+    rng = np.random.default_rng(0)
+    X, root = rng.normal(size=(40, n_features)), rng.normal(size=(n_features, n_features))
+    X, root = X / (10 * n_features), root + root.T
+
+    def mapped(X):
+        rows = ball_rows(X, L2Ball(1.0), 1, np.ones(len(X)))
+        return mapped_rows(rows, np.full(n_features, 0.01), root, 0.5).chunks[0].X
+
+    for less in range(1, 18):
+        assert_array_equal(mapped(X[less:]), mapped(X)[less:])
+
+
+def test_rows_that_count_1_each_are_counted_as_without_groups():
+    # a shorter way that all may see, for it ends in the same bits
+    X = np.random.default_rng(0).standard_t(1, size=(500, 4))
+    weight = np.ones(500)
+    rows, alone, less = (ball_rows(X, EveryRow(), 1, w) for w in (None, weight, weight / 2))
+    for query in (MagnitudeSides((Columns(),), np.zeros(4)), MagnitudeCells((Columns(),), 4)):
+        assert_array_equal(query.evaluate(alone), query.evaluate(rows))
+        assert_array_equal(query.evaluate(less), query.evaluate(rows) / 2)
 
 
 def test_groups_of_one_row_are_rows():

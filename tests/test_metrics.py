@@ -14,10 +14,12 @@ import pandas as pd
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
 from sklearn import metrics as exact
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibrationDisplay
-from sklearn.model_selection import cross_val_score
+from sklearn.exceptions import UnsetMetadataPassedError
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from skdp import (
@@ -125,6 +127,40 @@ def test_functions_give_what_scikit_learn_computes():
     assert_allclose(loud(dp_brier_score_loss, names, rows, **many), 0.06, atol=1e-3)
 
 
+def test_weights_are_those_of_scikit_learn():
+    y, proba = drawn(5000)
+    labels, weight = (proba > 0.3).astype(int), 1 + 2 * y + proba
+    own = {"sample_weight": weight}
+    terms = {**own, "max_weight": 5.0}
+    paid = loud(DPClassificationScores.from_predictions, y, proba, **PAIR, **terms)
+    assert_allclose(paid.n_rows, weight.sum() / 5, atol=1)
+    matrix = exact.confusion_matrix(y, proba > 0.5, **own)
+    assert_allclose(5 * paid.matrix, matrix, atol=1)
+    for one, other in (
+        (paid.accuracy, exact.accuracy_score(y, proba > 0.5, **own)),
+        (paid.roc_auc, exact.roc_auc_score(y, proba, **own)),
+        (paid.brier_score_loss, exact.brier_score_loss(y, proba, **own)),
+        (loud(dp_accuracy_score, y, labels, **terms), exact.accuracy_score(y, labels, **own)),
+        (loud(dp_balanced_accuracy_score, y, labels, **PAIR, **terms),
+         exact.balanced_accuracy_score(y, labels, **own)),
+        (loud(dp_log_loss, y, proba, **PAIR, **terms, floor=1e-9), exact.log_loss(y, proba, **own)),
+        (loud(dp_mean_absolute_error, proba, labels, residual_bound=1.0, **terms),
+         exact.mean_absolute_error(proba, labels, **own)),
+        (loud(dp_r2_score, proba, 0.9 * proba, bounds=(0, 1), **terms),
+         exact.r2_score(proba, 0.9 * proba, **own)),
+    ):  # fmt: skip
+        assert_allclose(one, other, atol=2e-3)
+        assert one.interval[0] <= other <= one.interval[1]
+    # with groups a person counts the mean of these, and the number of rows may be a secret
+    whose = np.arange(5000) // 5
+    person = loud(dp_accuracy_score, y, labels, groups=whose, adjacency="add-remove", **terms)
+    assert (person.ledger_.unit, person.ledger_.adjacency) == ("group", "add-remove")
+    assert_allclose(person, exact.accuracy_score(y, labels, **own), atol=2e-3)
+    few = loud(dp_accuracy_score, y, labels, adjacency="add-remove")
+    assert_allclose(few, exact.accuracy_score(y, labels), atol=2e-3)
+    assert few.ledger_.releases[0].query == "number of rows"
+
+
 def test_decision_functions_have_curves_and_no_losses():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 20_000)
@@ -180,14 +216,16 @@ def test_displays_of_scikit_learn_take_what_is_returned():
 class Scored(ClassifierMixin, BaseEstimator):
     """Stands for a score in a trace: one column of X is what was predicted, y what is true."""
 
-    def __init__(self, kind, epsilon=1.0, delta=0.0, adjacency="replace-one"):
+    def __init__(self, kind, epsilon=1.0, delta=0.0, adjacency="replace-one", max_weight=None):
         self.kind, self.epsilon, self.delta, self.adjacency = kind, epsilon, delta, adjacency
         self.budget = self.random_state = None
+        self.max_weight = max_weight
 
-    def fit(self, X, y, groups=None):
+    def fit(self, X, y, groups=None, sample_weight=None):
         function, given = KINDS[self.kind]
         terms = {"epsilon": self.epsilon, "delta": self.delta, "adjacency": self.adjacency}
-        paid = function(y, X[:, 0], groups=groups, **terms, **given)
+        terms |= {"groups": groups, "sample_weight": sample_weight, "max_weight": self.max_weight}
+        paid = function(y, X[:, 0], **terms, **given)
         self.ledger_, self.privacy_spent_ = paid.ledger_, paid.privacy_spent_
         return self
 
@@ -231,6 +269,28 @@ def test_a_row_moves_what_is_released_as_stated_and_no_more(kind, delta, adjacen
     assert max(release.ratio for release in found.releases) > 0.99
     if kind in ("matrix", "scores", "bins", "accuracy"):
         assert found.share > 0.99
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "zero-out", "add-remove"])
+@pytest.mark.parametrize("kind", ["accuracy", "matrix", "bins", "errors"])
+def test_a_row_of_any_weight_moves_no_more_than_is_paid_for(kind, adjacency):
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 2, (300, 1)).astype(float), rng.integers(0, 2, 300).astype(float)
+    weight = rng.uniform(0, 3, 300)
+    X[0], y[0], weight[0] = 1.0, 1.0, 1e308
+    other, targets, weights = X.copy(), y.copy(), weight.copy()
+    if adjacency == "add-remove":
+        other, targets, weights = X[1:], y[1:], weight[1:]
+    else:
+        other[0], weights[0] = 0.0, 0.0 if adjacency == "zero-out" else 2.0
+    others = {"y_neighbour": targets, "sample_weight_neighbour": weights}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoisyEstimateWarning)
+        model = Scored(kind, 4.0, 0.0, adjacency, max_weight=2.0)
+        found = trace_privacy(model, X, other, y=y, sample_weight=weight, **others, n_draws=0)
+    assert found.passed
+    assert found.releases[0].query == "total of the weights"
+    assert max(release.ratio for release in found.releases[1:]) > 0.9
 
 
 def test_a_price_is_charged_composed_and_on_the_card():
@@ -484,12 +544,75 @@ def test_scorers_pay_on_every_fold():
     assert all(make_dp_scorer(kind, epsilon=1.0)(model, *rows) > 0.7 for kind in kinds)
 
 
+QUICK = {"solver": "gd", "max_iter": 2}
+
+
+def test_a_search_by_scores_that_pay_has_a_total():
+    y, proba = drawn(1500)
+    X = np.column_stack([proba, 1 - proba])
+    budget = PrivacyBudget(epsilon=30.0, delta=1e-4)
+    model = DPLogisticRegression(1.0, classes=[0, 1], data_norm=1.0, budget=budget, **QUICK)
+    scorer = make_dp_scorer(dp_accuracy_score, epsilon=0.5, budget=budget)
+    folds = [(np.arange(1000), np.arange(1000, 1500)), (np.arange(500, 1500), np.arange(500))]
+    search = GridSearchCV(model, {"C": [0.1, 1.0]}, scoring=scorer, cv=folds).fit(X, y)
+    spent = privacy_spent(search)
+    # four fits, four scores, and the last fit
+    assert spent.uncovered == ()
+    assert 4 * 0.5 < spent.covered[0] <= budget.spent[0] == 4 * 1.0 + 4 * 0.5 + 1.0
+    assert [(r.query, r.count) for r in spent.ledger.releases if "scores" in r.query] == [
+        ("scores of fits, dp_accuracy_score", 4)
+    ]
+    # another scorer knows exact scores; training rows are scored as well; a row is scored twice
+    twice = [(train, np.append(test, test[0])) for train, test in folds]
+    mixed = search.set_params(scoring={"a": scorer, "b": "accuracy"}, refit="a", cv=twice)
+    spent = privacy_spent(mixed.set_params(return_train_score=True).fit(X, y))
+    assert [item.kind for item in spent.uncovered] == ["choice"]
+    assert max(r.count for r in spent.ledger.releases if "scores" in r.query) == 8
+    assert spent.most_copies == 2
+    other = make_dp_scorer(dp_accuracy_score, epsilon=0.5, adjacency="zero-out")
+    with pytest.raises(ValueError, match="a ledger has one adjacency"):
+        privacy_spent(search.set_params(scoring=other, refit=False, cv=folds).fit(X, y))
+
+
+def test_scorers_take_groups_and_weights_of_the_rows_they_are_called_with():
+    y, proba = drawn(1500)
+    scorer = make_dp_scorer(dp_balanced_accuracy_score, epsilon=2.0, max_weight=1.0)
+    model = DPHingeSVM(4.0, classes=[0, 1], data_norm=1.0, solver="gd", max_iter=2)
+    model.fit(proba[:, None], y)
+    own = {"groups": np.arange(1500) // 3, "sample_weight": 0.2 + 0.8 * proba}
+    found = scorer(model, proba[:, None].copy(), y, **own)
+    assert found.ledger_.releases[0].query == "total of the weights"
+    assert found.ledger_.unit == "group"
+    with pytest.raises(TypeError, match="requests must be among"):
+        scorer.set_score_request(weight=True)
+
+
+@pytest.mark.full
+def test_scorers_are_passed_groups_and_weights_where_metadata_are_routed():
+    y, proba = drawn(1500)
+    X, whose, weight = np.column_stack([proba, 1 - proba]), np.arange(1500) // 3, 0.2 + 0.8 * proba
+    own = {"params": {"groups": whose, "sample_weight": weight}, "cv": GroupKFold(2)}
+    model = DPLogisticRegression(8.0, classes=[0, 1], data_norm=1.0, max_weight=1.0, **QUICK)
+    scorer = make_dp_scorer(dp_accuracy_score, epsilon=2.0, max_weight=1.0)
+    with config_context(enable_metadata_routing=True):
+        model.set_fit_request(sample_weight=True)
+        with pytest.raises(UnsetMetadataPassedError):
+            cross_val_score(model, X, y, scoring=scorer, **own)
+        scorer.set_score_request(groups=True, sample_weight=True)
+        assert cross_val_score(model, X, y, scoring=scorer, **own).min() > 0.6
+        search = GridSearchCV(model, {"C": [1.0]}, scoring=scorer, cv=GroupKFold(2))
+        search.fit(X, y, **own["params"])
+    spent = privacy_spent(search)
+    assert (spent.ledger.unit, spent.uncovered) == ("group", ())
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
         ({"score_func": exact.accuracy_score}, "score_func must be one of dp_accuracy_score"),
         ({"random_state": 0}, "random_state must be None for a scorer"),
         ({"groups": [1, 2]}, "groups must be None for a scorer"),
+        ({"sample_weight": [1, 2], "max_weight": 1.0}, "sample_weight must be None for a scorer"),
     ],
 )
 def test_scorers_that_cannot_be_are_refused(given, message):
@@ -568,6 +691,7 @@ def test_labels_outside_of_the_label_set_count_nowhere():
 
 Y, PROBA = drawn(50)
 SCORES = DPClassificationScores.from_predictions
+BOUND = {"max_weight": 1.0}
 
 
 @pytest.mark.parametrize(
@@ -591,6 +715,11 @@ SCORES = DPClassificationScores.from_predictions
         (SCORES, (Y, PROBA), {**PAIR, "adjacency": "local"}, "adjacency must be"),
         (SCORES, (Y, PROBA), {**PAIR, "budget": 1.0}, "budget must be a PrivacyBudget"),
         (SCORES, (Y, PROBA), {**PAIR, "confidence_level": 1.0}, "confidence_level must be"),
+        (SCORES, (Y, PROBA), {**PAIR, "max_weight": 0.0}, "max_weight must be"),
+        (SCORES, (Y, PROBA), {**PAIR, "sample_weight": Y}, "max_weight must be a public number"),
+        (SCORES, (Y, PROBA), {**PAIR, **BOUND, "sample_weight": -Y - 1.0}, "not negative"),
+        (dp_accuracy_score, (Y, Y), {**BOUND, "sample_weight": np.full(50, np.nan)}, "finite"),
+        (dp_accuracy_score, (Y, Y), {**BOUND, "sample_weight": Y[:-1]}, r"shape \(50,\)"),
         (dp_accuracy_score, (Y, Y[:-1]), {}, "one entry for each row"),
         (dp_accuracy_score, ([], []), {}, "at least one"),
         (dp_accuracy_score, (Y, Y.astype(str)), {}, "labels of one type"),

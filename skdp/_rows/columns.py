@@ -444,7 +444,8 @@ def _mapped(chunk, center, root, intercept, body=None):
         if root.ndim == 1:
             np.multiply(moved, root, out=body)
         elif chunk.drawn:
-            np.vecdot(moved[:, None], root, out=body)
+            # a stack of rows: one product each, of which no row knows where it stands
+            np.matmul(moved[:, None], root, out=body[:, None])
         else:
             np.dot(moved, root, out=body)
         constant = intercept if lift is None else intercept * lift

@@ -313,6 +313,11 @@ def counted_rows(chunk):
     return there.astype(np.float64) if chunk.weight is None else there * chunk.weight
 
 
+def counts_parts(chunk):
+    """Return whether a row counts less than 1; for ways that end in the same bits alone."""
+    return chunk.weight is not None and bool((chunk.weight != 1.0).any())
+
+
 def usable_norms(norm, null):
     """Return norms that a residual's limit, clip / norm, can be made of; overwrites them.
 

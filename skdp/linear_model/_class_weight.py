@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from skdp._rows.base import sum_over
 from skdp._rows.linear import counted_rows
-from skdp.privacy.kernel.mechanisms import Sensitivity
+from skdp.location._histogram import CellCounts
 from skdp.privacy.laws.additive import GaussianMechanism, LaplaceMechanism
 
 # part of the squared Gaussian-DP budget, or of epsilon, that counts get
@@ -32,44 +31,24 @@ _FEWEST, _LOUDEST = 2.0, 0.1
 
 
 @dataclass(frozen=True)
-class ClassCounts:
+class ClassCounts(CellCounts):
     """Numbers of rows of all classes; null rows do not count.
 
     Parameters
     ----------
-    n_classes, n_outputs : int
-        Number of classes, and of predictions of a row, on which the code of a target depends.
+    sizes, name : tuple of int, str
+        The number of classes, and what they are.
+    n_outputs : int
+        Number of predictions of a row, on which the code of a target depends.
     """
 
-    n_classes: int
-    n_outputs: int
-    name = "rows of each class"
+    name: str = "rows of each class"
+    n_outputs: int = 1
 
-    @property
-    def size(self):
-        """Number of coordinates."""
-        return self.n_classes
-
-    def sensitivity(self, adjacency, n_rows):
-        """State the l1 and l2 sensitivities: 1 and 1 (zero-out), or 2 and sqrt(2) (replace-one).
-
-        Proof. A row adds 1 to one coordinate, a null row nothing. Zero-out takes that 1 away;
-        replace-one takes it from one coordinate and adds 1 to another, at most. Both are attained,
-        by a row that leaves and by one that changes its label. A group, whose weights add up to at
-        most 1, contributes a mean of such vectors, and of zero.
-        """
-        reach = 1.0 if adjacency == "zero-out" else 2.0
-        theorem = f"a row is counted once: {reach:.0f} in l1"
-        return Sensitivity(l1=reach, l2=math.sqrt(reach), bound=float(n_rows), theorem=theorem)
-
-    def partial(self, chunk):
-        """Return the counts of a chunk."""
+    def cells(self, chunk):
+        """Return the classes of a chunk, and what rows count."""
         codes = (chunk.target > 0).astype(np.intp) if self.n_outputs == 1 else chunk.target
-        return np.bincount(codes, counted_rows(chunk), minlength=self.n_classes)
-
-    def evaluate(self, rows):
-        """Return the counts of all rows, an array of shape (n_classes,)."""
-        return sum_over(rows, self.partial, self.size)
+        return codes[:, None], counted_rows(chunk)
 
 
 @dataclass(frozen=True)
@@ -117,7 +96,7 @@ def plan_counts(problem, plan, n_classes):
     left : Problem
         What is left.
     """
-    query = ClassCounts(n_classes, problem.loss.n_outputs)
+    query = ClassCounts((n_classes,), n_outputs=problem.loss.n_outputs)
     facts = query.sensitivity(problem.adjacency, problem.n_rows)
     if plan.full_batches and problem.delta:
         mu = math.sqrt(_COUNTS_SHARE) * problem.mu

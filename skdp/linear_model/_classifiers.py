@@ -93,8 +93,6 @@ MECHANISMS = ("gradient", "objective", "output", "exponential")
 # signal to noise from which second moments are worth their price, of classes and of a regression,
 # and from which, where they are not to be had, accelerated steps are the better ones for the hinge
 _HEARD, _HEARD_UNSCALED, _HEARD_TARGETS, _CLEAR = 3.0, 1.5, 10.0, 50.0
-#: a number of rows for a look at parameters while the true one is a secret
-MANY_ROWS = 10**6
 
 
 def asked_solver(solver):
@@ -473,19 +471,21 @@ class PrivateLinearClassifier(
         classes, codes, outside, assumptions = resolve_classes(y, self.classes)
         n_features, is_sparse = X.shape[1], leaves_out_zeros(X)
         shape = n_features, len(classes), asked or Solver(), is_sparse
-        if hidden_count(self) is not None:
-            # what does not fit is refused before anything is released
-            chosen_solver(self, asked, self._problem(MANY_ROWS, *shape))
-        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
-        scales = self._scales(n_rows, n_features, is_sparse)
-        problem = self._problem(n_rows, *shape)
-        problem = replace(problem, unit=unit)
-        solver = chosen_solver(self, asked, problem)
-        plan = solver.plan(problem)
-        check_reading(solver, X)
         class_weight, counts = getattr(self, "class_weight", None), None
         balanced = class_weight == "balanced"
         weights = given_weights(None if balanced else class_weight, classes)
+
+        def planned(n_rows, unit="row"):
+            problem = self._problem(n_rows, *shape)
+            problem = replace(problem, unit=unit)
+            solver = chosen_solver(self, asked, problem)
+            return problem, solver, solver.plan(problem)
+
+        hidden = hidden_count(self)
+        (n_rows, unit), whose = count_rows(groups, X, hidden, sample_weight, planned)
+        scales = self._scales(n_rows, n_features, is_sparse)
+        problem, solver, plan = planned(n_rows, unit)
+        check_reading(solver, X)
         if balanced:
             counts, problem = plan_counts(problem, plan, len(classes))
             plan = plan if counts is None else solver.plan(problem)

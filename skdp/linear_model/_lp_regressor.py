@@ -41,7 +41,7 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
-from skdp.linear_model._classifiers import MANY_ROWS, asked_solver, chosen_solver, say_of_steps
+from skdp.linear_model._classifiers import asked_solver, chosen_solver, say_of_steps
 from skdp.linear_model._scales import (
     center_and_scale,
     plan_clip,
@@ -349,14 +349,17 @@ class PrivateLinearRegressor(
         n_features = X.shape[1]
         scaling = (asked or Solver()).intercept_scaling
         shape = n_features, scaling, leaves_out_zeros(X)
-        if hidden_count(self) is not None:
-            # what does not fit is refused before anything is released
-            chosen_solver(self, asked, self._prepared(MANY_ROWS, *shape)[-1])
-        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
-        scales, clipping, problem = self._prepared(n_rows, *shape)
-        problem = replace(problem, unit=unit)
-        solver = chosen_solver(self, asked, problem)
-        plan = self._planned(problem, solver, self._units(scaling), None)
+
+        def planned(n_rows, unit="row"):
+            scales, clipping, problem = self._prepared(n_rows, *shape)
+            problem = replace(problem, unit=unit)
+            solver = chosen_solver(self, asked, problem)
+            plan = self._planned(problem, solver, self._units(scaling), None)
+            return scales, clipping, problem, solver, plan
+
+        hidden = hidden_count(self)
+        (n_rows, unit), whose = count_rows(groups, X, hidden, sample_weight, planned)
+        scales, clipping, problem, solver, plan = planned(n_rows, unit)
         check_reading(solver, X)
         doubts = Doubts(type(self).__name__)
         say_of_steps(doubts, self, solver)

@@ -623,20 +623,24 @@ class DPHeavyTailedMean(MeanEstimator):
         check_moments(self.moment_order, self.moment_bound, self.failure_probability)
         # 2. validate
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
-        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
-        n_features = X.shape[1]
+
         # 3. plan, from public facts
-        plan = plan_heavy_tailed_mean(
-            epsilon,
-            delta,
-            n_rows=n_rows,
-            n_features=n_features,
-            adjacency=self.adjacency,
-            data_norm=check_radius(self.data_norm),
-            moment_order=self.moment_order,
-            moment_bound=self.moment_bound,
-            failure=self.failure_probability,
-        )
+        def planned(n_rows):
+            return plan_heavy_tailed_mean(
+                epsilon,
+                delta,
+                n_rows=n_rows,
+                n_features=X.shape[1],
+                adjacency=self.adjacency,
+                data_norm=check_radius(self.data_norm),
+                moment_order=self.moment_order,
+                moment_bound=self.moment_bound,
+                failure=self.failure_probability,
+            )
+
+        hidden = hidden_count(self)
+        (n_rows, unit), whose = count_rows(groups, X, hidden, sample_weight, planned)
+        plan = planned(n_rows)
         # 4. gate, 5. run
         with open_gate(
             self,

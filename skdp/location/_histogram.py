@@ -10,12 +10,18 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skdp._counted import count_rows, counts_of, hidden_count
+from skdp._counted import count_rows, counts_of, hidden_count, largest_weight
 from skdp._gate import Doubts, open_gate
 from skdp._groups import check_groups
 from skdp._plan import PlanMixin
 from skdp._rows.base import bounds_of, sum_over
-from skdp._sklearn import SHARED_CONSTRAINTS, Interval, fit_context, validate_private_data
+from skdp._sklearn import (
+    SCALE_OR_NONE,
+    SHARED_CONSTRAINTS,
+    Interval,
+    fit_context,
+    validate_private_data,
+)
 from skdp._typing import Adjacency, ArrayLike, Bounds, Budget, MatrixLike, Seed, VectorLike
 from skdp.location._clipped_mean import BoxRows
 from skdp.location._range import REACH, plan_range, say_of_range
@@ -98,22 +104,24 @@ def bin_places(X, edges):
 
 
 @dataclass(frozen=True)
-class BinCounts:
-    """Numbers of rows in the cells of every feature, one feature after the other.
+class CellCounts:
+    """Numbers of rows in the cells of tables: a row is in one cell of each, or in none.
 
     Parameters
     ----------
     sizes : tuple of int
-        Number of cells of every feature.
+        Number of cells of every table: bins of a feature, classes, labels with predictions.
+    name : str
+        What the cells are.
 
     Notes
     -----
-    The rows are `BoxRows` of the places of values, -1 for those in no cell.
+    Rows are those of `BoxRows`, with the cell of a row in every table, -1 for none; `cells` may
+    read others.
     """
 
     sizes: tuple[int, ...]
-
-    name = "rows in cells of features"
+    name: str = "rows in cells of features"
 
     @property
     def size(self):
@@ -121,29 +129,33 @@ class BinCounts:
         return sum(self.sizes)
 
     def sensitivity(self, adjacency, n_rows):
-        """State the l1 and l2 sensitivities: d and sqrt(d), or 2 d and sqrt(2 d).
+        """State the l1 and l2 sensitivities of d tables: d and sqrt(d), or 2 d and sqrt(2 d).
 
-        Proof. A row adds 1 to at most one cell of each of d features. Zero-out removes that; under
-        replace-one it leaves one cell of each and enters another, or, of a feature with a single
-        cell, does one of both: 1. A group, whose weights add up to at most 1, adds a mean of such
-        vectors, and of zero.
+        Proof. A row adds 1 to at most one cell of each table, a null row nothing. Zero-out removes
+        that; under replace-one it leaves one cell of each and enters another, or, of a table with a
+        single cell, does one of both: 1. All is attained. A group, whose weights add up to at most
+        1, adds a mean of such vectors, and of zero.
         """
         moved = len(self.sizes)
-        theorem = "a row is in one cell of each feature"
+        theorem = "a row is in one cell of each table"
         if adjacency == "replace-one":
             moved = sum(min(size, 2) for size in self.sizes)
-            theorem = "a row leaves one cell of each feature and enters another"
+            theorem = "a row leaves one cell of each table and enters another"
         return Sensitivity(float(moved), math.sqrt(moved), float(n_rows), theorem)
+
+    def cells(self, chunk):
+        """Return the cells of a chunk, shape (n_rows, n_tables), and what rows count or None."""
+        return chunk.X, chunk.weight
 
     def partial(self, chunk):
         """Return the counts over a chunk's rows."""
+        cells, weight = self.cells(chunk)
         starts = np.cumsum((0, *self.sizes[:-1]))
-        there = (chunk.X >= 0) & np.isfinite(chunk.X)
-        cells = (np.where(there, chunk.X, 0.0) + starts).astype(np.int64)[there]
-        weight = None
-        if chunk.weight is not None:
-            weight = np.broadcast_to(chunk.weight[:, None], there.shape)[there]
-        return np.bincount(cells, weight, minlength=self.size).astype(np.float64)
+        there = (cells >= 0) & np.isfinite(cells)
+        if weight is not None:
+            weight = np.broadcast_to(weight[:, None], there.shape)[there]
+        places = (np.where(there, cells, 0) + starts).astype(np.int64)[there]
+        return np.bincount(places, weight, minlength=self.size).astype(np.float64)
 
     def evaluate(self, rows):
         """Return the counts over all rows, an array of shape (size,)."""
@@ -214,6 +226,9 @@ class DPHistogram(PlanMixin, BaseEstimator):
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
         ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
         first; it is public otherwise). See :ref:`adjacency`.
+    max_weight : float, default=None
+        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
+        weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -224,7 +239,8 @@ class DPHistogram(PlanMixin, BaseEstimator):
     Attributes
     ----------
     counts_ : list of ndarray
-        The released counts of every feature, noise included: they may be negative.
+        The released counts of every feature, noise included: they may be negative. With weights,
+        sums of these.
     standard_error_ : float
         Standard deviation of the noise of a count; public.
     bin_edges_ : list of ndarray
@@ -293,6 +309,7 @@ class DPHistogram(PlanMixin, BaseEstimator):
         "bins": [Interval(Integral, 1, 10**6, closed="both"), "array-like"],
         "bounds": [tuple, list, dict, np.ndarray, None],
         "categories": ["array-like", None],
+        "max_weight": SCALE_OR_NONE,
     }
 
     def __init__(
@@ -303,6 +320,7 @@ class DPHistogram(PlanMixin, BaseEstimator):
         bounds: Bounds | None = None,
         categories: ArrayLike | None = None,
         adjacency: Adjacency = "replace-one",
+        max_weight: float | None = None,
         budget: Budget = None,
         random_state: Seed = None,
     ) -> None:
@@ -311,11 +329,19 @@ class DPHistogram(PlanMixin, BaseEstimator):
         self.bounds = bounds
         self.categories = categories
         self.adjacency = adjacency
+        self.max_weight = max_weight
         self.budget = budget
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: object = None, *, groups: VectorLike | None = None) -> Self:
+    def fit(
+        self,
+        X: MatrixLike,
+        y: object = None,
+        *,
+        groups: VectorLike | None = None,
+        sample_weight: VectorLike | None = None,
+    ) -> Self:
         """Release the counts.
 
         Parameters
@@ -329,6 +355,10 @@ class DPHistogram(PlanMixin, BaseEstimator):
             their number, and count as one row does, each as one over their number: a group counts
             in a bin by the part of its rows that lie there. The number of groups is public. None
             protects rows. See :ref:`groups`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Private weights of the rows, finite and not negative; only with `max_weight`. Weights
+            beyond that count as that. A twentieth of epsilon goes to their noisy total. See
+            :ref:`sample_weight`.
 
         Returns
         -------
@@ -348,11 +378,9 @@ class DPHistogram(PlanMixin, BaseEstimator):
         # 2. validate
         options: dict[str, Any] = {} if self.categories is None else {"dtype": None}
         X = validate_private_data(self, X, **options)
-        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self))
-        n_features = X.shape[1]
         # 3. plan, from public facts
-        doubts, ranges, categories = Doubts(type(self).__name__), None, None
-        edges = None
+        n_features, doubts = X.shape[1], Doubts(type(self).__name__)
+        edges, categories, ranges = None, None, None
         if self.categories is not None:
             categories = check_categories(self.categories, n_features)
             if self.bounds is not None:
@@ -364,7 +392,8 @@ class DPHistogram(PlanMixin, BaseEstimator):
         elif self.bounds is not None:
             lower, upper = bounds_of(self, n_features)
             edges = edges_of(bins, lower, upper, n_features)
-        else:
+        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
+        if edges is None and categories is None:
             shape = {"n_rows": n_rows, "n_features": n_features}
             ranges = plan_range(epsilon, None, adjacency=self.adjacency, **shape)
             say_of_range(doubts, ranges, epsilon, unit)
@@ -395,11 +424,12 @@ class DPHistogram(PlanMixin, BaseEstimator):
                 )
             cells, beyond = (edges, 1) if edges else (categories or [], 0)
             sizes = [len(own) - beyond for own in cells]
-            counts = curator.release(BinCounts(tuple(sizes)), LaplaceMechanism(left))
+            counts = curator.release(CellCounts(tuple(sizes)), LaplaceMechanism(left))
             noise = curator.ledger.releases[-1].noise.scale
         # 6. attributes: what was released, and what is public
-        self.counts_ = np.split(counts, np.cumsum(sizes)[:-1])
-        self.standard_error_ = math.sqrt(2) * noise
+        heaviest = largest_weight(self) or 1.0
+        self.counts_ = np.split(heaviest * counts, np.cumsum(sizes)[:-1])
+        self.standard_error_ = heaviest * math.sqrt(2) * noise
         self.bin_edges_, self.categories_ = edges, categories
         return self
 

@@ -4,6 +4,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -462,11 +463,13 @@ class DPMean(MeanEstimator):
         refuse_rotated_groups(mechanism, groups, hidden_count(self))
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
         check_mean(X, *given)
-        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
-        n_features = X.shape[1]
         # 3. plan, from public facts
-        doubts = Doubts(type(self).__name__)
-        domain, plan = self._planned(mechanism, private, n_rows, n_features)
+        doubts, hidden = Doubts(type(self).__name__), hidden_count(self)
+        planned = partial(self._planned, mechanism, private, X.shape[1])
+        # searched ranges have no parameters to refuse, and take a second to plan
+        checked = None if private else planned
+        (n_rows, unit), whose = count_rows(groups, X, hidden, sample_weight, checked)
+        domain, plan = planned(n_rows)
         if plan.mechanism == "laplace":
             delta = 0.0
         if private:
@@ -509,7 +512,7 @@ class DPMean(MeanEstimator):
             del self.bounds_
         return self
 
-    def _planned(self, mechanism, private, n_rows, n_features):
+    def _planned(self, mechanism, private, n_features, n_rows):
         """Return the public domain of the rows, or None, and the plan, from public facts."""
         epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
         shape: Any = {"n_rows": n_rows, "n_features": n_features}

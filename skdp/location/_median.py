@@ -632,15 +632,17 @@ class DPMedian(LocationEstimator):
             gdp_mu(epsilon, delta)
         # 2. validate
         X = validate_private_data(self, X, streams=True, order="C")
-        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
-        n_features = X.shape[1]
         # 3. plan, from public facts
-        mechanism = self._choose(n_features)
+        n_features = X.shape[1]
+        mechanism, place = self._choose(n_features), self._place(n_features)
         rows = held(X) if mechanism == "exponential" else X
+        if mechanism != "rank" and place is not None:
+            check_radius(place.unit, "half the diagonal of the box between bounds")
+        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
         if mechanism != "gradient":
             delta = 0.0
         shape, tau = {"n_rows": n_rows, "n_features": n_features}, check_quantile(0.5)
-        doubts, place, ranges = Doubts(type(self).__name__), self._place(n_features), None
+        doubts, ranges = Doubts(type(self).__name__), None
         if mechanism == "rank":
             sides = n_rows, n_features
             grid = place.grid if place else ladder_for(tau, epsilon, self.adjacency, sides)
@@ -649,8 +651,6 @@ class DPMedian(LocationEstimator):
             mu = gdp_mu(epsilon, delta) if mechanism == "gradient" else None
             ranges = plan_range(epsilon, mu, adjacency=self.adjacency, **shape)
             say_of_range(doubts, ranges, epsilon, unit)
-        else:
-            check_radius(place.unit, "half the diagonal of the box between bounds")
         if self.data_norm is not None and self.bounds is not None:
             doubts.promise("data_norm has no effect beside bounds: give one of them.")
         if self.max_iter is not None and mechanism != "gradient":

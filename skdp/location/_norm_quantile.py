@@ -222,19 +222,23 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
         if self.center is not None:
             # the format of a stream is known by now
             refuse_sparse(X, *shifts)
-        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
-        n_features = X.shape[1]
         # 3. plan, from public facts
         domain = L2Ball(check_radius(self.data_norm))
-        center = check_center(self.center, n_features, domain.radius)
-        plan = plan_threshold(
-            epsilon,
-            n_rows=n_rows,
-            centered=center is not None,
-            tail=self.tail,
-            resolution=self.resolution,
-            failure=self.failure,
-        )
+        center = check_center(self.center, X.shape[1], domain.radius)
+
+        def planned(n_rows):
+            return plan_threshold(
+                epsilon,
+                n_rows=n_rows,
+                centered=center is not None,
+                tail=self.tail,
+                resolution=self.resolution,
+                failure=self.failure,
+            )
+
+        hidden = hidden_count(self)
+        (n_rows, unit), whose = count_rows(groups, X, hidden, sample_weight, planned)
+        plan = planned(n_rows)
         doubts = Doubts(type(self).__name__)
         # 4. gate, 5. run
         with open_gate(

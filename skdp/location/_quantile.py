@@ -582,16 +582,15 @@ class DPQuantile(LocationEstimator):
         taus, places = check_quantiles(self.quantile)
         # 2. validate
         X = validate_private_data(self, X, streams=True)
-        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
-        n_features = X.shape[1]
         # 3. plan, from public facts
-        hidden = hidden_count(self)
+        n_features, hidden = X.shape[1], hidden_count(self)
+        bounds = None if self.bounds is None else bounds_of(self, n_features)
+        (n_rows, unit), whose = count_rows(groups, X, hidden, sample_weight)
         if unit == "group" or hidden is not None:
             # ranks in parts of one, times the denominator, are integers of 64 bits
             most = n_rows if hidden is None else hidden.most
             finest = min(_FINEST, 2**62 // (PARTS * most))
             taus, places = check_quantiles(self.quantile, finest)
-        bounds = None if self.bounds is None else bounds_of(self, n_features)
         shape = n_rows, n_features
         plan = plan_quantiles(taus, self.adjacency, unit == "row" and hidden is None)
         away = plan.ranks_away(shape) * epsilon

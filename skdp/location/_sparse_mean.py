@@ -345,12 +345,16 @@ class DPSparseMeanEstimator(MeanEstimator):
                 f"{what} must be None with mechanism='histogram': its threshold rests on how many "
                 f"columns one row touches, each of them once; got {what}. Use 'auto'."
             )
-        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
-        n_features = X.shape[1]
         # 3. plan, from public facts
-        ball = L2Ball(check_radius(self.data_norm))
-        problem = self._problem(epsilon, delta, n_rows, n_features)
-        plan = plan_sparse_mean(self.mechanism, problem)
+        n_features, ball = X.shape[1], L2Ball(check_radius(self.data_norm))
+
+        def planned(n_rows):
+            problem = self._problem(epsilon, delta, n_rows, n_features)
+            return problem, plan_sparse_mean(self.mechanism, problem)
+
+        hidden = hidden_count(self)
+        (n_rows, unit), whose = count_rows(groups, X, hidden, sample_weight, planned)
+        problem, plan = planned(n_rows)
         # 4. gate, 5. run
         with open_gate(
             self,

@@ -18,24 +18,25 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit
 from sklearn.isotonic import IsotonicRegression
 
+from skdp._counted import count_rows, counted_first, counts_of, hidden_count
 from skdp._gate import Doubts, open_gate
-from skdp._groups import check_groups, resolve_groups, shares
-from skdp._rows.base import CHUNKS_PER_BLOCK, sum_over
+from skdp._groups import check_groups
 from skdp._sklearn import resolve_classes
 from skdp._typing import Estimator, MatrixLike, VectorLike
+from skdp.location._clipped_mean import BoxRows
+from skdp.location._histogram import CellCounts
 from skdp.metrics._scores import (
     DPScore,
     HeldOutScores,
     ScoreTerms,
     apart,
-    noise_of,
+    noise_in,
     paired,
     real_column,
     warn_of_seen_rows,
     wilson,
 )
 from skdp.privacy.books.texts import a_kind
-from skdp.privacy.kernel.mechanisms import Sensitivity
 
 # part of the budget that finds bins; and their number, in roots of the rows over the noise: of .35,
 # .5 and .7 the first had the least error of AUC, log-loss and accuracy at 2,000 and 16,000 rows
@@ -44,53 +45,10 @@ _BINS_SHARE, _BINS, _FEWEST_BINS, _MOST_BINS = 0.15, 0.35, 8, 64
 _KNOWN = 4.0
 # fewer cells are not worth a search for bins
 _FEWEST_CELLS = 12
-_CHUNK = 1 << 15
+_TABLE = "rows of each label and prediction"
 
 
-@dataclass(frozen=True)
-class CellCounts:
-    """Numbers of rows in cells, of which every row is in one; null rows are in none.
-
-    Parameters
-    ----------
-    n_cells : int
-        Number of cells.
-    name : str
-        What the cells are.
-    """
-
-    n_cells: int
-    name: str = "rows of each label and prediction"
-
-    @property
-    def size(self):
-        """Number of coordinates."""
-        return self.n_cells
-
-    def sensitivity(self, adjacency, n_rows):
-        """State the l1 and l2 sensitivities: 1 and 1 (zero-out), or 2 and sqrt(2) (replace-one).
-
-        Proof. A row adds 1 to one cell, a null row nothing. Zero-out takes that 1 away;
-        replace-one takes it from one cell and adds 1 to another, at most. Both are attained. A
-        group, whose weights add up to at most 1, contributes a mean of such vectors, and of zero.
-        """
-        reach = 1.0 if adjacency == "zero-out" else 2.0
-        theorem = f"a row is in one cell: {reach:.0f} in l1"
-        return Sensitivity(l1=reach, l2=math.sqrt(reach), bound=float(n_rows), theorem=theorem)
-
-    def partial(self, chunk):
-        """Return the counts of a chunk: cells, -1 for none, and what rows count."""
-        cells, weight = chunk
-        there = cells >= 0
-        weight = None if weight is None else weight[there]
-        return np.bincount(cells[there], weight, minlength=self.n_cells).astype(np.float64)
-
-    def evaluate(self, rows):
-        """Return the counts of all rows, an array of shape (n_cells,)."""
-        return sum_over(rows, self.partial, self.size)
-
-
-class CellRows:
+class CellRows(BoxRows):
     """Held-out rows, each with its label and its score, and the cell that follows from them.
 
     Parameters
@@ -107,25 +65,11 @@ class CellRows:
         Whether the cell tells the label, too.
     """
 
-    n_threads = 1
-
     def __init__(self, codes, scores, weight=None, edges=None, labelled=True):
         self.codes, self.scores, self.weight = codes, scores, weight
         place = scores if edges is None else np.searchsorted(edges, scores, side="left")
         cells = place + codes * (edges.size + 1) if labelled and edges is not None else place
-        self._cells = np.where(codes < 0, -1, cells)
-        self.n_rows = self.n_entries = len(codes)
-
-    @property
-    def chunks(self):
-        """Parts of the rows, cut by their number alone."""
-        step = max(1, _CHUNK // CHUNKS_PER_BLOCK)
-        starts = range(0, max(self.n_rows, 1), step)
-        weight = self.weight
-        return [
-            (self._cells[i : i + step], None if weight is None else weight[i : i + step])
-            for i in starts
-        ]
+        super().__init__(np.where(codes < 0, -1, cells)[:, None], None, weight=weight)
 
 
 class DPConfusionMatrix(HeldOutScores):
@@ -141,6 +85,8 @@ class DPConfusionMatrix(HeldOutScores):
         As for estimators.
     confidence_level : float
         Of all intervals.
+    max_weight : float or None
+        Public bound on weights of rows, which count in this unit.
 
     Attributes
     ----------
@@ -154,7 +100,7 @@ class DPConfusionMatrix(HeldOutScores):
     accuracy, balanced_accuracy : DPScore
         With intervals.
     n_rows : int
-        Number of rows, or groups; public.
+        Number of rows or groups, or the total of weights, public or released.
     ledger_ : Ledger
         What was released, at what price.
     privacy_spent_ : tuple of (float, float)
@@ -175,8 +121,9 @@ class DPConfusionMatrix(HeldOutScores):
     Notes
     -----
     Privacy. One row is protected, or with `groups` one group, which adds a mean over its rows to
-    the counts. The number of rows or groups, the label set and all parameters are public. A row
-    is in one cell: the sensitivity is 2 in l1 and sqrt(2) in l2 (zero-out: 1 and 1), whatever the
+    the counts. The number of rows or groups, the label set and all parameters are public; with
+    weights, or "add-remove", their total or number is released first. A row is in one cell: the
+    sensitivity is 2 in l1 and sqrt(2) in l2 (zero-out: 1 and 1), whatever the
     number of classes. Rows whose label is not in the label set are null rows and count nowhere.
     A prediction outside of it counts as the first class.
 
@@ -245,7 +192,7 @@ class DPConfusionMatrix(HeldOutScores):
             With a ledger of its own.
         """
         # refused before a row is looked at
-        cls(epsilon, **apart(terms)[1])
+        cls(epsilon, **apart(terms)[-1])
         warn_of_seen_rows(cls.__name__, estimator, X)
         found = estimator.predict(X)
         return cls.from_predictions(y, found, epsilon=epsilon, classes=estimator.classes_, **terms)
@@ -271,7 +218,7 @@ class DPConfusionMatrix(HeldOutScores):
         classes : array-like of shape (n_classes,)
             Public label set, at least two.
         **terms : dict
-            `delta`, `groups`, `adjacency`, `budget`, `random_state` and `confidence_level`, as for
+            `groups`, `sample_weight`, `adjacency` and others, as for
             :meth:`DPClassificationScores.from_predictions`.
 
         Returns
@@ -286,7 +233,7 @@ class DPConfusionMatrix(HeldOutScores):
         BudgetError
             If a shared budget has less left, or protects groups and there are none.
         """
-        groups, rest = apart(terms)
+        groups, sample_weight, rest = apart(terms)
         asked = cls(epsilon, **rest)
         y_true, y_pred = paired(y_true, y_pred)
         classes = given_classes(classes)
@@ -294,22 +241,23 @@ class DPConfusionMatrix(HeldOutScores):
         found = resolve_classes(y_pred, classes)[1]
         cells = np.where(outside, -1, codes * len(known) + found)
         check_groups(asked, groups)
-        (asked.n_rows, unit), whose = resolve_groups(groups, cells)
-        weight = shares(unit, whose)
         doubts = Doubts(cls.__name__)
-        (law,) = asked._laws(1.0)
-        with open_gate(
-            asked,
-            lambda: CellRows(cells, cells, weight),
-            n_rows=asked.n_rows,
-            unit=unit,
-            delta=asked.delta,
-            mu=asked._mu,
-            doubts=doubts,
-        ) as curator:
-            counts = curator.release(CellCounts(len(known) ** 2), law)
-            asked._take(known, counts, np.arange(len(known)), noise_of(curator))
-            asked._doubt(doubts)
+        with counted_first(asked, sample_weight is not None):
+            hidden = hidden_count(asked)
+            (asked.n_rows, unit), whose = count_rows(groups, cells, hidden, sample_weight)
+            (law,) = asked._laws(1.0)
+            with open_gate(
+                asked,
+                lambda: CellRows(cells, cells, counts_of(whose)),
+                n_rows=asked.n_rows,
+                unit=unit,
+                delta=asked.delta,
+                mu=asked._mu,
+                doubts=doubts,
+            ) as curator:
+                counts = curator.release(CellCounts((len(known) ** 2,), _TABLE), law)
+                asked._take(known, counts, np.arange(len(known)), noise_in(curator.ledger))
+                asked._doubt(doubts)
         return asked
 
     def _take(self, classes, counts, predicted, noise):
@@ -498,6 +446,8 @@ class DPClassificationScores(DPConfusionMatrix):
         As for estimators.
     confidence_level : float
         Of all intervals.
+    max_weight : float or None
+        Public bound on weights of rows, which count in this unit.
 
     Attributes
     ----------
@@ -512,7 +462,7 @@ class DPClassificationScores(DPConfusionMatrix):
     noise : float
         Standard deviation of the noise of a count; public.
     n_rows : int
-        Number of rows, or groups; public.
+        Number of rows or groups, or the total of weights, public or released.
     ledger_ : Ledger
         What was released, at what price.
     privacy_spent_ : tuple of (float, float)
@@ -534,9 +484,11 @@ class DPClassificationScores(DPConfusionMatrix):
     Notes
     -----
     Privacy. One row is protected, or with `groups` one group, which adds a mean over its rows to
-    the counts. The number of rows or groups, the label set and all parameters are public. A row is
-    in one cell: the sensitivity is 2 in l1 and sqrt(2) in l2 (zero-out: 1 and 1), however many bins
-    there are. Rows whose label is not in the label set are null rows and count nowhere.
+    the counts. The number of rows or groups, the label set and all parameters are public; with
+    weights, or "add-remove", their total or number is released first. Weights count in units of
+    `max_weight`. A row is in one cell: the sensitivity is 2 in l1 and sqrt(2) in l2 (zero-out: 1
+    and 1), however many bins there are. Rows whose label is not in the label set are null rows and
+    count nowhere.
 
     Rows that trained the model have scores that are too high, and intervals that do not cover; what
     is paid for them adds to what was paid for the model. `from_estimator` warns if they are in the
@@ -554,7 +506,8 @@ class DPClassificationScores(DPConfusionMatrix):
     the cells of the bin are; intervals allow for both.
 
     Intervals count the sampling of rows (or groups), by the delta method (for AUC: DeLong), and the
-    noise. Rows are added to every class where a variance is estimated, so that a score of 0 or 1
+    noise. With weights or groups they are too wide rather than too narrow. Rows are added to every
+    class where a variance is estimated, so that a score of 0 or 1
     has an interval, too. A class without enough rows for its number to be known has (0, 1).
 
     References
@@ -626,7 +579,7 @@ class DPClassificationScores(DPConfusionMatrix):
             As `from_predictions` does.
         """
         # refused before a row is looked at
-        cls(epsilon, **apart(terms)[1])
+        cls(epsilon, **apart(terms)[-1])
         warn_of_seen_rows(cls.__name__, estimator, X)
         classes = two_classes(getattr(estimator, "classes_", None))
         probabilities = hasattr(estimator, "predict_proba")
@@ -671,9 +624,13 @@ class DPClassificationScores(DPConfusionMatrix):
         **terms : dict
             What may be given besides, with a default. `delta` (0.0) in [0, 1): at 0 the noise is
             Laplace, else Gaussian. `groups` (None): whose row it is, for all rows of a person to be
-            protected together. `adjacency` ("replace-one") or "zero-out". `budget` (None): a
-            PrivacyBudget that is charged before a row is read. `random_state` (None): a seed voids
-            the guarantee towards whoever knows it. `confidence_level` (0.95) of intervals.
+            protected together. `sample_weight` (None): private weights of the rows, finite and not
+            negative, with `max_weight` (None), a public bound: larger ones count as that. A tenth
+            of epsilon goes to their noisy total, which stands for the number of rows. `adjacency`
+            ("replace-one"), "zero-out" or "add-remove", for which a tenth goes to the number of
+            rows. `budget` (None): a PrivacyBudget that is charged before a row is read.
+            `random_state` (None): a seed voids the guarantee towards whoever knows it.
+            `confidence_level` (0.95) of intervals.
 
         Returns
         -------
@@ -687,7 +644,7 @@ class DPClassificationScores(DPConfusionMatrix):
         BudgetError
             If a shared budget has less left, or protects groups and there are none.
         """
-        groups, rest = apart(terms)
+        groups, sample_weight, rest = apart(terms)
         asked = cls(epsilon, **rest)
         if not isinstance(probabilities, bool):
             raise ValueError(f"probabilities must be True or False; got {a_kind(probabilities)}.")
@@ -698,42 +655,45 @@ class DPClassificationScores(DPConfusionMatrix):
         score = np.clip(score, 0.0, 1.0) if probabilities else score
         codes = np.where(outside, -1, codes)
         check_groups(asked, groups)
-        (asked.n_rows, unit), whose = resolve_groups(groups, codes)
-        weight = shares(unit, whose)
         doubts = Doubts(cls.__name__)
-        laws, edges = asked._search(given, grid)
-        searched = len(laws) == 2
-        share, unsure = np.full(edges.size + 1, 1 / (edges.size + 1)), math.inf
-        with open_gate(
-            asked,
-            lambda: CellRows(codes, score, weight, edges, not searched),
-            n_rows=asked.n_rows,
-            unit=unit,
-            delta=asked.delta,
-            mu=asked._mu,
-            doubts=doubts,
-        ) as curator:  # fmt: skip
-            cells = edges
-            if searched:
-                query = CellCounts(cells.size + 1, "rows of each cell of scores")
-                found = curator.release(query, laws[0])
-                unsure = noise_of(curator) / asked.n_rows
-                wanted = round(_BINS * math.sqrt(asked.n_rows / asked._loudness(laws[1])))
-                wanted = min(max(wanted, _FEWEST_BINS), _MOST_BINS)
-                edges, share = bins_among(cells, found, wanted, grid.cut)
-                curator.map_rows(lambda rows: CellRows(rows.codes, rows.scores, rows.weight, edges))
-            query = CellCounts(2 * (edges.size + 1), "rows of each label and bin of scores")
-            counts = curator.release(query, laws[-1])
-            predicted = (np.append(edges, np.inf) > grid.cut).astype(np.intp)
-            asked._take(known, counts, predicted, noise_of(curator))
-            asked._doubt(doubts)
+        with counted_first(asked, sample_weight is not None):
+            hidden = hidden_count(asked)
+            (asked.n_rows, unit), whose = count_rows(groups, codes, hidden, sample_weight)
+            laws, edges = asked._search(given, grid)
+            searched = len(laws) == 2
+            share, unsure = np.full(edges.size + 1, 1 / (edges.size + 1)), math.inf
+            with open_gate(
+                asked,
+                lambda: CellRows(codes, score, counts_of(whose), edges, not searched),
+                n_rows=asked.n_rows,
+                unit=unit,
+                delta=asked.delta,
+                mu=asked._mu,
+                doubts=doubts,
+            ) as curator:  # fmt: skip
+                cells = edges
+                if searched:
+                    query = CellCounts((cells.size + 1,), "rows of each cell of scores")
+                    found = curator.release(query, laws[0])
+                    unsure = noise_in(curator.ledger) / asked.n_rows
+                    wanted = round(_BINS * math.sqrt(asked.n_rows / asked._loudness(laws[1])))
+                    wanted = min(max(wanted, _FEWEST_BINS), _MOST_BINS)
+                    edges, share = bins_among(cells, found, wanted, grid.cut)
+                    curator.map_rows(
+                        lambda rows: CellRows(rows.codes, rows.scores, rows.weight, edges)
+                    )
+                query = CellCounts((2 * (edges.size + 1),), "rows of each label and bin of scores")
+                counts = curator.release(query, laws[-1])
+                predicted = (np.append(edges, np.inf) > grid.cut).astype(np.intp)
+                asked._take(known, counts, predicted, noise_in(curator.ledger))
+                asked._doubt(doubts)
         asked.edges_ = edges
         asked._describe(grid, cells, share, unsure, probabilities)
         return asked
 
     def _loudness(self, law):
         """Return the standard deviation of a count under a law, but for rounding."""
-        facts = CellCounts(2).sensitivity(self.adjacency, 1)
+        facts = CellCounts((2,)).sensitivity(self.adjacency, 1)
         return facts.l2 / law.mu if self.delta else math.sqrt(2) * facts.l1 / law.epsilon
 
     def _search(self, given, grid):
@@ -951,7 +911,7 @@ def dp_balanced_accuracy_score(
     classes : array-like of shape (n_classes,)
         Public label set.
     **terms : dict
-        `delta`, `groups`, `adjacency`, `budget`, `random_state` and `confidence_level`, as for
+        `groups`, `sample_weight`, `adjacency` and others, as for
         :meth:`DPClassificationScores.from_predictions`.
 
     Returns
@@ -1009,7 +969,7 @@ def dp_roc_auc_score(
     probabilities : bool, default=True
         Whether scores are probabilities.
     **terms : dict
-        `delta`, `groups`, `adjacency`, `budget`, `random_state` and `confidence_level`, as for
+        `groups`, `sample_weight`, `adjacency` and others, as for
         :meth:`DPClassificationScores.from_predictions`.
 
     Returns

@@ -3,7 +3,9 @@
 """Scorers that pay, for `cross_val_score` and for searches of scikit-learn."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
+
+from sklearn.utils.metadata_routing import MetadataRequest
 
 from skdp._typing import Estimator, MatrixLike, VectorLike
 from skdp.metrics._classification import dp_balanced_accuracy_score, dp_roc_auc_score
@@ -16,6 +18,8 @@ from skdp.metrics._scores import (
     dp_r2_score,
 )
 
+#: what may be passed with the rows
+_METADATA = ("groups", "sample_weight")
 #: what of an estimator is scored, whether the label set is asked for, and whether less is better
 _KINDS: dict[Callable[..., DPScore], tuple[str, bool, bool]] = {
     dp_accuracy_score: ("predict", False, False),
@@ -41,8 +45,42 @@ class DPScorer:
 
     def __init__(self, score_func: Callable[..., DPScore], **terms: Any) -> None:
         self.score_func, self.terms = score_func, terms
+        self._requests: dict[str, bool | str | None] = dict.fromkeys(_METADATA)
 
-    def __call__(self, estimator: Estimator, X: MatrixLike, y: VectorLike) -> DPScore:
+    def set_score_request(self, **requests: bool | str | None) -> Self:
+        """Say whether `groups` and `sample_weight` are passed on where metadata are routed.
+
+        Parameters
+        ----------
+        **requests : dict
+            True, False, None (an error if they are passed) or an alias, for each.
+
+        Returns
+        -------
+        self : DPScorer
+            The scorer.
+        """
+        if unknown := set(requests) - set(_METADATA):
+            raise TypeError(f"requests must be among {_METADATA}; got {sorted(unknown)}.")
+        self._requests |= requests
+        return self
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Return what is asked for, as scikit-learn has it.
+
+        Returns
+        -------
+        routing : MetadataRequest
+            Of the method `score`.
+        """
+        routing = MetadataRequest(owner=self)
+        for name, alias in self._requests.items():
+            routing.score.add_request(param=name, alias=alias)
+        return routing
+
+    def __call__(
+        self, estimator: Estimator, X: MatrixLike, y: VectorLike, **metadata: VectorLike
+    ) -> DPScore:
         """Release the score of a fitted estimator; of a loss, minus the loss.
 
         Parameters
@@ -51,6 +89,8 @@ class DPScorer:
             Fitted.
         X, y : array-like of shape (n_samples, n_features), and of shape (n_samples,)
             Private rows, and what is true of them.
+        **metadata : dict
+            `groups` and `sample_weight` of these rows; the latter with a `max_weight`.
 
         Returns
         -------
@@ -58,7 +98,7 @@ class DPScorer:
             Higher is better.
         """
         method, with_classes, is_loss = _KINDS[self.score_func]
-        terms = dict(self.terms)
+        terms = self.terms | metadata
         if with_classes:
             terms.setdefault("classes", estimator.classes_)
         if method == "score":
@@ -69,6 +109,17 @@ class DPScorer:
             found = found[:, 1]
         score = self.score_func(y, found, **terms)
         return -score if is_loss else score
+
+    @property
+    def terms_of_score(self) -> dict[str, Any]:
+        """What one call spends, and what that protects: see `privacy_spent`."""
+        return {
+            "name": self.score_func.__name__,
+            "epsilon": self.terms["epsilon"],
+            "delta": self.terms.get("delta", 0.0),
+            "adjacency": self.terms.get("adjacency", "replace-one"),
+            "unit": "row" if self._requests["groups"] in (None, False) else "group",
+        }
 
     def __repr__(self) -> str:
         return f"make_dp_scorer({self.score_func.__name__}, epsilon={self.terms['epsilon']!r})"
@@ -96,8 +147,9 @@ def make_dp_scorer(score_func: Callable[..., DPScore], *, epsilon: float, **term
     Raises
     ------
     ValueError
-        If the function is another one, `groups` are given (rows of folds are not known yet), or a
-        `random_state`, with which all calls would have the same noise.
+        If the function is another one; `groups` or `sample_weight` are given (rows of folds are not
+        known yet: see `DPScorer.set_score_request`); or a `random_state`, with which all calls
+        would have the same noise.
 
     See Also
     --------
@@ -105,9 +157,10 @@ def make_dp_scorer(score_func: Callable[..., DPScore], *, epsilon: float, **term
 
     Notes
     -----
-    ``privacy_spent(search)`` and ``privacy_spent(model, cv=...)`` do not know of scorers that pay:
-    they list scores, and a choice by them, as not covered. What the calls have spent is in the
-    budget.
+    ``privacy_spent(search)`` of one of scikit-learn's searches counts all calls; the choice of the
+    winner is made of what they released, and costs nothing more. ``privacy_spent(model, cv=...)``
+    is not told how a cross-validation scored, and lists the scores as not covered: what calls have
+    spent there is in the budget.
 
     Examples
     --------
@@ -128,7 +181,7 @@ def make_dp_scorer(score_func: Callable[..., DPScore], *, epsilon: float, **term
     if score_func not in _KINDS:
         known = ", ".join(sorted(function.__name__ for function in _KINDS))
         raise ValueError(f"score_func must be one of {known}; got {score_func!r}.")
-    for name in ("groups", "random_state"):
+    for name in (*_METADATA, "random_state"):
         if terms.get(name) is not None:
             raise ValueError(f"{name} must be None for a scorer, which is called for several rows.")
     return DPScorer(score_func, epsilon=epsilon, **terms)

@@ -9,17 +9,21 @@ released has noise, whose law is public. Both are small against the score, or th
 
 import math
 import warnings
-from typing import Any, Literal, Self, TypedDict, Unpack
+from functools import partial
+from typing import Any, Self, TypedDict, Unpack
 
 import numpy as np
 from scipy.special import ndtri
 
+from skdp._counted import count_rows, counted_first, counts_of, hidden_count
 from skdp._gate import open_gate
-from skdp._groups import check_groups, resolve_groups
+from skdp._groups import check_groups
+from skdp._rows.base import Box
 from skdp._sklearn import SHARED_CONSTRAINTS, as_labels, coded, was_fitted_to
-from skdp._typing import Budget, Estimator, MatrixLike, Seed, VectorLike
+from skdp._typing import Adjacency, Budget, Estimator, MatrixLike, Seed, VectorLike
 from skdp.exceptions import PrivacyWarning
-from skdp.model_selection._row_scorer import FLOOR, HeldOutRows, HeldOutScore
+from skdp.location._clipped_mean import BoxRows, RowSum
+from skdp.model_selection._row_scorer import FLOOR
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.books.spent import leaves
 from skdp.privacy.books.texts import a_kind
@@ -29,6 +33,8 @@ from skdp.privacy.kernel.samplers import noise_identity
 from skdp.privacy.laws.additive import GaussianMechanism, LaplaceMechanism
 from skdp.privacy.laws.calibration import gdp_mu, mu_of_all
 
+_ADJACENCIES = ("replace-one", "zero-out", "add-remove")
+_UNIT = Box((0.0,), (1.0,))
 # shares of several releases add up to a hair less than the budget
 _HAIR = 1 - 1e-9
 
@@ -38,16 +44,24 @@ class ScoreTerms(TypedDict, total=False):
 
     delta: float
     groups: VectorLike | None
-    adjacency: Literal["replace-one", "zero-out"]
+    sample_weight: VectorLike | None
+    max_weight: float | None
+    adjacency: Adjacency
     budget: Budget
     random_state: Seed
     confidence_level: float
 
 
-def apart(terms: Any) -> tuple[VectorLike | None, dict[str, Any]]:
-    """Return the groups of rows, and the other terms."""
+def apart(terms: Any) -> tuple[VectorLike | None, VectorLike | None, dict[str, Any]]:
+    """Return the groups and the weights of rows, and the other terms; or raise a ValueError."""
     rest = dict(terms)
-    return rest.pop("groups", None), rest
+    groups, weight = rest.pop("groups", None), rest.pop("sample_weight", None)
+    if weight is not None and rest.get("max_weight") is None:
+        raise ValueError(
+            "max_weight must be a public number with sample_weight: weights beyond it count as "
+            "that, and noise grows with it; got None. Do not compute it from private weights."
+        )
+    return groups, weight, rest
 
 
 class DPScore(float):
@@ -134,7 +148,12 @@ class HeldOutScores:
         As for estimators.
     confidence_level : float
         Of all intervals.
+    max_weight : float or None
+        Public bound on weights of rows.
     """
+
+    # of epsilon, for a number of rows that is a secret, or for the total of weights
+    _count_share = 0.1
 
     ledger_: Ledger
     privacy_spent_: tuple[float, float]
@@ -144,10 +163,11 @@ class HeldOutScores:
         epsilon: float,
         *,
         delta: float = 0.0,
-        adjacency: Literal["replace-one", "zero-out"] = "replace-one",
+        adjacency: Adjacency = "replace-one",
         budget: Budget = None,
         random_state: Seed = None,
         confidence_level: float = 0.95,
+        max_weight: float | None = None,
     ) -> None:
         self.epsilon, self.delta = check_epsilon(epsilon), check_delta(delta)
         level = as_float(confidence_level)
@@ -155,12 +175,17 @@ class HeldOutScores:
             raise ValueError(
                 f"confidence_level must be a number in [0.5, 1); got {confidence_level!r}."
             )
-        if not isinstance(adjacency, str) or adjacency not in ("replace-one", "zero-out"):
-            raise ValueError(f"adjacency must be 'replace-one' or 'zero-out'; got {adjacency!r}.")
+        if not isinstance(adjacency, str) or adjacency not in _ADJACENCIES:
+            raise ValueError(f"adjacency must be one of {_ADJACENCIES}; got {adjacency!r}.")
+        if max_weight is not None and not 1e-50 <= as_float(max_weight) <= 1e50:
+            raise ValueError(
+                f"max_weight must be None or a number in [1e-50, 1e50]; got {max_weight!r}."
+            )
         if budget is not None and not SHARED_CONSTRAINTS["budget"][0].is_satisfied_by(budget):
             raise ValueError(f"budget must be a PrivacyBudget or None; got {a_kind(budget)}.")
         self.adjacency, self.budget, self.random_state = adjacency, budget, random_state
         self.confidence_level = level
+        self.max_weight = None if max_weight is None else as_float(max_weight)
         if budget is not None:
             name = type(self).__name__
             seeded = {} if random_state is None else {"stream": noise_identity(random_state, name)}
@@ -201,9 +226,9 @@ class HeldOutScores:
         return math.sqrt(normal**2 * sampling + law**2 * noise)
 
 
-def noise_of(curator):
+def noise_in(ledger):
     """Return the standard deviation of the noise of the last release; public."""
-    noise = curator.ledger.releases[-1].noise
+    noise = ledger.releases[-1].noise
     return noise.scale * (math.sqrt(2) if noise.law == "laplace" else 1.0)
 
 
@@ -280,7 +305,25 @@ def _hits(given, found):
     return given == found
 
 
-def released_means(asked, columns, shares, null, groups):
+class ScoreColumns(BoxRows):
+    """Numbers in [0, 1] about held-out rows, of which one column is there at a time.
+
+    Parameters
+    ----------
+    table : ndarray of shape (n_rows, n_columns)
+        Private; NaN for a null row.
+    weight : ndarray of shape (n_rows,) or None
+        What rows count.
+    column : int, default=0
+        That is there.
+    """
+
+    def __init__(self, table, weight, column=0):
+        self.table, self.weight = table, weight
+        super().__init__(table[:, [column]], _UNIT, weight=weight)
+
+
+def released_means(asked, columns, shares, null, own):
     """Release means over rows of numbers in [0, 1].
 
     Parameters
@@ -293,33 +336,45 @@ def released_means(asked, columns, shares, null, groups):
         What every mean gets of the budget.
     null : ndarray of shape (n_rows,), dtype bool
         Rows that are null rows under zero-out.
-    groups : array-like or None
-        Whose row it is.
+    own : tuple of array-like or None
+        Whose row it is, and its weight.
 
     Returns
     -------
     means : list of (float, float)
         What was released, between 0 and 1, and the variance of its noise.
     n_rows : int
-        Number of rows, or groups.
+        Number of rows or groups, or the total of the weights; released where it is a secret.
     """
+    groups, weight = own
     check_groups(asked, groups)
-    table = np.column_stack(columns)
-    (n_rows, unit), whose = resolve_groups(groups, table)
-    nobody = null & (asked.adjacency == "zero-out")
+    table = np.column_stack(columns).astype(np.float64)
     means = []
-    with open_gate(
-        asked,
-        lambda: HeldOutRows(table, 0.0, 1.0, nobody[:, None], whose),
-        n_rows=n_rows,
-        unit=unit,
-        delta=asked.delta,
-        mu=asked._mu,
-    ) as curator:
-        for column, law in enumerate(asked._laws(*shares)):
-            found = curator.release(HeldOutScore(column), law)[0] + 0.5
-            means.append((float(np.clip(found, 0.0, 1.0)), noise_of(curator) ** 2))
+    with counted_first(asked, weight is not None):
+        hidden = hidden_count(asked)
+        (n_rows, unit), whose = count_rows(groups, table, hidden, weight)
+        table[null & (asked.adjacency == "zero-out")] = np.nan
+        unsure = 0.0 if hidden is None else noise_in(hidden.ledger) / n_rows
+        with open_gate(
+            asked,
+            lambda: ScoreColumns(table, counts_of(whose)),
+            n_rows=n_rows,
+            unit=unit,
+            delta=asked.delta,
+            mu=asked._mu,
+        ) as curator:
+            for column, law in enumerate(asked._laws(*shares)):
+                curator.map_rows(partial(_turned, column=column))
+                # around the middle, where null rows count
+                away = curator.release(RowSum(_UNIT, 1), law)[0] / (2 * n_rows)
+                noise = math.hypot(noise_in(curator.ledger) / (2 * n_rows), away * unsure)
+                means.append((float(np.clip(away + 0.5, 0.0, 1.0)), noise**2))
     return means, n_rows
+
+
+def _turned(rows, column):
+    """Return rows with another column."""
+    return ScoreColumns(rows.table, rows.weight, column)
 
 
 def dp_accuracy_score(
@@ -334,7 +389,7 @@ def dp_accuracy_score(
     epsilon : float
         Price in nats, greater than 0.
     **terms : dict
-        `delta`, `groups`, `adjacency`, `budget`, `random_state` and `confidence_level`, as for
+        `groups`, `sample_weight`, `adjacency` and others, as for
         :meth:`DPClassificationScores.from_predictions`.
 
     Returns
@@ -365,12 +420,12 @@ def dp_accuracy_score(
     >>> 0.4 < accuracy < 0.6
     True
     """
-    groups, rest = apart(terms)
+    *own, rest = apart(terms)
     asked = HeldOutScores(epsilon, **rest)
     given, found = paired(y_true, y_pred)
     missing = no_label(given)
     hits = _hits(given, found)
-    ((share, noise),), n_rows = released_means(asked, [hits], (1.0,), missing, groups)
+    ((share, noise),), n_rows = released_means(asked, [hits], (1.0,), missing, own)
     return DPScore(share, wilson(asked, share, n_rows, noise), asked.confidence_level, asked)
 
 
@@ -384,10 +439,10 @@ def wilson(asked, share, n_rows, noise):
     return max(middle - root, 0.0), min(middle + root, 1.0)
 
 
-def _mean_loss(asked, loss, most, null, groups):
+def _mean_loss(asked, loss, most, null, own):
     """Release a mean loss in [0, most], and its interval by the mean of its square."""
     part = np.clip(loss / most, 0.0, 1.0)
-    means, n_rows = released_means(asked, [part, part**2], (0.8, 0.2), null, groups)
+    means, n_rows = released_means(asked, [part, part**2], (0.8, 0.2), null, own)
     (mean, noise), (square, loud) = means
     # no loss in [0, 1] varies more than m (1 - m); its square says how much less, with its noise
     spread = min(mean * (1 - mean), square + asked._width(0.0, loud) - mean**2)
@@ -441,7 +496,7 @@ def dp_log_loss(
     floor : float, default=0.001
         Public: smaller probabilities count as this. One row moves the mean by -log(floor) / n.
     **terms : dict
-        `delta`, `groups`, `adjacency`, `budget`, `random_state` and `confidence_level`, as for
+        `groups`, `sample_weight`, `adjacency` and others, as for
         :meth:`DPClassificationScores.from_predictions`.
 
     Returns
@@ -471,13 +526,13 @@ def dp_log_loss(
     >>> 0 <= loss < 0.2
     True
     """
-    groups, rest = apart(terms)
+    *own, rest = apart(terms)
     asked = HeldOutScores(epsilon, **rest)
     if not 0 < as_float(floor) < 1:
         raise ValueError(f"floor must be a number greater than 0 and less than 1; got {floor!r}.")
     chance, missing, *_ = _chance_of_labels(y_true, y_proba, classes)
     loss = -np.log(np.maximum(chance, floor))
-    return _mean_loss(asked, loss, -math.log(floor), missing, groups)
+    return _mean_loss(asked, loss, -math.log(floor), missing, own)
 
 
 def dp_brier_score_loss(
@@ -501,7 +556,7 @@ def dp_brier_score_loss(
     classes : array-like of shape (n_classes,)
         Public label set. A row whose label is not in it counts as the worst prediction.
     **terms : dict
-        `delta`, `groups`, `adjacency`, `budget`, `random_state` and `confidence_level`, as for
+        `groups`, `sample_weight`, `adjacency` and others, as for
         :meth:`DPClassificationScores.from_predictions`.
 
     Returns
@@ -528,14 +583,14 @@ def dp_brier_score_loss(
     >>> 0 <= loss < 0.05
     True
     """
-    groups, rest = apart(terms)
+    *own, rest = apart(terms)
     asked = HeldOutScores(epsilon, **rest)
     _, missing, proba, codes = _chance_of_labels(y_true, y_proba, classes)
     proba = np.clip(proba, 0.0, 1.0)
     right = codes[:, None] == np.arange(proba.shape[1])
     most = 1.0 if proba.shape[1] == 2 else 2.0
     loss = ((proba - right) ** 2).sum(axis=1) * (most / 2)
-    return _mean_loss(asked, np.where(missing, most, loss), most, missing, groups)
+    return _mean_loss(asked, np.where(missing, most, loss), most, missing, own)
 
 
 class DPRegressionScores(HeldOutScores):
@@ -552,6 +607,8 @@ class DPRegressionScores(HeldOutScores):
         As for estimators.
     confidence_level : float
         Of all intervals.
+    max_weight : float or None
+        Public bound on weights of rows, which count in this unit.
 
     Attributes
     ----------
@@ -559,7 +616,7 @@ class DPRegressionScores(HeldOutScores):
         Scores with intervals. Residuals beyond `residual_bound` count as that bound, and targets
         out of `bounds` as the nearest one.
     n_rows : int
-        Number of rows, or groups; public.
+        Number of rows or groups, or the total of weights, public or released.
     ledger_ : Ledger
         What was released, at what price.
     privacy_spent_ : tuple of (float, float)
@@ -572,7 +629,8 @@ class DPRegressionScores(HeldOutScores):
     Notes
     -----
     Privacy. One row is protected, or with `groups` one group, which counts with the mean of its
-    rows. The number of rows or groups and all parameters are public. Each of the four means moves
+    rows. The number of rows or groups and all parameters are public; with weights, or
+    "add-remove", their total or number is released first. Each of the four means moves
     by 1 / n of its range at most (zero-out: half of that).
 
     Intervals. How much errors vary is bounded by the released means: ``E r² - (E |r|)²`` for
@@ -633,7 +691,7 @@ class DPRegressionScores(HeldOutScores):
         """
         asked: Any = {"epsilon": epsilon, "bounds": bounds, "residual_bound": residual_bound}
         # refused before a row is looked at
-        cls(epsilon, **apart(terms)[1])
+        cls(epsilon, **apart(terms)[-1])
         warn_of_seen_rows(cls.__name__, estimator, X)
         return cls.from_predictions(y, estimator.predict(X), **asked, **terms)
 
@@ -662,7 +720,7 @@ class DPRegressionScores(HeldOutScores):
             Public bound on absolute residuals; longer ones count as that. None is the distance of
             the bounds. Noise grows in proportion: four standard deviations are a good choice.
         **terms : dict
-            `delta`, `groups`, `adjacency`, `budget`, `random_state` and `confidence_level`, as for
+            `groups`, `sample_weight`, `adjacency` and others, as for
             :meth:`DPClassificationScores.from_predictions`.
 
         Returns
@@ -677,7 +735,7 @@ class DPRegressionScores(HeldOutScores):
         BudgetError
             If a shared budget has less left.
         """
-        groups, rest = apart(terms)
+        *own, rest = apart(terms)
         asked = cls(epsilon, **rest)
         try:
             low, high = map(as_float, bounds)
@@ -701,7 +759,7 @@ class DPRegressionScores(HeldOutScores):
         place = (target - middle) / half
         columns = [far, far**2, (place + 1) / 2, place**2]
         nobody = np.zeros(len(target), dtype=bool)
-        means, asked.n_rows = released_means(asked, columns, (0.2, 0.35, 0.15, 0.3), nobody, groups)
+        means, asked.n_rows = released_means(asked, columns, (0.2, 0.35, 0.15, 0.3), nobody, own)
         asked._judge(means, most, half)
         return asked
 
@@ -754,7 +812,7 @@ def dp_mean_absolute_error(
         Public bound on absolute residuals; longer ones count as that. One row moves the mean by
         residual_bound / n.
     **terms : dict
-        `delta`, `groups`, `adjacency`, `budget`, `random_state` and `confidence_level`, as for
+        `groups`, `sample_weight`, `adjacency` and others, as for
         :meth:`DPClassificationScores.from_predictions`.
 
     Returns
@@ -780,7 +838,7 @@ def dp_mean_absolute_error(
     >>> 0.4 < error < 0.6
     True
     """
-    groups, rest = apart(terms)
+    *own, rest = apart(terms)
     asked = HeldOutScores(epsilon, **rest)
     most = as_float(residual_bound)
     if not 0 < most < 1e150:
@@ -792,7 +850,7 @@ def dp_mean_absolute_error(
     with np.errstate(over="ignore"):
         # halves: the distance of two floats may be infinite
         far = 2 * np.minimum(np.abs(target / 2 - found / 2), most / 2)
-    return _mean_loss(asked, far, most, np.zeros(len(target), dtype=bool), groups)
+    return _mean_loss(asked, far, most, np.zeros(len(target), dtype=bool), own)
 
 
 def dp_r2_score(
@@ -817,7 +875,7 @@ def dp_r2_score(
     residual_bound : float, default=None
         Public bound on absolute residuals; None is the distance of the bounds.
     **terms : dict
-        `delta`, `groups`, `adjacency`, `budget`, `random_state` and `confidence_level`, as for
+        `groups`, `sample_weight`, `adjacency` and others, as for
         :meth:`DPClassificationScores.from_predictions`.
 
     Returns

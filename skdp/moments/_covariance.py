@@ -65,6 +65,7 @@ from skdp.local._covariance import (
     nearest_positive,
     signed_components,
 )
+from skdp.location._base import shares_of_score
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.kernel.mechanisms import Sensitivity
@@ -512,7 +513,6 @@ class MomentEstimator(TwinMixin, PlanMixin, BaseEstimator):
         if self.bounds is not None:
             refuse_sparse(X, "into the center of bounds", "bounds=None and a data_norm")
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
-        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
         n_features, is_sparse = X.shape[1], leaves_out_zeros(X)
         self._check_columns(n_features)
         # 3. plan, from public facts
@@ -536,7 +536,8 @@ class MomentEstimator(TwinMixin, PlanMixin, BaseEstimator):
         elif self.data_norm is not None:
             radius = check_radius(self.data_norm)
             units, domain = ColumnUnits(0 * ones, radius * ones, 1.0), L2Ball(radius)
-        else:
+        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
+        if units is None:
             shape = {"n_rows": n_rows, "n_features": n_features, "is_sparse": is_sparse}
             given = {"adjacency": self.adjacency, "centered": centered}
             plan = plan_units(epsilon, delta, power=self._power, **shape, **given)
@@ -758,7 +759,9 @@ class DPCovariance(MomentEstimator):
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             return np.einsum("ij,ij->i", away @ self.precision_, away)
 
-    def score(self, X_test: MatrixLike, y: object = None) -> float:
+    def score(
+        self, X_test: MatrixLike, y: object = None, sample_weight: VectorLike | None = None
+    ) -> float:
         """Return the mean log-likelihood of rows under a Gaussian of the released moments.
 
         Parameters
@@ -767,6 +770,8 @@ class DPCovariance(MomentEstimator):
             Rows. If they are private, so is the score: it is not covered.
         y : None
             Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            What rows count in the mean, not negative; None is 1 each.
 
         Returns
         -------
@@ -776,7 +781,10 @@ class DPCovariance(MomentEstimator):
         check_is_fitted(self)
         away = validate_private_data(self, X_test, reset=False) - self.location_
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            second = away.T @ away / len(away)
+            if sample_weight is None:
+                second = away.T @ away / len(away)
+            else:
+                second = away.T * shares_of_score(sample_weight, away) @ away
             return float(log_likelihood(second, self.precision_))
 
     def error_norm(

@@ -28,7 +28,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._counted import count_rows, counts_of, hidden_count
+from skdp._counted import count_rows, counts_of, hidden_count, largest_weight
 from skdp._export import TwinMixin, linear_regression
 from skdp._gate import Doubts, open_gate
 from skdp._groups import check_groups
@@ -208,6 +208,9 @@ class DPRidge(TwinMixin, PlanMixin, MultiOutputMixin, RegressorMixin, BaseEstima
         medians and spreads of the targets privately. Sparse rows need both scales.
     fit_intercept : bool, default=True
         Whether to fit an intercept. It is inside the guarantee, and not in the penalty.
+    max_weight : float, default=None
+        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
+        weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -269,12 +272,14 @@ class DPRidge(TwinMixin, PlanMixin, MultiOutputMixin, RegressorMixin, BaseEstima
 
     Intervals. They are for the coefficients of least squares where long rows count less: those of
     the truth where the truth is linear and what is left does not depend on the features, and is
-    symmetric. Residuals are taken to have equal variance. The law of the noise is known exactly,
-    and what it does to coefficients to the first order: so there is no interval unless the smallest
-    eigenvalue of the features is twice what noise alone makes. The guide has the coverage that was
-    measured. There are none for predictions: of the residuals nothing is released but a variance,
-    in which long rows count less, and it says neither what law they have nor how wide they are
-    where a new row is long.
+    symmetric. Residuals are taken to have equal variance, whatever the weight. With weights, or
+    groups, intervals are too wide rather than too narrow: a residual of weight w, in units of
+    `max_weight`, adds w^2 times its variance to that of a sum, and w times is counted. The law of
+    the noise is known exactly, and what it does to coefficients to the first order: so there is no
+    interval unless the smallest eigenvalue of the features is twice what noise alone makes. The
+    guide has the coverage that was measured. There are none for predictions: of the residuals
+    nothing is released but a variance, in which long rows count less, and it says neither what law
+    they have nor how wide they are where a new row is long.
 
     Memory is a copy of dense rows in double precision, and three or four matrices of n_features
     squared.
@@ -315,6 +320,7 @@ class DPRidge(TwinMixin, PlanMixin, MultiOutputMixin, RegressorMixin, BaseEstima
         "data_norm": SCALE_OR_NONE,
         "target_scale": [*SCALE_OR_NONE, "array-like"],
         "fit_intercept": ["boolean"],
+        "max_weight": SCALE_OR_NONE,
         "verbose": ["verbose"],
     }
 
@@ -328,6 +334,7 @@ class DPRidge(TwinMixin, PlanMixin, MultiOutputMixin, RegressorMixin, BaseEstima
         data_norm: float | None = None,
         target_scale: float | VectorLike | None = None,
         fit_intercept: bool = True,
+        max_weight: float | None = None,
         budget: Budget = None,
         random_state: Seed = None,
         verbose: int = 0,
@@ -339,12 +346,20 @@ class DPRidge(TwinMixin, PlanMixin, MultiOutputMixin, RegressorMixin, BaseEstima
         self.data_norm = data_norm
         self.target_scale = target_scale
         self.fit_intercept = fit_intercept
+        self.max_weight = max_weight
         self.budget = budget
         self.random_state = random_state
         self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: MatrixLike, *, groups: VectorLike | None = None) -> Self:
+    def fit(
+        self,
+        X: MatrixLike,
+        y: MatrixLike,
+        *,
+        groups: VectorLike | None = None,
+        sample_weight: VectorLike | None = None,
+    ) -> Self:
         """Release the products of all rows, and solve for the coefficients.
 
         Parameters
@@ -357,6 +372,10 @@ class DPRidge(TwinMixin, PlanMixin, MultiOutputMixin, RegressorMixin, BaseEstima
             Whose row it is: numbers, or text. All rows of a group are protected together, whatever
             their number, and count as one row does, each as one over their number. The number of
             groups is public. None protects rows. See :ref:`groups`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Private weights of the rows, finite and not negative; only with `max_weight`. Weights
+            beyond that count as that. A twentieth of epsilon goes to their noisy total. See
+            :ref:`sample_weight`.
 
         Returns
         -------
@@ -387,12 +406,12 @@ class DPRidge(TwinMixin, PlanMixin, MultiOutputMixin, RegressorMixin, BaseEstima
             multi_output=True,
         )
         target = real_targets(y)
-        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self))
+        # 3. plan, from public facts
         n_features, shape = X.shape[1], y.shape[1:]
         n_targets = math.prod(shape)
-        # 3. plan, from public facts
         doubts, size = Doubts(type(self).__name__), n_features + n_targets
         given, plan = self._given(n_features, n_targets), None
+        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
         if not known:
             plan = plan_units(
                 epsilon,
@@ -466,13 +485,15 @@ class DPRidge(TwinMixin, PlanMixin, MultiOutputMixin, RegressorMixin, BaseEstima
     def _keep(self, equations, units, shape, doubts):
         """Set the fitted attributes, and take note of what is doubtful about them."""
         d, edge = equations.n_features, equations.edge
+        # in whose unit rows count; the penalty stands beside a sum of losses times weights
+        heaviest = largest_weight(self) or 1.0
         unit = units.unit * units.radius
         features, targets = unit[:d], unit[d:]
         if self.l2 == "auto":
             given, least = 0.0, _PENALTY * edge
         else:
             with np.errstate(over="ignore", under="ignore"):
-                given = self.l2 / equations.n_rows / features**2
+                given = self.l2 / heaviest / equations.n_rows / features**2
             given, least = np.minimum(given, 1e30), _NEXT_TO_NONE * edge
         added = max(0.0, least - equations.spectrum(given)[0])
         solved = equations.solved(given + added)
@@ -496,7 +517,9 @@ class DPRidge(TwinMixin, PlanMixin, MultiOutputMixin, RegressorMixin, BaseEstima
         last = last if self.fit_intercept else np.zeros(len(targets))
         self.intercept_ = last if shape else float(last[0])
         self.l2_ = (
-            float(self.l2) if self.l2 != "auto" else added * equations.n_rows * units.radius**2
+            float(self.l2)
+            if self.l2 != "auto"
+            else heaviest * added * equations.n_rows * units.radius**2
         )
         self.feature_center_, self.target_center_ = units.center[:d], units.center[d:]
         self.feature_scale_, self.target_scale_ = units.unit[:d], units.unit[d:]

@@ -27,7 +27,7 @@ from skdp._sklearn import (
 )
 from skdp._typing import Adjacency, ArrayLike, Budget, MatrixLike, Seed
 from skdp.location._clipped_mean import BoxRows
-from skdp.location._histogram import BinCounts
+from skdp.location._histogram import CellCounts
 from skdp.location._quantile import check_quantiles, plan_quantiles, say_of_grid, say_of_ranks
 from skdp.location._range import FINEST_WIDTH, UNLIKELY
 from skdp.preprocessing._standard_scaler import MomentSum, reach_at
@@ -193,7 +193,7 @@ class TableSummary(BaseEstimator):
         ) as curator:
             if sizes:
                 curator.map_rows(partial(_as_cells, nullable=nullable))
-                counts = curator.release(BinCounts(sizes), LaplaceMechanism(prices["cells"]))
+                counts = curator.release(CellCounts(sizes), LaplaceMechanism(prices["cells"]))
             for name, chosen in (("bounded", bounded), ("free", free)):
                 if chosen:
                     grid = grids[name]

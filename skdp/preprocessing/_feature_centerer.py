@@ -348,21 +348,25 @@ class DPFeatureCenterer(PlanMixin, ShiftAndScale):
         if self.with_mean:
             # the format of a stream is known by now
             refuse_sparse(X, *shifts)
-        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
-        n_features = X.shape[1]
         # 3. plan, from public facts
-        domain = L2Ball(check_radius(self.data_norm))
-        plan = plan_centering(
-            epsilon,
-            delta,
-            mechanism=self.mechanism,
-            adjacency=self.adjacency,
-            with_mean=self.with_mean,
-            threshold=self.threshold,
-            threshold_share=self.threshold_share,
-            n_rows=n_rows,
-            n_features=n_features,
-        )
+        n_features, domain = X.shape[1], L2Ball(check_radius(self.data_norm))
+
+        def planned(n_rows):
+            return plan_centering(
+                epsilon,
+                delta,
+                mechanism=self.mechanism,
+                adjacency=self.adjacency,
+                with_mean=self.with_mean,
+                threshold=self.threshold,
+                threshold_share=self.threshold_share,
+                n_rows=n_rows,
+                n_features=n_features,
+            )
+
+        hidden = hidden_count(self)
+        (n_rows, unit), whose = count_rows(groups, X, hidden, sample_weight, planned)
+        plan = planned(n_rows)
         # 4. gate, 5. run
         with open_gate(
             self,

@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._counted import count_rows, counts_of, hidden_count
+from skdp._counted import count_rows, counts_of, hidden_count, largest_weight
 from skdp._export import TwinMixin, selector
 from skdp._gate import open_gate
 from skdp._groups import check_groups
@@ -28,6 +28,7 @@ from skdp._plan import PlanMixin
 from skdp._rows.base import L2Ball, sum_over
 from skdp._rows.streams import RowStream, first_rows
 from skdp._sklearn import (
+    SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
     Interval,
     effective_n_threads,
@@ -116,7 +117,8 @@ class DPFrequentFeatures(TwinMixin, PlanMixin, SelectorMixin, BaseEstimator):
         Number of features to keep; all, if there are fewer. None keeps half of them, or, if
         a `threshold` is given, as many as exceed it.
     threshold : float, default=None
-        Public number of rows: features whose noisy count does not exceed it are not kept.
+        Public number of rows, or sum of weights: features whose noisy count does not exceed it are
+        not kept.
     sparsity : int, default=64
         Public largest number of features that one row is counted for: of longer rows only
         the entries of largest magnitude count.
@@ -124,6 +126,9 @@ class DPFrequentFeatures(TwinMixin, PlanMixin, SelectorMixin, BaseEstimator):
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
         ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
         first; it is public otherwise). See :ref:`adjacency`.
+    max_weight : float, default=None
+        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
+        weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -135,7 +140,7 @@ class DPFrequentFeatures(TwinMixin, PlanMixin, SelectorMixin, BaseEstimator):
     ----------
     counts_ : ndarray of shape (n_features,)
         The released counts, noise included: they may be negative, or exceed the number
-        of rows.
+        of rows. With weights, sums of these.
     support_ : ndarray of shape (n_features,), dtype bool
         Which features are kept: those of the largest counts; of equal counts the first.
     ledger_ : Ledger
@@ -202,6 +207,7 @@ class DPFrequentFeatures(TwinMixin, PlanMixin, SelectorMixin, BaseEstimator):
         "n_features_to_select": [Interval(Integral, 1, None, closed="left"), None],
         "threshold": [Interval(Real, None, None, closed="neither"), None],
         "sparsity": [Interval(Integral, 1, None, closed="left")],
+        "max_weight": SCALE_OR_NONE,
         "budget": SHARED_CONSTRAINTS["budget"],
         "random_state": SHARED_CONSTRAINTS["random_state"],
     }
@@ -215,6 +221,7 @@ class DPFrequentFeatures(TwinMixin, PlanMixin, SelectorMixin, BaseEstimator):
         threshold: float | None = None,
         sparsity: int = 64,
         adjacency: Adjacency = "replace-one",
+        max_weight: float | None = None,
         budget: Budget = None,
         random_state: Seed = None,
     ) -> None:
@@ -224,11 +231,19 @@ class DPFrequentFeatures(TwinMixin, PlanMixin, SelectorMixin, BaseEstimator):
         self.threshold = threshold
         self.sparsity = sparsity
         self.adjacency = adjacency
+        self.max_weight = max_weight
         self.budget = budget
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: object = None, *, groups: VectorLike | None = None) -> Self:
+    def fit(
+        self,
+        X: MatrixLike,
+        y: object = None,
+        *,
+        groups: VectorLike | None = None,
+        sample_weight: VectorLike | None = None,
+    ) -> Self:
         """Release the counts, and choose.
 
         Parameters
@@ -243,6 +258,10 @@ class DPFrequentFeatures(TwinMixin, PlanMixin, SelectorMixin, BaseEstimator):
             for a feature by the part of its rows that have it. The number of groups is public.
             Beside a stream of rows also one of identifiers, or an array. None protects rows. See
             :ref:`groups`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Private weights of the rows, finite and not negative; only with `max_weight`. Weights
+            beyond that count as that. A twentieth of epsilon goes to their noisy total. See
+            :ref:`sample_weight`.
 
         Returns
         -------
@@ -263,10 +282,10 @@ class DPFrequentFeatures(TwinMixin, PlanMixin, SelectorMixin, BaseEstimator):
         sparsity = _at_least_one("sparsity", self.sparsity)
         # 2. validate
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
-        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self))
-        n_features = X.shape[1]
         # 3. plan, from public facts
+        n_features = X.shape[1]
         most = self._most(n_features)
+        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
         # 4. gate, 5. run
         with open_gate(
             self,
@@ -284,6 +303,7 @@ class DPFrequentFeatures(TwinMixin, PlanMixin, SelectorMixin, BaseEstimator):
         ) as curator:
             counts = curator.release(PresenceCount(n_features, sparsity), price)
         # 6. attributes: what was released, and what is public
+        counts *= largest_weight(self) or 1.0
         support = np.zeros(n_features, dtype=bool)
         support[np.argsort(-counts, kind="stable")[:most]] = True
         if self.threshold is not None:

@@ -852,18 +852,18 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
         if self.with_mean:
             # the format of a stream is known by now
             refuse_sparse(X, *shifts)
-        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
-        n_features = X.shape[1]
         # 3. plan, from public facts
-        box = None
+        n_features, box = X.shape[1], None
         if self.bounds is not None:
             lower, upper = bounds_of(self, n_features)
             box = Box(tuple(lower), tuple(upper))
+        if mu is None and box is None and self._releases:
+            refuse_sparse(X, "delta=0 without bounds", "bounds, or a delta above 0")
+        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
         mean: Any = None
         scale: Any = None
         doubts, ranges = Doubts(type(self).__name__), None
         if mu is None and box is None and self._releases:
-            refuse_sparse(X, "delta=0 without bounds", "bounds, or a delta above 0")
             shape = {"n_rows": n_rows, "n_features": n_features}
             ranges = plan_range(epsilon, None, adjacency=self.adjacency, **shape)
             say_of_range(doubts, ranges, epsilon, unit)

@@ -659,8 +659,8 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
                 f"Give bounds or categories for {_listed([*scaled, *counted])}."
             )
         else:
-            (n_rows, unit), whose = count_rows(groups, X, hidden_count(self))
             mu = gdp_mu(epsilon, delta)
+            (n_rows, unit), whose = count_rows(groups, X, hidden_count(self))
             share = _WORDS_SHARE if scaled and counted else float(bool(counted))
             mu_words, mu_numbers = math.sqrt(share) * mu, math.sqrt(1 - share) * mu
             doubts = Doubts(type(self).__name__)

@@ -25,6 +25,7 @@ from scipy.special import log_softmax
 from skdp._losses.classification import LogisticLoss, SoftmaxLoss
 from skdp._rows.base import ball_constraint, row_major, sum_over
 from skdp._rows.columns import mapped_rows
+from skdp._rows.linear import counts_parts
 from skdp._sklearn import Interval
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.additive import GaussianMechanism
@@ -234,7 +235,7 @@ class SecondMoments:
                 length = np.sqrt(np.einsum("ij,ij->i", rows, rows))
                 rows /= np.maximum(length, 1.0)[:, None]
             total = rows.sum(axis=0) if chunk.weight is None else chunk.weight @ rows
-            if chunk.weight is not None:
+            if counts_parts(chunk):
                 rows *= np.sqrt(chunk.weight)[:, None]
             # one array on both sides: half the work, and symmetric to the last bit
             products = rows.T.dot(rows) if self.full else np.einsum("ij,ij->j", rows, rows)

@@ -9,7 +9,7 @@ from skdp import DPHistogram
 from skdp.audit import trace_privacy
 from skdp.exceptions import NoisyEstimateWarning, PrivacyWarning
 from skdp.location._clipped_mean import BoxRows
-from skdp.location._histogram import BinCounts
+from skdp.location._histogram import CellCounts
 
 rng = np.random.default_rng(0)
 every_adjacency = pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
@@ -72,7 +72,7 @@ def test_a_group_counts_one():
 
 @every_adjacency
 def test_the_stated_sensitivity_is_the_largest_of_all_moves(adjacency):
-    query, worst = BinCounts((3, 1, 2)), np.zeros(2)
+    query, worst = CellCounts((3, 1, 2)), np.zeros(2)
     for _ in range(200):
         X = np.column_stack([rng.integers(-1, k, 6) for k in query.sizes]).astype(float)
         other = X.copy()

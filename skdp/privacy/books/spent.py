@@ -368,7 +368,9 @@ def privacy_spent(*estimators: Any, cv: Any = None, delta: float | None = None) 
     seed that only one fit has leaves the total as it is, and is listed in `not_covered`.
 
     Uses of exact scores on private rows have no price. They are listed in `not_covered` of the
-    result: the choice of the winner, the scores themselves, and stratified splits.
+    result: the choice of the winner, the scores themselves, and stratified splits. A search whose
+    scorers pay (:func:`~skdp.metrics.make_dp_scorer`) has spent on every score, and its choice
+    nothing more.
 
     Examples
     --------
@@ -527,10 +529,16 @@ class _Total:
             )
         # every round of a halving search has its own entries there
         settings, n_each, cv = search.cv_results_["params"], search.n_splits_, search.cv
-        choice = NotCovered.chosen(step)
+        exact, paid = scorers_of(search)
+        choice = NotCovered.chosen(step) if exact else None
         try:
             grouped = got_groups(getattr(search, "best_estimator_", None))
             self._add_lost(search.estimator, settings, n_each, cv, step, choice, held, grouped)
+            if paid:
+                ledger = price_of_scores(search, paid)
+                delta = sum_up((r.noise.delta, r.count) for r in ledger.releases)
+                times = copies_in_splits(cv, tested=True) or 1
+                self._add_priced(search, step, held, ledger, delta, times)
         except TypeError:
             if held is None:
                 raise
@@ -547,7 +555,7 @@ class _Total:
         n_each: int,
         cv: Any,
         step: str | None,
-        use: NotCovered,
+        use: NotCovered | None,
         held: "_Held | None" = None,
         grouped: bool = False,
     ) -> None:
@@ -561,7 +569,7 @@ class _Total:
             not_covered = (*not_covered, NotCovered.counted_splits(step))
         ledger = ledger.assume(*assumptions)
         self._add_priced(estimator, step, held, ledger, delta, times or 1)
-        self.not_covered += [*steps, use, *not_covered]
+        self.not_covered += [*steps, *([] if use is None else [use]), *not_covered]
         self.n_fits += n_fits
 
 
@@ -644,10 +652,11 @@ def about_splits(
     return tuple(found), ()
 
 
-def copies_in_splits(cv: Any) -> int | None:
+def copies_in_splits(cv: Any, tested: bool = False) -> int | None:
     """Return how often the same row stands in one training split, at most; None if unknown.
 
-    scikit-learn's splitters repeat none. In a list of positions repeats can be counted.
+    With `tested`, in one set of rows, be they trained on or scored. scikit-learn's splitters repeat
+    none. In a list of positions repeats can be counted.
     """
     if cv is None or isinstance(cv, Integral):
         return 1
@@ -656,7 +665,7 @@ def copies_in_splits(cv: Any) -> int | None:
     if not isinstance(cv, Sequence | np.ndarray):
         return None
     most = 1
-    for rows in (np.asarray(train) for train, _ in cv):
+    for rows in (np.asarray(part) for split in cv for part in split[: 1 + tested]):
         if rows.dtype.kind not in "biu" or (rows.dtype.kind == "i" and (rows < 0).any()):
             return None
         if rows.dtype.kind != "b":
@@ -811,6 +820,41 @@ def price_of_fits(
             drawn[release.stream] += count
     shared = [stream for stream, count in drawn.items() if count > 1]
     return ledger.with_shared_noise(*shared), list(not_covered), n_fits
+
+
+def scorers_of(search: Any) -> tuple[bool, list[Any]]:
+    """Return whether a fitted search knows exact scores, and its scorers that pay for theirs."""
+    scorer = search.scorer_
+    scorers = list(scorer.values()) if isinstance(scorer, Mapping) else [scorer]
+    paid = [one for one in scorers if hasattr(one, "terms_of_score")]
+    return len(paid) < len(scorers), paid
+
+
+def price_of_scores(search: Any, scorers: Sequence[Any]) -> Ledger:
+    """Return what scorers that pay have spent in a search, at most.
+
+    Every candidate is scored once on every fold, by each of them; on the rows that it was fitted to
+    as well, if the search returns those scores.
+    """
+    count = len(search.cv_results_["params"]) * search.n_splits_ * (1 + search.return_train_score)
+    ledger = Ledger()
+    for scorer in scorers:
+        terms = scorer.terms_of_score
+        epsilon, delta = check_epsilon(terms["epsilon"]), check_delta(terms["delta"])
+        release = Release(
+            query=f"scores of fits, {terms['name']}",
+            size=1,
+            adjacency=terms["adjacency"],
+            stated_sensitivity=math.inf,
+            theorem="every score keeps to its parameters epsilon and delta",
+            noise=DeclaredTotal("fits", 0.0, 1.0, math.inf, math.inf, 0.0, epsilon, delta),
+            numerics="as in the scores",
+            seeded=False,
+            count=count,
+            unit=terms["unit"],
+        )
+        ledger = ledger.append(release)
+    return ledger
 
 
 # Steps of pipelines and of whatever else holds steps.
