@@ -428,9 +428,9 @@ def _plainest(key):
 
 # By default a check meets every third estimator in its plainest configuration, in the full tier all
 # of them. Input and parameters are read by the same code in all estimators of a module: by default
-# checks of these meet every third module. What is fitted is also checked in the full tier for every
-# third of the other ways to compute a release, and every sixth of all other configurations, in turn.
-# The slow tier has all checks of every configuration, a test for each.
+# checks of these meet every third module. In the full tier checks of what is fitted also meet every
+# third of the other ways to compute a release, and every sixth of all other configurations. The
+# slow tier has all checks of every configuration, a test for each.
 DEFAULTS = _plainest(type)
 READERS = _plainest(lambda estimator: type(estimator).__module__)
 PLAIN = DEFAULTS | _plainest(_way)

@@ -216,7 +216,7 @@ class LocalClient:
 
     Notes
     -----
-    Privacy. A report is epsilon-locally private, bytes and all (Proposition 83 of the guide). Its
+    Privacy. A report is epsilon-locally private, bytes and all (Proposition 92 of the guide). Its
     identifier is drawn by the operating system and says nothing of the row; neither does the
     rotation of "projunit", which is made of the identifier. Who sent a report is not hidden: that
     takes a shuffler, see :func:`shuffled_epsilon`. The price is computed here, from the parameters

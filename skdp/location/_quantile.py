@@ -470,7 +470,7 @@ class DPQuantile(LocationEstimator):
     score of a value is the distance, in ranks, to the quantile; between neighbours its change stays
     in an interval of length 2 under replace-one and 2 max(quantile, 1 - quantile) under zero-out.
     Of several quantiles a row is in one part at a time, so that the draws of a step are one release
-    (Proposition 92 of the guide); with `groups` they are drawn one after another.
+    (Proposition 89 of the guide); with `groups` they are drawn one after another.
     Timing, exceptions on malformed input and `score` on private data are not covered.
 
     References
