@@ -34,8 +34,7 @@ import numpy as np
 from sklearn.pipeline import make_pipeline
 
 sys.path.insert(0, str(Path(__file__).parent))
-from _rates_fit import Effort, Rate, worst
-from _rates_picture import save_picture
+from _rates_fit import Effort, Rate, save_picture, worst
 
 from skdp import DPHingeSVM
 from skdp.papers import FeaturePreprocessing

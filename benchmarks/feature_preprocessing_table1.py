@@ -78,6 +78,12 @@ def shown(point):
     return f"C={norm}, batch={batch}, epochs={epochs}, step={rate:g}"
 
 
+def distance(X):
+    """Return the norm of the mean row, and the mean distance of the rows from it."""
+    mean = X.mean(axis=0)
+    return np.linalg.norm(mean), np.mean([np.linalg.norm(row - mean) for row in X])
+
+
 def paper_rows(name, rows, epsilons, grid, repeats):
     """Yield rows of the first table: data, method, and per epsilon the figure and the printed."""
     printed = PRINTED[name]
@@ -86,6 +92,9 @@ def paper_rows(name, rows, epsilons, grid, repeats):
         cells = [[cell, printed.get(key, {}).get(eps, "")] for eps, cell in cells.items()]
         return name, method, *(text for pair in cells for text in pair)
 
+    norm, away = distance(rows[0])
+    note = f"{name}: the mean of the rows has norm {norm:.2f}; they are {away:.2f} away from it"
+    print(note, file=sys.stderr, flush=True)
     baseline = runs.non_private(rows)
     yield line("non-private", dict.fromkeys(epsilons, spread([baseline])), "non-private")
     given = rows

@@ -29,8 +29,7 @@ from scipy import sparse
 from scipy.special import expit
 
 sys.path.insert(0, str(Path(__file__).parent))
-from _rates_fit import Effort, Rate
-from _rates_picture import save_picture
+from _rates_fit import Effort, Rate, save_picture
 
 from skdp import DPLogisticRegression, DPMean, DPSparseMeanEstimator, solvers
 from skdp.privacy import gdp_mu

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The scripts beside the library start, and the accuracy page is written from what is stored."""
 
-import importlib
+import csv
+import importlib.util
 import json
 import os
 import subprocess
@@ -13,7 +14,6 @@ import numpy as np
 import pytest
 
 import skdp
-from tests.sampling._laws import quadrature_cdf, same_law, source
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 ONE_EPSILON = 1.0
@@ -308,18 +308,89 @@ def test_moments_of_marginals_are_those_of_the_rows(coding, benchmark_module):
     assert X @ found.coef == pytest.approx(wanted, abs=1e-4)
 
 
+@pytest.fixture(scope="module")
+def one_command():
+    """Return the module that ``python benchmarks`` runs."""
+    spec = importlib.util.spec_from_file_location("one_command", FOLDER / "__main__.py")
+    module = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", [str(FOLDER), *sys.path])
+        before = set(sys.modules)
+        spec.loader.exec_module(module)
+        yield module
+        for name in set(sys.modules) - before:
+            if str(FOLDER) in str(getattr(sys.modules[name], "__file__", "")):
+                del sys.modules[name]
+
+
+def _lines(version, **figures):
+    return [
+        {"version": version, "date": "", "figure": name, "better": better, "value": str(value)}
+        | {"error": "0.1"}
+        for name, (better, value) in figures.items()
+    ]
+
+
+def test_a_figure_that_got_worse_is_named(tmp_path, one_command):
+    file = tmp_path / "history.csv"
+    first = _lines("1", accuracy=("higher", 80.0), seconds=("lower", 2.0))
+    assert one_command.kept(first, file) == []
+    worse = _lines("2", accuracy=("higher", 79.0), seconds=("lower", 1.0), new=("lower", 9.0))
+    before = one_command.kept(worse, file)
+    assert before == first
+    (sentence,) = one_command.regressions(worse, before)
+    assert sentence == "accuracy: 79.0 ± 0.1, and in version 1 80.0 ± 0.1."
+    # within noise, and in the place of what that version had before
+    again = _lines("2", accuracy=("higher", 79.7), seconds=("lower", 2.3))
+    assert one_command.kept(again, file) == first
+    assert not list(one_command.regressions(again, first))
+    with file.open() as stored:
+        assert [line["value"] for line in csv.DictReader(stored)] == ["80.0", "2.0", "79.7", "2.3"]
+    # of two earlier versions the last one counts, and no earlier one excuses a broken claim
+    third = _lines("3", share=("at most 1", 1.1))
+    assert one_command.kept(third, file) == again
+    assert next(one_command.regressions(third, third)).startswith("share: 1.1 is more than")
+
+
+def test_the_history_has_this_version_and_every_command_its_script(one_command):
+    with (FOLDER / "history.csv").open(encoding="utf-8") as file:
+        lines = list(csv.DictReader(file))
+    assert tuple(lines[0]) == one_command.FIELDS
+    assert skdp.__version__ in {line["version"] for line in lines}
+    for script, *_ in one_command.PAGES.values():
+        assert (FOLDER / script).is_file()
+
+
 @pytest.mark.sample(2)
-@pytest.mark.parametrize("kappa", [0.0, 6.0, 300.0])
-@pytest.mark.parametrize("n_dims", [1, 2, 10])
-def test_the_draw_of_the_linear_loss_has_its_law(n_dims, kappa, benchmark_module):
-    sampler = benchmark_module("_rates_queries").sample_linear_on_ball
-    axis = np.ones(n_dims) / np.sqrt(n_dims)
-    variates = source(f"{n_dims} {kappa}")
-    draws = np.array([sampler(kappa * axis, variates) for _ in range(600)])
-    assert (np.linalg.norm(draws, axis=1) <= 1 + 1e-15).all()
-    for tilt in (kappa, 2 * kappa + 3):
-        law = quadrature_cdf(
-            lambda t, tilt=tilt: tilt * t + (n_dims - 1) / 2 * np.log(1 - t * t), -1, 1
-        )
-        # another tilt is another law
-        assert same_law(draws @ axis, law) == (tilt == kappa)
+@pytest.mark.parametrize(
+    ("kind", "curved"),
+    [("HINGE", False), ("HINGE", True), ("LOGISTIC", False), ("LOGISTIC", True)]
+    + [("ABSOLUTE", False), ("SQUARES", True)],
+)
+def test_no_coefficients_are_better_than_those_that_excesses_count_from(
+    kind, curved, benchmark_module, monkeypatch
+):
+    rates = benchmark_module("private_erm_rates")
+    subject, rng = getattr(rates, kind), np.random.default_rng(0)
+    given = {}
+
+    def excess(coef):
+        def fitted(self, X, budget, **problem):
+            given.update(problem, rows=X)
+            return coef
+
+        monkeypatch.setattr(rates.Subject, "fitted", fitted)
+        if curved:
+            return subject.strongly_convex(40, 3, rates.Budget(1.0))
+        return subject.convex(40, 3, rates.Budget(1.0), 5.5)
+
+    best = np.array([rates._LEAST[subject.kind] if curved else 1.0, 0.0, 0.0])
+    assert excess(best) == pytest.approx(0, abs=1e-12)
+    for step in rng.normal(size=(50, 3)) * 0.3:
+        near = best + step
+        near = near if curved else near / max(1.0, np.linalg.norm(near))
+        assert excess(near) > -1e-12
+    assert excess(-best) > 1
+    assert (np.linalg.norm(given["rows"], axis=1) <= 1).all()
+    total = given["rows"].sum(axis=0)
+    assert total == pytest.approx([20 if curved else 5.5, 0, 0])

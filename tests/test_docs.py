@@ -315,6 +315,24 @@ def test_files_tests_and_propositions_that_a_page_names_exist(name):
             assert re.search(rf"^\*\*Proposition {number}\b", text, re.M), (number, label)
 
 
+def test_every_row_of_the_papers_names_the_command_of_its_figure():
+    page = read(DOCS / "papers.rst")
+    rows = re.findall(r"^   \* - (.*?)(?=^   \* - |^\S|\Z)", page, re.M | re.S)
+    rows = [row for row in rows if not row.startswith("In the paper")]
+    assert len(rows) > 70
+    for row in rows:
+        figure = row.rstrip().split("\n     - ")[-1]
+        command = re.search(r"\n       Command: ((?:``[^`]+``(?:, )?)+)\Z", figure)
+        if command is None:
+            # nothing was measured, so that nothing may look as if it was
+            assert re.search(r"(?:\A|\s)No figure\.\Z", figure), row
+            continue
+        for call in re.findall(r"``([^`]+)``", command[1]):
+            script = re.fullmatch(r"(?:python|pytest) ([\w/]+\.py)(?: .+)?", call)
+            assert script, call
+            assert (ROOT / script[1]).is_file(), call
+
+
 def attacks():
     """Return the cells of every line of the table of attacks."""
     page = read(DOCS / "user_guide" / "pitfalls.rst").split(".. _attacks:")[1]
