@@ -5,8 +5,8 @@
 A change of structure leaves all hashes as they are. A change that must alter one says which
 and why, and writes the file anew with ``python -m tests.test_golden``. Words are not hashed:
 of a ledger only the numbers count. Floats are rounded to 30 bits, so that another processor
-or another BLAS gives the same hashes, and totals, which numpy's Fourier transform may bound a
-billionth looser in another version, to 22.
+or another BLAS gives the same hashes. Ledgers and totals are rounded to 22: another version of
+numpy's Fourier transform bounds the price of random batches a billionth looser, and noise follows.
 """
 
 import hashlib
@@ -56,31 +56,33 @@ def numbers_of(release):
     )  # fmt: skip
 
 
-def rounded(values, bits=30):
+def rounded(values, bits):
     """Return floats with mantissas of so many bits."""
     mantissa, exponent = np.frexp(np.asarray(values, dtype=np.float64))
     return np.ldexp(np.rint(np.ldexp(mantissa, bits)), exponent - bits)
 
 
-def add(value, digest):
+def add(value, digest, bits=30):
     """Add a fitted attribute to a hash, whatever it is."""
     if sparse.issparse(value):
         value = value.toarray()
     if hasattr(value, "releases"):
-        value = [numbers_of(release) for release in value.releases]
+        value, bits = [numbers_of(release) for release in value.releases], 22
     if is_dataclass(value) and not isinstance(value, type):
         value = [getattr(value, field.name) for field in fields(value)]
     if isinstance(value, np.ndarray) and value.dtype.kind == "f":
-        digest.update(str(value.shape).encode() + np.ascontiguousarray(rounded(value)).tobytes())
+        digest.update(
+            str(value.shape).encode() + np.ascontiguousarray(rounded(value, bits)).tobytes()
+        )
     elif isinstance(value, float | np.floating):
-        digest.update(rounded(value).tobytes())
+        digest.update(rounded(value, bits).tobytes())
     elif isinstance(value, dict):
         for key in sorted(value, key=str):
             digest.update(str(key).encode())
-            add(value[key], digest)
+            add(value[key], digest, bits)
     elif isinstance(value, tuple | list) or (isinstance(value, np.ndarray) and value.ndim):
         for one in value:
-            add(one, digest)
+            add(one, digest, bits)
     else:
         digest.update(str(value).encode())
 
@@ -107,8 +109,7 @@ def fitted_hash(estimator):
     for name in sorted(vars(model)):
         if name.endswith("_") and not name.startswith("_") and name not in NOT_HASHED:
             digest.update(name.encode())
-            value = getattr(model, name)
-            add(rounded(value, 22) if name == "privacy_spent_" else value, digest)
+            add(getattr(model, name), digest, 22 if name == "privacy_spent_" else 30)
     return digest.hexdigest()[:16]
 
 
