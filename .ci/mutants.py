@@ -254,6 +254,11 @@ MUTANTS = [
         "tests/streams/test_linear.py",
     ),
     Mutant(
+        "streams: a chunk of the user's is kept, and filled again", "_owned",
+        r"return _copied\(.*\)", "return array",
+        "tests/streams/test_linear.py",
+    ),
+    Mutant(
         "streams: groups that change are not seen", "Identified.check",
         r"if not np\.array_equal\(.*\):", "if False:",
         "tests/test_grouped_statistics.py",
