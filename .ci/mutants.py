@@ -240,8 +240,23 @@ MUTANTS = [
     ),
     Mutant(
         "streams: a row of a group counts as one", "chunks_of",
-        r"if weight is None:", "if True:",
+        r"if weight is not None:", "if False:",
         "tests/test_groups.py",
+    ),
+    Mutant(
+        "streams: rows are kept as they were before they were clipped anew", "KeptChunks._begun",
+        r"return piece, done, chunk", "return piece, len(self.make), chunk",
+        "tests/streams/test_linear.py",
+    ),
+    Mutant(
+        "streams: the rows of one range are taken for those of all", "KeptChunks._finished",
+        r"\(key, piece\) for _, key", "(key, self.pieces[0]) for _, key",
+        "tests/streams/test_linear.py",
+    ),
+    Mutant(
+        "streams: a chunk of the user's is kept, and filled again", "_owned",
+        r"return _copied\(.*\)", "return array",
+        "tests/streams/test_linear.py",
     ),
     Mutant(
         "streams: groups that change are not seen", "Identified.check",

@@ -287,7 +287,7 @@ print(shuffled_epsilon(1.0, 100, delta=1e-6))
 
 # rows that do not fit into memory
 rows, targets = stream_chunks(lambda: iter([(X, y)]), n_rows=10)
-streamed: RowStream = stream_arrays(np.memmap("rows.bin", shape=(10, 2)))
+streamed: RowStream = stream_arrays(np.memmap("rows.bin", shape=(10, 2)), cache=True)
 print(model.fit(rows, targets).coef_, streamed.shape, stream_parquet("rows", columns=["age"]))
 
 

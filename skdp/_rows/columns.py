@@ -117,8 +117,8 @@ class FeatureRows:
     ----------
     X : ndarray, CSR matrix or RowStream of shape (n_rows, n_features)
         Never changed, and not copied but for chunks with null rows and those of CSR matrices
-        with duplicate entries, which are added up. A stream is read chunk by chunk whenever
-        a chunk is needed.
+        with duplicate entries, which are added up. A stream is read chunk by chunk, and chunks
+        are kept for the next pass as far as there is room.
     null : ndarray or RowStream of shape (n_rows,), dtype bool, default=None
         Rows that contribute nothing; None for no row.
     n_threads : int, default=1
@@ -132,7 +132,7 @@ class FeatureRows:
         self.n_entries, _ = chunk_rows(X)
         if weight is not None:
             null = over_rows(no_flags, X) if null is None else null
-        self.chunks = chunks_of(feature_chunk, X, null, weight=weight)
+        self.chunks = chunks_of(feature_chunk, X, null, weight=weight, kept=True)
 
     def filled(self, values):
         """Return dense rows in which every NaN is the value of its column.

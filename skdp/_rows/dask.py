@@ -20,6 +20,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from skdp._rows.base import added_up
+from skdp._rows.kept import Keeper
 from skdp._rows.streams import (
     READ_ROWS,
     ArrayTable,
@@ -63,6 +64,7 @@ def opened(X, y=None):
         table = PairTable(X, y if isinstance(y, RowStream) else np.asarray(y))
     else:
         table = ArrayTable(X, None if y is None else np.asanyarray(y))
+        table.keeper = Keeper()
     return RowStream(table), None if y is None else RowStream(table, (targets_of,), 1)
 
 

@@ -172,13 +172,10 @@ class LinearAdmission:
     ----------
     ball, intercept : L2Ball, float
         As those of `LinearRows`.
-    wide : bool, default=False
-        Whether chunks are in float64 at once: those that are made for one use only.
     """
 
     ball: Any
     intercept: float
-    wide: bool = False
 
     def __call__(self, block):
         """Return the chunk of a block (rows, targets, null flags)."""
@@ -187,8 +184,6 @@ class LinearAdmission:
         part, broken = tame(X)
         if sparse.issparse(part):
             part = part.astype(np.float64, copy=False)
-        elif self.wide:
-            part = row_major(part)
         norm = row_norms(part)
         factor = self.ball.factors(norm)
         norm *= factor
@@ -207,8 +202,7 @@ class LinearRows:
     X : ndarray, CSR matrix or RowStream of shape (n_rows, n_features)
         Never changed. Chunks with floats that break arithmetic are copied, and so are rows in
         another layout than products need: up to 256 MiB of them once, chunk by chunk at every
-        pass otherwise. A stream is read chunk by chunk whenever a chunk is needed, and
-        admitted anew.
+        pass otherwise. Chunks of a stream are read and admitted, and kept while there is room.
     target : ndarray or RowStream of shape (n_rows,)
         Coded as the loss says.
     null : ndarray or RowStream of shape (n_rows,), dtype bool
@@ -232,9 +226,9 @@ class LinearRows:
             # a question of time alone: what products see is the same
             X = np.ascontiguousarray(X)
         self._X, self._whole = X, None
-        admission = LinearAdmission(ball, intercept, isinstance(X, RowStream))
+        admission = LinearAdmission(ball, intercept)
         self.n_entries, _ = chunk_rows(X)
-        self.chunks = chunks_of(admission, X, target, null, weight=weight)
+        self.chunks = chunks_of(admission, X, target, null, weight=weight, kept=True)
 
     @property
     def is_streamed(self):
@@ -369,7 +363,7 @@ def batch_parts(positions, rate, n_rows, step):
 # Chunks of consecutive rows: all at once for arrays, one at a time for streams.
 
 
-def chunks_of(admit, X, *others, weight=None):
+def chunks_of(admit, X, *others, weight=None, kept=False):
     """Return the chunks that consecutive rows become.
 
     Parameters
@@ -380,23 +374,27 @@ def chunks_of(admit, X, *others, weight=None):
     X : ndarray, CSR matrix or RowStream of shape (n_rows, n_features)
         Rows; never changed. A stream was gone through.
     *others : ndarray or RowStream of shape (n_rows,), or None
-        What belongs to the rows: further parts of a block. None is left out.
+        Further parts of a block. None is left out.
     weight : ndarray of shape (n_rows,), default=None
         What rows count, in memory: the last part of a block. None leaves it out.
+    kept : bool, default=False
+        Whether a stream's chunks are kept for the next pass, as far as there is room.
 
     Returns
     -------
     chunks : list or LazyChunks
         Boundaries depend on the shape and the format of X alone. The rows of arrays are
-        views; those of a stream are read, and admitted anew, whenever a chunk is asked for.
+        views; those of a stream are read and admitted when a chunk is asked for.
     """
     _, step = chunk_rows(X)
     others = [other for other in others if other is not None]
     if isinstance(X, RowStream):
-        if weight is None:
-            return LazyChunks.cut(X.table, step, (together(X, *others), admit))
-        parts = together(X, *others, RowStream(X.table, (numbers_of,), 1))
-        return LazyChunks.cut(X.table.counted(weight, X.facts.known), step, (parts, admit))
+        table = X.table
+        if weight is not None:
+            others.append(RowStream(table, (numbers_of,), 1))
+            table = table.counted(weight, X.facts.known)
+        chunks = LazyChunks.cut(table, step, (together(X, *others), admit))
+        return table.keeper.chunks(chunks) if kept and table.keeper else chunks
     chunks, others = [], others if weight is None else [*others, weight]
     for start in range(0, X.shape[0], step):
         rows = slice(start, min(start + step, X.shape[0]))

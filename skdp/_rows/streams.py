@@ -54,10 +54,11 @@ class Table:
         Names of the features; known once a row was read.
     """
 
-    n_rows = None
-    names = None
+    n_rows = names = None
     #: number of features; None as long as no row was read
     n_features = None
+    #: what keeps chunks of rows from one pass to the next, of `skdp._rows.kept`
+    keeper = None
     #: range that was read last, and its rows: several streams are read from one table
     _last = None
     #: what there is of rows that were kept, if there are none: in copies, and once it is closed
@@ -140,9 +141,11 @@ class Table:
         return CountedTable(self, weight, known)
 
     def close(self):
-        """Forget rows that were kept for the next call."""
+        """Forget rows that were kept for the next call, or for the next pass."""
         with self._turn:
             vars(self).update(self._blank)
+        if self.keeper is not None:
+            self.keeper.close()
 
 
 def through(steps, block):
@@ -801,6 +804,7 @@ class PairTable(Table):
     def __init__(self, X, y):
         self._X, self._y = X, y
         (self.n_rows, self.n_features), self.names = X.shape, X.table.names
+        self.keeper = X.table.keeper
         if y.shape[0] != self.n_rows:
             raise ValueError(
                 f"X and y must have the same number of rows; got {self.n_rows} and {y.shape[0]}."
@@ -838,6 +842,7 @@ class CountedTable(Table):
     def __init__(self, table, weight, known):
         self._table, self._weight, self._known = table, weight, known
         self.n_rows, self.n_features, self.names = table.n_rows, table.n_features, table.names
+        self.keeper = table.keeper
 
     def _read(self, start, stop):
         block = self._table.read(start, stop)

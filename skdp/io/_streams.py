@@ -8,6 +8,7 @@ from glob import glob
 from os import PathLike, fspath
 from typing import Any
 
+from skdp._rows.kept import Keeper, cache_folder
 from skdp._rows.streams import (
     ArrayTable,
     ChunkTable,
@@ -38,6 +39,7 @@ def stream_chunks(
     target: str | None = None,
     groups: str | None = None,
     n_rows: int | None = None,
+    cache: bool | str | PathLike[str] = False,
 ) -> Any:
     """Read rows chunk by chunk, as often as a fit needs them.
 
@@ -55,6 +57,9 @@ def stream_chunks(
         Column of data frames that says whose row it is: numbers, or text.
     n_rows : int, default=None
         Number of rows. None counts them, once, by going through the chunks.
+    cache : bool or path, default=False
+        Folder for a temporary file that keeps rows ready for the next pass until `fit` is over:
+        private rows in plain. True is the system's folder for such files.
 
     Returns
     -------
@@ -70,7 +75,7 @@ def stream_chunks(
     TypeError
         If `chunks` is an iterator, which can be gone through only once, or is no iterable.
     ValueError
-        If there is no chunk, or no such column.
+        If there is no chunk, no such column, or no such folder.
 
     See Also
     --------
@@ -82,7 +87,9 @@ def stream_chunks(
     The first chunk is looked at here, to see whether it has targets. All others are read by
     `fit`: once before anything is charged, to see whether they are usable, once more with groups,
     to count their rows, and then once for every sum over the rows. If the chunks themselves say
-    whose row it is, groups that have changed are an error.
+    whose row it is, groups that have changed are an error. Passes of one sum after another take
+    their rows from what is kept, as far as there is room: 256 MiB of memory or, with `cache`, the
+    disk. The result is the same to the last bit.
 
     Examples
     --------
@@ -119,10 +126,10 @@ def stream_chunks(
             )
     _, y, *others = cut.parts(first)
     cut.has_target = y is not None
-    return streams_of(ChunkTable(cut, n_rows), cut.has_target, bool(others))
+    return streams_of(ChunkTable(cut, n_rows), cut.has_target, bool(others), cache)
 
 
-def stream_arrays(X: Any, y: Any = None) -> Any:
+def stream_arrays(X: Any, y: Any = None, *, cache: bool | str | PathLike[str] = False) -> Any:
     """Read arrays on disk range by range: memory maps, HDF5 and Zarr arrays.
 
     Parameters
@@ -131,6 +138,9 @@ def stream_arrays(X: Any, y: Any = None) -> Any:
         Anything with a `shape` of which slices of rows can be taken.
     y : array of shape (n_rows,), default=None
         Targets, likewise.
+    cache : bool or path, default=False
+        Folder for a temporary file that keeps rows ready for the next pass until `fit` is over:
+        private rows in plain. True is the system's folder for such files.
 
     Returns
     -------
@@ -144,7 +154,7 @@ def stream_arrays(X: Any, y: Any = None) -> Any:
     TypeError
         If X has no shape, or is not an array of rows.
     ValueError
-        If X and y have different numbers of rows.
+        If X and y have different numbers of rows, or there is no such folder.
 
     See Also
     --------
@@ -153,7 +163,9 @@ def stream_arrays(X: Any, y: Any = None) -> Any:
 
     Notes
     -----
-    `fit` reads memory maps of 256 MiB and more in this way, without being asked.
+    `fit` reads memory maps of 256 MiB and more in this way, without being asked. Nobody may write
+    to the file while a fit goes on: lengths of rows are kept, and their entries are not. Rows that
+    a solver has mapped into its geometry are kept in 256 MiB of memory, or in the file of `cache`.
 
     Examples
     --------
@@ -174,7 +186,7 @@ def stream_arrays(X: Any, y: Any = None) -> Any:
                 f"{name} must be an array of {ndim} dimension(s), with a shape, that slices can be "
                 f"taken of; got {a_kind(part)}."
             )
-    return streams_of(ArrayTable(X, y), y is not None)
+    return streams_of(ArrayTable(X, y), y is not None, cache=cache)
 
 
 def stream_parquet(
@@ -183,6 +195,7 @@ def stream_parquet(
     target: str | None = None,
     groups: str | None = None,
     columns: list[str] | None = None,
+    cache: bool | str | PathLike[str] = False,
 ) -> Any:
     """Read Parquet files by batches, as often as a fit needs them.
 
@@ -198,6 +211,9 @@ def stream_parquet(
         Column that says whose row it is: numbers, or text.
     columns : list of str, default=None
         Columns that hold the features, in this order. None takes all but `target` and `groups`.
+    cache : bool or path, default=False
+        Folder for a temporary file that keeps rows ready for the next pass until `fit` is over:
+        private rows in plain. True is the system's folder for such files.
 
     Returns
     -------
@@ -216,7 +232,7 @@ def stream_parquet(
         If a column of the features holds other things than integers, floats, decimals or
         booleans.
     ValueError
-        If there is no such column.
+        If there is no such column, or no such folder.
 
     See Also
     --------
@@ -228,6 +244,13 @@ def stream_parquet(
     Numbers, types and names of columns are taken from the metadata; rows are read by `fit`. It
     refuses nulls, as it refuses NaN. The result is what the same fit to
     ``pandas.read_parquet(path)`` gives, to the last bit.
+
+    `fit` unpacks the files twice, to check them and for the first sum, and then takes rows from
+    what is kept: up to 256 MiB in memory, or in a file with `cache`. What is not kept is unpacked
+    in every pass. The file of `cache` has no name where the system allows that, can be opened by
+    nobody else, and is gone after the fit, after an error, and with the process. It holds rows as
+    statistics need them, up to twice in double precision; neither noise nor releases. If the disk
+    is full, the other rows are unpacked in every pass.
 
     Examples
     --------
@@ -267,14 +290,16 @@ def stream_parquet(
         if name is not None:
             check_column(dataset.schema.field(name), "targets" if other == "target" else other)
     batches = Batches(dataset, features, target, groups)
-    return streams_of(ChunkTable(batches, dataset.count_rows()), target is not None, groups)
+    table = ChunkTable(batches, dataset.count_rows())
+    return streams_of(table, target is not None, groups, cache)
 
 
 # Tables that streams are made of, and chunks of any kind.
 
 
-def streams_of(table, has_target, has_groups=False):
+def streams_of(table, has_target, has_groups=False, cache=False):
     """Return the streams of rows and, if there are any, of targets and of groups of a table."""
+    table.keeper = Keeper(cache_folder(cache))
     X = RowStream(table)
     others = [(targets_of, has_target), (numbers_of, has_groups)]
     found = [RowStream(table, (part,), 1) for part, is_there in others if is_there]

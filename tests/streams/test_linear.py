@@ -4,6 +4,7 @@
 
 import copy
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -29,7 +30,7 @@ from skdp import (
     solvers,
 )
 from skdp._quantiles import RankRows
-from skdp._rows import base, linear, streams
+from skdp._rows import base, kept, linear, streams
 from skdp._rows.base import CHUNKS_PER_BLOCK, LazyChunks
 from skdp._rows.dask import opened
 from skdp._rows.streams import facts_of, rows_of
@@ -318,15 +319,14 @@ def test_neighbouring_streams_are_as_far_apart_as_neighbouring_arrays(adjacency)
 
 
 def test_rows_of_a_stream_that_are_not_clipped_are_caught(monkeypatch):
-    real = linear.LinearAdmission.__call__
+    real = kept.KeptChunks._finished
 
-    def unclipped(self, block):
-        made = real(self, block)
-        if self.wide:  # of a stream alone
-            made.factor[:], made.norm[:] = 1.0, 1e-100
+    def unclipped(self, begun):
+        made = real(self, begun)
+        made.factor[:], made.norm[:] = 1.0, 1e-100
         return made
 
-    monkeypatch.setattr(linear.LinearAdmission, "__call__", unclipped)
+    monkeypatch.setattr(kept.KeptChunks, "_finished", unclipped)
     assert 0.999 <= loss("replace-one", streamed=False) <= 1.0
     assert loss("replace-one", streamed=True) > 1.5
 
@@ -494,6 +494,133 @@ def test_partial_sums_are_those_in_memory_in_any_layout(monkeypatch, layout, n_r
 def generated():
     for start in range(0, RANGE_N_ROWS, 1000):
         yield RANGE_X[start : start + 1000], Y[start : start + 1000]
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("kind", ["arrays", "float32", "sparse", "groups"])
+@pytest.mark.parametrize("room", [0, 1 << 18, 1 << 28])
+def test_nothing_depends_on_how_many_rows_are_kept(monkeypatch, tmp_path, kind, room):
+    monkeypatch.setattr(kept, "ROOM", room)
+    rows, given, model = RANGE_X, {}, RANGE_MODEL
+    if kind == "sparse":
+        rows = sparse.csr_array(np.where(rows > 0.5, rows, 0.0))
+    elif kind == "groups":
+        given = {"groups": np.arange(RANGE_N_ROWS) // 7}
+    else:
+        rows = rows.astype("f4" if kind == "float32" else "f8")
+        # rows are mapped, and mapped rows kept in place of these
+        model = clone(model).set_params(solver="preconditioned", max_iter=2)
+    parts = [rows[:5000], rows[5000:]], [Y[:5000], Y[5000:]]
+    chunks = list(zip(*parts, strict=True))
+    memory = model.fit(rows, Y, **given).coef_
+    for cache in (False, tmp_path):
+        found = clone(model).fit(*stream_chunks(chunks, cache=cache), **given)
+        np.testing.assert_array_equal(found.coef_, memory)
+
+
+def test_a_chunk_that_the_user_fills_again_is_not_kept_as_it_is_later(monkeypatch):
+    def refilled():
+        # where products want rows: nobody copies it for that
+        memory = np.empty(4096 * 5 + 16)
+        skip = -memory.ctypes.data % 64 // 8
+        buffer = memory[skip : skip + 4096 * 5].reshape(4096, 5)
+        for start in range(0, RANGE_N_ROWS, 4096):
+            part = slice(start, start + 4096)
+            rows = buffer[: len(Y[part])]
+            rows[:] = RANGE_X[part]
+            yield rows, Y[part]
+
+    # ranges end where these chunks do
+    monkeypatch.setattr(base, "dense_chunk_rows", lambda n_features: 4096)
+    expected = RANGE_MODEL.fit(RANGE_X, Y).coef_
+    np.testing.assert_array_equal(RANGE_MODEL.fit(*stream_chunks(refilled)).coef_, expected)
+
+
+def test_rows_are_read_twice_and_held_up_to_a_bound(monkeypatch):
+    begun, most, real = [], [0], kept.Keeper.keep
+
+    def chunks():
+        begun.append(None)
+        return generated()
+
+    def watched(self, *args):
+        real(self, *args)
+        most.append(self._bytes)
+
+    monkeypatch.setattr(kept.Keeper, "keep", watched)
+    model = clone(RANGE_MODEL).set_params(solver="preconditioned", max_iter=5)
+    streams = stream_chunks(chunks)
+    begun.clear()
+    model.fit(*streams)
+    # to check them, and for the first sum
+    assert len(begun) == 2
+    assert max(most) >= RANGE_X.nbytes
+    assert not streams[0].table.keeper._chunks
+    bound = RANGE_X.nbytes // 3
+    monkeypatch.setattr(kept, "ROOM", bound)
+    most.clear()
+    model.fit(*streams)
+    assert len(begun) > 5
+    assert 0 < max(most) <= bound
+
+
+def test_the_file_of_a_cache_is_nobodys_and_is_gone_after_a_fit_or_an_error(monkeypatch, tmp_path):
+    made, real = [], kept.tempfile.TemporaryFile
+
+    def watched(**options):
+        made.append(real(**options))
+        return made[-1]
+
+    monkeypatch.setattr(kept.tempfile, "TemporaryFile", watched)
+    fails, seen = [], []
+
+    def chunks():
+        if made and not made[-1].closed:
+            seen.append((os.fstat(made[-1].fileno()).st_mode & 0o777, list(tmp_path.iterdir())))
+            if fails:
+                raise OSError(fails.pop())
+        return generated()
+
+    model = clone(RANGE_MODEL).set_params(max_iter=3)
+    streams = stream_chunks(chunks, cache=tmp_path)
+    mean = RANGE_X.mean(axis=0)
+
+    def look(rows):
+        chunks()
+        return rows - mean
+
+    expected = clone(model).fit(RANGE_X - mean, Y).coef_
+    for error in (None, "no connection"):
+        fails += [error] if error else []
+        mapped = streams[0].map(look)
+        if error:
+            with pytest.raises(OSError, match=error):
+                model.fit(mapped, streams[1])
+        else:
+            np.testing.assert_array_equal(model.fit(mapped, streams[1]).coef_, expected)
+        assert made.pop().closed
+        assert not list(tmp_path.iterdir())
+    assert seen
+    assert all(found == (0o600, []) for found in seen)
+    for wrong, kind in ((tmp_path / "none", ValueError), (3, TypeError)):
+        with pytest.raises(kind, match="cache must be"):
+            stream_chunks(generated, cache=wrong)
+
+
+def test_a_full_disk_makes_a_fit_slower_and_nothing_else(monkeypatch):
+    real, written = kept._File.written, []
+
+    def full(self, array):
+        written.append(array)
+        if len(written) > 5:
+            raise OSError(28, "No space left on device")
+        return real(self, array)
+
+    monkeypatch.setattr(kept._File, "written", full)
+    expected = clone(RANGE_MODEL).fit(RANGE_X, Y).coef_
+    found = clone(RANGE_MODEL).fit(*stream_chunks(generated, cache=True)).coef_
+    np.testing.assert_array_equal(found, expected)
+    assert len(written) == 6
 
 
 def test_copies_and_pickles_begin_anew_and_hold_no_rows():
