@@ -6,7 +6,7 @@
 the partition that it is sent to, makes chunks of it, and returns sums over blocks of chunks; the
 process that called `fit` adds these up in the order of the rows. Where chunks and blocks begin
 depends on the shape of the data alone, wherever partitions end, so that the sums are those of rows
-in memory, to the last bit (Proposition 77 of the proofs).
+in memory, to the last bit (Proposition 95 of the proofs).
 
 No task draws anything, and none adds noise: a task that is run twice, because a worker was lost,
 returns the same numbers. dask is imported when a collection is met.

@@ -9,7 +9,7 @@ file without a name. They are private rows in plain, and are never more than tha
 what was released is among them.
 
 What is kept has the same numbers, in the same layout and at the same addresses modulo 64 bytes, as
-what would be made anew, so that nothing depends on whether it is kept (Proposition 126).
+what would be made anew, so that nothing depends on whether it is kept (Proposition 77).
 """
 
 import copy

@@ -124,16 +124,9 @@ class LinearChunk:
 
     def taken(self, index):
         """Return the chunk of the rows of an integer index, or of a slice."""
-        return LinearChunk(
-            self.X[index],
-            self.factor[index],
-            self.norm[index],
-            self.target[index],
-            self.intercept,
-            None if self.lift is None else self.lift[index],
-            self.drawn,
-            None if self.weight is None else self.weight[index],
-        )
+        rows = (part[index] for part in (self.X, self.factor, self.norm, self.target))
+        lift, weight = (None if one is None else one[index] for one in (self.lift, self.weight))
+        return LinearChunk(*rows, self.intercept, lift, self.drawn, weight)
 
     def weighted_gram(self, weights):
         """Return the sum of weights_i v_i v_i' over the rows v_i, of shape (size, size).
