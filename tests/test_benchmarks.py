@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import re
+
 import numpy as np
 import pytest
 
@@ -231,6 +233,7 @@ def test_the_sketches_of_hessian_mixing_are_priced_by_their_divergence(benchmark
     assert rivals._mixing_epsilon(gamma, k, steps, delta) == pytest.approx(wanted, rel=1e-3)
 
 
+@pytest.mark.full
 def test_the_regression_page_says_where_others_lead(tmp_path, monkeypatch, benchmark_module):
     page = benchmark_module("regression")
     monkeypatch.setattr(page, "NAMES", ["made"])
@@ -253,9 +256,11 @@ def test_the_regression_page_says_where_others_lead(tmp_path, monkeypatch, bench
     assert "diffprivlib † 2.000 ± 0.000" in text
     assert "**2.000 ± 0.000**" in text
     assert "below -1" in text
-    assert "made, ε = 4" not in text
+    # the others were run, and may lead there
+    assert not re.search(r"\* made, ε = 4[^*]*diffprivlib", text)
 
 
+@pytest.mark.full
 @pytest.mark.covering
 @pytest.mark.parametrize("clip", [False, True])
 @pytest.mark.parametrize("bound", [False, True])

@@ -144,6 +144,7 @@ def test_localised_draws_keep_their_claim_given_the_same_first_stage(name, adjac
         assert np.abs(one - two).max() <= draw.noise.epsilon * (1 + 1e-5)
 
 
+@pytest.mark.full
 @pytest.mark.sample(1)
 @every_adjacency
 @every_estimator

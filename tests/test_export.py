@@ -324,6 +324,7 @@ def test_tables_that_have_no_twin():
         twin.transform(made)
 
 
+@pytest.mark.full
 def test_pipelines_whole():
     made = table()
     models = [

@@ -456,6 +456,7 @@ def test_words_of_one_person_are_not_frequent_however_often_they_stand_there():
 FEW = np.random.default_rng(5).choice(300, 200)
 
 
+@pytest.mark.full
 @pytest.mark.sample(4)
 @every_estimator
 def test_groups_of_streams_are_those_in_memory(name, monkeypatch):
@@ -629,6 +630,7 @@ def test_a_pipeline_protects_people_in_all_steps_or_has_no_total():
     assert budget.charges == ()
 
 
+@pytest.mark.full
 def test_groups_are_routed_through_pipelines_and_searches_of_scikit_learn():
     X, y, whose = table()
     with sklearn.config_context(enable_metadata_routing=True):

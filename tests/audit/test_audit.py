@@ -136,6 +136,7 @@ def test_a_seed_of_the_audit_that_parts_share_is_refused():
         )
 
 
+@pytest.mark.full
 def test_what_is_not_covered_is_not_claimed():
     X, y = np.eye(6, 2), np.arange(6) % 2
     bag = BaggingClassifier(DPLogisticRegression(epsilon=1.0, max_iter=1, data_norm=1.0), 2)
@@ -232,6 +233,7 @@ def test_seeds_repeat_an_audit_and_generators_are_replaced():
 IN_PROCESSES = pytest.param("loky", marks=pytest.mark.full)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("backend", ["threading", IN_PROCESSES])
 def test_jobs_change_nothing(backend):
     with joblib.parallel_config(backend=backend):

@@ -212,6 +212,7 @@ def raw_table(n_rows, seed=0, offset=4000.0):
     return Z, y
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("n_rows", [400, 1000])
 def test_scales_are_found_from_few_rows(n_rows):
     scores = []

@@ -382,6 +382,7 @@ def test_label_set_of_all_rows_is_that_of_every_run():
     assert given.classes_.tolist() == ["a", "b"]
 
 
+@pytest.mark.full
 def test_a_seeded_search_is_reproducible_whether_its_steps_are_seeded_or_not():
     for inner in (5, None):
         search = DPGridSearchCV(MODEL, GRID, epsilon=4.0, strategy="subset", random_state=1)
@@ -427,6 +428,7 @@ def test_cross_validation_costs_a_search_each():
 IN_PROCESSES = pytest.param("loky", marks=pytest.mark.full)
 
 
+@pytest.mark.full
 @pytest.mark.covering
 @pytest.mark.parametrize("backend", ["threading", IN_PROCESSES])
 @pytest.mark.parametrize("strategy", ["all", "subset"])

@@ -619,6 +619,7 @@ def python(*arguments):
     )
 
 
+@pytest.mark.full
 def test_two_processes_never_overspend(place):
     # also the first to come makes the budget, and the other finds it
     script = python(SCRIPT, place.path)

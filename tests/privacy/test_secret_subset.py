@@ -180,6 +180,7 @@ def test_pure_searches_keep_their_claim(n_runs, epsilon):
     assert n_runs > 1 or claim == pytest.approx(epsilon)
 
 
+@pytest.mark.full
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_three_times_the_price_of_a_run_is_attained(epsilon):
