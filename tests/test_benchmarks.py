@@ -6,11 +6,10 @@ import csv
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
-
-import re
 
 import numpy as np
 import pytest
