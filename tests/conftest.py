@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis.strategies import none
 
 #: parameter sets of a test in the default tier, if no mark says how many; the others are full
-MOST_BY_DEFAULT = 8
+MOST_BY_DEFAULT = 6
 #: a selection's parameter sets in the default and the full tier together; the others are slow
 MOST_BEFORE_A_CHANGE = 10
 

@@ -85,7 +85,7 @@ def placed(estimator, **parameters):
     return linear_model(estimator, **{**place, **parameters})
 
 
-@pytest.mark.sample(8, 50)
+@pytest.mark.sample(6, 50)
 @pytest.mark.parametrize(("estimator", "name", "value"), BAD_PARAMETERS)
 def test_a_parameter_out_of_range_is_named_and_nothing_is_fitted(estimator, name, value):
     model = placed(estimator, **{name: value})
@@ -96,7 +96,7 @@ def test_a_parameter_out_of_range_is_named_and_nothing_is_fitted(estimator, name
     assert not hasattr(model, "coef_")
 
 
-@pytest.mark.sample(8, 39)
+@pytest.mark.sample(6, 39)
 @pytest.mark.parametrize(
     ("estimator", "name", "value"),
     [p for p in BAD_PARAMETERS if p[1] in ("epsilon", "delta", "data_norm", "adjacency", "bounds")],
@@ -432,7 +432,7 @@ def test_the_gate_of_minimisers_does_not_rely_on_scikit_learn_s_validation(
     assert not hasattr(model, "ledger_")
 
 
-@pytest.mark.sample(8, 12)
+@pytest.mark.sample(6, 12)
 @every_estimator
 @every_pair
 def test_delta_zero_is_pure_or_refused_by_name(name, mechanism, solver):
@@ -509,7 +509,7 @@ def test_degenerate_rows(name, mechanism, solver, case):
     assert_sound(model, data, labels)
 
 
-@pytest.mark.sample(8, 10)
+@pytest.mark.sample(6, 10)
 @every_estimator
 @pytest.mark.parametrize(("mechanism", "solver"), [p for p in POINTS if p[1] != "exact"])
 def test_more_classes_than_rows(name, mechanism, solver):
@@ -862,7 +862,7 @@ def location_fit(model, data):
         return clone(model).fit(data)
 
 
-@pytest.mark.sample(8, 39)
+@pytest.mark.sample(6, 39)
 @every_location_model
 @pytest.mark.parametrize(
     ("parameter", "value"),
@@ -975,7 +975,7 @@ def test_rows_of_all_sizes_are_reported_and_kept(made, value, shape):
     assert np.linalg.norm(kept, axis=1).max() <= np.sqrt(shape[1]) * (1 + 1e-12)
 
 
-@pytest.mark.sample(8, 25)
+@pytest.mark.sample(6, 25)
 @every
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_what_is_not_finite_is_refused_and_costs_nothing(made, bad):
@@ -1018,7 +1018,7 @@ def test_budgets_of_all_sizes(made, epsilon, n_features):
     assert np.all(made.noise_variance_ >= 0)
 
 
-@pytest.mark.sample(8, 57)
+@pytest.mark.sample(6, 57)
 @every
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, np.nan, np.inf, 1e-7, 1e7, "1", None])
 def test_what_is_no_budget_is_refused(made, epsilon):

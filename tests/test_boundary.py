@@ -136,7 +136,7 @@ def test_one_module_borrows_private_names_of_scikit_learn():
     assert [name for name, tree in TREES.items() if private_names(tree)] == ["_sklearn.py"]
 
 
-@pytest.mark.sample(8, 105)
+@pytest.mark.sample(6, 105)
 @every_file
 def test_dependencies_run_one_way(name):
     own = package_of(name.replace("/", ".").removesuffix(".py"))
@@ -147,7 +147,7 @@ def test_dependencies_run_one_way(name):
             assert other == own or RANKS[other] < RANKS[own], f"{name} imports {module}"
 
 
-@pytest.mark.sample(8, 75)
+@pytest.mark.sample(6, 75)
 @every_file
 def test_heavy_packages_are_imported_inside_functions(name):
     for module, _, inside in imports(TREES[name]):

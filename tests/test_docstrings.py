@@ -91,7 +91,7 @@ def says_all_in_a_line(routine):
 OBJECTS = public_objects()
 
 
-@pytest.mark.sample(8, 1000)
+@pytest.mark.sample(6, 1000)
 @pytest.mark.parametrize("path", OBJECTS)
 def test_docstring_has_numpydoc_form(path):
     result = validate(path)
@@ -106,7 +106,7 @@ def examples():
     return [pytest.param(test, id=test.name) for test in found if test.examples]
 
 
-@pytest.mark.sample(8, 1000)
+@pytest.mark.sample(6, 1000)
 @pytest.mark.parametrize("test", examples())
 def test_examples_of_docstrings_run(test):
     runner = doctest.DocTestRunner(
@@ -126,7 +126,7 @@ def test_every_public_estimator_and_function_has_an_example():
         assert parser.get_examples(doc), f"skdp.{name} has no example"
 
 
-@pytest.mark.sample(8, 1000)
+@pytest.mark.sample(6, 1000)
 @pytest.mark.parametrize("module", ALL_MODULES)
 def test_modules_say_what_they_are(module):
     assert importlib.import_module(module).__doc__

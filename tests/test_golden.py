@@ -113,7 +113,7 @@ def fitted_hash(estimator):
     return digest.hexdigest()[:16]
 
 
-@pytest.mark.sample(8, 1000)
+@pytest.mark.sample(6, 1000)
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_what_is_fitted_has_not_changed(name):
     assert fitted_hash(CONFIGURATIONS[name]) == json.loads(FILE.read_text())[name]

@@ -229,7 +229,7 @@ every_size = pytest.mark.parametrize(("size", "other"), [(1, 300), (300, 1), (7,
 either = pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 
 
-@pytest.mark.sample(8, 16)
+@pytest.mark.sample(6, 16)
 @pytest.mark.parametrize("name", SUMS)
 @either
 @every_size
@@ -398,7 +398,7 @@ def test_people_count_once_however_many_rows_they_have(name):
     assert spent.epsilon <= 50.0
 
 
-@pytest.mark.sample(8, 10)
+@pytest.mark.sample(6, 10)
 @every_estimator
 def test_a_trace_with_another_group_of_other_size_keeps_to_the_claim(name):
     # the group has a row, or three hundred, before those of others

@@ -666,7 +666,7 @@ def worst_pair(base, adjacency, n_rows=1):
     return (X, y, null), (X, other, gone)
 
 
-@pytest.mark.sample(8, 20)
+@pytest.mark.sample(6, 20)
 @every_adjacency
 @every_clipped_loss
 @pytest.mark.parametrize("intercept", [0.0, 1.0])

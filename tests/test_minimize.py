@@ -328,7 +328,7 @@ def breaks(J, w, *args):
 FAILURES = (fails, lies, explodes, stalls, breaks)
 
 
-@pytest.mark.sample(8, 10)
+@pytest.mark.sample(6, 10)
 @pytest.mark.parametrize("failure", FAILURES)
 @pytest.mark.parametrize("solver", SMOOTH_SOLVERS)
 def test_a_solver_that_fails_is_replaced(failure, solver, monkeypatch):
@@ -862,7 +862,7 @@ LOSSES = {
 every_lbfgs_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 
 
-@pytest.mark.sample(8, 28)
+@pytest.mark.sample(6, 28)
 @every_lbfgs_loss
 @pytest.mark.parametrize("layout", ["C", "F", "float32", "csr", "csr duplicates"])
 @pytest.mark.parametrize("intercept", [0.0, 0.5])

@@ -166,7 +166,7 @@ def test_models_with_units_of_columns_come_back(model):
         assert_same(trip(model).predict(X), model.predict(X))
 
 
-@pytest.mark.sample(8, 20)
+@pytest.mark.sample(6, 20)
 @pytest.mark.parametrize("estimator", configurations(ALL))
 def test_nothing_in_a_model_is_as_long_as_the_data(estimator, capsys):
     assert N_ROWS not in set(sizes(fitted(estimator)))
@@ -195,7 +195,7 @@ def test_a_ledger_of_full_batches_does_not_grow_either():
         assert large - small < (len(MORE) - len(X)) // 8
 
 
-@pytest.mark.sample(8, 19)
+@pytest.mark.sample(6, 19)
 @pytest.mark.parametrize("kind", sorted({type(e) for e in ALL}, key=lambda kind: kind.__name__))
 def test_an_unfitted_model_comes_back_unfitted(kind):
     model = next(e for e in ALL if type(e) is kind)

@@ -43,7 +43,7 @@ def facts_of(release):
     return [noise.law, batch, *words, *(float(f"{number:.6g}") for number in numbers)]
 
 
-@pytest.mark.sample(8, 1000)
+@pytest.mark.sample(6, 1000)
 @pytest.mark.parametrize(
     "name",
     [

@@ -659,7 +659,7 @@ def test_the_spread_of_a_draw_is_attained(loss, radius, near, adjacency):
     assert tight * 0.999 <= ratio <= 1 + FLOAT_SLACK
 
 
-@pytest.mark.sample(8, 17)
+@pytest.mark.sample(6, 17)
 @pytest.mark.parametrize("loss", [LogisticLoss(), LogisticLoss(1.0, 1e3), HingeLoss()])
 @pytest.mark.parametrize(
     "radius", [1e-150, 1e-50, 1e-17, 1e-16, 1e-14, 1e-12, 1e-9, 1e-3, 1.0, 1e50]

@@ -56,7 +56,7 @@ def the_warning(model, *data):
     return one.category, str(one.message)
 
 
-@pytest.mark.sample(8, 12)
+@pytest.mark.sample(6, 12)
 @pytest.mark.parametrize(
     "model",
     [

@@ -110,6 +110,7 @@ def test_a_claim_of_zero_or_infinity():
     assert "claimed: infinite, which is nothing" in repr(infinite)
 
 
+@pytest.mark.full
 def test_an_infinite_pair_leaves_the_gaussian_parameter():
     rows = [[0.2], [1.0]], [[0.2], [-1.0]]
     sound = audit(

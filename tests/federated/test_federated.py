@@ -128,7 +128,7 @@ LOCAL = {
 }
 
 
-@pytest.mark.sample(8, 10)
+@pytest.mark.sample(6, 10)
 @pytest.mark.parametrize("name", LOCAL)
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("clip", [0.05, 10.0])
@@ -528,6 +528,7 @@ def test_objects_are_parameters_like_others():
     assert found.solver.step_size == 0.5
 
 
+@pytest.mark.full
 def test_groups_are_routed():
     X, y, groups = separated()
     with sklearn.config_context(enable_metadata_routing=True):

@@ -222,6 +222,7 @@ def test_it_works_inside_scikit_learn_s_tools():
     assert grid.best_estimator_.privacy_spent_[0] <= grid.best_params_["epsilon"]
 
 
+@pytest.mark.full
 def test_a_solver_object_is_searched_cloned_printed_and_pickled():
     X, y = _rows_in_ball(2, n_samples=200)
     model = DPLogisticRegression(
@@ -506,7 +507,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.sample(8, 21)
+@pytest.mark.sample(6, 21)
 @pytest.mark.parametrize(("model", "message"), REFUSED, ids=str)
 def test_what_does_not_go_together_is_refused_before_the_data_are_read(model, message):
     X, y = blobs(n_features=6)
@@ -704,7 +705,7 @@ def test_second_moments_are_for_signal_that_pays_for_them(estimator):
     assert word(20_000, model=estimator(delta=0.0, data_norm=1.0)) in {"objective", "output"}
 
 
-@pytest.mark.sample(8, 11)
+@pytest.mark.sample(6, 11)
 @every_adjacency
 @pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
 @pytest.mark.parametrize("localize", [False, True])
@@ -780,7 +781,7 @@ def test_few_coefficients_bear_more_noise_and_many_rows_less():
     assert ridges[1] / ridges[0] == pytest.approx(2.0, rel=0.06)
 
 
-@pytest.mark.sample(8, 13)
+@pytest.mark.sample(6, 13)
 @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 1e6])
 @pytest.mark.parametrize("sparsity", [None, 1, 7])
 @pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
@@ -930,7 +931,7 @@ def test_too_few_rows_for_a_draw_get_a_sound_radius(preprocess):
     assert np.isfinite(one.coef_).all()
 
 
-@pytest.mark.sample(8, 18)
+@pytest.mark.sample(6, 18)
 @every_kind
 @every_estimator
 @pytest.mark.parametrize(

@@ -377,7 +377,7 @@ def fit(model, data):
             return clone(model).fit(data)
 
 
-@pytest.mark.sample(8, 60)
+@pytest.mark.sample(6, 60)
 @pytest.mark.parametrize(
     ("parameter", "value"), [(name, value) for name, values in BAD.items() for value in values]
 )

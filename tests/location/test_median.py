@@ -192,6 +192,7 @@ def test_few_steps_reach_the_median_at_any_distance_and_on_any_scale(spread, out
     assert mean_distance(rows, model.location_) - best < 0.01 * spread
 
 
+@pytest.mark.full
 def test_the_excess_of_the_gradient_is_that_of_its_noise():
     n_rows, n_features = 1000, 20
     rows = np.random.default_rng(0).normal(size=(n_rows, n_features)) * 0.1

@@ -55,7 +55,7 @@ def data_sets():
     }
 
 
-@pytest.mark.sample(8, 18)
+@pytest.mark.sample(6, 18)
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 10.0])
 @pytest.mark.parametrize("centered", [False, True])
 @pytest.mark.parametrize("name", data_sets())
@@ -190,7 +190,7 @@ def test_many_features():
     assert 130 < model.threshold_ < 160
 
 
-@pytest.mark.sample(8, 10)
+@pytest.mark.sample(6, 10)
 @pytest.mark.parametrize("scale", [1e300, 1e-300, 1e100, 1e-100, 0.0])
 @pytest.mark.parametrize("epsilon", [1e-300, 1e-9, 1.0, 1e6, 1e300])
 def test_extreme_rows_and_budgets(scale, epsilon):

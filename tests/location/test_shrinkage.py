@@ -166,7 +166,7 @@ def _inner(u, head, tail, k):
     return float(dual @ u / size) if size else 0.0
 
 
-@pytest.mark.sample(8, 52)
+@pytest.mark.sample(6, 52)
 @pytest.mark.parametrize("k", range(1, 10))
 @every_shape
 def test_the_k_support_norm_is_dual_to_the_norm_of_the_largest(shape, k):
@@ -222,7 +222,7 @@ def assert_is_projection(x, y, radius, norm, dual):
     assert abs(gap) <= 1e-12 * len(y)
 
 
-@pytest.mark.sample(8, 34)
+@pytest.mark.sample(6, 34)
 @every_scale
 @every_shape
 def test_l1_projections_satisfy_the_optimality_conditions(shape, scale):

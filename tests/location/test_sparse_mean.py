@@ -89,7 +89,7 @@ def noise_of(mean, X):
     return (step.output - step.statistic) / X.shape[0]
 
 
-@pytest.mark.sample(8, 11)
+@pytest.mark.sample(6, 11)
 @pytest.mark.parametrize("projection", ["l1", "l1l2", "ksupport"])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("n_rows", [10, 1000, 30_000])
@@ -569,7 +569,7 @@ def odd_formats():
     )
 
 
-@pytest.mark.sample(8, 11)
+@pytest.mark.sample(6, 11)
 @pytest.mark.parametrize("index", range(8))
 @pytest.mark.parametrize("parameters", [{}, {"sparsity": 2}, {"sparsity": 3, "nonnegative": True}])
 def test_every_stored_value_counts_once_in_odd_formats(index, parameters):

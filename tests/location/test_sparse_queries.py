@@ -292,7 +292,7 @@ def sparse_mutant_worst(model, adjacency):
     return pair(row, NULL if adjacency == "zero-out" else other)
 
 
-@pytest.mark.sample(8, 10)
+@pytest.mark.sample(6, 10)
 @every_adjacency
 @every_model
 def test_claims_are_kept_and_tight(model, adjacency):
@@ -530,7 +530,7 @@ def test_chunks_without_entries_are_no_exception(layout, row, monkeypatch):
     assert (sums.dtype, sums.tolist()) == (np.float64, [0.25])
 
 
-@pytest.mark.sample(8, 10)
+@pytest.mark.sample(6, 10)
 @pytest.mark.parametrize("layout", ["C", "F", "float32", "csr", "csr zeros", "csr duplicates"])
 @pytest.mark.parametrize("small", [False, True])
 def test_in_any_layout_a_histogram_is_the_sum_of_admitted_rows(layout, small, monkeypatch):
@@ -831,7 +831,7 @@ BAD = {
 }
 
 
-@pytest.mark.sample(8, 44)
+@pytest.mark.sample(6, 44)
 @pytest.mark.parametrize(
     ("parameter", "value"), [(name, value) for name, bad in BAD.items() for value in bad]
 )
@@ -871,7 +871,7 @@ DATA = {
 }  # fmt: skip
 
 
-@pytest.mark.sample(8, 15)
+@pytest.mark.sample(6, 15)
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
 @pytest.mark.parametrize("rows", DATA.values(), ids=DATA)
 def test_degenerate_rows(rows, delta):

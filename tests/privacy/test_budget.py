@@ -928,7 +928,7 @@ def test_all_but_what_costs_nothing_can_share_a_budget():
     }
 
 
-@pytest.mark.sample(8, 1000)
+@pytest.mark.sample(6, 1000)
 @every_estimator
 def test_every_fit_is_charged_once_and_no_more_is_spent(estimator):
     model, budget = shared(estimator)

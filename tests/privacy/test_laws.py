@@ -153,7 +153,7 @@ def test_typical_words_give_the_exact_integers_without_exact_arithmetic(law, sca
     assert len(resolved) <= (40 if scale > 2**30 else 0)
 
 
-@pytest.mark.sample(8, 10)
+@pytest.mark.sample(6, 10)
 @both_laws
 @pytest.mark.parametrize("scale", [0.3, 10.0, 2.0**24])
 @pytest.mark.parametrize("sign", [0, 1])

@@ -479,7 +479,7 @@ def test_words_next_to_a_boundary_give_the_exact_index(case, distance, slow):
         assert len(slow) == 2 * len(inner)
 
 
-@pytest.mark.sample(8, 28)
+@pytest.mark.sample(6, 28)
 @every_case
 @pytest.mark.parametrize("word", [0, 1, 2**64 - 2, 2**64 - 1])
 def test_the_ends_of_the_interval_give_indices_with_positive_counts(case, word):

@@ -341,7 +341,7 @@ def name_of(estimator):
     return str(estimator).replace("\n", "")
 
 
-@pytest.mark.sample(8, 10)
+@pytest.mark.sample(6, 10)
 @pytest.mark.parametrize("step", FREE, ids=name_of)
 def test_a_step_that_looks_at_shapes_only_is_free(step):
     model = Pipeline([("step", step), ("model", classifier())]).fit(BITS, SPENT_Y)
@@ -349,7 +349,7 @@ def test_a_step_that_looks_at_shapes_only_is_free(step):
     assert tuple(privacy_spent(model)) == model[-1].privacy_spent_
 
 
-@pytest.mark.sample(8, 10)
+@pytest.mark.sample(6, 10)
 @pytest.mark.parametrize("step", [*LEARNING, Unknown(), PolynomialFeaturesOfAnotherLibrary()])
 def test_a_step_that_learns_is_named(step):
     rows = BITS if hasattr(step, "categories") else SPENT_X
@@ -376,6 +376,7 @@ def test_steps_are_found_inside_of_column_transformers_and_unions():
     assert spent.ledger == model[-1].ledger_
 
 
+@pytest.mark.full
 def test_a_column_transformer_that_counts_entries_is_named():
     def front(threshold, sparse_output):
         encoder = OneHotEncoder(
@@ -711,6 +712,7 @@ def test_a_search_has_spent_all_its_fits(kind, spy):
     agrees(privacy_spent(search), spy.charges)
 
 
+@pytest.mark.full
 def test_rounds_of_a_halving_search_all_count(spy):
     search = SEARCHES["halving"](model(spy), GRID).fit(X, Y)
     assert search.n_iterations_ == 2

@@ -117,7 +117,7 @@ HOLDERS = [
 ]
 
 
-@pytest.mark.sample(8, 1000)
+@pytest.mark.sample(6, 1000)
 @pytest.mark.parametrize(
     ("holder", "targets", "n_fits", "missing"),
     HOLDERS,

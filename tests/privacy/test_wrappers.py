@@ -707,7 +707,7 @@ TABLE = {
 LINES = [line for lines in TABLE.values() for line in lines]
 
 
-@pytest.mark.sample(8, 1000)
+@pytest.mark.sample(6, 1000)
 @pytest.mark.filterwarnings("ignore:.*:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:.*:FutureWarning")
 @pytest.mark.filterwarnings("ignore:Mean of empty slice:RuntimeWarning")

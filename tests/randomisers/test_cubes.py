@@ -115,7 +115,7 @@ def test_no_other_threshold_is_better(d, epsilon):
     assert_allclose(found, best, atol=1e-12)
 
 
-@pytest.mark.sample(8, 11)
+@pytest.mark.sample(6, 11)
 @pytest.mark.parametrize("d", [1, 2, 3, 5, 6])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_everything_by_enumeration(d, epsilon):
@@ -397,7 +397,7 @@ def corner_counts(cube, row, n_rows, seed=0):
 CUBES = [optimal_privunit_cube(eps, d) for d in (1, 2, 3, 4, 5, 6) for eps in (0.5, 2.0, 6.0)]
 
 
-@pytest.mark.sample(8, 13)
+@pytest.mark.sample(6, 13)
 @pytest.mark.parametrize("cube", CUBES)
 @pytest.mark.parametrize("kind", ["corner", "inside"])
 def test_all_corners_have_their_probabilities(cube, kind):

@@ -112,7 +112,7 @@ def test_two_points_are_the_sphere_of_dimension_one():
     assert log_cap_mean(-1.0, 1) == -math.inf
 
 
-@pytest.mark.sample(8, 94)
+@pytest.mark.sample(6, 94)
 @pytest.mark.parametrize("d", DIMS)
 @pytest.mark.parametrize("value", [-1e-9, -0.1, -0.69, -0.7, -1.0, -20.0, -700.0, -1e4, -1e6])
 def test_the_inverse(d, value):

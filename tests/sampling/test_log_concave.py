@@ -533,7 +533,7 @@ def test_known_counts(shape):
     assert steps.total_steps == pytest.approx(COUNTS[shape][1], rel=0.02)
 
 
-@pytest.mark.sample(8, 21)
+@pytest.mark.sample(6, 21)
 @pytest.mark.parametrize("n", [1, 50, 10**6])
 @pytest.mark.parametrize("p", [1, 7])
 @pytest.mark.parametrize("diameter", [2.0, 5])

@@ -222,7 +222,7 @@ def test_sparse_chunks_are_refused_as_sparse_rows_are(name):
     assert budget.spent == (0.0, 0.0)
 
 
-@pytest.mark.sample(8, 19)
+@pytest.mark.sample(6, 19)
 @every_model
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_what_is_not_finite_costs_nothing(name, value):
