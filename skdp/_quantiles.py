@@ -1207,7 +1207,7 @@ class MagnitudeSides(_OfMagnitudes):
     def evaluate(self, rows):
         """Return the sum over all rows, an array of shape (size,)."""
         if rows.is_streamed or any(chunk.weight is not None for chunk in rows.chunks):
-            return super().evaluate(rows)
+            return sum_over(rows, self.partial, self.size)
         if rows.sought[0] is not self.magnitudes:
             # the old ones first: they are not to be held together
             rows.sought = None, None

@@ -429,8 +429,8 @@ def _plainest(key):
 # By default a check meets every third estimator in its plainest configuration, in the full tier all
 # of them. Input and parameters are read by the same code in all estimators of a module: by default
 # checks of these meet every third module. In the full tier checks of what is fitted also meet every
-# third of the other ways to compute a release, and every sixth of all other configurations. The
-# slow tier has all checks of every configuration, a test for each.
+# sixth of the other ways to compute a release. The slow tier has all checks of every
+# configuration, a test for each.
 DEFAULTS = _plainest(type)
 READERS = _plainest(lambda estimator: type(estimator).__module__)
 PLAIN = DEFAULTS | _plainest(_way)
@@ -467,9 +467,8 @@ def _tier(estimator, check):
         again = "sparse_matrix" in name or "readonly_memmap" in name
         later = read and (id(estimator) not in READERS or again)
         return pytest.mark.full if later or place % 3 else ()
-    if REPEATED.search(name) or place % (3 if id(estimator) in PLAIN else 6):
-        return None
-    return pytest.mark.full
+    later = id(estimator) not in PLAIN or REPEATED.search(name) or place % 6
+    return None if later else pytest.mark.full
 
 
 def checked(pairs):

@@ -236,6 +236,10 @@ def test_every_trusted_type_is_needed_and_none_is_missing(capsys):
         {"randomiser": BallRandomiser()},
     ):
         found |= needed(skdp.FederatedDPLogisticRegression(**given))
+    # between two rounds
+    reporting = skdp.LocalDPLogisticRegression(classes=[0, 1])
+    reporting.client(2, 24)
+    found |= needed(reporting)
     assert sorted(found) == sorted(trusted_types())
 
 

@@ -18,7 +18,6 @@ def audit(model, n_runs=80):
     return audit_privacy(model, NEAR, neighbour=FAR, n_runs=n_runs, random_state=0)
 
 
-@pytest.mark.full
 def test_noise_that_is_a_fourth_of_what_it_should_be_contradicts_the_claim(monkeypatch):
     own = mechanisms.add_noise
 
