@@ -669,7 +669,7 @@ def copies_in_splits(cv: Any, tested: bool = False) -> int | None:
         if rows.dtype.kind not in "biu" or (rows.dtype.kind == "i" and (rows < 0).any()):
             return None
         if rows.dtype.kind != "b":
-            most = max(most, int(np.unique(rows, return_counts=True)[1].max(initial=1)))
+            most = max(most, int(np.max(np.unique(rows, return_counts=True)[1], initial=1)))
     return most
 
 
@@ -1106,7 +1106,7 @@ def drawn_rows(holder: Any) -> tuple[bool, dict[int, int]]:
     if not holder.bootstrap or _unknown_draws(holder):
         return True, {}
     drawn = zip(holder.estimators_, holder.estimators_samples_, strict=True)
-    return True, {id(part): int(np.bincount(rows).max(initial=1)) for part, rows in drawn}
+    return True, {id(part): int(np.max(np.bincount(rows), initial=1)) for part, rows in drawn}
 
 
 def _unknown_draws(holder: Any) -> bool:

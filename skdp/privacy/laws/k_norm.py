@@ -133,7 +133,7 @@ def rounded_k_norm(scale: float, size: int, bits: Bits) -> Integers:
     # Bits not yet drawn move log(u) by less than `coarse`, and a normal variable by less
     # (its density is at least 0.79 u). If some u has no bit set yet, coarse is 2, more
     # than a sixteenth of every variable, and `_round_surely` returns None.
-    coarse = 2.0**-64 / u.min()
+    coarse = 2.0**-64 / np.min(u)
     g_error, e_error = (_FLOAT_ERROR * (1 + v) + coarse for v in (g, e))
     g = np.where(words[:size] & np.uint64(1), -g, g)
     result = _round_surely(scale, g, g_error, math.fsum(e), math.fsum(e_error))
