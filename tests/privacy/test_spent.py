@@ -405,8 +405,11 @@ def test_a_column_transformer_that_counts_entries_is_named():
     )
     with pytest.raises(ValueError, match="not covered: the form of what step 'columntransformer'"):
         search.fit(X, Y)
+
+
+def test_columns_that_rows_choose_are_named():
     chosen = ColumnTransformer([("scale", DPStandardScaler(), lambda X: [X.var(axis=0).argmax()])])
-    search.set_params(estimator=make_pipeline(chosen, model()))
+    search = DPGridSearchCV(make_pipeline(chosen, model()), {"dplogisticregression__C": [1]})
     with pytest.raises(ValueError, match="chosen by a function that is handed the rows"):
         search.fit(X, Y)
 
