@@ -505,7 +505,7 @@ MUTANTS = [
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(
-        "rows are mapped with a look at their neighbours", "_featured",
+        "rows are mapped with a look at their neighbours", "map_chunk",
         r"features\(row_major\(chunk\.X\)\)", "features(chunk.X - chunk.X.mean(axis=0))",
         "tests/linear_model/test_kernel_classifier.py",
     ),
