@@ -21,6 +21,7 @@ from skdp import (
     DPHeavyTailedMean,
     DPHingeSVM,
     DPHistogram,
+    DPKernelRegressor,
     DPLogisticRegression,
     DPLpRegressor,
     DPMean,
@@ -72,6 +73,7 @@ SUMS = [
     DPStandardScaler(delta=0.0, **SECRET),
     TableSummary(**SECRET),
     DPPCA(**SECRET),
+    DPKernelRegressor(kernel="additive", n_knots=3, max_iter=3, **SECRET),
     DPRidge(epsilon=8.0, **SECRET),
 ]
 
@@ -274,6 +276,7 @@ WEIGHTED = [
     DPLogisticRegression(classes=[0, 1, 2], data_norm=1.0, C=10.0, max_iter=3, max_weight=2.0),
     DPHingeSVM(classes=[0, 1], data_norm=1.0, solver="preconditioned", max_iter=3, max_weight=2.0),
     DPLpRegressor(max_iter=3, max_weight=2.0, l2=1.0, data_norm=1.0),
+    DPKernelRegressor(kernel="rbf", n_components=4, max_iter=3, max_weight=2.0),
     DPMean(data_norm=2.0, max_weight=2.0),
     DPMean(max_weight=2.0),
     DPMean(bounds=(-1, 1), mechanism="laplace", max_weight=2.0),
