@@ -58,10 +58,11 @@ _UNIT = 0.8
 # where bounds are public: half of what is between them, in standard deviations of even rows
 _HALF = math.sqrt(3.0)
 # kernels that are tried: the one that is taken where there is no choice, and the other. A trial and
-# the comparison get what makes for such a signal, and these parts of the squared budget at least; a
-# choice for which one trial would take more than that part is not made.
+# the comparison get what makes for such a signal, within these parts of the squared budget. No
+# choice is made below the least signal: a trial would see no waves, or leave too little.
 _TRIED = "additive", "rbf"
-_TRIAL, _TRIAL_LEAST, _TRIAL_MOST = 400.0, 0.05, 0.2
+_LEAST_SIGNAL = 450.0
+_TRIAL, _TRIAL_LEAST, _TRIAL_MOST = 400.0, 0.05, 0.07
 _COUNTED, _COUNTED_LEAST = 100.0, 0.01
 # rows that predictions map at once
 _BLOCK = 4096
@@ -254,9 +255,9 @@ class TrialPlan:
 def plan_trial(problem):
     """Return how a kernel is chosen by the rows; None where public numbers decide."""
     signal = signal_of(problem)
-    fit = max(_TRIAL / signal, math.sqrt(_TRIAL_LEAST))
-    if fit > math.sqrt(_TRIAL_MOST):
+    if signal < _LEAST_SIGNAL:
         return None
+    fit = math.sqrt(min(max((_TRIAL / signal) ** 2, _TRIAL_LEAST), _TRIAL_MOST))
     count = max(_COUNTED / signal, math.sqrt(_COUNTED_LEAST))
     return TrialPlan(fit * problem.mu, count * problem.mu)
 
@@ -394,7 +395,7 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
     kernel : {"auto", "additive", "rbf", "linear"}, default="auto"
         "additive": piecewise linear functions of single columns, a generalised additive model.
         "rbf": random Fourier features of a Gaussian kernel, for products of columns and other
-        dependence on several. "auto" chooses one of these by the rows, for 11 to 41 % of the
+        dependence on several. "auto" chooses one of these by the rows, for 11 to 19 % of the
         squared Gaussian-DP budget; it is "additive", at no price, where public numbers say that so
         much could not tell them apart. "linear": `DPLogisticRegression`, for comparison.
     n_knots : int, default=None
@@ -480,10 +481,10 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
     100)^(1/3)`` knots, none below s = 10, and ``10 sqrt(s sqrt(d))`` waves; K classes, of more than
     two, share the signal, which is divided by ``sqrt(K)``.
 
-    "auto" fits both to all rows at a part q of the squared budget each, in which the signal ``s
-    sqrt(d)`` is 400, at least 0.05, and releases how many more rows "rbf" gets right. It is taken
-    if that is beyond a deviation of the noise, and fitted again with what is left. No choice is
-    made where q would be above 0.2. Figures are in the user guide (:ref:`kernel-classifier`).
+    "auto" fits both to all rows at a part of the squared budget each, in which the signal ``s
+    sqrt(d)`` is 400, between 0.05 and 0.07, and releases how many more rows "rbf" gets right. It is
+    taken if that is beyond a deviation of the noise, and fitted again with what is left. No choice
+    is made below a signal of 450. Figures are in the user guide (:ref:`kernel-classifier`).
 
     References
     ----------

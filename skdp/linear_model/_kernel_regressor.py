@@ -157,8 +157,8 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
     kernel : {"auto", "additive", "rbf", "linear"}, default="auto"
         "additive": piecewise linear functions of single columns, a generalised additive model.
         "rbf": random Fourier features of a Gaussian kernel beside the columns, for products of
-        columns and other dependence on several. "auto" chooses one of these by the rows, for 12 to
-        43 % of the squared Gaussian-DP budget; it is "additive", at no price, where public numbers
+        columns and other dependence on several. "auto" chooses one of these by the rows, for 11 to
+        19 % of the squared Gaussian-DP budget; it is "additive", at no price, where public numbers
         say that so much could not tell them apart. "linear": `DPLpRegressor`, for comparison.
     n_knots : int, default=None
         Knots of each function of "additive", at least 2; beyond the outer ones it is a straight
@@ -240,11 +240,11 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
     signal of 20. The columns stand beside, with 0.7 of the length, so that what is straight costs
     few coefficients, and goes on beyond the outer knots.
 
-    "auto" fits both to all rows at a part q of the squared budget each, in which the signal ``n mu
-    / a`` is 400, at least 0.05, and releases by how much the squares of the residuals of "rbf" are
-    less, every row counting as 1 at most, in units of the targets. It is taken if that is beyond a
-    deviation of the noise, and fitted again with what is left. No choice is made where q would be
-    above 0.2. Figures are in the user guide (:ref:`kernel-regressor`).
+    "auto" fits both to all rows at a part of the squared budget each, in which the signal ``n mu /
+    a`` is 400, between 0.05 and 0.07, and releases by how much the squares of the residuals of
+    "rbf" are less, every row counting as 1 at most, in units of the targets. It is taken if that is
+    beyond a deviation of the noise, and fitted again with what is left. No choice is made below a
+    signal of 450. Figures are in the user guide (:ref:`kernel-regressor`).
 
     References
     ----------
