@@ -140,7 +140,7 @@ def map_chunk(chunk, features, intercept=0.0):
     return LinearChunk(body, chunk.factor, chunk.norm, chunk.target, *rest)
 
 
-def map_rows(rows, features, kept=False):
+def bent_rows(rows, features, kept=False):
     """Return mapped rows; with the rows as they are in all that is made of them, if `kept`."""
     made = rows.mapped(partial(map_chunk, features=features))
     made.kept = rows if kept else None
@@ -215,7 +215,7 @@ class TrialPlan:
     mu_fit: float
     mu_count: float
 
-    def run(self, curator, problem, maps, fit, query):
+    def run(self, curator, problem, maps, solved, query):
         """Fit each kernel to rows in units, and compare them.
 
         Parameters
@@ -224,7 +224,7 @@ class TrialPlan:
             Holds the rows; public facts.
         maps : dict
             The maps of the two kernels.
-        fit : callable
+        solved : callable
             Of a problem: fits mapped rows, and returns the coefficients.
         query : callable
             Of maps and coefficients: the comparison.
@@ -239,8 +239,8 @@ class TrialPlan:
         rest = math.sqrt(problem.scale_mu**2 + problem.mu**2 - self.mu_fit**2)
         coefs = []
         for features in maps.values():
-            curator.map_rows(partial(map_rows, features=features, kept=True))
-            coefs.append(fit(replace(problem, n_features=features.size, scale_mu=rest)))
+            curator.map_rows(partial(bent_rows, features=features, kept=True))
+            coefs.append(solved(replace(problem, n_features=features.size, scale_mu=rest)))
             curator.map_rows(attrgetter("kept"))
         compared = query(tuple(maps.values()), tuple(coefs))
         (more,) = curator.release(compared, GaussianMechanism(self.mu_count))
@@ -620,17 +620,17 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
             # rows that are moved get their constant feature later
             intercept = 0.0 if solver.moves_rows else problem.intercept
 
-            def fit(problem):
+            def solved(problem):
                 curator.map_rows(partial(readmitted, ball=L2Ball(1.0), intercept=intercept))
                 return centered_classes(solver.plan(problem).solution(curator)[0])
 
             query = partial(RightRows, intercept=problem.intercept)
-            kernel, problem = plan_trial(problem).run(curator, problem, maps, fit, query)
+            kernel, problem = plan_trial(problem).run(curator, problem, maps, solved, query)
         size, features = sizes[kernel], maps[kernel]
         self._keep(kernel, features, features)
         if not size:
             return norm, found, replace(problem, n_features=d)
-        curator.map_rows(partial(map_rows, features=features))
+        curator.map_rows(partial(bent_rows, features=features))
         return 1.0, None, replace(problem, n_features=size)
 
     def _weigh(self, weights, n_rows):

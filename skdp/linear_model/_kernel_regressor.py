@@ -25,9 +25,9 @@ from skdp._sklearn import SCALE_OR_NONE, Interval, StrOptions
 from skdp._typing import Adjacency, ArrayLike, Bounds, Budget, MatrixLike, Seed
 from skdp.linear_model._kernel_classifier import (
     KernelMixin,
+    bent_rows,
     features_twin,
     map_chunk,
-    map_rows,
     plan_trial,
 )
 from skdp.linear_model._lp_regressor import EXPECTED_SHIFT, PrivateLinearRegressor
@@ -389,19 +389,19 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
         kernel = next(iter(sizes))
         if len(sizes) > 1:
 
-            def fit(problem):
+            def solved(problem):
                 curator.map_rows(mapped.rows)
                 problem = _of_size(problem, problem.n_features)
                 return self._planned(problem, solver, mapped, None).solution(curator)[0]
 
             place = {"center": units.center, "scale": units.scale}
             query = partial(NearerRows, intercept=units.intercept, **place)
-            kernel, problem = plan_trial(problem).run(curator, problem, maps, fit, query)
+            kernel, problem = plan_trial(problem).run(curator, problem, maps, solved, query)
         features = maps[kernel]
         self._keep(kernel, features, bends[kernel])
         if features is None:
             return units, replace(problem, n_features=d), columns
-        curator.map_rows(partial(map_rows, features=features))
+        curator.map_rows(partial(bent_rows, features=features))
         return mapped, _of_size(problem, features.size), columns
 
     def _twin(self):
