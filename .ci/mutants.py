@@ -362,6 +362,26 @@ MUTANTS = [
         "tests/linear_model/test_kernel_classifier.py",
     ),
     Mutant(
+        "nearer of two models: replace-one at the price of zero-out", "NearerRows.sensitivity",
+        r'1\.0 if adjacency == "zero-out" else 2\.0', "1.0",
+        "tests/linear_model/test_kernel_regressor.py",
+    ),
+    Mutant(
+        "nearer of two models: differences of squares are not clipped", "NearerRows.partial",
+        r"np\.clip\(gain, -1\.0, 1\.0\)", "gain",
+        "tests/linear_model/test_kernel_regressor.py",
+    ),
+    Mutant(
+        "nearer of two models: null rows count", "NearerRows.partial",
+        r"gain \* counted_rows\(chunk\)", "gain",
+        "tests/linear_model/test_kernel_regressor.py",
+    ),
+    Mutant(
+        "a bent regression: the search is not paid for by the choice", "TrialPlan.run",
+        r"problem\.scale_mu, self\.mu_fit, self\.mu_fit", "problem.scale_mu, self.mu_fit",
+        "tests/linear_model/test_kernel_regressor.py",
+    ),
+    Mutant(
         "gradients: replace-one at the price of zero-out", "ClippedGradient.sensitivity",
         r"2 \* self\.clip", "self.clip",
         "tests/test_row_queries.py",
@@ -505,7 +525,7 @@ MUTANTS = [
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(
-        "rows are mapped with a look at their neighbours", "_featured",
+        "rows are mapped with a look at their neighbours", "map_chunk",
         r"features\(row_major\(chunk\.X\)\)", "features(chunk.X - chunk.X.mean(axis=0))",
         "tests/linear_model/test_kernel_classifier.py",
     ),

@@ -21,6 +21,7 @@ from skdp import (
     DPHingeSVM,
     DPHistogram,
     DPKernelClassifier,
+    DPKernelRegressor,
     DPLogisticRegression,
     DPLpRegressor,
     DPMean,
@@ -211,6 +212,8 @@ print(DPHingeSVM(adjacency="zero-out").fit(X, y).predict(X))
 bent: DPKernelClassifier = DPKernelClassifier(kernel="rbf", gamma=0.1, classes=[0, 1]).fit(X, y)
 print(bent.predict_proba(X), bent.n_components_, bent.kernel_)
 print(DPKernelClassifier(kernel="auto", n_knots=4, bounds=(0, 1)))
+curve: DPKernelRegressor = DPKernelRegressor(kernel="rbf", gamma=0.1, target_scale=1).fit(X, y)
+print(curve.predict(X).mean(), curve.n_components_, DPKernelRegressor(bounds=(0, 1)))
 print(DPLpRegressor(p="huber", clipping_norm="private").fit(X, y).predict(X).mean())
 means: list[DPMean] = [DPMean(epsilon=1).fit(X), DPMean(mechanism="laplace", bounds=(0, 1)).fit(X)]
 print(means[0].location_, means[0].score(X) + 1.0)

@@ -82,6 +82,7 @@ from skdp import (
     DPHingeSVM,
     DPHistogram,
     DPKernelClassifier,
+    DPKernelRegressor,
     DPLogisticRegression,
     DPLpRegressor,
     DPMean,
@@ -387,6 +388,10 @@ class Draw:
             return UnseededRegressor(self._epsilon(), **own)
         if self.chance(0.25):
             return DPRidge(epsilon=self._epsilon(), **self.pick([{}, {"l2": 1.0}]))
+        if self.chance(0.2):
+            kernel = self.pick(["auto", "additive", "rbf", "linear"])
+            own = {"n_components": 4, "target_scale": self.pick([None, 1.0]), "max_iter": 4}
+            return DPKernelRegressor(self.pick([1.0, 8.0, 300.0]), kernel=kernel, **own)
         return DPLpRegressor(epsilon=self._epsilon(), **self.pick(words))
 
     def _quick_location(self):

@@ -132,6 +132,7 @@ def cases():
     yield make_pipeline(mapped, skdp.DPLogisticRegression(epsilon=8.0, **binary)), LABEL
     yield skdp.DPLpRegressor(epsilon=8.0), LABEL
     yield skdp.DPRidge(epsilon=8.0), LABEL
+    yield skdp.DPKernelRegressor(epsilon=8.0, kernel="additive"), LABEL
     yield skdp.DPLpRegressor(epsilon=8.0, p=1), LABEL
     yield skdp.DPLpRegressor(epsilon=8.0, p="huber", solver="sgd"), LABEL
     yield skdp.DPLpRegressor(epsilon=20.0, clipping_norm="private"), LABEL

@@ -11,6 +11,10 @@ and that of docs/user_guide/linear_model.rst, accuracy of the kernels of ``DPKer
 
     python benchmarks/tabular.py --kernels  # ten minutes of one core
 
+with R^2 of those of ``DPKernelRegressor`` behind it::
+
+    python benchmarks/tabular.py --curves   # ten minutes of one core
+
 Nothing is public but the names and types of columns, and the classes. Accuracy and area under the
 curve of classes, R^2 of numbers, on rows that were held out: the test file of Adult, a quarter of
 the others, by seeded splits. Means of fits with fresh noise. The reference is scikit-learn's linear
@@ -22,6 +26,9 @@ rest at most; means of three splits. The rules for knots and waves were chosen w
 "product", "straight", union, credit, churn, digits, vote and Adult in sight; the others were run
 afterwards. What "auto" pays was chosen with "rings", "product", "straight", churn, union, credit
 and flight phase in sight. Noise is seeded, so that equal models have equal figures.
+
+Curves: the tables of ``regression.py``, and made-up ones. The part of the columns in a map, and the
+signal of straight lines, were chosen with one split of all of these in sight but "bumps".
 """
 
 import argparse
@@ -30,17 +37,18 @@ import warnings
 import numpy as np
 import pandas as pd
 from _datasets import adult
-from _tables import KEPT_ASIDE, _file, kept_aside
+from _tables import KEPT_ASIDE, REGRESSION, _file, kept_aside, regression
 from sklearn.compose import make_column_selector, make_column_transformer
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, make_friedman1
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.metrics import r2_score, roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from skdp import DPKernelClassifier, dp_tabular_pipeline
+from skdp import DPKernelClassifier, DPKernelRegressor, DPRidge, dp_tabular_pipeline
 from skdp.exceptions import PrivacyWarning
 
 ADULT = [
@@ -143,15 +151,60 @@ def kernels(quick):
             print(*facts, *cells, chosen, sep="\t", flush=True)
 
 
+def made_up_targets(name):
+    """Return 12,000 rows, and targets by a rule."""
+    if name == "friedman":
+        return make_friedman1(12_000, noise=1.0, random_state=0)
+    rng = np.random.RandomState(0)
+    X, noise = rng.standard_normal((12_000, 6)), rng.standard_normal(12_000)
+    if name == "bumps":
+        return X, np.exp(-np.sum(X[:, :3] ** 2, axis=1)) + np.sin(2 * X[:, 3]) + 0.3 * noise
+    if name == "product":
+        return X, X[:, 0] * X[:, 1] + X[:, 2] * X[:, 3] / 2 + 0.3 * noise
+    return X, X @ rng.standard_normal(6) + noise
+
+
+def curves(quick):
+    """Print the table of kernels of a regression."""
+    tables = dict.fromkeys(("friedman", "product", "straight", "bumps"), made_up_targets)
+    tables |= dict.fromkeys(("diamonds", *REGRESSION), regression)
+    kinds = "linear", "additive", "rbf", "auto"
+    plain = LinearRegression(), HistGradientBoostingRegressor(random_state=0)
+    print("table", "rows", "columns", "plain", "epsilon", *kinds, "ridge", "chosen", sep="\t")
+    for name in list(tables)[: 1 if quick else None]:
+        X, y = tables[name](name)
+        parts = []
+        for seed in range(1 if quick else 3):
+            A, B, c, d = train_test_split(X, y, test_size=0.25, random_state=seed)
+            parts.append((A[:15_000], B[:8000], c[:15_000], d[:8000]))
+        bare = [[model.fit(A, c).score(B, d) for model in plain] for A, B, c, d in parts]
+        bare = ", ".join(f"{cell:.3f}" for cell in np.mean(bare, axis=0))
+        for epsilon in (0.1, 0.5, 1.0, 4.0):
+            found, chosen = [], []
+            for seed, (A, B, c, d) in enumerate(parts):
+                models = [
+                    DPKernelRegressor(epsilon, kernel=kernel, random_state=seed) for kernel in kinds
+                ]
+                models.append(DPRidge(epsilon, random_state=seed))
+                found.append([model.fit(A, c).score(B, d) for model in models])
+                chosen.append(models[3].kernel_[0])
+            cells = [f"{cell:.3f}" for cell in np.mean(found, axis=0)]
+            print(name, *A.shape, bare, epsilon, *cells, *chosen, sep="\t", flush=True)
+
+
 def main():
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="a smoke run")
-    parser.add_argument("--kernels", action="store_true", help="models that bend")
+    parser.add_argument("--kernels", action="store_true", help="classifiers that bend")
+    parser.add_argument("--curves", action="store_true", help="regressions that bend")
     quick = parser.parse_args().quick
     warnings.simplefilter("ignore", PrivacyWarning)
     if parser.parse_args().kernels:
         kernels(quick)
+        return
+    if parser.parse_args().curves:
+        curves(quick)
         return
     settings = [
         (epsilon, adjacency) for adjacency in ("zero-out", "replace-one") for epsilon in (1.0, 0.5)

@@ -16,6 +16,7 @@ from skdp.inspection import (
 from skdp.linear_model import (
     DPHingeSVM,
     DPKernelClassifier,
+    DPKernelRegressor,
     DPLogisticRegression,
     DPLpRegressor,
     dp_tabular_pipeline,
@@ -69,6 +70,7 @@ __all__ = [
     "DPHingeSVM",
     "DPHistogram",
     "DPKernelClassifier",
+    "DPKernelRegressor",
     "DPLogisticRegression",
     "DPLpRegressor",
     "DPMean",

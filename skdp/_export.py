@@ -472,6 +472,39 @@ def mapped_classifier(model, columns, features, link=None, shift=None):
     return _in_arrays(Pipeline([*steps, ("units", units), ("map", features), ("model", last)]))
 
 
+def beside_columns(features, n_mapped, n_features, share, line):
+    """Return a step to mapped columns times a number, and the columns times another behind them.
+
+    Parameters
+    ----------
+    features, n_mapped : estimator, int
+        The map, fitted, and how many features it makes.
+    n_features : int
+        Number of columns.
+    share, line : float, float
+        The numbers.
+    """
+    bent = Pipeline([("map", features), ("share", standard_scaler(n_mapped, scale=1 / share))])
+    lines = standard_scaler(n_features, scale=1 / line)
+    return FeatureUnion([("bent", bent), ("columns", lines)])
+
+
+def mapped_regression(model, columns, features):
+    """Return the twin of a linear regression of mapped columns.
+
+    Parameters
+    ----------
+    model : estimator
+        Has `coef_` and `intercept_`.
+    columns, features : StandardColumns, estimator
+        As for `mapped_classifier`.
+    """
+    steps, _ = _near(columns)
+    units = standard_scaler(len(columns.center), scale=1 / columns.reach)
+    last = linear_regression(model)
+    return _in_arrays(Pipeline([*steps, ("units", units), ("map", features), ("model", last)]))
+
+
 def _linear(model, coef, intercept):
     """Return the last step, of which all methods are those of the model."""
     from sklearn.linear_model import LogisticRegression

@@ -29,6 +29,7 @@ from skdp import (
     DPHingeSVM,
     DPHistogram,
     DPKernelClassifier,
+    DPKernelRegressor,
     DPLogisticRegression,
     DPLpRegressor,
     DPMean,
@@ -281,6 +282,11 @@ REGRESSORS = [
         epsilon=20.0, p=1, solver=papers.Localized(growth="doubling"), adjacency="zero-out"
     ),
     DPLpRegressor(epsilon=40.0, solver=papers.AcceleratedOnePass()),
+    DPKernelRegressor(epsilon=8.0, max_iter=8, verbose=1),
+    DPKernelRegressor(epsilon=8.0, kernel="additive", n_knots=4, bounds=(-3.0, 3.0), max_iter=8),
+    DPKernelRegressor(
+        epsilon=8.0, kernel="rbf", n_components=7, adjacency="zero-out", target_scale=1.0
+    ),
     DPRidge(epsilon=20.0),
     DPRidge(epsilon=8.0, l2=1.0, adjacency="zero-out", fit_intercept=False, verbose=1),
     DPRidge(epsilon=20.0, data_norm=4.0, target_scale=1.0),

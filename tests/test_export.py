@@ -30,6 +30,7 @@ from skdp import (
     DPFrequentFeatures,
     DPGridSearchCV,
     DPHingeSVM,
+    DPKernelRegressor,
     DPLogisticRegression,
     DPLpRegressor,
     DPMean,
@@ -133,6 +134,7 @@ LINEAR = {
     "margins": DPHingeSVM(epsilon=50.0, data_norm=1e3),
     "targets": DPLpRegressor(epsilon=50.0, l2=0.1),
     "targets and columns": DPLpRegressor(epsilon=50.0),
+    "hats and columns": DPKernelRegressor(epsilon=50.0, kernel="additive", max_iter=8),
 }
 LINKED = {"a link", "no intercept", "a norm"}
 MANY = np.repeat(ROWS, 25, axis=0) + RNG.normal(size=(3000, 4)) / 10

@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from skdp import (
     BoundedScaler,
     DPHingeSVM,
+    DPKernelRegressor,
     DPLogisticRegression,
     DPLpRegressor,
     PrivacyBudget,
@@ -49,6 +50,7 @@ MODELS = [
     DPLogisticRegression(classes=[0, 1], data_norm=1.0, solver="accelerated", max_iter=5),
     DPLpRegressor(epsilon=8.0),
     DPLpRegressor(epsilon=4.0, data_norm=1.0, target_scale=1.0, p=1),
+    DPKernelRegressor(epsilon=2000.0, n_components=4, n_knots=3, max_iter=4),
 ]
 
 

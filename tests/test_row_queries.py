@@ -550,6 +550,7 @@ DENSE_MODELS = [
     linear_model(skdp.DPHingeSVM, **GRADIENT),
     skdp.DPLpRegressor(random_state=0),
     skdp.DPLpRegressor(p=4, random_state=0),
+    skdp.DPKernelRegressor(random_state=0, kernel="additive", n_knots=3),
     skdp.DPMean(random_state=0, data_norm=1.0),
     skdp.DPMean(bounds=(-1, 1), random_state=0),
     skdp.DPMedian(random_state=0, max_iter=20, data_norm=1.0),

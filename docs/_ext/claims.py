@@ -49,6 +49,16 @@ VARIANTS = {
         # a budget with which eight rows are enough for a choice
         ("auto, 2 classes, epsilon=50000", {"epsilon": 50_000.0, "classes": (0, 1)}),
     ],
+    "DPKernelRegressor": [
+        *(
+            (
+                f"{kernel}, n_knots=3, n_components=4",
+                {"kernel": kernel, "n_knots": 3, "n_components": 4},
+            )
+            for kernel in ("additive", "rbf")
+        ),
+        ("auto, epsilon=50000", {"epsilon": 50_000.0}),
+    ],
     "DPLpRegressor": [
         ("p=2", {}),
         ("p=1", {"p": 1}),
@@ -152,6 +162,7 @@ TESTS = {
     "histogram": "tests/location/test_sparse_queries.py",
     "compressed-sensing": "tests/location/test_compressed_sensing.py",
     "DPKernelClassifier": "tests/linear_model/test_kernel_classifier.py tests/test_row_queries.py",
+    "DPKernelRegressor": "tests/linear_model/test_kernel_regressor.py tests/test_groups.py",
     "DPLpRegressor": "tests/linear_model/test_lp_regressor.py tests/test_private_minimizers.py",
     "DPHistogram": "tests/location/test_histogram.py",
     "DPMean": "tests/test_row_queries.py tests/test_claims_sgd.py tests/location/test_mean.py "

@@ -61,6 +61,7 @@ TASKS = [
         "A number per row",
         [
             ("its mean", "DPLpRegressor"),
+            ("no line fits it", "DPKernelRegressor"),
             ("with intervals", "DPRidge"),
             ("its median", "DPLpRegressor(p=1)"),
             ("outliers", 'DPLpRegressor(p="huber")'),

@@ -10,6 +10,8 @@ _ESTIMATORS = (
     "skdp.linear_model._kernel_classifier.DPKernelClassifier",
     "skdp.linear_model._kernel_classifier.Hats",
     "skdp.linear_model._kernel_classifier.Waves",
+    "skdp.linear_model._kernel_regressor.DPKernelRegressor",
+    "skdp.linear_model._kernel_regressor.WithColumns",
     "skdp.linear_model._classifiers.DPLogisticRegression",
     "skdp.linear_model._lp_regressor.DPLpRegressor",
     "skdp.local._covariance.LocalDPCovariance",

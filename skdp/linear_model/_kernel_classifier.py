@@ -58,10 +58,11 @@ _UNIT = 0.8
 # where bounds are public: half of what is between them, in standard deviations of even rows
 _HALF = math.sqrt(3.0)
 # kernels that are tried: the one that is taken where there is no choice, and the other. A trial and
-# the comparison get what makes for such a signal, and these parts of the squared budget at least; a
-# choice for which one trial would take more than that part is not made.
+# the comparison get what makes for such a signal, within these parts of the squared budget. No
+# choice is made below the least signal: a trial would see no waves, or leave too little.
 _TRIED = "additive", "rbf"
-_TRIAL, _TRIAL_LEAST, _TRIAL_MOST = 400.0, 0.05, 0.2
+_LEAST_SIGNAL = 450.0
+_TRIAL, _TRIAL_LEAST, _TRIAL_MOST = 400.0, 0.05, 0.07
 _COUNTED, _COUNTED_LEAST = 100.0, 0.01
 # rows that predictions map at once
 _BLOCK = 4096
@@ -131,7 +132,7 @@ class Waves:
         return fourier_rows(X, self.frequencies, self.odd)
 
 
-def _featured(chunk, features, intercept=0.0):
+def map_chunk(chunk, features, intercept=0.0):
     """Return one chunk of mapped rows, with a constant feature."""
     body = empty_rows((len(chunk.X), features.size))
     body[:] = features(row_major(chunk.X))
@@ -139,9 +140,9 @@ def _featured(chunk, features, intercept=0.0):
     return LinearChunk(body, chunk.factor, chunk.norm, chunk.target, *rest)
 
 
-def _map_rows(rows, features, kept=False):
+def bent_rows(rows, features, kept=False):
     """Return mapped rows; with the rows as they are in all that is made of them, if `kept`."""
-    made = rows.mapped(partial(_featured, features=features))
+    made = rows.mapped(partial(map_chunk, features=features))
     made.kept = rows if kept else None
     return made
 
@@ -187,7 +188,7 @@ class RightRows:
     def _right(self, chunk, model):
         """Return which rows of a chunk one of the models predicts rightly, as 0 or 1."""
         features, coef = self.features[model], self.coefs[model]
-        z = _featured(chunk, features, self.intercept).predict(coef)
+        z = map_chunk(chunk, features, self.intercept).predict(coef)
         right = z[:, 0] * chunk.target > 0 if len(coef) == 1 else z.argmax(axis=1) == chunk.target
         return right.astype(np.float64)
 
@@ -214,35 +215,35 @@ class TrialPlan:
     mu_fit: float
     mu_count: float
 
-    def run(self, curator, solver, problem, maps):
+    def run(self, curator, problem, maps, solved, query):
         """Fit each kernel to rows in units, and compare them.
 
         Parameters
         ----------
-        curator, solver, problem : Curator, Solver, Problem
-            Holds the rows; of the fit; public facts.
+        curator, problem : Curator, Problem
+            Holds the rows; public facts.
         maps : dict
             The maps of the two kernels.
+        solved : callable
+            Of a problem: fits mapped rows, and returns the coefficients.
+        query : callable
+            Of maps and coefficients: the comparison.
 
         Returns
         -------
         kernel : str
-            The second one, if it gets more rows right, beyond a deviation of the noise.
+            The second one, if it is better, beyond a deviation of the noise.
         left : Problem
             What is left.
         """
         rest = math.sqrt(problem.scale_mu**2 + problem.mu**2 - self.mu_fit**2)
-        # rows that are moved get their constant feature later
-        intercept = 0.0 if solver.moves_rows else problem.intercept
         coefs = []
         for features in maps.values():
-            plan = solver.plan(replace(problem, n_features=features.size, scale_mu=rest))
-            curator.map_rows(partial(_map_rows, features=features, kept=True))
-            curator.map_rows(partial(readmitted, ball=L2Ball(1.0), intercept=intercept))
-            coefs.append(centered_classes(plan.solution(curator)[0]))
+            curator.map_rows(partial(bent_rows, features=features, kept=True))
+            coefs.append(solved(replace(problem, n_features=features.size, scale_mu=rest)))
             curator.map_rows(attrgetter("kept"))
-        query = RightRows(tuple(maps.values()), tuple(coefs), problem.intercept)
-        (more,) = curator.release(query, GaussianMechanism(self.mu_count))
+        compared = query(tuple(maps.values()), tuple(coefs))
+        (more,) = curator.release(compared, GaussianMechanism(self.mu_count))
         noise = curator.ledger.releases[-1].noise.scale
         # a plan on made-up rows has the more coefficients
         wins = problem.is_made_up or more > noise
@@ -254,9 +255,9 @@ class TrialPlan:
 def plan_trial(problem):
     """Return how a kernel is chosen by the rows; None where public numbers decide."""
     signal = signal_of(problem)
-    fit = max(_TRIAL / signal, math.sqrt(_TRIAL_LEAST))
-    if fit > math.sqrt(_TRIAL_MOST):
+    if signal < _LEAST_SIGNAL:
         return None
+    fit = math.sqrt(min(max((_TRIAL / signal) ** 2, _TRIAL_LEAST), _TRIAL_MOST))
     count = max(_COUNTED / signal, math.sqrt(_COUNTED_LEAST))
     return TrialPlan(fit * problem.mu, count * problem.mu)
 
@@ -267,7 +268,117 @@ def signal_of(problem):
     return along / math.sqrt(problem.loss.n_outputs)
 
 
-class DPKernelClassifier(DPLogisticRegression):
+def features_twin(features, n_features):
+    """Return the step of scikit-learn that maps rows in units as `Hats` or `Waves` do."""
+    if isinstance(features, Waves):
+        frequencies = features.frequencies
+        return fourier_features(frequencies, reach_of(frequencies), features.odd)
+    return hat_features(features.knots, n_features)
+
+
+class KernelMixin:
+    """Units of columns, maps and their sizes: what classification and regression share."""
+
+    kernel_: str
+    n_knots_: int | None
+    n_components_: int | None
+
+    _formats = False
+    _map: Any = None
+    #: a signal of a column below which "additive" is the linear model
+    _straight = _STRAIGHT
+
+    def _sizes(self, problem, n_features):
+        """Return the kernels that are tried and the numbers of features of a row, 0 for no map."""
+        kernels = (self.kernel,)
+        if self.kernel == "auto":
+            kernels = _TRIED if plan_trial(problem) else _TRIED[:1]
+        return {kernel: self._n_mapped(problem, n_features, kernel) for kernel in kernels}
+
+    def _n_mapped(self, problem, n_features, kernel):
+        """Return the number of features of a mapped row, by public numbers; 0 for no map."""
+        if kernel == "linear":
+            return 0
+        signal = signal_of(problem)
+        if kernel == "rbf":
+            waves = 2 * round(_WAVES * math.sqrt(signal) / 2)
+            return self.n_components or min(max(waves, _FEWEST_WAVES), _MOST_WAVES)
+        signal /= math.sqrt(n_features)
+        if self.n_knots is None and signal < self._straight:
+            return 0
+        knots = round(_KNOTS * math.cbrt(signal / _USUAL))
+        return n_features * (self.n_knots or min(max(knots, _FEWEST_KNOTS), _MOST_KNOTS))
+
+    def _features(self, kernel, size):
+        """Return the map of a kernel; None for none."""
+        d = self.n_features_in_
+        if not size:
+            return None
+        if kernel == "rbf":
+            return Waves(fourier_frequencies(d, size, self.gamma, _SEED), size % 2)
+        k = size // d
+        even = np.linspace(-_HALF, _HALF, k)
+        return Hats(d, ndtri((np.arange(k) + 0.5) / k) / _UNIT if self.bounds is None else even)
+
+    def _n_releases(self, plan):
+        tried = self.kernel == "auto" and plan_trial(plan.problem) is not None
+        return len(_TRIED) * plan.n_releases + 1 + plan.n_releases if tried else plan.n_releases
+
+    def _in_columns(self, curator, found, norm, needed):
+        """Bring rows into units of columns, if they are not; return these, or None.
+
+        Parameters
+        ----------
+        curator : Curator
+            Holds the rows.
+        found : StandardColumns or None
+            Units that the rows have by now.
+        norm : float
+            About the length of a row, where there are none.
+        needed : bool
+            Whether rows are to be mapped.
+        """
+        d = self.n_features_in_
+        if self.bounds is not None:
+            lower, upper = bounds_of(self, d)
+            scale = np.maximum((upper / 2 - lower / 2) / _HALF, SMALLEST)
+            found = StandardColumns(lower / 2 + upper / 2, scale, np.ones(d, dtype=bool))
+        elif found is None and needed:
+            # rows of about the length sqrt(d), as if columns had been standardised
+            unit = np.full(d, max(norm / math.sqrt(d), SMALLEST))
+            found = StandardColumns(np.zeros(d), unit, np.ones(d, dtype=bool))
+        else:
+            return found
+        curator.map_rows(found.rows)
+        return found
+
+    def _keep(self, kernel, features, bend):
+        """Set what says which kernel it is; `bend` is the part of the map that bends, or None."""
+        self._map = features
+        self.kernel_ = kernel if features is not None else "linear"
+        self.n_knots_ = len(bend.knots) if isinstance(bend, Hats) else None
+        self.n_components_ = bend.size if isinstance(bend, Waves) else None
+
+    def _scores(self, X, columns, n_outputs):
+        """Return the linear scores of mapped rows, in parts, of shape (n_rows, n_outputs)."""
+        X = validate_private_data(self, X, reset=False)
+        coef, found = np.reshape(self.coef_, (n_outputs, -1)), np.empty((len(X), n_outputs))
+        for start in range(0, len(X), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            # as for the rows of the fit
+            with np.errstate(under="ignore", over="ignore"):
+                units = (row_major(X[rows]) - columns.center) / columns.scale
+            near = np.clip(units, -columns.reach, columns.reach)
+            found[rows] = safe_sparse_dot(self._map(near), coef.T, dense_output=True)
+        return found
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        return tags
+
+
+class DPKernelClassifier(KernelMixin, DPLogisticRegression):
     """Differentially private classification that is not linear in the columns.
 
     Within one privacy budget columns are standardised, mapped to features by public constants, and
@@ -284,7 +395,7 @@ class DPKernelClassifier(DPLogisticRegression):
     kernel : {"auto", "additive", "rbf", "linear"}, default="auto"
         "additive": piecewise linear functions of single columns, a generalised additive model.
         "rbf": random Fourier features of a Gaussian kernel, for products of columns and other
-        dependence on several. "auto" chooses one of these by the rows, for 11 to 41 % of the
+        dependence on several. "auto" chooses one of these by the rows, for 11 to 19 % of the
         squared Gaussian-DP budget; it is "additive", at no price, where public numbers say that so
         much could not tell them apart. "linear": `DPLogisticRegression`, for comparison.
     n_knots : int, default=None
@@ -370,10 +481,10 @@ class DPKernelClassifier(DPLogisticRegression):
     100)^(1/3)`` knots, none below s = 10, and ``10 sqrt(s sqrt(d))`` waves; K classes, of more than
     two, share the signal, which is divided by ``sqrt(K)``.
 
-    "auto" fits both to all rows at a part q of the squared budget each, in which the signal ``s
-    sqrt(d)`` is 400, at least 0.05, and releases how many more rows "rbf" gets right. It is taken
-    if that is beyond a deviation of the noise, and fitted again with what is left. No choice is
-    made where q would be above 0.2. Figures are in the user guide (:ref:`kernel-classifier`).
+    "auto" fits both to all rows at a part of the squared budget each, in which the signal ``s
+    sqrt(d)`` is 400, between 0.05 and 0.07, and releases how many more rows "rbf" gets right. It is
+    taken if that is beyond a deviation of the noise, and fitted again with what is left. No choice
+    is made below a signal of 450. Figures are in the user guide (:ref:`kernel-classifier`).
 
     References
     ----------
@@ -397,10 +508,6 @@ class DPKernelClassifier(DPLogisticRegression):
     True
     """
 
-    kernel_: str
-    n_knots_: int | None
-    n_components_: int | None
-
     # what `DPLogisticRegression` has as parameters
     mechanism = "auto"
     solver = "auto"
@@ -408,8 +515,6 @@ class DPKernelClassifier(DPLogisticRegression):
     C = np.inf
     fit_intercept = True
     coef_bound = None
-    _formats = False
-    _map: Any = None
 
     _parameter_constraints = {
         name: DPLogisticRegression._parameter_constraints[name]
@@ -483,15 +588,7 @@ class DPKernelClassifier(DPLogisticRegression):
         check_is_fitted(self)
         if self._map is None:
             return super().decision_function(X)
-        X = validate_private_data(self, X, reset=False)
-        found = np.empty((len(X), len(self.intercept_)))
-        for start in range(0, len(X), _BLOCK):
-            rows = slice(start, start + _BLOCK)
-            # as for the rows of the fit
-            with np.errstate(under="ignore", over="ignore"):
-                units = (row_major(X[rows]) - self.feature_center_) / self.feature_scale_
-            near = np.clip(units, -self._columns.reach, self._columns.reach)
-            found[rows] = safe_sparse_dot(self._map(near), self.coef_.T, dense_output=True)
+        found = self._scores(X, self._columns, len(self.intercept_))
         found += self.intercept_
         return found.ravel() if found.shape[1] == 1 else found
 
@@ -511,66 +608,29 @@ class DPKernelClassifier(DPLogisticRegression):
         size = max(self._sizes(problem, n_features).values())
         return self._in_units(replace(problem, n_features=size), 1.0) if size else problem
 
-    def _sizes(self, problem, n_features):
-        """Return the kernels that are tried and the numbers of features of a row, 0 for no map."""
-        kernels = (self.kernel,)
-        if self.kernel == "auto":
-            kernels = _TRIED if plan_trial(problem) else _TRIED[:1]
-        return {kernel: self._n_mapped(problem, n_features, kernel) for kernel in kernels}
-
-    def _n_mapped(self, problem, n_features, kernel):
-        """Return the number of features of a mapped row, by public numbers; 0 for no map."""
-        if kernel == "linear":
-            return 0
-        signal = signal_of(problem)
-        if kernel == "rbf":
-            waves = 2 * round(_WAVES * math.sqrt(signal) / 2)
-            return self.n_components or min(max(waves, _FEWEST_WAVES), _MOST_WAVES)
-        signal /= math.sqrt(n_features)
-        if self.n_knots is None and signal < _STRAIGHT:
-            return 0
-        knots = round(_KNOTS * math.cbrt(signal / _USUAL))
-        return n_features * (self.n_knots or min(max(knots, _FEWEST_KNOTS), _MOST_KNOTS))
-
-    def _features(self, kernel, size):
-        """Return the map of a kernel; None for none."""
-        d = self.n_features_in_
-        if not size:
-            return None
-        if kernel == "rbf":
-            return Waves(fourier_frequencies(d, size, self.gamma, _SEED), size % 2)
-        k = size // d
-        even = np.linspace(-_HALF, _HALF, k)
-        return Hats(d, ndtri((np.arange(k) + 0.5) / k) / _UNIT if self.bounds is None else even)
-
-    def _n_releases(self, plan):
-        tried = self.kernel == "auto" and plan_trial(plan.problem) is not None
-        return len(_TRIED) * plan.n_releases + 1 + plan.n_releases if tried else plan.n_releases
-
     def _bent(self, curator, solver, problem, norm, found):
         d = self.n_features_in_
         sizes = self._sizes(problem, d)
-        if self.bounds is not None:
-            lower, upper = bounds_of(self, d)
-            scale = np.maximum((upper / 2 - lower / 2) / _HALF, SMALLEST)
-            found = StandardColumns(lower / 2 + upper / 2, scale, np.ones(d, dtype=bool))
-            norm = math.sqrt(d)
-            curator.map_rows(found.rows)
-        elif found is None and any(sizes.values()):
-            # rows of about the length sqrt(d), as if columns had been standardised
-            unit = np.full(d, max(norm / math.sqrt(d), SMALLEST))
-            found = StandardColumns(np.zeros(d), unit, np.ones(d, dtype=bool))
-            curator.map_rows(found.rows)
+        found = self._in_columns(curator, found, norm, any(sizes.values()))
+        norm = math.sqrt(d) if self.bounds is not None else norm
         self._columns = found
         maps = {kernel: self._features(kernel, size) for kernel, size in sizes.items()}
         kernel = next(iter(sizes))
         if len(sizes) > 1:
-            kernel, problem = plan_trial(problem).run(curator, solver, problem, maps)
-        size, self._map = sizes[kernel], maps[kernel]
-        self.kernel_ = kernel if size else "linear"
+            # rows that are moved get their constant feature later
+            intercept = 0.0 if solver.moves_rows else problem.intercept
+
+            def solved(problem):
+                curator.map_rows(partial(readmitted, ball=L2Ball(1.0), intercept=intercept))
+                return centered_classes(solver.plan(problem).solution(curator)[0])
+
+            query = partial(RightRows, intercept=problem.intercept)
+            kernel, problem = plan_trial(problem).run(curator, problem, maps, solved, query)
+        size, features = sizes[kernel], maps[kernel]
+        self._keep(kernel, features, features)
         if not size:
             return norm, found, replace(problem, n_features=d)
-        curator.map_rows(partial(_map_rows, features=self._map))
+        curator.map_rows(partial(bent_rows, features=features))
         return 1.0, None, replace(problem, n_features=size)
 
     def _weigh(self, weights, n_rows):
@@ -578,23 +638,12 @@ class DPKernelClassifier(DPLogisticRegression):
         # until now they were those of the mapped features
         columns = center_and_scale(self._columns, self.n_features_in_)
         self.feature_center_, self.feature_scale_ = columns
-        self.n_knots_ = len(self._map.knots) if isinstance(self._map, Hats) else None
-        self.n_components_ = self._map.size if isinstance(self._map, Waves) else None
 
     def _twin(self):
         if self._map is None:
             return super()._twin()
-        if isinstance(self._map, Waves):
-            frequencies = self._map.frequencies
-            features = fourier_features(frequencies, reach_of(frequencies), self._map.odd)
-        else:
-            features = hat_features(self._map.knots, self.n_features_in_)
+        features = features_twin(self._map, self.n_features_in_)
         link = None if self._link is None else (self._link, LINK_SHARE)
         weighted = self._shift is not None and len(self.classes_) == 2
         shift = (self._shift, self._linked(self._shift)) if weighted and link else None
         return mapped_classifier(self, self._columns, features, link, shift)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
-        return tags

@@ -246,9 +246,11 @@ def plan_clipped(problem, solver, clip):
 # The fit: units, a threshold, then any solver.
 
 
-# constant feature in public units, and where the coefficient of it is expected; targets of unit
-# size need coefficients of about that size for every feature if rows of unit length have it
-_INTERCEPT, _EXPECTED_SHIFT = 0.1, 3.0
+# constant feature in public units
+_INTERCEPT = 0.1
+#: where the coefficient of it is expected; targets of unit size need coefficients of about that
+#: size for every feature if rows of unit length have it
+EXPECTED_SHIFT = 3.0
 
 
 class PrivateLinearRegressor(
@@ -261,6 +263,8 @@ class PrivateLinearRegressor(
     feature_center_: NDArray[Any]
     feature_scale_: NDArray[Any]
     _found: StandardColumns | None
+    # of sparse rows
+    _formats: Any = "csr"
 
     # where metadata are routed; without groups a fit protects rows
     __metadata_request__fit = {"groups": True}
@@ -340,7 +344,7 @@ class PrivateLinearRegressor(
             X,
             y,
             streams=True,
-            accept_sparse="csr",
+            accept_sparse=self._formats,
             order="C",
             y_numeric=True,
             multi_output=False,
@@ -375,15 +379,14 @@ class PrivateLinearRegressor(
             unit=unit,
             delta=plan.delta,
             mu=plan.total_mu,
-            n_releases=plan.n_releases + scales.n_releases + len(clipping.prices),
+            n_releases=self._n_releases(plan) + scales.n_releases + len(clipping.prices),
             doubts=doubts,
         ) as curator:
             drawn, columns, vague = scales.run(curator, *self._units(scaling).given)
-            given = {"data_norm": self.data_norm, "target_scale": self.target_scale}
-            wanted = [name for name, value in given.items() if value is None]
             guessed = {"missing": not scales.n_releases, "vague": vague}
-            say_of_scales(doubts, wanted, n_rows, self.epsilon, **guessed)
+            say_of_scales(doubts, self._unknown(), n_rows, self.epsilon, **guessed)
             units = replace(self._units(scaling, *drawn), columns=columns)
+            units, problem, columns = self._bent(curator, solver, problem, units)
             curator.map_rows(units.rows)
             clip = clipping.run(curator, problem.pointwise, None)
             plan = self._planned(problem, solver, units, clip)
@@ -426,6 +429,29 @@ class PrivateLinearRegressor(
     def _twin(self):
         return linear_regression(self, self._found)
 
+    def _unknown(self):
+        """Return the parameters that could have given the scales that are searched."""
+        given = {"data_norm": self.data_norm, "target_scale": self.target_scale}
+        return [name for name, value in given.items() if value is None]
+
+    def _n_releases(self, plan):
+        """Return how many releases there are besides those of scales and of a clip."""
+        return plan.n_releases
+
+    def _bent(self, curator, solver, problem, units):
+        """Map rows to other features by what was found; return units, problem and columns.
+
+        Parameters
+        ----------
+        curator : Curator
+            Holds the rows, standardised if columns were found.
+        solver, problem : Solver, Problem
+            Of the fit. The number of features may be that of the other ones.
+        units : Units
+            That were found.
+        """
+        return units, problem, units.columns
+
     def _penalty(self):
         """Return the penalty where the largest weight is the unit of weights."""
         return self.l2 / (largest_weight(self) or 1.0)
@@ -444,17 +470,13 @@ class PrivateLinearRegressor(
             power=regression_loss(self.p)[1],
         )
 
-    def _prepared(self, n_rows, n_features, scaling, is_sparse=False):
-        """Return the plans of all draws, and the problem without its clip."""
-        loss, _ = regression_loss(self.p)
-        check_target_scale("data_norm", self.data_norm)
-        check_target_scale("target_scale", self.target_scale)
+    def _scales(self, n_rows, n_features, is_sparse):
+        """Return the plan of what is found about rows and targets."""
         _, moments = clip_and_moments(self.clipping_norm)
-        units = self._units(scaling)
         # penalties, bounds and moments of gradients are for the columns as they are
         alone = self.data_norm is None and self.coef_bound is None and self.l2 == 0
         alone = alone and moments is None
-        scales = plan_scales(
+        return plan_scales(
             self.epsilon,
             self.delta,
             n_rows=n_rows,
@@ -464,6 +486,14 @@ class PrivateLinearRegressor(
             with_center=self.fit_intercept,
             n_columns=n_features if alone and not is_sparse else 0,
         )
+
+    def _prepared(self, n_rows, n_features, scaling, is_sparse=False):
+        """Return the plans of all draws, and the problem without its clip."""
+        loss, _ = regression_loss(self.p)
+        check_target_scale("data_norm", self.data_norm)
+        check_target_scale("target_scale", self.target_scale)
+        units = self._units(scaling)
+        scales = self._scales(n_rows, n_features, is_sparse)
         problem = Problem(
             n_rows=n_rows,
             n_features=n_features,
@@ -479,7 +509,8 @@ class PrivateLinearRegressor(
             max_iter=self.max_iter,
             scale_prices=scales.prices,
             scale_mu=scales.mu,
-            expected_radius=math.hypot(math.sqrt(n_features), _EXPECTED_SHIFT),
+            expected_radius=math.hypot(math.sqrt(n_features), EXPECTED_SHIFT),
+            is_made_up=self._is_made_up,
         )
         clipping = plan_clip(
             self.epsilon if self.clipping_norm == "private" else 0.0,

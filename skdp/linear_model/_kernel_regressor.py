@@ -1,0 +1,419 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""A regression that bends: columns in units, public features of them, least squares.
+
+What is searched, released and charged is that of `DPLpRegressor` without a `data_norm`, on one
+curator; maps of rows, and the choice of one, are those of `DPKernelClassifier`. The columns
+themselves stand beside what bends: targets are not bounded as classes are, and often grow with a
+column as far as it goes. So a bent fit is a straight one at least, up to the noise.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._export import beside_columns, mapped_regression
+from skdp._rows.base import bounds_of, empty_rows, sum_over
+from skdp._rows.linear import counted_rows
+from skdp._sklearn import SCALE_OR_NONE, Interval, StrOptions
+from skdp._typing import Adjacency, ArrayLike, Bounds, Budget, MatrixLike, Seed
+from skdp.linear_model._kernel_classifier import (
+    KernelMixin,
+    bent_rows,
+    features_twin,
+    map_chunk,
+    plan_trial,
+)
+from skdp.linear_model._lp_regressor import EXPECTED_SHIFT, PrivateLinearRegressor
+from skdp.linear_model._scales import plan_scales
+from skdp.preprocessing._public import check_gamma
+from skdp.privacy.kernel.mechanisms import Sensitivity
+
+# length of the columns, in that of what bends
+_LINES = 0.7
+# a signal at which noise drowns all but straight lines: bent ones have columns beside them
+_STRAIGHTER = 20.0
+# predictions and targets in units count as of that size
+_LARGEST = 1e70
+
+
+@dataclass(frozen=True, eq=False)
+class WithColumns:
+    """Features that bend, and the columns beside them.
+
+    Parameters
+    ----------
+    bend : Hats or Waves
+        Features of norm at most 1.
+    n_features : int
+        Number of columns.
+    radius : float
+        Usual length of a row.
+    """
+
+    bend: Any
+    n_features: int
+    radius: float
+
+    @property
+    def size(self):
+        """Number of features of a row."""
+        return self.bend.size + self.n_features
+
+    @property
+    def shares(self):
+        """What features that bend, and what columns are multiplied by."""
+        share = 1 / math.hypot(1.0, _LINES)
+        return share, share * _LINES / self.radius
+
+    def __call__(self, X):
+        """Return mapped rows; of norm at most 1 for rows of at most the usual length.
+
+        Every operation is elementwise, but for those of what bends.
+        """
+        share, line = self.shares
+        body = empty_rows((len(X), self.size))
+        np.multiply(self.bend(X), share, out=body[:, : self.bend.size])
+        np.multiply(X, line, out=body[:, self.bend.size :])
+        return body
+
+
+@dataclass(frozen=True, eq=False)
+class NearerRows:
+    """How much nearer to the targets the second of two models is: squares of residuals.
+
+    Parameters
+    ----------
+    features : tuple of (object, object)
+        Maps of rows in units.
+    coefs : tuple of (ndarray, ndarray) of shape (n_mapped + 1,)
+        Coefficients of mapped rows for targets in units, the last of the constant; released.
+    intercept : float
+        The constant feature.
+    center, scale : float, float
+        Origin and unit of the targets; public or released.
+    """
+
+    features: tuple[Any, Any]
+    coefs: tuple[Any, Any]
+    intercept: float
+    center: float
+    scale: float
+    name = "squares of residuals of the first of two models, less those of the second"
+    size = 1
+
+    def sensitivity(self, adjacency, n_rows):
+        """State the l1 and l2 sensitivities: 1 (zero-out), or 2 (replace-one).
+
+        Proof. A row adds a number that is clipped to [-1, 1], and a null row 0. Both are attained:
+        where the predictions z and u of the models differ, by a target far enough on the side of
+        one of them, and by one that moves from there to the other side. A group, whose weights add
+        up to at most 1, contributes a mean of such numbers, and of 0.
+        """
+        reach = 1.0 if adjacency == "zero-out" else 2.0
+        theorem = f"a row adds at least -1 and at most 1: {reach:.0f} at most"
+        return Sensitivity(l1=reach, l2=reach, bound=float(n_rows), theorem=theorem)
+
+    def _predicted(self, chunk, model):
+        """Return what one of the models predicts for the rows of a chunk, in units."""
+        z = map_chunk(chunk, self.features[model], self.intercept).predict(self.coefs[model])
+        return np.clip(np.nan_to_num(z), -_LARGEST, _LARGEST)
+
+    def partial(self, chunk):
+        """Return the difference in a chunk, an array of shape (1,)."""
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            target = np.clip((chunk.target - self.center) / self.scale, -_LARGEST, _LARGEST)
+            first, second = (self._predicted(chunk, model) for model in (0, 1))
+            # of the squares (t - z)^2 - (t - u)^2
+            gain = (second - first) * (2 * target - first - second)
+            gain = np.clip(gain, -1.0, 1.0)
+        return np.array([np.sum(gain * counted_rows(chunk))])
+
+    def evaluate(self, rows):
+        """Return the difference in all rows, an array of shape (1,)."""
+        return sum_over(rows, self.partial, self.size)
+
+
+class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
+    """Differentially private least squares that is not linear in the columns.
+
+    Within one privacy budget columns are standardised, mapped to features by public constants, and
+    the targets are fitted by least squares. With ``kernel="additive"`` a prediction is a sum of
+    functions of one column each, which can be drawn and read; with ``kernel="rbf"`` it is a smooth
+    function of all columns. A choice between these by the rows is a part of the budget.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget in nats, greater than 0 and finite.
+    delta : float, default=1e-6
+        Privacy budget, in (0, 1); well below 1 / n_samples.
+    kernel : {"auto", "additive", "rbf", "linear"}, default="auto"
+        "additive": piecewise linear functions of single columns, a generalised additive model.
+        "rbf": random Fourier features of a Gaussian kernel beside the columns, for products of
+        columns and other dependence on several. "auto" chooses one of these by the rows, for 11 to
+        19 % of the squared Gaussian-DP budget; it is "additive", at no price, where public numbers
+        say that so much could not tell them apart. "linear": `DPLpRegressor`, for comparison.
+    n_knots : int, default=None
+        Knots of each function of "additive", at least 2; beyond the outer ones it is a straight
+        line. None chooses from 3 to 16 by the numbers of rows and columns and the budget; and
+        "linear" where noise would drown more than straight lines.
+    gamma : float or array-like of shape (n_scales,), default=None
+        Parameters of the kernels of "rbf", as in `RandomFourierFeatures`, for standardised
+        columns.
+    n_components : int, default=None
+        Number of waves of "rbf". None chooses from 20 to 500 by the same public numbers.
+    bounds : tuple, array-like of shape (n_features, 2) or dict, default=None
+        Public bounds of the columns, as in `BoundedScaler`. None searches origins and units of the
+        columns.
+    target_scale : float, default=None
+        Public unit of the targets, around 0, in [1e-50, 1e50]: not a bound, but the usual size of a
+        target, as in `DPLpRegressor`. None finds the median, and a usual distance from it. All
+        searches cost at most a fifth of the squared Gaussian-DP budget.
+    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
+        Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
+        ("zero-out", half the noise), or in whether it is there ("add-remove"). See
+        :ref:`adjacency`.
+    max_iter : int, default=None
+        Number of steps. None chooses it from public quantities.
+    max_weight : float, default=None
+        Public bound on weights of rows; None has no weights (:ref:`sample_weight`).
+    budget : PrivacyBudget, default=None
+        A budget that several fits share.
+    random_state : int, RandomState instance or None, default=None
+        Of the noise, and of nothing else. None draws it from the operating system. A seed makes
+        the noise reproducible, voids the guarantee towards whoever knows it, and warns.
+    verbose : int, default=0
+        1 prints a line with what is about to be spent: public numbers only.
+
+    Attributes
+    ----------
+    coef_, intercept_ : ndarray of shape (n_mapped,), float
+        Coefficients of the mapped features, those of the columns last, and the intercept; with
+        "linear" of the columns alone.
+    kernel_ : {"additive", "rbf", "linear"}
+        What was fitted: "linear" also where noise would drown more than straight lines.
+    n_knots_, n_components_ : int or None
+        Knots of a column with "additive", waves with "rbf"; None where there are none.
+    data_norm_, target_scale_, target_center_ : float
+        Unit of length of mapped rows, 1, or with "linear" that of `DPLpRegressor`; unit and origin
+        of the targets, public or released.
+    feature_center_, feature_scale_ : ndarray of shape (n_features,)
+        Origins and units of columns, public or released; zeros and one unit for all where rows were
+        too few for more.
+    n_iter_ : int
+        Number of steps, a public number.
+    ledger_ : Ledger
+        What was released, at what price.
+    privacy_spent_ : tuple of (float, float)
+        The (epsilon, delta) spent; never more than granted.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
+        Number of columns, and their names, if X had string names.
+
+    Warns
+    -----
+    PrivacyWarning
+        If a promise is next to none. :ref:`warnings` has all of them.
+    NoisyEstimateWarning
+        If there are too few rows, or too much noise, to find units or to learn anything.
+
+    See Also
+    --------
+    DPKernelClassifier : The same for classes.
+    DPLpRegressor : Without a map; other losses.
+    sklearn.inspection.PartialDependenceDisplay : Draws the functions of "additive".
+
+    Notes
+    -----
+    Privacy. One row and its target are protected, at (epsilon, delta) and the chosen adjacency, as
+    by `DPLpRegressor`: releases, sensitivities and what is public are the same. A map by public and
+    released constants, row by row, makes no release. Mapped rows are about of norm 1, and longer
+    ones than 6 are scaled down with their targets.
+
+    Knots, frequencies and their numbers are those of `DPKernelClassifier`, but for "linear" below a
+    signal of 20. The columns stand beside, with 0.7 of the length, so that what is straight costs
+    few coefficients, and goes on beyond the outer knots.
+
+    "auto" fits both to all rows at a part of the squared budget each, in which the signal ``n mu /
+    a`` is 400, between 0.05 and 0.07, and releases by how much the squares of the residuals of
+    "rbf" are less, every row counting as 1 at most, in units of the targets. It is taken if that is
+    beyond a deviation of the noise, and fitted again with what is left. No choice is made below a
+    signal of 450. Figures are in the user guide (:ref:`kernel-regressor`).
+
+    References
+    ----------
+    .. [1] T. Hastie and R. Tibshirani, "Generalized additive models", Statistical Science, 1986.
+    .. [2] A. Rahimi and B. Recht, "Random features for large-scale kernel machines", NIPS 2007.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPKernelRegressor, DPLpRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(5000, 3))
+    >>> y = X[:, 0] ** 2 + np.abs(X[:, 1]) + X[:, 2]
+    >>> model = DPKernelRegressor(epsilon=1.0).fit(X, y)
+    >>> straight = DPLpRegressor(epsilon=1.0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.75 > 0.4 > straight.score(X, y))
+    True
+    >>> model.privacy_spent_[0] <= 1.0
+    True
+    """
+
+    # what `DPLpRegressor` has as parameters
+    p = 2
+    solver = "auto"
+    data_norm = None
+    l2 = 0.0
+    fit_intercept = True
+    coef_bound = None
+    clipping_norm = None
+    _straight = _STRAIGHTER
+
+    _parameter_constraints = {
+        name: PrivateLinearRegressor._parameter_constraints[name]
+        for name in (
+            *("epsilon", "adjacency", "max_iter", "max_weight"),
+            *("budget", "random_state", "verbose"),
+        )
+    } | {
+        "delta": [Interval(Real, 0, 1, closed="neither")],
+        "kernel": [StrOptions({"auto", "additive", "rbf", "linear"})],
+        "n_knots": [Interval(Integral, 2, None, closed="left"), None],
+        "gamma": [Interval(Real, 0, None, closed="neither"), "array-like", None],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "bounds": [tuple, list, dict, np.ndarray, None],
+        "target_scale": SCALE_OR_NONE,
+    }
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        kernel: Literal["auto", "additive", "rbf", "linear"] = "auto",
+        n_knots: int | None = None,
+        gamma: float | ArrayLike | None = None,
+        n_components: int | None = None,
+        bounds: Bounds | None = None,
+        target_scale: float | None = None,
+        adjacency: Adjacency = "replace-one",
+        max_iter: int | None = None,
+        max_weight: float | None = None,
+        budget: Budget = None,
+        random_state: Seed = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.kernel = kernel
+        self.n_knots = n_knots
+        self.gamma = gamma
+        self.n_components = n_components
+        self.bounds = bounds
+        self.target_scale = target_scale
+        self.adjacency = adjacency
+        self.max_iter = max_iter
+        self.max_weight = max_weight
+        self.budget = budget
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def predict(self, X: MatrixLike) -> NDArray[Any]:
+        """Return the predicted targets.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows. Entries further than 100 units from the origin of their column, or 10 where
+            nothing was seen of it, count as that far.
+
+        Returns
+        -------
+        predicted : ndarray of shape (n_samples,)
+            In the units of the targets.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X has other columns than the rows of `fit`, is not numeric or not finite.
+        """
+        check_is_fitted(self)
+        if self._map is None:
+            return super().predict(X)
+        return self._scores(X, self._found, 1)[:, 0] + self.intercept_
+
+    def _unknown(self):
+        given = {"bounds": self.bounds, "target_scale": self.target_scale}
+        return [name for name, value in given.items() if value is None]
+
+    def _scales(self, n_rows, n_features, is_sparse):
+        return plan_scales(
+            self.epsilon,
+            self.delta,
+            n_rows=n_rows,
+            adjacency=self.adjacency,
+            with_radius=self.bounds is None,
+            with_scale=self.target_scale is None,
+            with_center=True,
+            n_columns=n_features if self.bounds is None else 0,
+        )
+
+    def _prepared(self, n_rows, n_features, scaling, is_sparse=False):
+        check_gamma(self.gamma)
+        if self.bounds is not None:
+            bounds_of(self, n_features)
+        scales, clipping, problem = super()._prepared(n_rows, n_features, scaling, is_sparse)
+        size = max(self._sizes(problem, n_features).values())
+        return scales, clipping, _of_size(problem, size + n_features) if size else problem
+
+    def _bent(self, curator, solver, problem, units):
+        d = self.n_features_in_
+        sizes = self._sizes(problem, d)
+        bent = any(sizes.values())
+        columns = self._in_columns(curator, units.columns, units.radius, bent)
+        if columns is not units.columns:
+            units = replace(units, columns=columns, radius=math.sqrt(d))
+        bends = {kernel: self._features(kernel, size) for kernel, size in sizes.items()}
+        maps = {
+            kernel: bend and WithColumns(bend, d, max(units.radius, 1e-50))
+            for kernel, bend in bends.items()
+        }
+        mapped = replace(units, radius=1.0, columns=None)
+        kernel = next(iter(sizes))
+        if len(sizes) > 1:
+
+            def solved(problem):
+                curator.map_rows(mapped.rows)
+                problem = _of_size(problem, problem.n_features)
+                return self._planned(problem, solver, mapped, None).solution(curator)[0]
+
+            place = {"center": units.center, "scale": units.scale}
+            query = partial(NearerRows, intercept=units.intercept, **place)
+            kernel, problem = plan_trial(problem).run(curator, problem, maps, solved, query)
+        features = maps[kernel]
+        self._keep(kernel, features, bends[kernel])
+        if features is None:
+            return units, replace(problem, n_features=d), columns
+        curator.map_rows(partial(bent_rows, features=features))
+        return mapped, _of_size(problem, features.size), columns
+
+    def _twin(self):
+        if self._map is None:
+            return super()._twin()
+        d = self.n_features_in_
+        bend, shares = features_twin(self._map.bend, d), self._map.shares
+        features = beside_columns(bend, self._map.bend.size, d, *shares)
+        return mapped_regression(self, self._found, features)
+
+
+def _of_size(problem, size):
+    """Return a problem with another number of features."""
+    expected = math.hypot(math.sqrt(size), EXPECTED_SHIFT)
+    return replace(problem, n_features=size, expected_radius=expected)
