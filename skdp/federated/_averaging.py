@@ -732,8 +732,8 @@ class ClientUpdates:
         return total.ravel()
 
     def evaluate(self, rows):
-        """Return the sum over all clients, an array of shape (size,)."""
-        return sum_over(rows, self.partial, self.size)
+        """Return the sum over all clients, an array of shape (size,), wherever their rows are."""
+        return rows.sum_of(self)
 
     def vectors(self, chunk):
         """Return a row for every client that is there: its clipped update, divided by clip."""
@@ -1077,6 +1077,10 @@ class ClientRows:
         chosen = copy.copy(self)
         chosen._chunked(np.arange(start, stop), 1.0)
         return chosen
+
+    def sum_of(self, query):
+        """Return the sum of the updates of a query, an array of shape (query.size,)."""
+        return sum_over(self, query.partial, query.size)
 
     def sizes(self, positions):
         """Return how many rows the clients at some positions own."""
