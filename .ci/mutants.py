@@ -757,6 +757,36 @@ MUTANTS = [
         r"2 \* self\.limit", "self.limit",
         "tests/federated/test_federated.py",
     ),
+    Mutant(
+        "messages of clients: an answer to an earlier round", "FederatedRound.add",
+        r'header\.get\("round"\) != self\.number', "False",
+        "tests/federated/test_messages.py",
+    ),
+    Mutant(
+        "messages of clients: an answer after the round", "FederatedRound.add",
+        r"if self\._over:", "if False:",
+        "tests/federated/test_messages.py",
+    ),
+    Mutant(
+        "messages of clients: an answer that counts twice", "FederatedRound.add",
+        r"if place in self\._updates:", "if False:",
+        "tests/federated/test_messages.py",
+    ),
+    Mutant(
+        "messages of clients: an update of any length", "FederatedRound.add",
+        r"np\.max\(np\.abs\(values\)\) > limit or np\.linalg\.norm\(values\) > limit", "False",
+        "tests/federated/test_messages.py",
+    ),
+    Mutant(
+        "messages of clients: a sum in the order of arrival", "FederatedRound._close",
+        r"sorted\(self\._updates\)", "self._updates",
+        "tests/federated/test_messages.py",
+    ),
+    Mutant(
+        "rounds of clients: no clipping", "ClientUpdates._factors",
+        r"return self\.clip / np\.maximum\(norm, self\.clip\)", "return np.ones_like(norm)",
+        "tests/federated/test_messages.py",
+    ),
     # the ledger
     Mutant(
         "no check of the budget", "_append",

@@ -706,7 +706,8 @@ class ClientUpdates:
 
         Proof. Proposition 69 (i). A client's update is a function of its own rows and has norm
         at most clip, however many rows there are. Zero-out takes one away; replace-one takes
-        one away and adds another. `n_rows` is the number of clients.
+        one away and adds another. `n_rows` is the number of clients. Updates that come as
+        messages, late or not at all: Proposition 110.
         """
         if adjacency == "zero-out":
             reach, theorem = self.clip, "the clipped update of a client has norm <= clip"

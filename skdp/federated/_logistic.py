@@ -16,7 +16,7 @@ from skdp._gate import Doubts, open_gate
 from skdp._groups import check_groups, resolve_groups
 from skdp._losses.classification import LogisticLoss, SoftmaxLoss
 from skdp._plan import PlanMixin
-from skdp._rows.base import L2Ball, check_radius
+from skdp._rows.base import L2Ball, check_radius, leaves_out_zeros
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
     CallbackSupportMixin,
@@ -28,7 +28,6 @@ from skdp._sklearn import (
     centered_classes,
     effective_n_threads,
     fit_context,
-    is_sparse,
     resolve_classes,
     validate_private_data,
 )
@@ -300,10 +299,9 @@ class FederatedDPLogisticRegression(
         (n_clients, unit), clients = resolve_groups(groups, X, ordered=True)
         classes, codes, outside, assumptions = resolve_classes(y, self.classes)
         problem = plan_problem(self, given, n_clients, X.shape[1], _loss_for(classes))
-        facts = classes, n_clients, unit, assumptions, not is_sparse(X)
-        return self._descend(
-            problem,
-            facts,
+        terms = self._terms(problem, n_clients, unit, assumptions, not leaves_out_zeros(X))
+        with open_gate(
+            self,
             lambda: ClientRows(
                 X,
                 problem.loss.encode(codes),
@@ -314,7 +312,10 @@ class FederatedDPLogisticRegression(
                 problem.intercept,
                 effective_n_threads(),
             ),
-        )
+            **terms,
+        ) as curator:
+            released = _released(curator, problem)
+        return self._finished(released, problem, classes, n_clients)
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit_clients(
@@ -388,8 +389,11 @@ class FederatedDPLogisticRegression(
         self.n_features_in_ = n_features
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        facts = classes, n_clients, "group", assumptions, True
-        return self._descend(problem, facts, lambda: DistantClients(drive, n_clients, body))
+        terms = self._terms(problem, n_clients, "group", assumptions, True)
+        clients = DistantClients(drive, n_clients, body)
+        with open_gate(self, lambda: clients, **terms) as curator:
+            released = _released(curator, problem)
+        return self._finished(released, problem, classes, n_clients)
 
     def _check_budget(self):
         """Raise unless epsilon and delta are usable."""
@@ -397,9 +401,8 @@ class FederatedDPLogisticRegression(
             check_epsilon(self.epsilon)
         check_delta(self.delta)
 
-    def _descend(self, problem, facts, admit):
-        """Release the rounds of a plan, and take the server's steps."""
-        classes, n_clients, unit, assumptions, is_dense = facts
+    def _terms(self, problem, n_clients, unit, assumptions, is_dense):
+        """Return how the gate is opened, from public facts."""
         rounds = problem.rounds
         if rounds.hypothetical is not None:
             warnings.warn(
@@ -412,21 +415,22 @@ class FederatedDPLogisticRegression(
         if rounds.mu_round and rounds.hypothetical is None and is_dense:
             signal = rounds.spent, self.delta, self.adjacency, math.prod(problem.shape), unit
             say_of_signal(doubts, n_clients, *signal)
-        with open_gate(
-            self,
-            admit,
-            n_rows=n_clients,
-            epsilon=rounds.spent,
-            delta=self.delta,
-            adjacency="local" if rounds.mu_round is None else self.adjacency,
-            mu=rounds.total_mu,
-            assumptions=assumptions,
-            n_releases=rounds.n_releases,
-            unit=unit,
-            doubts=doubts,
-        ) as curator:
-            released = PrepaidRounds(curator, problem.query, np.zeros(problem.shape), rounds)
-            coef = federated_descent(released.mean_update, problem.shape, rounds)
+        return {
+            "n_rows": n_clients,
+            "epsilon": rounds.spent,
+            "delta": self.delta,
+            "adjacency": "local" if rounds.mu_round is None else self.adjacency,
+            "mu": rounds.total_mu,
+            "assumptions": assumptions,
+            "n_releases": rounds.n_releases,
+            "unit": unit,
+            "doubts": doubts,
+        }
+
+    def _finished(self, released, problem, classes, n_clients):
+        """Write what was released to the attributes."""
+        coef, self.projected_share_ = released
+        rounds = problem.rounds
         self.classes_ = classes
         coef = centered_classes(coef)
         self._clipped_at = float(self.data_norm)
@@ -435,7 +439,6 @@ class FederatedDPLogisticRegression(
         if problem.intercept:
             self.intercept_ = problem.intercept * coef[:, -1]
         self.n_clients_, self.n_iter_ = n_clients, self._steps(rounds.n_steps)
-        self.projected_share_ = released.projected_share
         ledger = self.ledger_
         self.local_epsilon_per_round_ = (
             np.inf if rounds.randomiser is None else rounds.randomiser.epsilon
@@ -451,6 +454,14 @@ class FederatedDPLogisticRegression(
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _released(curator, problem):
+    """Return the coefficients after all rounds, and the share of reports that were projected."""
+    rounds = problem.rounds
+    released = PrepaidRounds(curator, problem.query, np.zeros(problem.shape), rounds)
+    coef = federated_descent(released.mean_update, problem.shape, rounds)
+    return coef, released.projected_share
 
 
 def _loss_for(classes):

@@ -171,7 +171,7 @@ class FederatedClient:
         """
         header, values = _unpacked(request, _REQUEST, "request")
         try:
-            query, intercept, ball, classes = _asked(header, values)
+            query, intercept, ball, classes = _read_request(header, values)
             answer = {name: header[name] for name in ("fit", "round", "token")}
         except (ValueError, TypeError, KeyError, ArithmeticError) as error:
             raise ValueError(f"request has parameters that no server sends: {error}") from error
@@ -194,7 +194,7 @@ class FederatedClient:
         return f"FederatedClient({self._X.shape[1]} features)"
 
 
-def _asked(header, values):
+def _read_request(header, values):
     """Return query, constant feature, ball of rows and classes of a request, or raise."""
     classes, steps = header["classes"], header["n_steps"]
     numbers = [header[name] for name in ("clip", "step_size", "pull", "intercept")]

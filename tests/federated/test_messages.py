@@ -98,7 +98,9 @@ def test_messages_make_the_fit_of_rows_in_one_place(name, batch_size):
     # sums in another order, which the grid of the release swallows
     assert_array_equal(model.coef_, coef)
     assert (model.ledger_, model.privacy_spent_) == (ledger, spent)
-    assert seen == [0, 1, 2] and model.n_clients_ == 40 and model.n_features_in_ == 3
+    assert seen == [0, 1, 2]
+    assert model.n_clients_ == 40
+    assert model.n_features_in_ == 3
     answers = sum(client.n_answers_ for client in clients.values())
     assert answers == 120 if batch_size == 40 else 0 < answers < 70
 
@@ -254,7 +256,8 @@ def test_reports_are_refused_and_change_nothing(name):
     one.add(report)
     with pytest.raises(ValueError, match="counts once"):
         one.add(report)
-    assert one.n_reports == 1 and not one.is_complete
+    assert one.n_reports == 1
+    assert not one.is_complete
     total = one._close()
     assert_array_equal(total, np.frombuffer(report[-36:-4]))
     with pytest.raises(ValueError, match=r"late: round 2 is over"):
@@ -431,7 +434,8 @@ def test_late_lost_and_repeated_answers_over_loopback():
     found = federated(4, plans, in_thread, n_rounds=3, deadline=0.3)
     check_as_simulated(*found, n_rounds=3)
     driver = found[0]
-    assert driver.came and not {(0, 1), (1, 2), (2, 2)} & driver.came
+    assert driver.came
+    assert not {(0, 1), (1, 2), (2, 2)} & driver.came
     assert any("late" in text for text in driver.refused)
     assert any("counts once" in text or "late" in text for text in driver.refused)
 
