@@ -27,8 +27,9 @@ from skdp._losses.classification import LogisticLoss, SoftmaxLoss
 from skdp._rows.base import CompensatedSum, L2Ball, check_radius
 from skdp._sklearn import as_labels, resolve_classes
 from skdp._typing import MatrixLike, VectorLike
-from skdp.federated._averaging import ClientRows, ClientUpdates
+from skdp.federated._averaging import ClientRows, ClientUpdates, RoundedUpdates
 from skdp.privacy.kernel.samplers import make_bits
+from skdp.privacy.laws.shared_noise import SMALLEST_SHARE, discrete_gaussian
 
 # The layout of messages: length of the header, header, numbers, checksum.
 
@@ -37,20 +38,22 @@ from skdp.privacy.kernel.samplers import make_bits
 MESSAGE_VERSION = 1
 _LENGTH, _SUM = struct.Struct("<I"), struct.Struct("<I")
 _REQUEST, _UPDATE = "skdp federated request", "skdp federated update"
+#: unsigned integers that clients send where they add the noise, by their number of bits
+_WORDS = {32: "<u4", 64: "<u8"}
 #: bytes of a header, at most
 _LONGEST = 1 << 20
 #: a client clips to the last digits of a float
 _EXCESS = 1e-9
 
 
-def _packed(header, values):
+def _packed(header, values, dtype="<f8"):
     """Return a header of plain data and an array as a message."""
     text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
-    body = _LENGTH.pack(len(text)) + text + np.asarray(values, dtype="<f8").tobytes()
+    body = _LENGTH.pack(len(text)) + text + np.asarray(values, dtype=dtype).tobytes()
     return body + _SUM.pack(zlib.crc32(body))
 
 
-def _unpacked(message, kind, name):
+def _unpacked(message, kind, name, dtype="<f8"):
     """Return header and finite numbers of a message, or raise a ValueError."""
     if not isinstance(message, bytes | bytearray | memoryview):
         raise ValueError(f"{name} must be bytes; got type {type(message).__name__}.")
@@ -74,9 +77,10 @@ def _unpacked(message, kind, name):
             f"{name} has version {version!r}, and this one of skdp reads version "
             f"{MESSAGE_VERSION}: use the same version of skdp on both sides."
         )
-    if len(numbers) % 8:
+    if len(numbers) % np.dtype(dtype).itemsize:
         raise ValueError(f"{name} has numbers that are cut off.")
-    values = np.frombuffer(numbers, dtype="<f8").astype(np.float64)
+    values = np.frombuffer(numbers, dtype=dtype)
+    values = values.astype(values.dtype.newbyteorder("="))
     if not np.isfinite(values).all():
         raise ValueError(f"{name} has numbers that are not finite.")
     return header, values
@@ -172,6 +176,7 @@ class FederatedClient:
         header, values = _unpacked(request, _REQUEST, "request")
         try:
             query, intercept, ball, classes = _read_request(header, values)
+            shares = _read_shares(header, query)
             answer = {name: header[name] for name in ("fit", "round", "token")}
         except (ValueError, TypeError, KeyError, ArithmeticError) as error:
             raise ValueError(f"request has parameters that no server sends: {error}") from error
@@ -183,12 +188,15 @@ class FederatedClient:
         _, codes, outside, _ = resolve_classes(self._y, classes)
         place = np.zeros(self._X.shape[0], dtype=np.int64)
         target = query.loss.encode(codes)
-        update = np.zeros(query.size)
-        if len(place):
-            rows = ClientRows(self._X, target, outside, place, 1, ball, intercept)
-            update = query.evaluate(rows)
+        rows = ClientRows(self._X, target, outside, place, 1, ball, intercept)
+        head = {"format": _UPDATE, "version": MESSAGE_VERSION, **answer}
         self.n_answers_ += 1
-        return _packed({"format": _UPDATE, "version": MESSAGE_VERSION, **answer}, update)
+        if shares is None:
+            return _packed(head, query.evaluate(rows))
+        grid, share, width = shares
+        steps = RoundedUpdates(query, grid, 1).evaluate(rows) / grid
+        noise = discrete_gaussian(share, query.size, make_bits(None))
+        return _packed(head, (steps.astype(np.int64) + noise).astype(_WORDS[width]), _WORDS[width])
 
     def __repr__(self) -> str:
         return f"FederatedClient({self._X.shape[1]} features)"
@@ -209,6 +217,19 @@ def _read_request(header, values):
         raise ValueError("clip and step_size must be greater than 0, pull at most 1 / step_size.")
     query = ClientUpdates(coef, loss, clip, steps, step_size, pull)
     return query, intercept, L2Ball(check_radius(header["data_norm"])), classes
+
+
+def _read_shares(header, query):
+    """Return grid, share of noise and width of words that a request asks for, or None."""
+    if header.get("shares") is None:
+        return None
+    grid, share, width = header["shares"]
+    numbers = type(grid) is float and type(share) is float and math.frexp(grid)[0] == 0.5
+    if not numbers or width not in _WORDS or not SMALLEST_SHARE <= share <= 2**26:
+        raise ValueError("shares must be a power of two, a share of noise and a width of words.")
+    if not query.clip / grid < 2**50:
+        raise ValueError("the grid of updates is too fine.")
+    return grid, share, width
 
 
 # A round: requests go out, updates come in until it is over.
@@ -234,6 +255,8 @@ class FederatedRound:
         The server's point.
     clip : float
         Norm of an update, at most.
+    width : int or None
+        Bits of the integers that clients send where they add the noise; None if they do not.
 
     Attributes
     ----------
@@ -267,6 +290,7 @@ class FederatedRound:
         body: dict[str, Any],
         values: np.ndarray,
         clip: float,
+        width: int | None = None,
     ) -> None:
         head = {"format": _REQUEST, "version": MESSAGE_VERSION, "fit": fit, "round": number}
         made = {
@@ -277,18 +301,20 @@ class FederatedRound:
         self.requests: Mapping[int, bytes] = MappingProxyType(made)
         self._fit, self._places = fit, {token: place for place, token in tokens.items()}
         self._size, self._clip = values.size, clip
+        self._dtype = "<f8" if width is None else _WORDS[width]
         self._updates: dict[int, np.ndarray] = {}
+        self._summed: list[tuple[np.ndarray, int]] = []
         self._over, self._lock = False, threading.Lock()
 
     @property
     def n_reports(self) -> int:
         """Updates that have come."""
-        return len(self._updates)
+        return len(self._updates) + sum(count for _, count in self._summed)
 
     @property
     def is_complete(self) -> bool:
         """Whether all updates of the round have come."""
-        return len(self._updates) == len(self._places)
+        return self.n_reports == len(self._places)
 
     def add(self, report: bytes) -> None:
         """Take the update of a client.
@@ -305,7 +331,7 @@ class FederatedRound:
             that was not asked or has answered, or longer than an update can be; or if the round is
             over. Nothing has changed then, and the fit goes on without it.
         """
-        header, values = _unpacked(report, _UPDATE, "report")
+        header, values = _unpacked(report, _UPDATE, "report", self._dtype)
         if header.get("fit") != self._fit:
             raise ValueError("the report is for another fit.")
         if header.get("round") != self.number:
@@ -319,8 +345,8 @@ class FederatedRound:
             raise ValueError("the report answers no request of this round.")
         if values.shape != (self._size,):
             raise ValueError(f"the report must have {self._size} numbers; it has {values.size}.")
-        # squares of huge numbers would overflow
-        limit = self._clip * (1 + _EXCESS)
+        # squares of huge numbers would overflow; integers say nothing, for noise is in them
+        limit = self._clip * (1 + _EXCESS) if self._dtype == "<f8" else math.inf
         if np.max(np.abs(values)) > limit or np.linalg.norm(values) > limit:
             raise ValueError("the report is longer than an update is clipped to.")
         with self._lock:
@@ -330,14 +356,61 @@ class FederatedRound:
                 raise ValueError("this client has reported in this round: a report counts once.")
             self._updates[place] = values
 
+    def add_sum(self, total: np.ndarray, n_reports: int) -> None:
+        """Take a sum of reports that secure aggregation has made.
+
+        Parameters
+        ----------
+        total : ndarray of shape (size,)
+            The sum of the numbers of so many reports, unsigned integers modulo 2 to their number of
+            bits.
+        n_reports : int
+            How many clients are in it. That none is in it twice, or in another sum, is for the
+            aggregation to see to.
+
+        Raises
+        ------
+        ValueError
+            If clients do not add the noise in this fit, the numbers are of another type or size,
+            there are more reports than requests, or the round is over. Nothing has changed then.
+        """
+        total = np.asarray(total)
+        if self._dtype == "<f8" or total.dtype != np.dtype(self._dtype):
+            raise ValueError(
+                f"sums of reports are for fits with fewest_reports, in the type of the reports, "
+                f"{self._dtype}; got {total.dtype}."
+            )
+        if total.shape != (self._size,):
+            raise ValueError(f"total must have shape ({self._size},); got {total.shape}.")
+        with self._lock:
+            if self._over:
+                raise ValueError(f"the sum is late: round {self.number} is over.")
+            if not 1 <= n_reports <= len(self._places) - self.n_reports:
+                raise ValueError(
+                    f"n_reports must be from 1 to the requests that have no answer yet; got "
+                    f"{n_reports!r}."
+                )
+            self._summed.append((total.copy(), int(n_reports)))
+
     def _close(self):
         """End the round; return the sum of its updates, in the order of places."""
         with self._lock:
             self._over = True
+        if self._dtype != "<f8":
+            return self._decoded()
         total = CompensatedSum(self._size)
         for place in sorted(self._updates):
             total.add(self._updates[place])
         return total.value
+
+    def _decoded(self):
+        """Return the sum of integers modulo a power of two as signed numbers."""
+        words = np.dtype(self._dtype).newbyteorder("=")
+        total = np.zeros(self._size, dtype=words)
+        for part in (*self._updates.values(), *(part for part, _ in self._summed)):
+            # unsigned integers wrap around: that is the sum modulo 2^bits
+            total += part
+        return total.view(f"i{words.itemsize}").astype(np.float64)
 
     def __repr__(self) -> str:
         return f"FederatedRound(number={self.number}, {len(self._places)} requests)"
@@ -365,7 +438,7 @@ class DistantClients:
     """
 
     def __init__(self, drive, n_clients, body):
-        self._drive, self._body = drive, body
+        self._drive, self._body, self._n_clients = drive, body, n_clients
         self._positions, self._made = np.arange(n_clients), []
         self._fit = _token()
 
@@ -377,6 +450,42 @@ class DistantClients:
 
     def sum_of(self, query):
         """Return the sum of the updates that come in time, an array of shape (query.size,)."""
+        return self._collected(query, None)[1]
+
+    def noisy_sum(self, query, noise):
+        """Return the sum of rounded updates and shares of noise that come in time, in steps.
+
+        Parameters
+        ----------
+        query : RoundedUpdates
+            What is asked.
+        noise : SharedNoise
+            What clients add a share of.
+
+        Returns
+        -------
+        total : ndarray of shape (query.size,)
+            Whole numbers.
+
+        Raises
+        ------
+        RuntimeError
+            If fewer clients answered than noise must be of. Nothing is released then.
+        """
+        # eight standard deviations of as much noise as there can be, and all that it is added to
+        loudest = 8 * noise.share * math.sqrt(self._n_clients)
+        width = 32 if noise.bound / noise.grid + loudest < 2**30 else 64
+        current, total = self._collected(query.updates, [noise.grid, noise.share, width])
+        if current.n_reports < noise.n_shares:
+            raise RuntimeError(
+                f"only {current.n_reports} clients answered in round {current.number}, and "
+                f"fewest_reports={noise.n_shares} is what the noise is made for: nothing was released "
+                "in this round, and the fit ends. Wait longer, or ask for fewer."
+            )
+        return total
+
+    def _collected(self, query, shares):
+        """Return a round that is over, and its sum."""
         body = {
             **self._body,
             "clip": float(query.clip),
@@ -384,16 +493,25 @@ class DistantClients:
             "step_size": float(query.step_size),
             "pull": float(query.pull),
         }
+        if shares is not None:
+            body["shares"] = shares
         tokens = {int(place): _token() for place in self._positions}
-        point = np.ravel(query.coef)
-        current = FederatedRound(len(self._made), self._fit, tokens, body, point, query.clip)
+        current = FederatedRound(
+            len(self._made),
+            self._fit,
+            tokens,
+            body,
+            np.ravel(query.coef),
+            query.clip,
+            None if shares is None else shares[2],
+        )
         # copies for batches share the list
         self._made.append(None)
         try:
             self._drive(current)
         finally:
             total = current._close()
-        return total
+        return current, total
 
 
 def _token():
