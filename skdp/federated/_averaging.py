@@ -354,8 +354,8 @@ class FederatedParameters:
         alone = model.local_epsilon is None and model.epsilon is not None
         if made.solver.fewest_reports is not None and not alone:
             raise ValueError(
-                "fewest_reports is for noise on sums of exact updates: epsilon must be a number, and "
-                f"local_epsilon None; got epsilon={model.epsilon!r} and "
+                "fewest_reports is for noise on sums of exact updates: epsilon must be a number, "
+                f"and local_epsilon None; got epsilon={model.epsilon!r} and "
                 f"local_epsilon={model.local_epsilon!r}."
             )
         return made
@@ -565,7 +565,8 @@ def _grid_of_shares(clip, mu, size, n_shares):
     """Return a grid on which rounding adds a thousandth to what an update can be."""
     # and on which sums of shares are nearly continuous, and single ones are no single number
     finest = min(clip / mu * 2.0**-12, clip * 2.0**-9 / math.sqrt(size))
-    finest = min(finest, clip / mu / math.sqrt(n_shares) / 8)
+    share = clip / mu / math.sqrt(n_shares)
+    finest = min(max(finest, share * 2.0**-24), share / 8)
     return math.ldexp(1.0, math.frexp(finest)[1] - 1)
 
 

@@ -152,6 +152,9 @@ class FederatedClient:
                 "X must have a row for every label of y, and two dimensions; got X of shape "
                 f"{rows.shape} and {len(labels)} labels."
             )
+        if not len(labels):
+            # who owns nothing answers as who owns a row that counts for nothing
+            rows, labels = np.zeros((1, rows.shape[1])), np.array([None])
         self._X, self._y, self.n_answers_ = rows, labels, 0
 
     def answer(self, request: bytes) -> bytes:
@@ -479,8 +482,8 @@ class DistantClients:
         if current.n_reports < noise.n_shares:
             raise RuntimeError(
                 f"only {current.n_reports} clients answered in round {current.number}, and "
-                f"fewest_reports={noise.n_shares} is what the noise is made for: nothing was released "
-                "in this round, and the fit ends. Wait longer, or ask for fewer."
+                f"fewest_reports={noise.n_shares} is what the noise is made for: nothing was "
+                "released in this round, and the fit ends. Wait longer, or ask for fewer."
             )
         return total
 

@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Noise in shares: integers that many add, each on its own, whose sum is Gaussian noise.
 
-Where a sum is made by secure aggregation, nobody sees it before noise is in it, and nobody is there
-who could add the noise. So everybody adds a share: a discrete Gaussian variable of standard deviation s
-on the integers, of mass proportional to ``exp(-x^2 / 2 s^2)``, in whole steps of a public grid
-(P. Kairouz, Z. Liu and T. Steinke, "The distributed discrete Gaussian mechanism for federated learning
-with secure aggregation", ICML 2021). The sum of m shares is nearly, not exactly, discrete Gaussian.
+Where a sum is made by secure aggregation, nobody sees it before noise is in it, and nobody is
+there who could add the noise. So everybody adds a share: a discrete Gaussian variable, an integer x
+with probability proportional to ``exp(-x^2 / (2 s^2))``, in whole steps of a public grid
+(P. Kairouz, Z. Liu and T. Steinke, "The distributed discrete Gaussian mechanism for federated
+learning with secure aggregation", ICML 2021). The sum of m shares is nearly, not exactly, discrete
+Gaussian.
 
-What it costs is Proposition 111 of the guide. The sum of m shares or more, modulo anything, on a vector
-of integers that neighbours move by at most D in l2, is (D mu)-GDP with
+What it costs is Proposition 111 of the guide. The sum of m shares or more, modulo anything, on a
+vector of integers that neighbours move by at most D in l2, is (D mu)-GDP with
 
     mu^2 = 6 (1 - sqrt(1 - c / 3)),    c = 1 / (m s^2) + 9 m exp(-pi^2 s^2),
 
@@ -201,14 +202,13 @@ class SharedGaussianMechanism(Additive):
                 f"grid={grid!r} and {self.n_shares} shares."
             )
         scale = share * grid * math.sqrt(self.n_shares)
-        made = SharedNoise(
-            "gaussian", scale, grid, moved * grid, bound, self.mu, 0.0, n_shares=self.n_shares
-        )
+        paid, n_shares = moved * grid, self.n_shares
+        made = SharedNoise("gaussian", scale, grid, paid, bound, self.mu, 0.0, n_shares=n_shares)
         if not made.actual(sensitivity.l2, size).mu <= self.mu:
             raise ValueError("too many shares for their size.")
         return made
 
-    def release(self, query: Any, noise: SharedNoise, source: Source) -> Values:
+    def release(self, query: Any, noise: Noise, source: Source) -> Values:
         """Evaluate the statistic and add the noise, unless the rows have added it."""
         rows = source.read()
         if hasattr(rows, "noisy_sum"):
