@@ -777,6 +777,66 @@ MUTANTS = [
         r"2 \* self\.limit", "self.limit",
         "tests/federated/test_federated.py",
     ),
+    Mutant(
+        "messages of clients: an answer to an earlier round", "FederatedRound.add",
+        r'header\.get\("round"\) != self\.number', "False",
+        "tests/federated/test_messages.py",
+    ),
+    Mutant(
+        "messages of clients: an answer after the round", "FederatedRound.add",
+        r"if self\._over:", "if False:",
+        "tests/federated/test_messages.py",
+    ),
+    Mutant(
+        "messages of clients: an answer that counts twice", "FederatedRound.add",
+        r"if place in self\._updates:", "if False:",
+        "tests/federated/test_messages.py",
+    ),
+    Mutant(
+        "messages of clients: an update of any length", "FederatedRound.add",
+        r"np\.max\(np\.abs\(values\)\) > limit or np\.linalg\.norm\(values\) > limit", "False",
+        "tests/federated/test_messages.py",
+    ),
+    Mutant(
+        "rounds of clients: no clipping", "ClientUpdates._factors",
+        r"return self\.clip / np\.maximum\(norm, self\.clip\)", "return np.ones_like(norm)",
+        "tests/federated/test_messages.py",
+    ),
+    Mutant(
+        "shares of clients: half the noise in an answer", "FederatedClient.answer",
+        r"discrete_gaussian\(share,", "discrete_gaussian(share / 2,",
+        "tests/federated/test_shares.py",
+    ),
+    Mutant(
+        "shares of clients: no noise in an answer", "FederatedClient.answer",
+        r"steps\.astype\(np\.int64\) \+ noise", "steps.astype(np.int64) + 0 * noise",
+        "tests/federated/test_shares.py",
+    ),
+    Mutant(
+        "shares of clients: fewer than the noise is made for", "DistantClients.noisy_sum",
+        r"current\.n_reports < noise\.n_shares", "False",
+        "tests/federated/test_shares.py",
+    ),
+    Mutant(
+        "shares of clients: priced as if the sum were continuous", "unit_mu",
+        r"2 \* curved / \(1 \+ math\.sqrt\(1 - curved / 3\)\)", "curved",
+        "tests/federated/test_shares.py",
+    ),
+    Mutant(
+        "shares of clients: half the noise in the sum", "SharedNoise.rounded",
+        r"discrete_gaussian\(self\.share,", "discrete_gaussian(self.share / 2,",
+        "tests/federated/test_shares.py",
+    ),
+    Mutant(
+        "shares of clients: a draw that depends on its sign", "discrete_gaussian",
+        r"kept &= ~\(negative & \(magnitude == 0\)\)", "pass",
+        "tests/federated/test_shares.py",
+    ),
+    Mutant(
+        "rounded updates: replace-one at the price of zero-out", "RoundedUpdates.sensitivity",
+        r"l2=own\.l2 \+ count \* self\.grid \* math\.sqrt\(self\.size\) / 2", "l2=own.l2 / count",
+        "tests/federated/test_shares.py",
+    ),
     # the ledger
     Mutant(
         "no check of the budget", "_append",

@@ -76,7 +76,14 @@ from skdp.exceptions import (
     SeededNoiseWarning,
     SimulationWarning,
 )
-from skdp.federated import FederatedAveraging, GradientSteps, Population, ProximalPoint
+from skdp.federated import (
+    FederatedAveraging,
+    FederatedClient,
+    FederatedRound,
+    GradientSteps,
+    Population,
+    ProximalPoint,
+)
 from skdp.inspection import (
     DictionaryRisk,
     FitPlan,
@@ -231,6 +238,18 @@ clients = FederatedDPLogisticRegression(
     population=Population(1_000_000, batch_size=5000),
 )
 survey: LocalDPFrequencies = LocalDPFrequencies(categories=["no", "yes"], epsilon=2.0)
+
+
+def carry(one_round: FederatedRound) -> None:
+    """Carry the messages of a round."""
+    for place, request in one_round.requests.items():
+        if place > 0 and not one_round.is_complete:
+            one_round.add(FederatedClient([[0.5, 0.1]], [1]).answer(request))
+    print(one_round.number, one_round.n_reports)
+
+
+elsewhere = FederatedDPLogisticRegression(epsilon=20.0, classes=(0, 1), max_iter=2)
+elsewhere.fit_clients(carry, n_clients=20, n_features=2).predict([[0.5, 0.1]])
 client: LocalClient = LocalClient.from_json(survey.client(n_features=1).to_json(), budget=None)
 reports: Aggregator = Aggregator(client)
 reports.add(client.report(["yes"]))

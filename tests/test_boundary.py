@@ -484,7 +484,11 @@ MEASURES = {
 }
 
 GATED = {
-    "add_noise": {"Additive", "ObjectivePerturbation", "StabilityHistogram", "ReportedSum"},
+    "add_noise": {
+        "Additive", "ObjectivePerturbation", "StabilityHistogram", "ReportedSum",
+        "SharedGaussianMechanism",
+    },
+    "discrete_gaussian": {"SharedNoise", "FederatedClient"},
     "evaluate": {"Additive", "StabilityHistogram"},
     "draw": {"Curator", "ExponentialMechanism", "made_reports"},
     "minimise": {"ObjectivePerturbation"},
@@ -560,7 +564,11 @@ def spoken(tree):
 
 #: what makes noise, or what a curator keeps, and the definitions whose modules may speak of it
 MAKERS = {
-    "add_noise": {"Additive", "ObjectivePerturbation", "StabilityHistogram", "ReportedSum"},
+    "add_noise": {
+        "Additive", "ObjectivePerturbation", "StabilityHistogram", "ReportedSum",
+        "SharedGaussianMechanism",
+    },
+    "discrete_gaussian": {"SharedNoise", "FederatedClient"},
     "LazySums": {"LazySums"},
     "Variates": {"drawing_source"},
     "evaluate_at": {"LateNoise"},

@@ -228,6 +228,7 @@ CLASSIFIERS = [
     FederatedDPLogisticRegression(epsilon=None, local_epsilon=8.0),
     FederatedDPLogisticRegression(epsilon=8.0, local_epsilon=16.0, randomiser="auto"),
     FederatedDPLogisticRegression(epsilon=4.0, local_update=ProximalPoint(), C=100.0),
+    FederatedDPLogisticRegression(epsilon=8.0, solver=FederatedAveraging(fewest_reports=1)),
     DPGridSearchCV(
         DPLogisticRegression(random_state=0, data_norm=1.0), {"C": [1.0, 10.0]}, epsilon=8.0
     ),

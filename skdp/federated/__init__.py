@@ -9,10 +9,13 @@ from skdp.federated._averaging import (
     ProximalPoint,
 )
 from skdp.federated._logistic import FederatedDPLogisticRegression
+from skdp.federated._messages import FederatedClient, FederatedRound
 
 __all__ = [
     "FederatedAveraging",
+    "FederatedClient",
     "FederatedDPLogisticRegression",
+    "FederatedRound",
     "GradientSteps",
     "Population",
     "ProximalPoint",

@@ -33,6 +33,7 @@ from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.additive import SampledGaussianMechanism
 from skdp.privacy.laws.calibration import gdp_mu, sampled_mu
 from skdp.privacy.laws.local_reports import LocalMechanism, ReportedSum, SumOfReports
+from skdp.privacy.laws.shared_noise import SharedGaussianMechanism
 from skdp.solvers.gradient import (
     DEFAULT_INTERCEPT,
     MOST_STEPS,
@@ -207,6 +208,11 @@ class FederatedAveraging(ParameterGroup):
     intercept_scaling : float, default=None
         The constant feature, in units of `data_norm`. None takes 0.1, or 0.3 where clients
         report.
+    fewest_reports : int, default=None
+        For secure aggregation: clients round their updates and add shares of the noise, and
+        the server learns sums alone [2]_. All clients take part in every round, and so many, at
+        least, answer whatever their rows and keep their shares to themselves; with fewer
+        answers a round is not summed up. None for noise that the server adds.
 
     See Also
     --------
@@ -217,6 +223,8 @@ class FederatedAveraging(ParameterGroup):
     ----------
     .. [1] H. B. McMahan, D. Ramage, K. Talwar and L. Zhang, "Learning differentially private
        recurrent language models", ICLR 2018.
+    .. [2] P. Kairouz, Z. Liu and T. Steinke, "The distributed discrete Gaussian mechanism for
+       federated learning with secure aggregation", ICML 2021.
 
     Examples
     --------
@@ -234,6 +242,7 @@ class FederatedAveraging(ParameterGroup):
         "average": ["boolean"],
         "report_norm": SCALE_OR_NONE,
         "intercept_scaling": SCALE_OR_NONE,
+        "fewest_reports": [Interval(Integral, 1, None, closed="left"), None],
     }
 
     def __init__(
@@ -245,6 +254,7 @@ class FederatedAveraging(ParameterGroup):
         average: bool = True,
         report_norm: float | None = None,
         intercept_scaling: float | None = None,
+        fewest_reports: int | None = None,
     ) -> None:
         self.batch_size = batch_size
         self.step_size = step_size
@@ -252,6 +262,7 @@ class FederatedAveraging(ParameterGroup):
         self.average = average
         self.report_norm = report_norm
         self.intercept_scaling = intercept_scaling
+        self.fewest_reports = fewest_reports
 
 
 class Population(ParameterGroup):
@@ -340,6 +351,13 @@ class FederatedParameters:
             )
         if model.local_epsilon is None:
             made._check_without_reports()
+        alone = model.local_epsilon is None and model.epsilon is not None
+        if made.solver.fewest_reports is not None and not alone:
+            raise ValueError(
+                "fewest_reports is for noise on sums of exact updates: epsilon must be a number, "
+                f"and local_epsilon None; got epsilon={model.epsilon!r} and "
+                f"local_epsilon={model.local_epsilon!r}."
+            )
         return made
 
     def _check_without_reports(self):
@@ -404,6 +422,8 @@ class FederatedPlan(GradientPlan):
         Whether the server accelerates its steps, and whether it averages its points.
     spent, hypothetical : float, float or None
         Epsilon of this fit, rounded up, and of the deployment that it simulates.
+    shared : tuple of (int, float) or None
+        Where clients add the noise: how many of them at least, and the grid of updates.
 
     Notes
     -----
@@ -418,6 +438,7 @@ class FederatedPlan(GradientPlan):
     average: bool = True
     spent: float = 0.0
     hypothetical: float | None = None
+    shared: tuple[int, float] | None = None
 
     @property
     def n_releases(self):
@@ -440,6 +461,7 @@ def plan_federated(
     report_norm=None,
     momentum=True,
     average=True,
+    fewest_reports=None,
 ):
     """Choose rounds, steps, clients of a round, clipping and noise from public quantities.
 
@@ -456,6 +478,8 @@ def plan_federated(
         Norm to which reports are projected. None for one that no report exceeds.
     momentum, average : bool, default=True
         As in `FederatedPlan`.
+    fewest_reports : int, default=None
+        Clients that add shares of the noise, at least; None if the server adds it.
 
     Returns
     -------
@@ -487,7 +511,9 @@ def plan_federated(
         **{**problem, "mu": 1.0 / (doubt * n_clients), "adjacency": "zero-out"},
         most_steps=MOST_STEPS,
     )
-    n_rounds = steps.n_steps
+    n_rounds, shared = steps.n_steps, None
+    if fewest_reports is not None:
+        batch_size = _everybody(n_clients, batch_size, fewest_reports, budget)
     if batch_size is None:
         wanted = math.ceil(_PASSES * n_clients / n_rounds)
         batch_size = min(n_clients, max(_SMALLEST_BATCH, wanted))
@@ -497,6 +523,9 @@ def plan_federated(
     limit = steps.clip * longest if report_norm is None else report_norm
     limit = steps.clip if randomiser is None else limit
     mu_round, spent, hypothetical = _prices(budget, sampling, n_rounds)
+    if fewest_reports is not None:
+        size = (problem["n_features"] + bool(problem["intercept"])) * problem["loss"].n_outputs
+        shared = fewest_reports, _grid_of_shares(steps.clip, mu_round, size, fewest_reports)
     spread = [steps.clip / math.sqrt(batch_size)] * (not sampling.reads_all)
     if mu_round is not None:
         spread.append(_reach_of_clients(sampling, budget.adjacency) * limit / mu_round / batch_size)
@@ -512,7 +541,33 @@ def plan_federated(
         average=average,
         spent=spent,
         hypothetical=hypothetical,
+        shared=shared,
     )
+
+
+def _everybody(n_clients, batch_size, fewest_reports, budget):
+    """Return the number of clients, all of whom take part where they add the noise, or raise."""
+    if batch_size not in (None, n_clients) or budget.population is not None:
+        raise ValueError(
+            "with fewest_reports all clients take part in every round, and none are simulated: "
+            f"batch_size must be None or {n_clients}, population None; got {batch_size!r} and "
+            f"{budget.population!r}."
+        )
+    if fewest_reports > n_clients:
+        raise ValueError(
+            f"fewest_reports must be at most the number of clients, {n_clients}; got "
+            f"{fewest_reports}."
+        )
+    return n_clients
+
+
+def _grid_of_shares(clip, mu, size, n_shares):
+    """Return a grid on which rounding adds a thousandth to what an update can be."""
+    # and on which sums of shares are nearly continuous, and single ones are no single number
+    finest = min(clip / mu * 2.0**-12, clip * 2.0**-9 / math.sqrt(size))
+    share = clip / mu / math.sqrt(n_shares)
+    finest = min(max(finest, share * 2.0**-24), share / 8)
+    return math.ldexp(1.0, math.frexp(finest)[1] - 1)
 
 
 def _sampling(n_clients, batch_size, name, limit):
@@ -598,7 +653,9 @@ class FederatedProblem:
 
     def query(self, coef):
         """Return the query of a round, from the server's point."""
-        return ClientUpdates(coef, self.loss, self.rounds.clip, **self.local)
+        query = ClientUpdates(coef, self.loss, self.rounds.clip, **self.local)
+        shared = self.rounds.shared
+        return query if shared is None else RoundedUpdates(query, shared[1], shared[0])
 
 
 def plan_problem(model, given, n_clients, n_features, loss):
@@ -644,6 +701,7 @@ def plan_problem(model, given, n_clients, n_features, loss):
         report_norm=given.solver.report_norm,
         momentum=given.solver.momentum,
         average=given.solver.average,
+        fewest_reports=given.solver.fewest_reports,
     )
     local = given.update.steps(loss.smoothness * (1.0 + intercept**2))
     return FederatedProblem(loss, intercept, shape, local, rounds)
@@ -706,7 +764,8 @@ class ClientUpdates:
 
         Proof. Proposition 69 (i). A client's update is a function of its own rows and has norm
         at most clip, however many rows there are. Zero-out takes one away; replace-one takes
-        one away and adds another. `n_rows` is the number of clients.
+        one away and adds another. `n_rows` is the number of clients. Updates that come as
+        messages, late or not at all: Proposition 110.
         """
         if adjacency == "zero-out":
             reach, theorem = self.clip, "the clipped update of a client has norm <= clip"
@@ -732,8 +791,8 @@ class ClientUpdates:
         return total.ravel()
 
     def evaluate(self, rows):
-        """Return the sum over all clients, an array of shape (size,)."""
-        return sum_over(rows, self.partial, self.size)
+        """Return the sum over all clients, an array of shape (size,), wherever their rows are."""
+        return rows.sum_of(self)
 
     def vectors(self, chunk):
         """Return a row for every client that is there: its clipped update, divided by clip."""
@@ -785,6 +844,65 @@ def _norms(stack):
     """Return the Euclidean norm of every part of a stack, tiny ones included."""
     flat = np.ascontiguousarray(stack).reshape(len(stack), -1)
     return np.sqrt(np.einsum("ij,ij->i", flat, flat))
+
+
+@dataclass(frozen=True)
+class RoundedUpdates:
+    """Sum over clients of clipped updates, each rounded to whole steps of a public grid.
+
+    What clients send where a sum is made by secure aggregation, and they add the noise.
+
+    Parameters
+    ----------
+    updates : ClientUpdates
+        What is rounded.
+    grid : float
+        A power of two.
+    fewest_reports : int
+        Clients that answer whatever their rows, at least.
+    """
+
+    updates: ClientUpdates
+    grid: float
+    fewest_reports: int
+
+    @property
+    def name(self):
+        """What the statistic is."""
+        return f"{self.updates.name}, on a grid of {self.grid:.3g}"
+
+    @property
+    def size(self):
+        """Number of coordinates."""
+        return self.updates.size
+
+    def sensitivity(self, adjacency, n_rows):
+        """State the l2 sensitivity: clip + grid sqrt(size) / 2 (zero-out), or twice that.
+
+        Proof. Proposition 112. The rounded update of a client is a function of its own rows, and
+        rounding moves each coordinate by at most half a step. The update of null rows is 0.
+        """
+        own = self.updates.sensitivity(adjacency, n_rows)
+        count = 1 if adjacency == "zero-out" else 2
+        theorem = (
+            f"{own.theorem} + grid sqrt(size) each, after rounding; {self.fewest_reports} clients "
+            "or more add noise whatever their rows"
+        )
+        return Sensitivity(
+            l1=math.inf,
+            l2=own.l2 + count * self.grid * math.sqrt(self.size) / 2,
+            bound=own.bound + n_rows * self.grid,
+            theorem=theorem,
+        )
+
+    def steps(self, chunk):
+        """Return a row of whole numbers for every client that is there: its update in steps."""
+        return np.rint(self.updates.vectors(chunk) * (self.updates.clip / self.grid))
+
+    def evaluate(self, rows):
+        """Return the sum over all clients, an array of shape (size,): no rounding but theirs."""
+        total = sum_over(rows, lambda chunk: self.steps(chunk).sum(axis=0), self.size)
+        return total * self.grid
 
 
 # The sum of local reports, none of which counts for more than a bound.
@@ -885,7 +1003,9 @@ class PrepaidRounds:
         self._curator, self._make_query, self._plan = curator, make_query, plan
         self._n_reports = self._n_projected = 0
         first = make_query(start)
-        if plan.mu_round is not None:
+        if plan.shared is not None:
+            noise = SharedGaussianMechanism(plan.mu_round, plan.shared[1], plan.shared[0])
+        elif plan.mu_round is not None:
             noise = SampledGaussianMechanism(plan.mu_round, plan.sampling)
         if plan.randomiser is None:
             self._paid = curator.prepay(first, noise, plan.n_steps)
@@ -1077,6 +1197,10 @@ class ClientRows:
         chosen = copy.copy(self)
         chosen._chunked(np.arange(start, stop), 1.0)
         return chosen
+
+    def sum_of(self, query):
+        """Return the sum of the updates of a query, an array of shape (query.size,)."""
+        return sum_over(self, query.partial, query.size)
 
     def sizes(self, positions):
         """Return how many rows the clients at some positions own."""

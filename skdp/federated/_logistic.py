@@ -4,17 +4,19 @@
 
 import math
 import warnings
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_scalar
 
 from skdp._gate import Doubts, open_gate
 from skdp._groups import check_groups, resolve_groups
 from skdp._losses.classification import LogisticLoss, SoftmaxLoss
 from skdp._plan import PlanMixin
-from skdp._rows.base import L2Ball, check_radius
+from skdp._rows.base import L2Ball, check_radius, leaves_out_zeros
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
     CallbackSupportMixin,
@@ -26,7 +28,6 @@ from skdp._sklearn import (
     centered_classes,
     effective_n_threads,
     fit_context,
-    is_sparse,
     resolve_classes,
     validate_private_data,
 )
@@ -45,10 +46,12 @@ from skdp.federated._averaging import (
     federated_descent,
     plan_problem,
 )
+from skdp.federated._messages import DistantClients, FederatedRound
 from skdp.linear_model._scales import say_of_signal
 from skdp.local._ball_randomiser import MAGNITUDES, BallRandomiser
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
+from skdp.privacy.kernel.errors import level_of_caller
 
 
 class FederatedDPLogisticRegression(
@@ -288,30 +291,15 @@ class FederatedDPLogisticRegression(
             If a shared budget has less left, or protects groups and there are none.
         """
         check_groups(self, groups)
-        if self.epsilon is not None:
-            check_epsilon(self.epsilon)
-        check_delta(self.delta)
+        self._check_budget()
         given = FederatedParameters.of(self)
         ball = L2Ball(check_radius(self.data_norm))
         X, y = validate_private_data(self, X, y, classes=self.classes, accept_sparse="csr")
         # how many rows there are is private: only the number of clients is used
         (n_clients, unit), clients = resolve_groups(groups, X, ordered=True)
-        n_features = X.shape[1]
         classes, codes, outside, assumptions = resolve_classes(y, self.classes)
-        loss = LogisticLoss() if len(classes) == 2 else SoftmaxLoss(len(classes))
-        problem = plan_problem(self, given, n_clients, n_features, loss)
-        rounds = problem.rounds
-        if rounds.hypothetical is not None:
-            warnings.warn(
-                "population is set: the noise is that of a deployment with so many clients. "
-                "These clients spend what privacy_spent_ says, and not epsilon.",
-                SimulationWarning,
-                stacklevel=4,
-            )
-        doubts = Doubts(type(self).__name__)
-        if rounds.mu_round and rounds.hypothetical is None and not is_sparse(X):
-            facts = rounds.spent, self.delta, self.adjacency, math.prod(problem.shape), unit
-            say_of_signal(doubts, n_clients, *facts)
+        problem = plan_problem(self, given, n_clients, X.shape[1], _loss_for(classes))
+        terms = self._terms(problem, n_clients, unit, assumptions, not leaves_out_zeros(X))
         with open_gate(
             self,
             lambda: ClientRows(
@@ -324,27 +312,133 @@ class FederatedDPLogisticRegression(
                 problem.intercept,
                 effective_n_threads(),
             ),
-            n_rows=n_clients,
-            epsilon=rounds.spent,
-            delta=self.delta,
-            adjacency="local" if rounds.mu_round is None else self.adjacency,
-            mu=rounds.total_mu,
-            assumptions=assumptions,
-            n_releases=rounds.n_releases,
-            unit=unit,
-            doubts=doubts,
+            **terms,
         ) as curator:
-            released = PrepaidRounds(curator, problem.query, np.zeros(problem.shape), rounds)
-            coef = federated_descent(released.mean_update, problem.shape, rounds)
+            released = _released(curator, problem)
+        return self._finished(released, problem, classes, n_clients)
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit_clients(
+        self, drive: Callable[[FederatedRound], object], *, n_clients: int, n_features: int
+    ) -> Self:
+        """Fit the model to clients elsewhere, by messages.
+
+        Rounds, noise, ledger and price are those of `fit`. Who takes part in a round is drawn
+        first. Clients that do not answer in time add nothing to the sum, and the divisor stays
+        what it is: so late and lost answers bias the step, and cost nobody any privacy.
+
+        Parameters
+        ----------
+        drive : callable
+            Called once for every round, with a `FederatedRound`: it delivers the requests, adds
+            the answers that come, and returns when all are there or the time is over. What it
+            raises ends the fit, which has been paid for.
+        n_clients : int
+            Number of all clients, public; their places are 0 to ``n_clients - 1``.
+        n_features : int
+            Entries of a row, public.
+
+        Returns
+        -------
+        self : object
+            Fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is unusable, `classes` is None, or `local_epsilon` is set: clients send
+            exact updates. No client was asked then.
+        BudgetError
+            If a shared budget has less left.
+
+        See Also
+        --------
+        skdp.federated.FederatedClient : Answers requests where the rows are.
+
+        Notes
+        -----
+        The server sees exact updates, and is trusted. Whether a client answers in time may depend
+        on its own rows, but must not depend on those of others (Proposition 110 of the guide).
+        """
+        self._check_budget()
+        given = FederatedParameters.of(self)
+        check_radius(self.data_norm)
+        n_clients = check_scalar(n_clients, "n_clients", Integral, min_val=1)
+        n_features = check_scalar(n_features, "n_features", Integral, min_val=1)
+        if not callable(drive):
+            raise TypeError(f"drive must be callable; got type {type(drive).__name__}.")
+        if self.local_epsilon is not None:
+            raise ValueError(
+                "local_epsilon must be None in fit_clients, where clients send exact updates; got "
+                f"{self.local_epsilon!r}. Reports of rows are made by "
+                "LocalDPLogisticRegression.client."
+            )
+        if self.classes is None:
+            raise ValueError("classes must be given in fit_clients: no label is read here.")
+        classes, _, _, assumptions = resolve_classes(np.empty(0, dtype=object), self.classes)
+        if classes.dtype.kind not in "biufU":
+            raise ValueError(
+                f"classes must be numbers or text in fit_clients; got {self.classes!r}."
+            )
+        problem = plan_problem(self, given, n_clients, n_features, _loss_for(classes))
+        body = {
+            "intercept": float(problem.intercept),
+            "data_norm": float(self.data_norm),
+            "classes": classes.tolist(),
+        }
+        self.n_features_in_ = n_features
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        terms = self._terms(problem, n_clients, "group", assumptions, True)
+        clients = DistantClients(drive, n_clients, body)
+        with open_gate(self, lambda: clients, **terms) as curator:
+            released = _released(curator, problem)
+        return self._finished(released, problem, classes, n_clients)
+
+    def _check_budget(self):
+        """Raise unless epsilon and delta are usable."""
+        if self.epsilon is not None:
+            check_epsilon(self.epsilon)
+        check_delta(self.delta)
+
+    def _terms(self, problem, n_clients, unit, assumptions, is_dense):
+        """Return how the gate is opened, from public facts."""
+        rounds = problem.rounds
+        if rounds.hypothetical is not None:
+            warnings.warn(
+                "population is set: the noise is that of a deployment with so many clients. "
+                "These clients spend what privacy_spent_ says, and not epsilon.",
+                SimulationWarning,
+                stacklevel=level_of_caller(),
+            )
+        doubts = Doubts(type(self).__name__)
+        if rounds.mu_round and rounds.hypothetical is None and is_dense:
+            signal = rounds.spent, self.delta, self.adjacency, math.prod(problem.shape), unit
+            say_of_signal(doubts, n_clients, *signal)
+        return {
+            "n_rows": n_clients,
+            "epsilon": rounds.spent,
+            "delta": self.delta,
+            "adjacency": "local" if rounds.mu_round is None else self.adjacency,
+            "mu": rounds.total_mu,
+            "assumptions": assumptions,
+            "n_releases": rounds.n_releases,
+            "unit": unit,
+            "doubts": doubts,
+        }
+
+    def _finished(self, released, problem, classes, n_clients):
+        """Write what was released to the attributes."""
+        coef, self.projected_share_ = released
+        rounds = problem.rounds
         self.classes_ = classes
         coef = centered_classes(coef)
-        self._clipped_at = ball.radius
-        self.coef_ = coef[:, :n_features] / self.data_norm
+        self._clipped_at = float(self.data_norm)
+        self.coef_ = coef[:, : self.n_features_in_] / self.data_norm
         self.intercept_ = np.zeros(len(coef))
         if problem.intercept:
             self.intercept_ = problem.intercept * coef[:, -1]
         self.n_clients_, self.n_iter_ = n_clients, self._steps(rounds.n_steps)
-        self.projected_share_ = released.projected_share
         ledger = self.ledger_
         self.local_epsilon_per_round_ = (
             np.inf if rounds.randomiser is None else rounds.randomiser.epsilon
@@ -360,3 +454,15 @@ class FederatedDPLogisticRegression(
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _released(curator, problem):
+    """Return the coefficients after all rounds, and the share of reports that were projected."""
+    rounds = problem.rounds
+    released = PrepaidRounds(curator, problem.query, np.zeros(problem.shape), rounds)
+    coef = federated_descent(released.mean_update, problem.shape, rounds)
+    return coef, released.projected_share
+
+
+def _loss_for(classes):
+    return LogisticLoss() if len(classes) == 2 else SoftmaxLoss(len(classes))

@@ -73,6 +73,7 @@ _LEDGERS = (
     "skdp.privacy.laws.histogram.SparseSensitivity",
     "skdp.privacy.laws.histogram.ThresholdNoise",
     "skdp.privacy.laws.k_norm.KNormNoise",
+    "skdp.privacy.laws.shared_noise.SharedNoise",
     "skdp.privacy.laws.local_reports.ReportNoise",
     "skdp.privacy.laws.objective.Influence",
     "skdp.privacy.laws.objective.LinearTerm",

@@ -9,8 +9,8 @@ up, and priced once more), `accounting` (what it costs), then `batches` and `sam
 and noise are drawn, of random bits that nothing else makes).
 
 ``laws/`` has a file for every way to randomise a release, with its proof: `additive`, `k_norm`,
-`exponential`, `histogram`, `objective`, `late_noise`, `local_reports`; `loss_distributions`
-composes what has no closed form; `calibration`, `selection` and `search` plan.
+`shared_noise`, `exponential`, `histogram`, `objective`, `late_noise`, `local_reports`;
+`loss_distributions` composes what has no closed form; `calibration`, `selection` and `search` plan.
 
 ``books/`` is for readers: `ledger` and `texts` (a record in words and tables), `budget` and
 `store` (what several fits share), `spent` (totals of estimators), `functions` (those of users).

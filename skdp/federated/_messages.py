@@ -1,0 +1,522 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""A federation over messages: what a server asks, what a client answers, one round.
+
+A client holds its own rows, and computes one clipped update for every request. The server adds up
+the updates that come in time, and nothing else: what leaves is released through the gate, as in a
+fit to rows of all clients in one place. How messages travel is up to whoever runs a federation.
+Nothing is pickled, and every byte that comes from elsewhere is checked before it is used.
+
+In this order: the layout of messages; the client; a round; clients as what a curator admits.
+"""
+
+import copy
+import json
+import math
+import struct
+import threading
+import zlib
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from skdp._losses.classification import LogisticLoss, SoftmaxLoss
+from skdp._rows.base import CompensatedSum, L2Ball, check_radius
+from skdp._sklearn import as_labels, resolve_classes
+from skdp._typing import MatrixLike, VectorLike
+from skdp.federated._averaging import ClientRows, ClientUpdates, RoundedUpdates
+from skdp.privacy.kernel.samplers import make_bits
+from skdp.privacy.laws.shared_noise import SMALLEST_SHARE, discrete_gaussian
+
+# The layout of messages: length of the header, header, numbers, checksum.
+
+
+#: version of requests and updates; a reader refuses all others
+MESSAGE_VERSION = 1
+_LENGTH, _SUM = struct.Struct("<I"), struct.Struct("<I")
+_REQUEST, _UPDATE = "skdp federated request", "skdp federated update"
+#: unsigned integers that clients send where they add the noise, by their number of bits
+_WORDS = {32: "<u4", 64: "<u8"}
+#: bytes of a header, at most
+_LONGEST = 1 << 20
+#: a client clips to the last digits of a float
+_EXCESS = 1e-9
+
+
+def _packed(header, values, dtype="<f8"):
+    """Return a header of plain data and an array as a message."""
+    text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
+    body = _LENGTH.pack(len(text)) + text + np.asarray(values, dtype=dtype).tobytes()
+    return body + _SUM.pack(zlib.crc32(body))
+
+
+def _unpacked(message, kind, name, dtype="<f8"):
+    """Return header and finite numbers of a message, or raise a ValueError."""
+    if not isinstance(message, bytes | bytearray | memoryview):
+        raise ValueError(f"{name} must be bytes; got type {type(message).__name__}.")
+    message = bytes(message)
+    body, end = message[: -_SUM.size], message[-_SUM.size :]
+    if len(body) < _LENGTH.size or _SUM.pack(zlib.crc32(body)) != end:
+        raise ValueError(f"{name} is damaged or cut off: its checksum is another one.")
+    (length,) = _LENGTH.unpack_from(body)
+    text, numbers = body[_LENGTH.size : _LENGTH.size + length], body[_LENGTH.size + length :]
+    try:
+        if length > min(_LONGEST, len(text)):
+            raise ValueError("its header is cut off.")
+        header = json.loads(text)
+        found, version = header["format"], header["version"]
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise ValueError(f"{name} has no header of skdp.") from error
+    if found != kind:
+        raise ValueError(f"{name} is not what it should be, a {kind}.")
+    if version != MESSAGE_VERSION:
+        raise ValueError(
+            f"{name} has version {version!r}, and this one of skdp reads version "
+            f"{MESSAGE_VERSION}: use the same version of skdp on both sides."
+        )
+    if len(numbers) % np.dtype(dtype).itemsize:
+        raise ValueError(f"{name} has numbers that are cut off.")
+    values = np.frombuffer(numbers, dtype=dtype)
+    values = values.astype(values.dtype.newbyteorder("="))
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name} has numbers that are not finite.")
+    return header, values
+
+
+# The client.
+
+
+class FederatedClient:
+    """Rows of one client of a federation, which answer requests for updates.
+
+    It runs where the rows are. What it answers is a function of its own rows and of the request:
+    its clipped update, as `FederatedDPLogisticRegression` makes it. No row is ever sent.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        Private rows of the client, any number of them. Those that are not finite count as null
+        rows, which contribute nothing; longer ones than the `data_norm` of a request are scaled
+        down to it.
+    y : array-like of shape (n_rows,)
+        Private labels. Rows with other labels than the classes of a request contribute nothing.
+
+    Attributes
+    ----------
+    n_answers_ : int
+        Number of requests that were answered.
+
+    See Also
+    --------
+    FederatedDPLogisticRegression.fit_clients : The server.
+
+    Notes
+    -----
+    Privacy. An update is exact. Whoever reads it learns of the rows what it says: the server is
+    trusted to release nothing but noisy sums, and the channel must hide messages from everybody
+    else (TLS, say). No request makes an update longer than the `clip` that it names.
+
+    A client that lies can send any vector of that length. It moves a mean by as much as any
+    other client may, and weakens nobody's guarantee but its own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import FederatedDPLogisticRegression
+    >>> from skdp.federated import FederatedClient
+    >>> rng = np.random.default_rng(0)
+    >>> clients = {}
+    >>> for place in range(300):
+    ...     X = rng.normal(size=(5, 2)) / 2
+    ...     clients[place] = FederatedClient(X, X[:, 0] > 0)
+    >>> def drive(one_round):
+    ...     for place, request in one_round.requests.items():
+    ...         one_round.add(clients[place].answer(request))
+    >>> model = FederatedDPLogisticRegression(epsilon=4.0, classes=[False, True], max_iter=20)
+    >>> model.fit_clients(drive, n_clients=300, n_features=2).coef_[0, 0] > 0
+    np.True_
+    """
+
+    def __init__(self, X: MatrixLike, y: VectorLike) -> None:
+        try:
+            X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
+            rows = X.astype(np.float64)
+        except (ValueError, TypeError):
+            raise ValueError("X must have numbers in all entries; got something else.") from None
+        labels = as_labels(y)
+        if rows.ndim != 2 or rows.shape[0] != len(labels):
+            raise ValueError(
+                "X must have a row for every label of y, and two dimensions; got X of shape "
+                f"{rows.shape} and {len(labels)} labels."
+            )
+        if not len(labels):
+            # who owns nothing answers as who owns a row that counts for nothing
+            rows, labels = np.zeros((1, rows.shape[1])), np.array([None])
+        self._X, self._y, self.n_answers_ = rows, labels, 0
+
+    def answer(self, request: bytes) -> bytes:
+        """Return the update that a request asks for.
+
+        Parameters
+        ----------
+        request : bytes
+            One of `FederatedRound.requests`. Its layout is in the user guide.
+
+        Returns
+        -------
+        update : bytes
+            For the server alone. The same request has the same answer.
+
+        Raises
+        ------
+        ValueError
+            If these are not the bytes of a request, or ask for rows of other sizes or labels of
+            another type. No message names a value of a row.
+        """
+        header, values = _unpacked(request, _REQUEST, "request")
+        try:
+            query, intercept, ball, classes = _read_request(header, values)
+            shares = _read_shares(header, query)
+            answer = {name: header[name] for name in ("fit", "round", "token")}
+        except (ValueError, TypeError, KeyError, ArithmeticError) as error:
+            raise ValueError(f"request has parameters that no server sends: {error}") from error
+        wanted = np.atleast_2d(query.coef).shape[1] - bool(intercept)
+        if self._X.shape[1] != wanted:
+            raise ValueError(
+                f"the request is for rows of {wanted} features, and these have {self._X.shape[1]}."
+            )
+        _, codes, outside, _ = resolve_classes(self._y, classes)
+        place = np.zeros(self._X.shape[0], dtype=np.int64)
+        target = query.loss.encode(codes)
+        rows = ClientRows(self._X, target, outside, place, 1, ball, intercept)
+        head = {"format": _UPDATE, "version": MESSAGE_VERSION, **answer}
+        self.n_answers_ += 1
+        if shares is None:
+            return _packed(head, query.evaluate(rows))
+        grid, share, width = shares
+        steps = RoundedUpdates(query, grid, 1).evaluate(rows) / grid
+        noise = discrete_gaussian(share, query.size, make_bits(None))
+        return _packed(head, (steps.astype(np.int64) + noise).astype(_WORDS[width]), _WORDS[width])
+
+    def __repr__(self) -> str:
+        return f"FederatedClient({self._X.shape[1]} features)"
+
+
+def _read_request(header, values):
+    """Return query, constant feature, ball of rows and classes of a request, or raise."""
+    classes, steps = header["classes"], header["n_steps"]
+    numbers = [header[name] for name in ("clip", "step_size", "pull", "intercept")]
+    if not all(type(number) is float and 0 <= number < math.inf for number in numbers):
+        raise ValueError("numbers must be finite and not negative.")
+    if type(steps) is not int or steps < 1 or type(classes) is not list or len(classes) < 2:
+        raise ValueError("n_steps must be at least 1, and classes a list of at least 2.")
+    clip, step_size, pull, intercept = numbers
+    loss = LogisticLoss() if len(classes) == 2 else SoftmaxLoss(len(classes))
+    coef = values if loss.n_outputs == 1 else values.reshape(loss.n_outputs, -1)
+    if clip == 0 or step_size == 0 or pull * step_size > 1 or not coef.size:
+        raise ValueError("clip and step_size must be greater than 0, pull at most 1 / step_size.")
+    query = ClientUpdates(coef, loss, clip, steps, step_size, pull)
+    return query, intercept, L2Ball(check_radius(header["data_norm"])), classes
+
+
+def _read_shares(header, query):
+    """Return grid, share of noise and width of words that a request asks for, or None."""
+    if header.get("shares") is None:
+        return None
+    grid, share, width = header["shares"]
+    numbers = type(grid) is float and type(share) is float and math.frexp(grid)[0] == 0.5
+    if not numbers or width not in _WORDS or not SMALLEST_SHARE <= share <= 2**26:
+        raise ValueError("shares must be a power of two, a share of noise and a width of words.")
+    if not query.clip / grid < 2**50:
+        raise ValueError("the grid of updates is too fine.")
+    return grid, share, width
+
+
+# A round: requests go out, updates come in until it is over.
+
+
+class FederatedRound:
+    """One round of a federation: requests to deliver, and a place to put the answers.
+
+    `FederatedDPLogisticRegression.fit_clients` makes one for every round, and hands it to the
+    function that carries messages.
+
+    Parameters
+    ----------
+    number : int
+        Rounds before this one.
+    fit : str
+        Identity of the fit.
+    tokens : dict of int to str
+        For the place of every client of the round, what its answer must repeat.
+    body : dict
+        What is asked of all of them.
+    values : ndarray
+        The server's point.
+    clip : float
+        Norm of an update, at most.
+    width : int or None
+        Bits of the integers that clients send where they add the noise; None if they do not.
+
+    Attributes
+    ----------
+    number : int
+        Rounds before this one.
+    requests : mapping of int to bytes
+        A request for every client of the round, by its place among all clients.
+    n_reports : int
+        Updates that have come.
+    is_complete : bool
+        Whether all have come.
+
+    See Also
+    --------
+    FederatedClient : Answers requests.
+
+    Notes
+    -----
+    Who takes part in a round is drawn inside the gate. The price of a round rests on it that nobody
+    outside learns who was drawn: a driver must not publish `requests`, `n_reports` or times, and
+    deliver over channels that hide whether a client gets a request.
+
+    Methods may be called from several threads.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        fit: str,
+        tokens: dict[int, str],
+        body: dict[str, Any],
+        values: np.ndarray,
+        clip: float,
+        width: int | None = None,
+    ) -> None:
+        head = {"format": _REQUEST, "version": MESSAGE_VERSION, "fit": fit, "round": number}
+        made = {
+            place: _packed({**head, "token": token, **body}, values)
+            for place, token in tokens.items()
+        }
+        self.number = number
+        self.requests: Mapping[int, bytes] = MappingProxyType(made)
+        self._fit, self._places = fit, {token: place for place, token in tokens.items()}
+        self._size, self._clip = values.size, clip
+        self._dtype = "<f8" if width is None else _WORDS[width]
+        self._updates: dict[int, np.ndarray] = {}
+        self._summed: list[tuple[np.ndarray, int]] = []
+        self._over, self._lock = False, threading.Lock()
+
+    @property
+    def n_reports(self) -> int:
+        """Updates that have come."""
+        return len(self._updates) + sum(count for _, count in self._summed)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all updates of the round have come."""
+        return self.n_reports == len(self._places)
+
+    def add(self, report: bytes) -> None:
+        """Take the update of a client.
+
+        Parameters
+        ----------
+        report : bytes
+            From anybody.
+
+        Raises
+        ------
+        ValueError
+            If it is damaged, of another version or another fit, of an earlier round, of a client
+            that was not asked or has answered, or longer than an update can be; or if the round is
+            over. Nothing has changed then, and the fit goes on without it.
+        """
+        header, values = _unpacked(report, _UPDATE, "report", self._dtype)
+        if header.get("fit") != self._fit:
+            raise ValueError("the report is for another fit.")
+        if header.get("round") != self.number:
+            raise ValueError(
+                f"the report is late: it is for round {header.get('round')!r}, and this is round "
+                f"{self.number}."
+            )
+        token = header.get("token")
+        place = self._places.get(token) if isinstance(token, str) else None
+        if place is None:
+            raise ValueError("the report answers no request of this round.")
+        if values.shape != (self._size,):
+            raise ValueError(f"the report must have {self._size} numbers; it has {values.size}.")
+        # squares of huge numbers would overflow; integers say nothing, for noise is in them
+        limit = self._clip * (1 + _EXCESS) if self._dtype == "<f8" else math.inf
+        if np.max(np.abs(values)) > limit or np.linalg.norm(values) > limit:
+            raise ValueError("the report is longer than an update is clipped to.")
+        with self._lock:
+            if self._over:
+                raise ValueError(f"the report is late: round {self.number} is over.")
+            if place in self._updates:
+                raise ValueError("this client has reported in this round: a report counts once.")
+            self._updates[place] = values
+
+    def add_sum(self, total: np.ndarray, n_reports: int) -> None:
+        """Take a sum of reports that secure aggregation has made.
+
+        Parameters
+        ----------
+        total : ndarray of shape (size,)
+            The sum of the numbers of so many reports, unsigned integers modulo 2 to their number of
+            bits.
+        n_reports : int
+            How many clients are in it. That none is in it twice, or in another sum, is for the
+            aggregation to see to.
+
+        Raises
+        ------
+        ValueError
+            If clients do not add the noise in this fit, the numbers are of another type or size,
+            there are more reports than requests, or the round is over. Nothing has changed then.
+        """
+        total = np.asarray(total)
+        if self._dtype == "<f8" or total.dtype != np.dtype(self._dtype):
+            raise ValueError(
+                f"sums of reports are for fits with fewest_reports, in the type of the reports, "
+                f"{self._dtype}; got {total.dtype}."
+            )
+        if total.shape != (self._size,):
+            raise ValueError(f"total must have shape ({self._size},); got {total.shape}.")
+        with self._lock:
+            if self._over:
+                raise ValueError(f"the sum is late: round {self.number} is over.")
+            if not 1 <= n_reports <= len(self._places) - self.n_reports:
+                raise ValueError(
+                    f"n_reports must be from 1 to the requests that have no answer yet; got "
+                    f"{n_reports!r}."
+                )
+            self._summed.append((total.copy(), int(n_reports)))
+
+    def _close(self):
+        """End the round; return the sum of its updates, in the order of places."""
+        with self._lock:
+            self._over = True
+        if self._dtype != "<f8":
+            return self._decoded()
+        total = CompensatedSum(self._size)
+        for place in sorted(self._updates):
+            total.add(self._updates[place])
+        return total.value
+
+    def _decoded(self):
+        """Return the sum of integers modulo a power of two as signed numbers."""
+        words = np.dtype(self._dtype).newbyteorder("=")
+        total = np.zeros(self._size, dtype=words)
+        for part in (*self._updates.values(), *(part for part, _ in self._summed)):
+            # unsigned integers wrap around: that is the sum modulo 2^bits
+            total += part
+        return total.view(f"i{words.itemsize}").astype(np.float64)
+
+    def __repr__(self) -> str:
+        return f"FederatedRound(number={self.number}, {len(self._places)} requests)"
+
+
+# Clients as what a curator admits.
+
+
+class DistantClients:
+    """Clients elsewhere, of which a sum is collected by messages.
+
+    Parameters
+    ----------
+    drive : callable
+        Carries the messages of a round.
+    n_clients : int
+        Public.
+    body : dict
+        Of requests, what all rounds have in common: public numbers.
+
+    Notes
+    -----
+    An update is added in the place of its client, whenever it came; one that did not come adds
+    nothing. Proposition 110 is about the sum.
+    """
+
+    def __init__(self, drive, n_clients, body):
+        self._drive, self._body, self._n_clients = drive, body, n_clients
+        self._positions, self._made = np.arange(n_clients), []
+        self._fit = _token()
+
+    def batch(self, positions, rate):
+        """Return the clients at sorted positions, drawn with a public probability each."""
+        chosen = copy.copy(self)
+        chosen._positions = positions
+        return chosen
+
+    def sum_of(self, query):
+        """Return the sum of the updates that come in time, an array of shape (query.size,)."""
+        return self._collected(query, None)[1]
+
+    def noisy_sum(self, query, noise):
+        """Return the sum of rounded updates and shares of noise that come in time, in steps.
+
+        Parameters
+        ----------
+        query : RoundedUpdates
+            What is asked.
+        noise : SharedNoise
+            What clients add a share of.
+
+        Returns
+        -------
+        total : ndarray of shape (query.size,)
+            Whole numbers.
+
+        Raises
+        ------
+        RuntimeError
+            If fewer clients answered than noise must be of. Nothing is released then.
+        """
+        # eight standard deviations of as much noise as there can be, and all that it is added to
+        loudest = 8 * noise.share * math.sqrt(self._n_clients)
+        width = 32 if noise.bound / noise.grid + loudest < 2**30 else 64
+        current, total = self._collected(query.updates, [noise.grid, noise.share, width])
+        if current.n_reports < noise.n_shares:
+            raise RuntimeError(
+                f"only {current.n_reports} clients answered in round {current.number}, and "
+                f"fewest_reports={noise.n_shares} is what the noise is made for: nothing was "
+                "released in this round, and the fit ends. Wait longer, or ask for fewer."
+            )
+        return total
+
+    def _collected(self, query, shares):
+        """Return a round that is over, and its sum."""
+        body = {
+            **self._body,
+            "clip": float(query.clip),
+            "n_steps": int(query.n_steps),
+            "step_size": float(query.step_size),
+            "pull": float(query.pull),
+        }
+        if shares is not None:
+            body["shares"] = shares
+        tokens = {int(place): _token() for place in self._positions}
+        current = FederatedRound(
+            len(self._made),
+            self._fit,
+            tokens,
+            body,
+            np.ravel(query.coef),
+            query.clip,
+            None if shares is None else shares[2],
+        )
+        # copies for batches share the list
+        self._made.append(None)
+        try:
+            self._drive(current)
+        finally:
+            total = current._close()
+        return current, total
+
+
+def _token():
+    """Return what nobody guesses."""
+    return make_bits(None).words(2).tobytes().hex()
