@@ -282,7 +282,6 @@ def wire(server):
     wire.close()
 
 
-@pytest.mark.full
 def test_a_charge_whose_answer_is_lost_is_found_again(server, wire):
     name = made(server, "lost answers", 10.0)
     url = server.url(name, "alice", port=wire.port)
