@@ -146,9 +146,29 @@ MUTANTS = [
         "tests/test_grouped_statistics.py",
     ),
     Mutant(
-        "a group trains and scores", "_of",
-        r"np\.isin\(groups, chosen\)", "groups >= 0",
+        "a group trains and scores", "SearchedRows.of",
+        r"np\.isin\(self\.groups, chosen\)", "self.groups >= 0",
         "tests/test_grouped_statistics.py",
+    ),
+    Mutant(
+        "a held-out row counts twice its weight", "HeldOutRows.__init__",
+        r"0\.5 \+ weight", "0.5 + 2 * weight",
+        "tests/model_selection/test_scorers.py",
+    ),
+    Mutant(
+        "a search keeps the total of weights off its ledger", "DPSearchCV.fit",
+        r"self\.ledger_ = hidden\.before\(self\.ledger_\)", "pass",
+        "tests/model_selection/test_search.py",
+    ),
+    Mutant(
+        "counts need no number of rows, where that is a secret", "counted_first",
+        r"share = share or _COUNT_SHARE", "pass",
+        "tests/test_counted.py",
+    ),
+    Mutant(
+        "a description forgets what rows count", "DescribedRows.__init__",
+        r"= numbers, places, weight", "= numbers, places, None",
+        "tests/test_counted.py",
     ),
     Mutant(
         "a group scores by the sum of its rows", "HeldOutRows.__init__",
@@ -289,7 +309,7 @@ MUTANTS = [
         "tests/test_groups.py",
     ),
     Mutant(
-        "weights: more than the largest that counts", "_weights",
+        "weights: more than the largest that counts", "units_of_weight",
         r"np\.minimum\(weights, max_weight\)", "weights",
         "tests/test_counted.py",
     ),
@@ -515,7 +535,7 @@ MUTANTS = [
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(
-        "sorted magnitudes: null rows are counted", "MagnitudeSides._ranked",
+        "magnitudes in cells: null rows are counted", "MagnitudeSides._cells",
         r"np\.isfinite\(chunk\.norm\)", "np.isfinite(chunk.factor)",
         "tests/linear_model/test_lp_regressor.py",
     ),
@@ -752,9 +772,9 @@ MUTANTS = [
     ),
     Mutant(
         "a search whose runs that do not count are cut short", "run_search",
-        r"\(one\.estimator, one\.run, \*taken, \*own\)",
-        "(one.estimator, one.run, *(taken if gate._counted[candidates.index(one)] "
-        "else [part[:4] for part in taken]), *own)",
+        r"\(one\.estimator, one\.run, taken, \*own\)",
+        "(one.estimator, one.run, taken if gate._counted[candidates.index(one)] "
+        "else taken.of(np.arange(4)), *own)",
         "tests/model_selection/test_public_time.py",
     ),
     Mutant(

@@ -5,9 +5,10 @@
 With adjacency "add-remove" neighbours are data sets with and without one row, so plans must not
 know their number. With weights of rows they must not know the total of these, which a row changes.
 Either is released first, for a small part of epsilon, and stands in plans where the number of rows
-stands otherwise. Given what was released, a row more is a row in the place of a null row, for
-estimators whose statistics are sums over rows that may stand anywhere: what follows is the fit that
-adjacency "zero-out" has, with what is left of epsilon (Propositions 85 and 86).
+stands otherwise. Sums that nothing is divided by do without a total of weights: the number of rows
+is public then, and bounds them. Given what was released, a row more is a row in the place of a null
+row, for estimators whose statistics are sums over rows that may stand anywhere: what follows is the
+fit that adjacency "zero-out" has, with what is left of epsilon (Propositions 85 and 86).
 """
 
 import math
@@ -74,7 +75,7 @@ class HiddenCount:
     epsilon, delta, adjacency : float, float, str
         What is promised for the whole fit.
     price : float
-        Epsilon of the number.
+        Epsilon of the number; 0 where none is needed.
     max_weight : float or None
         A weight that counts 1; None without weights.
     source : dict
@@ -100,11 +101,20 @@ class HiddenCount:
     @property
     def left(self):
         """Epsilon that is left for the fit."""
+        if self.is_free:
+            return self.epsilon
         # a hair less, so that prices add up to no more than the budget in floats
         return (self.epsilon - self.price) * (1 - 1e-9)
 
+    @property
+    def is_free(self):
+        """Whether nothing is planned by a total, nor divided by one: none is released."""
+        return self.price == 0
+
     def before(self, ledger):
         """Return a ledger with the number before the releases of the same fit."""
+        if self.is_free:
+            return ledger
         whole = self.ledger.assume(*ledger.assumptions)
         for release in ledger.releases:
             whole = whole.append(release)
@@ -126,6 +136,10 @@ class HiddenCount:
             Public from here on, at least 1.
         """
         secret = self.adjacency == "add-remove"
+        if self.is_free:
+            # the number of rows is public, and bounds all sums of what they count
+            self.most = n_rows
+            return n_rows
         with warnings.catch_warnings():
             # the curator of the fit warns of a seed
             warnings.simplefilter("ignore", SeededNoiseWarning)
@@ -179,11 +193,15 @@ def counted_first(estimator, weighted):
     if not (secret or weighted) or not releases:
         yield
         return
+    share = getattr(estimator, "_count_share", _COUNT_SHARE)
+    if secret:
+        # plans need it, whatever is divided by it
+        share = share or _COUNT_SHARE
     hidden = HiddenCount(
         epsilon,
         getattr(estimator, "delta", 0.0),
         adjacency,
-        getattr(estimator, "_count_share", _COUNT_SHARE) * epsilon,
+        share * epsilon,
         estimator.max_weight if weighted else None,
         {
             "budget": estimator.budget,
@@ -199,7 +217,9 @@ def counted_first(estimator, weighted):
             estimator.adjacency = "zero-out"
         yield
     finally:
-        estimator.epsilon, estimator.adjacency = epsilon, adjacency
+        estimator.epsilon = epsilon
+        if secret:
+            estimator.adjacency = adjacency
         del estimator._hidden_count
 
 
@@ -237,7 +257,7 @@ def count_rows(groups, X, hidden, sample_weight=None, planned=None):
         return public, None if codes is None else partial(shares, public[1], codes)
     weights = None
     if hidden.max_weight is not None:
-        weights = _weights(sample_weight, X.shape[0], hidden.max_weight)
+        weights = units_of_weight(sample_weight, X.shape[0], hidden.max_weight)
     (n_rows, unit), codes = resolve_groups(groups, X)
     # a row alone is a group of one
     codes = np.arange(X.shape[0]) if codes is None else codes
@@ -267,11 +287,34 @@ def counts_of(whose):
 def _counts(unit, codes, weights):
     """Return what rows count, by the rows of their group and by their weights, if there are any."""
     counts = np.ones(len(codes)) if unit == "row" else shares(unit, codes)
-    return counts if weights is None else np.floor(counts * weights * PARTS) / PARTS
+    return counts if weights is None else in_parts(counts * weights)
 
 
-def _weights(sample_weight, n_rows, max_weight):
-    """Return weights in units of the largest that counts, at most 1."""
+def in_parts(counts):
+    """Return what rows count, rounded down to whole parts of one, of which sums are exact."""
+    return np.floor(counts * PARTS) / PARTS
+
+
+def units_of_weight(sample_weight, n_rows, max_weight):
+    """Return weights in units of the largest that counts, at most 1.
+
+    Parameters
+    ----------
+    sample_weight : array-like of shape (n_rows,), or float
+        Private weights.
+    n_rows, max_weight : int, float
+        How many there are, and the largest that counts.
+
+    Returns
+    -------
+    weights : ndarray of shape (n_rows,)
+        In [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If they are not one finite number a row, none of them negative.
+    """
     if isinstance(sample_weight, Real):
         sample_weight = np.full(n_rows, float(sample_weight))
     try:

@@ -213,8 +213,8 @@ def open_gate(
         The only way out for a private number.
     """
     hidden = hidden_count(estimator)
-    # the number of rows was released before
-    first = hidden is not None
+    # the number of rows was released before, and all of the fit was charged
+    first = hidden is not None and not hidden.is_free
     progress = None if n_releases is None else Progress(estimator, n_releases + first)
     epsilon = estimator.epsilon if epsilon is None else epsilon
     adjacency = estimator.adjacency if adjacency is None else adjacency
@@ -224,7 +224,7 @@ def open_gate(
         epsilon=epsilon,
         delta=delta,
         adjacency=adjacency if hidden is None else hidden.adjacency,
-        budget=estimator.budget if shared and hidden is None else None,
+        budget=estimator.budget if shared and not first else None,
         mu=mu,
         random_state=estimator.random_state,
         purpose=type(estimator).__name__,

@@ -31,6 +31,11 @@ _DROPPED = (
     "was charged, and no row was read."
 )
 
+_ASKED = (
+    "set_fit_request(groups=True), or one for weights that does not say groups=False, asked for "
+    "groups"
+)
+
 
 def check_groups(estimator, groups):
     """Raise if somebody meant groups and a fit got none.
@@ -54,7 +59,7 @@ def check_groups(estimator, groups):
     if getattr(estimator.budget, "unit", None) == "group":
         raise BudgetError(_DROPPED.format("the shared budget protects groups (unit='group')"))
     if asks_for_groups(estimator):
-        raise ValueError(_DROPPED.format("set_fit_request(groups=True) asked for groups"))
+        raise ValueError(_DROPPED.format(_ASKED))
 
 
 def resolve_groups(groups, X, ordered=False):

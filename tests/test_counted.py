@@ -34,6 +34,8 @@ from skdp import (
     DPTableVectorizer,
     FederatedDPLogisticRegression,
     PrivacyBudget,
+    dp_describe,
+    dp_tabular_pipeline,
     privacy_card,
     privacy_spent,
 )
@@ -296,10 +298,16 @@ WEIGHTED = [
     DPHistogram(bins=3, bounds=(-1, 1), max_weight=2.0),
     DPFrequentFeatures(sparsity=2, max_weight=2.0),
     DPKernelRegressor(kernel="rbf", n_components=4, max_iter=3, max_weight=2.0),
+    DPTableVectorizer(epsilon=4.0, max_weight=2.0),
+    TableSummary(epsilon=4.0, max_weight=2.0),
 ]
 
 
 def fitted_numbers(model):
+    if isinstance(model, TableSummary):
+        return [model.frame.to_numpy()[1:]]
+    if isinstance(model, DPTableVectorizer):
+        return [list(model.mean_.values()), list(model.scale_.values())]
     names = ("coef_", "intercept_", "location_", "mean_", "scale_", "center_", "covariance_")
     return [getattr(model, name) for name in names if hasattr(model, name)]
 
@@ -327,12 +335,77 @@ def test_a_row_with_any_weight_moves_no_more_than_is_paid_for(model, adjacency):
     assert result.passed, result
     # two rows beyond all radii are one to a radius
     assert 0 < result.share <= 1 or isinstance(model, DPNormQuantile)
-    assert result.releases[0].query == "total of the weights"
+    # counts are not divided by it
+    free = isinstance(model, DPHistogram | DPFrequentFeatures) and adjacency != "add-remove"
+    assert (result.releases[0].query == "total of the weights") == (not free)
+
+
+def test_counts_of_weights_pay_for_no_total():
+    X, weights = rows_of(2000)[0], np.random.default_rng(1).uniform(0, 3, 2000)
+    budget = PrivacyBudget(epsilon=1.0, delta=1e-5)
+    histogram = DPHistogram(bins=[-1, 0, 1], max_weight=2.0, budget=budget)
+    histogram.fit(X, sample_weight=weights)
+    assert budget.spent == (1.0, 0.0)
+    (line,) = histogram.ledger_.releases
+    assert line.noise.epsilon == 1.0
+    assert line.noise.bound == 2000
+    histogram.set_params(adjacency="add-remove", budget=None).fit(X, sample_weight=weights)
+    assert histogram.ledger_.releases[0].query == "total of the weights"
+    histogram.set_params(adjacency="replace-one")
+    # a private range is planned by it
+    histogram.set_params(bins=2, budget=None).fit(X, sample_weight=weights)
+    assert histogram.ledger_.releases[0].query == "total of the weights"
+
+
+def test_tables_are_described_by_weights():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=4000), "b": rng.choice(["x", "y"], 4000)})
+    X.loc[rng.random(4000) < 0.1, "a"] = np.nan
+    weights = np.where(X["a"] > 0, 3.0, 1.0)
+    weighted = {"max_weight": 3.0, "sample_weight": weights}
+    there = X["a"].notna()
+    mean = np.average(X["a"][there], weights=weights[there])
+    found = dp_describe(X, 20.0, categories={"b": ["x", "y"]}, **weighted)
+    a, b = found.statistics_["a"], found.statistics_["b"]
+    assert_allclose([a["mean"], a["count"]], [mean, weights[there].sum()], rtol=0.05)
+    order = np.argsort(X["a"][there])
+    below = np.cumsum(weights[there][order]) / weights[there].sum()
+    assert_allclose(a["50%"], X["a"][there].iloc[order].iloc[np.searchsorted(below, 0.5)], atol=0.1)
+    assert_allclose(b["count"], weights.sum(), rtol=0.05)
+    assert_allclose(found.n_samples_seen_, weights.sum(), rtol=0.05)
+    assert "a weight of" in repr(found)
+    groups = np.arange(4000) // 4
+    found = dp_describe(X, 20.0, categories={"b": ["x", "y"]}, groups=groups, **weighted)
+    assert found.ledger_.unit == "group"
+    assert_allclose(found.statistics_["a"]["mean"], mean, rtol=0.1)
+    table = DPTableVectorizer(20.0, max_weight=3.0).fit(X, sample_weight=weights)
+    # a missing value counts as the median in this mean
+    assert abs(table.mean_["a"] - mean) < 0.1
+    assert_allclose(table.frequent_["b"][1].sum(), 1.0, atol=0.02)
+
+
+def test_weights_pass_a_pipeline_of_a_table():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=3000), "b": rng.choice(["x", "y"], 3000)})
+    y = (X["a"] + (X["b"] == "x") > 0.5).astype(int)
+    weights = rng.uniform(0, 1, 3000)
+    budget = PrivacyBudget(epsilon=4.0, delta=1e-5)
+    model = dp_tabular_pipeline(
+        "classifier", epsilon=4.0, classes=[0, 1], max_weight=1.0, budget=budget
+    )
+    model.fit(X, y, table__sample_weight=weights, model__sample_weight=weights)
+    assert model.score(X, y) > 0.8
+    # a price in pairs adds up to more than one in Gaussian-DP parameters
+    assert privacy_spent(model).epsilon <= 4.0
+    with pytest.raises(ValueError, match="max_weight must be None for"):
+        dp_tabular_pipeline(FederatedDPLogisticRegression(), max_weight=1.0)
 
 
 @pytest.mark.parametrize("model", [WEIGHTED[0], WEIGHTED[4]], ids=str)
 def test_weights_that_are_not_bounded_are_seen(model, monkeypatch):
-    monkeypatch.setattr("skdp._counted._weights", lambda w, n_rows, most: np.asarray(w) / most)
+    monkeypatch.setattr(
+        "skdp._counted.units_of_weight", lambda w, n_rows, most: np.asarray(w) / most
+    )
     X, y = rows_of()
     weights = np.ones(300)
     weights[7] = 100.0

@@ -32,6 +32,7 @@ def dp_tabular_pipeline(
     categories: dict[Any, Any] | None = None,
     table_share: float = 0.1,
     adjacency: Adjacency = "replace-one",
+    max_weight: float | None = None,
     budget: Budget = None,
     random_state: Seed = None,
 ) -> Pipeline:
@@ -60,6 +61,8 @@ def dp_tabular_pipeline(
         `categories` that is no flag is refused.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Adjacency of both steps.
+    max_weight : float, default=None
+        Public bound on weights of rows, for both steps; None has no weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
         A budget that both steps are charged to. One with ``composition="sum"`` adds up epsilons:
         the parts are such that their sum is `epsilon` then, and the total is less.
@@ -100,7 +103,8 @@ def dp_tabular_pipeline(
 
     Groups. ``pipeline.fit(X, y, table__groups=ids, model__groups=ids)`` protects all rows of a
     group together, in both steps; with groups in one of them alone there is no total. See
-    :ref:`groups`.
+    :ref:`groups`. Weights are passed alike, ``table__sample_weight=weights`` and
+    ``model__sample_weight=weights``; each step pays for their noisy total.
 
     Examples
     --------
@@ -132,6 +136,13 @@ def dp_tabular_pipeline(
         gaussian = getattr(model, "mechanism", None) in _GAUSSIAN and not added_up
         parts = _split(epsilon, delta, table_share, gaussian)
     both: dict[str, Any] = {"adjacency": adjacency, "budget": budget, "random_state": random_state}
+    if max_weight is not None:
+        if "max_weight" not in parameters:
+            raise ValueError(
+                f"max_weight must be None for {a_kind(model)}, whose rows have no weights; got "
+                f"{max_weight!r}."
+            )
+        both["max_weight"] = max_weight
     table = DPTableVectorizer(*parts[0], bounds=bounds, categories=categories, **both)
     given = {"epsilon": parts[1][0], "delta": parts[1][1], **both, "data_norm": table.data_norm}
     if classes is not None:

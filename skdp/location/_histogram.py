@@ -357,8 +357,8 @@ class DPHistogram(PlanMixin, BaseEstimator):
             protects rows. See :ref:`groups`.
         sample_weight : array-like of shape (n_samples,), default=None
             Private weights of the rows, finite and not negative; only with `max_weight`. Weights
-            beyond that count as that. A twentieth of epsilon goes to their noisy total. See
-            :ref:`sample_weight`.
+            beyond that count as that. Without public bins a twentieth of epsilon goes to their
+            noisy total, by which a range is planned. See :ref:`sample_weight`.
 
         Returns
         -------
@@ -432,6 +432,12 @@ class DPHistogram(PlanMixin, BaseEstimator):
         self.standard_error_ = heaviest * math.sqrt(2) * noise
         self.bin_edges_, self.categories_ = edges, categories
         return self
+
+    @property
+    def _count_share(self):
+        """Part of epsilon for the total of weights, by which nothing but a range is planned."""
+        known = self.bounds is not None or self.categories is not None or np.ndim(self.bins)
+        return 0.0 if known else 0.05
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

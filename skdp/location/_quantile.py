@@ -257,6 +257,14 @@ class QuantilesInTurn:
         return np.sort([one for one, _ in drawn], axis=0), max(bound for _, bound in drawn)
 
 
+def quantiles_of_parts(quantile, most):
+    """Return what `check_quantiles` does, for at most so many rows, or groups, that count in parts.
+
+    Ranks in parts of one, times the denominator, are integers of 64 bits.
+    """
+    return check_quantiles(quantile, min(_FINEST, 2**62 // (PARTS * most)))
+
+
 def plan_quantiles(taus, adjacency, alone):
     """Return how several quantiles are found, from public facts alone.
 
@@ -587,10 +595,8 @@ class DPQuantile(LocationEstimator):
         bounds = None if self.bounds is None else bounds_of(self, n_features)
         (n_rows, unit), whose = count_rows(groups, X, hidden, sample_weight)
         if unit == "group" or hidden is not None:
-            # ranks in parts of one, times the denominator, are integers of 64 bits
             most = n_rows if hidden is None else hidden.most
-            finest = min(_FINEST, 2**62 // (PARTS * most))
-            taus, places = check_quantiles(self.quantile, finest)
+            taus, places = quantiles_of_parts(self.quantile, most)
         shape = n_rows, n_features
         plan = plan_quantiles(taus, self.adjacency, unit == "row" and hidden is None)
         away = plan.ranks_away(shape) * epsilon

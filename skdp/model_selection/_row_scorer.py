@@ -14,7 +14,7 @@ from sklearn.base import is_classifier
 
 from skdp._quantiles import rate
 from skdp._rows.base import CHUNKS_PER_BLOCK, SMALLEST_CHUNK, sum_over
-from skdp._sklearn import as_labels, coded
+from skdp._sklearn import as_labels, check_sample_weight, coded
 from skdp._typing import Estimator, MatrixLike, VectorLike
 from skdp.privacy.books.functions import (
     assumption_about,
@@ -140,7 +140,13 @@ class RowScorer:
                 f"rows; got an array {found}."
             ) from None
 
-    def __call__(self, estimator: Estimator, X: MatrixLike, y: VectorLike | None = None) -> float:
+    def __call__(
+        self,
+        estimator: Estimator,
+        X: MatrixLike,
+        y: VectorLike | None = None,
+        sample_weight: VectorLike | None = None,
+    ) -> float:
         """Return the mean score of rows, which is exact and not private.
 
         Parameters
@@ -149,6 +155,8 @@ class RowScorer:
             Fitted.
         X, y : array-like of shape (n_samples, n_features), and of shape (n_samples,)
             Rows and targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            What rows count in the mean, not negative; None is 1 each.
 
         Returns
         -------
@@ -157,7 +165,11 @@ class RowScorer:
         """
         low, high = self.bounds
         scores = self.of_rows(estimator, X, y)
-        return float(np.mean(np.clip(np.where(np.isnan(scores), low, scores), low, high)))
+        scores = np.clip(np.where(np.isnan(scores), low, scores), low, high)
+        if sample_weight is None:
+            return float(np.mean(scores))
+        weights = check_sample_weight(sample_weight, scores, ensure_non_negative=True)
+        return float(np.average(scores, weights=weights))
 
 
 def accuracy(estimator, X, y):
@@ -327,11 +339,14 @@ class HeldOutRows:
     groups : ndarray of shape (n_rows,), dtype int64, default=None
         Whose row it is. Then every group stands as one row, whose scores are the means of those of
         its rows: a function of these alone, in their order.
+    weight : ndarray of shape (n_rows,), default=None
+        What rows count, in [0, 1]: by that their scores are drawn to the middle of the bounds, down
+        to it for rows of weight 0. None for 1 each.
     """
 
     n_threads = 1
 
-    def __init__(self, scores, low, high, null=False, groups=None):
+    def __init__(self, scores, low, high, null=False, groups=None, weight=None):
         scores = np.array(scores, dtype=np.float64, ndmin=2)
         # whether a number overflows or underflows depends on the row: nobody is to be told
         with np.errstate(all="ignore"):
@@ -341,6 +356,8 @@ class HeldOutRows:
             # bounds so near that they have no middle: every row counts the same
             share = np.clip(np.nan_to_num(share, nan=0.5), 0.0, 1.0)
             share = np.where(null, 0.5, share)
+            if weight is not None:
+                share = 0.5 + weight[:, None] * (share - 0.5)
             if groups is not None:
                 _, codes, sizes = np.unique(groups, return_inverse=True, return_counts=True)
                 share = [np.bincount(codes, column) / sizes for column in share.T]
@@ -382,7 +399,8 @@ class HeldOutScore:
 
     Notes
     -----
-    Every row counts as its score in units of the range, minus 1/2; a null row counts as 0.
+    Every row counts as its score in units of the range, minus 1/2; a null row counts as 0, and a
+    row of weight u, in [0, 1], as u times that.
     """
 
     column: int = 0
@@ -395,8 +413,8 @@ class HeldOutScore:
     def sensitivity(self, adjacency, n_rows):
         """State 1 / n, or half of it under zero-out.
 
-        Proof. A row counts as a number in [-1/2, 1/2], over n. Another value moves that by
-        1 / n at most; a null row counts as 0.
+        Proof. A row counts as a number in [-1/2, 1/2], over n; with a weight as one between that
+        and 0. Another value moves that by 1 / n at most; a null row counts as 0.
         """
         ranges, theorem = _change(adjacency)
         moved = ranges / n_rows
@@ -437,7 +455,8 @@ class HeldOutChoice:
 
         Proof. The change of a candidate's total lies in [-R, R], R being the range of one
         score if a row takes another value, and half of it if the row becomes null. The
-        largest change and the smallest one are at most 2 R apart.
+        largest change and the smallest one are at most 2 R apart. A weight in [0, 1] draws the
+        scores of a row to the middle, where they stay within the same range.
         """
         ranges, theorem = _change(adjacency)
         bound = float(max(1, self.n_candidates))

@@ -20,6 +20,8 @@ from sklearn import config_context, get_config
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
+from skdp._counted import in_parts
+from skdp._groups import shares
 from skdp._sklearn import is_sparse, resolve_classes, take_rows
 from skdp.exceptions import BudgetError
 from skdp.model_selection._row_scorer import HeldOutChoice, HeldOutRows, HeldOutScore
@@ -161,8 +163,8 @@ def check_grid(grids):
 
 
 @contextmanager
-def routed(model, groups):
-    """Have every private step of a model passed the groups, however deep it stands.
+def routed(model, groups, weights=None):
+    """Have every private step of a model passed groups and weights, however deep it stands.
 
     Parameters
     ----------
@@ -170,29 +172,47 @@ def routed(model, groups):
         A clone that is to be fitted. Its requests for metadata are those of before, afterwards.
     groups : ndarray of shape (n_rows,) or None
         Whose row it is; private.
+    weights : ndarray of shape (n_rows,), default=None
+        Weights of rows, for the steps with a bound on them; private.
 
     Yields
     ------
     given : dict
         What `fit` of the model is passed besides rows and targets.
     """
-    if groups is None:
+    given = {"groups": groups, "sample_weight": weights}
+    given = {name: part for name, part in given.items() if part is not None}
+    if not given:
         yield {}
         return
-    asked = [leaf for _, leaf in all_leaves(model) if takes_groups(leaf)]
-    silent = [not hasattr(leaf, "_metadata_request") for leaf in asked]
+    asked = [leaf for _, leaf in all_leaves(model) if _asks_for(leaf, given)]
+    before = [vars(leaf).get("_metadata_request") for leaf in asked]
     with config_context(enable_metadata_routing=True):
         for leaf in asked:
-            leaf.set_fit_request(groups=True)
+            leaf.set_fit_request(**_asks_for(leaf, given))
         try:
-            yield {"groups": groups}
+            yield given
         finally:
             # what was fitted may be clones of the leaves, in the same order
-            fitted = [leaf for _, leaf in all_leaves(model) if takes_groups(leaf)]
+            fitted = [leaf for _, leaf in all_leaves(model) if _asks_for(leaf, given)]
             for leaves_of in (asked, fitted):
-                for leaf, was_silent in zip(leaves_of, silent, strict=True):
-                    if was_silent:
-                        vars(leaf).pop("_metadata_request", None)
+                for leaf, request in zip(leaves_of, before, strict=True):
+                    vars(leaf).pop("_metadata_request", None)
+                    if request is not None:
+                        leaf._metadata_request = request
+
+
+def _asks_for(leaf, given):
+    """Return whether a step is to be passed groups and weights, by what it can take of those."""
+    asks = {}
+    if "groups" in given and takes_groups(leaf):
+        asks["groups"] = True
+    if "sample_weight" in given and getattr(leaf, "max_weight", None) is not None:
+        asks["sample_weight"] = True
+        if "groups" not in given and takes_groups(leaf):
+            # or whoever asks for weights is taken to ask for groups as well
+            asks["groups"] = False
+    return asks
 
 
 # The budget of a private step in one run: a limit, and a witness.
@@ -322,6 +342,8 @@ class Candidate:
         If it had the whole budget.
     unit : {"row", "group"}
         What is protected.
+    weighted : bool
+        Whether rows have weights.
     run, refit : Share or None
         For the fits of the search, and for fitting the winner again.
     """
@@ -331,6 +353,7 @@ class Candidate:
     labels: Any
     charges: tuple[RunCharge, ...]
     unit: str = "row"
+    weighted: bool = False
     run: Any = None
     refit: Any = None
 
@@ -369,8 +392,9 @@ class Candidate:
             leaf.set_params(budget=budgets[-1], **given)
         quieten(model)
         groups = np.arange(n_rows) if self.unit == "group" else None
+        weights = np.ones(n_rows) if self.weighted else None
         try:
-            with warnings.catch_warnings(), routed(model, groups) as given:
+            with warnings.catch_warnings(), routed(model, groups, weights) as given:
                 # nobody is to be told the same in every run
                 warnings.simplefilter("ignore")
                 model.fit(*self.null_data(form, n_rows), **given)
@@ -443,7 +467,7 @@ def _scaled_to(whole, leaves):
     return settings
 
 
-def make_candidate(model, params, labels, whole, form, n_rows, unit="row"):
+def make_candidate(model, params, labels, whole, form, n_rows, unit="row", max_weight=None):
     """Return a candidate, after a look at what its steps charge for null rows.
 
     Parameters
@@ -461,6 +485,8 @@ def make_candidate(model, params, labels, whole, form, n_rows, unit="row"):
         Of the rows that it will be fitted to.
     unit : {"row", "group"}, default="row"
         What is protected.
+    max_weight : float, default=None
+        Bound on weights for steps that have none of their own; None without weights.
 
     Returns
     -------
@@ -489,7 +515,18 @@ def make_candidate(model, params, labels, whole, form, n_rows, unit="row"):
                 f"groups must be None for the candidate {params!r}: {name_of(step, leaf)} has no "
                 "parameter groups in fit, and would protect single rows."
             )
-    bare = Candidate(model, params, labels, (), unit)
+    for step, leaf in all_leaves(model) if max_weight is not None else ():
+        if not is_private(leaf) or is_free(leaf):
+            continue
+        own = leaf.get_params(deep=False)
+        if "max_weight" not in own:
+            raise ValueError(
+                f"sample_weight must be None for the candidate {params!r}: {name_of(step, leaf)} "
+                "has no parameter max_weight, and all its rows count the same."
+            )
+        if own["max_weight"] is None:
+            leaf.set_params(max_weight=max_weight)
+    bare = Candidate(model, params, labels, (), unit, max_weight is not None)
     charges = bare.null_charges(form, n_rows, _scaled_to(whole, private_leaves(model)))
     for charge in charges:
         if charge.adjacency == "local" or charge.unit != unit:
@@ -501,7 +538,7 @@ def make_candidate(model, params, labels, whole, form, n_rows, unit="row"):
     return replace(bare, charges=charges)
 
 
-def refuse_rows(models, X, y, groups=None):
+def refuse_rows(models, X, y, groups=None, weights=None):
     """Raise what a fit to the rows raises before its charge, of NaN, text and dates.
 
     Parameters
@@ -510,8 +547,8 @@ def refuse_rows(models, X, y, groups=None):
         The candidates; not fitted, and left as they are.
     X, y : array-like
         All rows and targets; private. Nothing that is computed from them is kept or charged.
-    groups : ndarray of shape (n_rows,) or None
-        Whose row it is; private.
+    groups, weights : ndarray of shape (n_rows,) or None
+        Whose row it is, and what it counts; private.
     """
     for model in map(clone, models):
         for leaf in private_leaves(model):
@@ -521,7 +558,7 @@ def refuse_rows(models, X, y, groups=None):
             leaf.set_params(budget=RunBudget(None))
             leaf.budget.ends_alone()
         quieten(model)
-        with warnings.catch_warnings(), suppress(Enough), routed(model, groups) as given:
+        with warnings.catch_warnings(), suppress(Enough), routed(model, groups, weights) as given:
             warnings.simplefilter("ignore")
             model.fit(X, y, **given)
 
@@ -543,7 +580,8 @@ def refuse_public_rows(candidates, form, X_val):
         groups = np.arange(form.shape[0]) if one.unit == "group" else None
         try:
             targets = form.null_targets(form.shape[0], one.labels)
-            refuse_rows([one.estimator], rows, targets, groups)
+            weights = np.ones(form.shape[0]) if one.weighted else None
+            refuse_rows([one.estimator], rows, targets, groups, weights)
         except (TypeError, ValueError) as error:
             raise ValueError(f"X_val cannot be read; nothing was charged. {error}") from error
 
@@ -779,7 +817,7 @@ def resolve_strategy(strategy, n_candidates, n_repeats):
     return strategy, n_repeats or (RUNS_OF_SUBSET if strategy == "subset" else 1)
 
 
-def plan_runs(search, models, listed, labels, form, public_scores, unit="row"):
+def plan_runs(search, models, listed, labels, form, public_scores, unit="row", weighted=False):
     """Return the plan of a search, and its candidates with their shares.
 
     Parameters
@@ -796,6 +834,8 @@ def plan_runs(search, models, listed, labels, form, public_scores, unit="row"):
         Whether public rows score the runs.
     unit : {"row", "group"}, default="row"
         What is protected; groups are planned for as so many rows.
+    weighted : bool, default=False
+        Whether rows have weights.
 
     Returns
     -------
@@ -815,8 +855,9 @@ def plan_runs(search, models, listed, labels, form, public_scores, unit="row"):
     """
     n_rows, epsilon, delta = form.shape[0], float(search.epsilon), float(search.delta)
     held_out = 0 if public_scores else held_out_rows(n_rows, search.validation_fraction, unit)
+    options = unit, search.max_weight if weighted else None
     candidates = [
-        make_candidate(model, params, labels, (epsilon, delta), form, n_rows - held_out, unit)
+        make_candidate(model, params, labels, (epsilon, delta), form, n_rows - held_out, *options)
         for model, params in zip(models, listed, strict=True)
     ]
     adjacency = check_adjacency(candidates)
@@ -873,7 +914,50 @@ class Outcome:
     scores: Any = None
 
 
-def fit_candidate(estimator, share, X, y, groups, seeds=None, public_seeds=()):
+@dataclass(frozen=True, eq=False)
+class SearchedRows:
+    """Private rows of a search, and what belongs to them.
+
+    Parameters
+    ----------
+    X, y : array-like
+        Rows, and targets or None.
+    groups : ndarray of shape (n_rows,) or None
+        Whose row it is: a position among all groups.
+    weights, counts : ndarray of shape (n_rows,) or None
+        Weights for the fits, and what rows count in scores, in [0, 1].
+    """
+
+    X: Any
+    y: Any
+    groups: Any = None
+    weights: Any = None
+    counts: Any = None
+
+    def of(self, chosen):
+        """Return the rows at some positions, or of the groups at these: all that a group has."""
+        if self.groups is not None:
+            chosen = np.flatnonzero(np.isin(self.groups, chosen))
+        y = None if self.y is None else take_rows(self.y, chosen)
+        rest = (self.groups, self.weights, self.counts)
+        rest = [None if part is None else part[chosen] for part in rest]
+        return SearchedRows(take_rows(self.X, chosen), y, *rest)
+
+
+def counts_in_groups(counts, groups):
+    """Return what rows count, those of a group at most 1 together.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_rows,)
+        What they count on their own, in [0, 1].
+    groups : ndarray of shape (n_rows,) or None
+        Whose row it is; None for each its own.
+    """
+    return counts if groups is None else in_parts(counts * shares("group", groups))
+
+
+def fit_candidate(estimator, share, rows, seeds=None, public_seeds=()):
     """Fit a clone of an estimator, whose private steps charge what they were given.
 
     Parameters
@@ -882,10 +966,8 @@ def fit_candidate(estimator, share, X, y, groups, seeds=None, public_seeds=()):
         Not fitted.
     share : Share
         What its private steps are given.
-    X, y : array-like
-        Rows and targets.
-    groups : ndarray of shape (n_rows,) or None
-        Whose row it is.
+    rows : SearchedRows
+        Those that train.
     seeds : list of int, default=None
         Fresh seeds for the private steps; None leaves all noise to the
         operating system.
@@ -917,10 +999,10 @@ def fit_candidate(estimator, share, X, y, groups, seeds=None, public_seeds=()):
     drawing = unseeded(model)
     for leaf, seed in zip(drawing, public_seeds, strict=True):
         leaf.set_params(random_state=seed)
-    with warnings.catch_warnings(), routed(model, groups) as passed:
+    with warnings.catch_warnings(), routed(model, rows.groups, rows.weights) as passed:
         # nobody is to be told the same in every run
         warnings.simplefilter("ignore")
-        model.fit(X, y, **passed)
+        model.fit(rows.X, rows.y, **passed)
     _check_fitted(model, budgets)
     # what was fitted may be clones of the leaves
     fitted = [(budgets.index(leaf.budget), leaf) for leaf in private_leaves(model)]
@@ -960,8 +1042,8 @@ def run_search(gate, candidates, scorer, rows, public, n_jobs):
         With shares, one for every run.
     scorer : RowScorer
         Scores rows on their own.
-    rows : tuple of (X, y, groups)
-        Private; groups are positions among all of them, or None.
+    rows : SearchedRows
+        All of them; private.
     public : tuple of (X, y) or None
         Public rows that score the runs, if there are any.
     n_jobs : int or None
@@ -973,14 +1055,14 @@ def run_search(gate, candidates, scorer, rows, public, n_jobs):
         Released numbers, and a model that was paid for.
     """
     train, held_out = gate.split()
-    taken = _of(rows, train) if len(held_out) else rows
+    taken = rows.of(train) if len(held_out) else rows
     # all of them, whichever count: what is made, and in which order, is public
     seeds = [_seeds_of(gate, one, run) for run, one in enumerate(candidates)]
     with warnings.catch_warnings():
         # threads share their filters, and joblib has its own
         warnings.simplefilter("ignore")
         models = Parallel(n_jobs=n_jobs, verbose=0)(
-            delayed(fit_candidate)(one.estimator, one.run, *taken, *own)
+            delayed(fit_candidate)(one.estimator, one.run, taken, *own)
             for one, own in zip(candidates, seeds, strict=True)
         )
     scores = None
@@ -989,11 +1071,11 @@ def run_search(gate, candidates, scorer, rows, public, n_jobs):
         best = gate.best(scores)
         score = float(scores[best])
     else:
-        best, score = _choose(gate, models, scorer, _of(rows, held_out), len(held_out))
+        best, score = _choose(gate, models, scorer, rows.of(held_out), len(held_out))
     winner, model = candidates[best], models[best]
     if winner.refit is not None:
         own = _seeds_of(gate, winner, len(candidates))
-        model = fit_candidate(winner.estimator, winner.refit, *rows, *own)
+        model = fit_candidate(winner.estimator, winner.refit, rows, *own)
     return Outcome(model, best, score, scores if gate.plan.strategy == "all" else None)
 
 
@@ -1019,10 +1101,10 @@ def _choose(gate, models, scorer, tested, n_held_out):
 
 def _scored(models, scorer, tested):
     """Return the scores of held-out rows by several models."""
-    X, y, groups = tested
-    table = [scorer.of_rows(model, X, y) for model in models]
-    null = [null_rows(model, X, y) for model in models]
-    return HeldOutRows(np.stack(table, axis=1), *scorer.bounds, np.stack(null, axis=1), groups)
+    table = [scorer.of_rows(model, tested.X, tested.y) for model in models]
+    null = [null_rows(model, tested.X, tested.y) for model in models]
+    counted = np.stack(null, axis=1), tested.groups, tested.counts
+    return HeldOutRows(np.stack(table, axis=1), *scorer.bounds, *counted)
 
 
 def null_rows(model, X, y):
@@ -1063,17 +1145,6 @@ def _seeds(gate, candidate, run):
     if not gate.ledger.seeded:
         return None
     return [gate.seed(run) for _ in candidate.charges]
-
-
-def _of(rows, chosen):
-    """Return the rows at some positions, or of the groups at these: all that a group has."""
-    X, y, groups = rows
-    positions = chosen if groups is None else np.flatnonzero(np.isin(groups, chosen))
-    return (
-        take_rows(X, positions),
-        None if y is None else take_rows(y, positions),
-        None if groups is None else groups[positions],
-    )
 
 
 def stamp(model, ledger, spent):

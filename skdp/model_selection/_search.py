@@ -7,6 +7,7 @@ them, and release the winner.
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
@@ -17,12 +18,14 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from skdp._counted import hidden_count, in_parts, units_of_weight
 from skdp._export import TwinMixin, to_sklearn
 from skdp._gate import Doubts
 from skdp._groups import check_groups, resolve_groups
 from skdp._plan import PlanMixin
 from skdp._rows.streams import as_stored
 from skdp._sklearn import (
+    SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
     BaseSearchCV,
     HasMethods,
@@ -40,9 +43,11 @@ from skdp.model_selection._row_scorer import (
     resolve_scoring,
 )
 from skdp.model_selection._runs import (
+    SearchedRows,
     all_configured,
     assumed_functions,
     check_grid,
+    counts_in_groups,
     lacks_classes,
     plan_runs,
     refuse_public_rows,
@@ -71,6 +76,7 @@ class DPSearchCV(TwinMixin, PlanMixin, BaseSearchCV):
         "scoring": [str, RowScorer, callable, list, tuple, set, dict, None],
         "refit": ["boolean"],
         "refit_share": [Interval(Real, 0, 1, closed="left")],
+        "max_weight": SCALE_OR_NONE,
         "n_jobs": [Integral, None],
         "random_state": SHARED_CONSTRAINTS["random_state"],
         "verbose": ["verbose"],
@@ -87,6 +93,7 @@ class DPSearchCV(TwinMixin, PlanMixin, BaseSearchCV):
         y: VectorLike | None = None,
         *,
         groups: VectorLike | None = None,
+        sample_weight: VectorLike | None = None,
         X_val: MatrixLike | None = None,
         y_val: VectorLike | None = None,
         **params: object,
@@ -104,9 +111,14 @@ class DPSearchCV(TwinMixin, PlanMixin, BaseSearchCV):
             train or all score, every private step is passed them, and the score of a group is the
             mean of those of its rows. The number of groups is public. None protects rows. See
             :ref:`groups`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Private weights of the rows, finite and not negative; only with `max_weight`. Weights
+            beyond that count as that. Every private step is passed them, and pays for their noisy
+            total; scores of held-out rows are weighted, too, for which a twentieth of epsilon goes
+            to the total of all rows. See :ref:`sample_weight`.
         X_val, y_val : array-like, default=None
             PUBLIC rows and targets. Given, they score the runs, which costs nothing, and no
-            private row is held out.
+            private row is held out. They count one each.
         **params : dict
             Must be empty: what else is passed to a fit would not be paid for.
 
@@ -139,6 +151,13 @@ class DPSearchCV(TwinMixin, PlanMixin, BaseSearchCV):
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
         (n_rows, unit), whose = resolve_groups(groups, X, ordered=True)
+        hidden, units = hidden_count(self), None
+        if hidden is not None:
+            units = in_parts(units_of_weight(sample_weight, X.shape[0], hidden.max_weight))
+            sample_weight = hidden.max_weight * units
+            if X_val is not None:
+                # no private score, and no total to divide it by
+                self.epsilon = hidden.epsilon
         # groups are planned for as so many rows
         planned = replace(form, shape=(n_rows, *form.shape[1:]))
         labels, assumptions = None, assumed_functions(models)
@@ -149,16 +168,20 @@ class DPSearchCV(TwinMixin, PlanMixin, BaseSearchCV):
             assumptions += told
         try:
             plan, adjacency, candidates, held_out = plan_runs(
-                self, models, listed, labels, planned, X_val is not None, unit
+                self, models, listed, labels, planned, X_val is not None, unit, hidden is not None
             )
         except ValueError:
             refuse_what_is_no_number(models, planned, X, y, whose)
             raise
-        refuse_rows(models, X, y, whose)
+        refuse_rows(models, X, y, whose, sample_weight)
         if X_val is not None:
             refuse_public_rows(candidates, planned, as_table(X_val))
         if self.verbose:
             print(f"[{type(self).__name__}] {plan.describe()}")
+        total = None
+        if hidden is not None and X_val is None:
+            hidden.adjacency = adjacency
+            total = hidden.release(partial(counts_in_groups, units, whose), n_rows, unit)
         gate = Search(
             plan,
             n_rows=n_rows,
@@ -166,26 +189,32 @@ class DPSearchCV(TwinMixin, PlanMixin, BaseSearchCV):
             adjacency=adjacency,
             random_state=self.random_state,
             purpose=type(self).__name__,
-            budget=self.budget,
+            budget=None if total else self.budget,
             assumptions=assumptions,
             unit=unit,
         )
         public = None if X_val is None else (as_table(X_val), as_targets(y_val))
-        outcome = run_search(gate, candidates, scorer, (X, y, whose), public, self.n_jobs)
+        rows = SearchedRows(X, y, whose, sample_weight, units)
+        outcome = run_search(gate, candidates, scorer, rows, public, self.n_jobs)
         doubts = Doubts(type(self).__name__)
         epsilon, delta = plan.spent
         doubts.of_budget(n_rows, unit, epsilon, delta, assumptions)
         doubts.say()
         self.scorer_, self.n_splits_, self.plan_ = scorer, 1, plan
         self.ledger_, self.privacy_spent_ = Ledger.of(gate.ledger), plan.spent
+        if total:
+            self.ledger_ = hidden.before(self.ledger_)
+            self.privacy_spent_ = self.ledger_.epsilon(delta), delta
         self.best_index_ = outcome.run * len(listed) // len(candidates)
         self.best_params_ = listed[self.best_index_]
-        self.best_score_ = released_score(outcome, scorer.bounds, plan.public_scores)
+        # rows that count less tell less: what they tell is divided by what they count
+        scale = n_rows / total if total else 1.0
+        self.best_score_ = released_score(outcome, scorer.bounds, plan.public_scores, scale)
         self.cv_results_ = results_of(listed, self.best_index_, self.best_score_, outcome.scores)
         for name in ("best_estimator_", "feature_names_in_"):
             self.__dict__.pop(name, None)  # of an earlier fit
         if self.refit:
-            stamp(outcome.model, self.ledger_, plan.spent)
+            stamp(outcome.model, self.ledger_, self.privacy_spent_)
             self.best_estimator_ = outcome.model
             if hasattr(outcome.model, "feature_names_in_"):
                 self.feature_names_in_ = outcome.model.feature_names_in_
@@ -206,7 +235,12 @@ class DPSearchCV(TwinMixin, PlanMixin, BaseSearchCV):
         named = scorer is not self.scoring
         return named or get_tags(self.estimator).target_tags.required
 
-    def score(self, X: MatrixLike, y: VectorLike | None = None) -> float:
+    def score(
+        self,
+        X: MatrixLike,
+        y: VectorLike | None = None,
+        sample_weight: VectorLike | None = None,
+    ) -> float:
         """Return the mean score of rows, by the scorer of the search.
 
         Parameters
@@ -215,6 +249,8 @@ class DPSearchCV(TwinMixin, PlanMixin, BaseSearchCV):
             Rows. If they are private, so is the score: it is not covered.
         y : array-like of shape (n_samples,), default=None
             Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            What rows count in the mean, not negative; None is 1 each.
 
         Returns
         -------
@@ -224,7 +260,8 @@ class DPSearchCV(TwinMixin, PlanMixin, BaseSearchCV):
         if not self.refit:
             raise AttributeError("score is available only with refit=True.")
         check_is_fitted(self)
-        return self.scorer_(self.best_estimator_, as_table(X), as_targets(y))
+        given = as_table(X), as_targets(y)
+        return self.scorer_(self.best_estimator_, *given, sample_weight=sample_weight)
 
     def _twin(self):
         if not self.refit:
@@ -249,7 +286,7 @@ class DPSearchCV(TwinMixin, PlanMixin, BaseSearchCV):
         return self
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return what `fit` asks for itself: it passes groups on, and nothing else is paid for.
+        """Return what `fit` asks for itself: it passes groups and weights on.
 
         Returns
         -------
@@ -263,8 +300,8 @@ def refuse_fit_params(params):
     """Raise a ValueError if something else than rows and targets is passed to a fit."""
     if params:
         raise ValueError(
-            f"a private search fits rows, targets and groups only; got {sorted(params)}. What "
-            "sample_weight and the like do to a fit would not be paid for."
+            f"a private search fits rows, targets, groups and weights only; got {sorted(params)}. "
+            "What else does to a fit would not be paid for."
         )
 
 
@@ -322,6 +359,9 @@ class DPGridSearchCV(DPSearchCV):
         Whether to keep the model of the best run as `best_estimator_`.
     refit_share : float, default=0.0
         Part of the budget, in [0, 1), for fitting the winner again on all rows.
+    max_weight : float, default=None
+        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. Steps that
+        have none of their own are given it. None has no weights (:ref:`sample_weight`).
     n_jobs : int, default=None
         Number of processes for the fits.
     budget : PrivacyBudget, default=None
@@ -439,6 +479,7 @@ class DPGridSearchCV(DPSearchCV):
         scoring: Literal["accuracy", "neg_log_loss"] | RowScorer | None = None,
         refit: bool = True,
         refit_share: float = 0.0,
+        max_weight: float | None = None,
         n_jobs: int | None = None,
         budget: Budget = None,
         random_state: Seed = None,
@@ -454,6 +495,7 @@ class DPGridSearchCV(DPSearchCV):
         self.scoring = scoring
         self.refit = refit
         self.refit_share = refit_share
+        self.max_weight = max_weight
         self.n_jobs = n_jobs
         self.budget = budget
         self.random_state = random_state
@@ -508,6 +550,9 @@ class DPRandomizedSearchCV(DPSearchCV):
         Whether to keep the model of the best run as `best_estimator_`.
     refit_share : float, default=0.0
         Part of the budget, in [0, 1), for fitting the winner again on all rows.
+    max_weight : float, default=None
+        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. Steps that
+        have none of their own are given it. None has no weights (:ref:`sample_weight`).
     n_jobs : int, default=None
         Number of processes for the fits.
     budget : PrivacyBudget, default=None
@@ -631,6 +676,7 @@ class DPRandomizedSearchCV(DPSearchCV):
         scoring: Literal["accuracy", "neg_log_loss"] | RowScorer | None = None,
         refit: bool = True,
         refit_share: float = 0.0,
+        max_weight: float | None = None,
         n_jobs: int | None = None,
         budget: Budget = None,
         random_state: Seed = None,
@@ -647,6 +693,7 @@ class DPRandomizedSearchCV(DPSearchCV):
         self.scoring = scoring
         self.refit = refit
         self.refit_share = refit_share
+        self.max_weight = max_weight
         self.n_jobs = n_jobs
         self.budget = budget
         self.random_state = random_state
@@ -667,7 +714,7 @@ class DPRandomizedSearchCV(DPSearchCV):
 # The table of results.
 
 
-def released_score(outcome, bounds, exact):
+def released_score(outcome, bounds, exact, scale=1.0):
     """Return the score of the winner in its own units, within its bounds.
 
     Parameters
@@ -678,6 +725,8 @@ def released_score(outcome, bounds, exact):
         Public.
     exact : bool
         Whether public rows gave the score; it is in its own units then.
+    scale : float, default=1.0
+        Number of rows over the total of what they count; public by now.
 
     Returns
     -------
@@ -687,7 +736,7 @@ def released_score(outcome, bounds, exact):
     low, high = bounds
     if exact:
         return outcome.score
-    share = min(max(outcome.score + 0.5, 0.0), 1.0)
+    share = min(max(scale * outcome.score + 0.5, 0.0), 1.0)
     return low * (1 - share) + high * share
 
 

@@ -14,21 +14,29 @@ import numpy as np
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 
-from skdp._counted import count_rows, hidden_count
+from skdp._counted import count_rows, counts_of, hidden_count, largest_weight
 from skdp._gate import Doubts, open_gate
+from skdp._groups import check_groups
 from skdp._quantiles import COARSEST, Ladder, LadderRows, RankRows, finest_ladder
 from skdp._rows.base import Box
 from skdp._rows.columns import FeatureRows
 from skdp._sklearn import (
+    SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
     effective_n_threads,
     fit_context,
     validate_private_data,
 )
-from skdp._typing import Adjacency, ArrayLike, Budget, MatrixLike, Seed
+from skdp._typing import Adjacency, ArrayLike, Budget, MatrixLike, Seed, VectorLike
 from skdp.location._clipped_mean import BoxRows
 from skdp.location._histogram import CellCounts
-from skdp.location._quantile import check_quantiles, plan_quantiles, say_of_grid, say_of_ranks
+from skdp.location._quantile import (
+    check_quantiles,
+    plan_quantiles,
+    quantiles_of_parts,
+    say_of_grid,
+    say_of_ranks,
+)
 from skdp.location._range import FINEST_WIDTH, UNLIKELY
 from skdp.preprocessing._standard_scaler import MomentSum, reach_at
 from skdp.preprocessing._table import (
@@ -58,10 +66,12 @@ class DescribedRows:
         NaN for what is missing.
     places : ndarray of shape (n_rows, n_categorical)
         -1 for values that are in no list.
+    weight : ndarray of shape (n_rows,) or None
+        What rows count, in [0, 1]: those of a group at most 1 together. None for 1 each.
     """
 
-    def __init__(self, numbers, places):
-        self.numbers, self.places = numbers, places
+    def __init__(self, numbers, places, weight=None):
+        self.numbers, self.places, self.weight = numbers, places, weight
         #: how the rows are seen by the next release
         self.chunks: Any = ()
 
@@ -80,7 +90,7 @@ class TableSummary(BaseEstimator):
 
     Parameters
     ----------
-    epsilon, percentiles, bounds, categories, adjacency, budget, random_state : object
+    epsilon, percentiles, bounds, categories, adjacency, max_weight, budget, random_state : object
         As in `dp_describe`.
 
     Attributes
@@ -89,8 +99,8 @@ class TableSummary(BaseEstimator):
         By names of columns, a dict of released statistics by their names.
     left_out_ : tuple
         Names of columns about which nothing was released.
-    n_samples_seen_ : int
-        Number of rows; public.
+    n_samples_seen_ : int or float
+        Number of rows, or of groups; with weights their noisy total.
     ledger_ : Ledger
         What was released, at what price.
     privacy_spent_ : tuple of (float, float)
@@ -108,6 +118,7 @@ class TableSummary(BaseEstimator):
         "percentiles": ["array-like"],
         "bounds": [dict, None],
         "categories": [dict, None],
+        "max_weight": SCALE_OR_NONE,
     }
 
     def __init__(
@@ -118,6 +129,7 @@ class TableSummary(BaseEstimator):
         bounds: dict[Any, Any] | None = None,
         categories: dict[Any, Any] | None = None,
         adjacency: Adjacency = "replace-one",
+        max_weight: float | None = None,
         budget: Budget = None,
         random_state: Seed = None,
     ) -> None:
@@ -126,11 +138,19 @@ class TableSummary(BaseEstimator):
         self.bounds = bounds
         self.categories = categories
         self.adjacency = adjacency
+        self.max_weight = max_weight
         self.budget = budget
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: object = None) -> Self:
+    def fit(
+        self,
+        X: MatrixLike,
+        y: object = None,
+        *,
+        groups: VectorLike | None = None,
+        sample_weight: VectorLike | None = None,
+    ) -> Self:
         """Release the statistics of a table.
 
         Parameters
@@ -139,12 +159,15 @@ class TableSummary(BaseEstimator):
             Private rows, as for `dp_describe`.
         y : None
             Ignored.
+        groups, sample_weight : array-like of shape (n_samples,), default=None
+            As for `dp_describe`.
 
         Returns
         -------
         self : TableSummary
             With what was released.
         """
+        check_groups(self, groups)
         epsilon, taus = check_epsilon(self.epsilon), check_quantiles(self.percentiles)[0]
         if len(taus) < 2:
             raise ValueError(
@@ -154,7 +177,13 @@ class TableSummary(BaseEstimator):
         X = validate_private_data(self, X, table=True)
         # the plan, from public facts
         columns, left_out = described_columns(X, self.bounds, self.categories)
-        (n_rows, _), _whose = count_rows(None, X, hidden_count(self))
+        hidden = hidden_count(self)
+        (n_rows, unit), whose = count_rows(groups, X, hidden, sample_weight)
+        parts = unit == "group" or hidden is not None
+        if parts:
+            taus = quantiles_of_parts(self.percentiles, n_rows if hidden is None else hidden.most)[
+                0
+            ]
         numbers = [(i, column) for i, column in columns if column.kind == "number"]
         listed = [(i, column) for i, column in columns if column.kind == "text"]
         nullable = [k for k, (_, column) in enumerate(numbers) if column.nullable]
@@ -169,7 +198,7 @@ class TableSummary(BaseEstimator):
         whole = sum(shares.values()) * (1 + 1e-12)
         prices = {name: epsilon * share / whole for name, share in shares.items()}
         plan, doubts = (
-            plan_quantiles(taus, self.adjacency, hidden_count(self) is None),
+            plan_quantiles(taus, self.adjacency, not parts),
             Doubts("dp_describe"),
         )
         grids = {}
@@ -177,7 +206,7 @@ class TableSummary(BaseEstimator):
             if chosen:
                 shape = n_rows, len(chosen)
                 away = plan.ranks_away(shape) * prices[name]
-                say_of_ranks(doubts, "the percentiles", away, prices[name], shape, "row")
+                say_of_ranks(doubts, "the percentiles", away, prices[name], shape, unit)
                 grids[name] = finest_ladder(away, UNLIKELY) or Ladder(COARSEST, signed=True)
         ends = np.array([numbers[k][1].bounds for k in bounded], dtype=np.float64).reshape(-1, 2)
         grids["bounded"] = ends[:, 0], ends[:, 1]
@@ -186,8 +215,9 @@ class TableSummary(BaseEstimator):
         counts, moments = np.zeros(0), (np.zeros(0), np.zeros(0))
         with open_gate(
             self,
-            lambda: _described_rows(X, numbers, listed),
+            lambda: _described_rows(X, numbers, listed, counts_of(whose)),
             n_rows=n_rows,
+            unit=unit,
             delta=0.0,
             doubts=doubts,
         ) as curator:
@@ -212,8 +242,10 @@ class TableSummary(BaseEstimator):
                 total = curator.release(MomentSum(box), law)
                 noise = math.sqrt(2) * curator.ledger.releases[-1].noise.scale
                 moments = _moments_of(box, total, present, noise)
-        self.left_out_, self.n_samples_seen_ = tuple(left_out), n_rows
-        self.statistics_ = _statistics(columns, taus, counts, present, quantiles, moments)
+        heaviest = largest_weight(self)
+        self.left_out_ = tuple(left_out)
+        self.n_samples_seen_ = n_rows if heaviest is None else heaviest * n_rows
+        self.statistics_ = _statistics(columns, taus, counts, present, quantiles, moments, heaviest)
         return self
 
     @property
@@ -232,8 +264,11 @@ class TableSummary(BaseEstimator):
 
     def _notes(self):
         epsilon, delta = self.privacy_spent_
-        text = f"(epsilon={epsilon:.4g}, delta={delta:g}), {self.adjacency}, {self.n_samples_seen_}"
-        text += " rows. No least and no largest value: no one row's value can be private."
+        text = f"(epsilon={epsilon:.4g}, delta={delta:g}), {self.adjacency}, "
+        seen = self.n_samples_seen_
+        weighed = isinstance(seen, float)
+        text += f"a weight of {seen:.6g}" if weighed else f"{seen} {self.ledger_.unit}s"
+        text += ". No least and no largest value: no one row's value can be private."
         if self.left_out_:
             text += f" Left out, for want of categories: {', '.join(map(repr, self.left_out_))}."
         return text
@@ -264,6 +299,9 @@ def dp_describe(
     bounds: dict[Any, Any] | None = None,
     categories: dict[Any, Any] | None = None,
     adjacency: Adjacency = "replace-one",
+    max_weight: float | None = None,
+    groups: VectorLike | None = None,
+    sample_weight: VectorLike | None = None,
     budget: Budget = None,
     random_state: Seed = None,
 ) -> TableSummary:
@@ -294,6 +332,17 @@ def dp_describe(
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
         ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
         first; it is public otherwise). See :ref:`adjacency`.
+    max_weight : float, default=None
+        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
+        weights (:ref:`sample_weight`).
+    groups : array-like of shape (n_samples,), default=None
+        Whose row it is: numbers, or text. All rows of a group are protected together, whatever
+        their number, and count as one row does. The number of groups is public. None protects
+        rows. See :ref:`groups`.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Private weights of the rows, finite and not negative; only with `max_weight`. Weights beyond
+        that count as that. A twentieth of epsilon goes to their noisy total. Counts are then sums
+        of weights. See :ref:`sample_weight`.
     budget : PrivacyBudget, default=None
         A budget that is shared: it is charged epsilon before a row is read, and the description is
         refused if that is more than what is left.
@@ -327,7 +376,8 @@ def dp_describe(
 
     Notes
     -----
-    Privacy. One row is protected. Public are the number of rows, the names and types of columns,
+    Privacy. One row is protected, or with `groups` one group, which adds a mean over its rows to
+    every sum and rank. Public are the number of rows or groups, the names and types of columns,
     and all parameters. Columns share the budget: of each number two parts are for percentiles,
     found by halving, one is for mean and deviation together, and a quarter for the count, if its
     type has a place for missing values; one part is for the categories of a column. Counts and
@@ -366,10 +416,12 @@ def dp_describe(
         bounds=bounds,
         categories=categories,
         adjacency=adjacency,
+        max_weight=max_weight,
         budget=budget,
         random_state=random_state,
     )
-    return summary.fit(X)
+    more = {} if sample_weight is None else {"sample_weight": sample_weight}
+    return summary.fit(X, groups=groups, **more)
 
 
 def described_columns(X, bounds, categories):
@@ -404,8 +456,8 @@ def described_columns(X, bounds, categories):
     return kept, left_out
 
 
-def _described_rows(X, numbers, listed):
-    """Return the rows of a table: numbers, and the places of categories."""
+def _described_rows(X, numbers, listed, weight):
+    """Return the rows of a table: numbers, the places of categories, and what rows count."""
     n_rows = X.shape[0]
     parts = [column_numbers(column_values(X, i), column) for i, column in numbers]
     places = np.full((n_rows, len(listed)), -1.0)
@@ -415,28 +467,32 @@ def _described_rows(X, numbers, listed):
             column_words(column_values(X, i)), lambda w, known=known: known.get(w, -1)
         )
         places[:, j] = np.maximum(found, -1)
-    return DescribedRows(np.column_stack([np.empty((n_rows, 0)), *parts]), places)
+    return DescribedRows(np.column_stack([np.empty((n_rows, 0)), *parts]), places, weight)
 
 
 def _as_cells(rows, nullable):
     """Return the places of categories, and whether numbers are there."""
     rows = _described(rows)
     there = np.where(np.isnan(rows.numbers[:, nullable]), -1.0, 0.0)
-    return rows.seen_as(BoxRows(np.hstack([rows.places, there]), None))
+    return rows.seen_as(BoxRows(np.hstack([rows.places, there]), None, weight=rows.weight))
 
 
 def _as_ranks(rows, grid, chosen):
     """Return some numbers on a grid."""
     rows = _described(rows)
     values = rows.numbers[:, chosen]
-    ranked = LadderRows(values, grid) if isinstance(grid, Ladder) else RankRows(values, *grid)
+    make = LadderRows if isinstance(grid, Ladder) else RankRows
+    grid = (grid,) if isinstance(grid, Ladder) else grid
+    ranked = make(values, *grid, weight=rows.weight)
     return rows.seen_as(ranked)
 
 
 def _as_features(rows):
     """Return the numbers as they are."""
     rows = _described(rows)
-    return rows.seen_as(FeatureRows(rows.numbers, n_threads=effective_n_threads()))
+    return rows.seen_as(
+        FeatureRows(rows.numbers, n_threads=effective_n_threads(), weight=rows.weight)
+    )
 
 
 def _box_around(quantiles, taus, numbers, law, facts):
@@ -469,21 +525,26 @@ def _moments_of(box, total, present, noise):
     return means, deviations
 
 
-def _statistics(columns, taus, counts, present, quantiles, moments):
+def _statistics(columns, taus, counts, present, quantiles, moments, heaviest):
     """Return what was released, by names of columns."""
     found, start, k = {}, 0, 0
+
+    def counted(count):
+        # sums of weights are in units of the heaviest
+        return max(0, round(count)) if heaviest is None else max(0.0, heaviest * count)
+
     for _, column in columns:
         if column.kind == "text":
             own = counts[start : start + len(column.words)]
             start += len(own)
             top = int(np.argmax(own))
             found[column.label] = {
-                "count": max(0, round(float(own.sum()))),
+                "count": counted(float(own.sum())),
                 "top": column.words[top],
-                "freq": max(0, round(float(own[top]))),
+                "freq": counted(float(own[top])),
             }
             continue
-        statistics: dict[str, Any] = {"count": round(float(present[k]))}
+        statistics: dict[str, Any] = {"count": counted(float(present[k]))}
         statistics |= {"mean": float(moments[0][k]), "std": float(moments[1][k])}
         for tau, value in zip(taus, quantiles[:, k].tolist(), strict=True):
             statistics[f"{100 * float(tau):g}%"] = value

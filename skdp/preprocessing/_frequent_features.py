@@ -200,6 +200,8 @@ class DPFrequentFeatures(TwinMixin, PlanMixin, SelectorMixin, BaseEstimator):
     ledger_: Ledger
     privacy_spent_: tuple[float, float]
 
+    # nothing is divided by a total of weights
+    _count_share = 0.0
     # where metadata are routed; without groups a fit protects rows
     __metadata_request__fit = {"groups": True}
     _parameter_constraints = {
@@ -260,7 +262,7 @@ class DPFrequentFeatures(TwinMixin, PlanMixin, SelectorMixin, BaseEstimator):
             :ref:`groups`.
         sample_weight : array-like of shape (n_samples,), default=None
             Private weights of the rows, finite and not negative; only with `max_weight`. Weights
-            beyond that count as that. A twentieth of epsilon goes to their noisy total. See
+            beyond that count as that. Their total costs nothing: counts are not divided by it. See
             :ref:`sample_weight`.
 
         Returns

@@ -32,6 +32,7 @@ from skdp._rows.base import L2Ball, check_bounds, check_radius, row_norms
 from skdp._rows.columns import FeatureRows
 from skdp._rows.streams import is_table
 from skdp._sklearn import (
+    SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
     Interval,
     check_feature_names_in,
@@ -463,6 +464,9 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
         ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
         first; it is public otherwise). See :ref:`adjacency`.
         Under zero-out a row in which everything is missing is a null row, and comes out as NaN.
+    max_weight : float, default=None
+        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
+        weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
         A budget that several fits share: each is charged (epsilon, delta) before it reads a
         row, and refused if that is more than what is left.
@@ -480,7 +484,7 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
         told: then the sign of the distance from `mean_` stands for the value.
     frequent_ : dict
         Which buckets are kept, by names of columns: two arrays, their numbers and about which
-        part of the rows they hold, both released.
+        part of the rows, or of their weight, they hold, both released.
     ledger_ : Ledger
         What was released, at what price.
     privacy_spent_ : tuple of (float, float)
@@ -579,6 +583,7 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
             name: SHARED_CONSTRAINTS[name]
             for name in ("delta", "data_norm", "adjacency", "budget", "random_state")
         },
+        "max_weight": SCALE_OR_NONE,
     }
 
     def __init__(
@@ -593,6 +598,7 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
         max_categories: int = 64,
         data_norm: float = 1.0,
         adjacency: Adjacency = "replace-one",
+        max_weight: float | None = None,
         budget: Budget = None,
         random_state: Seed = None,
     ) -> None:
@@ -605,11 +611,19 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
         self.max_categories = max_categories
         self.data_norm = data_norm
         self.adjacency = adjacency
+        self.max_weight = max_weight
         self.budget = budget
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: object = None, *, groups: VectorLike | None = None) -> Self:
+    def fit(
+        self,
+        X: MatrixLike,
+        y: object = None,
+        *,
+        groups: VectorLike | None = None,
+        sample_weight: VectorLike | None = None,
+    ) -> Self:
         """Release scales of numbers and counts of words.
 
         Parameters
@@ -625,6 +639,10 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
             their number, and count as one row does, each as one over their number: scales and
             counts are those of all rows, in which every group has the same weight. The number of
             groups is public. It is no column of X. None protects rows. See :ref:`groups`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Private weights of the rows, finite and not negative; only with `max_weight`. Weights
+            beyond that count as that. A twentieth of epsilon goes to their noisy total, unless
+            nothing has to be released. See :ref:`sample_weight`.
 
         Returns
         -------
@@ -660,7 +678,7 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
             )
         else:
             mu = gdp_mu(epsilon, delta)
-            (n_rows, unit), whose = count_rows(groups, X, hidden_count(self))
+            (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
             share = _WORDS_SHARE if scaled and counted else float(bool(counted))
             mu_words, mu_numbers = math.sqrt(share) * mu, math.sqrt(1 - share) * mu
             doubts = Doubts(type(self).__name__)

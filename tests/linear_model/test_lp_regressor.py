@@ -20,6 +20,7 @@ from scipy.optimize import minimize_scalar
 from sklearn.base import clone
 
 from skdp import DPLpRegressor, papers, solvers
+from skdp._groups import PARTS
 from skdp._losses.clipped import ClippedLoss
 from skdp._losses.regression import SquaredLoss
 from skdp._quantiles import (
@@ -719,24 +720,25 @@ def test_counts_are_what_the_definition_says(layout):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_thresholds_are_looked_up_among_sorted_numbers_as_they_are_compared(dtype, monkeypatch):
+def test_thresholds_are_looked_up_in_cells_as_they_are_compared(dtype, monkeypatch):
     shorten_chunks(monkeypatch, 40, threads=True)
-    monkeypatch.setattr("skdp._quantiles.ENTRIES_PER_THREAD", 1)
     rng = np.random.default_rng(0)
     X = rng.integers(-4, 5, size=(300, 3)).astype(dtype) * dtype(0.1)
+    X[::9] *= dtype(-0.0)
     y = np.where(rng.random(300) < 0.2, MAGNITUDE_NAN, X[:, 0])
-    rows, weighted = admit(X, y), regression_rows(X, np.asarray(y, float), 2, np.full(300, 0.5))
+    weight = np.floor(rng.random(300) * PARTS) / PARTS
+    rows, weighted = admit(X, y), regression_rows(X, np.asarray(y, float), 2, weight)
     rows.n_threads = 2
     for magnitudes in [(Columns(),), (Columns(np.full(3, 0.1)),), (TargetDistance(0.1), RowNorm())]:
         k = 3 if len(magnitudes) == 1 else 2
         # values that are there, and what lies just beside them in double precision
         chosen = np.abs(X[rng.integers(0, 300, size=(2, k)), 0].astype(np.float64))
-        ends = np.full(k, -1e300), np.full(k, 1e300)
+        ends = np.full(k, -1e300), np.full(k, 1e300), np.zeros(k), np.full(k, -0.0)
         for thresholds in [*chosen, *np.nextafter(chosen, 0), *ends]:
             query = MagnitudeSides(magnitudes, thresholds)
-            compared = sum_over(rows, query.partial, k)
-            np.testing.assert_array_equal(query.evaluate(rows), compared)
-            np.testing.assert_array_equal(2 * query.evaluate(weighted), compared)
+            for each in (rows, weighted):
+                compared = sum_over(each, query.partial, k)
+                np.testing.assert_array_equal(query.evaluate(each), compared)
     # what is kept is dropped with the rows that it is of
     assert rows.sought[0] == magnitudes
     StandardColumns(np.zeros(3), np.ones(3), np.ones(3, bool)).rows(rows)

@@ -9,6 +9,7 @@ import warnings
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import accuracy_score, log_loss, make_scorer
 
@@ -393,3 +394,16 @@ def test_a_null_row_counts_as_nothing_in_a_score(scoring, strategy):
             assert result.passed, result
             distances += [r.distance for r in result.releases if "held-out" in r.query]
     assert max(distances) > 0
+
+
+def test_weights_draw_scores_to_the_middle():
+    query, weight = HeldOutScore(), np.array([1.0, 0.5, 0.0])
+    rows = HeldOutRows([[1.0], [1.0], [0.0]], 0.0, 1.0, weight=weight)
+    assert_allclose(query.evaluate(rows), [(0.5 + 0.25) / 3], atol=1e-6)
+    null = HeldOutRows([[1.0], [1.0], [0.0]], 0.0, 1.0, [[True], [False], [False]], weight=weight)
+    assert_allclose(query.evaluate(null), [0.25 / 3], atol=1e-6)
+    # a row of the largest weight moves a mean as a row without weights does
+    other = HeldOutRows([[0.0], [1.0], [0.0]], 0.0, 1.0, weight=weight)
+    moved = query.evaluate(rows) - query.evaluate(other)
+    assert_allclose(moved, query.sensitivity("replace-one", 3).l1)
+    assert_allclose(query.evaluate(rows) - query.evaluate(null), 1 / 6, atol=1e-6)

@@ -841,7 +841,75 @@ def test_parameters_out_of_range(options):
 
 
 def test_other_fit_parameters():
-    refused(DPGridSearchCV(MODEL, SECRET_GRID), "sample_weight", sample_weight=np.ones(60))
+    refused(DPGridSearchCV(MODEL, SECRET_GRID), "fits rows, targets, groups and weights", sub=1)
+
+
+WEIGHTED = DPGridSearchCV(MODEL, SECRET_GRID, max_weight=2.0)
+
+
+@pytest.mark.parametrize(
+    ("search", "match", "error", "weights"),
+    [
+        (DPGridSearchCV(MODEL, SECRET_GRID), "only with max_weight", TypeError, np.ones(60)),
+        (WEIGHTED, "finite", ValueError, np.full(60, np.nan)),
+        (WEIGHTED, "not negative", ValueError, np.full(60, -1.0)),
+        (WEIGHTED, "shape", ValueError, np.ones(59)),
+        (
+            DPGridSearchCV(
+                make_pipeline(MODEL), {"dplogisticregression__solver": ["sgd"]}, max_weight=2.0
+            ),
+            "sample_weight must be None with solver",
+            ValueError,
+            np.ones(60),
+        ),
+    ],
+)
+def test_weights_that_cannot_be_paid_for(search, match, error, weights):
+    refused(search, match, error=error, sample_weight=weights)
+
+
+@pytest.mark.parametrize("strategy", ["all", "subset"])
+def test_weights_decide_what_is_learned_and_how_it_is_scored(strategy):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 2))
+    # every other row has the wrong label, and counts next to nothing
+    wrong = np.arange(6000) % 2 == 1
+    y = ((X[:, 0] > 0) ^ wrong).astype(int)
+    weights = np.where(wrong, 0.01, 1e308)
+    budget = PrivacyBudget(epsilon=20.0, delta=1e-5)
+    pipe = make_pipeline(MODEL)
+    search = DPGridSearchCV(
+        pipe,
+        {"dplogisticregression__C": [1.0, 10.0]},
+        epsilon=20.0,
+        strategy=strategy,
+        max_weight=1.0,
+        budget=budget,
+    ).fit(X, y, sample_weight=weights)
+    assert search.best_score_ > 0.9
+    assert search.score(X, y, sample_weight=np.minimum(weights, 1.0)) > 0.9
+    assert abs(search.score(X, y) - 0.5) < 0.05
+    assert search.ledger_.releases[0].query == "total of the weights"
+    assert len(search.ledger_.releases) == 2
+    assert budget.spent == (20.0, 1e-6)
+    assert search.privacy_spent_[0] <= 20.0
+    assert privacy_spent(search.best_estimator_).epsilon <= 20.0
+    assert pipe[-1].max_weight is None
+    assert not hasattr(search.best_estimator_[-1], "_metadata_request")
+
+
+def test_weights_beside_public_scores_and_groups():
+    X, y = SECRET_X, SECRET_Y
+    weights = np.ones(len(X))
+    search = (
+        clone(WEIGHTED).set_params(epsilon=4.0).fit(X, y, sample_weight=weights, X_val=X, y_val=y)
+    )
+    assert search.ledger_.releases[0].query != "total of the weights"
+    assert search.epsilon == 4.0
+    groups = np.arange(len(X)) // 2
+    search.fit(X, y, sample_weight=weights, groups=groups)
+    assert search.ledger_.unit == "group"
+    assert 0.0 <= search.best_score_ <= 1.0
 
 
 def test_models_that_cannot_be_scored_are_not_paid_for():
@@ -1114,7 +1182,7 @@ def test_the_ledger_of_the_winning_fit_is_caught(monkeypatch):
 @pytest.mark.parametrize("strategy", ["all", "subset"])
 def test_a_score_without_noise_is_caught(strategy, monkeypatch):
     def exact(gate, models, scorer, tested, n_held_out):
-        scores = [scorer(model, *tested[:2]) - 0.5 for model in models]
+        scores = [scorer(model, tested.X, tested.y) - 0.5 for model in models]
         return int(np.argmax(scores)), max(scores)
 
     monkeypatch.setattr(_runs, "_choose", exact)
