@@ -18,7 +18,16 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdp._rows.base import LazyChunks, chunk_rows, empty_rows, row_major, row_norms, tame
+from skdp._rows.base import (
+    LazyChunks,
+    chunk_rows,
+    empty_rows,
+    row_major,
+    row_norms,
+    sharing,
+    tame,
+    transposed,
+)
 from skdp._rows.streams import LARGE, RowStream, no_flags, numbers_of, over_rows, together
 
 # A chunk: consecutive rows, and products with them.
@@ -100,7 +109,7 @@ class LinearChunk:
         last = self.intercept * last
         residual *= self.factor if residual.ndim == 1 else self.factor[:, None]
         X = self._rows()
-        body = X.T.dot(residual).T if sparse.issparse(X) else residual.T.dot(X)
+        body = transposed(X).dot(residual).T if sparse.issparse(X) else residual.T.dot(X)
         if not self.intercept:
             return body.ravel()
         combined = np.empty((*body.shape[:-1], body.shape[-1] + 1))
@@ -177,14 +186,18 @@ class LinearAdmission:
         part, broken = tame(X)
         if sparse.issparse(part):
             part = part.astype(np.float64, copy=False)
-        norm = row_norms(part)
-        factor = self.ball.factors(norm)
-        norm *= factor
+        length = row_norms(part)
+        factor = self.ball.factors(length)
+        norm = length * factor
         np.hypot(norm, self.intercept, out=norm)
         norm = usable_norms(norm, null | broken)
         # rows of other groups move up where one has fewer: each is multiplied on its own
         rest = (None, bool(weight), *weight)
-        return LinearChunk(part, factor, norm, target, self.intercept, *rest)
+        chunk = LinearChunk(part, factor, norm, target, self.intercept, *rest)
+        if sparse.issparse(part) and not self.intercept:
+            # asked for again where the radius of the ball is searched
+            chunk.length = length
+        return chunk
 
 
 class LinearRows:
@@ -405,7 +418,10 @@ def rows_view(X, rows):
         X.indices[start:stop],
         X.indptr[rows.start : rows.stop + 1] - start,
     )
-    return sparse.csr_array(parts, shape=(rows.stop - rows.start, X.shape[1]), copy=False)
+    shape = rows.stop - rows.start, X.shape[1]
+    if X.indices.dtype != np.int32:
+        return sparse.csr_array(parts, shape=shape, copy=False)
+    return sharing(sparse.csr_array, parts, shape)
 
 
 # Rows cut down to a public number of non-zeros.
