@@ -194,30 +194,6 @@ def row_major(X):
     return rows
 
 
-def sharing(kind, parts, shape):
-    """Return a compressed sparse array that holds its parts as they are.
-
-    The constructors copy what is a small part of a long array, at every call.
-
-    Parameters
-    ----------
-    kind : type
-        `csr_array` or `csc_array`.
-    parts : tuple of (ndarray, ndarray, ndarray)
-        Values, indices and their ends, as a constructor would have left them.
-    shape : tuple of int
-        Shape.
-    """
-    made = kind(shape, dtype=parts[0].dtype)
-    made.data, made.indices, made.indptr = parts
-    return made
-
-
-def transposed(X):
-    """Return the transpose of CSR rows, which shares their memory."""
-    return sharing(sparse.csc_array, (X.data, X.indices, X.indptr), X.shape[::-1])
-
-
 def row_norms(X):
     """Return the Euclidean norm of every row of tame data, in float64."""
     if sparse.issparse(X):
@@ -226,40 +202,21 @@ def row_norms(X):
     return np.sqrt(np.einsum("ij,ij->i", X, X))
 
 
-# entries whose squares are held at a time: as many as a cache holds, for memory that is new every
-# time takes longer than the work
-_ENTRIES_AT_ONCE = 1 << 17
+# numbers that are worked on at a time: new memory for more of them takes longer than the work
+_AT_ONCE = 1 << 17
 
 
 def squared_lengths(X, squares=None):
-    """Return the squared length of every CSR row, in float64, summed in the order it is stored in.
-
-    Parameters
-    ----------
-    X : CSR matrix of shape (n_rows, n_features)
-        Tame.
-    squares : ndarray of shape (n_features,), default=None
-        What the squares of columns are multiplied by; None for ones.
-    """
-    lengths = np.empty(X.shape[0])
-    step = max(1, len(lengths) * _ENTRIES_AT_ONCE // max(1, len(X.data)))
-    # as if all stood in one column: no vector as long as a row is made
-    one, column = np.ones(1), np.zeros(0, dtype=X.indptr.dtype)
+    """Return the sum of the squares of every CSR row, times public numbers of columns, if any."""
+    lengths, step = np.empty(X.shape[0]), max(1, X.shape[0] * _AT_ONCE // max(1, len(X.data)))
+    factors = np.ones(1) if squares is None else squares  # never made as long as a row may be
     for start in range(0, len(lengths), step):
         ends = X.indptr[start : start + step + 1]
+        values, place = (part[ends[0] : ends[-1]] for part in (X.data, X.indices))
         # squares of single precision overflow from 2e19 on
-        values = X.data[ends[0] : ends[-1]].astype(np.float64)
-        values *= values
-        if squares is not None:
-            parts = values, X.indices[ends[0] : ends[-1]], ends - ends[0]
-            rows = sharing(sparse.csr_array, parts, (len(ends) - 1, X.shape[1]))
-            lengths[start : start + step] = rows @ squares
-            continue
-        if len(values) > len(column):
-            column = np.zeros(len(values), dtype=ends.dtype)
-        parts = values, column[: len(values)], ends - ends[0]
-        rows = sharing(sparse.csr_array, parts, (len(ends) - 1, 1))
-        lengths[start : start + step] = rows @ one
+        parts = values.astype(np.float64) ** 2, place * (squares is not None), ends - ends[0]
+        rows = sparse.csr_array(parts, shape=(len(ends) - 1, len(factors)))
+        lengths[start : start + step] = rows @ factors
     return lengths
 
 

@@ -25,7 +25,6 @@ from skdp._rows.base import (
     row_norms,
     squared_lengths,
     tame,
-    transposed,
     without_duplicates,
 )
 from skdp._rows.linear import LinearChunk, chunks_of, moved_rows, usable_norms
@@ -484,7 +483,7 @@ class ScaledChunk(LinearChunk):
         rest = intercept, chunk.lift, chunk.drawn, chunk.weight
         super().__init__(X, factor, norm, chunk.target, *rest)
         # made once: among few rows that takes as long as a product
-        self.columns, self.scale, self.shift = transposed(X), scale, shift
+        self.columns, self.scale, self.shift = X.T, scale, shift
 
     def predict(self, coef):
         """Return rows @ coef.T for coef of shape (size,) or (n_outputs, size)."""

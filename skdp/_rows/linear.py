@@ -18,16 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdp._rows.base import (
-    LazyChunks,
-    chunk_rows,
-    empty_rows,
-    row_major,
-    row_norms,
-    sharing,
-    tame,
-    transposed,
-)
+from skdp._rows.base import LazyChunks, chunk_rows, empty_rows, row_major, row_norms, tame
 from skdp._rows.streams import LARGE, RowStream, no_flags, numbers_of, over_rows, together
 
 # A chunk: consecutive rows, and products with them.
@@ -109,7 +100,7 @@ class LinearChunk:
         last = self.intercept * last
         residual *= self.factor if residual.ndim == 1 else self.factor[:, None]
         X = self._rows()
-        body = transposed(X).dot(residual).T if sparse.issparse(X) else residual.T.dot(X)
+        body = X.T.dot(residual).T if sparse.issparse(X) else residual.T.dot(X)
         if not self.intercept:
             return body.ravel()
         combined = np.empty((*body.shape[:-1], body.shape[-1] + 1))
@@ -186,18 +177,14 @@ class LinearAdmission:
         part, broken = tame(X)
         if sparse.issparse(part):
             part = part.astype(np.float64, copy=False)
-        length = row_norms(part)
-        factor = self.ball.factors(length)
-        norm = length * factor
+        norm = row_norms(part)
+        factor = self.ball.factors(norm)
+        norm *= factor
         np.hypot(norm, self.intercept, out=norm)
         norm = usable_norms(norm, null | broken)
         # rows of other groups move up where one has fewer: each is multiplied on its own
         rest = (None, bool(weight), *weight)
-        chunk = LinearChunk(part, factor, norm, target, self.intercept, *rest)
-        if sparse.issparse(part) and not self.intercept:
-            # asked for again where the radius of the ball is searched
-            chunk.length = length
-        return chunk
+        return LinearChunk(part, factor, norm, target, self.intercept, *rest)
 
 
 class LinearRows:
@@ -408,20 +395,18 @@ def chunks_of(admit, X, *others, weight=None, kept=False):
     return chunks
 
 
+class _Whole(np.ndarray):
+    """Between an array and its part: constructors of sparse arrays copy what has a longer base."""
+
+
 def rows_view(X, rows):
     """Return rows of X that share its memory."""
     if not sparse.issparse(X):
         return X[rows]
     start, stop = X.indptr[rows.start], X.indptr[rows.stop]
-    parts = (
-        X.data[start:stop],
-        X.indices[start:stop],
-        X.indptr[rows.start : rows.stop + 1] - start,
-    )
-    shape = rows.stop - rows.start, X.shape[1]
-    if X.indices.dtype != np.int32:
-        return sparse.csr_array(parts, shape=shape, copy=False)
-    return sharing(sparse.csr_array, parts, shape)
+    parts = (part[start:stop].view(_Whole).view(np.ndarray) for part in (X.data, X.indices))
+    parts = (*parts, X.indptr[rows.start : rows.stop + 1] - start)
+    return sparse.csr_array(parts, shape=(rows.stop - rows.start, X.shape[1]), copy=False)
 
 
 # Rows cut down to a public number of non-zeros.

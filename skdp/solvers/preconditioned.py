@@ -23,7 +23,7 @@ from scipy import sparse
 from scipy.special import log_softmax
 
 from skdp._losses.classification import LogisticLoss, SoftmaxLoss
-from skdp._rows.base import ball_constraint, row_major, sharing, sum_over, transposed
+from skdp._rows.base import ball_constraint, row_major, sum_over
 from skdp._rows.columns import mapped_rows
 from skdp._rows.linear import counts_parts
 from skdp._sklearn import Interval
@@ -221,14 +221,14 @@ class SecondMoments:
         X, weight = chunk.X, np.where(np.isinf(chunk.norm), 0.0, chunk.factor / self.radius)
         if sparse.issparse(X):
             with np.errstate(under="ignore"):
-                squares = sharing(sparse.csr_array, (X.data * X.data, X.indices, X.indptr), X.shape)
+                squares = sparse.csr_array((X.data * X.data, X.indices, X.indptr), shape=X.shape)
                 if self.radius != 1:
                     length = np.sqrt(squares.dot(np.ones(X.shape[1]))) * weight
                     weight = weight / np.maximum(length, 1.0)
                 square = weight * weight
                 if chunk.weight is not None:
                     weight, square = weight * chunk.weight, square * chunk.weight
-                return np.concatenate([transposed(X).dot(weight), transposed(squares).dot(square)])
+                return np.concatenate([X.T.dot(weight), squares.T.dot(square)])
         with np.errstate(under="ignore"):
             rows = row_major(X) * weight[:, None]
             if self.radius != 1:

@@ -218,7 +218,7 @@ class Charging:
         facts = self.terms.facts(query, paid.law, paid.rows)
         if (facts, paid.law.lines(query, facts, paid.noise)) != (paid.facts, paid.lines):
             raise BudgetError(f"{query.name!r} is not the release that was paid for.")
-        return replace(paid, rows=account.take(rows))
+        return paid if (part := account.take(rows)) == paid.rows else replace(paid, rows=part)
 
     def _stated(self, query: Any, law: Law, rows: Rows | None) -> Charged:
         """Return a release as a query and a law state it."""
