@@ -211,8 +211,7 @@ class Charging:
 
     def redeem(self, query: Any, prepaid: Prepaid, rows: Rows | None) -> Charged:
         """Count a release that was paid for; return what was charged, and the rows it may read."""
-        account = self._accounts.get(prepaid)
-        if account is None:
+        if (account := self._accounts.get(prepaid)) is None:
             raise BudgetError("no release of this kind is left that was paid for.")
         paid = account.charged
         facts = self.terms.facts(query, paid.law, paid.rows)
