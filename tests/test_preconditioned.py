@@ -25,7 +25,12 @@ from skdp.io import stream_chunks
 from skdp.privacy import gdp_mu
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
 from skdp.solvers.gradient import ClippedGradient
-from skdp.solvers.preconditioned import SecondMoments, estimated_spread, mapped_rows
+from skdp.solvers.preconditioned import (
+    SecondMoments,
+    estimated_spread,
+    mapped_rows,
+    within_ellipsoid,
+)
 from tests import _audit
 from tests._chunks import shorten_chunks
 from tests._neighbours import (
@@ -552,6 +557,22 @@ def test_with_much_budget_it_is_the_minimum_within_a_bound(bound, fit_intercept,
     assert room(found) > -1e-6 * bound**2
     # a point that is merely shortened is off by up to 0.0128
     assert value(found) < least.fun + 2e-4
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_bound_moves_coefficients_to_the_nearest_point(seed):
+    # the edge is reached, at right angles: nothing else within an ellipsoid is nearest
+    rng = np.random.default_rng(seed)
+    shape = (7,) if seed % 2 else (3, 7)
+    square, pull = 10.0 ** rng.uniform(-4, 3, 7), 10.0 ** rng.uniform(-2, 2) * rng.normal(size=7)
+    square[seed], far = 0.0, 1e3 * rng.normal(size=shape)
+    nearest = within_ellipsoid(far, square, pull, 0.5)
+    image = nearest * square + np.multiply.outer(nearest @ pull, pull)
+    assert np.vdot(nearest, image) == pytest.approx(0.25, rel=1e-12)
+    weight = np.vdot(image, far - nearest) / np.vdot(image, image)
+    assert weight > 0
+    np.testing.assert_allclose(far - nearest, weight * image, atol=1e-9 * np.linalg.norm(far))
+    np.testing.assert_array_equal(within_ellipsoid(nearest / 2, square, pull, 0.5), nearest / 2)
 
 
 # The rate of the hinge: no row is at its kink, and nearly all of them cancel.

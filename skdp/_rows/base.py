@@ -197,13 +197,27 @@ def row_major(X):
 def row_norms(X):
     """Return the Euclidean norm of every row of tame data, in float64."""
     if sparse.issparse(X):
-        # squares of single precision overflow from 2e19 on
-        X = X.astype(np.float64, copy=False)
-        # as if all stood in one column: no vector as long as a row is made
-        parts = (X.data * X.data, np.zeros_like(X.indices), X.indptr)
-        return np.sqrt(sparse.csr_array(parts, shape=(X.shape[0], 1)) @ np.ones(1))
+        return np.sqrt(squared_lengths(X))
     X = row_major(X)
     return np.sqrt(np.einsum("ij,ij->i", X, X))
+
+
+# numbers that are worked on at a time: new memory for more of them takes longer than the work
+_AT_ONCE = 1 << 17
+
+
+def squared_lengths(X, squares=None):
+    """Return the sum of the squares of every CSR row, times public numbers of columns, if any."""
+    lengths, step = np.empty(X.shape[0]), max(1, X.shape[0] * _AT_ONCE // max(1, len(X.data)))
+    factors = np.ones(1) if squares is None else squares  # never made as long as a row may be
+    for start in range(0, len(lengths), step):
+        ends = X.indptr[start : start + step + 1]
+        values, place = (part[ends[0] : ends[-1]] for part in (X.data, X.indices))
+        # squares of single precision overflow from 2e19 on
+        parts = values.astype(np.float64) ** 2, place * (squares is not None), ends - ends[0]
+        rows = sparse.csr_array(parts, shape=(len(ends) - 1, len(factors)))
+        lengths[start : start + step] = rows @ factors
+    return lengths
 
 
 def _is_awkward(values):

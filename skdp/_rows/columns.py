@@ -23,6 +23,7 @@ from skdp._rows.base import (
     empty_rows,
     row_major,
     row_norms,
+    squared_lengths,
     tame,
     without_duplicates,
 )
@@ -471,12 +472,9 @@ class ScaledChunk(LinearChunk):
         X, factor = chunk.X, chunk.factor
         lift = 1.0 if chunk.lift is None else chunk.lift
         with np.errstate(under="ignore"):
-            squares = scale.take(X.indices)
-            squares *= X.data
-            squares *= squares
-            squares = sparse.csr_array((squares, X.indices, X.indptr), shape=X.shape)
-            square = squares.dot(np.ones(len(scale))) * factor * factor
-            cross = X.dot(scale * shift) * factor * lift
+            square = squared_lengths(X, scale * scale) * factor * factor
+            # where nothing was seen of a center there is no shift
+            cross = X.dot(scale * shift) * factor * lift if shift.any() else 0.0
             rest = shift @ shift * lift * lift
             norm = np.maximum(square - 2.0 * cross + rest, 0.0)
             norm += _NORM_SLACK * (square + 2.0 * np.abs(cross) + rest)
@@ -500,8 +498,10 @@ class ScaledChunk(LinearChunk):
         """Return residual.T @ rows, flattened; overwrites the residual."""
         total = residual.sum(axis=0) if self.lift is None else self.lift @ residual
         residual *= self.factor if residual.ndim == 1 else self.factor[:, None]
-        body = self.columns.dot(residual).T * self.scale - np.multiply.outer(total, self.shift)
-        if not self.intercept:
-            return body.ravel()
-        last = np.expand_dims(self.intercept * total, -1)
-        return np.concatenate([body, last], axis=-1).ravel()
+        d = len(self.scale)
+        made = np.empty((*residual.shape[1:], d + bool(self.intercept)))
+        body = np.multiply(self.columns.dot(residual).T, self.scale, out=made[..., :d])
+        body -= np.multiply.outer(total, self.shift)
+        if self.intercept:
+            made[..., d] = self.intercept * total
+        return made.ravel()

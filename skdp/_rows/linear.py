@@ -179,9 +179,7 @@ class LinearAdmission:
             part = part.astype(np.float64, copy=False)
         norm = row_norms(part)
         factor = self.ball.factors(norm)
-        norm *= factor
-        np.hypot(norm, self.intercept, out=norm)
-        norm = usable_norms(norm, null | broken)
+        norm = usable_norms(np.hypot(norm * factor, self.intercept), null | broken)
         # rows of other groups move up where one has fewer: each is multiplied on its own
         rest = (None, bool(weight), *weight)
         return LinearChunk(part, factor, norm, target, self.intercept, *rest)
@@ -395,16 +393,20 @@ def chunks_of(admit, X, *others, weight=None, kept=False):
     return chunks
 
 
+class _Part:
+    """Base of a part of an array: constructors of sparse arrays copy what has a longer one."""
+
+    def __init__(self, part):
+        self.part, self.size, self.__array_interface__ = part, part.size, part.__array_interface__
+
+
 def rows_view(X, rows):
     """Return rows of X that share its memory."""
     if not sparse.issparse(X):
         return X[rows]
     start, stop = X.indptr[rows.start], X.indptr[rows.stop]
-    parts = (
-        X.data[start:stop],
-        X.indices[start:stop],
-        X.indptr[rows.start : rows.stop + 1] - start,
-    )
+    parts = (np.asarray(_Part(part[start:stop])) for part in (X.data, X.indices))
+    parts = *parts, X.indptr[rows.start : rows.stop + 1] - start
     return sparse.csr_array(parts, shape=(rows.stop - rows.start, X.shape[1]), copy=False)
 
 

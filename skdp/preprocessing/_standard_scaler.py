@@ -472,29 +472,36 @@ def bisect_quantile(sides, key, tau, *, n_rows, n_features, steps, scale):
     """
     # (1 - tau) n rows above, less half of the rows
     target = (0.5 - tau) * n_rows
-    starts, weights = (np.tile(part, (n_features, 1)) for part in key.prior())
-    logs = np.log(weights)
-    every = np.arange(n_features)
+    first, weights = key.prior()
+    width = len(first)
+    # one column before all, and one for every cut: so what stands behind a cut is moved by one
+    starts, logs = np.empty((2, n_features, 1 + width + steps))
+    starts[:, 1 : 1 + width], logs[:, 1 : 1 + width] = first, np.log(weights)
+    starts[:, 1 + width :] = key.end
+    every, columns = np.arange(n_features), np.arange(width + steps)
     for _ in range(steps):
-        inside, share, low, high = _quantile(starts, logs, key.end)
-        at = np.clip(np.rint(low + share * (high - low)), low, high)
+        old, believed = starts[:, 1 : 1 + width], logs[:, 1 : 1 + width]
+        inside, share, low, high = _quantile(old, believed, key.end)
+        at = np.minimum(np.maximum(np.rint(low + share * (high - low)), low), high)
         excess = sides(key.value(at)) - target
         # an interval is cut where the question was; at its ends there is nothing to cut, and
         # what is added has no weight
         cut = (low < at) & (at < high)
         part = np.where(cut, (at - low) / (high - low), 1.0)
         with np.errstate(divide="ignore"):
-            upper = logs[every, inside] + np.log1p(-part)
-        logs[every, inside] += np.log(part)
+            upper = believed[every, inside] + np.log1p(-part)
+        believed[every, inside] += np.log(part)
         # intervals stay in order: what is new stands behind what it was cut from, or last
-        place = np.where(cut, inside + 1, starts.shape[1])
-        columns = np.arange(starts.shape[1] + 1)
-        before = np.minimum(columns - (columns > place[:, None]), starts.shape[1] - 1)
-        starts, logs = starts[every[:, None], before], logs[every[:, None], before]
-        starts[every, place], logs[every, place] = np.where(cut, at, key.end), upper
+        place = np.where(cut, inside + 1, width)
+        width += 1
+        behind = columns[:width] > place[:, None]
+        for kept, new in ((starts, np.where(cut, at, key.end)), (logs, upper)):
+            kept[:, 1 : 1 + width] = np.where(behind, kept[:, :width], kept[:, 1 : 1 + width])
+            kept[every, 1 + place] = new
         odds = _log_odds_of_sides(excess, (tau - 1) * n_rows, tau * n_rows, scale)
-        logs += np.where(starts >= at[:, None], odds[:, None], 0.0)
-    return Belief(key, starts, logs)
+        above = starts[:, 1 : 1 + width] >= at[:, None]
+        logs[:, 1 : 1 + width] += np.where(above, odds[:, None], 0.0)
+    return Belief(key, starts[:, 1:], logs[:, 1:])
 
 
 @dataclass(frozen=True)
@@ -533,7 +540,7 @@ def _quantile(starts, logs, end, level=0.5):
         weights = np.exp(logs - logs.max(axis=1, keepdims=True))
     below = weights.cumsum(axis=1)
     wanted = level * below[:, -1]
-    inside = np.argmax(below >= wanted[:, None], axis=1)
+    inside = (below >= wanted[:, None]).argmax(axis=1)
     share = 1 - (below[every, inside] - wanted) / weights[every, inside]
     last = starts.shape[1] - 1
     high = np.where(inside < last, starts[every, np.minimum(inside + 1, last)], float(end))
@@ -546,17 +553,18 @@ def _log_odds_of_sides(excess, lowest, highest, scale):
     Without noise the excess is uniform in (0, highest) or in (lowest, 0): that much of a
     prior makes counts that are drowned by noise say nothing.
     """
-    excess = np.clip(excess, lowest - _FAR * scale, highest + _FAR * scale)
-    bounds = np.array([(lowest - excess) / scale, -excess / scale, (highest - excess) / scale])
+    excess = np.minimum(np.maximum(excess, lowest - _FAR * scale), highest + _FAR * scale)
+    bounds = np.array([lowest - excess, -excess, highest - excess]) / scale
     below, above = _log_mass(bounds[:-1], bounds[1:])
-    odds = above - np.log(highest) - (below - np.log(-lowest))
-    return np.clip(odds, -_SURE, _SURE)
+    odds = above - math.log(highest) - (below - math.log(-lowest))
+    return np.minimum(np.maximum(odds, -_SURE), _SURE)
 
 
 def _log_mass(low, high):
     """Return the log of the standard Gaussian's mass between two points."""
     # in the lower tail, where logarithms are accurate
-    low, high = np.where(low > 0, -high, low), np.where(low > 0, -low, high)
+    upper = low > 0
+    low, high = np.where(upper, -high, low), np.where(upper, -low, high)
     top, bottom = log_ndtr(np.array([high, low]))
     return top + np.log(-np.expm1(np.minimum(bottom - top, -1e-300)))
 

@@ -493,6 +493,10 @@ class GeometryPlan:
         return np.concatenate([coef[..., :d] @ basis.T, coef[..., d:]], axis=-1)
 
 
+# Newton's steps to the edge of a bound, at most: six are usual
+_MOST_NEWTON = 60
+
+
 def within_ellipsoid(coef, square, pull, radius):
     """Return the nearest point where ``square @ coef^2 + (pull @ coef)^2 <= radius^2``.
 
@@ -504,25 +508,33 @@ def within_ellipsoid(coef, square, pull, radius):
         At least 0; any.
     radius : float
         Greater than 0.
+
+    Notes
+    -----
+    The point for a multiplier w is ``(1 + w M)^-1 coef``, M being the matrix of the bound. One over
+    its length increases with w, and is concave: so Newton's steps to the w where that length is
+    `radius` start at 0 and never pass it (Conn, Gould and Toint 2000, Lemma 7.3.1).
     """
 
     def length(point):
         return math.hypot(np.linalg.norm(np.sqrt(square) * point), np.linalg.norm(point @ pull))
 
-    def moved(weight):
-        # Sherman and Morrison: the inverse of 1 + weight (square + pull pull') times coef
+    def solved(weight, right):
+        # Sherman and Morrison: the inverse of 1 + weight (square + pull pull') times right
         part = 1 / (1 + weight * square)
-        along = weight / (1 + weight * (part * pull) @ pull) * ((coef * part) @ pull)
-        return coef * part - np.multiply.outer(along, part * pull)
+        along = weight / (1 + weight * (part * pull) @ pull) * ((right * part) @ pull)
+        return right * part - np.multiply.outer(along, part * pull)
 
-    if length(coef) <= radius:
-        return coef
-    low, high = 1e-12, 1e12
-    for _ in range(60):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if length(moved(middle)) > radius else (low, middle)
-    nearest = moved(high)
-    return nearest * min(1.0, radius / length(nearest))
+    nearest, weight = coef, 0.0
+    for _ in range(_MOST_NEWTON):
+        long = length(nearest)
+        if long <= radius * (1 + 2.0**-50):
+            break
+        unit = nearest / long
+        image = unit * square + np.multiply.outer(unit @ pull, pull)
+        weight += (long / radius - 1) / np.vdot(image, solved(weight, image))
+        nearest = solved(weight, coef)
+    return nearest if nearest is coef else nearest * min(1.0, radius / length(nearest))
 
 
 def applied(matrix, coef):

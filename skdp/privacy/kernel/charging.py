@@ -211,14 +211,13 @@ class Charging:
 
     def redeem(self, query: Any, prepaid: Prepaid, rows: Rows | None) -> Charged:
         """Count a release that was paid for; return what was charged, and the rows it may read."""
-        account = self._accounts.get(prepaid)
-        if account is None:
+        if (account := self._accounts.get(prepaid)) is None:
             raise BudgetError("no release of this kind is left that was paid for.")
         paid = account.charged
         facts = self.terms.facts(query, paid.law, paid.rows)
         if (facts, paid.law.lines(query, facts, paid.noise)) != (paid.facts, paid.lines):
             raise BudgetError(f"{query.name!r} is not the release that was paid for.")
-        return replace(paid, rows=account.take(rows))
+        return paid if (part := account.take(rows)) == paid.rows else replace(paid, rows=part)
 
     def _stated(self, query: Any, law: Law, rows: Rows | None) -> Charged:
         """Return a release as a query and a law state it."""

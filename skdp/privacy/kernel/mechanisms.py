@@ -24,7 +24,7 @@ on top (see skdp/_rows/base.py for why sums stay within it).
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -35,6 +35,7 @@ from skdp.privacy.kernel.errors import BudgetError
 from skdp.privacy.kernel.samplers import Bits, Integers, rounded_gaussian, rounded_laplace
 
 Values = NDArray[np.float64]
+_names = cache(lambda kind: tuple(f.name for f in fields(kind)) if is_dataclass(kind) else ())
 
 FLOAT_SLACK, GROUP_SLACK = 1e-6, 8e-12
 
@@ -209,17 +210,17 @@ class Query(Protocol):
         """State the sensitivity under an adjacency, for a public number of rows."""
 
 
-def check_fields(stated: Any, name: str = "") -> None:
+def check_fields(stated: Any, query: Any = None) -> None:
     """Raise unless the numbers of a query, and of what it holds, are finite, or may be infinite."""
-    name = name or getattr(stated, "name", type(stated).__name__)
-    infinite = getattr(stated, "may_be_infinite", ())
-    for one in fields(stated) if is_dataclass(stated) else ():
-        value = getattr(stated, one.name)
+    query, infinite = query or stated, getattr(stated, "may_be_infinite", ())
+    for one in _names(stated.__class__):
+        value = getattr(stated, one)
         for part in value if isinstance(value, tuple) else (value,):
             if is_dataclass(part):
-                check_fields(part, name)
-            elif not _is_finite(part, one.name in infinite):
-                raise ValueError(f"query {name!r} has a field {one.name!r} that is not finite.")
+                check_fields(part, query)
+            elif not _is_finite(part, one in infinite):
+                name = getattr(query, "name", type(query).__name__)
+                raise ValueError(f"query {name!r} has a field {one!r} that is not finite.")
 
 
 def _is_finite(value: Any, or_infinite: bool) -> bool:
@@ -229,10 +230,6 @@ def _is_finite(value: Any, or_infinite: bool) -> bool:
     values = getattr(value, "data", None) if hasattr(value, "tocsr") else value
     if not (isinstance(values, np.ndarray) and values.dtype.kind == "f"):
         return True
-    # a finite sum has no other terms; one that is not may have overflowed
-    with np.errstate(over="ignore", invalid="ignore"):
-        if math.isfinite(float(values.sum())):
-            return True
     return bool((~np.isnan(values) if or_infinite else np.isfinite(values)).all())
 
 
@@ -309,7 +306,7 @@ def align(values: Values, noise: Noise) -> Values:
     its word is within the bound and never NaN, so neither changes it.
     """
     safe = np.where(np.isnan(values), 0.0, values)
-    return np.rint(np.clip(safe, -noise.bound, noise.bound) / noise.grid)
+    return np.rint(np.maximum(np.minimum(safe, noise.bound), -noise.bound) / noise.grid)
 
 
 def add_noise(values: Values, noise: Noise, bits: Bits) -> Values:
