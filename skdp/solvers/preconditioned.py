@@ -26,6 +26,7 @@ from skdp._losses.classification import LogisticLoss, SoftmaxLoss
 from skdp._rows.base import ball_constraint, row_major, sum_over
 from skdp._rows.columns import mapped_rows
 from skdp._rows.linear import counts_parts
+from skdp._rows.streams import LARGE
 from skdp._sklearn import Interval
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.additive import GaussianMechanism
@@ -425,6 +426,8 @@ class GeometryPlan:
         released gradients may shorten the step.
     slack : float
         What rounding may add to the change of a sum, in parts of `clip`.
+    within : bool
+        Whether dense rows are mapped within products.
     """
 
     center: Any
@@ -441,6 +444,7 @@ class GeometryPlan:
     noise: float
     adaptive: bool
     slack: float
+    within: bool
 
     def original(self, coef, intercept):
         """Return coefficients for the rows as they are, whose constant feature is `intercept`.
@@ -593,6 +597,13 @@ def plan_geometry(problem, spread, *, mu, n_steps, fewer, intercept, radius=1.0)
         longer = np.linalg.norm(scale * center) / constant
         center = center * min(1.0, _LONGEST_SHIFT / max(longer, _LONGEST_SHIFT))
         slack = _ROUNDING * min(longer, _LONGEST_SHIFT)
+    # a copy of so many mapped rows would take long to make, and to read: see `MappedChunk`
+    within = not problem.is_sparse and 8 * problem.n_rows * problem.n_features >= LARGE
+    if within:
+        longer = np.max(scale) / np.min(scale)
+        if constant:
+            longer += 2 * np.max(scale) * np.linalg.norm(center) / constant
+        slack = _ROUNDING * float(longer)
     scale = scale / unit
     return GeometryPlan(
         center=radius * center,
@@ -610,6 +621,7 @@ def plan_geometry(problem, spread, *, mu, n_steps, fewer, intercept, radius=1.0)
         noise=slope * math.sqrt(n_steps) / along,
         adaptive=kinked or not isinstance(loss, LogisticLoss | SoftmaxLoss),
         slack=slack,
+        within=within,
     )
 
 
@@ -744,8 +756,8 @@ class PreconditionedFit(Fit):
             intercept=self.intercept,
             radius=self.moments.radius,
         )
-        center, root, constant = plan.center, plan.root, plan.intercept
-        curator.map_rows(lambda rows: mapped_rows(rows, center, root, constant))
+        public = plan.center, plan.root, plan.intercept, plan.within
+        curator.map_rows(lambda rows: mapped_rows(rows, *public))
         coef = plan.original(self._descend(curator, plan), problem.intercept)
         return coef, plan.length / _slope(problem.pointwise), plan.n_steps
 
