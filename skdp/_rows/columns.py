@@ -471,7 +471,7 @@ def _move(body, X, factor, lift, center, root, drawn=False):
 
 # of the squares that a norm is the difference of: far more than the rounding of their sums
 _NORM_SLACK = 1e-9
-# of lengths that a mapped row is the difference of: far more than the rounding of up to 1000 products
+# of lengths that a mapped row is the difference of: far more than the rounding of 1000 products
 _MOVE_SLACK = 1e-12
 # entries that are mapped at a time for their norms: memory that is handed out again at once
 _MOVED_ENTRIES = 1 << 13
