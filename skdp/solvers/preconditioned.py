@@ -69,7 +69,8 @@ class Preconditioned(Solver):
     clipped, and 40 accelerated steps are made along noisy sums of these. For a loss with kinks they
     are plain steps, as long as noise allows, which released gradients shorten. The later half of
     the iterates is averaged. In the moments of a regression rows longer than 2 `data_norm_` count
-    as of that length. Dense rows in memory are copied once, in double precision.
+    as of that length. Dense rows in memory are copied once, in double precision, if that takes
+    less than 256 MiB.
 
     For two classes, the logistic loss and 131,072 numbers or more, 16 steps are made in place of 40
     where the released moments say that these are enough, at the same price: where mapped rows are
