@@ -443,9 +443,49 @@ MUTANTS = [
         "tests/test_preconditioned.py",
     ),
     Mutant(
-        "sparse rows whose norm forgets the shift", "ScaledChunk.__init__",
+        "sparse rows whose norm forgets the shift", "_sparse_norms",
         r"rest = shift @ shift", "rest = 0.0",
         "tests/test_preconditioned.py",
+    ),
+    Mutant(
+        "mapped rows taken for as short as rounded differences say", "_dense_norms",
+        r"norm \+= _MOVE_SLACK \* np\.linalg\.norm\(root\)", "norm += 0.0",
+        "tests/test_preconditioned.py",
+    ),
+    Mutant(
+        "what rounding adds to sums of mapped rows is not paid for", "plan_geometry",
+        r"slack = _ROUNDING \* float\(longer\)", "pass",
+        "tests/test_preconditioned.py",
+    ),
+    Mutant(
+        "a fit that goes on draws anew what it has released", "NotedNoise.release",
+        r"if found is not None:", "if False:",
+        "tests/streams/test_resume.py",
+    ),
+    Mutant(
+        "a fit that goes on with the noise of its last release", "NotedNoise.release",
+        r"noise\.rounded\(query\.size, source\.bits\)", "pass",
+        "tests/streams/test_resume.py",
+    ),
+    Mutant(
+        "a release that others have before it is written", "NotedNoise.release",
+        r"self\._note\(released\)", "pass",
+        "tests/streams/test_resume.py",
+    ),
+    Mutant(
+        "a number that can be read before it is released", "_masked",
+        r"\^ stream", "^ 0",
+        "tests/streams/test_resume.py",
+    ),
+    Mutant(
+        "an answer to another question", "Pages.recall",
+        r"if \(page\.kind, page\.asked\) != \(kind, asked\):", "if page.kind != kind:",
+        "tests/streams/test_resume.py",
+    ),
+    Mutant(
+        "a damaged file that is cut where the damage is", "Pages._page",
+        r"if is_known and not any", "if not is_known or not any",
+        "tests/streams/test_resume.py",
     ),
     Mutant(
         "second moments: longer rows are not shortened", "SecondMoments.partial",
@@ -514,7 +554,7 @@ MUTANTS = [
         "tests/test_moments.py",
     ),
     Mutant(
-        "rows that were scaled down and are mapped with a whole center", "_mapped",
+        "rows that were scaled down and are mapped with a whole center", "_move",
         r"np\.multiply\.outer\(lift, center\)", "center",
         "tests/test_preconditioned.py",
     ),

@@ -95,7 +95,7 @@ from skdp.inspection import (
     dictionary_risk,
     epsilon_for_reconstruction,
 )
-from skdp.io import RowStream, stream_arrays, stream_chunks, stream_parquet
+from skdp.io import RowStream, resumable, stream_arrays, stream_chunks, stream_parquet
 from skdp.local import (
     Aggregator,
     BallRandomiser,
@@ -310,7 +310,8 @@ print(shuffled_epsilon(1.0, 100, delta=1e-6))
 # rows that do not fit into memory
 rows, targets = stream_chunks(lambda: iter([(X, y)]), n_rows=10)
 streamed: RowStream = stream_arrays(np.memmap("rows.bin", shape=(10, 2)), cache=True)
-print(model.fit(rows, targets).coef_, streamed.shape, stream_parquet("rows", columns=["age"]))
+with resumable("fit.releases"):
+    print(model.fit(rows, targets).coef_, streamed.shape, stream_parquet("rows", columns=["age"]))
 
 
 # searches

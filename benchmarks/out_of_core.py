@@ -3,7 +3,8 @@
 """Time and memory of fits to rows that are not in memory.
 
 Run with ``python benchmarks/out_of_core.py``; ``--quick`` is a smoke run. Every fit runs in a
-process of its own, so that its peak of memory is its own. Memory is what the process has
+process of its own, so that its peak of memory is its own. ``--only whole --rows 100000000`` is one
+default fit to rows in memory, and one to Parquet with a cache. Memory is what the process has
 allocated beyond its imports; pages of files that the system keeps are not counted, because it
 can drop them. Files are written to ``--folder`` once, 3.5 GB for 2e7 rows, and caches to the same
 disk, 2 GB each. Times of processors are less disturbed by other programs than times on the clock.
@@ -84,9 +85,10 @@ def opened(kind, n_rows, folder):
 def measure(kind, n_rows, folder, steps, solver):
     """Fit in this process with few and with more steps, and print what it took."""
     from skdp import DPLogisticRegression
-    from skdp.exceptions import SeededNoiseWarning
+    from skdp.exceptions import PrivacyWarning
 
-    warnings.simplefilter("ignore", SeededNoiseWarning)
+    # of the seed, and of a delta for fewer rows
+    warnings.simplefilter("ignore", PrivacyWarning)
     model = DPLogisticRegression(
         solver=solver, classes=[0, 1], data_norm=4.0, max_iter=steps, random_state=0
     )
@@ -112,6 +114,50 @@ def measure(kind, n_rows, folder, steps, solver):
             }
         )
     )
+
+
+def in_memory(n_rows):
+    """Return the rows as arrays."""
+    X, y, start = np.empty((n_rows, N_FEATURES), np.float32), np.empty(n_rows, np.int8), 0
+    for rows, labels in generated(n_rows):
+        X[start : start + len(rows)], y[start : start + len(rows)] = rows, labels
+        start += len(rows)
+    return X, y
+
+
+def measure_whole(kind, n_rows, folder):
+    """Fit once in this process, with the default number of steps, and print what it took."""
+    from skdp import DPLogisticRegression
+
+    model = DPLogisticRegression(
+        classes=[0, 1], data_norm=4.0, delta=1e-9, random_state=0, verbose=1
+    )
+    warnings.simplefilter("ignore")
+    model.fit(*map(np.concatenate, zip(*generated(1000), strict=True)))
+    before = own_memory()
+    with Peak() as peak:
+        X, y = in_memory(n_rows) if kind == "memory" else opened(kind, n_rows, folder)
+        cpu, clock = time.process_time(), time.perf_counter()
+        model.fit(X, y)
+        taken = time.process_time() - cpu, time.perf_counter() - clock
+    steps, coef = int(model.n_iter_[0]), model.coef_.tobytes().hex()
+    found = {"fit": taken, "steps": steps, "memory": peak.bytes - before, "coef": coef}
+    print(json.dumps(found))
+
+
+def whole_fits(n_rows, folder):
+    """Print time and memory of whole fits to rows in memory, and to files."""
+    line("rows are", "steps", "fit, processor / clock", "beside memory", "memory, with the rows")
+    line(*["---"] * 5)
+    plain = None
+    for kind in ("memory", "parquet-cache"):
+        found = measured(kind, n_rows, folder, 0)
+        plain = plain or found
+        if found["coef"] != plain["coef"]:
+            raise RuntimeError(f"the fit to rows in {WHERE[kind]} is another one.")
+        (cpu, clock), memory = found["fit"], f"{found['memory'] / 2**20:.0f} MiB"
+        ratio = f"{cpu / plain['fit'][0]:.2f}"
+        line(WHERE[kind], found["steps"], f"{cpu:.1f} / {clock:.1f} s", ratio, memory)
 
 
 def measured(kind, n_rows, folder, steps, solver="gd"):
@@ -161,24 +207,31 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="few rows")
     parser.add_argument("--folder", type=Path, help="for files; the default is temporary")
-    parser.add_argument("--only", choices=["chunks", "files"], help="one kind of table")
+    parser.add_argument("--only", choices=["chunks", "files", "whole"], help="one kind of table")
     parser.add_argument("--rows", type=int, default=2 * 10**7, help="rows of the files")
     parser.add_argument("--measure", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:
         kind, n_rows, steps, solver = options.measure
+        if not int(steps):
+            measure_whole(kind, int(n_rows), options.folder)
+            return
         measure(kind, int(n_rows), options.folder, int(steps), solver)
         return
     print(machine())
     print(versions("numpy", "scikit-learn", "pyarrow"))
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)
+        n_rows = 10**5 if options.quick else options.rows
+        if options.only == "whole":
+            write_parquet(folder, n_rows)
+            whole_fits(n_rows, folder)
+            return
         if options.only != "files":
             print()
             sizes = (10**5, 10**6) if options.quick else (10**6, 10**7, 10**8)
             constant_memory(sizes, folder)
         if options.only != "chunks":
-            n_rows = 10**5 if options.quick else options.rows
             write_map(folder, n_rows)
             write_parquet(folder, n_rows)
             for solver in ("gd", "preconditioned"):

@@ -23,7 +23,7 @@ import numpy as np
 
 from skdp._groups import PARTS, resolve_groups, shares
 from skdp.privacy.books.ledger import Ledger
-from skdp.privacy.kernel.curator import Curator
+from skdp.privacy.books.resume import open_curator
 from skdp.privacy.kernel.errors import SeededNoiseWarning
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.additive import LaplaceMechanism
@@ -143,7 +143,8 @@ class HiddenCount:
         with warnings.catch_warnings():
             # the curator of the fit warns of a seed
             warnings.simplefilter("ignore", SeededNoiseWarning)
-            curator = Curator(
+            curator = open_curator(
+                None if self.made_up else (self.price, self.max_weight),
                 counts,
                 n_rows=_MOST_ROWS if secret else n_rows,
                 epsilon=self.epsilon,

@@ -30,6 +30,7 @@ from skdp._counted import hidden_count
 from skdp._sklearn import blas_on_one_thread
 from skdp.exceptions import NoisyEstimateWarning, PrivacyWarning
 from skdp.privacy.books.ledger import Ledger
+from skdp.privacy.books.resume import open_curator
 from skdp.privacy.kernel.curator import Curator
 from skdp.privacy.kernel.errors import level_of_caller
 
@@ -218,7 +219,10 @@ def open_gate(
     progress = None if n_releases is None else Progress(estimator, n_releases + first)
     epsilon = estimator.epsilon if epsilon is None else epsilon
     adjacency = estimator.adjacency if adjacency is None else adjacency
-    curator = Curator(
+    # what is made up is nobody's, and is not written anywhere
+    is_private = shared and not getattr(estimator, "_is_made_up", False)
+    curator = open_curator(
+        estimator if is_private else None,
         admit,
         n_rows=n_rows if hidden is None else hidden.most,
         epsilon=epsilon,

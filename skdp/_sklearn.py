@@ -73,6 +73,7 @@ from skdp.privacy.books.functions import (
     mixes_rows,
     mixing,
 )
+from skdp.privacy.books.resume import is_paid
 from skdp.privacy.kernel.accounting import as_float
 from skdp.privacy.kernel.samplers import noise_identity
 
@@ -212,7 +213,7 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], Me
             if "sample_weight" in params and not weighs:
                 raise TypeError(f"{type(estimator).__name__}.{fit.__name__} {NO_WEIGHTS}")
             budget = getattr(estimator, "budget", None) if fit.__name__ == "fit" else None
-            if budget is not None and getattr(estimator, "_releases", True):
+            if budget is not None and getattr(estimator, "_releases", True) and not is_paid(budget):
                 # the plan alone tells what the clients of a simulated population spend
                 real = getattr(estimator, "population", None) is None
                 seed, name = getattr(estimator, "random_state", None), type(estimator).__name__

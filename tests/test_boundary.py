@@ -278,7 +278,6 @@ def test_private_packages_have_no_face():
 
 #: modules that one module of their package imports, and nobody else, and why they stand alone
 ALONE = {
-    "skdp.privacy.kernel.charging": "it sees no row, and that is read off its imports",
     "skdp._minimize.nonsmooth": "another theory than that of smooth losses",
     "skdp.location._compressed_sensing": "an algorithm of its own, one of several for a mean",
     "skdp.model_selection._runs": "its functions are audited one by one: they see held-out rows",

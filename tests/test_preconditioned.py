@@ -24,6 +24,7 @@ from skdp.audit import trace_privacy
 from skdp.io import stream_chunks
 from skdp.privacy import gdp_mu
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
+from skdp.solvers import preconditioned
 from skdp.solvers.gradient import ClippedGradient
 from skdp.solvers.preconditioned import (
     SecondMoments,
@@ -45,6 +46,7 @@ from tests._neighbours import (
     rows_in_ball,
     worst_pairs,
 )
+from tests.streams._ways import assert_same_fit, chunked
 
 EPSILON, DELTA = 2.0, 1e-5
 LOGISTIC, SOFTMAX = (DPLogisticRegression(data_norm=1.0)._loss(n_classes) for n_classes in (2, 3))
@@ -209,10 +211,15 @@ def test_gradients_of_mapped_rows_are_those_of_the_definition(
     norms = np.linalg.norm(gradients, axis=1, keepdims=True)
     expected = (gradients * np.minimum(1, clip / np.maximum(norms, 1e-290))).sum(axis=0)
     private = rows_in_ball(rows.X, target, rows.null, intercept=0.1)
-    mapped = mapped_rows(private, center, root, intercept)
-    found = ClippedGradient(coef, loss, clip).evaluate(mapped)
     atol = 1e-3 if layout == "float32" else 1e-6
-    np.testing.assert_allclose(found, expected, atol=atol)
+    for within in (False, True):
+        mapped = mapped_rows(private, center, root, intercept, within)
+        found = ClippedGradient(coef, loss, clip).evaluate(mapped)
+        np.testing.assert_allclose(found, expected, atol=atol)
+    if layout in ("C", "read-only"):
+        # no copy of the rows is made
+        pairs = zip(mapped.chunks, private.chunks, strict=True)
+        assert all(np.may_share_memory(one.X, other.X) for one, other in pairs)
 
 
 @pytest.mark.covering
@@ -228,12 +235,52 @@ def test_gradients_of_mapped_rows_keep_their_sensitivity(sparse_rows, adjacency,
     intercept, clip = data.draw(st.sampled_from([0.3, 1.0])), data.draw(st.sampled_from([0.2, 5.0]))
     coef = np.random.default_rng(0).normal(size=d + 1) * data.draw(st.sampled_from([0.0, 1.0, 1e3]))
     slack = 2e-6 * np.linalg.norm(root * center) / intercept if sparse_rows else 0.0
+    if within := not sparse_rows and data.draw(st.booleans()):
+        across = np.linalg.norm(root, 2) * np.linalg.norm(center)
+        slack = 2e-6 * (np.linalg.cond(root) + 2 * across / intercept)
     query = ClippedGradient(coef, LOGISTIC, clip, slack)
     one, other = (
-        query.evaluate(mapped_rows(admitted(rows, 0.1), center, root, intercept)) for rows in pair
+        query.evaluate(mapped_rows(admitted(rows, 0.1), center, root, intercept, within))
+        for rows in pair
     )
     stated = query.sensitivity(adjacency, n_rows)
     assert np.linalg.norm(one - other) <= stated.l2 * (1 + FLOAT_SLACK)
+
+
+def test_rows_at_the_center_are_not_taken_for_shorter_than_they_are():
+    # a norm from rounded differences may be 0 where the row is not: residuals know no bound then
+    rng = np.random.default_rng(3)
+    center, root = geometry("C")
+    units = rng.choice([0.0, 2.0**-52, -(2.0**-52)], size=(200, 5))
+    X = center * (1 + units)
+    private = rows_in_ball(X, np.ones(200), np.zeros(200, bool), intercept=0.0)
+    (chunk,) = mapped_rows(private, center, 1e6 * root, 0.0, within=True).chunks
+    moved = (X.astype(np.longdouble) - center) @ (1e6 * root).astype(np.longdouble)
+    exact = np.sqrt((moved * moved).sum(axis=1))
+    assert (chunk.norm >= exact).all()
+    assert (chunk.norm <= exact + 1e-4).all()
+
+
+def test_large_fits_map_rows_within_products(monkeypatch):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(600, 4)) @ np.diag([1.0, 0.5, 0.3, 0.1]) + 0.2
+    y = (X[:, 0] + X[:, 3] > 0).astype(int)
+    model = DPLogisticRegression(
+        epsilon=8.0, data_norm=2.0, classes=[0, 1], max_iter=5, random_state=0
+    )
+    small = clone(model).fit(X, y)
+    shorten_chunks(monkeypatch, 50)
+    monkeypatch.setattr(preconditioned, "LARGE", 8 * X.size)
+    large = clone(model).fit(X, y)
+    np.testing.assert_allclose(large.coef_, small.coef_, atol=1e-4)
+    gradient, other = (fitted.ledger_.releases[-1] for fitted in (large, small))
+    # what rounding may add is paid for
+    assert 1e-6 < gradient.stated_sensitivity / other.stated_sensitivity - 1 < 1e-3
+    assert gradient.price == other.price
+    assert_same_fit(model, (X, y), chunked(X, y))
+    # 4 kB less, and they are not
+    monkeypatch.setattr(preconditioned, "LARGE", 8 * X.size + 1)
+    np.testing.assert_array_equal(clone(model).fit(X, y).coef_, small.coef_)
 
 
 def lifted(X, y):
@@ -262,7 +309,7 @@ def test_rows_that_were_scaled_down_are_mapped_with_their_scale(layout, intercep
     for clip in (0.3, 1e9):
         norms = np.linalg.norm(gradients, axis=1, keepdims=True)
         expected = (gradients * np.minimum(1, clip / norms)).sum(axis=0)
-        mapped = mapped_rows(lifted(as_layout(X, layout), y), center, root, intercept)
+        mapped = mapped_rows(lifted(as_layout(X, layout), y), center, root, intercept, clip > 1)
         found = ClippedGradient(coef, SquaredLoss(), clip).evaluate(mapped)
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 

@@ -400,7 +400,7 @@ def _centered(chunk, center, intercept, radius, shorten, body=None):
 # Rows of a linear model under a public linear map.
 
 
-def mapped_rows(rows, center, root, intercept):
+def mapped_rows(rows, center, root, intercept, within=False):
     """Return rows ``root (x - center)`` with a constant feature.
 
     Parameters
@@ -414,83 +414,146 @@ def mapped_rows(rows, center, root, intercept):
         Public symmetric matrix, or a diagonal; of sparse rows only a diagonal.
     intercept : float
         Constant feature of the new rows; 0 for none.
+    within : bool, default=False
+        Whether dense rows are mapped within every product, too; public. See `MappedChunk` for what
+        it costs in accuracy.
 
     Returns
     -------
     mapped : LinearRows
         Dense rows are a copy in float64, unless they are read chunk by chunk: those are mapped
-        anew at every step. Sparse rows are mapped within every product, and share memory.
+        anew where they are not kept. What is mapped within products shares memory with the rows.
 
     Notes
     -----
-    A new row is one row of a product of a whole chunk, in the layout of the contract; where rows
-    have weights, and others may move up, a product of its own.
+    A row of a copy is one row of a product of a whole chunk, in the layout of the contract; where
+    rows have weights, and others may move up, a product of its own.
     """
-    move = partial(_mapped, center=center, root=root, intercept=intercept)
-    if rows.is_streamed or any(sparse.issparse(chunk.X) for chunk in rows.chunks):
+    move = partial(_mapped, center=center, root=root, intercept=intercept, within=within)
+    if within or rows.is_streamed or any(sparse.issparse(chunk.X) for chunk in rows.chunks):
         return rows.mapped(move)
     return moved_rows(rows, move, len(center))
 
 
-def _mapped(chunk, center, root, intercept, body=None):
+def _mapped(chunk, center, root, intercept, within=False, body=None):
     """Return one chunk of mapped rows; `body` is where dense ones are to be stored."""
     null, lift = np.isinf(chunk.norm), chunk.lift
+    constant = intercept if lift is None else intercept * lift
     if sparse.issparse(chunk.X):
-        return ScaledChunk(chunk, root, root * center, intercept, null)
-    if body is None:
-        body = empty_rows(chunk.X.shape)
-    with np.errstate(under="ignore"):
-        moved = np.multiply(row_major(chunk.X), chunk.factor[:, None], out=empty_rows(body.shape))
-        moved -= center if lift is None else np.multiply.outer(lift, center)
-        if root.ndim == 1:
-            np.multiply(moved, root, out=body)
-        elif chunk.drawn:
-            # a stack of rows: one product each, of which no row knows where it stands
-            np.matmul(moved[:, None], root, out=body[:, None])
-        else:
-            np.dot(moved, root, out=body)
-        constant = intercept if lift is None else intercept * lift
-        norm = np.hypot(np.sqrt(np.einsum("ij,ij->i", body, body)), constant)
-    kept = body, np.ones(len(norm)), usable_norms(norm, null), chunk.target
-    return LinearChunk(*kept, intercept, lift, chunk.drawn, chunk.weight)
+        norm = _sparse_norms(chunk, root, root * center)
+    elif within and not chunk.drawn:
+        norm = _dense_norms(chunk, center, root)
+    else:
+        body = empty_rows(chunk.X.shape) if body is None else body
+        with np.errstate(under="ignore"):
+            _move(body, chunk.X, chunk.factor, lift, center, root, chunk.drawn)
+            norm = np.hypot(np.sqrt(np.einsum("ij,ij->i", body, body)), constant)
+        kept = body, np.ones(len(norm)), usable_norms(norm, null), chunk.target
+        return LinearChunk(*kept, intercept, lift, chunk.drawn, chunk.weight)
+    norm = usable_norms(np.hypot(norm, constant), null)
+    shift = center * root if root.ndim == 1 else center @ root
+    return MappedChunk(chunk, norm, PublicMap(root, shift), intercept)
 
 
-#: of the squares that a norm is the difference of: far more than the rounding of their sums
+def _move(body, X, factor, lift, center, root, drawn=False):
+    """Write dense rows ``root (factor x - lift center)`` into an array."""
+    moved = np.multiply(row_major(X), factor[:, None], out=empty_rows(body.shape))
+    moved -= center if lift is None else np.multiply.outer(lift, center)
+    if root.ndim == 1:
+        np.multiply(moved, root, out=body)
+    elif drawn:
+        # a stack of rows: one product each, of which no row knows where it stands
+        np.matmul(moved[:, None], root, out=body[:, None])
+    else:
+        np.dot(moved, root, out=body)
+
+
+# Rows that are mapped within every product.
+
+# of the squares that a norm is the difference of: far more than the rounding of their sums
 _NORM_SLACK = 1e-9
+# of lengths that a mapped row is the difference of: far more than the rounding of 1000 products
+_MOVE_SLACK = 1e-12
+# entries that are mapped at a time for their norms: memory that is handed out again at once
+_MOVED_ENTRIES = 1 << 13
 
 
-class ScaledChunk(LinearChunk):
-    """Sparse rows ``(scale f_i x_i - shift, intercept)``, whose products leave the zeros alone.
+def _sparse_norms(chunk, scale, shift):
+    """Return upper bounds on the norms of mapped sparse rows."""
+    X, factor = chunk.X, chunk.factor
+    lift = 1.0 if chunk.lift is None else chunk.lift
+    with np.errstate(under="ignore"):
+        square = squared_lengths(X, scale * scale) * factor * factor
+        # where nothing was seen of a center there is no shift
+        cross = X.dot(scale * shift) * factor * lift if shift.any() else 0.0
+        rest = shift @ shift * lift * lift
+        norm = np.maximum(square - 2.0 * cross + rest, 0.0)
+        norm += _NORM_SLACK * (square + 2.0 * np.abs(cross) + rest)
+        return np.sqrt(norm)
 
-    With a `lift`, shift and intercept are times it. Norms are upper bounds, by a part in 10^9 of
-    the squares that they are computed from.
+
+def _dense_norms(chunk, center, root):
+    """Return upper bounds on the norms of mapped dense rows, of null rows anything."""
+    n_rows, d = chunk.X.shape
+    norm, step = np.empty(n_rows), max(_MOVED_ENTRIES // d, 8)
+    with np.errstate(under="ignore", invalid="ignore"):
+        for start in range(0, n_rows, step):
+            part = slice(start, start + step)
+            body = empty_rows(chunk.X[part].shape)
+            lift = None if chunk.lift is None else chunk.lift[part]
+            _move(body, chunk.X[part], chunk.factor[part], lift, center, root)
+            norm[part] = np.sqrt(np.einsum("ij,ij->i", body, body))
+        norm += _MOVE_SLACK * np.linalg.norm(root) * (chunk.norm + np.linalg.norm(center))
+    return norm
+
+
+@dataclass(frozen=True, eq=False)
+class PublicMap:
+    """A linear map and what it makes of a public center; all chunks share it.
+
+    Parameters
+    ----------
+    root, shift : ndarray of shape (d, d) or (d,), ndarray of shape (d,)
+        Symmetric matrix, or a diagonal; its product with the center.
     """
 
-    __slots__ = ("columns", "scale", "shift")
+    root: Any
+    shift: Any
 
-    def __init__(self, chunk, scale, shift, intercept, null):
-        X, factor = chunk.X, chunk.factor
-        lift = 1.0 if chunk.lift is None else chunk.lift
-        with np.errstate(under="ignore"):
-            square = squared_lengths(X, scale * scale) * factor * factor
-            # where nothing was seen of a center there is no shift
-            cross = X.dot(scale * shift) * factor * lift if shift.any() else 0.0
-            rest = shift @ shift * lift * lift
-            norm = np.maximum(square - 2.0 * cross + rest, 0.0)
-            norm += _NORM_SLACK * (square + 2.0 * np.abs(cross) + rest)
-            norm = np.hypot(np.sqrt(norm), intercept * lift)
-        norm = usable_norms(norm, null)
+    def of(self, body):
+        """Return the product with coefficients, or sums of rows, of shape (..., d)."""
+        return body * self.root if self.root.ndim == 1 else body @ self.root
+
+
+class MappedChunk(LinearChunk):
+    """Rows ``(root f_i x_i - shift, intercept)`` that are mapped within every product.
+
+    With a `lift`, shift and intercept are times it. Zeros of sparse rows are left alone, and dense
+    rows take no memory. Norms are upper bounds. Sums are differences of longer ones, and how much
+    longer they may be is part of the sensitivity: Propositions 80 and 115.
+    """
+
+    __slots__ = ("columns", "map")
+
+    def __init__(self, chunk, norm, public_map, intercept):
         rest = intercept, chunk.lift, chunk.drawn, chunk.weight
-        super().__init__(X, factor, norm, chunk.target, *rest)
+        super().__init__(chunk.X, chunk.factor, norm, chunk.target, *rest)
+        self.map = public_map
         # made once: among few rows that takes as long as a product
-        self.columns, self.scale, self.shift = X.T, scale, shift
+        self.columns = chunk.X.T if sparse.issparse(chunk.X) else None
+
+    def _with(self, X):
+        made = copy(self)
+        made.X, made.columns = X, X.T if sparse.issparse(X) else None
+        return made
 
     def predict(self, coef):
         """Return rows @ coef.T for coef of shape (size,) or (n_outputs, size)."""
         body = coef[..., :-1] if self.intercept else coef
-        z = self.X.dot((body * self.scale).T)
+        z = self._rows().dot(self.map.of(body).T)
         z *= self.factor if z.ndim == 1 else self.factor[:, None]
-        constant = (self.intercept * coef[..., -1] if self.intercept else 0.0) - body @ self.shift
+        constant = self.intercept * coef[..., -1] if self.intercept else 0.0
+        constant = constant - body @ self.map.shift
         z += constant if self.lift is None else np.multiply.outer(self.lift, constant)
         return z
 
@@ -498,10 +561,11 @@ class ScaledChunk(LinearChunk):
         """Return residual.T @ rows, flattened; overwrites the residual."""
         total = residual.sum(axis=0) if self.lift is None else self.lift @ residual
         residual *= self.factor if residual.ndim == 1 else self.factor[:, None]
-        d = len(self.scale)
+        dense, d = self.columns is None, self.X.shape[1]
         made = np.empty((*residual.shape[1:], d + bool(self.intercept)))
-        body = np.multiply(self.columns.dot(residual).T, self.scale, out=made[..., :d])
-        body -= np.multiply.outer(total, self.shift)
+        body = residual.T.dot(self._rows()) if dense else self.columns.dot(residual).T
+        made[..., :d] = self.map.of(body)
+        made[..., :d] -= np.multiply.outer(total, self.map.shift)
         if self.intercept:
             made[..., d] = self.intercept * total
         return made.ravel()

@@ -13,6 +13,7 @@ what would be made anew, so that nothing depends on whether it is kept (Proposit
 """
 
 import copy
+import heapq
 import mmap
 import os
 import tempfile
@@ -106,7 +107,9 @@ class Keeper:
     Notes
     -----
     Copies, and pickles, keep nothing yet. When nothing more can be kept, in memory or because a
-    disk is full, chunks are made anew as often as they are needed, with the same result.
+    disk is full, chunks are made anew as often as they are needed, with the same result. In memory
+    those of the last rows are kept: what comes before them is all that a pass from the first row on
+    has to read.
     """
 
     def __init__(self, folder=None):
@@ -119,6 +122,8 @@ class Keeper:
     def _forget(self):
         # chunks by key, with the bytes that each takes in memory; whether the disk is full
         self._chunks, self._bytes, self._file, self._is_full = {}, 0, None, False
+        # keys by their first row, the lowest on top; some of them may be gone
+        self._order, self._count = [], 0
 
     def chunks(self, chunks):
         """Return `LazyChunks` of its table as chunks that are kept; nothing is read."""
@@ -146,18 +151,30 @@ class Keeper:
         with self._turn:
             if self._is_full or key in self._chunks:
                 return
-            size = freed = 0
+            size = 0
             if self.folder is None:
                 size = sum(array.nbytes for part in owned.values() for array in _arrays(part))
-                freed = sum(self._chunks[old][1] for old in earlier if old in self._chunks)
-            if self._bytes - freed + size > ROOM:
+                # room for the rows that come next, if these have none
+                self._drop_all(earlier)
+            if not self._has_room(size, key[1][0]):
                 return
             made = self._moved(chunk, owned)
             self._is_full = made is None
             if not self._is_full:
-                for old in earlier:
-                    self._chunks.pop(old, None)
-                self._chunks[key], self._bytes = (made, size), self._bytes - freed + size
+                self._drop_all(earlier)
+                self._chunks[key], self._bytes = (made, size), self._bytes + size
+                self._count += 1
+                heapq.heappush(self._order, (key[1][0], self._count, key))
+
+    def _has_room(self, size, first):
+        """Return whether there is room, when chunks that begin before a row have been dropped."""
+        while self._bytes + size > ROOM and self._order and self._order[0][0] < first:
+            self._drop_all([heapq.heappop(self._order)[-1]])
+        return self._bytes + size <= ROOM
+
+    def _drop_all(self, keys):
+        for key in keys:
+            self._bytes -= self._chunks.pop(key, (None, 0))[1]
 
     def close(self):
         """Forget all chunks, and the file with them."""

@@ -954,7 +954,8 @@ class ChunkTable(Table):
 
     def _next_range(self, start, stop):
         if self._source is None or start < self._passed:
-            self.close()
+            # what is kept of earlier passes stays
+            self._stop()
             self._source = self.blocks()
         pieces = []
         while not pieces or self._passed < stop:

@@ -1,8 +1,9 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Data that do not fit into memory: rows that `fit` reads chunk by chunk."""
+"""Data that do not fit into memory, rows that `fit` reads chunk by chunk; and fits that go on."""
 
 from skdp._rows.streams import RowStream
 from skdp.io._streams import stream_arrays, stream_chunks, stream_parquet
+from skdp.privacy.books.resume import resumable
 
-__all__ = ["RowStream", "stream_arrays", "stream_chunks", "stream_parquet"]
+__all__ = ["RowStream", "resumable", "stream_arrays", "stream_chunks", "stream_parquet"]

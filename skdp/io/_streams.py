@@ -29,6 +29,8 @@ ONCE = (
 )
 #: rows of a batch, at most
 BATCH_ROWS = 1 << 16
+#: rows of a part of a file that is scanned at once, at least; but for its last part
+PART_ROWS = 1 << 18
 #: entries of a batch, at most: 32 MiB of numbers
 BATCH_ENTRIES = 1 << 22
 
@@ -164,8 +166,8 @@ def stream_arrays(X: Any, y: Any = None, *, cache: bool | str | PathLike[str] = 
     Notes
     -----
     `fit` reads memory maps of 256 MiB and more in this way, without being asked. Nobody may write
-    to the file while a fit goes on: lengths of rows are kept, and their entries are not. Rows that
-    a solver has mapped into its geometry are kept in 256 MiB of memory, or in the file of `cache`.
+    to the file while a fit goes on: lengths of rows are kept, and their entries are not. What is
+    kept takes 256 MiB of memory, or the file of `cache`.
 
     Examples
     --------
@@ -249,7 +251,7 @@ def stream_parquet(
     what is kept: up to 256 MiB in memory, or in a file with `cache`. What is not kept is unpacked
     in every pass. The file of `cache` has no name where the system allows that, can be opened by
     nobody else, and is gone after the fit, after an error, and with the process. It holds rows as
-    statistics need them, up to twice in double precision; neither noise nor releases. If the disk
+    statistics need them, some twice in double precision; neither noise nor releases. If the disk
     is full, the other rows are unpacked in every pass.
 
     Examples
@@ -467,9 +469,32 @@ class Batches:
         n_rows = max(min(BATCH_ENTRIES // len(wanted), BATCH_ROWS), 1)
         # threads of Arrow would read on, without a bound, while a batch is worked on
         options = {"use_threads": False, "batch_readahead": 0, "fragment_readahead": 0}
-        if isinstance(getattr(self.dataset, "format", None), ParquetFileFormat):
-            # otherwise Arrow brings a whole file into memory before its first batch
-            options["fragment_scan_options"] = ParquetFragmentScanOptions(
-                pre_buffer=False, use_buffered_stream=True
-            )
-        return self.dataset.to_batches(columns=wanted, batch_size=n_rows, **options)
+        options |= {"columns": wanted, "batch_size": n_rows}
+        if not isinstance(getattr(self.dataset, "format", None), ParquetFileFormat):
+            yield from self.dataset.to_batches(**options)
+            return
+        # otherwise Arrow brings a whole file into memory before its first batch
+        options["fragment_scan_options"] = ParquetFragmentScanOptions(
+            pre_buffer=False, use_buffered_stream=True
+        )
+        for part in self._parts():
+            schema = {} if part is self.dataset else {"schema": self.dataset.schema}
+            yield from part.to_batches(**schema, **options)
+
+    def _parts(self):
+        """Yield parts of files, in order: a scan that is closed early goes to its end, unseen."""
+        try:
+            fragments = list(self.dataset.get_fragments())
+        except ValueError:
+            # of a data set with a filter
+            yield self.dataset
+            return
+        for fragment in fragments:
+            groups, n_rows = [], 0
+            for group in fragment.row_groups:
+                groups, n_rows = [*groups, group.id], n_rows + group.num_rows
+                if n_rows >= PART_ROWS:
+                    yield fragment.subset(row_group_ids=groups)
+                    groups, n_rows = [], 0
+            if groups:
+                yield fragment.subset(row_group_ids=groups)

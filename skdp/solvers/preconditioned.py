@@ -26,6 +26,7 @@ from skdp._losses.classification import LogisticLoss, SoftmaxLoss
 from skdp._rows.base import ball_constraint, row_major, sum_over
 from skdp._rows.columns import mapped_rows
 from skdp._rows.linear import counts_parts
+from skdp._rows.streams import LARGE
 from skdp._sklearn import Interval
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.additive import GaussianMechanism
@@ -68,7 +69,8 @@ class Preconditioned(Solver):
     clipped, and 40 accelerated steps are made along noisy sums of these. For a loss with kinks they
     are plain steps, as long as noise allows, which released gradients shorten. The later half of
     the iterates is averaged. In the moments of a regression rows longer than 2 `data_norm_` count
-    as of that length. Dense rows in memory are copied once, in double precision.
+    as of that length. Dense rows in memory are copied once, in double precision, if that takes
+    less than 256 MiB.
 
     For two classes, the logistic loss and 131,072 numbers or more, 16 steps are made in place of 40
     where the released moments say that these are enough, at the same price: where mapped rows are
@@ -425,6 +427,8 @@ class GeometryPlan:
         released gradients may shorten the step.
     slack : float
         What rounding may add to the change of a sum, in parts of `clip`.
+    within : bool
+        Whether dense rows are mapped within products.
     """
 
     center: Any
@@ -441,6 +445,7 @@ class GeometryPlan:
     noise: float
     adaptive: bool
     slack: float
+    within: bool
 
     def original(self, coef, intercept):
         """Return coefficients for the rows as they are, whose constant feature is `intercept`.
@@ -605,6 +610,13 @@ def plan_geometry(problem, spread, *, mu, n_steps, fewer, intercept, radius=1.0)
         longer = np.linalg.norm(scale * center) / constant
         center = center * min(1.0, _LONGEST_SHIFT / max(longer, _LONGEST_SHIFT))
         slack = _ROUNDING * min(longer, _LONGEST_SHIFT)
+    # a copy of so many mapped rows would take long to make, and to read: see `MappedChunk`
+    within = not problem.is_sparse and 8 * problem.n_rows * problem.n_features >= LARGE
+    if within:
+        longer = np.max(scale) / np.min(scale)
+        if constant:
+            longer += 2 * np.max(scale) * np.linalg.norm(center) / constant
+        slack = _ROUNDING * float(longer)
     scale = scale / unit
     return GeometryPlan(
         center=radius * center,
@@ -622,6 +634,7 @@ def plan_geometry(problem, spread, *, mu, n_steps, fewer, intercept, radius=1.0)
         noise=slope * math.sqrt(n_steps) / along,
         adaptive=kinked or not isinstance(loss, LogisticLoss | SoftmaxLoss),
         slack=slack,
+        within=within,
     )
 
 
@@ -756,8 +769,8 @@ class PreconditionedFit(Fit):
             intercept=self.intercept,
             radius=self.moments.radius,
         )
-        center, root, constant = plan.center, plan.root, plan.intercept
-        curator.map_rows(lambda rows: mapped_rows(rows, center, root, constant))
+        public = plan.center, plan.root, plan.intercept, plan.within
+        curator.map_rows(lambda rows: mapped_rows(rows, *public))
         coef = plan.original(self._descend(curator, plan), problem.intercept)
         return coef, plan.length / _slope(problem.pointwise), plan.n_steps
 

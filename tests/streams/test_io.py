@@ -354,6 +354,21 @@ def test_single_precision_is_kept_where_no_column_needs_more(tmp_path, columns):
     assert_same_fit(PARQUET_MODEL, (read[columns], read["retired"]), (X, y))
 
 
+def test_files_are_scanned_part_by_part(tmp_path, monkeypatch):
+    # a scan that is closed goes on to its end: a pass that ends early must not read a whole file
+    monkeypatch.setattr("skdp.io._streams.PART_ROWS", 25)
+    rows = np.arange(100.0)
+    path = tmp_path / "rows.parquet"
+    parquet.write_table(pa.table({"a": rows}), path, row_group_size=10)
+    X = stream_parquet(path)
+    parts = [part.row_groups for part in X.table._make._parts()]
+    assert [sum(group.num_rows for group in part) for part in parts] == [30, 30, 30, 10]
+    np.testing.assert_array_equal(np.concatenate(list(X.blocks(7))).ravel(), rows)
+    few = dataset.dataset(path).filter(dataset.field("a") >= 95)
+    found = np.concatenate(list(stream_parquet(few).blocks()))
+    np.testing.assert_array_equal(found.ravel(), rows[95:])
+
+
 def test_files_are_read_in_the_order_of_their_names(tmp_path):
     for number in (10, 2, 1):
         table = pa.table({"a": [float(number)]})

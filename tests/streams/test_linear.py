@@ -540,14 +540,17 @@ def test_rows_are_read_twice_and_held_up_to_a_bound(monkeypatch):
     begun, most, real = [], [0], kept.Keeper.keep
 
     def chunks():
-        begun.append(None)
-        return generated()
+        begun.append(0)
+        for chunk in generated():
+            begun[-1] += len(chunk[1])
+            yield chunk
 
     def watched(self, *args):
         real(self, *args)
         most.append(self._bytes)
 
     monkeypatch.setattr(kept.Keeper, "keep", watched)
+    monkeypatch.setattr(base, "dense_chunk_rows", lambda n_features: 500)
     model = clone(RANGE_MODEL).set_params(solver="preconditioned", max_iter=5)
     streams = stream_chunks(chunks)
     begun.clear()
@@ -559,9 +562,13 @@ def test_rows_are_read_twice_and_held_up_to_a_bound(monkeypatch):
     bound = RANGE_X.nbytes // 3
     monkeypatch.setattr(kept, "ROOM", bound)
     most.clear()
+    begun.clear()
     model.fit(*streams)
     assert len(begun) > 5
     assert 0 < max(most) <= bound
+    # a pass ends where those that are kept begin
+    assert set(begun[:2]) == {RANGE_N_ROWS}
+    assert max(begun[3:]) < 0.9 * RANGE_N_ROWS
 
 
 def test_the_file_of_a_cache_is_nobodys_and_is_gone_after_a_fit_or_an_error(monkeypatch, tmp_path):
