@@ -530,7 +530,7 @@ class MappedChunk(LinearChunk):
 
     With a `lift`, shift and intercept are times it. Zeros of sparse rows are left alone, and dense
     rows take no memory. Norms are upper bounds. Sums are differences of longer ones, and how much
-    longer they may be is part of the sensitivity: Propositions 80 and 115.
+    longer they may be is part of the sensitivity: Propositions 80 and 100.
     """
 
     __slots__ = ("columns", "map")

@@ -765,7 +765,7 @@ class ClientUpdates:
         Proof. Proposition 69 (i). A client's update is a function of its own rows and has norm
         at most clip, however many rows there are. Zero-out takes one away; replace-one takes
         one away and adds another. `n_rows` is the number of clients. Updates that come as
-        messages, late or not at all: Proposition 110.
+        messages, late or not at all: Proposition 97.
         """
         if adjacency == "zero-out":
             reach, theorem = self.clip, "the clipped update of a client has norm <= clip"
@@ -879,7 +879,7 @@ class RoundedUpdates:
     def sensitivity(self, adjacency, n_rows):
         """State the l2 sensitivity: clip + grid sqrt(size) / 2 (zero-out), or twice that.
 
-        Proof. Proposition 112. The rounded update of a client is a function of its own rows, and
+        Proof. Proposition 99. The rounded update of a client is a function of its own rows, and
         rounding moves each coordinate by at most half a step. The update of null rows is 0.
         """
         own = self.updates.sensitivity(adjacency, n_rows)

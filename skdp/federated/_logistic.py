@@ -358,7 +358,7 @@ class FederatedDPLogisticRegression(
         Notes
         -----
         The server sees exact updates, and is trusted. Whether a client answers in time may depend
-        on its own rows, but must not depend on those of others (Proposition 110 of the guide).
+        on its own rows, but must not depend on those of others (Proposition 97 of the guide).
         """
         self._check_budget()
         given = FederatedParameters.of(self)

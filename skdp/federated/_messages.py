@@ -437,7 +437,7 @@ class DistantClients:
     Notes
     -----
     An update is added in the place of its client, whenever it came; one that did not come adds
-    nothing. Proposition 110 is about the sum.
+    nothing. Proposition 97 is about the sum.
     """
 
     def __init__(self, drive, n_clients, body):

@@ -382,7 +382,7 @@ def dp_describe(
     found by halving, one is for mean and deviation together, and a quarter for the count, if its
     type has a place for missing values; one part is for the categories of a column. Counts and
     moments have Laplace noise, percentiles are drawn by rank; the prices add up (Propositions 4,
-    100 and 102 of the guide). Timing and exceptions on malformed input are not covered.
+    89 and 94 of the guide). Timing and exceptions on malformed input are not covered.
 
     Missing values are left out of all statistics but the count, as pandas does it. The count of
     categories is that of values in the list. Statistics are noisy: a deviation of a constant

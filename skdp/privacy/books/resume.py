@@ -5,7 +5,7 @@
 The file has the numbers that were released, in order, each with a digest of what was asked: no
 row, no noise, no state of a generator. When the same fit is run again, whatever it asks in the same
 order is answered from the file, and put on the ledger at its price; no row is read for it. The
-first question that the file cannot answer is the first new release (Proposition 116).
+first question that the file cannot answer is the first new release (Proposition 101).
 
 A number that was drawn and never used must not be readable in the file: the next run would draw
 another one, and both together would cost more than was charged. So a number is written masked, and
@@ -499,7 +499,7 @@ def resumable(path: str | os.PathLike[str]) -> Iterator[None]:
 
     *What is promised.* All processes together make the releases of one fit, each once, so the fit
     costs what it says, for one row in its place, whatever that is replaced by between two releases
-    (Proposition 116 of :ref:`the proofs <proofs>`). Rows may have changed in between: numbers that
+    (Proposition 101 of :ref:`the proofs <proofs>`). Rows may have changed in between: numbers that
     were released before are about the rows as they were. You must see to it that the number of rows
     is the same, and every row in its place. And go on from the file itself: never from a copy, and
     never from an earlier state of it, as of a backup. What was released since would be drawn anew,

@@ -9,7 +9,7 @@ with probability proportional to ``exp(-x^2 / (2 s^2))``, in whole steps of a pu
 learning with secure aggregation", ICML 2021). The sum of m shares is nearly, not exactly, discrete
 Gaussian.
 
-What it costs is Proposition 111 of the guide. The sum of m shares or more, modulo anything, on a
+What it costs is Proposition 98 of the guide. The sum of m shares or more, modulo anything, on a
 vector of integers that neighbours move by at most D in l2, is (D mu)-GDP with
 
     mu^2 = 6 (1 - sqrt(1 - c / 3)),    c = 1 / (m s^2) + 9 m exp(-pi^2 s^2),
@@ -111,7 +111,7 @@ def unit_mu(share: float, n_shares: int) -> float:
     Returns
     -------
     mu : float
-        Rounded up; infinite where Proposition 111 says nothing.
+        Rounded up; infinite where Proposition 98 says nothing.
     """
     if not (n_shares >= 1 and SMALLEST_SHARE <= share < math.inf):
         return math.inf
@@ -194,7 +194,7 @@ class SharedGaussianMechanism(Additive):
         grid, bound = self.grid, sensitivity.bound
         moved = sensitivity.l2 * (1 + FLOAT_SLACK) / grid + math.sqrt(size)
         wanted = (self.mu / moved) ** 2
-        # the inverse of Proposition 111, a little more for what it leaves out
+        # the inverse of Proposition 98, a little more for what it leaves out
         share = math.sqrt((1 + 1e-9) / (wanted * (1 - wanted / 12)) / self.n_shares)
         if not (wanted < 0.4 and SMALLEST_SHARE <= share <= 2**26 and 0 < bound / grid < 2**51):
             raise ValueError(
