@@ -525,7 +525,7 @@ def test_the_plan_is_complete_before_there_is_a_curator(failure, monkeypatch):
     rng = np.random.default_rng(0)
     models = reduced(failure_probability=failure), reduced(failure_probability=failure)
     with monkeypatch.context() as patch:
-        patch.setattr(_gate, "Curator", refused)
+        patch.setattr(_gate, "open_curator", refused)
         for model in models:
             with pytest.raises(Reached):
                 model.fit(rng.normal(size=(N, 3)), rng.integers(0, 2, N))
