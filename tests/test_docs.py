@@ -294,7 +294,9 @@ def test_propositions_are_numbered_through():
     assert sorted(numbers) == list(range(1, len(numbers) + 1))
     assert len(numbers) >= 39
     for path in [*PACKAGE.rglob("*.py"), *DOCS.glob("user_guide/*.rst")]:
-        for named in re.findall(r"Propositions? ((?:\d+(?:,\s+|\s+and\s+|\s+to\s+)?)+)", read(path)):
+        for named in re.findall(
+            r"Propositions? ((?:\d+(?:,\s+|\s+and\s+|\s+to\s+)?)+)", read(path)
+        ):
             assert max(int(n) for n in re.findall(r"\d+", named)) <= len(numbers), path.name
 
 
