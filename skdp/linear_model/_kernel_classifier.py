@@ -287,6 +287,14 @@ class KernelMixin:
     _map: Any = None
     #: a signal of a column below which "additive" is the linear model
     _straight = _STRAIGHT
+    _kernel_constraints = {
+        "delta": [Interval(Real, 0, 1, closed="neither")],
+        "kernel": [StrOptions({"auto", "additive", "rbf", "linear"})],
+        "n_knots": [Interval(Integral, 2, None, closed="left"), None],
+        "gamma": [Interval(Real, 0, None, closed="neither"), "array-like", None],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "bounds": [tuple, list, dict, np.ndarray, None],
+    }
 
     def _sizes(self, problem, n_features):
         """Return the kernels that are tried and the numbers of features of a row, 0 for no map."""
@@ -522,14 +530,7 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
             *("epsilon", "adjacency", "classes", "class_weight", "max_iter", "max_weight"),
             *("budget", "random_state", "verbose"),
         )
-    } | {
-        "delta": [Interval(Real, 0, 1, closed="neither")],
-        "kernel": [StrOptions({"auto", "additive", "rbf", "linear"})],
-        "n_knots": [Interval(Integral, 2, None, closed="left"), None],
-        "gamma": [Interval(Real, 0, None, closed="neither"), "array-like", None],
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "bounds": [tuple, list, dict, np.ndarray, None],
-    }
+    } | KernelMixin._kernel_constraints
 
     def __init__(
         self,

@@ -11,7 +11,6 @@ column as far as it goes. So a bent fit is a straight one at least, up to the no
 import math
 from dataclasses import dataclass, replace
 from functools import partial
-from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
@@ -21,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._export import beside_columns, mapped_regression
 from skdp._rows.base import bounds_of, empty_rows, sum_over
 from skdp._rows.linear import counted_rows
-from skdp._sklearn import SCALE_OR_NONE, Interval, StrOptions
+from skdp._sklearn import SCALE_OR_NONE
 from skdp._typing import Adjacency, ArrayLike, Bounds, Budget, MatrixLike, Seed
 from skdp.linear_model._kernel_classifier import (
     KernelMixin,
@@ -276,21 +275,17 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
     clipping_norm = None
     _straight = _STRAIGHTER
 
-    _parameter_constraints = {
-        name: PrivateLinearRegressor._parameter_constraints[name]
-        for name in (
-            *("epsilon", "adjacency", "max_iter", "max_weight"),
-            *("budget", "random_state", "verbose"),
-        )
-    } | {
-        "delta": [Interval(Real, 0, 1, closed="neither")],
-        "kernel": [StrOptions({"auto", "additive", "rbf", "linear"})],
-        "n_knots": [Interval(Integral, 2, None, closed="left"), None],
-        "gamma": [Interval(Real, 0, None, closed="neither"), "array-like", None],
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "bounds": [tuple, list, dict, np.ndarray, None],
-        "target_scale": SCALE_OR_NONE,
-    }
+    _parameter_constraints = (
+        {
+            name: PrivateLinearRegressor._parameter_constraints[name]
+            for name in (
+                *("epsilon", "adjacency", "max_iter", "max_weight"),
+                *("budget", "random_state", "verbose"),
+            )
+        }
+        | KernelMixin._kernel_constraints
+        | {"target_scale": SCALE_OR_NONE}
+    )
 
     def __init__(
         self,
