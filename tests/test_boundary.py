@@ -488,8 +488,10 @@ GATED = {
         "SharedGaussianMechanism",
     },
     "discrete_gaussian": {"SharedNoise", "FederatedClient"},
-    "evaluate": {"Additive", "StabilityHistogram"},
-    "draw": {"Curator", "ExponentialMechanism", "made_reports"},
+    "evaluate": {
+        "Additive", "StabilityHistogram", "SharedGaussianMechanism", "FederatedClient",
+    },
+    "draw": {"Curator", "ExponentialMechanism", "NotedNoise", "made_reports"},
     "minimise": {"ObjectivePerturbation"},
     "touched": {"StabilityHistogram", "LateNoise"},
     "evaluate_at": {"LateNoise"},
@@ -497,10 +499,14 @@ GATED = {
     "Variates": {"drawing_source"},
     "made_reports": {"LocalMechanism", "ReportedSum"},
     # a search draws its own secrets: the split, and the runs that count
-    "make_bits": {"Curator", "LocalClient", "Search"},
+    "make_bits": {"Curator", "FederatedClient", "LocalClient", "Search"},
 }  # fmt: skip
-#: callers beside kernel and laws: a client draws identifiers of reports, which are public
-OUTSIDE = {("make_bits", "LocalClient")}
+#: callers beside kernel and laws: a client draws identifiers of reports, which are public; a client
+#: of a federation makes its update, and its share of the noise, where its rows are
+OUTSIDE = {
+    ("make_bits", "LocalClient"), ("make_bits", "FederatedClient"),
+    ("evaluate", "FederatedClient"), ("discrete_gaussian", "FederatedClient"),
+}  # fmt: skip
 
 
 @pytest.mark.sample(1)

@@ -221,7 +221,8 @@ def test_every_trusted_type_is_needed_and_none_is_missing(capsys):
     for estimator in ALL:
         parameters = estimator.get_params(deep=False)
         ways = {value for value in parameters.values() if isinstance(value, str)}
-        if is_quick(estimator) or ways & {"sgd", "objective", "neg_log_loss", "rbf"}:
+        in_shares = getattr(parameters.get("solver"), "fewest_reports", None)
+        if in_shares or is_quick(estimator) or ways & {"sgd", "objective", "neg_log_loss", "rbf"}:
             found |= needed(fitted(estimator)) | needed(clone(estimator))
         elif any(isinstance(value, BaseEstimator) for value in parameters.values()):
             found |= needed(clone(estimator))

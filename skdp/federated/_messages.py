@@ -13,6 +13,7 @@ In this order: the layout of messages; the client; a round; clients as what a cu
 import copy
 import json
 import math
+import secrets
 import struct
 import threading
 import zlib
@@ -283,6 +284,20 @@ class FederatedRound:
     deliver over channels that hide whether a client gets a request.
 
     Methods may be called from several threads.
+
+    Examples
+    --------
+    >>> from skdp import FederatedDPLogisticRegression
+    >>> from skdp.federated import FederatedClient
+    >>> client, n_reports = FederatedClient([[0.5, -1.0]], [True]), []
+    >>> def drive(one_round):
+    ...     for request in one_round.requests.values():
+    ...         one_round.add(client.answer(request))
+    ...     n_reports.append(one_round.n_reports)
+    >>> model = FederatedDPLogisticRegression(epsilon=4.0, classes=[False, True], max_iter=2)
+    >>> _ = model.fit_clients(drive, n_clients=300, n_features=2)
+    >>> n_reports
+    [300, 300]
     """
 
     def __init__(
@@ -443,7 +458,7 @@ class DistantClients:
     def __init__(self, drive, n_clients, body):
         self._drive, self._body, self._n_clients = drive, body, n_clients
         self._positions, self._made = np.arange(n_clients), []
-        self._fit = _token()
+        self._fit = secrets.token_hex(16)
 
     def batch(self, positions, rate):
         """Return the clients at sorted positions, drawn with a public probability each."""
@@ -498,7 +513,7 @@ class DistantClients:
         }
         if shares is not None:
             body["shares"] = shares
-        tokens = {int(place): _token() for place in self._positions}
+        tokens = {int(place): secrets.token_hex(16) for place in self._positions}
         current = FederatedRound(
             len(self._made),
             self._fit,
@@ -515,8 +530,3 @@ class DistantClients:
         finally:
             total = current._close()
         return current, total
-
-
-def _token():
-    """Return what nobody guesses."""
-    return make_bits(None).words(2).tobytes().hex()

@@ -12,6 +12,7 @@ import math
 import warnings
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -955,6 +956,27 @@ def counts_in_groups(counts, groups):
         Whose row it is; None for each its own.
     """
     return counts if groups is None else in_parts(counts * shares("group", groups))
+
+
+def released_total(hidden, counts, groups, adjacency, n_rows, unit):
+    """Release what the rows of a search count together, and charge for the whole search.
+
+    Parameters
+    ----------
+    hidden : HiddenCount
+        Of the search that is under way.
+    counts, groups : ndarray of shape (n_rows,), ndarray of shape (n_rows,) or None
+        What rows count on their own, and whose they are. Private.
+    adjacency, n_rows, unit : str, int, {"row", "group"}
+        What is promised, and how many there are of what is protected.
+
+    Returns
+    -------
+    total : int
+        At least 1.
+    """
+    hidden.adjacency = adjacency
+    return hidden.release(partial(counts_in_groups, counts, groups), n_rows, unit)
 
 
 def fit_candidate(estimator, share, rows, seeds=None, public_seeds=()):

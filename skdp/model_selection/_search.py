@@ -7,7 +7,6 @@ them, and release the winner.
 """
 
 from dataclasses import dataclass, replace
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
@@ -47,12 +46,12 @@ from skdp.model_selection._runs import (
     all_configured,
     assumed_functions,
     check_grid,
-    counts_in_groups,
     lacks_classes,
     plan_runs,
     refuse_public_rows,
     refuse_rows,
     refuse_what_is_no_number,
+    released_total,
     run_search,
     stamp,
 )
@@ -180,8 +179,7 @@ class DPSearchCV(TwinMixin, PlanMixin, BaseSearchCV):
             print(f"[{type(self).__name__}] {plan.describe()}")
         total = None
         if hidden is not None and X_val is None:
-            hidden.adjacency = adjacency
-            total = hidden.release(partial(counts_in_groups, units, whose), n_rows, unit)
+            total = released_total(hidden, units, whose, adjacency, n_rows, unit)
         gate = Search(
             plan,
             n_rows=n_rows,
