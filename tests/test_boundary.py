@@ -499,12 +499,12 @@ GATED = {
     "Variates": {"drawing_source"},
     "made_reports": {"LocalMechanism", "ReportedSum"},
     # a search draws its own secrets: the split, and the runs that count
-    "make_bits": {"Curator", "FederatedClient", "LocalClient", "Search"},
+    "make_bits": {"Curator", "FederatedClient", "LocalClient", "Search", "_unguessable"},
 }  # fmt: skip
 #: callers beside kernel and laws: a client draws identifiers of reports, which are public; a client
 #: of a federation makes its update, and its share of the noise, where its rows are
 OUTSIDE = {
-    ("make_bits", "LocalClient"), ("make_bits", "FederatedClient"),
+    ("make_bits", "LocalClient"), ("make_bits", "FederatedClient"), ("make_bits", "_unguessable"),
     ("evaluate", "FederatedClient"), ("discrete_gaussian", "FederatedClient"),
 }  # fmt: skip
 

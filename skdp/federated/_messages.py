@@ -13,7 +13,6 @@ In this order: the layout of messages; the client; a round; clients as what a cu
 import copy
 import json
 import math
-import secrets
 import struct
 import threading
 import zlib
@@ -458,7 +457,7 @@ class DistantClients:
     def __init__(self, drive, n_clients, body):
         self._drive, self._body, self._n_clients = drive, body, n_clients
         self._positions, self._made = np.arange(n_clients), []
-        self._fit = secrets.token_hex(16)
+        self._fit = _unguessable()
 
     def batch(self, positions, rate):
         """Return the clients at sorted positions, drawn with a public probability each."""
@@ -513,7 +512,7 @@ class DistantClients:
         }
         if shares is not None:
             body["shares"] = shares
-        tokens = {int(place): secrets.token_hex(16) for place in self._positions}
+        tokens = {int(place): _unguessable() for place in self._positions}
         current = FederatedRound(
             len(self._made),
             self._fit,
@@ -530,3 +529,8 @@ class DistantClients:
         finally:
             total = current._close()
         return current, total
+
+
+def _unguessable():
+    """Return text that names one request or fit, and that nobody guesses."""
+    return make_bits(None).words(2).tobytes().hex()

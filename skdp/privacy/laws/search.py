@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from skdp.privacy.kernel.accounting import check_choice, gdp_epsilon
 from skdp.privacy.kernel.batches import fixed_subset
 from skdp.privacy.kernel.curator import Curator
-from skdp.privacy.kernel.errors import BudgetError, SeededNoiseWarning
+from skdp.privacy.kernel.errors import BudgetError, SeededNoiseWarning, level_of_caller
 from skdp.privacy.kernel.ledger import Record, Release, sum_up
 from skdp.privacy.kernel.mechanisms import Noise, Price
 from skdp.privacy.kernel.samplers import Bits, make_bits
@@ -125,7 +125,7 @@ class Search:
                 "knows it, the secret choice of the runs that count included. Use "
                 "random_state=None for a real release.",
                 SeededNoiseWarning,
-                stacklevel=5,  # the line that called fit
+                stacklevel=level_of_caller(),
             )
 
     @property
