@@ -74,6 +74,7 @@ from skdp.privacy.books.functions import (
     mixing,
 )
 from skdp.privacy.books.resume import is_paid
+from skdp.privacy.books.texts import in_words
 from skdp.privacy.kernel.accounting import as_float
 from skdp.privacy.kernel.samplers import noise_identity
 
@@ -411,6 +412,8 @@ def validate_private_data(
         return _validate_table(estimator, X, options)
     refuse_other_types(X)
     y = y if isinstance(y, str) else plain_text(y)
+    if options.get("y_numeric") and y is not None:
+        y = _as_real(y)
     labels, options = None, {"dtype": [np.float64, np.float32], **options}
     if classes is not None and y is not None:
         labels, y = as_labels(y), "no_validation"
@@ -437,8 +440,8 @@ def _validate_table(estimator, X, options):
     if len(set(names)) < len(names):
         twice = sorted({str(name) for name in names if names.count(name) > 1})
         raise ValueError(
-            f"the names of columns must be distinct; {', '.join(map(repr, twice))} stands for "
-            "several. Rename them."
+            f"the names of columns must be distinct; several columns are called {in_words(twice)}. "
+            "Rename them."
         )
     for size, what in zip(X.shape, ("row", "column"), strict=True):
         if not size:
@@ -582,13 +585,26 @@ class StreamCheck:
         return quietly(check_array, X, input_name="X", **options), y
 
 
+def _as_real(y):
+    """Return targets that are stored as objects in float64, others as they are, or raise."""
+    try:
+        given = np.asarray(y)
+        return given.astype(np.float64) if given.dtype == object else y
+    except (TypeError, ValueError):
+        pass
+    raise ValueError(_NO_TARGETS)
+
+
+_NO_TARGETS = "y must be real numbers; got text, complex numbers, or other objects."
+
+
 def real_targets(y):
     """Return targets that are real numbers in float64, or raise a ValueError without values."""
     if isinstance(y, RowStream):
         # every block is looked at when the stream is gone through
         return y.map(real_targets)
     if y.dtype.kind not in "biuf":
-        raise ValueError("y must be real numbers; got text, complex numbers, or other objects.")
+        raise ValueError(_NO_TARGETS)
     # whether a sum or a wider float overflows depends on the data: nobody is to be told
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         # again: what was an object before, None or infinite, is a number by now

@@ -33,6 +33,7 @@ from skdp.preprocessing._standard_scaler import (
     bisect_quantile,
     shortest,
 )
+from skdp.privacy.books.texts import in_words
 from skdp.privacy.laws.additive import GaussianMechanism
 from skdp.privacy.laws.calibration import gdp_mu
 from skdp.privacy.laws.exponential import ExponentialMechanism
@@ -450,6 +451,40 @@ def say_of_scales(doubts, wanted, n_rows, epsilon, *, missing, vague):
         f"the scales of {n_rows} rows at epsilon={epsilon:.4g} {found}. Give {number} "
         f"for {' and '.join(wanted)}, or use more rows or a larger epsilon."
     )
+
+
+# scales from here on may be those of larger numbers: the last cell of a search begins there
+_END = LARGEST / 3
+
+
+def say_of_far(doubts, found, scale, columns, names=None):
+    """Take note of what is too large for the range of scales, by released numbers alone.
+
+    Parameters
+    ----------
+    doubts : Doubts
+        Takes the note.
+    found, scale : float, float
+        Unit of length of the rows, and of the targets: 1 where there are none.
+    columns : StandardColumns or None
+        Origins and units of columns; None if they stayed as they are.
+    names : ndarray of shape (n_features,), default=None
+        Of the columns; None counts them from 0.
+    """
+    what = ["y"] if scale >= _END else []
+    if columns is not None:
+        far = np.flatnonzero(columns.seen & (columns.scale >= _END)).tolist()
+        if far:
+            called = far if names is None else [str(names[i]) for i in far]
+            what.insert(0, f"column{'s' * (len(far) > 1)} {in_words(called)} of X")
+    elif found >= _END:
+        what.insert(0, "X")
+    if what:
+        doubts.noise(
+            f"the scale of {' and of '.join(what)} lies at the end of what is searched, "
+            f"{LARGEST:.0e}: larger numbers cannot be told apart, and other columns may be lost "
+            "beside them. Divide by a public number, or leave out."
+        )
 
 
 # signal to noise at which next to nothing is learned: with Gaussian noise, and without a delta

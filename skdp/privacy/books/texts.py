@@ -18,6 +18,12 @@ def a_kind(value: Any) -> str:
     return f"an {name}" if name[0] in "aeiouAEIOU" else f"a {name}"
 
 
+def in_words(names: Sequence[Any], most: int = 6) -> str:
+    """Return names as they are written in code; of many the first ones, and how many follow."""
+    more = len(names) - most
+    return ", ".join(map(repr, names[:most])) + (f" and {more} more" if more > 0 else "")
+
+
 def rows_read(release: Any) -> str:
     """Say which rows a release read."""
     sampling = release.noise.sampling
