@@ -474,7 +474,9 @@ class PrivateLinearClassifier(
         shape = n_features, len(classes), asked or Solver(), is_sparse
         class_weight, counts = getattr(self, "class_weight", None), None
         balanced = class_weight == "balanced"
-        weights = given_weights(None if balanced else class_weight, classes)
+        weights = None
+        if class_weight is not None:
+            weights = given_weights({} if balanced else class_weight, classes)
 
         def planned(n_rows, unit="row"):
             problem = self._problem(n_rows, *shape)

@@ -14,7 +14,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from skdp._plan import signal_to_noise
 from skdp._quantiles import (
     Columns,
     GradientNorm,
@@ -35,7 +34,7 @@ from skdp.preprocessing._standard_scaler import (
 )
 from skdp.privacy.books.texts import in_words
 from skdp.privacy.laws.additive import GaussianMechanism
-from skdp.privacy.laws.calibration import gdp_mu
+from skdp.privacy.laws.calibration import gdp_mu, signal_to_noise
 from skdp.privacy.laws.exponential import ExponentialMechanism
 
 #: scales lie in this range
