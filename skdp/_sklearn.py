@@ -6,6 +6,7 @@ No other module may import a private name of scikit-learn.
 """
 
 import math
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -74,7 +75,7 @@ from skdp.privacy.books.functions import (
     mixing,
 )
 from skdp.privacy.books.resume import is_paid
-from skdp.privacy.books.texts import in_words
+from skdp.privacy.books.texts import some_of
 from skdp.privacy.kernel.accounting import as_float
 from skdp.privacy.kernel.samplers import noise_identity
 
@@ -416,6 +417,7 @@ def validate_private_data(
         y = _as_real(y)
     labels, options = None, {"dtype": [np.float64, np.float32], **options}
     if classes is not None and y is not None:
+        _check_declared_labels(y, classes)
         labels, y = as_labels(y), "no_validation"
     X = quietly(validate_data, estimator, in_rows(X), y, ensure_all_finite=True, **options)
     if labels is None:
@@ -440,7 +442,7 @@ def _validate_table(estimator, X, options):
     if len(set(names)) < len(names):
         twice = sorted({str(name) for name in names if names.count(name) > 1})
         raise ValueError(
-            f"the names of columns must be distinct; several columns are called {in_words(twice)}. "
+            f"the names of columns must be distinct; several columns are called {some_of(twice)}. "
             "Rename them."
         )
     for size, what in zip(X.shape, ("row", "column"), strict=True):
@@ -700,16 +702,34 @@ def resolve_classes(y, classes):
         raise ValueError(f"classes must be distinct; got {classes!r}.")
     if not isinstance(y, RowStream) and _cannot_meet(y.dtype.kind, public.dtype.kind):
         # said of the types of arrays, which are public
-        raise ValueError(
-            f"classes and y must be labels of one type: classes are {public.dtype} and y is "
-            f"{y.dtype}, so that no label is one of the classes."
-        )
+        raise ValueError(_NEVER_MEET.format(public.dtype, y.dtype))
     return public, *coded(y, public), ()
 
 
+_NEVER_MEET = (
+    "classes and y must be labels of one type: classes are {} and y is {}, so that no label is one "
+    "of the classes."
+)
+# kinds of labels: those of two sorts are never equal
+_SORTS = {"U": "text", "S": "bytes", "M": "dates", "m": "durations", **dict.fromkeys("biuf", "")}
+
+
 def _cannot_meet(labels, classes):
-    sorts = {"text" if kind in "US" else "numbers" for kind in (labels, classes)}
-    return len(sorts) == 2 and {labels, classes} <= set("USbiuf")
+    sorts = {_SORTS.get(kind) for kind in (labels, classes)}
+    return len(sorts) == 2 and None not in sorts
+
+
+def _check_declared_labels(y, classes):
+    """Raise if a column of a data frame says that it is text, and classes are none.
+
+    As an array it is one of objects, of which nothing is told: one entry could decide.
+    """
+    declared = getattr(y, "dtype", None)
+    if declared is None:
+        declared = next(iter(getattr(y, "dtypes", ())), None)
+    public = np.asarray(classes).dtype
+    if re.match(r"(large_)?str(ing)?\b", str(declared)) and _cannot_meet("U", public.kind):
+        raise ValueError(_NEVER_MEET.format(public, declared))
 
 
 def coded(y, classes):

@@ -285,6 +285,10 @@ def test_numbers_beyond_the_range_of_scales_are_named_with_a_remedy():
         with warnings.catch_warnings():
             warnings.simplefilter("error", NoisyEstimateWarning)
             model.fit(rows * [1, 1e40, 1e-40], labels)
+        with warnings.catch_warnings():
+            # a constant says nothing, and is no mistake
+            warnings.simplefilter("error", NoisyEstimateWarning)
+            model.fit(np.ones((1000, 2)), labels)
     with pytest.warns(NoisyEstimateWarning, match="scale of columns 0, 2 of X and of y lies"):
         model.fit(rows * [1e60, 1, 1e60], 1e60 * target)
     # sparse rows are searched for one scale, and so are those of pure privacy

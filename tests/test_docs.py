@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the documentation says runs, and it says all that it must."""
+"""The documentation: its code runs, and it says all that it must."""
 
 import ast
 import configparser

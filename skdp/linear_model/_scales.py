@@ -32,7 +32,7 @@ from skdp.preprocessing._standard_scaler import (
     bisect_quantile,
     shortest,
 )
-from skdp.privacy.books.texts import in_words
+from skdp.privacy.books.texts import some_of
 from skdp.privacy.laws.additive import GaussianMechanism
 from skdp.privacy.laws.calibration import gdp_mu, signal_to_noise
 from skdp.privacy.laws.exponential import ExponentialMechanism
@@ -457,25 +457,28 @@ _END = LARGEST / 3
 
 
 def say_of_far(doubts, found, scale, columns, names=None):
-    """Take note of what is too large for the range of scales, by released numbers alone.
+    """Take note of scales at the end of their range, by released numbers alone.
 
     Parameters
     ----------
     doubts : Doubts
         Takes the note.
-    found, scale : float, float
-        Unit of length of the rows, and of the targets: 1 where there are none.
+    found : float
+        Unit of length of the rows; 1 if it was given.
+    scale : float or None
+        That of the targets; 1 if it was given. None for labels.
     columns : StandardColumns or None
         Origins and units of columns; None if they stayed as they are.
     names : ndarray of shape (n_features,), default=None
         Of the columns; None counts them from 0.
     """
-    what = ["y"] if scale >= _END else []
+    what = ["y"] if scale is not None and scale >= _END else []
+    longest = _END if columns is None else float(np.linalg.norm(columns.reach))
     if columns is not None:
-        far = np.flatnonzero(columns.seen & (columns.scale >= _END)).tolist()
-        if far:
-            called = far if names is None else [str(names[i]) for i in far]
-            what.insert(0, f"column{'s' * (len(far) > 1)} {in_words(called)} of X")
+        far = np.flatnonzero(columns.seen & (columns.scale >= _END))
+        if len(far):
+            called = far if names is None else names[far]
+            what.insert(0, f"column{'s' * (len(far) > 1)} {some_of(called)} of X")
     elif found >= _END:
         what.insert(0, "X")
     if what:
@@ -483,6 +486,12 @@ def say_of_far(doubts, found, scale, columns, names=None):
             f"the scale of {' and of '.join(what)} lies at the end of what is searched, "
             f"{LARGEST:.0e}: larger numbers cannot be told apart, and other columns may be lost "
             "beside them. Divide by a public number, or leave out."
+        )
+    if scale is None and found > longest:
+        # no row is so long, but a null row counts as half a row beyond any norm
+        doubts.noise(
+            "most rows seem to have a label that is none of classes, and contribute nothing: "
+            "compare classes with y."
         )
 
 

@@ -48,7 +48,7 @@ from skdp.preprocessing._table import (
     word_places,
 )
 from skdp.privacy.books.ledger import Ledger
-from skdp.privacy.books.texts import in_words
+from skdp.privacy.books.texts import some_of
 from skdp.privacy.kernel.accounting import check_epsilon
 from skdp.privacy.laws.additive import LaplaceMechanism
 
@@ -271,7 +271,7 @@ class TableSummary(BaseEstimator):
         text += f"a weight of {seen:.6g}" if weighed else f"{seen} {self.ledger_.unit}s"
         text += ". No least and no largest value: no one row's value can be private."
         if self.left_out_:
-            text += f" Left out, for want of categories: {in_words(self.left_out_)}."
+            text += f" Left out, for want of categories: {some_of(self.left_out_)}."
         return text
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
@@ -452,7 +452,7 @@ def described_columns(X, bounds, categories):
     if not kept:
         raise ValueError(
             "X must have a column of numbers or flags, or one with categories; got "
-            f"{in_words(left_out)}."
+            f"{some_of(left_out)}."
         )
     return kept, left_out
 

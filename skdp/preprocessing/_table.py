@@ -45,7 +45,7 @@ from skdp.location._sparse_noisy import sparse_rows
 from skdp.preprocessing._frequent_features import PresenceCount
 from skdp.preprocessing._standard_scaler import say_of_moments, unbounded_moments
 from skdp.privacy.books.ledger import Ledger
-from skdp.privacy.books.texts import in_words
+from skdp.privacy.books.texts import some_of
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.laws.additive import GaussianMechanism
 from skdp.privacy.laws.calibration import gdp_mu, mu_of_all
@@ -429,7 +429,7 @@ def _say_of_columns(doubts, scaled, frequent, ranks, unit):
     none = [label for label, (kept, _) in frequent.items() if not len(kept)]
     if none:
         doubts.noise(
-            f"no word was found to be frequent in {in_words(none)}: leave out "
+            f"no word was found to be frequent in {some_of(none)}: leave out "
             "identifiers and free text, give categories for others, or use a larger epsilon."
         )
 
@@ -866,4 +866,4 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
 
 def _listed(columns):
     """Return the names of columns in words."""
-    return in_words([column.label for column in columns])
+    return some_of([column.label for column in columns])

@@ -18,10 +18,11 @@ def a_kind(value: Any) -> str:
     return f"an {name}" if name[0] in "aeiouAEIOU" else f"a {name}"
 
 
-def in_words(names: Sequence[Any], most: int = 6) -> str:
-    """Return names as they are written in code; of many the first ones, and how many follow."""
-    more = len(names) - most
-    return ", ".join(map(repr, names[:most])) + (f" and {more} more" if more > 0 else "")
+def some_of(names: Any, most: int = 6) -> str:
+    """Return names, or numbers, as in code; of many the first ones, and how many follow."""
+    listed = list(names.tolist() if hasattr(names, "tolist") else names)
+    more = len(listed) - most
+    return ", ".join(map(repr, listed[:most])) + (f" and {more} more" if more > 0 else "")
 
 
 def rows_read(release: Any) -> str:
