@@ -744,7 +744,8 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         If a promise is next to none, or labels were read from y. :ref:`warnings` has all of them.
     NoisyEstimateWarning
         If there are too many coefficients for the rows, or if `data_norm` is None and there are
-        too few rows, or too much noise, to find scales.
+        too few rows, or too much noise, to find scales; a scale is beyond 1e50; or most labels seem
+        to be none of `classes`.
 
     See Also
     --------
@@ -1002,7 +1003,8 @@ class DPHingeSVM(PrivateLinearClassifier):
         If a promise is next to none, or labels were read from y. :ref:`warnings` has all of them.
     NoisyEstimateWarning
         If there are too many coefficients for the rows, or if `data_norm` is None and there are
-        too few rows, or too much noise, to find scales.
+        too few rows, or too much noise, to find scales; a scale is beyond 1e50; or most labels seem
+        to be none of `classes`.
 
     See Also
     --------

@@ -649,7 +649,8 @@ class DPLpRegressor(PrivateLinearRegressor):
     -----
     NoisyEstimateWarning
         If scales were asked for that cannot be found, by the numbers of rows and columns and the
-        budget, or by what was released. The remedy is to give `data_norm` and `target_scale`.
+        budget, or by what was released; the remedy is to give `data_norm` and `target_scale`. If
+        one that was found is beyond 1e50.
 
     See Also
     --------

@@ -207,7 +207,9 @@ class TableSummary(BaseEstimator):
             if chosen:
                 shape = n_rows, len(chosen)
                 away = plan.ranks_away(shape) * prices[name]
-                say_of_ranks(doubts, "the percentiles", away, prices[name], shape, unit)
+                labels = some_of([numbers[k][1].label for k in chosen])
+                what = f"the percentiles of {labels}"
+                say_of_ranks(doubts, what, away, prices[name], n_rows, unit)
                 grids[name] = finest_ladder(away, UNLIKELY) or Ladder(COARSEST, signed=True)
         ends = np.array([numbers[k][1].bounds for k in bounded], dtype=np.float64).reshape(-1, 2)
         grids["bounded"] = ends[:, 0], ends[:, 1]
