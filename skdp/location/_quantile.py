@@ -355,17 +355,17 @@ _FEWEST = Ladder(COARSEST, signed=True).needed(UNLIKELY)
 def say_of_quantiles(doubts, tau, epsilon, adjacency, shape, unit="row"):
     """Take note of quantiles that too few rows lie beyond; public numbers alone decide."""
     away = _ranks_away(tau, adjacency, shape) * epsilon
-    what = f"the {float(tau):.4g}-quantile of {shape[1]} feature(s)"
-    say_of_ranks(doubts, what, away, epsilon, shape[0], unit)
+    say_of_ranks(doubts, f"the {float(tau):.4g}-quantile", away, epsilon, shape, unit)
 
 
-def say_of_ranks(doubts, what, away, epsilon, n_rows, unit):
+def say_of_ranks(doubts, what, away, epsilon, shape, unit):
     """Take note if so many ranks beyond quantiles, in temperatures, are too few."""
     if away < _FEWEST:
         doubts.noise(
-            f"{n_rows} {unit}s at epsilon={epsilon:.4g} are too few for {what}: what is released "
-            f"is mostly noise. Use some {math.ceil(n_rows * _FEWEST / away)} {unit}s or a larger "
-            "epsilon, and bounds that are as tight as they are known to be."
+            f"{shape[0]} {unit}s at epsilon={epsilon:.4g} are too few for {what}"
+            f" of {shape[1]} feature(s): what is released is mostly noise. Use some "
+            f"{math.ceil(shape[0] * _FEWEST / away)} {unit}s or a larger epsilon, and bounds that "
+            "are as tight as they are known to be."
         )
 
 
@@ -605,8 +605,7 @@ class DPQuantile(LocationEstimator):
         grid = ladder if bounds is None else bounds
         doubts = Doubts(type(self).__name__)
         what = f"the {float(taus[0]):.4g}-quantile" if len(taus) == 1 else f"{len(taus)} quantiles"
-        what += f" of {n_features} feature(s)"
-        say_of_ranks(doubts, what, away, epsilon, n_rows, unit)
+        say_of_ranks(doubts, what, away, epsilon, shape, unit)
         # 4. gate, 5. run
         with open_gate(
             self,

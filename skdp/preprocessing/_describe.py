@@ -48,7 +48,6 @@ from skdp.preprocessing._table import (
     word_places,
 )
 from skdp.privacy.books.ledger import Ledger
-from skdp.privacy.books.texts import some_of
 from skdp.privacy.kernel.accounting import check_epsilon
 from skdp.privacy.laws.additive import LaplaceMechanism
 
@@ -207,9 +206,7 @@ class TableSummary(BaseEstimator):
             if chosen:
                 shape = n_rows, len(chosen)
                 away = plan.ranks_away(shape) * prices[name]
-                labels = some_of([numbers[k][1].label for k in chosen])
-                what = f"the percentiles of {labels}"
-                say_of_ranks(doubts, what, away, prices[name], n_rows, unit)
+                say_of_ranks(doubts, "the percentiles", away, prices[name], shape, unit)
                 grids[name] = finest_ladder(away, UNLIKELY) or Ladder(COARSEST, signed=True)
         ends = np.array([numbers[k][1].bounds for k in bounded], dtype=np.float64).reshape(-1, 2)
         grids["bounded"] = ends[:, 0], ends[:, 1]
@@ -273,7 +270,7 @@ class TableSummary(BaseEstimator):
         text += f"a weight of {seen:.6g}" if weighed else f"{seen} {self.ledger_.unit}s"
         text += ". No least and no largest value: no one row's value can be private."
         if self.left_out_:
-            text += f" Left out, for want of categories: {some_of(self.left_out_)}."
+            text += f" Left out, for want of categories: {', '.join(map(repr, self.left_out_))}."
         return text
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
@@ -454,7 +451,7 @@ def described_columns(X, bounds, categories):
     if not kept:
         raise ValueError(
             "X must have a column of numbers or flags, or one with categories; got "
-            f"{some_of(left_out)}."
+            f"{', '.join(map(repr, left_out))}."
         )
     return kept, left_out
 

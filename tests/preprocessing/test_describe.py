@@ -114,7 +114,7 @@ def test_nobody_s_values_are_in_it():
 
 
 def test_too_few_rows_are_said_to_be():
-    with pytest.warns(NoisyEstimateWarning, match="too few for the percentiles of 'age'"):
+    with pytest.warns(NoisyEstimateWarning, match="too few for the percentiles"):
         dp_describe(PEOPLE[:30], 0.5, **PUBLIC)
 
 
