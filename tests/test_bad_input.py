@@ -268,8 +268,8 @@ def test_rows_in_the_place_of_a_model_are_not_shown():
     calls.append(lambda rows: display(rows, rows, y, epsilons=[0.1, 1.0]))
     for call in calls:
         with pytest.raises((TypeError, ValueError)) as raised:
-            call(X)
-        assert str(X[0, 0])[:6] not in str(raised.value)
+            call(np.full((60, 3), 4711))
+        assert "4711" not in str(raised.value)
 
 
 def test_numbers_beyond_the_range_of_scales_are_named_with_a_remedy():
