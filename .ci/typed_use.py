@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""What users write, for a type checker; it is never run."""
+"""Code as users write it, for a type checker; it is never run."""
 
 from pathlib import Path
 from typing import Any, assert_type

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""What was really released while something was fitted, whatever holds it, and what that cost.
+"""Releases that were really made while something was fitted, and their true price.
 
 The releases of all private fits are recorded where laws make them, so that none can hide in a
 wrapper. A second fit to a neighbouring data set gets the same outputs, and every release is

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the page of `heavy_tails_rates.py` says about its tables."""
+"""Sentences of the page of `heavy_tails_rates.py` about its tables."""
 
 BEFORE = r""".. _heavy_tails_rates:
 

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a table of measurements says about the machine and the versions behind it."""
+"""The machine and the versions behind a table of measurements, in words."""
 
 import importlib.metadata
 import os

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the results of mechanisms.py say, in sentences that are counted from them."""
+"""Results of mechanisms.py in sentences that are counted from them."""
 
 import textwrap
 

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""How the time of a pass, or of a fit, grows with one number at a time, for `speed.py`."""
+"""Growth of the time of a pass, or of a fit, with one number at a time, for `speed.py`."""
 
 import numpy as np
 from _speed_fits import pass_seconds

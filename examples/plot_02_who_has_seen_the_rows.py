@@ -1,8 +1,8 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Which steps of a pipeline are private, and which void the claim
-===============================================================
+Private steps of a pipeline, and those that void the claim
+==========================================================
 
 A private classifier seldom stands alone: a scaler, an encoder, a vocabulary stand before it. They
 see the same rows, and what they keep of them goes into the fitted pipeline. A pipeline promises

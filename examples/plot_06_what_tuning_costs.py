@@ -1,8 +1,8 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
 """
-What hyperparameter tuning costs
-================================
+The price of hyperparameter tuning
+==================================
 
 A grid search over a private estimator is easy to write, and it spends many times what it says. This
 example counts what it spends, and compares four ways to arrive at a model at the *same* total: not

@@ -1,8 +1,8 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
 """
-How the default classifier plans a fit
-======================================
+The plan of a default fit: a geometry, then few steps
+=====================================================
 
 Noise is added to sums over all rows, and it is the same in every direction. Real rows are not:
 columns go together, live on different scales, and lie on one side of the origin. A learner

@@ -1,8 +1,8 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
 """
-What an attacker can rebuild from a local report
-================================================
+Reconstruction of a row from its local report
+=============================================
 
 When noise is added on a person's device, before anything leaves it, budgets tend to be large: one
 report has to hide one person by itself. A large epsilon hides no single property. It may

@@ -1,8 +1,8 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
 """
-A score that is paid for
-========================
+A private test score, and its interval
+======================================
 
 A private model comes with a question: how good is it? The rows that could tell are private, too. So
 far the answer was not covered by any promise. It can be: a score is a statistic, and has a price.

@@ -1,8 +1,8 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
 """
-What a survey measures
-======================
+Private components and ridge regression of a survey
+===================================================
 
 Twenty-four questions, answered by twenty thousand people. How many things do they measure, and what
 have these to do with income? Both answers are in products of columns, which are released once.

@@ -139,6 +139,8 @@ def to_sklearn(fitted: Any) -> Any:
         )
     if isinstance(fitted, str) or fitted is None:  # "passthrough" and "drop"
         return fitted
+    if not hasattr(fitted, "get_params"):
+        raise TypeError(f"to_sklearn needs a fitted estimator; got an object of class {called}.")
     check_is_fitted(fitted)
     if hasattr(fitted, "best_estimator_"):
         return to_sklearn(fitted.best_estimator_)

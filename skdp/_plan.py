@@ -7,7 +7,6 @@ public. So a fit on made-up rows of the same shape writes the ledger that a fit 
 write.
 """
 
-import math
 import warnings
 from dataclasses import dataclass
 from numbers import Integral
@@ -22,7 +21,7 @@ from skdp.exceptions import PrivacyWarning
 from skdp.io import stream_arrays
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.books.texts import tags, what_is_drawn
-from skdp.privacy.laws.calibration import gdp_mu
+from skdp.privacy.laws.calibration import signal_to_noise
 
 # made-up rows before they are repeated; numbers that are made up in memory
 _BLOCK, _IN_MEMORY = 1000, 2**26
@@ -37,16 +36,6 @@ OUTLOOKS = (
     (2.0, "usually thirteen points below the fit without privacy, at worst twenty-two"),
     (0.0, "next to nothing will be learned"),
 )
-
-
-def signal_to_noise(n_rows, epsilon, delta, adjacency, n_coefs):
-    """Return how much rows say of so many coefficients, in units of the noise.
-
-    That is n mu / (a sqrt(p)), a being 1 under zero-out and 2 under replace-one: the length of a
-    sum of n unit rows over that of the noise which hides one of them.
-    """
-    moved = 1.0 if adjacency == "zero-out" else 2.0
-    return n_rows * gdp_mu(epsilon, delta) / (moved * math.sqrt(n_coefs))
 
 
 def outlook(signal):

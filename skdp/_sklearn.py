@@ -6,6 +6,7 @@ No other module may import a private name of scikit-learn.
 """
 
 import math
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -74,6 +75,7 @@ from skdp.privacy.books.functions import (
     mixing,
 )
 from skdp.privacy.books.resume import is_paid
+from skdp.privacy.books.texts import some_of
 from skdp.privacy.kernel.accounting import as_float
 from skdp.privacy.kernel.samplers import noise_identity
 
@@ -411,8 +413,11 @@ def validate_private_data(
         return _validate_table(estimator, X, options)
     refuse_other_types(X)
     y = y if isinstance(y, str) else plain_text(y)
+    if options.get("y_numeric") and y is not None:
+        y = _as_real(y)
     labels, options = None, {"dtype": [np.float64, np.float32], **options}
     if classes is not None and y is not None:
+        _check_declared_labels(y, classes)
         labels, y = as_labels(y), "no_validation"
     X = quietly(validate_data, estimator, in_rows(X), y, ensure_all_finite=True, **options)
     if labels is None:
@@ -437,8 +442,8 @@ def _validate_table(estimator, X, options):
     if len(set(names)) < len(names):
         twice = sorted({str(name) for name in names if names.count(name) > 1})
         raise ValueError(
-            f"the names of columns must be distinct; {', '.join(map(repr, twice))} stands for "
-            "several. Rename them."
+            f"the names of columns must be distinct; several columns are called {some_of(twice)}. "
+            "Rename them."
         )
     for size, what in zip(X.shape, ("row", "column"), strict=True):
         if not size:
@@ -582,13 +587,26 @@ class StreamCheck:
         return quietly(check_array, X, input_name="X", **options), y
 
 
+def _as_real(y):
+    """Return targets that are stored as objects in float64, others as they are, or raise."""
+    try:
+        given = np.asarray(y)
+        return given.astype(np.float64) if given.dtype == object else y
+    except (TypeError, ValueError):
+        pass
+    raise ValueError(_NO_TARGETS)
+
+
+_NO_TARGETS = "y must be real numbers; got text, complex numbers, or other objects."
+
+
 def real_targets(y):
     """Return targets that are real numbers in float64, or raise a ValueError without values."""
     if isinstance(y, RowStream):
         # every block is looked at when the stream is gone through
         return y.map(real_targets)
     if y.dtype.kind not in "biuf":
-        raise ValueError("y must be real numbers; got text, complex numbers, or other objects.")
+        raise ValueError(_NO_TARGETS)
     # whether a sum or a wider float overflows depends on the data: nobody is to be told
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         # again: what was an object before, None or infinite, is a number by now
@@ -684,16 +702,34 @@ def resolve_classes(y, classes):
         raise ValueError(f"classes must be distinct; got {classes!r}.")
     if not isinstance(y, RowStream) and _cannot_meet(y.dtype.kind, public.dtype.kind):
         # said of the types of arrays, which are public
-        raise ValueError(
-            f"classes and y must be labels of one type: classes are {public.dtype} and y is "
-            f"{y.dtype}, so that no label is one of the classes."
-        )
+        raise ValueError(_NEVER_MEET.format(public.dtype, y.dtype))
     return public, *coded(y, public), ()
 
 
+_NEVER_MEET = (
+    "classes and y must be labels of one type: classes are {} and y is {}, so that no label is one "
+    "of the classes."
+)
+# kinds of labels: those of two sorts are never equal
+_SORTS = {"U": "text", "S": "bytes", "M": "dates", "m": "durations", **dict.fromkeys("biuf", "")}
+
+
 def _cannot_meet(labels, classes):
-    sorts = {"text" if kind in "US" else "numbers" for kind in (labels, classes)}
-    return len(sorts) == 2 and {labels, classes} <= set("USbiuf")
+    sorts = {_SORTS.get(kind) for kind in (labels, classes)}
+    return len(sorts) == 2 and None not in sorts
+
+
+def _check_declared_labels(y, classes):
+    """Raise if a column of a data frame says that it is text, and classes are none.
+
+    As an array it is one of objects, of which nothing is told: one entry could decide.
+    """
+    declared = getattr(y, "dtype", None)
+    if declared is None:
+        declared = next(iter(getattr(y, "dtypes", ())), None)
+    public = np.asarray(classes).dtype
+    if re.match(r"(large_)?str(ing)?\b", str(declared)) and _cannot_meet("U", public.kind):
+        raise ValueError(_NEVER_MEET.format(public, declared))
 
 
 def coded(y, classes):

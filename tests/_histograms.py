@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a histogram with a threshold gives away, exactly, between two data sets.
+"""Exact privacy loss of a histogram with a threshold between two data sets.
 
 Columns are independent of each other. One that only the first data set touches is seen in
 the output or not, and if it is, the second data set is ruled out. Columns that both touch

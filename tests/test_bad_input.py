@@ -26,10 +26,15 @@ from skdp import (
     DPStandardScaler,
     NormClipper,
     PrivacyBudget,
+    PrivacyUtilityDisplay,
     PrivUnitPrivatizer,
     ScalarPrivatizer,
+    audit_privacy,
+    privacy_card,
+    privacy_spent,
+    to_sklearn,
 )
-from skdp.exceptions import PrivacyWarning
+from skdp.exceptions import NoisyEstimateWarning, PrivacyWarning
 from skdp.privacy import Curator, gdp_mu
 from tests._solvers import linear_model
 from tests.test_claims_erm import PAIRS, make
@@ -200,6 +205,11 @@ def test_one_row():
         (pd.DataFrame({"a": pd.Categorical(["u"] * 60)}), "numeric"),
         (pd.DataFrame({"a": pd.to_datetime(["2020-01-01"] * 60)}), "numeric"),
         (np.array(["2020-01-01"] * 60, dtype="datetime64[D]").reshape(-1, 1), "numeric"),
+        # the column by its name, and what reads it
+        (pd.DataFrame({"a": X[:, 0], "b": pd.Categorical(["u"] * 60)}), "'b' is of type category"),
+        (pl.DataFrame({"a": [pd.Timestamp("2020-01-01")] * 60}), "X .* 'a' .*dp_tabular_pipeline"),
+        (pd.DataFrame({"a": pd.period_range("2020-01", periods=60, freq="M")}), "type period"),
+        (pd.DataFrame({"a": [[1.0, 2.0]] * 60}), "X must be numeric: it"),
     ],
 )
 def test_data_of_the_wrong_shape_or_kind(model, data, message):
@@ -244,6 +254,53 @@ def test_labels_that_are_no_classes():
     for labels in (np.zeros((60, 2)), y[:-1]):
         with pytest.raises(ValueError, match=r"shape|inconsistent"):
             DPLogisticRegression(classes=[0, 1], data_norm=1.0).fit(X, labels)
+
+
+@pytest.mark.parametrize("labels", [["yes", "no"], [pd.Timestamp("2020-01-01"), 1], [[1], [2, 3]]])
+def test_targets_that_are_no_numbers_are_called_y(labels):
+    with pytest.raises(ValueError, match="y must be real numbers"):
+        DPLpRegressor().fit(X[:2], pd.Series(labels, dtype=object))
+
+
+def test_rows_in_the_place_of_a_model_are_not_shown():
+    calls = [to_sklearn, privacy_card, privacy_spent, audit_privacy]
+    display = PrivacyUtilityDisplay.from_estimator
+    calls.append(lambda rows: display(rows, rows, y, epsilons=[0.1, 1.0]))
+    for call in calls:
+        with pytest.raises((TypeError, ValueError)) as raised:
+            call(np.full((60, 3), 4711))
+        assert "4711" not in str(raised.value)
+
+
+def test_numbers_beyond_the_range_of_scales_are_named_with_a_remedy():
+    """The model learns next to nothing of them, and loses other columns beside them."""
+    rows = rng.normal(size=(1000, 3))
+    target = rows[:, 0]
+    made = DPLogisticRegression(classes=(0, 1)), DPHingeSVM(classes=(0, 1)), DPLpRegressor()
+    for model in made:
+        labels = target if isinstance(model, DPLpRegressor) else (target > 0).astype(int)
+        frame = pd.DataFrame(rows * [1, 1e150, 1], columns=["a", "b", "c"])
+        with pytest.warns(NoisyEstimateWarning, match="column 'b' of X .* Divide by a public"):
+            model.fit(frame, labels)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", NoisyEstimateWarning)
+            model.fit(rows * [1, 1e40, 1e-40], labels)
+        with warnings.catch_warnings():
+            # a constant says nothing, and is no mistake
+            warnings.simplefilter("error", NoisyEstimateWarning)
+            model.fit(np.ones((1000, 2)), labels)
+    with pytest.warns(NoisyEstimateWarning, match="scale of columns 0, 2 of X and of y lies"):
+        model.fit(rows * [1e60, 1, 1e60], 1e60 * target)
+    # sparse rows are searched for one scale, and so are those of pure privacy
+    with pytest.warns(NoisyEstimateWarning, match="scale of X lies"):
+        model.fit(sparse.csr_array(rows * 1e60), target)
+    model.set_params(epsilon=5.0, delta=0.0, coef_bound=2.0)
+    with pytest.warns(NoisyEstimateWarning, match="scale of y lies"):
+        model.fit(rows, 1e60 * target)
+    # what is given is no finding
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NoisyEstimateWarning)
+        model.set_params(target_scale=1e50, data_norm=1e50).fit(rows, target)
 
 
 def test_no_error_repeats_a_data_value():

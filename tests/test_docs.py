@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the documentation says runs, and it says all that it must."""
+"""The documentation: its code runs, and it says all that it must."""
 
 import ast
 import configparser
@@ -159,6 +159,14 @@ def test_readme_has_ten_names_and_says_how_many_more_there_are():
     assert len(set(table)) == len(table) == 10
     assert set(table) <= set(skdp.__all__)
     assert f"There are {len(skdp.__all__) - 10} more names" in text
+
+
+def test_every_module_is_in_the_readme_of_its_folder():
+    files = [path for path in PACKAGE.glob("*/**/*.py") if path.name != "__init__.py"]
+    assert len(files) > 100
+    for path in files:
+        folder = path.parent.relative_to(PACKAGE)
+        assert f"`{path.name}`" in read(ROOT / "skdp" / folder / "README.md"), folder / path.name
 
 
 def test_the_picture_of_the_readme_is_there():

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""What every configuration of the conformance grid fits to, seeded, as hashes of its attributes.
+"""Seeded fits of every configuration of the conformance grid, as hashes of their attributes.
 
 A change of structure leaves all hashes as they are. A change that must alter one says which
 and why, and writes the file anew with ``python -m tests.test_golden``. Words are not hashed:

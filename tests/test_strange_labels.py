@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from numpy.testing import assert_array_equal
+from scipy import sparse
 from sklearn.base import clone
 
 from skdp import (
@@ -19,7 +20,7 @@ from skdp import (
     FederatedDPLogisticRegression,
     LocalDPLogisticRegression,
 )
-from skdp.exceptions import PrivacyWarning
+from skdp.exceptions import NoisyEstimateWarning, PrivacyWarning
 from skdp.io import stream_arrays, stream_chunks, stream_parquet
 
 RNG = np.random.default_rng(0)
@@ -158,12 +159,29 @@ def test_a_private_search_takes_them_too(scoring, strange):
         assert best(y) == best(replaced(NUMBERS, slice(0, 20), 9))
 
 
+def test_rows_of_which_hardly_one_has_a_label_are_doubted_by_released_numbers():
+    rows = RNG.normal(size=(1000, 3))
+    labels = np.where(np.arange(1000) % 10, "no", "oui").astype(object)
+    for model in (DPLogisticRegression(classes=["oui", "non"]), DPHingeSVM(classes=["oui", "non"])):
+        for data in (rows, sparse.csr_array(rows)):
+            with pytest.warns(NoisyEstimateWarning, match="a label that is none of classes"):
+                model.fit(data, labels)
+
+
 def test_types_that_never_meet_are_refused():
     for y in (NUMBERS.astype(str), NUMBERS.astype("S")):
         with pytest.raises(ValueError, match="labels of one type: classes are int64 and y is"):
             DPLogisticRegression(classes=[0, 1], data_norm=1.0).fit(X, y)
     with pytest.raises(ValueError, match="no label is one of the classes"):
         DPLogisticRegression(classes=["0", "1"], data_norm=1.0).fit(X, NUMBERS)
+    # columns say that they are text, whatever is missing in them
+    text = pd.Series(NUMBERS.astype(str), dtype="string")
+    for y in (text, text.to_frame(), text.where(NUMBERS > 0), text.astype("string[pyarrow]")):
+        with pytest.raises(ValueError, match="classes are int64 and y is str"):
+            DPLogisticRegression(classes=[0, 1], data_norm=1.0).fit(X, y)
+    for classes in ([b"0", b"1"], np.array([0, 1], dtype="M8[D]")):
+        with pytest.raises(ValueError, match="labels of one type"):
+            DPLogisticRegression(classes=classes, data_norm=1.0).fit(X, NUMBERS.astype(str))
     # of a list or of objects nothing is told: one entry could decide
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -12,6 +12,7 @@ memory. So a fit to a stream computes what a fit to the same rows in memory does
 (Proposition 76 of the proofs).
 """
 
+import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -184,6 +185,8 @@ def joined(pieces):
 # Tables and record batches of Arrow as arrays of numpy; pyarrow is imported when one is met.
 
 _OTHER_KINDS = "Encode it with public constants first, or leave it out (columns=)."
+#: and what reads words, dates and gaps
+_TABLES = "A table in memory can go through DPTableVectorizer first, as in dp_tabular_pipeline."
 
 
 def is_arrow(X):
@@ -217,7 +220,7 @@ def _numpy_type(field):
     numbers = (types.is_integer, types.is_floating, types.is_boolean)
     if not any(test(field.type) for test in numbers):
         raise TypeError(
-            f"the input must be numeric: column {field.name!r} is of type {_named(field.type)}. "
+            f"X must be numeric: column {field.name!r} is of type {name_of_type(field.type)}. "
             f"{_OTHER_KINDS}"
         )
     return np.dtype(field.type.to_pandas_dtype())
@@ -243,13 +246,13 @@ def check_column(field, what):
     if not any(test(kind) for test in usable):
         raise TypeError(
             f"{what} must be numbers, booleans or text: column {field.name!r} is of type "
-            f"{_named(field.type)}."
+            f"{name_of_type(field.type)}."
         )
 
 
-def _named(kind):
-    # a type may quote what it has learned of the values, such as the fields of a record
-    return str(kind).partition("<")[0]
+def name_of_type(kind):
+    """Return the name of a type, without what it may quote of the values, such as categories."""
+    return re.split(r"[<\[(]", str(kind))[0] or str(kind)
 
 
 def arrow_rows(X):
@@ -344,7 +347,7 @@ def _one_by_one(y):
 # Blocks of rows as arrays of the usual types, whatever they are stored as.
 
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
-_REFUSED = ("datetime", "date", "time", "duration", "categor", "enum")
+_REFUSED = ("datetime", "date", "time", "duration", "categor", "enum", "period", "interval")
 
 
 def as_block(X, y=None):
@@ -465,20 +468,18 @@ def refuse_other_types(X):
     if dtypes is None:
         dtypes = [X.dtype] if hasattr(X, "dtype") else []
     # a series has one type, and is refused for its dimension
-    if any(str(dtype).lower().startswith(_REFUSED) for dtype in np.atleast_1d(dtypes)):
-        raise TypeError(
-            "the input must be numeric: it has a column of dates, durations or categories. "
-            "Encode it with public constants first."
-        )
+    for place, dtype in enumerate(np.atleast_1d(dtypes)):
+        if str(dtype).lower().startswith(_REFUSED):
+            which = f"column {X.columns[place]!r}" if hasattr(X, "columns") else "it"
+            raise TypeError(
+                f"X must be numeric: {which} is of type {name_of_type(dtype)}. {_TABLES}"
+            )
 
 
 def _without_values(message):
     """Return what to say instead of a message that quotes values; None if it may stand."""
-    if "could not convert" in message:
-        return (
-            "the input must be numeric: it holds text, or objects that are not numbers. Encode "
-            "categories with public vocabularies first."
-        )
+    if "could not convert" in message or message.startswith("setting an array element"):
+        return f"X must be numeric: it holds text, or objects that are not numbers. {_TABLES}"
     kind, _, quoted = message.partition("\narray=")
     if quoted:
         return (
@@ -486,12 +487,12 @@ def _without_values(message):
             "feature, or X.reshape(1, -1) if it is a single sample."
         )
     if message.startswith("Complex data not supported"):
-        return "Complex data not supported: the input must be real numbers."
+        return "Complex data not supported: X must be real numbers."
     if message.startswith("Input X contains NaN"):
         # scikit-learn recommends what would void the promise
         return (
             "Input X contains NaN. Fill in a public constant: the promise covers neither a value "
-            "that is computed from the rows nor rows that are left out."
+            f"that is computed from the rows nor rows that are left out. {_TABLES}"
         )
     return None
 

@@ -29,6 +29,7 @@ from skdp.inspection._drawing import (
     require_matplotlib,
 )
 from skdp.privacy.books.spent import sklearn_bases
+from skdp.privacy.books.texts import a_kind
 
 
 class PrivacyUtilityDisplay:
@@ -499,7 +500,8 @@ def private_steps(estimator):
         If there is none, one is no number, or one is inside of a meta-estimator.
     """
     if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
-        raise ValueError(f"estimator must be an estimator with parameters; got {estimator!r}.")
+        given = "a class" if isinstance(estimator, type) else a_kind(estimator)
+        raise ValueError(f"estimator must be an estimator with parameters; got {given}.")
     parts = {"": estimator, **estimator.get_params(deep=True)}
     steps = {}
     for name, value in parts.items():

@@ -75,7 +75,8 @@ def stream_chunks(
     Raises
     ------
     TypeError
-        If `chunks` is an iterator, which can be gone through only once, or is no iterable.
+        If `chunks` is an iterator, which can be gone through only once, a path, one table, or no
+        iterable.
     ValueError
         If there is no chunk, no such column, or no such folder.
 
@@ -110,6 +111,12 @@ def stream_chunks(
     """
     if isinstance(chunks, Iterator):
         raise TypeError(f"chunks {ONCE}")
+    if isinstance(chunks, str | PathLike) or getattr(chunks, "ndim", 3) < 3:
+        raise TypeError(
+            "chunks must be a list of blocks of rows, or a function that returns a fresh iterator, "
+            "such as lambda: pandas.read_csv(path, chunksize=100_000); got "
+            f"{a_kind(chunks)}."
+        )
     make = chunks if callable(chunks) else lambda: iter(chunks)
     cut = Cut(make, target, groups)
     first = cut.first()

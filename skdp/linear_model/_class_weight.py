@@ -118,7 +118,7 @@ def given_weights(class_weight, classes):
 
     Parameters
     ----------
-    class_weight : dict or None
+    class_weight : dict
         As the user gave it. A class without a weight has 1.
     classes : ndarray of shape (n_classes,)
         Labels.
@@ -126,14 +126,13 @@ def given_weights(class_weight, classes):
     Returns
     -------
     weights : ndarray of shape (n_classes,)
-        Ones without a dict.
 
     Raises
     ------
     ValueError
         If a label is no class, or a weight is no number in [1e-100, 1e100].
     """
-    class_weight, known = class_weight or {}, classes.tolist()
+    known = classes.tolist()
     unknown = [label for label in class_weight if label not in known]
     if unknown:
         keys, labels = (", ".join(map(repr, found)) for found in (unknown, known))

@@ -57,6 +57,7 @@ from skdp.linear_model._class_weight import given_weights, plan_counts, shifts
 from skdp.linear_model._scales import (
     center_and_scale,
     plan_scales,
+    say_of_far,
     say_of_scales,
     say_of_signal,
 )
@@ -473,7 +474,9 @@ class PrivateLinearClassifier(
         shape = n_features, len(classes), asked or Solver(), is_sparse
         class_weight, counts = getattr(self, "class_weight", None), None
         balanced = class_weight == "balanced"
-        weights = given_weights(None if balanced else class_weight, classes)
+        weights = None
+        if class_weight is not None:
+            weights = given_weights({} if balanced else class_weight, classes)
 
         def planned(n_rows, unit="row"):
             problem = self._problem(n_rows, *shape)
@@ -533,6 +536,7 @@ class PrivateLinearClassifier(
                 (norm, _, _), found, vague = scales.run(curator, norm, 0.0, 1.0)
                 guessed = {"missing": not scales.n_releases, "vague": vague}
                 say_of_scales(doubts, self._unknown(), n_rows, self.epsilon, **guessed)
+                say_of_far(doubts, norm, None, found, getattr(self, "feature_names_in_", None))
                 norm, found, problem = self._bent(curator, solver, problem, norm, found)
                 curator.map_rows(lambda rows: readmitted(rows, L2Ball(norm), intercept))
                 plan = solver.plan(self._in_units(problem, norm))
@@ -740,7 +744,8 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         If a promise is next to none, or labels were read from y. :ref:`warnings` has all of them.
     NoisyEstimateWarning
         If there are too many coefficients for the rows, or if `data_norm` is None and there are
-        too few rows, or too much noise, to find scales.
+        too few rows, or too much noise, to find scales; a scale is beyond 1e50; or most labels seem
+        to be none of `classes`.
 
     See Also
     --------
@@ -998,7 +1003,8 @@ class DPHingeSVM(PrivateLinearClassifier):
         If a promise is next to none, or labels were read from y. :ref:`warnings` has all of them.
     NoisyEstimateWarning
         If there are too many coefficients for the rows, or if `data_norm` is None and there are
-        too few rows, or too much noise, to find scales.
+        too few rows, or too much noise, to find scales; a scale is beyond 1e50; or most labels seem
+        to be none of `classes`.
 
     See Also
     --------

@@ -46,6 +46,7 @@ from skdp.linear_model._scales import (
     center_and_scale,
     plan_clip,
     plan_scales,
+    say_of_far,
     say_of_scales,
     say_of_signal,
 )
@@ -385,6 +386,10 @@ class PrivateLinearRegressor(
             drawn, columns, vague = scales.run(curator, *self._units(scaling).given)
             guessed = {"missing": not scales.n_releases, "vague": vague}
             say_of_scales(doubts, self._unknown(), n_rows, self.epsilon, **guessed)
+            far = drawn[0] if self.data_norm is None else 1.0
+            far_target = drawn[2] if self.target_scale is None else 1.0
+            names = getattr(self, "feature_names_in_", None)
+            say_of_far(doubts, far, far_target, columns, names)
             units = replace(self._units(scaling, *drawn), columns=columns)
             units, problem, columns = self._bent(curator, solver, problem, units)
             curator.map_rows(units.rows)
@@ -644,7 +649,8 @@ class DPLpRegressor(PrivateLinearRegressor):
     -----
     NoisyEstimateWarning
         If scales were asked for that cannot be found, by the numbers of rows and columns and the
-        budget, or by what was released. The remedy is to give `data_norm` and `target_scale`.
+        budget, or by what was released; the remedy is to give `data_norm` and `target_scale`. If
+        one that was found is beyond 1e50.
 
     See Also
     --------

@@ -14,7 +14,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from skdp._plan import signal_to_noise
 from skdp._quantiles import (
     Columns,
     GradientNorm,
@@ -33,8 +32,9 @@ from skdp.preprocessing._standard_scaler import (
     bisect_quantile,
     shortest,
 )
+from skdp.privacy.books.texts import some_of
 from skdp.privacy.laws.additive import GaussianMechanism
-from skdp.privacy.laws.calibration import gdp_mu
+from skdp.privacy.laws.calibration import gdp_mu, signal_to_noise
 from skdp.privacy.laws.exponential import ExponentialMechanism
 
 #: scales lie in this range
@@ -450,6 +450,49 @@ def say_of_scales(doubts, wanted, n_rows, epsilon, *, missing, vague):
         f"the scales of {n_rows} rows at epsilon={epsilon:.4g} {found}. Give {number} "
         f"for {' and '.join(wanted)}, or use more rows or a larger epsilon."
     )
+
+
+# scales from here on may be those of larger numbers: the last cell of a search begins there
+_END = LARGEST / 3
+
+
+def say_of_far(doubts, found, scale, columns, names=None):
+    """Take note of scales at the end of their range, by released numbers alone.
+
+    Parameters
+    ----------
+    doubts : Doubts
+        Takes the note.
+    found : float
+        Unit of length of the rows; 1 if it was given.
+    scale : float or None
+        That of the targets; 1 if it was given. None for labels.
+    columns : StandardColumns or None
+        Origins and units of columns; None if they stayed as they are.
+    names : ndarray of shape (n_features,), default=None
+        Of the columns; None counts them from 0.
+    """
+    what = ["y"] if scale is not None and scale >= _END else []
+    longest = _END if columns is None else float(np.linalg.norm(columns.reach))
+    if columns is not None:
+        far = np.flatnonzero(columns.seen & (columns.scale >= _END))
+        if len(far):
+            called = far if names is None else names[far]
+            what.insert(0, f"column{'s' * (len(far) > 1)} {some_of(called)} of X")
+    elif found >= _END:
+        what.insert(0, "X")
+    if what:
+        doubts.noise(
+            f"the scale of {' and of '.join(what)} lies at the end of what is searched, "
+            f"{LARGEST:.0e}: larger numbers cannot be told apart, and other columns may be lost "
+            "beside them. Divide by a public number, or leave out."
+        )
+    if scale is None and found > longest:
+        # no row is so long, but a null row counts as half a row beyond any norm
+        doubts.noise(
+            "most rows seem to have a label that is none of classes, and contribute nothing: "
+            "compare classes with y."
+        )
 
 
 # signal to noise at which next to nothing is learned: with Gaussian noise, and without a delta

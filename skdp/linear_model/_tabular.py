@@ -173,6 +173,8 @@ def _model(estimator):
     usable = hasattr(estimator, "get_params") and not isinstance(estimator, type)
     if not (usable and needed <= set(estimator.get_params(deep=False))):
         shown = repr(estimator) if isinstance(estimator, str) else a_kind(estimator)
+        if isinstance(estimator, type):
+            shown = f"the class {estimator.__name__}"
         raise ValueError(
             "estimator must be 'classifier', 'regressor', or an estimator of skdp with parameters "
             f"epsilon, delta and adjacency; got {shown}."

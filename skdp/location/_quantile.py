@@ -40,8 +40,9 @@ from skdp._sklearn import (
 )
 from skdp._typing import Adjacency, ArrayLike, Bounds, Budget, MatrixLike, Seed, VectorLike
 from skdp.location._base import LocationEstimator, shares_of_score
-from skdp.location._range import UNLIKELY, say_of_ends, some_of
+from skdp.location._range import UNLIKELY, say_of_ends
 from skdp.privacy.books.ledger import Ledger
+from skdp.privacy.books.texts import some_of
 from skdp.privacy.kernel.accounting import check_epsilon
 from skdp.privacy.laws.exponential import ExponentialMechanism
 

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtri
 
 from skdp._quantiles import COARSEST, LARGEST_SINGLE, Ladder, LadderRows, finest_ladder
+from skdp.privacy.books.texts import some_of
 from skdp.privacy.kernel.accounting import pure_mu
 from skdp.privacy.laws.exponential import ExponentialMechanism
 
@@ -233,11 +234,6 @@ def balanced_reach(noise):
         Standard deviation of the noise of a mean, in half widths of the range.
     """
     return min(max(_TIMES * noise**_POWER, _REACHES[0]), _REACHES[1])
-
-
-def some_of(indices):
-    """Return the first few of some indices in words."""
-    return ", ".join(map(str, indices[:5])) + (", ..." if len(indices) > 5 else "")
 
 
 def say_of_ends(doubts, drawn):

@@ -16,7 +16,6 @@ from typing import Any, Literal
 import numpy as np
 
 from skdp._losses.clipped import ClippedLoss
-from skdp._minimize.queries import Minimizer
 from skdp._rows.base import ball_constraint, two_balls_constraint
 from skdp._sklearn import SCALE_OR_NONE
 from skdp.privacy.laws.additive import GaussianMechanism
@@ -28,6 +27,7 @@ from skdp.solvers.disjoint import (
     restarts,
     splits,
 )
+from skdp.solvers.phased import held_minimizer
 
 
 class Localized(Solver):
@@ -365,17 +365,14 @@ class LocalizedFit(Fit):
 
     def _query(self, phase, coef):
         """Return the minimiser of one phase, held near `coef`."""
-        problem = replace(self.problem, n_rows=phase.n_rows)
-        # next to the sum of the losses of these rows, not of all
-        penalty = problem.penalty * (phase.n_rows / self.problem.n_rows)
-        pull = phase.pull * phase.n_rows
-        ridge = pull + penalty
-        center = coef * (pull / ridge)
-        problem = replace(problem, loss=clipped(problem, phase.clip))
-        return Minimizer(
-            problem.loss, ridge, problem.n_coefs, problem.row_norm,
-            problem.tolerance(ridge, center), self.minimizer, center, row_terms=problem.row_terms,
-        )  # fmt: skip
+        problem = replace(
+            self.problem,
+            n_rows=phase.n_rows,
+            # next to the sum of the losses of these rows, not of all
+            penalty=self.problem.penalty * (phase.n_rows / self.problem.n_rows),
+            loss=clipped(self.problem, phase.clip),
+        )
+        return held_minimizer(problem, phase.pull * phase.n_rows, coef, self.minimizer)
 
 
 def clipped(problem, clip):

@@ -7,16 +7,15 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._export import TwinMixin, standard_scaler
+from skdp._export import TwinMixin
 from skdp._rows.streams import RowStream, first_rows
 from skdp._sklearn import StreamCheck, refuse_sparse, validate_private_data
-from skdp._typing import ArrayLike, MatrixLike
+from skdp._typing import MatrixLike
 
 
 def map_rows(estimator, X, function, accept_sparse=("csr", "csc")):
@@ -153,14 +152,14 @@ def _in_type(function, values, shift, scale):
         return np.clip(mapped, -largest, largest).astype(values.dtype, copy=False)
 
 
-# Shift and scale of rows by released constants, and coefficients mapped back.
+# Shift and scale of rows by released constants.
 
 
 class ShiftAndScale(TwinMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Base of transformers that map x to ``(x - center_) / threshold_``.
+    """Base of transformers that map x to ``(x - shift) / scale``.
 
-    Subclasses have a parameter `with_mean`; without it the center is zero, and rows may be
-    sparse.
+    Subclasses have a parameter `with_mean`, without which the shift is zero and rows may be
+    sparse, and a method `_constants` that returns what was released: shift and scale.
     """
 
     def transform(self, X: MatrixLike) -> Any:
@@ -174,8 +173,8 @@ class ShiftAndScale(TwinMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstim
         Returns
         -------
         X_transformed : {ndarray, sparse matrix} or RowStream of shape (n_samples, n_features)
-            In the floating-point type of X. Rows beyond the radius are longer than 1. What
-            would overflow is the largest number of that type.
+            In the floating-point type of X. Rows or entries beyond what was released stay longer
+            than 1. What would overflow is the largest number of that type.
         """
         return self._mapped(X, standardized)
 
@@ -185,7 +184,7 @@ class ShiftAndScale(TwinMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstim
         Parameters
         ----------
         X : {array-like, sparse matrix} or RowStream of shape (n_samples, n_features)
-            Transformed rows. Sparse only with ``with_mean=False``.
+            Transformed rows; never changed. Sparse only with ``with_mean=False``.
 
         Returns
         -------
@@ -194,38 +193,13 @@ class ShiftAndScale(TwinMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstim
         """
         return self._mapped(X, restored)
 
-    def original_coef(
-        self, coef: ArrayLike, intercept: ArrayLike = 0.0
-    ) -> tuple[NDArray[np.float64], Any]:
-        """Return coefficients for original rows, from those for transformed rows.
-
-        Parameters
-        ----------
-        coef : array-like of shape (n_features,) or (n_outputs, n_features)
-            Coefficients that were learned on transformed rows.
-        intercept : float or array-like of shape (n_outputs,), default=0.0
-            Intercept that was learned with them.
-
-        Returns
-        -------
-        coef : ndarray
-            Coefficients for original rows, in the shape of `coef`.
-        intercept : float or ndarray of shape (n_outputs,)
-            Intercept for original rows. If the center is far off it is large, and scores lose
-            as many digits as the offset is longer than the radius.
-        """
-        check_is_fitted(self)
-        original = np.asarray(coef, dtype=np.float64) / self.threshold_
-        return original, np.asarray(intercept) - original @ self.center_
-
-    def _twin(self):
-        center = self.center_ if self.with_mean else None
-        return standard_scaler(self.n_features_in_, center, self.threshold_)
+    def _constants(self):
+        raise NotImplementedError
 
     def _mapped(self, X, function):
         check_is_fitted(self)
-        function = partial(function, shift=self.center_, scale=self.threshold_)
-        return map_shiftable_rows(self, X, function)
+        shift, scale = self._constants()
+        return map_shiftable_rows(self, X, partial(function, shift=shift, scale=scale))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

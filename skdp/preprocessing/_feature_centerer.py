@@ -11,8 +11,11 @@ from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from skdp._counted import count_rows, counts_of, hidden_count
+from skdp._export import standard_scaler
 from skdp._gate import open_gate
 from skdp._groups import check_groups
 from skdp._plan import PlanMixin
@@ -29,7 +32,7 @@ from skdp._sklearn import (
     refuse_sparse,
     validate_private_data,
 )
-from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
+from skdp._typing import Adjacency, ArrayLike, Budget, MatrixLike, Seed, VectorLike
 from skdp.location._clipped_mean import plan_mean, refuse_rotated_groups
 from skdp.preprocessing._base import ShiftAndScale
 from skdp.privacy.books.ledger import Ledger
@@ -382,6 +385,37 @@ class DPFeatureCenterer(PlanMixin, ShiftAndScale):
         self.center_ = np.zeros(n_features) if center is None else center
         self.threshold_ = threshold
         return self
+
+    def original_coef(
+        self, coef: ArrayLike, intercept: ArrayLike = 0.0
+    ) -> tuple[NDArray[np.float64], Any]:
+        """Return coefficients for original rows, from those for transformed rows.
+
+        Parameters
+        ----------
+        coef : array-like of shape (n_features,) or (n_outputs, n_features)
+            Coefficients that were learned on transformed rows.
+        intercept : float or array-like of shape (n_outputs,), default=0.0
+            Intercept that was learned with them.
+
+        Returns
+        -------
+        coef : ndarray
+            Coefficients for original rows, in the shape of `coef`.
+        intercept : float or ndarray of shape (n_outputs,)
+            Intercept for original rows. If the center is far off it is large, and scores lose
+            as many digits as the offset is longer than the radius.
+        """
+        check_is_fitted(self)
+        original = np.asarray(coef, dtype=np.float64) / self.threshold_
+        return original, np.asarray(intercept) - original @ self.center_
+
+    def _twin(self):
+        center = self.center_ if self.with_mean else None
+        return standard_scaler(self.n_features_in_, center, self.threshold_)
+
+    def _constants(self):
+        return self.center_, self.threshold_
 
     @property
     def _releases(self):

@@ -11,16 +11,13 @@ they cost is public; all the rest is arithmetic on released numbers.
 
 import math
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from scipy.special import log_ndtr, ndtri
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from skdp._counted import count_rows, counts_of, hidden_count
-from skdp._export import TwinMixin, standard_scaler
+from skdp._export import standard_scaler
 from skdp._gate import Doubts, open_gate
 from skdp._groups import check_groups
 from skdp._plan import PlanMixin
@@ -37,7 +34,7 @@ from skdp._sklearn import (
 from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed, VectorLike
 from skdp.location._mean import say_of_edge
 from skdp.location._range import FINEST_WIDTH, NARROWEST_WIDTH, plan_range, say_of_range
-from skdp.preprocessing._base import map_shiftable_rows, restored, standardized
+from skdp.preprocessing._base import ShiftAndScale
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.kernel.mechanisms import Sensitivity
@@ -656,7 +653,7 @@ class FloatKey:
 _SPREAD_KEY = FloatKey(mantissa_bits=3, signed=False)
 
 
-class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class DPStandardScaler(PlanMixin, ShiftAndScale):
     """Standardise features with differentially private means and standard deviations.
 
     A private stand-in for scikit-learn's ``StandardScaler``. With public `bounds` it is one
@@ -916,41 +913,6 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
         """Whether a fit releases anything; if not, it costs nothing."""
         return self.with_mean or self.with_std
 
-    def transform(self, X: MatrixLike) -> Any:
-        """Standardise rows with what was released.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} or RowStream of shape (n_samples, n_features)
-            Rows; never changed.
-
-        Returns
-        -------
-        X_transformed : {ndarray, sparse matrix} or RowStream of shape (n_samples, n_features)
-            In the floating-point type of X. What would overflow is the largest number of
-            that type.
-        """
-        check_is_fitted(self)
-        shift, scale = self._constants()
-        return map_shiftable_rows(self, X, partial(standardized, shift=shift, scale=scale))
-
-    def inverse_transform(self, X: MatrixLike) -> Any:
-        """Undo `transform`.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} or RowStream of shape (n_samples, n_features)
-            Standardised rows; never changed.
-
-        Returns
-        -------
-        X_original : {ndarray, sparse matrix} or RowStream of shape (n_samples, n_features)
-            In the floating-point type of X.
-        """
-        check_is_fitted(self)
-        shift, scale = self._constants()
-        return map_shiftable_rows(self, X, partial(restored, shift=shift, scale=scale))
-
     def _twin(self):
         return standard_scaler(
             self.n_features_in_,
@@ -963,9 +925,3 @@ class DPStandardScaler(TwinMixin, PlanMixin, OneToOneFeatureMixin, TransformerMi
 
     def _constants(self):
         return self.mean_ if self.with_mean else 0.0, self.scale_ if self.with_std else 1.0
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not self.with_mean
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags

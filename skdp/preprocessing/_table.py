@@ -30,7 +30,7 @@ from skdp._gate import Doubts, open_gate
 from skdp._groups import check_groups
 from skdp._rows.base import L2Ball, check_bounds, check_radius, row_norms
 from skdp._rows.columns import FeatureRows
-from skdp._rows.streams import is_table
+from skdp._rows.streams import is_table, name_of_type
 from skdp._sklearn import (
     SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
@@ -45,6 +45,7 @@ from skdp.location._sparse_noisy import sparse_rows
 from skdp.preprocessing._frequent_features import PresenceCount
 from skdp.preprocessing._standard_scaler import say_of_moments, unbounded_moments
 from skdp.privacy.books.ledger import Ledger
+from skdp.privacy.books.texts import some_of
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.laws.additive import GaussianMechanism
 from skdp.privacy.laws.calibration import gdp_mu, mu_of_all
@@ -160,8 +161,7 @@ def types_in(X):
 
 def column_of(label, dtype, given):
     """Return one column, or raise."""
-    # a type may go on with what it has learned of the values
-    text = re.split(r"[<\[(]", str(dtype))[0] or str(dtype)
+    text = name_of_type(dtype)
     kind = next((kind for kind, start in _KINDS if re.match(start, str(dtype).lower())), None)
     if kind is None:
         raise TypeError(
@@ -178,7 +178,13 @@ def column_of(label, dtype, given):
                 f"categories has the column {label!r} of {kind}s: give bounds={{{label!r}: (first, "
                 "last)}}, or turn it into text, such as the month."
             )
-        return Column(label, "text", True, words=_word_list(label, given["categories"][label]))
+        words = _word_list(label, given["categories"][label])
+        if words and not any(_may_hold(kind, word) for word in words):
+            raise ValueError(
+                f"categories[{label!r}] must have values that a column of type {text} can hold; "
+                f"got {given['categories'][label]!r}."
+            )
+        return Column(label, "text", True, words=words)
     if bounds is not None:
         if kind == "text":
             raise ValueError(
@@ -216,6 +222,16 @@ def _bounds_of(label, kind, bounds):
             ) from None
     (low,), (high,) = check_bounds(bounds, 1, name=f"bounds[{label!r}]")
     return float(low), float(high)
+
+
+def _may_hold(kind, word):
+    """Return whether a column of some kind can have a value that is this text."""
+    if kind == "flag":
+        return word in ("True", "False")
+    try:
+        return kind == "text" or not math.isnan(float(word))
+    except ValueError:
+        return False
 
 
 def _word_list(label, given):
@@ -413,7 +429,7 @@ def _say_of_columns(doubts, scaled, frequent, ranks, unit):
     none = [label for label, (kept, _) in frequent.items() if not len(kept)]
     if none:
         doubts.noise(
-            f"no word was found to be frequent in {', '.join(map(repr, none))}: leave out "
+            f"no word was found to be frequent in {some_of(none)}: leave out "
             "identifiers and free text, give categories for others, or use a larger epsilon."
         )
 
@@ -850,4 +866,4 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
 
 def _listed(columns):
     """Return the names of columns in words."""
-    return ", ".join(repr(column.label) for column in columns)
+    return some_of([column.label for column in columns])

@@ -137,14 +137,31 @@ class PhasedFit(Fit):
         problem = self.problem
         coef = np.zeros(problem.size)
         for pull, mu in zip(self.ridges, self.mus, strict=True):
-            ridge = pull + problem.penalty
-            center = coef * (pull / ridge)
-            query = Minimizer(
-                problem.loss, ridge, problem.n_coefs, problem.row_norm,
-                problem.tolerance(ridge, center), self.minimizer, center,
-                row_terms=problem.row_terms,
-            )  # fmt: skip
+            query = held_minimizer(problem, pull, coef, self.minimizer)
             released = curator.release(query, GaussianMechanism(mu))
             coef = np.clip(released, -LARGEST_COEF, LARGEST_COEF)
             coef = ball_constraint(coef, problem.radius)
         return coef.reshape(problem.shape)
+
+
+def held_minimizer(problem, pull, point, minimizer):
+    """Return the query of a minimiser that is held near a point, next to the penalty of a problem.
+
+    Parameters
+    ----------
+    problem : Problem
+        Public facts, of the rows that are read.
+    pull : float
+        Strength of ``pull/2 |w - point|^2``.
+    point : ndarray of shape (size,)
+        Released before.
+    minimizer : {"newton", "lbfgs"}
+        Method.
+    """
+    # both penalties are one, around a point between 0 and the given one
+    ridge = pull + problem.penalty
+    center = point * (pull / ridge)
+    return Minimizer(
+        problem.loss, ridge, problem.n_coefs, problem.row_norm,
+        problem.tolerance(ridge, center), minimizer, center, row_terms=problem.row_terms,
+    )  # fmt: skip

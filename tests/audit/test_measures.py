@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""What measures rest on: laws of reports, scores of outcomes, and the same rows seen twice."""
+"""Foundations of measures: laws of reports, scores of outcomes, the same rows seen twice."""
 
 from fractions import Fraction
 

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""What happens to private estimators inside of pipelines, searches and ensembles of others.
+"""Private estimators inside of pipelines, searches and ensembles of others.
 
 One table: every line is run here, and stands on the page docs/user_guide/wrappers.rst, which
 ``python -m tests.privacy.test_wrappers`` writes anew.

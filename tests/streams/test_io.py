@@ -6,6 +6,7 @@ import builtins
 import datetime
 import decimal
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -126,6 +127,12 @@ def test_rows_may_be_lists():
 )
 def test_iterators_are_refused(chunks):
     refused(chunks, TypeError, "only once.*pass a function")
+
+
+@pytest.mark.parametrize("chunks", ["people.csv", Path("people.csv"), X, X[0], pd.DataFrame(X)])
+def test_a_path_or_one_table_is_no_list_of_chunks(chunks):
+    with pytest.raises(TypeError, match=r"a list of blocks of rows, or a function .*; got a"):
+        stream_chunks(chunks)
 
 
 def test_functions_that_return_the_same_iterator_are_refused():

@@ -18,6 +18,13 @@ def a_kind(value: Any) -> str:
     return f"an {name}" if name[0] in "aeiouAEIOU" else f"a {name}"
 
 
+def some_of(names: Any, most: int = 6) -> str:
+    """Return names, or numbers, as in code; of many the first ones, and how many follow."""
+    listed = list(names.tolist() if hasattr(names, "tolist") else names)
+    more = len(listed) - most
+    return ", ".join(map(repr, listed[:most])) + (f" and {more} more" if more > 0 else "")
+
+
 def rows_read(release: Any) -> str:
     """Say which rows a release read."""
     sampling = release.noise.sampling

@@ -383,3 +383,15 @@ def mu_of_all(epsilon: float, delta: float, priced: tuple[float, ...] = ()) -> f
     """
     mu = mu_beside(epsilon, delta, priced)
     return math.hypot(mu, *map(pure_mu, priced)) * HAIR
+
+
+def signal_to_noise(
+    n_rows: int, epsilon: float, delta: float, adjacency: str, n_coefs: int
+) -> float:
+    """Return how much rows say of so many coefficients, in units of the noise; an outlook only.
+
+    That is n mu / (a sqrt(p)), a being 1 under zero-out and 2 under replace-one: the length of a
+    sum of n unit rows over that of the noise which hides one of them.
+    """
+    moved = 1.0 if adjacency == "zero-out" else 2.0
+    return n_rows * gdp_mu(epsilon, delta) / (moved * math.sqrt(n_coefs))
