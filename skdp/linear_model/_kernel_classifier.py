@@ -474,7 +474,7 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
     See Also
     --------
     RandomFourierFeatures : The map of "rbf", for a pipeline.
-    sklearn.inspection.PartialDependenceDisplay : Draws the functions of "additive".
+    AdditiveShapesDisplay : Draws the functions of "additive".
 
     Notes
     -----
