@@ -60,7 +60,8 @@ table = model["table"]
 for release in table.ledger_.releases:
     print(f"{release.count:>3} x {release.query}")
 print("\ncolumn           kind     features   released mean and deviation")
-names = [name.partition("=")[0].removesuffix("^2") for name in table.get_feature_names_out()]
+parts = [name.replace("~", "=").partition("=") for name in table.get_feature_names_out()]
+names = [name.removesuffix("^2") for name, _, _ in parts]
 for column in table.columns_:
     n_features = names.count(column.label)
     if column.label in table.mean_:

@@ -617,7 +617,7 @@ def empirical_covariance(model):
     return _fitted(twin, model.n_features_in_, **facts)
 
 
-def table_columns(vectorizer, farthest, unit):
+def table_columns(vectorizer, farthest, unit, knots):
     """Return the twin of a table vectorizer.
 
     Parameters
@@ -628,6 +628,8 @@ def table_columns(vectorizer, farthest, unit):
         Bound on numbers whose scale was released, in its units.
     unit : float
         What rows are divided by before they are clipped.
+    knots : callable or None
+        Of a column: origin, unit and knots of its functions; None for squares.
     """
     from sklearn.frozen import FrozenEstimator
 
@@ -649,7 +651,7 @@ def table_columns(vectorizer, farthest, unit):
         else:
             if column.kind in _MOMENTS:
                 made_up[0, place] = np.array(0, dtype=_MOMENTS[column.kind])[()]
-            found = _number_features(vectorizer, column, farthest)
+            found = _number_features(vectorizer, column, farthest, knots)
         parts += [(f"{what} of column {place}", steps, [place]) for what, steps in found]
     frozen = [(name, FrozenEstimator(steps), places) for name, steps, places in parts]
     rows = ColumnTransformer(frozen)
@@ -669,7 +671,7 @@ _MOMENTS = {"date": "datetime64[s]", "duration": "timedelta64[s]"}
 _DAY = 86_400.0
 
 
-def _number_features(vectorizer, column, farthest):
+def _number_features(vectorizer, column, farthest, knots):
     """Return the steps to the features of a column of numbers, by what these are."""
     day = _DAY if column.kind in _MOMENTS else 1.0
     if column.bounds is not None:
@@ -689,15 +691,27 @@ def _number_features(vectorizer, column, farthest):
             steps.append(("clip", _clipped(1, -1.0, 1.0)))
             steps += [(name, _clipped(1, -1.0, 1.0, 1e300)) for name in ("small", "sign")]
         middle, width = float(scale > 0), 3.0
+    as_numbers = []
     if column.kind in _MOMENTS:
         as_numbers = [
             ("seconds", _called(np.asarray, dtype=_MOMENTS[column.kind])),
             ("numbers", _called(np.asarray, dtype="float64")),
             ("none", _imputed(np.zeros((1, 1)), np.nan, float(np.iinfo(np.int64).min))),
         ]
-        steps = [*as_numbers, *steps]
+    steps = [*as_numbers, *steps]
     found = [("value", [*steps, ("missing", _imputed(np.zeros((1, 1)), 0.0))])]
-    if vectorizer.squares and column.kind != "flag":
+    if vectorizer.curves and column.kind != "flag" and knots is not None:
+        center, width, places = knots(column)
+        hats = SplineTransformer(knots=places[:, None], degree=1, extrapolation="constant")
+        bent = [
+            ("scale", standard_scaler(1, center * day, width * day)),
+            ("clip", _clipped(1, places[0], places[-1])),
+            ("missing", _imputed(np.zeros((1, 1)), 0.0)),
+            ("hats", hats.fit(np.zeros((2, 1)))),
+            ("others", _linear_map(np.eye(len(places))[places != 0])),
+        ]
+        found.append(("curve", [*as_numbers, *bent]))
+    elif vectorizer.curves and column.kind != "flag":
         square = [
             # so that a missing square is in the middle
             ("missing", _imputed(np.zeros((1, 1)), middle**0.5)),

@@ -235,7 +235,7 @@ class AdditiveShapesDisplay:
         check_is_fitted(estimator)
         model = estimator[-1] if isinstance(estimator, Pipeline) else estimator
         names, grids, shapes = _shapes_of(estimator, model)
-        places = [_place(feature, names) for feature in _listed(features, names)]
+        places = [_place_asked(feature, names) for feature in _asked_for(features, names)]
         classes = getattr(model, "classes_", None)
         outputs, score_name = None, "prediction"
         if classes is not None:
@@ -299,7 +299,7 @@ def _shapes_of_table(table, coef):
     """Return the functions of a linear model of the rows that a vectorizer makes."""
     names, grids, shapes, start = [], [], [], 0
     for column in table.columns_:
-        grid, block = _made_up(table, column)
+        grid, block = _values_drawn(table, column)
         part = coef[:, start : start + block.shape[1]] * (table.data_norm / table._unit())
         start += block.shape[1]
         names.append(str(column.label))
@@ -308,7 +308,7 @@ def _shapes_of_table(table, coef):
     return names, grids, shapes
 
 
-def _made_up(table, column):
+def _values_drawn(table, column):
     """Return values of a column, made up from public and released numbers, and its features."""
     if column.kind == "text":
         names = [name[1:] for name in table._names(column, "")]
@@ -336,7 +336,7 @@ def _made_up(table, column):
     return grid, table._block(values, column)
 
 
-def _listed(features, names):
+def _asked_for(features, names):
     """Return the features that are asked for."""
     if features is None:
         return range(len(names))
@@ -345,7 +345,7 @@ def _listed(features, names):
     return list(features)
 
 
-def _place(feature, names):
+def _place_asked(feature, names):
     """Return the place of a column, or raise."""
     if isinstance(feature, str) and feature in names:
         return names.index(feature)
