@@ -146,8 +146,9 @@ def dp_tabular_pipeline(
         both["max_weight"] = max_weight
     # of targets without bounds a few long ones make curves out of noise
     curves: Literal["auto", "squares"] = "auto" if is_classifier(model) else "squares"
-    public = {"bounds": bounds, "categories": categories, "curves": curves}
-    table = DPTableVectorizer(*parts[0], **public, **both)
+    table = DPTableVectorizer(
+        *parts[0], bounds=bounds, categories=categories, curves=curves, **both
+    )
     given = {"epsilon": parts[1][0], "delta": parts[1][1], **both, "data_norm": table.data_norm}
     if classes is not None:
         given["classes"] = classes
