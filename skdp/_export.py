@@ -702,13 +702,18 @@ def _number_features(vectorizer, column, farthest, knots):
     found = [("value", [*steps, ("missing", _imputed(np.zeros((1, 1)), 0.0))])]
     if vectorizer.curves and column.kind != "flag" and knots is not None:
         center, width, places = knots(column)
-        hats = SplineTransformer(knots=places[:, None], degree=1, extrapolation="constant")
+        # how far a number is on its way between two knots; the function of a knot is the part of
+        # the way to it less that of the way from it. Graphs know no step for splines.
+        gaps = np.diff(places)
+        ways = np.eye(len(places), len(gaps), -1) - np.eye(len(places), len(gaps))
+        others = places != 0
         bent = [
             ("scale", standard_scaler(1, center * day, width * day)),
-            ("clip", _clipped(1, places[0], places[-1])),
             ("missing", _imputed(np.zeros((1, 1)), 0.0)),
-            ("hats", hats.fit(np.zeros((2, 1)))),
-            ("others", _linear_map(np.eye(len(places))[places != 0])),
+            ("copies", _linear_map(np.ones((len(gaps), 1)))),
+            ("clip", _clipped(len(gaps), 0.0, 1.0, 1 / gaps, -places[:-1] / gaps)),
+            ("curves", _linear_map(ways[others])),
+            ("first", standard_scaler(others.sum(), -np.eye(1, len(places))[0][others])),
         ]
         found.append(("curve", [*as_numbers, *bent]))
     elif vectorizer.curves and column.kind != "flag":
