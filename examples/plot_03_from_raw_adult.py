@@ -54,7 +54,8 @@ print(f"\ntest accuracy {model.score(test, y_test):.3f}, spent {privacy_spent(mo
 # made there, one for all columns of a kind together. Words were hashed into public buckets, and a
 # noisy count tells which are frequent. Two searches and a sum tell where the numbers are, and how
 # far they spread. More than nine in ten people have no capital loss: whether a spread is found
-# there is up to the noise, and without one the column comes out as its sign.
+# there is up to the noise, and without one the column comes out as its sign and its order of
+# magnitude. Numbers have knots beside them, by which a linear model bends.
 
 table = model["table"]
 for release in table.ledger_.releases:
