@@ -791,6 +791,11 @@ MUTANTS = [
         "tests/preprocessing/test_table.py",
     ),
     Mutant(
+        "a secret number of rows decides about knots", "DPTableVectorizer.fit",
+        r"epsilon is not None and hidden_count\(self\) is None", "epsilon is not None",
+        "tests/preprocessing/test_table.py",
+    ),
+    Mutant(
         "a vertex chosen with half its spread", "SteepestCoordinate.sensitivity",
         r"2 \* \(reach", "(reach",
         "tests/test_frank_wolfe.py",

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import skdp
 from skdp import (
     DPPCA,
+    AdditiveShapesDisplay,
     AuditDisplay,
     BoundedScaler,
     DPCovariance,
@@ -350,6 +351,7 @@ saved: Path = card.save("card.json")
 facts: dict[str, Any] = card.to_dict()
 names: list[str] = trusted_types(budget=True)
 twin = to_sklearn(model)
+curves: AdditiveShapesDisplay = AdditiveShapesDisplay(["a"], [[0, 1]], [[0.0, 1.0]]).plot(n_cols=1)
 bars: LedgerDisplay = LedgerDisplay.from_estimator(model, delta=1e-6)
 parts: tuple[LedgerPart, ...] = bars.parts
 PrivacyUtilityDisplay.from_estimator(model, X, y, epsilons=[0.5, 1.0], band="min-max").plot()

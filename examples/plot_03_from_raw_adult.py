@@ -54,13 +54,15 @@ print(f"\ntest accuracy {model.score(test, y_test):.3f}, spent {privacy_spent(mo
 # made there, one for all columns of a kind together. Words were hashed into public buckets, and a
 # noisy count tells which are frequent. Two searches and a sum tell where the numbers are, and how
 # far they spread. More than nine in ten people have no capital loss: whether a spread is found
-# there is up to the noise, and without one the column comes out as its sign.
+# there is up to the noise, and without one the column comes out as its sign and its order of
+# magnitude. Numbers have knots beside them, by which a linear model bends.
 
 table = model["table"]
 for release in table.ledger_.releases:
     print(f"{release.count:>3} x {release.query}")
 print("\ncolumn           kind     features   released mean and deviation")
-names = [name.partition("=")[0].removesuffix("^2") for name in table.get_feature_names_out()]
+parts = [name.replace("~", "=").partition("=") for name in table.get_feature_names_out()]
+names = [name.removesuffix("^2") for name, _, _ in parts]
 for column in table.columns_:
     n_features = names.count(column.label)
     if column.label in table.mean_:
@@ -68,6 +70,22 @@ for column in table.columns_:
     else:
         found = f"{len(table.frequent_[column.label][0]):>4} frequent buckets"
     print(f"{column.label:<16} {column.kind:<8} {n_features:>8}   {found}")
+
+# %%
+# What the model made of them
+# ---------------------------
+# The score of a person is a sum of functions of one column each, and these follow from what was
+# released: :class:`~skdp.AdditiveShapesDisplay` draws them, looks at no row, and costs nothing. All
+# axes have one scale. Words that were only counted have the number of their bucket.
+
+from skdp import AdditiveShapesDisplay
+
+shown = ["age", "education_years", "hours_per_week", "relationship", "occupation", "sex"]
+shapes = AdditiveShapesDisplay.from_estimator(model, features=shown)
+for name, span in sorted(zip(shapes.names, shapes.spans, strict=True), key=lambda pair: -pair[1]):
+    print(f"{name:<16} {span:5.1f} between its ends")
+if "__file__" in globals():  # run as a script, not in the gallery
+    shapes.figure_.savefig("from_raw_adult_shapes.png", dpi=150)
 
 # %%
 # What is public

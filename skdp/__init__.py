@@ -6,6 +6,7 @@ from skdp._export import to_sklearn
 from skdp.audit import audit_privacy
 from skdp.federated import FederatedDPLogisticRegression
 from skdp.inspection import (
+    AdditiveShapesDisplay,
     AuditDisplay,
     LedgerDisplay,
     PrivacyUtilityDisplay,
@@ -58,6 +59,7 @@ from skdp.privacy import Ledger, PrivacyBudget, privacy_spent
 __version__ = "0.1.0"
 
 __all__ = [
+    "AdditiveShapesDisplay",
     "AuditDisplay",
     "BoundedScaler",
     "DPClassificationScores",

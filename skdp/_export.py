@@ -619,7 +619,7 @@ def empirical_covariance(model):
     return _fitted(twin, model.n_features_in_, **facts)
 
 
-def table_columns(vectorizer, farthest, unit):
+def table_columns(vectorizer, farthest, unit, knots):
     """Return the twin of a table vectorizer.
 
     Parameters
@@ -630,6 +630,8 @@ def table_columns(vectorizer, farthest, unit):
         Bound on numbers whose scale was released, in its units.
     unit : float
         What rows are divided by before they are clipped.
+    knots : callable or None
+        Of a column: origin, unit and knots of its functions; None for squares.
     """
     from sklearn.frozen import FrozenEstimator
 
@@ -651,7 +653,7 @@ def table_columns(vectorizer, farthest, unit):
         else:
             if column.kind in _MOMENTS:
                 made_up[0, place] = np.array(0, dtype=_MOMENTS[column.kind])[()]
-            found = _number_features(vectorizer, column, farthest)
+            found = _number_features(vectorizer, column, farthest, knots)
         parts += [(f"{what} of column {place}", steps, [place]) for what, steps in found]
     frozen = [(name, FrozenEstimator(steps), places) for name, steps, places in parts]
     rows = ColumnTransformer(frozen)
@@ -671,7 +673,7 @@ _MOMENTS = {"date": "datetime64[s]", "duration": "timedelta64[s]"}
 _DAY = 86_400.0
 
 
-def _number_features(vectorizer, column, farthest):
+def _number_features(vectorizer, column, farthest, knots):
     """Return the steps to the features of a column of numbers, by what these are."""
     day = _DAY if column.kind in _MOMENTS else 1.0
     if column.bounds is not None:
@@ -691,15 +693,32 @@ def _number_features(vectorizer, column, farthest):
             steps.append(("clip", _clipped(1, -1.0, 1.0)))
             steps += [(name, _clipped(1, -1.0, 1.0, 1e300)) for name in ("small", "sign")]
         middle, width = float(scale > 0), 3.0
+    as_numbers = []
     if column.kind in _MOMENTS:
         as_numbers = [
             ("seconds", _called(np.asarray, dtype=_MOMENTS[column.kind])),
             ("numbers", _called(np.asarray, dtype="float64")),
             ("none", _imputed(np.zeros((1, 1)), np.nan, float(np.iinfo(np.int64).min))),
         ]
-        steps = [*as_numbers, *steps]
+    steps = [*as_numbers, *steps]
     found = [("value", [*steps, ("missing", _imputed(np.zeros((1, 1)), 0.0))])]
-    if vectorizer.squares and column.kind != "flag":
+    if vectorizer.curves and column.kind != "flag" and knots is not None:
+        center, width, places = knots(column)
+        # how far a number is on its way between two knots; the function of a knot is the part of
+        # the way to it less that of the way from it. Graphs know no step for splines.
+        gaps = np.diff(places)
+        ways = np.eye(len(places), len(gaps), -1) - np.eye(len(places), len(gaps))
+        others = places != 0
+        bent = [
+            ("scale", standard_scaler(1, center * day, width * day)),
+            ("missing", _imputed(np.zeros((1, 1)), 0.0)),
+            ("copies", _linear_map(np.ones((len(gaps), 1)))),
+            ("clip", _clipped(len(gaps), 0.0, 1.0, 1 / gaps, -places[:-1] / gaps)),
+            ("curves", _linear_map(ways[others])),
+            ("first", standard_scaler(others.sum(), -np.eye(1, len(places))[0][others])),
+        ]
+        found.append(("curve", [*as_numbers, *bent]))
+    elif vectorizer.curves and column.kind != "flag":
         square = [
             # so that a missing square is in the middle
             ("missing", _imputed(np.zeros((1, 1)), middle**0.5)),

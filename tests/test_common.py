@@ -376,7 +376,7 @@ TRANSFORMERS = [
     DPFrequentFeatures(),
     DPFrequentFeatures(delta=0.0, n_features_to_select=2, sparsity=3, adjacency="zero-out"),
     DPTableVectorizer(),
-    DPTableVectorizer(epsilon=8.0, squares=False, data_norm=10.0, adjacency="zero-out"),
+    DPTableVectorizer(epsilon=8.0, curves=None, data_norm=10.0, adjacency="zero-out"),
     DPPCA(),
     DPPCA(n_components=1, epsilon=8.0, adjacency="zero-out", data_norm=10.0, verbose=1),
     DPPCA(n_components=0.5, epsilon=8.0, bounds=(-10.0, 10.0)),

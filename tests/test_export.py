@@ -280,16 +280,20 @@ def strange(rows):
     return rows
 
 
-@pytest.mark.parametrize("n_buckets", [1000, pytest.param(1024, marks=pytest.mark.full)])
-def test_tables(n_buckets):
+@pytest.mark.parametrize(
+    ("n_buckets", "curves"), [(1000, "auto"), pytest.param(1024, "squares", marks=pytest.mark.full)]
+)
+def test_tables(n_buckets, curves):
     made = table()
-    model = DPTableVectorizer(20.0, n_buckets=n_buckets, random_state=0, **PUBLIC)
+    options = {"n_buckets": n_buckets, "curves": curves}
+    model = DPTableVectorizer(20.0, random_state=0, **options, **PUBLIC)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(made)
     assert len(model.frequent_["shop"][0]) > 5
     assert not len(model.frequent_["rare"][0])
     assert model.scale_["same"] == 0.0
+    assert model.has_knots_ == (curves == "auto")
     twin = model.to_sklearn()
     assert type(twin[0]) is ColumnTransformer
     for rows in (made, strange(made)):

@@ -13,11 +13,13 @@ from skdp.inspection._reconstruction import (
     epsilon_for_reconstruction,
     reconstruction_risk,
 )
+from skdp.inspection._shapes_display import AdditiveShapesDisplay
 from skdp.inspection._trusted_types import trusted_types
 from skdp.inspection._utility_display import PrivacyUtilityDisplay
 from skdp.preprocessing._describe import TableSummary
 
 __all__ = [
+    "AdditiveShapesDisplay",
     "AuditDisplay",
     "DictionaryRisk",
     "FitPlan",

@@ -11,7 +11,6 @@ function of that row alone, and of what was released, which costs nothing.
 import math
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 from numbers import Integral, Real
 from operator import attrgetter
 from typing import Any, Literal
@@ -39,6 +38,7 @@ from skdp.preprocessing._public import (
     fourier_frequencies,
     fourier_rows,
     reach_of,
+    triangles,
 )
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.additive import GaussianMechanism
@@ -89,20 +89,8 @@ class Hats:
         return self.n_features * len(self.knots)
 
     def __call__(self, X):
-        """Return mapped rows, of norm at most 1.
-
-        The triangles of a column are in [0, 1] and add up to 1, so their squares to at most 1.
-        Every operation is elementwise.
-        """
-        knots = self.knots
-        inside = np.clip(X, knots[0], knots[-1])
-        hats = empty_rows((len(X), self.n_features, len(knots)))
-        hats[:] = 1.0
-        for j, (low, high) in enumerate(pairwise(knots)):
-            share = (inside - low) / (high - low)
-            np.minimum(hats[:, :, j], 1 - share, out=hats[:, :, j])
-            np.minimum(hats[:, :, j + 1], share, out=hats[:, :, j + 1])
-        np.maximum(hats, 0.0, out=hats)
+        """Return mapped rows, of norm at most 1: that of the triangles of a column is at most 1."""
+        hats = triangles(X, self.knots)
         hats /= math.sqrt(self.n_features)
         return hats.reshape(len(X), -1)
 
@@ -474,7 +462,7 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
     See Also
     --------
     RandomFourierFeatures : The map of "rbf", for a pipeline.
-    sklearn.inspection.PartialDependenceDisplay : Draws the functions of "additive".
+    AdditiveShapesDisplay : Draws the functions of "additive".
 
     Notes
     -----

@@ -226,7 +226,7 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
     --------
     DPKernelClassifier : The same for classes.
     DPLpRegressor : Without a map; other losses.
-    sklearn.inspection.PartialDependenceDisplay : Draws the functions of "additive".
+    AdditiveShapesDisplay : Draws the functions of "additive".
 
     Notes
     -----

@@ -4,6 +4,7 @@
 
 import math
 from copy import copy
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -15,7 +16,15 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._export import TwinMixin, bounded_scaler, fourier_features, row_clipper
-from skdp._rows.base import bounds_of, check_bounds, check_radius, row_major, row_norms, tame
+from skdp._rows.base import (
+    bounds_of,
+    check_bounds,
+    check_radius,
+    empty_rows,
+    row_major,
+    row_norms,
+    tame,
+)
 from skdp._rows.streams import RowStream
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
@@ -302,6 +311,33 @@ def fourier_rows(
     mapped[:, 2 * n_waves :] = math.sqrt(0.5)
     mapped *= math.sqrt(2 / mapped.shape[1])
     return mapped
+
+
+def triangles(X: NDArray[Any], knots: NDArray[Any]) -> NDArray[np.float64]:
+    """Return piecewise linear functions of every entry: each is 1 at one knot, and 0 at others.
+
+    They are in [0, 1] and add up to 1, so their squares to at most 1. Every operation is
+    elementwise.
+
+    Parameters
+    ----------
+    X : ndarray
+        Numbers; beyond the first and the last knot they count as these.
+    knots : ndarray of shape (n_knots,)
+        Increasing.
+
+    Returns
+    -------
+    hats : ndarray of shape (*X.shape, n_knots)
+    """
+    inside = np.clip(X, knots[0], knots[-1])
+    hats = empty_rows((*X.shape, len(knots)))
+    hats[:] = 1.0
+    for j, (low, high) in enumerate(pairwise(knots)):
+        share = (inside - low) / (high - low)
+        np.minimum(hats[..., j], 1 - share, out=hats[..., j])
+        np.minimum(hats[..., j + 1], share, out=hats[..., j + 1])
+    return np.maximum(hats, 0.0, out=hats)
 
 
 class RandomFourierFeatures(RowwiseTransformer):

@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from functools import partial
 from numbers import Integral
 from operator import attrgetter
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ from skdp._sklearn import (
     SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
     Interval,
+    StrOptions,
     check_feature_names_in,
     effective_n_threads,
     fit_context,
@@ -43,6 +44,7 @@ from skdp._sklearn import (
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
 from skdp.location._sparse_noisy import sparse_rows
 from skdp.preprocessing._frequent_features import PresenceCount
+from skdp.preprocessing._public import triangles
 from skdp.preprocessing._standard_scaler import say_of_moments, unbounded_moments
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.books.texts import some_of
@@ -416,6 +418,15 @@ def rows_without_values(X, columns):
 
 #: values further than this many standard deviations from the mean are moved there
 _FARTHEST = 4.0
+#: knots in these units, where there is signal for more than a square: with a Gaussian-DP parameter
+#: mu for n rows and d numbers, n mu / (a sqrt(d)) is so much at least, a being 1 under zero-out and
+#: 2 otherwise. Between public bounds as many are even. Where the unit of a column cannot be told,
+#: most values are equal: others are told by their order of magnitude.
+_KNOTS = np.array([-1.5, -0.5, 0.0, 0.5, 1.5, 4.0, 12.0])
+_EVEN = np.arange(-3, 4) / 3
+_BENT = 150.0
+_MAGNITUDES = 4.0 ** np.arange(11)
+_WIDE = np.concatenate([-_MAGNITUDES[::-1], [0.0], _MAGNITUDES])
 #: of the squared Gaussian-DP budget, where both words and numbers have a price
 _WORDS_SHARE = 0.3
 #: a bucket is kept if its noisy count is above so many standard deviations of the noise, and one
@@ -465,9 +476,11 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
         Public lists of values by names of columns, as ``{"plan": ["basic", "pro"]}``. None in the
         place of a list says that the column holds words, which are to be counted: for integers
         that are codes, as ``{"shop": None}``.
-    squares : bool, default=True
-        Whether numbers that are no flags have their squares as features, too: a linear model can
-        then rise and fall with age.
+    curves : {"auto", "squares"} or None, default="auto"
+        Features of numbers that are no flags beside their values: a linear model can then rise and
+        fall with age. "squares": their squares. "auto": with enough rows and budget piecewise
+        linear functions between public knots, in released units or between bounds, and squares
+        otherwise (see Notes). None: nothing.
     n_buckets : int, default=1024
         Public number of buckets, at least 64, that the words of a column without a list are hashed
         into.
@@ -498,6 +511,9 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
         Released means and standard deviations by names of columns, in the units of the data, days
         for dates and durations. The scale is 0 where a column is constant or its spread cannot be
         told: then the sign of the distance from `mean_` stands for the value.
+    has_knots_ : bool
+        Whether numbers have knots in the place of squares: by public numbers, and that of the rows
+        or their weight.
     frequent_ : dict
         Which buckets are kept, by names of columns: two arrays, their numbers and about which
         part of the rows, or of their weight, they hold, both released.
@@ -547,6 +563,13 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
     is refused if its name is that of an identifier or of prose, and otherwise comes out without
     features, with a warning.
 
+    Knots. With a signal ``n mu / (a sqrt(d))`` of 150 at least, for n rows, d numbers that are no
+    flags, the Gaussian-DP parameter mu of the budget, and a of 1 under zero-out and 2 otherwise, a
+    number has six functions in the place of its square. Each is 1 at its knot, 0 at the others, and
+    a straight line between: in deviations from the mean at -1.5, -0.5, 0.5, 1.5, 4 and 12, and
+    evenly between bounds. All are 0 in the middle. Where no spread can be told, most values are
+    equal, and there are knots at distances of 1, 4, 16 and so on to 4^10 on both sides.
+
     Accuracy. Scales need about ``47 sqrt(d) / mu`` rows for d numbers, and a bucket is kept if it
     holds more than about ``3 sqrt(2 k) / mu``, where mu is the Gaussian-DP parameter of the budget,
     times the root of 0.7 and of 0.3 where both are asked for. Give `bounds` and `categories` where
@@ -575,8 +598,10 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
     ...     bounds={"age": (18, 100)}, categories={"plan": ["basic", "pro"]}, random_state=0
     ... )
     >>> rows = vectorizer.set_output(transform="pandas").fit_transform(table)
-    >>> rows.columns.tolist()[:6]
-    ['age', 'age^2', 'plan=basic', 'plan=pro', 'plan=other', 'plan=missing']
+    >>> rows.columns.tolist()[:4]
+    ['age', 'age~18', 'age~31.67', 'age~45.33']
+    >>> rows.columns.tolist()[7:11]
+    ['plan=basic', 'plan=pro', 'plan=other', 'plan=missing']
     >>> bool((rows**2).sum(axis=1).max() <= 1 + 1e-9)
     True
     >>> vectorizer.privacy_spent_[0] <= 1.0
@@ -592,7 +617,7 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
         "epsilon": [*SHARED_CONSTRAINTS["epsilon"], None],
         "bounds": [dict, None],
         "categories": [dict, None],
-        "squares": ["boolean"],
+        "curves": [StrOptions({"auto", "squares"}), None],
         "n_buckets": [Interval(Integral, 64, 2**20, closed="both")],
         "max_categories": [Interval(Integral, 1, None, closed="left")],
         **{
@@ -609,7 +634,7 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
         *,
         bounds: dict[Any, Any] | None = None,
         categories: dict[Any, Any] | None = None,
-        squares: bool = True,
+        curves: Literal["auto", "squares"] | None = "auto",
         n_buckets: int = 1024,
         max_categories: int = 64,
         data_norm: float = 1.0,
@@ -622,7 +647,7 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
         self.delta = delta
         self.bounds = bounds
         self.categories = categories
-        self.squares = squares
+        self.curves = curves
         self.n_buckets = n_buckets
         self.max_categories = max_categories
         self.data_norm = data_norm
@@ -685,7 +710,11 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
         scaled = [column for column in columns if column.scaled]
         counted = [column for column in columns if column.counted]
         means, scales, frequent = np.zeros(0), np.zeros(0), {}
+        self.has_knots_ = False
         if not (scaled or counted):
+            if epsilon is not None and hidden_count(self) is None:
+                (n_rows, _), _ = count_rows(groups, X, None, None)
+                self.has_knots_ = self._is_bent(columns, n_rows * gdp_mu(epsilon, delta))
             self.ledger_, self.privacy_spent_ = Ledger(), (0.0, 0.0)
         elif epsilon is None:
             raise ValueError(
@@ -698,6 +727,7 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
             share = _WORDS_SHARE if scaled and counted else float(bool(counted))
             mu_words, mu_numbers = math.sqrt(share) * mu, math.sqrt(1 - share) * mu
             doubts = Doubts(type(self).__name__)
+            self.has_knots_ = self._is_bent(columns, n_rows * mu)
             # 4. gate, 5. run
             with open_gate(
                 self,
@@ -781,8 +811,8 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         names : ndarray of str objects
-            As "age", "age^2", "age=missing", "plan=pro", "plan=other", and "plan=#17" for the
-            words of bucket 17.
+            As "age", "age^2", or "age~45" for a knot at 45, "age=missing", "plan=pro",
+            "plan=other", and "plan=#17" for the words of bucket 17.
         """
         check_is_fitted(self)
         named = zip(self.columns_, check_feature_names_in(self, input_features), strict=True)
@@ -800,11 +830,28 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
         if column.kind == "text":
             kept = column.words or [f"#{bucket}" for bucket in self.frequent_[column.label][0]]
             return [f"{name}={word}" for word in (*kept, "other", "missing")]
-        square = [f"{name}^2"] * self._squared(column)
-        return [name, *square, *[f"{name}=missing"] * column.nullable]
+        bent = [f"{name}^2"] * self._bends(column)
+        if bent and self.has_knots_:
+            center, unit, knots = self._knots(column)
+            bent = [f"{name}~{center + unit * knot:.4g}" for knot in knots[knots != 0]]
+        return [name, *bent, *[f"{name}=missing"] * column.nullable]
 
-    def _squared(self, column):
-        return self.squares and column.kind not in ("flag", "text")
+    def _is_bent(self, columns, ranks):
+        """Return whether there is signal for knots, by rows times the Gaussian-DP parameter."""
+        moved = 1.0 if self.adjacency == "zero-out" else 2.0
+        d = sum(map(self._bends, columns))
+        return self.curves == "auto" and bool(ranks >= _BENT * moved * math.sqrt(d) > 0)
+
+    def _bends(self, column):
+        return self.curves is not None and column.kind not in ("flag", "text")
+
+    def _knots(self, column):
+        """Return origin and unit of a column, and its knots in that unit."""
+        if column.bounds is not None:
+            low, high = column.bounds
+            return low / 2 + high / 2, high / 2 - low / 2, _EVEN
+        center, scale = self.mean_[column.label], self.scale_[column.label]
+        return (center, scale, _KNOTS) if scale else (center, 1.0, _WIDE)
 
     def _block(self, values, column):
         """Return the features of a column: every value on its own, by released and public facts."""
@@ -823,8 +870,13 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
                 away = numbers - center
                 moved = np.clip(away / scale, -_FARTHEST, _FARTHEST) if scale else np.sign(away)
             middle, width = float(scale > 0), 3.0
-        parts = [moved, *[(moved * moved - middle) / width] * self._squared(column)]
-        parts = [np.where(missing, 0.0, part) for part in parts]
+        bent = [(moved * moved - middle) / width] * self._bends(column)
+        if bent and self.has_knots_:
+            center, unit, knots = self._knots(column)
+            with np.errstate(over="ignore", under="ignore"):
+                away = moved if column.bounds is not None else (numbers - center) / unit
+            bent = list(triangles(away, knots)[:, knots != 0].T)
+        parts = [np.where(missing, 0.0, part) for part in (moved, *bent)]
         return np.column_stack([*parts, *[missing] * column.nullable])
 
     def _hot(self, words, column):
@@ -849,12 +901,13 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
         unit makes the noise of a model louder, a smaller one shortens rows far from the centre.
         """
         square = sum(
-            column.length * (1.25 if self._squared(column) else 1.0) for column in self.columns_
+            column.length * (1.25 if self._bends(column) else 1.0) for column in self.columns_
         )
         return 1.1 * math.sqrt(square) + 0.8
 
     def _twin(self):
-        return table_columns(self, _FARTHEST, self._unit())
+        knots = self._knots if self.has_knots_ else None
+        return table_columns(self, _FARTHEST, self._unit(), knots)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

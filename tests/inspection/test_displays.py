@@ -8,8 +8,10 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
+from numpy.testing import assert_allclose
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
@@ -21,9 +23,12 @@ from sklearn.svm import SVR
 
 import skdp
 from skdp import (
+    AdditiveShapesDisplay,
     AuditDisplay,
     BoundedScaler,
     DPGridSearchCV,
+    DPKernelClassifier,
+    DPKernelRegressor,
     DPLogisticRegression,
     DPMean,
     DPStandardScaler,
@@ -32,6 +37,7 @@ from skdp import (
     LedgerDisplay,
     LocalDPMean,
     PrivacyUtilityDisplay,
+    dp_tabular_pipeline,
     privacy_spent,
     solvers,
 )
@@ -69,6 +75,8 @@ MAKERS = {
     "PrivacyUtilityDisplay.from_cv_results": lambda: PrivacyUtilityDisplay.from_cv_results(None),
     "LedgerDisplay.from_estimator": lambda: LedgerDisplay.from_estimator(None),
     "LedgerDisplay.from_ledger": lambda: LedgerDisplay.from_ledger(None),
+    "AdditiveShapesDisplay.plot": lambda: AdditiveShapesDisplay(["a"], [[0]], [[1]]).plot(),
+    "AdditiveShapesDisplay.from_estimator": lambda: AdditiveShapesDisplay.from_estimator(None),
     "AuditDisplay.plot": lambda: DISPLAYS["audit"]().plot(),
     "AuditDisplay.from_result": lambda: AuditDisplay.from_result(None),
 }
@@ -107,7 +115,7 @@ def test_plot_draws_again_on_given_axes(name):
 
 
 def test_displays_are_public():
-    for name in ("AuditDisplay", "LedgerDisplay", "PrivacyUtilityDisplay"):
+    for name in ("AdditiveShapesDisplay", "AuditDisplay", "LedgerDisplay", "PrivacyUtilityDisplay"):
         assert getattr(skdp.inspection, name) is getattr(skdp, name)
 
 
@@ -794,3 +802,136 @@ def test_audits_that_cannot_be_drawn(given, message):
 def test_what_is_no_result(results, message):
     with pytest.raises(ValueError, match=message):
         AuditDisplay.from_result(results)
+
+
+# Functions of columns.
+
+
+def bent_rows():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal([5.0, 0.0], [2.0, 1.0], size=(3000, 2)), columns=["age", "x"])
+    return X, X["age"] + X["x"] ** 2
+
+
+@pytest.mark.parametrize("kernel", ["additive", "linear"])
+def test_shapes_of_a_regressor_are_differences_of_its_predictions(kernel):
+    X, y = bent_rows()
+    model = DPKernelRegressor(2.0, kernel=kernel, random_state=0).fit(X, y)
+    display = AdditiveShapesDisplay.from_estimator(model)
+    assert display.names == ["age", "x"]
+    assert display.axes_[0].get_ylabel() == "prediction"
+    for j, (grid, shape) in enumerate(zip(display.grids, display.shapes, strict=True)):
+        rows = pd.DataFrame([model.feature_center_] * len(grid), columns=X.columns)
+        rows.iloc[:, j] = grid
+        assert_allclose(np.diff(shape[:, 0]), np.diff(model.predict(rows)), atol=1e-9)
+        assert_allclose(display.lines_[j][0].get_ydata(), shape[:, 0])
+        assert grid[0] < X.iloc[:, j].mean() < grid[-1]
+    bends = np.diff(display.shapes[1][:, 0], 2)
+    assert (np.abs(bends).max() > 1e-3) == (kernel == "additive")
+    display.figure_.canvas.draw()
+
+
+def test_shapes_of_several_classes_between_public_bounds():
+    X, y = bent_rows()
+    model = DPKernelClassifier(
+        4.0, kernel="additive", classes=[0, 1, 2], bounds=[(0, 10), (-3, 3)], random_state=0
+    ).fit(X, np.digitize(y, [4.0, 7.0]))
+    display = AdditiveShapesDisplay.from_estimator(model, features=["x", 0])
+    assert display.names == ["x", "age"]
+    assert_allclose([display.grids[1][0], display.grids[1][-1]], [0, 10], atol=1e-9)
+    found = model.decision_function(pd.DataFrame({"age": 5.0, "x": display.grids[0]}))
+    assert_allclose(np.diff(display.shapes[0], axis=0), np.diff(found, axis=0), atol=1e-9)
+    assert_allclose(display.shapes[0].mean(axis=0), 0, atol=1e-9)
+    texts = display.axes_[0].get_legend().get_texts()
+    assert [text.get_text() for text in texts] == ["0", "1", "2"]
+    assert len({line.get_linestyle() for line in display.lines_[0]}) == 3
+
+
+def test_shapes_of_a_table_are_differences_of_its_scores():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "age": rng.normal(40, 10, 2000),
+            "plan": rng.choice(["a", "b"], 2000),
+            "shop": rng.choice(["x", "y", "z"], 2000),
+            "new": rng.random(2000) < 0.5,
+            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, 2000), "D"),
+            "gain": np.zeros(2000),
+        }
+    )
+    model = dp_tabular_pipeline(
+        "classifier", epsilon=4.0, classes=[False, True], categories={"plan": ["a", "b"]},
+        random_state=0,
+    ).fit(table, (table["age"] > 40) ^ table["new"])  # fmt: skip
+    display = AdditiveShapesDisplay.from_estimator(model)
+    assert display.names == list(table)
+    row = table.iloc[:1].assign(gain=0.0, age=model[0].mean_["age"])
+
+    def scores(name, values):
+        rows = pd.concat([row] * len(values), ignore_index=True)
+        rows[name] = values
+        features = model[0].transform(rows)
+        assert np.linalg.norm(features, axis=1).max() < 1 - 1e-6
+        return features @ model[1].coef_[0]
+
+    shapes = dict(zip(display.names, display.shapes, strict=True))
+    grids = dict(zip(display.names, display.grids, strict=True))
+    near = np.abs(grids["age"] - 40) < 10
+    for name, values, found in (
+        ("age", grids["age"][near], shapes["age"][near]),
+        ("plan", ["a", "b", "neither"], shapes["plan"][:3]),
+        ("new", [False, True], shapes["new"]),
+        ("since", grids["since"][40:60], shapes["since"][40:60]),
+    ):
+        assert_allclose(np.diff(found[:, 0]), np.diff(scores(name, values)), atol=1e-9)
+    assert list(grids["plan"]) == ["a", "b", "other", "missing"]
+    assert list(grids["new"]) == ["no", "yes"]
+    assert all(word.startswith("#") for word in grids["shop"][:3])
+    assert [len(model[0].frequent_["shop"][0]) + 2] == [len(shapes["shop"])]
+    assert list(grids["gain"]) == ["below 0", "0", "above 0"]
+    assert [label.get_text() for label in display.axes_[3].get_yticklabels()] == ["no", "yes"]
+    assert display.axes_[0].get_ylabel() == "score of True"
+    display.figure_.canvas.draw()
+
+
+def test_more_words_than_bars():
+    words = [f"w{i}" for i in range(40)]
+    shape = np.r_[np.zeros(20), np.arange(20.0)]
+    display = AdditiveShapesDisplay(["a"], [np.array(words)], [shape]).plot()
+    drawn = [label.get_text() for label in display.axes_[0].get_yticklabels()]
+    assert drawn == words[-12:]
+    assert display.spans == 19
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (([], [], []), "names must not be empty"),
+        ((["a"], [], []), "grids must have 1 entries"),
+        ((["a"], [[1, 2]], [[1.0]]), "shapes of 'a' must be 1 for each of 2 points"),
+        ((["a"], [[1, np.inf]], [[1.0, 2.0]]), "the grid of 'a' must be finite"),
+        ((["a"], [[1, 2]], [[1.0, np.nan]]), "the shape of 'a' must be finite"),
+    ],
+)
+def test_shapes_that_cannot_be_drawn(given, message):
+    with pytest.raises(ValueError, match=message):
+        AdditiveShapesDisplay(*given)
+
+
+def test_models_that_are_no_sum_of_functions_of_columns():
+    X, y = bent_rows()
+    draw = AdditiveShapesDisplay.from_estimator
+    with pytest.raises(ValueError, match="has waves of all columns at once"):
+        draw(DPKernelRegressor(kernel="rbf", random_state=0).fit(X, y))
+    for model in (mean(), make_pipeline(StandardScaler(), SVR()).fit(X, y)):
+        with pytest.raises(ValueError, match="must be a kernel or linear model"):
+            draw(model)
+    model = DPKernelRegressor(kernel="linear", random_state=0).fit(X, y)
+    for features in ("age", ["sex"], [2], [-1], [True], 0):
+        with pytest.raises(ValueError, match="features must be"):
+            draw(model, features=features)
+    with pytest.raises(ValueError, match="axes must have 2 entries"):
+        draw(model, axes=[plt.figure().add_subplot()])
+    for n_cols in (0, 1.5, True):
+        with pytest.raises(ValueError, match="n_cols must be a positive integer"):
+            draw(model, n_cols=n_cols)

@@ -6,6 +6,7 @@ import datetime
 import importlib.util
 import math
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -188,7 +189,7 @@ def test_names_that_only_hold_such_words_are_taken():
 
 def test_bounds_are_those_of_the_scaler_and_cost_nothing():
     table = made_up()[["age", "left", "joined"]]
-    vectorizer = fitted(table, bounds=PUBLIC["bounds"], squares=False, epsilon=None)
+    vectorizer = fitted(table, bounds=PUBLIC["bounds"], curves=None, epsilon=None)
     found = features(vectorizer, table)
     age = BoundedScaler(bounds=(18, 100)).fit_transform(table[["age"]].to_numpy(float))
     assert_allclose(found["age"], age[:, 0], atol=1e-12)
@@ -232,7 +233,7 @@ BUCKETS = [0, 545, 446, 334]
 
 def test_released_scales_are_those_of_the_rows():
     table = made_up(20_000)[["height", "stay", "visits"]]
-    vectorizer = fitted(table)
+    vectorizer = fitted(table, curves="squares")
     assert vectorizer.mean_["height"] == pytest.approx(170, abs=1)
     # a fifth is missing, and counts as the mean
     assert vectorizer.scale_["height"] == pytest.approx(10 * math.sqrt(0.8), rel=0.05)
@@ -249,9 +250,7 @@ def test_released_scales_are_those_of_the_rows():
 def test_a_column_of_one_value_says_who_differs_from_it():
     values = np.full(4000, 7.25)
     values[:20] = 1e9
-    found = features(
-        fitted(pd.DataFrame({"c": values}), squares=False), pd.DataFrame({"c": values})
-    )
+    found = features(fitted(pd.DataFrame({"c": values}), curves=None), pd.DataFrame({"c": values}))
     assert_allclose(found["c"], np.where(values > 8, 1.0, 0.0), atol=1e-12)
 
 
@@ -275,7 +274,9 @@ def test_identifiers_without_a_name_come_out_without_features_and_with_a_warning
     # in many rows every bucket holds more than noise, but none holds more than others
     table = pd.DataFrame({"key": [f"{i:x}" for i in range(n)], "age": np.arange(n) % 80})
     with pytest.warns(NoisyEstimateWarning, match="no word was found to be frequent in 'key'"):
-        vectorizer = DPTableVectorizer(20.0, bounds={"age": (0, 80)}, random_state=0).fit(table)
+        vectorizer = DPTableVectorizer(
+            20.0, bounds={"age": (0, 80)}, curves="squares", random_state=0
+        ).fit(table)
     names = vectorizer.get_feature_names_out().tolist()
     assert names == ["key=other", "key=missing", "age", "age^2"]
 
@@ -319,8 +320,76 @@ def test_squares_let_a_linear_model_rise_and_fall():
     table, y = pd.DataFrame({"x": x}), np.abs(x) > 0.5
     model = dp_tabular_pipeline("classifier", classes=[False, True], bounds={"x": (-1, 1)})
     assert model.fit(table, y).score(table, y) > 0.9
-    model.set_params(table__squares=False)
+    model.set_params(table__curves=None)
     assert model.fit(table, y).score(table, y) < 0.7
+
+
+def test_numbers_have_knots_with_enough_rows_and_budget():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rng.normal(50, 10, 3000), "share": rng.random(3000)})
+    vectorizer = fitted(table, bounds={"share": (0, 1)})
+    assert vectorizer.has_knots_
+    center, scale = vectorizer.mean_["x"], vectorizer.scale_["x"]
+    z = np.array([-20, -1.5, -1, 0, 0.5, 2.75, 8, 13, np.nan])
+    found = vectorizer._block(center + scale * z, vectorizer.columns_[0])
+    assert_allclose(found[:, 0], [-4, -1.5, -1, 0, 0.5, 2.75, 4, 4, 0], atol=1e-9)
+    curves = [
+        [1, 0, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0], [0.5, 0.5, 0, 0, 0, 0], [0] * 6,
+        [0, 0, 1, 0, 0, 0], [0, 0, 0, 0.5, 0.5, 0], [0, 0, 0, 0, 0.5, 0.5], [0, 0, 0, 0, 0, 1],
+        [0] * 6,
+    ]  # fmt: skip
+    assert_allclose(found[:, 1:-1], curves, atol=1e-9)
+    assert_array_equal(found[:, -1], np.isnan(z))
+    names = vectorizer.get_feature_names_out()
+    places = [float(name[2:]) for name in names if name.startswith("x~")]
+    assert_allclose(places, center + scale * np.array([-1.5, -0.5, 0.5, 1.5, 4, 12]), rtol=1e-3)
+    found = vectorizer._block(np.array([0.0, 1 / 6, 0.5, 2.0]), vectorizer.columns_[1])
+    assert_allclose(found[:, 1:-1], np.eye(6)[[0, 1, 1, 5]] * [[1], [1], [0], [1]], atol=1e-9)
+    assert [name for name in names if "share~" in name][3] == "share~0.6667"
+
+
+def test_a_column_of_one_value_tells_orders_of_magnitude():
+    values = np.full(4000, 7.25)
+    values[:20] = 1e9
+    vectorizer = fitted(pd.DataFrame({"c": values}))
+    assert vectorizer.scale_["c"] == 0
+    found = vectorizer._block(np.array([7.25, 9.75, 7.25 - 64, 1e9]), vectorizer.columns_[0])
+    assert_array_equal(found[:, 0], [0, 1, -1, 1])
+    assert_array_equal(found[0, 1:], 0)
+    assert_allclose(found[1, [12, 13]], [0.5, 0.5])
+    assert found[2, 8] == 1
+    assert found[3, 22] == 1
+    assert_allclose(found[1:, 1:].sum(axis=1), 1)
+
+
+@pytest.mark.parametrize(
+    ("n", "options", "knots"),
+    [
+        # n mu of two numbers is 300 sqrt(2), or half of that under zero-out
+        (400, {}, False),
+        (600, {}, True),
+        (400, {"adjacency": "zero-out"}, True),
+        (200, {"adjacency": "zero-out"}, False),
+        (600, {"epsilon": 2.0}, False),
+        (600, {"curves": "squares"}, False),
+        (600, {"curves": None}, False),
+        (600, {"bounds": {"a": (0, 1), "b": (0, 1)}}, True),
+        (600, {"bounds": {"a": (0, 1), "b": (0, 1)}, "epsilon": None}, False),
+        # the number of rows is a secret, which nothing else would be released for
+        (600, {"bounds": {"a": (0, 1), "b": (0, 1)}, "adjacency": "add-remove"}, False),
+    ],
+)
+def test_public_numbers_decide_between_knots_and_squares(n, options, knots):
+    for values in (np.zeros(n), np.arange(n)):
+        table = pd.DataFrame({"a": values, "b": values[::-1], "left": values > 3})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NoisyEstimateWarning)
+            assert fitted(table, **options).has_knots_ is knots
+
+
+def test_a_pipeline_has_knots_for_classes_alone():
+    curves = [dp_tabular_pipeline(kind)[0].curves for kind in ("classifier", "regressor")]
+    assert curves == ["auto", "squares"]
 
 
 # Formats.
@@ -372,7 +441,7 @@ def test_frames_come_out(library):
 
 def test_names_of_features_are_distinct():
     table = pd.DataFrame({"a": [1.0, 2.0] * 500, "a^2": [3.0, 1.0] * 500})
-    names = fitted(table).get_feature_names_out()
+    names = fitted(table, curves="squares").get_feature_names_out()
     assert len(set(names)) == len(names) == 6
 
 

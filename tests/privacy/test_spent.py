@@ -18,6 +18,13 @@ from sklearn.compose import ColumnTransformer, TransformedTargetRegressor, make_
 from sklearn.decomposition import PCA
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.feature_extraction import FeatureHasher
+from sklearn.feature_extraction.text import (
+    CountVectorizer,
+    HashingVectorizer,
+    TfidfTransformer,
+    TfidfVectorizer,
+)
 from sklearn.feature_selection import RFE, SelectFromModel, SelectKBest, SequentialFeatureSelector
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -294,7 +301,8 @@ FREE = [
     OrdinalEncoder(categories=[np.array([0, 1])] * 3),
     SimpleImputer(strategy="constant", keep_empty_features=True),
     SplineTransformer(knots=np.array([[0.0] * 3, [0.5] * 3, [1.0] * 3]), degree=1),
-    RandomFourierFeatures(n_components=4),
+    RandomFourierFeatures([0.1, 1.0], n_components=4),
+    TfidfTransformer(use_idf=False),
 ]
 LEARNING = [
     StandardScaler(),
@@ -357,6 +365,25 @@ def test_a_step_that_learns_is_named(step):
     spent = privacy_spent(model)
     assert [(item.kind, item.step) for item in spent.not_covered] == [("step", "step")]
     assert "not covered: step 'step', which was fitted on the data" in str(spent)
+
+
+@pytest.mark.parametrize(
+    ("step", "free"),
+    [
+        (HashingVectorizer(n_features=4), True),
+        (FeatureHasher(4, input_type="string"), True),
+        (CountVectorizer(vocabulary=["yes", "no"]), True),
+        (CountVectorizer(), False),
+        (TfidfVectorizer(vocabulary=["yes", "no"]), False),
+    ],
+    ids=name_of,
+)
+def test_a_step_that_was_told_its_words_is_free(step, free):
+    rows = [f"{'yes' if x[0] > 0 else 'no'} and no" for x in SPENT_X]
+    if isinstance(step, FeatureHasher):
+        rows = [row.split() for row in rows]
+    model = Pipeline([("step", step), ("model", classifier())]).fit(rows, SPENT_Y)
+    assert [item.step for item in privacy_spent(model).not_covered] == ["step"] * (not free)
 
 
 def columns(*parts, **options):

@@ -1202,6 +1202,9 @@ SHAPE_ONLY: dict[str, Callable[[Any], bool]] = {
     "RBFSampler": lambda step: not isinstance(step.gamma, str),
     # polynomials between public knots, and not quantiles or the ends of the rows
     "SplineTransformer": lambda step: not isinstance(step.knots, str),
+    # counts of the words of a public vocabulary, and parts of a row's length
+    "CountVectorizer": lambda step: step.vocabulary is not None,
+    "TfidfTransformer": lambda step: not step.use_idf,
     # encoders with public vocabularies, unless they count how frequent categories are
     "OneHotEncoder": _categories_are_given,
     "OrdinalEncoder": _categories_are_given,
