@@ -668,7 +668,7 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         "sgd", "lazy-sgd" (mechanism "gradient"); "objective"; "output", "phased" (mechanism
         "output"); "exact", "frank-wolfe" (mechanism "exponential"). "auto" chooses by public
         quantities, and never from `skdp.papers`: for "gradient" it is "preconditioned", and
-        "accelerated" where noise would drown second moments, unless rows are sparse and classes two.
+        "accelerated" where noise would drown second moments, but for sparse rows in two classes.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
         ("zero-out", half the noise), or in whether it is there ("add-remove", where the number of

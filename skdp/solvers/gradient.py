@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdp._losses.classification import LogisticLoss, SoftmaxLoss
+from skdp._losses.classification import LogisticLoss
 from skdp._losses.clipped import ClippedLoss
 from skdp._rows.base import ball_constraint, sum_over
 from skdp._sklearn import SCALE_OR_NONE
@@ -530,10 +530,10 @@ class GradientFit(Fit):
 
         descend = accelerated_gradient if self.accelerated else gradient_descent
         coef = descend(gradient, self.problem.shape, self.steps)
-        if not isinstance(loss, LogisticLoss | SoftmaxLoss) or self.problem.ratio >= HEARD:
+        if not isinstance(loss, LogisticLoss) or self.problem.ratio >= HEARD:
             return coef
         # how long rows are was not released: the bound stands for it, while nearly all gradients
-        # are clipped
+        # are clipped; with more classes that made probabilities better here and worse there
         return coef, self.problem.row_norm / clip
 
 

@@ -72,10 +72,10 @@ class Preconditioned(Solver):
     the iterates is averaged. In the moments of a regression rows longer than 2 `data_norm_` count
     as of that length.
 
-    Where the squares alone were released, coefficients of logistic regression are multiplied by one
-    number at the end, which follows from the known noise of the steps: it leaves that noise in the
-    log-odds of a typical row a deviation of at most 1, and less where there is little signal. Neither
-    decisions nor the order of rows change.
+    Where the squares alone were released, coefficients of logistic regression are multiplied by
+    one number at the end, which follows from the known noise of the steps: it leaves that noise in
+    the log-odds of a typical row a deviation of at most 1, and less where there is little signal.
+    Neither decisions nor the order of rows change.
 
     Dense rows in memory are copied once, in double precision, if that takes
     less than 256 MiB.
