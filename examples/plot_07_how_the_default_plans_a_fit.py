@@ -58,6 +58,11 @@ print(model.ledger_)
 # The second line is forty gradients of the rows in that geometry, each row's clipped. Nothing that
 # is not on the ledger was learned from a row.
 #
+# Probabilities are to be believed, too. Clipping has changed the link between scores and
+# probabilities, and ``predict_proba`` undoes most of that. The noise of all steps is known, and of
+# sparse rows, where it may be most of a score, it shortens the coefficients: that makes
+# probabilities less sure and changes no decision.
+#
 # Error against passes
 # --------------------
 # ``solver="accelerated"`` makes its steps on the rows as they are. ``max_iter`` sets the number of

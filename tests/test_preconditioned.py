@@ -5,6 +5,8 @@
 import functools
 import itertools
 import math
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -27,6 +29,8 @@ from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
 from skdp.solvers import preconditioned
 from skdp.solvers.gradient import ClippedGradient
 from skdp.solvers.preconditioned import (
+    GeometryPlan,
+    PreconditionedFit,
     SecondMoments,
     estimated_spread,
     mapped_rows,
@@ -724,9 +728,134 @@ def test_another_solver_forgets_the_link():
     X, y = table(200)
     model = logistic(1.0).fit(X, y)
     assert model._link is not None
-    model.set_params(solver="accelerated").fit(X, y)
+    model.set_params(solver="accelerated", epsilon=8.0).fit(X, y)
     expected = 1 / (1 + np.exp(-model.decision_function(X)))
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], expected)
+
+
+@pytest.mark.parametrize("solver", ["accelerated", "gd"])
+def test_gradients_that_noise_drowns_have_the_link_of_their_clipping(solver):
+    X, y = table(300)
+    drowned = logistic(0.1, solver=solver).fit(X, y)
+    plain = without_link(drowned).predict_proba(X)
+    assert np.abs(drowned.predict_proba(X) - plain).max() > 0.01
+    # nothing is clipped by a norm that no gradient reaches
+    kind = solvers.GD if solver == "gd" else solvers.Accelerated
+    free = logistic(0.1, solver=kind(clipping_norm=2.0)).fit(X, y)
+    np.testing.assert_allclose(free.predict_proba(X), without_link(free).predict_proba(X))
+    assert logistic(4.0, solver=solver).fit(X, y)._link is None
+    assert logistic(0.1, solver=solver, classes=(0, 1, 2)).fit(X, y)._link is None
+
+
+# Log-odds of which the noise is known.
+
+
+@pytest.mark.parametrize(("n_steps", "n_skipped", "momentum"), [(40, 20, 0.8), (16, 10, 0.7)])
+def test_the_noise_of_the_average_is_that_of_steps_along_noise(n_steps, n_skipped, momentum):
+    d, rng = 30_000, np.random.default_rng(0)
+    plan = plan_of(
+        np.ones(d), held=np.repeat([0.0, 0.02, 0.3], d // 3), n_steps=n_steps, n_skipped=n_skipped,
+        momentum=momentum, step_size=1.7, noise=0.4,
+    )  # fmt: skip
+    fit = SimpleNamespace(
+        problem=SimpleNamespace(
+            shape=(d,), n_rows=10, pointwise=LOGISTIC, intercept=0.0, radius=None
+        ),
+        mu=1.0,
+    )
+    curator = SimpleNamespace(
+        prepay=lambda *_: None, release=lambda *_: 10 * plan.noise * rng.normal(size=d)
+    )
+    found = PreconditionedFit._descend(fit, curator, plan).reshape(3, -1).std(axis=1)
+    np.testing.assert_allclose(found, plan.deviation[:: d // 3], rtol=0.03)
+
+
+def plan_of(scale, **options):
+    """Return the plan of plain rows."""
+    usual = {
+        "center": np.zeros(len(scale)), "root": scale, "directions": None, "intercept": 0.0,
+        "length": 1.0, "adaptive": False, "slack": 0.0, "within": False,
+    }  # fmt: skip
+    return GeometryPlan(scale=scale, **usual, **options)
+
+
+def bags(n_rows, n_columns, n_classes=2, seed=0):
+    """Return rows of words of falling frequency, of length 1, and noisy labels."""
+    rng = np.random.default_rng(seed)
+    often = np.arange(1, n_columns + 1) ** -1.1
+    number = 5 + rng.poisson(25, size=n_rows)
+    columns = rng.choice(n_columns, size=number.sum(), p=often / often.sum())
+    rows = np.repeat(np.arange(n_rows), number)
+    X = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(n_rows, n_columns))
+    X.data[:] = 1.0
+    X = sparse.csr_array(sparse.diags_array(1 / np.sqrt(X.sum(axis=1))) @ X)
+    scores = 2 * (X @ rng.normal(size=(n_columns, n_classes)))
+    scores += rng.gumbel(size=scores.shape) - scores.mean(axis=0)
+    return X, scores.argmax(axis=1)
+
+
+def test_odds_of_sparse_rows_are_shortened_and_no_decision_changes(monkeypatch):
+    X, y = bags(2000, 500)
+    short = logistic(0.3).fit(X, y)
+    real = preconditioned.plan_geometry
+    monkeypatch.setattr(
+        preconditioned, "plan_geometry", lambda *a, **k: replace(real(*a, **k), kept=1.0)
+    )
+    long = logistic(0.3).fit(X, y)
+    ratio = short.coef_[0, 0] / long.coef_[0, 0]
+    assert 0.2 < ratio < 0.9
+    np.testing.assert_allclose(short.coef_, ratio * long.coef_)
+    np.testing.assert_allclose(short.intercept_, ratio * long.intercept_)
+    # dense rows have their directions, and keep what was found
+    dense = logistic(0.3).fit(X.toarray(), y)
+    monkeypatch.undo()
+    np.testing.assert_array_equal(logistic(0.3).fit(X.toarray(), y).coef_, dense.coef_)
+
+
+def test_sparse_rows_of_two_classes_have_their_squares_released_at_any_signal():
+    X, y = bags(300, 4096)
+    for classes, first in (([0, 1], "sum of rows"), ([0, 1, 2], "gradient of")):
+        model = logistic(0.1, solver="auto", classes=classes).fit(X, y)
+        assert model.ledger_.releases[0].query.startswith(first)
+
+
+def centered(load):
+    X, y = load(return_X_y=True)
+    # the largest values stand for public ranges
+    X = X / np.maximum(np.abs(X).max(axis=0), 1e-9) - 0.5
+    return X / np.linalg.norm(X, axis=1).max(), y
+
+
+#: rows and labels, and budgets
+BELIEVED = {
+    "words": (lambda: bags(3000, 2048), (0.1, 0.5, 4.0)),
+    "words that say nothing": (lambda: (bags(2000, 2048)[0], np.arange(2000) % 2), (0.1, 0.5)),
+    "breast cancer": (lambda: centered(load_breast_cancer), (0.1, 0.5, 4.0)),
+    "many words": (lambda: bags(4000, 1 << 15), (0.1, 1.0)),
+    "four classes": (lambda: bags(5000, 1000, 4), (0.5, 2.0)),
+}
+_MORE = {"many words", "four classes"}
+
+
+@every_adjacency
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.full] * (name in _MORE)) for name in BELIEVED]
+)
+def test_log_loss_is_not_above_that_of_the_base_rate(name, adjacency):
+    load, budgets = BELIEVED[name]
+    X, y = load()
+    for epsilon in budgets:
+        gaps = []
+        for seed in range(4):
+            train, rest, labels, held = train_test_split(X, y, test_size=0.4, random_state=seed)
+            model = DPLogisticRegression(
+                epsilon, DELTA, adjacency=adjacency, data_norm=1.0, classes=np.unique(y),
+                random_state=seed,
+            ).fit(train, labels)  # fmt: skip
+            rate = np.bincount(labels) / len(labels)
+            base = log_loss(held, np.tile(rate, (len(held), 1)))
+            gaps.append(log_loss(held, model.predict_proba(rest)) - base)
+        assert np.mean(gaps) <= 0.01 + 2 * np.std(gaps, ddof=1) / 2, (epsilon, gaps)
 
 
 # Rows that are hard to estimate anything from.
@@ -876,14 +1005,21 @@ def test_more_budget_never_hurts_regression():
     assert np.diff(found).min() > -0.002
 
 
+#: tables on which more budget is to be no harm
+MORE = {
+    "breast cancer": lambda: centered(load_breast_cancer),
+    "digits": lambda: centered(load_digits),
+    "wine": lambda: centered(load_wine),
+    "words": lambda: bags(3000, 1024),
+    "words, three classes": lambda: bags(3000, 1024, 3),
+}
+
+
 @pytest.mark.full
-@pytest.mark.parametrize("load", [load_breast_cancer, load_digits, load_wine])
-def test_more_budget_never_hurts_on_tables(load):
+@pytest.mark.parametrize("name", MORE)
+def test_more_budget_never_hurts_on_tables(name):
     # ranks and probabilities as well as decisions: noise along flat directions shows there first
-    X, y = load(return_X_y=True)
-    # the largest values stand for public ranges
-    X = X / np.maximum(np.abs(X).max(axis=0), 1e-9) - 0.5
-    X, found = X / np.linalg.norm(X, axis=1).max(), []
+    (X, y), found = MORE[name](), []
     for epsilon in (0.25, 1.0, 4.0, 16.0, 64.0):
         found.append([])
         for seed in range(6):

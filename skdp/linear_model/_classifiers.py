@@ -73,7 +73,7 @@ from skdp.solvers.base import (
     default_ridge,
     margin_noise,
 )
-from skdp.solvers.gradient import DEFAULT_INTERCEPT
+from skdp.solvers.gradient import DEFAULT_INTERCEPT, HEARD
 from skdp.solvers.objective import default_objective_ridge
 from skdp.solvers.preconditioned import LINK_SHARE, unclipped_log_proba
 
@@ -91,9 +91,10 @@ SOLVERS = {
 #: what may be released
 MECHANISMS = ("gradient", "objective", "output", "exponential")
 
-# signal to noise from which second moments are worth their price, of classes and of a regression,
-# and from which, where they are not to be had, accelerated steps are the better ones for the hinge
-_HEARD, _HEARD_UNSCALED, _HEARD_TARGETS, _CLEAR = 3.0, 1.5, 10.0, 50.0
+# signal to noise from which second moments are worth their price, of classes without a norm and of
+# a regression, and from which, where they are not to be had, accelerated steps are the better ones
+# for the hinge
+_HEARD_UNSCALED, _HEARD_TARGETS, _CLEAR = 1.5, 10.0, 50.0
 
 
 def asked_solver(solver):
@@ -298,10 +299,12 @@ def _best_solver(model, mechanism, problem):
     # a fourth power has no curvature where it is fitted, and a step for a unit of it is too short
     served = mechanism == "gradient" and not problem.flat
     if served and _serves(model, mechanism, "preconditioned", problem):
-        along = problem.n_rows * problem.mu / problem.moved_rows
-        unscaled = _HEARD if model.data_norm is not None else _HEARD_UNSCALED
+        unscaled = HEARD if model.data_norm is not None else _HEARD_UNSCALED
         heard = _HEARD_TARGETS if is_regressor(model) else unscaled
-        if along >= heard * math.sqrt(problem.size):
+        # the squares of sparse rows are cheap, and their frequent columns are heard among many
+        if problem.is_sparse and isinstance(problem.loss, LogisticLoss):
+            heard = 0.0
+        if problem.ratio >= heard:
             return "preconditioned"
     if mechanism == "gradient" and problem.delta and math.isinf(problem.loss.smoothness):
         # on data the rule for kinks is the better one while noise dominates; but it counts
@@ -669,7 +672,7 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         "sgd", "lazy-sgd" (mechanism "gradient"); "objective"; "output", "phased" (mechanism
         "output"); "exact", "frank-wolfe" (mechanism "exponential"). "auto" chooses by public
         quantities, and never from `skdp.papers`: for "gradient" it is "preconditioned", and
-        "accelerated" where noise would drown second moments.
+        "accelerated" where noise would drown second moments, but for sparse rows in two classes.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
         ("zero-out", half the noise), or in whether it is there ("add-remove", where the number of

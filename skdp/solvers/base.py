@@ -529,6 +529,11 @@ class Problem:
         return self.gradient_sensitivity * self.size / self.pure_epsilon
 
     @property
+    def ratio(self):
+        """Rows times mu over rows that differ, over the root of the number of coefficients."""
+        return self.n_rows * self.mu / self.moved_rows / math.sqrt(self.size)
+
+    @property
     def signal(self):
         """Largest gradient of the summed loss over the length of the noise that it would need."""
         return self.n_rows * self.loss.lipschitz * self.row_norm / self.noise_ridge

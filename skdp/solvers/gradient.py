@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from skdp._losses.classification import LogisticLoss
 from skdp._losses.clipped import ClippedLoss
 from skdp._rows.base import ball_constraint, sum_over
 from skdp._sklearn import SCALE_OR_NONE
@@ -96,8 +97,8 @@ class FullGradient(Solver):
 class Accelerated(FullGradient):
     """Noisy gradients of all rows, with Nesterov's accelerated steps.
 
-    The default at delta greater than 0 where there is very little signal, and for regression
-    with `p` above 2 or a `clipping_norm`.
+    The default at delta greater than 0 where there is very little signal in dense rows or in more
+    than two classes, and for regression with `p` above 2 or a `clipping_norm`.
 
     Parameters
     ----------
@@ -240,6 +241,8 @@ MOST_STEPS = 500
 # noise of a prediction.
 _WIDE_STEPS, _WIDE_SHARE, _WIDE_NOISE = 64.0, 0.15, 0.4
 
+#: ratio N from which second moments are worth their price, and up to which the link is undone
+HEARD = 3.0
 #: constant feature for the intercept, in units of the longest row
 DEFAULT_INTERCEPT = 0.1
 
@@ -526,7 +529,12 @@ class GradientFit(Fit):
             return released.reshape(coef.shape) / n_rows
 
         descend = accelerated_gradient if self.accelerated else gradient_descent
-        return descend(gradient, self.problem.shape, self.steps)
+        coef = descend(gradient, self.problem.shape, self.steps)
+        if not isinstance(loss, LogisticLoss) or self.problem.ratio >= HEARD:
+            return coef
+        # how long rows are was not released: the bound stands for it, while nearly all gradients
+        # are clipped; with more classes that made probabilities better here and worse there
+        return coef, self.problem.row_norm / clip
 
 
 @dataclass(frozen=True)
