@@ -18,10 +18,12 @@ import struct
 import threading
 import zlib
 from dataclasses import dataclass, fields, replace
+from numbers import Integral
 from typing import Any, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_scalar
 
 from skdp._sklearn import blas_on_one_thread
 from skdp._typing import ArrayLike, Budget
@@ -707,7 +709,35 @@ def _hash(body):
     return hashlib.blake2b(body, digest_size=16).digest()
 
 
-# What an estimator asks of an aggregator.
+# What an estimator has of clients, and asks of an aggregator.
+
+
+class ClientMixin:
+    """An estimator whose rows may report elsewhere; ``_client_of`` says what is public of them."""
+
+    def client(self, n_features: int) -> LocalClient:
+        """Return what reports about one row, elsewhere, with the parameters of this estimator.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of features.
+
+        Returns
+        -------
+        client : LocalClient
+            It needs no rows and no fit. Its reports go to an `Aggregator`.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is unusable.
+        """
+        estimator: Any = self
+        estimator._validate_params()
+        check_scalar(n_features, "n_features", Integral, min_val=1)
+        rows, randomiser = estimator._client_of(n_features)
+        return LocalClient(rows, randomiser, estimator.epsilon, estimator.budget)
 
 
 def sums_of(estimator, reports, rows):

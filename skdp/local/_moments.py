@@ -27,11 +27,13 @@ class MeanSums:
 
     def add(self, reports):
         """Add an ndarray of shape (n_reports, size)."""
-        n_new, mean = len(reports), reports.mean(axis=0)
+        n_new = len(reports)
         n_all = self.n_reports + n_new
+        mean = reports[0] if n_new == 1 else reports.mean(axis=0)
         shift = mean - self.mean
-        # deviations from the own mean: what is common to all does not cancel
-        self._squares += ((reports - mean) ** 2).sum(axis=0)
+        if n_new > 1:
+            # deviations from the own mean: what is common to all does not cancel
+            self._squares += ((reports - mean) ** 2).sum(axis=0)
         self._squares += shift**2 * (self.n_reports * n_new / n_all)
         self.mean += shift * (n_new / n_all)
         self.n_reports = n_all

@@ -29,7 +29,8 @@ from skdp import (
 )
 from skdp.exceptions import BudgetError
 from skdp.local import Aggregator, LocalClient, _clients
-from skdp.local.randomisers.base import pack_numbers
+from skdp.local.randomisers.base import normals, pack_numbers
+from skdp.local.randomisers.projunit import make_rotation, projunit
 from skdp.privacy.kernel.samplers import SeededBits
 from skdp.solvers.disjoint import public_order
 
@@ -128,6 +129,17 @@ def test_what_is_sent_of_rotated_entries_restores_a_report(n_features):
     made_by, carried, restored = randomiser.given(bits)
     made = restored(made_by.report(carried(vector), bits))
     np.testing.assert_allclose(made, randomiser.report(vector, SeededBits(3)), atol=1e-9)
+
+
+def test_a_few_rotated_entries_are_those_of_the_whole():
+    bits, kept = SeededBits(0), np.array([1, 257, 258, 4000, 4096 + 1, 2**16 - 1])
+    rotation = make_rotation(projunit(4.0, 2**16, len(kept), "hadamard"), bits)
+    vectors, parts = normals(bits.words(3 << 16)).reshape(3, -1), np.arange(18.0).reshape(3, 6)
+    padded = np.zeros((3, 2**16))
+    padded[:, kept] = parts
+    found = rotation.entries(vectors, kept)
+    np.testing.assert_allclose(found, rotation.there(vectors)[:, kept], atol=1e-12)
+    np.testing.assert_allclose(rotation.back_from(parts, kept), rotation.back(padded), atol=1e-14)
 
 
 @pytest.mark.full
