@@ -121,6 +121,24 @@ class MomentSums:
         self.total += reports.sum(axis=0)
         self.gram += reports.T @ reports
 
+    def merge(self, other):
+        """Add what another object added up."""
+        self.n_reports += other.n_reports
+        self.total += other.total
+        self.gram += other.gram
+
+    @property
+    def state(self):
+        """What was added up, an ndarray of shape (1 + size, size); `restore` takes it."""
+        return np.vstack([self.total, self.gram])
+
+    def restore(self, n_reports, state):
+        """Take up what was added up, or raise a ValueError."""
+        total, gram = state[0].copy(), state[1:].copy()
+        if not (np.array_equal(gram, gram.T) and (np.diag(gram) >= 0.0).all()):
+            raise ValueError("sums of products must be symmetric, and of squares not negative.")
+        self.n_reports, self.total, self.gram = n_reports, total, gram
+
     def second_moment(self, unit):
         """Return the unbiased mean of ``w w'`` over the vectors w that reported by lift.
 
