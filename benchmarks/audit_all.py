@@ -10,7 +10,8 @@ time, which an audit should find. About half an hour on two idle cores::
 
 All rows are made up. Fits are seeded; how many there are depends on how long a fit takes, so
 figures differ a little between machines. ``--seconds`` sets the time for one line, ``--only``
-takes the lines whose text contains a word, ``--out`` names another file.
+takes the lines whose text contains a word, ``--out`` names another file, and ``--results`` one that
+keeps what has passed, from which an interrupted call goes on.
 """
 
 import argparse
