@@ -5,7 +5,7 @@
 ::
 
     python benchmarks            # pages and history: two hours of one core, with peers
-    python benchmarks --quick    # history alone: two minutes
+    python benchmarks --quick    # history alone: half a minute
     python benchmarks --part rates audits    # some pages, and history
 
 The pages are those of rates, audits, speed, and accuracy and calibration. What was measured is kept

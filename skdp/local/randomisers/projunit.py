@@ -459,7 +459,7 @@ class HadamardRotation:
         signs, made = self.signs.reshape(high, low), np.empty((len(rows), len(kept)))
         factors, found = _sylvester(high)[first].T, np.empty((high, len(kept)))
         for row, out in zip(rows.reshape(-1, high, low), made, strict=True):
-            for part in _parts(high, low):
+            for part in _cached_slices(high, low):
                 np.take(hadamard(row[part] * signs[part]), last, axis=1, out=found[part])
             np.einsum("ik,ik->k", found, factors, out=out)
         return made
@@ -475,7 +475,7 @@ class HadamardRotation:
         factors = _sylvester(high)[:, first[order]]
         for values, row in zip(parts, made, strict=True):
             row[:, column] = np.add.reduceat(factors * values[order], begins, axis=1)
-            for part in _parts(high, low):
+            for part in _cached_slices(high, low):
                 np.multiply(hadamard(row[part]), signs[part], out=row[part])
         return made.reshape(len(parts), -1)
 
@@ -486,7 +486,7 @@ class HadamardRotation:
         return high, wide // high
 
 
-def _parts(high, low):
+def _cached_slices(high, low):
     """Return slices of rows of so many entries that a product of them stays in a cache."""
     step = max(1, _IN_CACHE // low)
     return [slice(start, start + step) for start in range(0, high, step)]
