@@ -4,12 +4,14 @@
 
 ::
 
-    python benchmarks            # pages and history: half a day of one core, with peers
-    python benchmarks --quick    # history alone: two minutes
+    python benchmarks            # pages and history: two hours of one core, with peers
+    python benchmarks --quick    # history alone: half a minute
+    python benchmarks --part rates audits    # some pages, and history
 
-The pages are those of accuracy and calibration, speed, rates and audits. What was measured is kept
+The pages are those of rates, audits, speed, and accuracy and calibration. What was measured is kept
 in ``benchmarks/results``: a call that was interrupted goes on where it was, and a page that is done
-for this version is left as it is, until ``--again``. The figures of ``benchmarks/history.csv``,
+for this version is left as it is, until ``--again``. Of another version the peers of the accuracy
+page alone are kept. The figures of ``benchmarks/history.csv``,
 which ``docs/benchmarks/history.rst`` shows, are measured every time, and take the place of those of
 the same version. What is worse than in the version before, beyond four standard errors, is named,
 and then the exit status is 1.
@@ -18,6 +20,7 @@ and then the exit status is 1.
 import argparse
 import csv
 import math
+import os
 import subprocess
 import sys
 import time
@@ -38,16 +41,18 @@ from skdp.audit import audit_privacy, trace_privacy
 HERE = Path(__file__).resolve().parent
 RESULTS, HISTORY = HERE / "results", HERE / "history.csv"
 FIELDS = ("version", "date", "figure", "better", "value", "error")
-#: what writes a page, and how it is told where to keep what was measured
+#: what writes a page, and how it is told where to keep what was measured; from the shortest on
 PAGES = {
-    "accuracy": ("accuracy.py",),
+    "rates": ("private_erm_rates.py", "--results", RESULTS / "private_erm_rates.json"),
+    "audits": ("audit_all.py", "--results", RESULTS / "audits.jsonl"),
     "speed": (
         "speed.py", "--results", RESULTS / "speed.json",
         "--page", HERE.parent / "docs/user_guide/performance.rst",
     ),
-    "rates": ("private_erm_rates.py", "--results", RESULTS / "private_erm_rates.json"),
-    "audits": ("audit_all.py",),
+    "accuracy": ("accuracy.py", "--results", RESULTS / "accuracy"),
 }  # fmt: skip
+#: in a folder of results, what is of one version of this library
+OURS = ("skdp.jsonl", "skdp_statistics.jsonl")
 #: standard errors beyond which a figure is worse than before
 BEYOND = 4.0
 
@@ -176,13 +181,26 @@ def write_pages(names, again):
     """Run what writes the pages, but for those that are done for this version."""
     RESULTS.mkdir(exist_ok=True)
     for name in names:
-        done = RESULTS / f"{name}.done"
-        if not again and done.exists() and done.read_text() == __version__:
+        # the version of what is kept, and whether the page was written from it
+        state, wanted = RESULTS / f"{name}.state", [__version__, "done"]
+        found = state.read_text().split() if state.exists() and not again else []
+        if found == wanted:
             print(f"{name} is done for version {__version__}", flush=True)
             continue
         script, *options = PAGES[name]
+        if found != wanted[:1]:
+            forget(options[options.index("--results") + 1])
+            state.write_text(wanted[0])
+        before = sum(os.times()[2:4])
         subprocess.run([sys.executable, HERE / script, *options], check=True)
-        done.write_text(__version__)
+        print(f"    {name}: {sum(os.times()[2:4]) - before:.0f} s CPU", flush=True)
+        state.write_text(" ".join(wanted))
+
+
+def forget(results):
+    """Remove what was measured of this library: a file, or what is ours in a folder."""
+    for file in [results / name for name in OURS] if results.is_dir() else [results]:
+        file.unlink(missing_ok=True)
 
 
 def main():

@@ -10,7 +10,8 @@ time, which an audit should find. About half an hour on two idle cores::
 
 All rows are made up. Fits are seeded; how many there are depends on how long a fit takes, so
 figures differ a little between machines. ``--seconds`` sets the time for one line, ``--only``
-takes the lines whose text contains a word, ``--out`` names another file.
+takes the lines whose text contains a word, ``--out`` names another file, and ``--results`` one that
+keeps what has passed, from which an interrupted call goes on.
 """
 
 import argparse
@@ -20,9 +21,11 @@ import subprocess
 import sys
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+from _accuracy_store import Store
 from _audit_mutants import Mutant, mutants
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import make_pipeline
@@ -428,31 +431,56 @@ def cells_of(cells):
     return "\n".join(lines) + "\n"
 
 
+def black_box(estimator, pair, seconds):
+    """Return the row of one audit, and how much of it failed."""
+    result = audited(estimator, pair, seconds)
+    print(name_of(estimator), result, f"failed fits: {result.n_failed}", sep="\n", flush=True)
+    return row(estimator, result), int(not result.passed) + sum(result.n_failed)
+
+
+def mutant(estimator, pair):
+    """Return the row of one known bug, which nothing can be wrong with."""
+    text = row(estimator, measured(estimator, *data_of(estimator, pair), MUTANT_RUNS))
+    print(text, flush=True)
+    return text, 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--seconds", type=float, default=5.0, help="for one line, about")
+    parser.add_argument("--seconds", type=float, default=3.0, help="for one line, about")
     parser.add_argument("--only", default="", help="lines with this text only; write nothing")
+    parser.add_argument("--results", type=Path, help="file that keeps what passed, to go on from")
     parser.add_argument("--out", type=Path, default=PAGE)
     arguments = parser.parse_args()
-    rows, failed, parts = [], 0, []
+    store = Store(arguments.results) if arguments.results and not arguments.only else None
+    failed = 0
+
+    def once(name, measure):
+        nonlocal failed
+        known = store.get(name) if store else None
+        if known is not None:
+            return known["text"]
+        text, bad = measure()
+        failed += bad
+        if store and not bad:
+            store.add(name, text=text)
+        return text
+
+    parts = []
     if not arguments.only:
-        for part in (traces, exact_checks):
-            text, bad = part()
-            parts.append(text)
-            failed += bad
-    for estimator, pair in cases():
-        if arguments.only not in name_of(estimator):
-            continue
-        result = audited(estimator, pair, arguments.seconds)
-        failed += not result.passed or sum(result.n_failed)
-        rows.append(row(estimator, result))
-        print(name_of(estimator), result, f"failed fits: {result.n_failed}", sep="\n", flush=True)
+        parts += [once(part.__name__, part) for part in (traces, exact_checks)]
+    rows = [
+        once(
+            f"{name_of(estimator)}, {pair}", partial(black_box, estimator, pair, arguments.seconds)
+        )
+        for estimator, pair in cases()
+        if arguments.only in name_of(estimator)
+    ]
     if not arguments.only:
         rows.append(MUTANTS)
         for estimator, pair in mutants():
-            result = measured(estimator, *data_of(estimator, pair), MUTANT_RUNS)
-            rows.append(row(estimator, result))
-            print(rows[-1], flush=True)
+            name = f"mutant: {name_of(estimator)}, {pair}"
+            rows.append(once(name, partial(mutant, estimator, pair)))
         header = HEADER + "".join(parts) + BLACK_BOX.format(confidence=100 * CONFIDENCE)
         arguments.out.write_text(header + "".join(rows), encoding="utf-8")
     raise SystemExit(bool(failed))

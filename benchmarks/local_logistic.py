@@ -5,7 +5,7 @@
 The experiment of Bhowmick et al. (2018), Section 5.1 and Figure 3, with their parameters and with
 the best ones, and the same with a stronger signal::
 
-    python benchmarks/local_logistic.py            # about six minutes of one core
+    python benchmarks/local_logistic.py            # about three minutes of one core
     python benchmarks/local_logistic.py --quick    # a smoke run, writes nothing
 
 It writes the tables into ``docs/benchmarks/local_logistic.rst`` and the picture into

@@ -4,10 +4,11 @@
 
 Run with ``python benchmarks/out_of_core.py``; ``--quick`` is a smoke run. Every fit runs in a
 process of its own, so that its peak of memory is its own. ``--only whole --rows 100000000`` is one
-default fit to rows in memory, and one to Parquet with a cache. Memory is what the process has
-allocated beyond its imports; pages of files that the system keeps are not counted, because it
-can drop them. Files are written to ``--folder`` once, 3.5 GB for 2e7 rows, and caches to the same
-disk, 2 GB each. Times of processors are less disturbed by other programs than times on the clock.
+default fit to rows in memory, if there is room for them, and one to Parquet with a cache. Memory is
+what the process has allocated beyond its imports; pages of files that the system keeps are not
+counted, because it can drop them. Files are written to ``--folder`` once, 3.5 GB for 2e7 rows, and
+caches to the same disk, 2 GB each.
+Times of processors are less disturbed by other programs than times on the clock.
 """
 
 import argparse
@@ -145,12 +146,24 @@ def measure_whole(kind, n_rows, folder):
     print(json.dumps(found))
 
 
+def has_room(n_rows):
+    """Return whether the rows, and half as much again, fit into the memory that is free now."""
+    status = Path("/proc/meminfo")
+    if not status.exists():
+        return True
+    fields = dict(line.split(":", 1) for line in status.read_text().splitlines())
+    return 6 * n_rows * N_FEATURES < 1024 * int(fields["MemAvailable"].split()[0])
+
+
 def whole_fits(n_rows, folder):
-    """Print time and memory of whole fits to rows in memory, and to files."""
+    """Print time and memory of whole fits to rows in memory, if they fit, and to files."""
     line("rows are", "steps", "fit, processor / clock", "beside memory", "memory, with the rows")
     line(*["---"] * 5)
     plain = None
     for kind in ("memory", "parquet-cache"):
+        if kind == "memory" and not has_room(n_rows):
+            line(WHERE[kind], *["no room"] * 4)
+            continue
         found = measured(kind, n_rows, folder, 0)
         plain = plain or found
         if found["coef"] != plain["coef"]:

@@ -524,6 +524,9 @@ def _validate_streams(estimator, X, y, options, any_label):
     X, y = opened(X, y if given else None)
     check = StreamCheck(type(estimator).__name__, tuple(options.items()), any_label)
     with_labels = given and not any_label and not options.get("y_numeric")
+    if first["reset"] and getattr(estimator, "verbose", 0):
+        # there is no release yet that a bar could count, and many rows take minutes
+        print(f"[{type(estimator).__name__}] a first pass over the rows: are they usable?")
     facts = facts_of(X, y, check, with_labels=with_labels)
     if not facts.n_rows:
         # as for an empty array

@@ -356,6 +356,64 @@ def test_a_figure_that_got_worse_is_named(tmp_path, one_command):
     assert next(one_command.regressions(third, third)).startswith("share: 1.1 is more than")
 
 
+def test_a_page_goes_on_where_it_was_and_forgets_another_version(
+    tmp_path, monkeypatch, one_command
+):
+    folder = tmp_path / "results" / "page"
+    ours, peers = folder / "skdp.jsonl", folder / "peers.jsonl"
+    page = {"page": ("script.py", "--results", folder)}
+    monkeypatch.setattr(one_command, "RESULTS", folder.parent)
+    monkeypatch.setattr(one_command, "PAGES", page)
+    calls = []
+
+    def run(command, check):
+        folder.mkdir(exist_ok=True)
+        calls.append([file.exists() for file in (ours, peers)])
+        ours.touch(), peers.touch()
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(one_command.subprocess, "run", run)
+    with pytest.raises(KeyboardInterrupt):
+        one_command.write_pages(page, False)
+    one_command.write_pages(page, False)
+    one_command.write_pages(page, False)
+    assert calls == [[False, False], [True, True]]
+    one_command.write_pages(page, True)
+    monkeypatch.setattr(one_command, "__version__", "another")
+    one_command.write_pages(page, False)
+    assert calls[2:] == [[False, True], [False, True]]
+
+
+@pytest.mark.full
+def test_audits_that_have_passed_are_kept(tmp_path, monkeypatch, benchmark_module):
+    audits, calls = benchmark_module("audit_all"), []
+
+    def audited(estimator, pair, seconds):
+        calls.append(pair)
+        # the second one fails at first
+        return f"row of {pair}", int(len(calls) == 2)
+
+    pairs = [(skdp.DPMean(), name) for name in (audits.LABEL, audits.OPPOSITE)]
+    monkeypatch.setattr(audits, "cases", lambda: pairs)
+    monkeypatch.setattr(audits, "mutants", lambda: [])
+    monkeypatch.setattr(audits, "black_box", audited)
+    for name in ("traces", "exact_checks"):
+        part = lambda: ("a part. ", 0)  # noqa: E731
+        part.__name__ = name
+        monkeypatch.setattr(audits, name, part)
+    out = tmp_path / "page.rst"
+    command = ["audit_all", "--results", str(tmp_path / "kept.jsonl"), "--out", str(out)]
+    monkeypatch.setattr(sys, "argv", command)
+    for failed in (True, False, False):
+        with pytest.raises(SystemExit) as end:
+            audits.main()
+        assert end.value.code is failed
+    assert calls == [audits.LABEL, audits.OPPOSITE, audits.OPPOSITE]
+    assert "a part. a part. " in out.read_text()
+    assert f"row of {audits.LABEL}row of {audits.OPPOSITE}" in out.read_text()
+
+
 def test_the_history_has_this_version_and_every_command_its_script(one_command):
     with (FOLDER / "history.csv").open(encoding="utf-8") as file:
         lines = list(csv.DictReader(file))

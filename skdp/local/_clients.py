@@ -18,14 +18,22 @@ import struct
 import threading
 import zlib
 from dataclasses import dataclass, fields, replace
+from numbers import Integral
 from typing import Any, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_scalar
 
 from skdp._sklearn import blas_on_one_thread
 from skdp._typing import ArrayLike, Budget
-from skdp.local._row_domains import BallDomain, BoxDomain, CategoryDomain, GradientDomain
+from skdp.local._row_domains import (
+    BallDomain,
+    BoxDomain,
+    CategoryDomain,
+    GradientDomain,
+    MomentDomain,
+)
 from skdp.local.randomisers.ball import Flip, Lift, Product
 from skdp.local.randomisers.base import Randomiser
 from skdp.local.randomisers.cube import PrivUnitCube
@@ -44,6 +52,8 @@ from skdp.privacy.laws.local_reports import LocalMechanism
 
 
 DOMAINS: dict[str, Any] = {
+    # before the kind that it is made of
+    "moments": MomentDomain,
     "ball": BallDomain,
     "box": BoxDomain,
     "categories": CategoryDomain,
@@ -643,7 +653,7 @@ class Aggregator:
         Returns
         -------
         data : bytes
-            16 bytes for each report, and 8 or 16 for each entry of a report.
+            16 bytes for each report, and 8 or 16 for each entry of a report, or 8 for each product.
         """
         with self._lock:
             text, met = self.client.to_json().encode(), b"".join(sorted(self._met))
@@ -707,10 +717,38 @@ def _hash(body):
     return hashlib.blake2b(body, digest_size=16).digest()
 
 
-# What an estimator asks of an aggregator.
+# What an estimator has of clients, and asks of an aggregator.
 
 
-def sums_of(estimator, reports, rows):
+class ClientMixin:
+    """An estimator whose rows may report elsewhere; ``_client_of`` says what is public of them."""
+
+    def client(self, n_features: int) -> LocalClient:
+        """Return what reports about one row, elsewhere, with the parameters of this estimator.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of features.
+
+        Returns
+        -------
+        client : LocalClient
+            It needs no rows and no fit. Its reports go to an `Aggregator`.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is unusable.
+        """
+        estimator: Any = self
+        estimator._validate_params()
+        check_scalar(n_features, "n_features", Integral, min_val=1)
+        rows, randomiser = estimator._client_of(n_features)
+        return LocalClient(rows, randomiser, estimator.epsilon, estimator.budget)
+
+
+def sums_of(estimator, reports, rows, randomiser=None):
     """Return the sums of an aggregator that an estimator can compute from, or raise.
 
     Parameters
@@ -723,10 +761,12 @@ def sums_of(estimator, reports, rows):
     rows : callable
         Returns the domain that rows have by the parameters of the estimator, for a number of
         features.
+    randomiser : callable, default=None
+        Returns likewise what reports must be made by; None for whatever the client has.
 
     Returns
     -------
-    sums : MeanSums or CategoryCounts
+    sums : MeanSums, MomentSums or CategoryCounts
         Of at least one report.
     """
     name = type(estimator).__name__
@@ -750,6 +790,10 @@ def sums_of(estimator, reports, rows):
         raise ValueError(
             f"the reports were made with other values of {', '.join(others)} than {name} has: give "
             "both the same."
+        )
+    if randomiser is not None and client.randomiser != randomiser(n_features):
+        raise ValueError(
+            f"the reports were randomised in another way: make clients by {name}(...).client."
         )
     if not reports.n_reports:
         raise ValueError("the aggregator has no report yet.")

@@ -14,24 +14,75 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from skdp._export import TwinMixin, principal_components
 from skdp._gate import open_gate
 from skdp._plan import PlanMixin
-from skdp._rows.base import L2Ball, check_radius
-from skdp._rows.linear import ball_rows
+from skdp._rows.base import check_radius
 from skdp._sklearn import (
     SHARED_CONSTRAINTS,
     Interval,
     StrOptions,
-    effective_n_threads,
     fit_context,
     validate_private_data,
 )
 from skdp._typing import Budget, MatrixLike, Seed
+from skdp.local._clients import Aggregator, ClientMixin, sums_of
 from skdp.local._moments import MomentSums, add_reports, noise_level
+from skdp.local._row_domains import MomentDomain
 from skdp.local.randomisers.ball import lift
-from skdp.local.randomisers.report import LocalReports, RowVectors
+from skdp.local.randomisers.report import LocalReports
 from skdp.privacy.books.ledger import Ledger
 
 
-class LocalDPCovariance(PlanMixin, BaseEstimator):
+class MomentReports(ClientMixin):
+    """An estimator from second moments of reports by lift, made here or elsewhere."""
+
+    epsilon: float
+    data_norm: float
+
+    def _client_of(self, n_features):
+        rows = MomentDomain(check_radius(self.data_norm), 1.0)
+        return rows, lift(float(self.epsilon), n_features)
+
+    def _reported(self, X):
+        """Let every row report once, within the gate; return the sums of the reports."""
+        n_rows, n_features = X.shape
+        rows, randomiser = self._client_of(n_features)
+        sums = MomentSums(n_features)
+        with open_gate(
+            self, lambda: rows.admit(X), n_rows=n_rows, delta=0.0, adjacency="local"
+        ) as curator:
+            query = LocalReports(rows.vectors, randomiser)
+            add_reports(curator, query, self.epsilon, [((0, n_rows), sums)])
+        return sums
+
+    def _summed_up(self, sums):
+        """Set what is estimated from the sums of reports."""
+        raise NotImplementedError
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit_reports(self, reports: Aggregator) -> Self:
+        """Estimate from reports that were made elsewhere what `fit` does from rows.
+
+        Parameters
+        ----------
+        reports : Aggregator
+            Of the reports of clients of an estimator with the same `epsilon` and `data_norm`.
+
+        Returns
+        -------
+        self : object
+            Fitted estimator, with an empty ledger: nothing is spent here.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter is unusable, the reports were made with others, or there are none.
+        """
+        rows, made_by = (lambda n, part=part: self._client_of(n)[part] for part in range(2))
+        sums = sums_of(self, reports, rows, made_by)
+        self._summed_up(sums)
+        return self
+
+
+class LocalDPCovariance(MomentReports, PlanMixin, BaseEstimator):
     """Unbiased covariance of rows that report once.
 
     Every row makes one report, randomised before anybody sees it. The second moment of the
@@ -164,26 +215,16 @@ class LocalDPCovariance(PlanMixin, BaseEstimator):
             If a parameter or the data are unusable; nothing has been released then.
         """
         X = validate_private_data(self, X, accept_sparse="csr")
-        n_rows, n_features = X.shape
-        radius = check_radius(self.data_norm)
-        randomiser = lift(float(self.epsilon), n_features)
-        sums = MomentSums(n_features)
-        with open_gate(
-            self,
-            lambda: ball_rows(X, L2Ball(radius), effective_n_threads()),
-            n_rows=n_rows,
-            delta=0.0,
-            adjacency="local",
-        ) as curator:
-            query = LocalReports(RowVectors(), randomiser)
-            add_reports(curator, query, self.epsilon, [((0, n_rows), sums)])
-            estimate = row_moments(sums, randomiser.unit, radius, self.assume_centered)
-            self.location_, self.unprojected_covariance_, self.noise_level_ = estimate
-            self.covariance_ = self.unprojected_covariance_.copy()
-            if self.positive:
-                self.covariance_ = nearest_positive(self.covariance_)
-        self.randomiser_ = randomiser
+        self._summed_up(self._reported(X))
         return self
+
+    def _summed_up(self, sums):
+        rows, self.randomiser_ = self._client_of(self.n_features_in_)
+        estimate = row_moments(sums, self.randomiser_.unit, rows.radius, self.assume_centered)
+        self.location_, self.unprojected_covariance_, self.noise_level_ = estimate
+        self.covariance_ = self.unprojected_covariance_.copy()
+        if self.positive:
+            self.covariance_ = nearest_positive(self.covariance_)
 
     def error_norm(
         self,
@@ -328,7 +369,7 @@ def signed_components(vectors):
     return components * np.where(largest < 0, -1.0, 1.0)
 
 
-class LocalDPPCA(PrincipalComponents, TwinMixin, PlanMixin, BaseEstimator):
+class LocalDPPCA(MomentReports, PrincipalComponents, TwinMixin, PlanMixin, BaseEstimator):
     """Principal components of rows that report once.
 
     The components are eigenvectors of the unbiased covariance of `LocalDPCovariance`. Anybody may
@@ -459,34 +500,27 @@ class LocalDPPCA(PrincipalComponents, TwinMixin, PlanMixin, BaseEstimator):
             If a parameter or the data are unusable; nothing has been released then.
         """
         X = validate_private_data(self, X, accept_sparse="csr")
-        n_rows, n_features = X.shape
-        n_components = n_features if self.n_components is None else self.n_components
-        if n_components > n_features:
+        self._summed_up(self._reported(X))
+        return self
+
+    def _client_of(self, n_features):
+        if (self.n_components or 0) > n_features:
             raise ValueError(
                 f"n_components must be at most the number of features, {n_features}; got "
-                f"{n_components!r}."
+                f"{self.n_components!r}."
             )
-        radius = check_radius(self.data_norm)
-        randomiser = lift(float(self.epsilon), n_features)
-        sums = MomentSums(n_features)
-        with open_gate(
-            self,
-            lambda: ball_rows(X, L2Ball(radius), effective_n_threads()),
-            n_rows=n_rows,
-            delta=0.0,
-            adjacency="local",
-        ) as curator:
-            query = LocalReports(RowVectors(), randomiser)
-            add_reports(curator, query, self.epsilon, [((0, n_rows), sums)])
-            mean, covariance, level = row_moments(sums, randomiser.unit, radius, False)
-            values, vectors = eigh(covariance)
-        self.mean_, self.noise_level_, self.n_components_ = mean, level, int(n_components)
-        variance = np.maximum(values[::-1], 0.0)
-        self.components_ = signed_components(vectors)[:n_components]
-        self.explained_variance_ = variance[:n_components]
+        return super()._client_of(n_features)
+
+    def _summed_up(self, sums):
+        self.n_components_ = int(self.n_components or self.n_features_in_)
+        rows, self.randomiser_ = self._client_of(self.n_features_in_)
+        moments = row_moments(sums, self.randomiser_.unit, rows.radius, False)
+        self.mean_, covariance, self.noise_level_ = moments
+        values, vectors = eigh(covariance)
+        variance, kept = np.maximum(values[::-1], 0.0), self.n_components_
+        self.components_ = signed_components(vectors)[:kept]
+        self.explained_variance_ = variance[:kept]
         self.explained_variance_ratio_ = self.explained_variance_ / max(variance.sum(), 1e-300)
-        self.randomiser_ = randomiser
-        return self
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -13,14 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._gate import Doubts, open_gate
 from skdp._plan import PlanMixin
 from skdp._sklearn import SHARED_CONSTRAINTS, fit_context, validate_private_data
 from skdp._typing import Budget, MatrixLike, Seed
-from skdp.local._clients import Aggregator, LocalClient, sums_of
+from skdp.local._clients import Aggregator, ClientMixin, sums_of
 from skdp.local._moments import add_reports
 from skdp.local._row_domains import CategoryDomain
 from skdp.local.randomisers.report import LocalReports
@@ -36,7 +35,7 @@ def on_simplex(values):
     return np.maximum(values - shifts[np.flatnonzero(ordered > shifts)[-1]], 0.0)
 
 
-class LocalDPFrequencies(PlanMixin, BaseEstimator):
+class LocalDPFrequencies(ClientMixin, PlanMixin, BaseEstimator):
     """Frequencies of categories, from rows that report on their own, with confidence intervals.
 
     Every row names some of the categories of a feature, its own one more probably than others,
@@ -190,29 +189,6 @@ class LocalDPFrequencies(PlanMixin, BaseEstimator):
         self._counted(sums.counts, categories, randomiser)
         return self
 
-    def client(self, n_features: int) -> LocalClient:
-        """Return what reports about one row, elsewhere, with the parameters of this estimator.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of features.
-
-        Returns
-        -------
-        client : LocalClient
-            It needs no rows and no fit. Its reports go to an `Aggregator`.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is unusable.
-        """
-        self._validate_params()
-        check_scalar(n_features, "n_features", Integral, min_val=1)
-        categories, randomiser = self._plan(n_features)
-        return LocalClient(CategoryDomain(categories), randomiser, self.epsilon, self.budget)
-
     @fit_context(prefer_skip_nested_validation=True)
     def fit_reports(self, reports: Aggregator) -> Self:
         """Estimate the frequencies from reports that were made elsewhere.
@@ -293,6 +269,10 @@ class LocalDPFrequencies(PlanMixin, BaseEstimator):
         """Return the categories of every feature, and the randomiser, from public facts."""
         categories = check_categories(self.categories, n_features)
         return categories, best_subsets(self.epsilon, tuple(map(len, categories)))
+
+    def _client_of(self, n_features):
+        categories, randomiser = self._plan(n_features)
+        return CategoryDomain(categories), randomiser
 
     def _counted(self, counts, categories, randomiser):
         found, self.standard_errors_, self.n_reports_ = randomiser.estimates(counts)

@@ -9,7 +9,6 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
-from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._gate import Doubts, open_gate
@@ -24,7 +23,7 @@ from skdp._sklearn import (
 )
 from skdp._typing import Bounds, Budget, MatrixLike, Seed
 from skdp.local._ball_randomiser import BallRandomiser
-from skdp.local._clients import Aggregator, LocalClient, sums_of
+from skdp.local._clients import Aggregator, ClientMixin, sums_of
 from skdp.local._moments import MeanSums, add_reports
 from skdp.local._row_domains import BallDomain, BoxDomain
 from skdp.local.randomisers.cube import optimal_privunit_cube
@@ -88,7 +87,7 @@ def check_format(X, bounds):
         refuse_sparse(X, "bounds", "bounds=None")
 
 
-class LocalDPMean(MeanEstimator):
+class LocalDPMean(ClientMixin, MeanEstimator):
     """Mean of rows that report on their own, with confidence intervals.
 
     Every row makes one unbiased report, randomised before anybody sees it, and the mean of the
@@ -261,28 +260,6 @@ class LocalDPMean(MeanEstimator):
         self._summed_up(sums, plan)
         return self
 
-    def client(self, n_features: int) -> LocalClient:
-        """Return what reports about one row, elsewhere, with the parameters of this estimator.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of features.
-
-        Returns
-        -------
-        client : LocalClient
-            It needs no rows and no fit. Its reports go to an `Aggregator`.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is unusable.
-        """
-        self._validate_params()
-        plan = self._plan(check_scalar(n_features, "n_features", Integral, min_val=1))
-        return LocalClient(plan.domain, plan.randomiser, self.epsilon, self.budget)
-
     @fit_context(prefer_skip_nested_validation=True)
     def fit_reports(self, reports: Aggregator) -> Self:
         """Take the mean of reports that were made elsewhere.
@@ -367,6 +344,10 @@ class LocalDPMean(MeanEstimator):
             self.expected_norm,
             n_features,
         )
+
+    def _client_of(self, n_features):
+        plan = self._plan(n_features)
+        return plan.domain, plan.randomiser
 
     def _summed_up(self, sums, plan):
         self.location_ = plan.domain.center + plan.domain.unit * sums.mean

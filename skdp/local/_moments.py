@@ -27,11 +27,13 @@ class MeanSums:
 
     def add(self, reports):
         """Add an ndarray of shape (n_reports, size)."""
-        n_new, mean = len(reports), reports.mean(axis=0)
+        n_new = len(reports)
         n_all = self.n_reports + n_new
+        mean = reports[0] if n_new == 1 else reports.mean(axis=0)
         shift = mean - self.mean
-        # deviations from the own mean: what is common to all does not cancel
-        self._squares += ((reports - mean) ** 2).sum(axis=0)
+        if n_new > 1:
+            # deviations from the own mean: what is common to all does not cancel
+            self._squares += ((reports - mean) ** 2).sum(axis=0)
         self._squares += shift**2 * (self.n_reports * n_new / n_all)
         self.mean += shift * (n_new / n_all)
         self.n_reports = n_all
@@ -118,6 +120,24 @@ class MomentSums:
         self.n_reports += len(reports)
         self.total += reports.sum(axis=0)
         self.gram += reports.T @ reports
+
+    def merge(self, other):
+        """Add what another object added up."""
+        self.n_reports += other.n_reports
+        self.total += other.total
+        self.gram += other.gram
+
+    @property
+    def state(self):
+        """What was added up, an ndarray of shape (1 + size, size); `restore` takes it."""
+        return np.vstack([self.total, self.gram])
+
+    def restore(self, n_reports, state):
+        """Take up what was added up, or raise a ValueError."""
+        total, gram = state[0].copy(), state[1:].copy()
+        if not (np.array_equal(gram, gram.T) and (np.diag(gram) >= 0.0).all()):
+            raise ValueError("sums of products must be symmetric, and of squares not negative.")
+        self.n_reports, self.total, self.gram = n_reports, total, gram
 
     def second_moment(self, unit):
         """Return the unbiased mean of ``w w'`` over the vectors w that reported by lift.

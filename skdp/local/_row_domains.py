@@ -10,7 +10,7 @@ of public parameters alone, which a server sends to clients: `plain` returns the
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -27,7 +27,7 @@ from skdp._rows.base import (
 )
 from skdp._rows.linear import LinearRows, ball_rows
 from skdp._sklearn import effective_n_threads, resolve_classes
-from skdp.local._moments import CategoryCounts, MeanSums
+from skdp.local._moments import CategoryCounts, MeanSums, MomentSums
 from skdp.local.randomisers.report import RowVectors
 from skdp.location._clipped_mean import BoxRows
 from skdp.location._histogram import category_places, check_categories
@@ -71,7 +71,8 @@ class BallDomain:
     norm: float | None
 
     #: what reports are added to, whether rows have a label, and how many entries if it is fixed
-    sums, labelled, n_features = MeanSums, False, None
+    sums: ClassVar[Any] = MeanSums
+    labelled, n_features = False, None
     vectors = RowVectors()
     #: what a report of zero stands for, in the units of the data
     center = 0.0
@@ -129,6 +130,12 @@ class BallDomain:
         """Return the variance of every entry of a report, averaged over entries."""
         error, n_dims = randomiser.mean_squared_error(self.norm), randomiser.n_dims
         return np.full(n_dims, error * self.radius**2 / n_dims)
+
+
+class MomentDomain(BallDomain):
+    """Rows of at most a public norm, whose reports are added up with their products."""
+
+    sums = MomentSums
 
 
 @dataclass(frozen=True)

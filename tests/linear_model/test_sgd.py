@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from skdp import DPHingeSVM, DPLogisticRegression, NormClipper, solvers
+from skdp.io import stream_chunks
 from skdp.papers.accelerated_one_pass import (
     ApproximationPlan,
     plan_approximation,
@@ -298,6 +299,22 @@ def test_a_long_fit_shows_a_bar(monkeypatch, capsys):
     assert {len(bar) for bar in bars.strip().split("\r")} <= {len(bars.strip().split("\r")[-1])}
 
 
+def test_a_fit_to_a_stream_says_when_the_first_pass_begins(capsys):
+    X, y = progress_rows()
+    chunks = [(X[start : start + 70], y[start : start + 70]) for start in range(0, 300, 70)]
+    model = clone(MODELS["gd"]).set_params(verbose=1)
+    model.fit(*stream_chunks(chunks))
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == "[DPHingeSVM] a first pass over the rows: are they usable?"
+    model.fit(X, y)
+    assert capsys.readouterr().out.splitlines() == [second]
+    # before anything is charged, and before a row is seen to be unusable
+    X[-1] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(*stream_chunks(chunks))
+    assert capsys.readouterr().out.splitlines() == [first]
+
+
 def test_silence_is_the_default(capsys):
     clone(MODELS["sgd"]).fit(*progress_rows())
     assert capsys.readouterr().out == ""
@@ -347,6 +364,8 @@ if find_spec("sklearn.callback"):
         model.set_callbacks(ProgressBar())
         assert model.fit(*progress_rows()).score(*progress_rows()) >= 0
         assert "%" in capsys.readouterr().out
+        model.fit(*stream_chunks([progress_rows()]))
+        assert "100%" in capsys.readouterr().out
 
 else:
 

@@ -20,16 +20,19 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from skdp import (
+    LocalDPCovariance,
     LocalDPFrequencies,
     LocalDPLogisticRegression,
     LocalDPMean,
+    LocalDPPCA,
     PrivacyBudget,
     PrivUnitPrivatizer,
     ScalarPrivatizer,
 )
 from skdp.exceptions import BudgetError
 from skdp.local import Aggregator, LocalClient, _clients
-from skdp.local.randomisers.base import pack_numbers
+from skdp.local.randomisers.base import normals, pack_numbers
+from skdp.local.randomisers.projunit import make_rotation, projunit
 from skdp.privacy.kernel.samplers import SeededBits
 from skdp.solvers.disjoint import public_order
 
@@ -56,6 +59,7 @@ CLIENTS = {
     "hadamard": PrivUnitPrivatizer(4.0, mechanism="projunit").client(520),
     "bitmap": LocalDPFrequencies(1.0, categories=TREES[0]).client(1),
     "names": LocalDPFrequencies(4.0, categories=MANY).client(2),
+    "moments": LocalDPCovariance(4.0).client(3),
     "gradients": LocalDPLogisticRegression(4.0, classes=["a", "b", "c"]).client(3, 1000),
 }
 every_client = pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
@@ -128,6 +132,17 @@ def test_what_is_sent_of_rotated_entries_restores_a_report(n_features):
     made_by, carried, restored = randomiser.given(bits)
     made = restored(made_by.report(carried(vector), bits))
     np.testing.assert_allclose(made, randomiser.report(vector, SeededBits(3)), atol=1e-9)
+
+
+def test_a_few_rotated_entries_are_those_of_the_whole():
+    bits, kept = SeededBits(0), np.array([1, 257, 258, 4000, 4096 + 1, 2**16 - 1])
+    rotation = make_rotation(projunit(4.0, 2**16, len(kept), "hadamard"), bits)
+    vectors, parts = normals(bits.words(3 << 16)).reshape(3, -1), np.arange(18.0).reshape(3, 6)
+    padded = np.zeros((3, 2**16))
+    padded[:, kept] = parts
+    found = rotation.entries(vectors, kept)
+    np.testing.assert_allclose(found, rotation.there(vectors)[:, kept], atol=1e-12)
+    np.testing.assert_allclose(rotation.back_from(parts, kept), rotation.back(padded), atol=1e-14)
 
 
 @pytest.mark.full
@@ -532,6 +547,37 @@ def test_frequencies_are_those_of_reports():
     assert "elsewhere" in str(server.ledger_)
 
 
+@pytest.mark.parametrize("model", [LocalDPCovariance(60.0), LocalDPPCA(2, 60.0)])
+def test_moments_are_those_of_reports(model, monkeypatch):
+    calls = itertools.count()
+    seeded = lambda n: hashlib.shake_256(b"%d" % next(calls)).digest(n)  # noqa: E731
+    monkeypatch.setattr(os, "urandom", seeded)
+    rows = np.random.default_rng(0).uniform(-1.0, 1.0, size=(120, 3)) * [0.85, 0.45, 0.2]
+    client = model.client(3)
+    first, second = aggregated(client, rows[:50]), aggregated(client, rows[50:])
+    server = model.fit_reports(Aggregator.from_bytes(first.merge(second).to_bytes()))
+    assert server.n_features_in_ == 3
+    assert server.privacy_spent_ == (0.0, 0.0)
+    assert not server.ledger_.releases
+    if isinstance(model, LocalDPPCA):
+        np.testing.assert_allclose(server.explained_variance_, [0.24, 0.07], atol=0.06)
+        assert np.abs(server.components_[[0, 1], [0, 1]]).min() > 0.9
+        with pytest.raises(ValueError, match="n_components must be at most"):
+            model.client(1)
+    else:
+        np.testing.assert_allclose(server.covariance_, np.cov(rows.T, ddof=0), atol=0.05)
+        # a matrix that no sum of products is
+        state = first._sums.state
+        state[1, 2] += 1.0
+        with pytest.raises(ValueError, match="must be symmetric"):
+            first._sums.restore(50, state)
+    other = changed("moments", *UNIT, p=0.6)
+    fitted = clone(model).set_params(epsilon=4.0)
+    with pytest.raises(ValueError, match="randomised in another way"):
+        fitted.fit_reports(Aggregator(LocalClient.from_json(other)))
+    assert not hasattr(fitted, "ledger_")
+
+
 def test_rounds_are_the_passes_of_a_fit():
     # a budget at which reports are next to what they report
     rng = np.random.default_rng(0)
@@ -578,6 +624,9 @@ def test_a_row_of_another_label_reports_a_zero():
         (LocalDPMean(4.0), "unit", "other values of expected_norm"),
         (LocalDPMean(4.0), "cube", "needs reports of ball; these are of box"),
         (LocalDPMean(4.0), "bitmap", "needs reports of ball; these are of categories"),
+        (LocalDPMean(4.0), "moments", "needs reports of ball; these are of moments"),
+        (LocalDPCovariance(4.0), "lift", "needs reports of moments; these are of ball"),
+        (LocalDPPCA(epsilon=3.0), "moments", "other values of epsilon than LocalDPPCA has"),
         (LocalDPMean(4.0, mechanism="cube", bounds=(0, 1)), "cube", "other values of lower than"),
         (LocalDPFrequencies(1.0), "bitmap", "other values of categories than"),
         (LocalDPFrequencies(1.0), "lift", "needs reports of categories; these are of ball"),

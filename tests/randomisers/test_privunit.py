@@ -894,17 +894,17 @@ def test_moments(projected):
 @pytest.mark.parametrize("kind", ["haar", "hadamard"])
 def test_rotations_are_orthogonal(n_dims, kind):
     projected = projunit(4.0, n_dims, 1, kind)
-    rotate = make_rotation(projected, SeededBits(1))
+    rotation = make_rotation(projected, SeededBits(1))
     eye = np.eye(projected.n_rotated)
-    matrix = rotate(eye, False)
+    matrix = rotation.there(eye)
     np.testing.assert_allclose(matrix @ matrix.T, eye, atol=1e-12)
-    np.testing.assert_allclose(rotate(matrix, True), eye, atol=1e-12)
+    np.testing.assert_allclose(rotation.back(matrix), eye, atol=1e-12)
 
 
 @pytest.mark.full
 def test_haar_rotations_are_uniform():
     bits, projected = SeededBits(2), projunit(4.0, 3, 1)
-    entries = [make_rotation(projected, bits)(np.eye(3), False)[:2, :2] for _ in range(4000)]
+    entries = [make_rotation(projected, bits).there(np.eye(3))[:2, :2] for _ in range(4000)]
     entries = np.array(entries).reshape(4000, 4)
     assert worst_bias(entries, np.zeros(4)) < 4.0
     # every entry of it is a coordinate of a uniform vector, in dimension 3 uniform itself

@@ -34,6 +34,10 @@ MOST_DENSE = 4096
 #: order of the small matrices that Hadamard's is a product of, and how many times fewer entries
 #: than there are count as few
 _RADIX = 16
+#: numbers that are multiplied at a time where only some of the products are wanted
+_IN_CACHE = 1 << 15
+#: the eight signs that each byte stands for
+_SIGNS = 1.0 - 2.0 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
 
 
 def projection_factor(n_dims, n_kept):
@@ -194,7 +198,7 @@ class ProjUnit(UnitRandomiser):
         the same words another machine makes the same ones, but for the rounding of "haar".
         """
         bits, wide, k = bits_of(source), self.n_rotated, self.n_kept
-        rotate = make_rotation(self, bits)
+        rotation = make_rotation(self, bits)
         if _RADIX * k <= wide:
             kept = distinct_positions(wide, k, bits)
         else:
@@ -205,20 +209,18 @@ class ProjUnit(UnitRandomiser):
             found = directions_of(np.asarray(vectors))[0]
             if wide > self.n_dims:
                 found = np.hstack([found, np.zeros((len(found), wide - self.n_dims))])
-            return rotate(found, False)[:, kept]
+            return rotation.entries(found, kept)
 
         def restored(reports):
-            padded = np.zeros((len(reports), wide))
-            padded[:, kept] = reports * factor
-            return rotate(padded, True)[:, : self.n_dims]
+            return rotation.back_from(reports * factor, kept)[:, : self.n_dims]
 
         return self.unit, carried, restored
 
     def begin(self, bits):
         """Return the function that draws the blocks of one call, all with one rotation."""
-        return partial(self.directions, rotate=make_rotation(self, bits))
+        return partial(self.directions, rotation=make_rotation(self, bits))
 
-    def directions(self, vectors, bits, n_threads=1, *, out=None, rotate=None):
+    def directions(self, vectors, bits, n_threads=1, *, out=None, rotation=None):
         """Return the report of the direction of every row, in all its entries.
 
         Parameters
@@ -230,7 +232,7 @@ class ProjUnit(UnitRandomiser):
             As for `in_chunks`.
         out : ndarray of shape (n, d), default=None
             Takes the reports.
-        rotate : callable, default=None
+        rotation : DenseRotation or HadamardRotation, default=None
             What `make_rotation` returned; None to make a fresh one.
 
         Returns
@@ -246,7 +248,7 @@ class ProjUnit(UnitRandomiser):
         that the reports of one call have in common. (If the entries were shared too, it would
         be off by ``sqrt(d/k - 1)``.) Another call takes another rotation.
         """
-        rotate = make_rotation(self, bits) if rotate is None else rotate
+        rotation = make_rotation(self, bits) if rotation is None else rotation
         n_rows, n_dims = vectors.shape
         wide, k = self.n_rotated, self.n_kept
         factor = self.unit.scale / self.scale * math.sqrt(wide / k)
@@ -257,11 +259,11 @@ class ProjUnit(UnitRandomiser):
             padded = np.zeros((rows.stop - start, wide))
             padded[:, :n_dims] = directions_of(vectors[rows])[0]
             kept = _kept_entries(len(padded), wide, k, bits)
-            parts = np.take_along_axis(rotate(padded, False), kept, axis=1)
+            parts = np.take_along_axis(rotation.there(padded), kept, axis=1)
             parts = self.unit.randomise(parts, bits, n_threads)
             padded[:] = 0.0
             np.put_along_axis(padded, kept, parts * factor, axis=1)
-            out[rows] = rotate(padded, True)[:, :n_dims]
+            out[rows] = rotation.back(padded)[:, :n_dims]
         return out
 
 
@@ -366,8 +368,7 @@ def make_rotation(projected, bits):
 
     Returns
     -------
-    rotate : callable
-        ``rotate(rows, back)`` returns the rotated rows, or those rotated back.
+    rotation : DenseRotation or HadamardRotation
 
     Raises
     ------
@@ -383,12 +384,7 @@ def make_rotation(projected, bits):
     if projected.rotation == "hadamard":
         # bytes in an order that is the same on every machine: a receiver makes them again
         words = bits.words(-(-wide // 64)).astype("<u8").view(np.uint8)
-        signs = 1.0 - 2.0 * np.unpackbits(words)[:wide]
-
-        def rotate(rows, back):
-            return hadamard(rows) * signs if back else hadamard(rows * signs)
-
-        return rotate
+        return HadamardRotation(_SIGNS[words].reshape(-1)[:wide])
     if wide > MOST_DENSE:
         raise ValueError(
             f'rotation="haar" is for at most {MOST_DENSE} dimensions, got {wide}; '
@@ -396,7 +392,110 @@ def make_rotation(projected, bits):
         )
     matrix, upper = np.linalg.qr(normals(bits.words(wide * wide)).reshape(wide, wide))
     matrix *= np.where(np.diagonal(upper) < 0.0, -1.0, 1.0)
-    return lambda rows, back: rows @ (matrix if back else matrix.T)
+    return DenseRotation(matrix)
+
+
+@dataclass(frozen=True, eq=False)
+class DenseRotation:
+    """Rows times an orthogonal matrix.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (wide, wide)
+    """
+
+    matrix: np.ndarray
+
+    def there(self, rows):
+        """Return rows, rotated."""
+        return rows @ self.matrix.T
+
+    def back(self, rows):
+        """Return rows, rotated back."""
+        return rows @ self.matrix
+
+    def entries(self, rows, kept):
+        """Return the entries at some positions of rotated rows."""
+        return self.there(rows)[:, kept]
+
+    def back_from(self, parts, kept):
+        """Return rows of zeros but for the entries at some positions, rotated back."""
+        padded = np.zeros((len(parts), len(self.matrix)))
+        padded[:, kept] = parts
+        return self.back(padded)
+
+
+@dataclass(frozen=True, eq=False)
+class HadamardRotation:
+    """Random signs, then Hadamard's matrix.
+
+    Parameters
+    ----------
+    signs : ndarray of shape (wide,)
+        1 or -1; of a length that is a power of two.
+
+    Notes
+    -----
+    Hadamard's matrix is the Kronecker product of one of order `high`, for the first bits of a
+    position, and one of order `low`, for the others. Of a few entries of a rotated row the product
+    with the first is wanted at these alone, and part after part of the row stays in a cache
+    while it is multiplied with the second; the same holds back from a few entries.
+    """
+
+    signs: np.ndarray
+
+    def there(self, rows):
+        """Return rows, rotated."""
+        return hadamard(rows * self.signs)
+
+    def back(self, rows):
+        """Return rows, rotated back."""
+        return hadamard(rows) * self.signs
+
+    def entries(self, rows, kept):
+        """Return the entries at some positions of rotated rows."""
+        high, low = self._split(kept)
+        first, last = np.divmod(kept, low)
+        signs, made = self.signs.reshape(high, low), np.empty((len(rows), len(kept)))
+        factors, found = _sylvester(high)[first].T, np.empty((high, len(kept)))
+        for row, out in zip(rows.reshape(-1, high, low), made, strict=True):
+            for part in _cached_slices(high, low):
+                np.take(hadamard(row[part] * signs[part]), last, axis=1, out=found[part])
+            np.einsum("ik,ik->k", found, factors, out=out)
+        return made
+
+    def back_from(self, parts, kept):
+        """Return rows of zeros but for the entries at some positions, rotated back."""
+        high, low = self._split(kept)
+        first, last = np.divmod(kept, low)
+        # positions in order of their last bits, of which some may have the same
+        order = np.argsort(last, kind="stable")
+        column, begins = np.unique(last[order], return_index=True)
+        signs, made = self.signs.reshape(high, low), np.zeros((len(parts), high, low))
+        factors = _sylvester(high)[:, first[order]]
+        for values, row in zip(parts, made, strict=True):
+            row[:, column] = np.add.reduceat(factors * values[order], begins, axis=1)
+            for part in _cached_slices(high, low):
+                np.multiply(hadamard(row[part]), signs[part], out=row[part])
+        return made.reshape(len(parts), -1)
+
+    def _split(self, kept):
+        """Return the orders of the two matrices: few products with the first, or none."""
+        wide = len(self.signs)
+        high = min(1 << max(wide // (_RADIX * len(kept)), 1).bit_length() - 1, _RADIX**2)
+        return high, wide // high
+
+
+def _cached_slices(high, low):
+    """Return slices of rows of so many entries that a product of them stays in a cache."""
+    step = max(1, _IN_CACHE // low)
+    return [slice(start, start + step) for start in range(0, high, step)]
+
+
+@lru_cache(maxsize=16)
+def _sylvester(order):
+    """Return Hadamard's matrix of a small order, made orthogonal; not to be written to."""
+    return sylvester(order) / math.sqrt(order)
 
 
 def hadamard(rows):
@@ -409,7 +508,7 @@ def hadamard(rows):
     made, free = rows.reshape(-1), [np.empty(rows.size) for _ in range(1 + (wide > _RADIX))]
     while half < wide:
         radix, out = min(_RADIX, wide // half), free.pop()
-        signs = sylvester(radix) / math.sqrt(radix)
+        signs = _sylvester(radix)
         if half == 1:
             np.matmul(made.reshape(-1, radix), signs, out=out.reshape(-1, radix))
         else:
