@@ -528,24 +528,34 @@ MUTANTS = [
         "tests/test_moments.py",
     ),
     Mutant(
-        "the noise of a covariance halved", "MomentEstimator.fit",
-        r"GaussianMechanism\(mu\)", "GaussianMechanism(2 * mu)",
+        "products of rows: one coordinate counts for all in l1", "RowProducts.sensitivity",
+        r"math\.sqrt\(self\.size\) \* reach", "reach",
         "tests/test_moments.py",
     ),
     Mutant(
-        "the noise of a ridge halved", "DPRidge.fit",
-        r"GaussianMechanism\(mu\)", "GaussianMechanism(2 * mu)",
+        "the noise of second moments halved", "Setting.release",
+        r"law_of\(self\.plan\.price", "law_of(2 * self.plan.price",
         "tests/test_moments.py",
     ),
     Mutant(
-        "units of columns that are not paid for", "plan_units",
-        r"math\.hypot\(columns\.mu, length\.mu\)", "0.0",
+        "second moments at twice epsilon without a delta", "law_of",
+        r"KNormMechanism\(price\)", "KNormMechanism(2 * price)",
         "tests/test_moments.py",
     ),
     Mutant(
-        "columns of a covariance that are used and not paid for", "MomentEstimator.fit",
-        r"curator\.release\(query, GaussianMechanism\(mu\)\)",
-        "query.evaluate(curator._admitted(None))",
+        "units of columns that are not paid for", "_left",
+        r"math\.hypot\(mean, \*\(one\.mu for one in searches\)\)", "0.0",
+        "tests/test_moments.py",
+    ),
+    Mutant(
+        "a length of rows that is not paid for without a delta", "_left",
+        r"\[\*prices, mean\]", "[]",
+        "tests/test_moments.py",
+    ),
+    Mutant(
+        "columns of a covariance that are used and not paid for", "Setting.release",
+        r"self\.curator\.release\(query, law\)",
+        "query.evaluate(self.curator._admitted(None))",
         "tests/test_moments.py",
     ),
     Mutant(

@@ -11,14 +11,16 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.covariance import EmpiricalCovariance
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LinearRegression, Ridge
 
-from skdp import DPPCA, DPCovariance, DPRidge, privacy_spent
+from skdp import DPPCA, DPCovariance, DPRidge, PrivacyBudget, privacy_spent
 from skdp.audit import trace_privacy
 from skdp.exceptions import NoisyEstimateWarning, PrivacyWarning
-from skdp.io import stream_chunks
-from skdp.moments._covariance import RowProducts
+from skdp.io import stream_arrays, stream_chunks
+from skdp.moments import _products
+from skdp.moments._products import RowProducts
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
 from tests._chunks import shorten_chunks
 from tests._neighbours import (
@@ -32,6 +34,7 @@ from tests._neighbours import (
     on_examples,
     rows_in_ball,
 )
+from tests.streams._ways import assert_same_fit, chunked
 
 every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
 #: next to no noise
@@ -98,6 +101,7 @@ def test_products_keep_their_sensitivity(constant, adjacency, data):
     values = [query.evaluate(admitted(rows, radius)) for rows in pair]
     assert all(np.abs(value).max() <= stated.bound * (1 + FLOAT_SLACK) for value in values)
     assert np.linalg.norm(values[0] - values[1]) <= stated.l2 * (1 + FLOAT_SLACK)
+    assert np.abs(values[0] - values[1]).sum() <= stated.l1 * (1 + FLOAT_SLACK)
 
 
 @every_adjacency
@@ -117,6 +121,21 @@ def test_products_attain_their_sensitivity(adjacency, constant, is_sparse):
     expected = (1 + constant**2) * (1.0 if adjacency == "zero-out" else math.sqrt(2.0))
     assert np.linalg.norm(one - other) == pytest.approx(expected, rel=1e-9)
     assert query.sensitivity(adjacency, 1).l2 == pytest.approx(expected, rel=1e-12)
+
+
+def test_products_attain_their_sensitivity_in_l1():
+    # two unit rows at right angles of which all products differ by the same
+    a = math.sqrt(2 / 3)
+    _, vectors = np.linalg.eigh([[a, a / math.sqrt(2)], [a / math.sqrt(2), -a]])
+    query = RowProducts(2)
+    one, other = (
+        query.evaluate(
+            admitted(Rows(vectors[:, [i]].T.copy(), np.zeros(1, int), np.zeros(1, bool)))
+        )
+        for i in (0, 1)
+    )
+    stated = query.sensitivity("replace-one", 1).l1
+    assert np.abs(one - other).sum() == pytest.approx(stated, rel=1e-9)
 
 
 @pytest.mark.parametrize("is_sparse", [False, True])
@@ -141,6 +160,9 @@ def test_a_group_counts_as_one_row(is_sparse):
         DPPCA(bounds=(-1, 1)),
         DPPCA(),
         DPCovariance(data_norm=2.0, assume_centered=True),
+        DPCovariance(epsilon=0.3),
+        DPPCA(delta=0.0, epsilon=20.0),
+        DPCovariance(delta=0.0, data_norm=2.0),
     ],
     ids=str,
 )
@@ -178,6 +200,84 @@ def test_the_budget_is_spent_and_the_units_cost_little():
     assert sum(release.noise.mu**2 * release.count for release in search) < products.noise.mu**2 / 9
     plan = model.plan(20_000, 4)
     assert [r.query for r in plan.ledger.releases] == [r.query for r in model.ledger_.releases]
+
+
+def test_without_a_delta_the_law_is_pure(monkeypatch):
+    X, y = ROWS, targets(ROWS)
+    for model, given in (
+        (DPCovariance(delta=0.0), (X,)),
+        (DPPCA(delta=0.0, data_norm=40.0), (X,)),
+        (DPRidge(delta=0.0, epsilon=4.0), (X, y)),
+        (DPRidge(delta=0.0, data_norm=30.0, target_scale=10.0), (sparse.csr_array(X), y)),
+    ):
+        model = quiet(model, *given)
+        assert model.privacy_spent_[1] == 0
+        assert 0.99 * model.epsilon < model.privacy_spent_[0] <= model.epsilon
+        assert model.ledger_.releases[-1].noise.law == "k-norm"
+        assert not any(release.noise.mu for release in model.ledger_.releases)
+    # a long vector has noise that is drawn number by number
+    monkeypatch.setattr(_products, "_LONGEST_DRAW", 9)
+    model = quiet(DPCovariance(delta=0.0, data_norm=40.0), X)
+    assert model.ledger_.releases[-1].noise.law == "laplace"
+    assert model.noise_std_.min() > 0
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("longest", [9, 2**15], ids=["laplace", "k-norm"])
+def test_pure_noise_has_the_stated_deviation(longest, monkeypatch):
+    monkeypatch.setattr(_products, "_LONGEST_DRAW", longest)
+    X = np.array([[0.6, -0.2, 0.1], [0.1, 0.6, 0], [-0.4, 0.4, 0], [-0.3, -0.8, -0.1]] * 500)
+    truth = EmpiricalCovariance().fit(X).covariance_
+    errors = []
+    for _ in range(100):
+        model = quiet(DPCovariance(epsilon=20.0, delta=0.0, data_norm=1.0), X)
+        errors.append((model.covariance_ - truth) / model.noise_std_)
+    # a standard deviation of nine tails that are heavier errs by one in ten
+    assert abs(np.std(errors) - 1) < 0.15
+    assert (np.abs(np.std(errors, axis=0) - 1) < 0.5).all()
+
+
+# More budget never hurts, and an origin that was released helps.
+
+TABLES = {
+    "breast cancer": load_breast_cancer,
+    "wine": load_wine,
+    "diabetes": lambda: load_diabetes(scaled=False),
+    "digits": load_digits,
+}
+
+
+def share(X, epsilon, n_fits, **given):
+    """Return the mean share of variance along five components, of that of the best five."""
+    covariance = np.cov(X.T, bias=True)
+    best = np.linalg.eigvalsh(covariance)[-5:].sum()
+    fits = [quiet(DPPCA(5, epsilon, **given), X).components_ for _ in range(n_fits)]
+    return np.mean([np.trace(V @ covariance @ V.T) for V in fits]) / best
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["breast cancer"] + [pytest.param(name, marks=pytest.mark.full) for name in list(TABLES)[1:]],
+)
+def test_more_budget_does_not_hurt(name):
+    X = TABLES[name]().data
+    # where nothing is searched, where a length is, where a mean is, and columns
+    found = [share(X, epsilon, 6) for epsilon in (0.1, 0.3, 1.0, 2.0, 8.0)]
+    # standard errors are below .01 for all but the smallest of them
+    assert (np.diff(found) > -0.04).all(), found
+    assert found[-1] > 0.98
+
+
+def test_components_of_rows_that_are_far_from_the_origin_are_found():
+    X = 5 + np.random.default_rng(0).normal(size=(1000, 40)) * np.r_[[5.0] * 5, [1.0] * 35]
+    assert share(X, 1.2, 2) > 0.7
+    model = quiet(DPPCA(5, epsilon=1.2), X)
+    assert any(r.query.startswith("sum of rows clipped") for r in model.ledger_.releases)
+    np.testing.assert_allclose(model.mean_, 5, atol=5)
+    # what is known to be there is not paid for
+    centered = quiet(DPPCA(5, epsilon=1.2, assume_centered=True), X - 5)
+    assert not centered.mean_.any()
+    assert len(centered.ledger_.releases) < len(model.ledger_.releases)
 
 
 # Without noise these are the moments of scikit-learn.
@@ -247,6 +347,26 @@ def test_sparse_rows_and_streams_give_what_dense_ones_do(given, monkeypatch):
     assert csr.transform(sparse.csr_array(X)).shape == (3000, 4)
 
 
+@pytest.mark.parametrize(
+    "model",
+    [DPRidge(), DPRidge(data_norm=30.0, target_scale=10.0, delta=0.0), DPRidge(delta=0.0),
+     DPCovariance(), DPPCA(bounds=(-30, 40))],
+    ids=str,
+)  # fmt: skip
+def test_fits_to_streams_are_those_to_arrays(model, monkeypatch, tmp_path):
+    # many chunks, and blocks of them
+    shorten_chunks(monkeypatch, 64)
+    model = clone(model).set_params(random_state=0, epsilon=4.0)
+    X, y = ROWS[:1500], targets(ROWS)[:1500]
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    given = (X, y) if isinstance(model, DPRidge) else (X,)
+    on_disk = stream_arrays(mapped, y) if len(given) > 1 else (stream_arrays(mapped),)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        assert_same_fit(model, given, on_disk, chunked(*given))
+
+
 def test_groups_count_their_means_of_products():
     X = np.repeat(ROWS[:500], np.arange(500) % 4 + 1, axis=0)
     groups = np.repeat(np.arange(500), np.arange(500) % 4 + 1)
@@ -293,7 +413,6 @@ def test_units_of_columns_may_be_far_apart():
         (DPPCA(n_components=5), "n_components must be at most the number of features, 4; got 5"),
         (DPCovariance(bounds=(1, -1)), "bounds"),
         (DPCovariance(bounds=(0, 1), assume_centered=True), "symmetric around 0"),
-        (DPCovariance(delta=0.0), "delta must be greater than 0"),
         (DPCovariance(data_norm=-1.0), "data_norm"),
         (DPPCA(n_components=1.5), "n_components"),
         (DPPCA(n_components=0), "n_components"),
@@ -304,6 +423,29 @@ def test_bad_parameters_are_refused_before_anything_is_released(model, words):
     with pytest.raises(ValueError, match=words):
         model.fit(ROWS)
     assert not hasattr(model, "ledger_")
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize(
+    ("model", "y"),
+    [
+        (DPPCA(n_components=5), None),
+        (DPCovariance(bounds=(1, -1)), None),
+        (DPPCA(bounds=[(0, 1)] * 3), None),
+        (DPCovariance(bounds=(0, 1), assume_centered=True), None),
+        (DPCovariance(data_norm=1e101), None),
+        (DPRidge(target_scale=[1.0, 2.0]), np.zeros(3000)),
+        (DPRidge(target_scale=1e60), np.zeros(3000)),
+        (DPRidge(delta=0.0), np.zeros((3000, 2))),
+    ],
+    ids=str,
+)
+def test_a_shared_budget_is_not_charged_for_what_is_refused(model, y, adjacency):
+    budget = PrivacyBudget(10.0, 1e-4)
+    model = clone(model).set_params(budget=budget, adjacency=adjacency)
+    with pytest.raises(ValueError):  # noqa: PT011  which it is, is another test's
+        model.fit(ROWS, y)
+    assert budget.spent == (0.0, 0.0)
 
 
 def test_sparse_rows_have_no_bounds():
@@ -407,7 +549,11 @@ def test_sparse_rows_need_public_scales():
 
 
 @every_adjacency
-@pytest.mark.parametrize("given", [{}, {"data_norm": 2.0, "target_scale": 1.0}], ids=["no", "all"])
+@pytest.mark.parametrize(
+    "given",
+    [{}, {"data_norm": 2.0, "target_scale": 1.0}, {"delta": 0.0, "epsilon": 8.0}],
+    ids=["no", "all", "pure"],
+)
 def test_a_ridge_keeps_its_claim(given, adjacency):
     X = np.random.default_rng(0).normal(size=(2000, 3))
     X[0], y = [1e6, 0, 0], X[:, 0] + 1
@@ -446,7 +592,6 @@ def test_a_group_of_many_rows_counts_once():
         (DPRidge(target_scale=-1.0), "target_scale"),
         (DPRidge(l2=-1.0), "l2"),
         (DPRidge(l2="none"), "l2"),
-        (DPRidge(delta=0.0), "delta must be greater than 0"),
     ],
     ids=str,
 )
