@@ -508,17 +508,17 @@ MUTANTS = [
         "tests/test_moments.py",
     ),
     Mutant(
-        "products of rows: longer rows are not shortened", "RowProducts.partial",
+        "products of rows: longer rows are not shortened", "shortened",
         r"there / np\.maximum\(length, 1\.0\)", "there",
         "tests/test_moments.py",
     ),
     Mutant(
-        "products of rows: longer sparse rows are not shortened", "RowProducts.partial",
+        "products of rows: longer sparse rows are not shortened", "shortened",
         r"there / np\.maximum\(row_norms\(rows\), 1\.0\)", "there",
         "tests/test_moments.py",
     ),
     Mutant(
-        "products of rows: rows of a group count as one each", "RowProducts.partial",
+        "products of rows: rows of a group count as one each", "shortened",
         r"if chunk\.weight is not None:", "if False:",
         "tests/test_moments.py",
     ),
@@ -533,8 +533,33 @@ MUTANTS = [
         "tests/test_moments.py",
     ),
     Mutant(
-        "the noise of second moments halved", "Setting.release",
-        r"law_of\(self\.plan\.price", "law_of(2 * self.plan.price",
+        "products with a basis: replace-one at the price of zero-out", "BasisProducts.sensitivity",
+        r"math\.sqrt\(2\.0\)", "math.hypot(1.0, _LENGTH_COUNTS)",
+        "tests/test_moments.py",
+    ),
+    Mutant(
+        "products with a basis: the length of a row is for free", "BasisProducts.sensitivity",
+        r"math\.hypot\(1\.0, _LENGTH_COUNTS\)", "1.0",
+        "tests/test_moments.py",
+    ),
+    Mutant(
+        "squares of columns: replace-one at the price of zero-out", "ColumnSquares.sensitivity",
+        r"2\.0, math\.sqrt\(2\.0\), ", "1.0, 1.0, ",
+        "tests/test_moments.py",
+    ),
+    Mutant(
+        "products with a basis that are paid for once", "leading_moments",
+        r"left / _ROUNDS", "left",
+        "tests/test_moments.py",
+    ),
+    Mutant(
+        "squares of columns that are not paid for", "moments_of_columns",
+        r"1 - 1e-9 - _SQUARES_SHARE", "1.0",
+        "tests/test_moments.py",
+    ),
+    Mutant(
+        "the noise of second moments halved", "Setting.law",
+        r"price = self\.plan\.price", "price = 2 * self.plan.price",
         "tests/test_moments.py",
     ),
     Mutant(

@@ -3,6 +3,7 @@
 """Covariance, components and ridge regression from products of rows that are released once."""
 
 import math
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -19,8 +20,8 @@ from skdp import DPPCA, DPCovariance, DPRidge, PrivacyBudget, privacy_spent
 from skdp.audit import trace_privacy
 from skdp.exceptions import NoisyEstimateWarning, PrivacyWarning
 from skdp.io import stream_arrays, stream_chunks
-from skdp.moments import _products
-from skdp.moments._products import RowProducts
+from skdp.moments import _covariance, _products
+from skdp.moments._products import BasisProducts, ColumnSquares, RowProducts
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
 from tests._chunks import shorten_chunks
 from tests._neighbours import (
@@ -149,6 +150,63 @@ def test_a_group_counts_as_one_row(is_sparse):
     np.testing.assert_allclose(found, (v * weight[:, None]).T @ v, atol=1e-12)
 
 
+# Statistics of very many columns: their definitions and sensitivities.
+
+
+def basis(d, k, seed=0):
+    return np.linalg.qr(np.random.default_rng(seed).normal(size=(d, k)))[0]
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("radius", [1.0, 0.25])
+def test_statistics_of_many_columns_are_those_of_the_definition(layout, radius, monkeypatch):
+    shorten_chunks(monkeypatch, 9)
+    rows = mixed_rows()
+    rows = Rows(as_layout(rows.X, layout), rows.codes, rows.null)
+    v, Q = vectors_of(rows, RowProducts(5, radius)), basis(5, 2)
+    atol = 1e-4 if layout == "float32" else 1e-10
+    query = BasisProducts(Q, radius)
+    found = query.evaluate(admitted(rows))
+    assert found.shape == (query.size,)
+    np.testing.assert_allclose(query.products(found), v.T @ v @ Q, atol=atol)
+    assert query.squared_length(found) == pytest.approx((v**2).sum(), abs=10 * atol)
+    squares = ColumnSquares(5, radius).evaluate(admitted(rows))
+    np.testing.assert_allclose(squares, (v**2).sum(axis=0), atol=atol)
+
+
+@every_adjacency
+@pytest.mark.parametrize("kind", ["basis", "squares"])
+@on_examples(60)
+def test_statistics_of_many_columns_keep_their_sensitivity(kind, adjacency, data):
+    radius = data.draw(st.sampled_from([1.0, 1e-100, 1e100, 3.7]))
+    pair = data.draw(neighbours(adjacency, radius=radius))
+    n_rows, d = pair[0].X.shape
+    short = data.draw(st.sampled_from([1.0, 0.3, 1e-3]))
+    Q = basis(d, data.draw(st.integers(1, d)))
+    query = BasisProducts(Q, short) if kind == "basis" else ColumnSquares(d, short)
+    stated = query.sensitivity(adjacency, n_rows)
+    values = [query.evaluate(admitted(rows, radius)) for rows in pair]
+    assert all(np.abs(value).max() <= stated.bound * (1 + FLOAT_SLACK) for value in values)
+    gap = values[0] - values[1]
+    assert np.linalg.norm(gap) <= stated.l2 * (1 + FLOAT_SLACK)
+    assert np.abs(gap).sum() <= stated.l1 * (1 + FLOAT_SLACK)
+
+
+@every_adjacency
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_statistics_of_many_columns_attain_their_sensitivity(adjacency, is_sparse):
+    made = sparse.csr_array if is_sparse else np.asarray
+    X, null = 7 * np.eye(3), np.array([False, adjacency == "zero-out"])
+    rows = [Rows(made(X[[i]]), np.zeros(1, int), null[[i]]) for i in (0, 1)]
+    for query, l1 in ((BasisProducts(np.eye(3)[:, :2], 1.0), None), (ColumnSquares(3, 1.0), 2.0)):
+        one, other = (query.evaluate(admitted(row)) for row in rows)
+        stated = query.sensitivity(adjacency, 1)
+        assert np.linalg.norm(one - other) == pytest.approx(stated.l2, rel=1e-9)
+        if l1:
+            assert np.abs(one - other).sum() == pytest.approx(stated.l1, rel=1e-9)
+
+
 # Whole fits: the claim is kept, and the noise is what the ledger says.
 
 
@@ -174,6 +232,22 @@ def test_fits_keep_their_claim(model, adjacency):
     model = clone(model).set_params(adjacency=adjacency)
     result = trace_privacy(model, X=X, X_neighbour=other, n_draws=0)
     assert result.passed
+
+
+@every_adjacency
+@pytest.mark.parametrize("is_sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_fits_to_many_columns_keep_their_claim(adjacency, is_sparse, delta, monkeypatch):
+    monkeypatch.setattr(_covariance, "_WIDE", {False: 5, True: 5})
+    made = sparse.csr_array if is_sparse else np.asarray
+    X = np.random.default_rng(0).normal(size=(2000, 8))
+    X[0] = [1e6, *[0] * 7]
+    other = X.copy()
+    other[0] = [0, 1e6, *[0] * 6] if adjacency == "replace-one" else np.nan
+    model = DPPCA(2, epsilon=8.0, delta=delta, data_norm=2.0, adjacency=adjacency)
+    result = trace_privacy(model, X=made(X), X_neighbour=made(other), n_draws=0)
+    assert result.passed
+    assert result.share > 0.3
 
 
 @pytest.mark.full
@@ -278,6 +352,73 @@ def test_components_of_rows_that_are_far_from_the_origin_are_found():
     centered = quiet(DPPCA(5, epsilon=1.2, assume_centered=True), X - 5)
     assert not centered.mean_.any()
     assert len(centered.ledger_.releases) < len(model.ledger_.releases)
+
+
+# Very many columns.
+
+
+def words(n_rows, n_columns, seed=0):
+    """Return rows of made-up text: a few of many columns, in topics, some much more frequent."""
+    rng = np.random.default_rng(seed)
+    order, topic = rng.permutation(n_columns), rng.integers(6, size=n_rows)
+    rank = np.minimum(rng.zipf(1.6, size=(n_rows, 20)), n_columns // 8)
+    at = order[(rank + topic[:, None] * (n_columns // 8)).ravel() % n_columns]
+    counts = (np.ones(len(at)), (np.repeat(np.arange(n_rows), 20), at))
+    return sparse.csr_array(counts, shape=(n_rows, n_columns)) * 0.1
+
+
+def explained(X, components):
+    """Return the variance along components in parts of that along the best ones."""
+    mean = np.asarray(X.mean(axis=0)).ravel()
+
+    def times(Q):
+        return X.T @ (X @ Q) / X.shape[0] - np.multiply.outer(mean, mean @ Q)
+
+    Q = basis(X.shape[1], len(components) + 5)
+    for _ in range(8):
+        Q = np.linalg.qr(times(Q))[0]
+    best = np.linalg.eigvalsh(Q.T @ times(Q))[-len(components) :].sum()
+    return np.trace(components @ times(components.T)) / best
+
+
+@pytest.mark.parametrize("delta", [1e-6, 0.0])
+def test_sparse_rows_of_many_columns_are_not_made_dense(delta):
+    X = words(8000, 2**16)
+    tracemalloc.start()
+    pca = DPPCA(4, epsilon=3.0 if delta else 30.0, delta=delta, data_norm=1.0)
+    pca = quiet(pca, X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # the rows would have 4 GB, and a matrix of all products 34
+    assert peak < 1e8
+    assert explained(X, pca.components_) > 0.85
+    np.testing.assert_allclose(pca.components_ @ pca.components_.T, np.eye(4), atol=1e-9)
+    assert pca.mean_.shape == (2**16,)
+    assert pca.transform(X).shape == (8000, 4)
+    assert 0 < pca.explained_variance_ratio_.sum() < 1
+
+
+def test_leading_components_of_wide_rows_need_no_matrix():
+    d = _covariance._WIDE[False] + 100
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 3)) * [9, 7, 5] @ basis(d, 3).T + rng.normal(size=(1000, d)) / 40
+    tracemalloc.start()
+    pca = quiet(DPPCA(3, epsilon=1000.0, data_norm=20.0), X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # the rows have 34 MB, a matrix of all products 141
+    assert peak < 1e8
+    assert explained(X, pca.components_) > 0.95
+    truth = np.sort(np.linalg.svd(X - X.mean(axis=0), compute_uv=False)[:3] ** 2)[::-1] / 1000
+    np.testing.assert_allclose(pca.explained_variance_, truth, rtol=0.25)
+
+
+@pytest.mark.parametrize("model", [DPCovariance(), DPPCA(), DPPCA(3, bounds=(0, 1)), DPRidge()])
+def test_matrices_that_are_too_large_are_refused_before_anything_is_charged(model):
+    budget, X = PrivacyBudget(10.0, 1e-4), np.zeros((3, _products.MOST_COLUMNS + 1))
+    with pytest.raises(ValueError, match=r"for at most 8192 of them; got 819\d\. (Take|Give)"):
+        clone(model).set_params(budget=budget).fit(X, np.zeros(3))
+    assert budget.spent == (0.0, 0.0)
 
 
 # Without noise these are the moments of scikit-learn.

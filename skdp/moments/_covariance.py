@@ -5,8 +5,12 @@
 The sum of v v' is released with noise, v being a row, shortened to a radius, with a constant
 appended: means and second moments in one symmetric matrix [1]_. Everything else is post-processing.
 
+Of very many columns leading components are found from products with a basis [2]_.
+
 .. [1] C. Dwork, K. Talwar, A. Thakurta and L. Zhang, "Analyze Gauss: optimal bounds for
    privacy-preserving principal component analysis", STOC 2014.
+.. [2] M. Hardt and E. Price, "The noisy power method: a meta algorithm with applications", NeurIPS
+   2014.
 """
 
 import math
@@ -44,14 +48,20 @@ from skdp.local._covariance import (
 from skdp.location._base import shares_of_score
 from skdp.moments._products import (
     CONSTANT,
+    BasisProducts,
+    ColumnSquares,
     ColumnUnits,
     KnownUnits,
     MomentEstimator,
     RowProducts,
     boxed,
+    check_size,
+    mean_of_rows,
     plan_units,
+    some_columns,
 )
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
+from skdp.privacy.kernel.samplers import SeededBits
 from skdp.privacy.laws.calibration import gdp_mu
 
 # The moments, in the units of the data.
@@ -135,6 +145,139 @@ def without_far_units(moments):
     return moments.covariance * np.multiply.outer(~far, ~far)
 
 
+# Leading components of very many columns, without a matrix of all products.
+
+# columns of dense and of sparse rows up to which all products are released
+_WIDE = {False: 4096, True: 1024}
+# dense rows: rounds of products with a basis, its columns beyond the components, and the share of
+# the mean. Sparse rows: share of squares, and columns that are kept, so many that the largest
+# eigenvalue of the noise is that number times their number to the power of -3/2. Chosen on made-up
+# rows and on source code as text
+_ROUNDS, _BEYOND, _MEAN_SHARE = 3, 20, 0.05
+_SQUARES_SHARE, _KEPT, _MOST_KEPT = 0.2, 20.0, 2048
+# components of so many columns, at most
+_MOST_LEADING = 100
+
+
+@dataclass(frozen=True, eq=False)
+class LeadingMoments:
+    """Mean and leading components, in the units of the data.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (n_features,)
+        The mean.
+    vectors : ndarray of shape (n_features, n_found)
+        Directions by growing variance.
+    variance : ndarray of shape (n_found,)
+        Variances by falling size, at least 0.
+    total : float
+        Variance of all directions together.
+    level : float
+        About the largest variance that noise alone makes.
+    """
+
+    mean: Any
+    vectors: Any
+    variance: Any
+    total: float
+    level: float
+
+
+def public_signs(n_rows, n_columns):
+    """Return a matrix of signs that anybody can make."""
+    words = SeededBits(0, f"signs, {n_rows} x {n_columns}").words(-(-n_rows * n_columns // 64))
+    bits = np.unpackbits(words.view(np.uint8))[: n_rows * n_columns]
+    return 1.0 - 2.0 * bits.reshape(n_rows, n_columns)
+
+
+def leading_moments(setting, n_features, n_components, means):
+    """Release products of the rows with a basis, which follows from the products before.
+
+    The noisy power method [2]_: no matrix has more than n_features times the columns of the basis.
+    The first basis follows from signs that are public.
+
+    Parameters
+    ----------
+    setting : Setting
+        Of the fit. Units of all columns are the same.
+    n_features, n_components : int
+        Numbers of columns, and of directions that are asked for.
+    means : bool
+        Whether the mean of the rows is released before, and its products are taken off.
+    """
+    n_rows, radius = setting.n_rows, setting.units.radius
+    mean, left = np.zeros(n_features), 1 - 1e-9
+    if means:
+        law, left = setting.law(n_features, _MEAN_SHARE), left - _MEAN_SHARE
+        mean = mean_of_rows(setting.curator, n_features, n_rows, radius, law) / radius
+    width = n_components + _BEYOND
+    basis = np.linalg.qr(public_signs(n_features, width))[0]
+    lengths = []
+    for _ in range(_ROUNDS):
+        query = BasisProducts(basis, radius)
+        released, deviation = setting.release(query, left / _ROUNDS)
+        products = query.products(released) / n_rows - np.multiply.outer(mean, mean @ basis)
+        lengths.append(query.squared_length(released) / n_rows)
+        last, (basis, _, _) = basis, np.linalg.svd(products, full_matrices=False)
+    # what the last products say of the variances along the directions that they have
+    variance = np.maximum(np.einsum("ij,ij->j", basis, products @ (last.T @ basis)), 0.0)
+    order = np.argsort(-variance[:n_components], kind="stable")
+    square = (setting.units.unit[0] * radius) ** 2
+    level = deviation / n_rows * (math.sqrt(n_features) + math.sqrt(width))
+    total = max(float(np.mean(lengths)) - float(mean @ mean), 0.0)
+    return LeadingMoments(
+        setting.units.center + setting.units.unit * radius * mean,
+        basis[:, order[::-1]],
+        variance[order] * square,
+        max(total, variance[order].sum()) * square,
+        level * square,
+    )
+
+
+def n_columns_kept(price, pure, n_rows, n_components, n_features):
+    """Return of how many columns products are released; from public numbers.
+
+    The largest eigenvalue of the noise in the mean of products of m columns is about
+    ``2 sqrt(m) / (mu n)``, and without a delta ``sqrt(2) m^1.5 / (epsilon n)``.
+    """
+    signal = _KEPT * n_rows * price
+    kept = (signal / math.sqrt(2)) ** (1 / 3) if pure else math.sqrt(signal / 2)
+    return min(max(int(min(kept, _MOST_KEPT)), n_components), n_features)
+
+
+def moments_of_columns(setting, n_features, n_components, means):
+    """Release squares of all columns, and products of those with the largest.
+
+    Parameters
+    ----------
+    setting : Setting
+        Of the fit. Rows are sparse.
+    n_features, n_components : int
+        Numbers of columns, and of directions that are asked for.
+    means : bool
+        Whether means are released with the products.
+    """
+    units, n_rows = setting.units, setting.n_rows
+    query = ColumnSquares(n_features, units.radius)
+    squares, _ = setting.release(query, _SQUARES_SHARE, concentrated=True)
+    n_kept = n_columns_kept(setting.plan.price, setting.pure, n_rows, n_components, n_features)
+    kept = np.sort(np.argsort(-squares, kind="stable")[:n_kept])
+    setting.curator.map_rows(lambda rows: rows.mapped(partial(some_columns, where=kept)))
+    query = RowProducts(n_kept, units.radius, CONSTANT if means else 0.0)
+    made, deviation = setting.release(query, 1 - 1e-9 - _SQUARES_SHARE)
+    units = ColumnUnits(units.center[kept], units.unit[kept], units.radius)
+    found = moments_of(query, made, deviation, n_rows, units)
+    values, small = eigh(found.covariance)
+    variance = np.maximum(values[::-1], 0.0)
+    vectors, mean = np.zeros((n_features, n_components)), np.zeros(n_features)
+    vectors[kept], mean[kept] = small[:, -n_components:], found.mean
+    square = (units.unit[0] * units.radius) ** 2
+    total = float(squares.sum()) / n_rows * square - float(mean @ mean)
+    variance, total = variance[:n_components], max(total, float(variance.sum()))
+    return LeadingMoments(mean, vectors, variance, total, found.level)
+
+
 # The fit: units, then products.
 
 _SHARED = ("epsilon", "delta", "adjacency", "budget", "random_state")
@@ -206,7 +349,7 @@ class CovarianceEstimator(MomentEstimator):
             refuse_sparse(X, "into the center of bounds", "bounds=None and a data_norm")
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
         n_features, is_sparse = X.shape[1], leaves_out_zeros(X)
-        self._check_columns(n_features)
+        wide = self._check_columns(n_features, is_sparse)
         # 3. plan, from public facts; 4. gate, 5. run
         known, domain = self._known(n_features, is_sparse)
         centered = self.assume_centered
@@ -221,13 +364,20 @@ class CovarianceEstimator(MomentEstimator):
                 n_rows=n_rows,
                 n_features=n_features,
                 adjacency=self.adjacency,
-                is_sparse=is_sparse,
+                by_column=not is_sparse and not wide,
+                around_mean=not is_sparse,
                 centered=centered,
                 power=self._power,
             )
 
         def released(setting):
-            constant = CONSTANT if self._needs_means(setting.plan, is_sparse) else 0.0
+            means = self._needs_means(setting.plan, is_sparse)
+            if wide:
+                find = moments_of_columns if is_sparse else leading_moments
+                moments = find(setting, n_features, self.n_components, means)
+                self._keep_components(moments, setting.n_rows, setting.doubts)
+                return
+            constant = CONSTANT if means else 0.0
             query = RowProducts(n_features, setting.units.radius, constant)
             made, deviation = setting.release(query)
             moments = moments_of(query, made, deviation, setting.n_rows, setting.units)
@@ -243,6 +393,7 @@ class CovarianceEstimator(MomentEstimator):
             groups=groups,
             sample_weight=sample_weight,
             wanted=["data_norm"],
+            n_releases=1 + (_ROUNDS if wide else 0),
         )
         return self
 
@@ -269,8 +420,10 @@ class CovarianceEstimator(MomentEstimator):
         """Whether means are released with the products."""
         return not self.assume_centered
 
-    def _check_columns(self, n_features):
-        """Raise a ValueError if a parameter does not go with the number of columns."""
+    def _check_columns(self, n_features, is_sparse):
+        """Say whether leading components are found without a matrix, or raise a ValueError."""
+        check_size(self, n_features, "Take DPPCA with a number of n_components, or fewer columns.")
+        return False
 
     def _keep(self, moments, n_rows, doubts):
         """Set the fitted attributes, and take note of what is doubtful about them."""
@@ -372,7 +525,7 @@ class DPCovariance(CovarianceEstimator):
     Errors. The noise of every entry is Gaussian, with `noise_std_`, but for the product of the
     noises of two means, and the projection never adds to the error in the Frobenius norm. Shortened
     rows have less variance: by how much depends on the data. Memory is three or four matrices of
-    n_features squared: 3,000 columns take about half a gigabyte.
+    n_features squared: 3,000 columns take about half a gigabyte, and more than 8,192 are refused.
 
     References
     ----------
@@ -534,7 +687,8 @@ class DPPCA(PrincipalComponents, CovarianceEstimator):
     ----------
     n_components : int or float, default=None
         Number of components, at most the number of features; or, in (0, 1), the share of the
-        released variance that they explain at least. None keeps all.
+        released variance that they explain at least. None keeps all. A number up to 100 finds
+        leading components of very many features without a matrix of all products.
     epsilon : float, default=1.0
         Privacy budget in nats, greater than 0.
     delta : float, default=1e-6
@@ -619,7 +773,11 @@ class DPPCA(PrincipalComponents, CovarianceEstimator):
 
     Errors. The sine of the angle between a component and that of the shortened rows is about
     `noise_level_` over the distance to the next variance [2]_. Memory is three or four matrices of
-    n_features squared: 3,000 columns take about half a gigabyte.
+    n_features squared: 3,000 columns take about half a gigabyte, and more than 8,192 are refused.
+
+    Many columns. Up to 100 components of more than 1,024 columns of sparse rows are those of the
+    columns with the largest squares, which are released for a fifth of the budget. Of more than
+    4,096 columns of dense rows they follow from three rounds of products with a basis [3]_.
 
     References
     ----------
@@ -627,6 +785,8 @@ class DPPCA(PrincipalComponents, CovarianceEstimator):
        privacy-preserving principal component analysis", STOC 2014.
     .. [2] C. Davis and W. M. Kahan, "The rotation of eigenvectors by a perturbation. III",
        SIAM Journal on Numerical Analysis 1970.
+    .. [3] M. Hardt and E. Price, "The noisy power method: a meta algorithm with applications",
+       NeurIPS 2014.
 
     Examples
     --------
@@ -683,28 +843,43 @@ class DPPCA(PrincipalComponents, CovarianceEstimator):
         around = isinstance(plan, KnownUnits) or bool(plan.columns.n_releases) or is_sparse
         return around and not self.assume_centered
 
-    def _check_columns(self, n_features):
+    def _check_columns(self, n_features, is_sparse):
         if isinstance(self.n_components, Integral) and self.n_components > n_features:
             raise ValueError(
                 f"n_components must be at most the number of features, {n_features}; got "
                 f"{self.n_components!r}."
             )
+        few = isinstance(self.n_components, Integral) and self.n_components <= _MOST_LEADING
+        if few and self.bounds is None and n_features > _WIDE[is_sparse]:
+            return True
+        instead = (
+            f"Give a number up to {_MOST_LEADING} for n_components and no bounds, or take fewer "
+            "columns."
+        )
+        check_size(self, n_features, instead)
+        return False
 
     def _keep(self, moments, n_rows, doubts):
         values, vectors = eigh(without_far_units(moments))
         variance = np.maximum(values[::-1], 0.0)
-        total = max(float(variance.sum()), 1e-300)
+        found = LeadingMoments(moments.mean, vectors, variance, variance.sum(), moments.level)
+        self._keep_components(found, n_rows, doubts)
+
+    def _keep_components(self, moments, n_rows, doubts):
+        """Set the fitted attributes, and take note of what is doubtful about them."""
+        variance, total = moments.variance, max(float(moments.total), 1e-300)
+        n_features = len(moments.mean)
         kept = len(variance) if self.n_components is None else self.n_components
         if not isinstance(kept, Integral):
             explained = np.cumsum(variance) / total
             kept = min(int(np.searchsorted(explained, kept)) + 1, len(variance))
         kept = int(kept)
-        self.components_ = signed_components(vectors)[:kept]
+        self.components_ = signed_components(moments.vectors)[:kept]
         self.explained_variance_ = variance[:kept]
         self.explained_variance_ratio_ = variance[:kept] / total
         self.singular_values_ = np.sqrt(variance[:kept]) * math.sqrt(max(n_rows - 1, 0))
-        left = variance[kept:]
-        self.noise_variance_ = float(left.mean()) if len(left) else 0.0
+        left = max(float(moments.total) - float(variance[:kept].sum()), 0.0)
+        self.noise_variance_ = left / (n_features - kept) if kept < n_features else 0.0
         self.mean_, self.noise_level_ = moments.mean, moments.level
         self.n_components_, self.n_samples_ = kept, n_rows
         wanted = kept if self.n_components is not None else 1

@@ -30,7 +30,7 @@ from skdp._export import TwinMixin
 from skdp._gate import Doubts, open_gate
 from skdp._plan import PlanMixin
 from skdp._rows.base import ball_constraint, empty_rows, row_major, row_norms, sum_over
-from skdp._rows.linear import LinearChunk
+from skdp._rows.linear import LinearChunk, usable_norms
 from skdp._typing import Adjacency
 from skdp.linear_model._scales import plan_scales, say_of_scales
 from skdp.location._clipped_mean import ClippedRowSum
@@ -113,25 +113,11 @@ class RowProducts:
 
     def partial(self, chunk):
         """Return the sum of whole products v v' of a chunk, flattened."""
-        X, weight = chunk.X, np.where(np.isinf(chunk.norm), 0.0, chunk.factor / self.radius)
-        there = np.isfinite(chunk.norm).astype(np.float64)
-        if chunk.weight is not None:
-            there *= np.sqrt(chunk.weight)
-        with np.errstate(under="ignore", over="ignore"):
-            if sparse.issparse(X):
-                rows = sparse.csr_array(X, dtype=np.float64, copy=True)
-                lengths = np.diff(rows.indptr)
-                rows.data *= np.repeat(weight, lengths)
-                short = there / np.maximum(row_norms(rows), 1.0)
-                rows.data *= np.repeat(short, lengths)
-                products = (rows.T @ rows).toarray()
-            else:
-                rows = row_major(X) * weight[:, None]
-                length = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-                short = there / np.maximum(length, 1.0)
-                rows *= short[:, None]
-                # one array on both sides: half the work, and symmetric to the last bit
-                products = rows.T.dot(rows)
+        rows, short, there = shortened(chunk, self.radius)
+        with np.errstate(under="ignore"):
+            # one array on both sides: half the work, and symmetric to the last bit
+            products = rows.T.dot(rows)
+        products = products.toarray() if sparse.issparse(products) else products
         if not self.constant:
             return products.ravel()
         last = self.constant * (short if self.lifted else there)
@@ -168,6 +154,159 @@ class RowProducts:
         # half of what is off the diagonal, and half of the diagonal, on either side
         products[upper] *= np.where(upper[0] == upper[1], 0.5, math.sqrt(0.5))
         return products + products.T
+
+
+def shortened(chunk, radius):
+    """Return the rows of a chunk in a unit of length, at most 1 long, times the roots of weights.
+
+    Parameters
+    ----------
+    chunk : LinearChunk
+        Without an intercept.
+    radius : float
+        The unit of length.
+
+    Returns
+    -------
+    rows : ndarray or CSR array of shape (n_rows, n_features)
+        A copy; null rows are 0.
+    short, there : ndarray of shape (n_rows,)
+        What rows in units were multiplied by; and 1 or the root of their weight, 0 for null rows.
+    """
+    X, weight = chunk.X, np.where(np.isinf(chunk.norm), 0.0, chunk.factor / radius)
+    there = np.isfinite(chunk.norm).astype(np.float64)
+    if chunk.weight is not None:
+        there *= np.sqrt(chunk.weight)
+    with np.errstate(under="ignore", over="ignore"):
+        if sparse.issparse(X):
+            rows = sparse.csr_array(X, dtype=np.float64, copy=True)
+            lengths = np.diff(rows.indptr)
+            rows.data *= np.repeat(weight, lengths)
+            short = there / np.maximum(row_norms(rows), 1.0)
+            rows.data *= np.repeat(short, lengths)
+        else:
+            rows = row_major(X) * weight[:, None]
+            length = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+            short = there / np.maximum(length, 1.0)
+            rows *= short[:, None]
+    return rows, short, there
+
+
+#: what the squared length of a row counts beside its products with a basis
+_LENGTH_COUNTS = 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class BasisProducts:
+    """Sum over rows of v v' Q and of the squared length of v, v being a row of the unit ball.
+
+    Parameters
+    ----------
+    basis : ndarray of shape (n_features, n_columns)
+        Q, with orthonormal columns; public.
+    radius : float
+        As that of `RowProducts`.
+    """
+
+    basis: Any
+    radius: float
+
+    #: what the statistic is
+    name = "sum of products of rows with a basis"
+
+    @property
+    def size(self):
+        """Number of coordinates."""
+        return self.basis.size + 1
+
+    def sensitivity(self, adjacency, n_rows):
+        """State the l2 sensitivity: sqrt(1 + 1/16) (zero-out) or sqrt(2) (replace-one).
+
+        That of l1 is the root of the number of coordinates times that.
+
+        Proof. The norm of Q is 1, so that the Frobenius norm of ``A Q`` is at most that of A. For
+        two rows with v and u of the squared lengths a and b, both at most 1, that of v v' is a, and
+        ``|v v' - u u'|^2 = a^2 + b^2 - 2 <v, u>^2``. The squared length counts a quarter:
+        ``a^2 + b^2 + (a - b)^2 / 16`` is convex in a and in b, at the corners at most 2, and
+        ``1 + 1/16`` for b = 0. Unit rows in the span of Q, at right angles, attain both. For groups
+        as for `RowProducts`.
+        """
+        if adjacency == "zero-out":
+            reach, theorem = math.hypot(1.0, _LENGTH_COUNTS), "|v v'|^2 + |v|^4 / 16 <= 17/16"
+        else:
+            reach, theorem = math.sqrt(2.0), "a^2 + b^2 + (a - b)^2 / 16 <= 2"
+        l1 = math.sqrt(self.size) * reach
+        return Sensitivity(l1=l1, l2=reach, bound=float(n_rows), theorem=theorem)
+
+    def partial(self, chunk):
+        """Return the sum of a chunk."""
+        rows, _, _ = shortened(chunk, self.radius)
+        with np.errstate(under="ignore"):
+            products = rows.T.dot(rows.dot(self.basis))
+            values = rows.data if sparse.issparse(rows) else rows.ravel()
+            return np.append(products.ravel(), _LENGTH_COUNTS * values.dot(values))
+
+    def evaluate(self, rows):
+        """Return the sum over all rows, an array of shape (size,)."""
+        return sum_over(rows, self.partial, self.size)
+
+    def products(self, released):
+        """Return the products with the basis, of its shape, from a released vector."""
+        return released[:-1].reshape(self.basis.shape)
+
+    def squared_length(self, released):
+        """Return the sum of squared lengths of rows from a released vector."""
+        return released[-1] / _LENGTH_COUNTS
+
+
+@dataclass(frozen=True)
+class ColumnSquares:
+    """Sum of the squares of every column over rows of the unit ball.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of columns.
+    radius : float
+        As that of `RowProducts`.
+    """
+
+    n_features: int
+    radius: float
+
+    #: what the statistic is
+    name = "sum of squares of columns"
+
+    @property
+    def size(self):
+        """Number of coordinates."""
+        return self.n_features
+
+    def sensitivity(self, adjacency, n_rows):
+        """State the sensitivities: 1 (zero-out); 2 in l1 and sqrt(2) in l2 (replace-one).
+
+        Proof. Squares are not negative, and those of a row add up to at most 1; so do the squares
+        of these. Two such vectors a and b are at most 2 apart in l1, and as <a, b> is not negative,
+        ``|a - b|^2 <= |a|^2 + |b|^2 <= 2``. Rows with one entry each, of length 1, in two columns,
+        attain all. For groups as for `RowProducts`.
+        """
+        if adjacency == "zero-out":
+            l1, l2, theorem = 1.0, 1.0, "squares of a row of the unit ball add up to <= 1"
+        else:
+            l1, l2, theorem = 2.0, math.sqrt(2.0), "|a - b|^2 <= |a|^2 + |b|^2 for a, b >= 0"
+        return Sensitivity(l1=l1, l2=l2, bound=float(n_rows), theorem=theorem)
+
+    def partial(self, chunk):
+        """Return the sums of a chunk."""
+        rows, _, _ = shortened(chunk, self.radius)
+        with np.errstate(under="ignore"):
+            if sparse.issparse(rows):
+                return np.bincount(rows.indices, rows.data**2, self.n_features)
+            return np.einsum("ij,ij->j", rows, rows)
+
+    def evaluate(self, rows):
+        """Return the sums over all rows, an array of shape (size,)."""
+        return sum_over(rows, self.partial, self.size)
 
 
 # The noise: Gaussian, or purely private.
@@ -362,20 +501,36 @@ class UnitsPlan:
         return ColumnUnits(origin, unit, self.longest * radius), columns, vague
 
     def _mean(self, curator):
-        """Release the mean of the rows, long ones shortened, nearer to 0 by what noise adds."""
+        """Release the mean of the rows, at a rough length."""
         n_features = self.n_features
         (radius, _, _), _, _ = self.first.run(curator, math.sqrt(n_features), 0.0, 1.0)
-        query = ClippedRowSum(n_features, _MEAN_LENGTH * radius)
-        released = curator.release(query, self.mean_law)
-        n_rows, noise = self.length.n_rows, curator.ledger.releases[-1].noise
-        mean = released / n_rows
-        added = n_features * (deviation_of(noise, n_features) / n_rows) ** 2
-        square = max(float(mean @ mean), 1e-300)
-        return ball_constraint(mean * max(0.0, 1 - added / square), query.radius)
+        length = _MEAN_LENGTH * radius
+        return mean_of_rows(curator, n_features, self.length.n_rows, length, self.mean_law)
+
+
+def mean_of_rows(curator, n_features, n_rows, length, law):
+    """Release the mean of rows, longer ones shortened, nearer to 0 by what noise adds.
+
+    Parameters
+    ----------
+    curator : Curator
+        Holds the rows.
+    n_features, n_rows : int
+        Their shape; public.
+    length : float
+        Length to which they are cut.
+    law : Law
+        Of the release.
+    """
+    total = curator.release(ClippedRowSum(n_features, length), law)
+    noise = curator.ledger.releases[-1].noise
+    mean, added = total / n_rows, deviation_of(noise, n_features) / n_rows
+    kept = 1 - n_features * added**2 / max(float(mean @ mean), 1e-300)
+    return ball_constraint(mean * max(0.0, kept), length)
 
 
 def plan_units(
-    epsilon, delta, *, n_rows, n_features, adjacency, is_sparse, centered, power, around_mean=True
+    epsilon, delta, *, n_rows, n_features, adjacency, by_column, around_mean, centered, power
 ):
     """Plan the search for units, from public facts.
 
@@ -387,14 +542,14 @@ def plan_units(
         Shape of the data.
     adjacency : {"replace-one", "zero-out"}
         Adjacency.
-    is_sparse : bool
-        Whether rows are stored without their zeros: then columns stay as they are.
+    by_column : bool
+        Whether origins and spreads of columns may be searched.
+    around_mean : bool
+        Whether the mean may be released first, where columns are not searched.
     centered : bool
         Whether the mean of the rows is known to be 0.
     power : float
         As that of `UnitsPlan`.
-    around_mean : bool, default=True
-        Whether the mean may be released first, where there are too few rows for all columns.
 
     Returns
     -------
@@ -404,7 +559,7 @@ def plan_units(
     shape: dict[str, Any] = {"n_rows": n_rows, "adjacency": adjacency, "with_scale": False}
     columns, length = (
         plan_scales(epsilon, delta, with_radius=r, with_center=not centered, n_columns=d, **shape)
-        for r, d in ((False, 0 if is_sparse else n_features), (True, 0))
+        for r, d in ((False, n_features if by_column else 0), (True, 0))
     )
     price = _left(epsilon, delta, columns, length)
     query = RowProducts(n_features, 1.0, CONSTANT)
@@ -417,7 +572,7 @@ def plan_units(
     longest = min(max(_TIMES * (n_features * edge) ** _POWER, least), _LENGTHS[1])
     plan = UnitsPlan(n_features, columns, length, power, price, longest)
     searched = length.n_releases and not columns.n_releases
-    if not (around_mean and searched and not is_sparse and not centered and edge < _CLEAR_ENOUGH):
+    if not (around_mean and searched and not centered and edge < _CLEAR_ENOUGH):
         return plan
     # a rough length will do
     first = replace(length, unit=length.unit / 2) if delta else length
@@ -451,6 +606,12 @@ def moved(chunk, weight, shift):
             body = empty_rows(chunk.X.shape)
             np.multiply(row_major(chunk.X), weight, out=body)
             body += shift
+    return _with_rows(chunk, body)
+
+
+def some_columns(chunk, where):
+    """Return one chunk of sparse rows with some of their columns alone."""
+    body = sparse.csr_array(chunk.X)[:, where]
     rest = chunk.intercept, chunk.lift, chunk.drawn, chunk.weight
     return LinearChunk(body, chunk.factor, chunk.norm, chunk.target, *rest)
 
@@ -459,11 +620,40 @@ def boxed(chunk, box):
     """Return one chunk of dense rows, clipped into a box and mapped to [-1, 1]."""
     body = empty_rows(chunk.X.shape)
     body[:] = box.to_unit(row_major(chunk.X))
+    return _with_rows(chunk, body)
+
+
+def _with_rows(chunk, body):
+    """Return a chunk whose factors are 1 with other rows, and their norms."""
+    norm = usable_norms(row_norms(body), np.isinf(chunk.norm))
     rest = chunk.intercept, chunk.lift, chunk.drawn, chunk.weight
-    return LinearChunk(body, chunk.factor, chunk.norm, chunk.target, *rest)
+    return LinearChunk(body, chunk.factor, norm, chunk.target, *rest)
 
 
 # The fit: units, then products.
+
+
+#: matrices with more columns are not made
+MOST_COLUMNS = 8192
+
+
+def check_size(estimator, n_columns, instead):
+    """Raise a ValueError if a matrix of the products of so many columns would be too large.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Named in the message.
+    n_columns : int
+        How many there are.
+    instead : str
+        What else can be done.
+    """
+    if n_columns > MOST_COLUMNS:
+        raise ValueError(
+            f"{type(estimator).__name__} makes matrices of all products of columns, for at most "
+            f"{MOST_COLUMNS} of them; got {n_columns}. {instead}"
+        )
 
 
 class MomentEstimator(TwinMixin, PlanMixin, BaseEstimator):
@@ -475,7 +665,9 @@ class MomentEstimator(TwinMixin, PlanMixin, BaseEstimator):
     delta: float
     adjacency: Adjacency
 
-    def _measured(self, X, admit, planned, then, *, groups, sample_weight, wanted=(), given=None):
+    def _measured(
+        self, X, admit, planned, then, *, groups, sample_weight, wanted, given=None, n_releases=1
+    ):
         """Plan the releases, open the gate, find units, and release the rest in them.
 
         Parameters
@@ -495,6 +687,8 @@ class MomentEstimator(TwinMixin, PlanMixin, BaseEstimator):
             Parameters that could have given what is searched.
         given : ndarray or None
             As for `UnitsPlan.run`.
+        n_releases : int, default=1
+            Number of releases besides those of units.
         """
         epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
         (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight, planned)
@@ -506,7 +700,7 @@ class MomentEstimator(TwinMixin, PlanMixin, BaseEstimator):
             unit=unit,
             delta=delta,
             mu=mu_of_all(epsilon, delta) if delta else None,
-            n_releases=1 + plan.n_releases,
+            n_releases=n_releases + plan.n_releases,
             doubts=doubts,
         ) as curator:
             units, columns, vague = plan.run(curator, given)
@@ -544,8 +738,19 @@ class Setting:
     pure: bool
     doubts: Doubts
 
-    def release(self, query):
-        """Return a release at the whole price that is left, and the deviation of its noise."""
-        law = law_of(self.plan.price, self.pure, query.size)
+    def law(self, size, share=1.0, concentrated=False):
+        """Return the law of a release of so many coordinates for a share of what is left.
+
+        Where a row moves few coordinates, and sensitivities are alike in l1 and in l2, noise
+        without a delta is Laplace noise.
+        """
+        price = self.plan.price * (share if self.pure else math.sqrt(share))
+        if self.pure and concentrated:
+            return LaplaceMechanism(price)
+        return law_of(price, self.pure, size)
+
+    def release(self, query, share=1.0, **concentrated):
+        """Return a release for a share of what is left, and the deviation of its noise."""
+        law = self.law(query.size, share, **concentrated)
         released = self.curator.release(query, law)
         return released, deviation_of(self.curator.ledger.releases[-1].noise, query.size)

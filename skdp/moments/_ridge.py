@@ -54,6 +54,7 @@ from skdp.moments._products import (
     KnownUnits,
     MomentEstimator,
     RowProducts,
+    check_size,
     move_rows,
     moved,
     plan_units,
@@ -355,7 +356,7 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
     they have nor how wide they are where a new row is long.
 
     Memory is a copy of dense rows in double precision, if they are not streamed, and three or four
-    matrices of n_features squared.
+    matrices of n_features squared. More than 8,192 features and targets are refused.
 
     References
     ----------
@@ -488,6 +489,7 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
         n_features, shape = X.shape[1], y.shape[1:]
         n_targets = math.prod(shape)
         size = n_features + n_targets
+        check_size(self, size, "Take DPLpRegressor, or fewer columns.")
         given = self._given(n_features, n_targets)
         names = {"data_norm": self.data_norm, "target_scale": self.target_scale}
         wanted = [name for name, value in names.items() if value is None]
@@ -509,10 +511,10 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
                 epsilon,
                 delta,
                 n_features=size,
-                is_sparse=False,
+                by_column=True,
+                around_mean=False,
                 centered=not self.fit_intercept,
                 power=1.0,
-                around_mean=False,
                 **shape,
             )
 
