@@ -381,7 +381,7 @@ def explained(X, components):
     return np.trace(components @ times(components.T)) / best
 
 
-@pytest.mark.parametrize("delta", [1e-6, 0.0])
+@pytest.mark.parametrize("delta", [1e-6, pytest.param(0.0, marks=pytest.mark.full)])
 def test_sparse_rows_of_many_columns_are_not_made_dense(delta):
     X = words(8000, 2**16)
     tracemalloc.start()
@@ -398,6 +398,7 @@ def test_sparse_rows_of_many_columns_are_not_made_dense(delta):
     assert 0 < pca.explained_variance_ratio_.sum() < 1
 
 
+@pytest.mark.full
 def test_leading_components_of_wide_rows_need_no_matrix():
     d = _covariance._WIDE[False] + 100
     rng = np.random.default_rng(0)
@@ -674,6 +675,7 @@ def test_the_penalty_follows_from_the_spectrum():
     lower, upper = model.conf_int()
     assert np.isneginf(lower).all()
     assert np.isposinf(upper).all()
+    assert np.isposinf(model.predict(X, return_std=True)[1]).all()
     assert np.abs(model.coef_).max() < 10
     assert model.score(X, targets(ROWS)) > 0.5
 
@@ -789,6 +791,45 @@ def test_intervals_hold_the_truth():
     scales = {"data_norm": 4.0, "target_scale": 3.0, "center": 0.0}
     for case in ((4000, 2, 1.0, 0.0, 0.1), (500, 2, 8.0, 0.0, 3.0)):
         assert coverage(*case, n_fits=40, **scales) > 0.86
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize("given", RIDGES.values(), ids=RIDGES)
+@pytest.mark.parametrize("intercept", [True, False])
+def test_deviations_of_new_targets_hold_them(given, intercept):
+    rng = np.random.default_rng(0)
+    X = 3 * rng.normal(size=(4000, 4)) + 2 * intercept
+    y = X @ BETA + 5 * intercept + 2 * rng.normal(size=4000)
+    model = quiet(DPRidge(2000.0, **given, fit_intercept=intercept), X[:2000], y[:2000])
+    predicted, std = model.predict(X[2000:], return_std=True)
+    assert predicted.shape == std.shape == (2000,)
+    # a standard error of .005
+    assert 0.92 < np.mean(np.abs(y[2000:] - predicted) < 1.96 * std) < 0.99
+    assert (std >= model.residual_std_).all()
+    assert std.max() > 1.001 * std.min()
+    made = sparse.csr_array(X[2000:])
+    np.testing.assert_allclose(model.predict(made, return_std=True)[1], std)
+    several = quiet(
+        DPRidge(2000.0, **given, fit_intercept=intercept), X[:2000], np.outer(y[:2000], [1, 3])
+    )
+    std = several.predict(X[2000:], return_std=True)[1]
+    assert std.shape == (2000, 2)
+    assert 1.9 < several.residual_std_[0] < 3
+    assert 2 < (std[:, 1] / std[:, 0]).mean() < 4
+
+
+def test_deviations_of_predictions_are_those_of_fits():
+    rng, rows = np.random.default_rng(0), np.array([[2.0, -1.0], [0.0, 3.0]])
+    given, found, stated = {"data_norm": 4.0, "target_scale": 3.0}, [], []
+    for _ in range(60):
+        X = rng.normal(size=(1000, 2))
+        model = quiet(DPRidge(4.0, **given), X, X @ [1.0, -1.0] + rng.normal(size=1000))
+        predicted, std = model.predict(rows, return_std=True)
+        found.append(predicted)
+        stated.append(np.sqrt(std**2 - model.residual_std_**2))
+    # a standard deviation errs by one in 11
+    ratio = np.std(found, axis=0) / np.mean(stated, axis=0)
+    assert (np.abs(ratio - 1) < 0.35).all()
 
 
 @pytest.mark.slow

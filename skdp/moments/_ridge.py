@@ -18,7 +18,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property, partial
 from numbers import Real
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,6 +154,10 @@ class NormalEquations:
         -------
         deviations : ndarray of shape (n_features, n_targets)
             Of sampling, for residuals of equal variance, and of the noise.
+        spreads : list of ndarray of shape (size, size)
+            Covariance of the coefficients of features and constant, for each target.
+        squares : ndarray of shape (n_targets,)
+            Variance of the residuals of rows of full weight, and what noise may have taken off.
 
         Notes
         -----
@@ -168,6 +172,7 @@ class NormalEquations:
         if self.intercept:
             matrix[-1, -1] = self.weight * self.constant**2
         inverse, found = np.linalg.inv(matrix), np.empty_like(coef)
+        spreads, squares = [], np.empty(coef.shape[1])
         for j in range(coef.shape[1]):
             b = np.append(coef[:, j], last[j]) if self.intercept else coef[:, j]
             errors = np.append(-b, 1.0)
@@ -179,7 +184,9 @@ class NormalEquations:
             noise = half * ((1 + b @ b) * np.eye(len(b)) + np.outer(b, b))
             spread = inverse @ (square / self.n_rows * matrix + noise) @ inverse
             found[:, j] = np.sqrt(np.maximum(spread.diagonal()[:d], 0.0))
-        return found
+            spreads.append(spread)
+            squares[j] = square
+        return found, spreads, squares
 
 
 # The rows: features and targets beside each other.
@@ -247,6 +254,8 @@ class DrawnUnits:
 
 # The fit.
 
+# rows whose deviations are computed at once
+_AT_ONCE = 4096
 # no number in the units of the data is larger
 _LARGEST_COEF = 1e200
 
@@ -305,6 +314,9 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
     coef_std_ : ndarray of the shape of `coef_`
         Standard deviation of `unpenalised_coef_`, of sampling and of noise; infinite where noise
         may have made the smallest eigenvalue.
+    residual_std_ : float or ndarray of shape (n_targets,)
+        Standard deviation of the residuals of least squares, long rows counting less, and what
+        noise may have taken off it; infinite where `coef_std_` is.
     l2_ : float
         Strength of the penalty: `l2`, or for "auto" that of columns in units of `feature_scale_`.
     feature_center_, feature_scale_ : ndarray of shape (n_features,)
@@ -351,9 +363,9 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
     `max_weight`, adds w^2 times its variance to that of a sum, and w times is counted. The law of
     the noise is known exactly, and what it does to coefficients to the first order: so there is no
     interval unless the smallest eigenvalue of the features is twice what noise alone makes. The
-    guide has the coverage that was measured. There are none for predictions: of the residuals
-    nothing is released but a variance, in which long rows count less, and it says neither what law
-    they have nor how wide they are where a new row is long.
+    guide has the coverage that was measured. Of new targets `predict` has a standard
+    deviation: of the residuals nothing is released but one variance, in which long rows count less.
+    It says nothing of their law, nor whether they are wider in one place than in another.
 
     Memory is a copy of dense rows in double precision, if they are not streamed, and three or four
     matrices of n_features squared. More than 8,192 features and targets are refused.
@@ -592,7 +604,12 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
         spectrum = equations.spectrum()
         clear = spectrum[0] > _CLEAR * edge
         free = equations.solved(0.0) if clear else solved
-        deviations = equations.deviations(*free) if clear else np.full_like(free[0], np.inf)
+        deviations, self._spreads, squares = np.inf, None, np.full(len(targets), np.inf)
+        if clear:
+            deviations, self._spreads, squares = equations.deviations(*free)
+        with np.errstate(over="ignore"):
+            residual = np.sqrt(squares) * targets
+        self.residual_std_ = residual if shape else float(residual[0])
 
         def original(coef):
             with np.errstate(over="ignore", under="ignore"):
@@ -613,6 +630,7 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
             if self.l2 != "auto"
             else heaviest * added * equations.n_rows * units.radius**2
         )
+        self._length = units.radius
         self.feature_center_, self.target_center_ = units.center[:d], units.center[d:]
         self.feature_scale_, self.target_scale_ = units.unit[:d], units.unit[d:]
         if spectrum[-1] < edge:
@@ -621,26 +639,64 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
                 "coefficients are mostly random. Use more rows, fewer columns or a larger epsilon."
             )
 
-    def predict(self, X: MatrixLike) -> NDArray[Any]:
+    @overload
+    def predict(self, X: MatrixLike, return_std: Literal[False] = False) -> NDArray[Any]: ...
+
+    @overload
+    def predict(
+        self, X: MatrixLike, return_std: Literal[True]
+    ) -> tuple[NDArray[Any], NDArray[Any]]: ...
+
+    def predict(self, X: MatrixLike, return_std: bool = False) -> Any:
         """Return the predicted targets.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows.
+        return_std : bool, default=False
+            Whether the standard deviation of new targets is returned, too, as by scikit-learn's
+            `BayesianRidge`.
 
         Returns
         -------
         predicted : ndarray of shape (n_samples,) or (n_samples, n_targets)
             ``X @ coef_.T + intercept_``. Where columns were standardised, entries further than 100
             units from their origin, or 10 where nothing was seen, count as that far, as in `fit`.
+        std : ndarray of the shape of `predicted`
+            Only with `return_std`: root of the squares of `residual_std_` and of the deviation of
+            the prediction itself; infinite where `coef_std_` is. For residuals of equal variance.
         """
         check_is_fitted(self)
         X = validate_private_data(self, X, accept_sparse="csr", reset=False)
         if self._found is not None:
             X = self._found.near(X)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            return safe_sparse_dot(X, self.coef_.T) + self.intercept_
+            predicted = safe_sparse_dot(X, self.coef_.T) + self.intercept_
+        return (
+            (predicted, self._deviations(X).reshape(predicted.shape)) if return_std else predicted
+        )
+
+    def _deviations(self, X):
+        """Return standard deviations of new targets, of shape (n_samples, n_targets)."""
+        residual = np.atleast_1d(self.residual_std_)
+        if self._spreads is None:
+            return np.full((X.shape[0], len(residual)), np.inf)
+        unit = self.feature_scale_ * self._length
+        origin, target = self.feature_center_ / unit, self.target_scale_ * self._length
+        found = np.empty((X.shape[0], len(residual)))
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            for start in range(0, X.shape[0], _AT_ONCE):
+                rows = slice(start, start + _AT_ONCE)
+                part = X[rows].toarray() if sparse.issparse(X) else X[rows]
+                part = part / unit - origin
+                if self.fit_intercept:
+                    part = np.column_stack([part, np.full(len(part), CONSTANT)])
+                for j, spread in enumerate(self._spreads):
+                    square = np.einsum("ij,ij->i", part @ spread, part)
+                    own = np.sqrt(np.maximum(square, 0.0)) * target[j]
+                    found[rows, j] = np.hypot(own, residual[j])
+        return found
 
     def conf_int(self, level: float = 0.95) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return an interval for every coefficient, of sampling and of noise.
