@@ -291,7 +291,7 @@ print(dp_tabular_pipeline("regressor", epsilon=2.0, table_share=0.2).fit(X, y).p
 covariance: DPCovariance = DPCovariance(bounds=(0, 1)).fit(X, groups=[0, 1])
 print(covariance.error_norm(np.eye(2)), covariance.mahalanobis(X), covariance.score(X))
 ridge: DPRidge = DPRidge(l2=0.5, target_scale=[1.0, 2.0]).fit(X, [[0, 1], [1, 0]])
-print(ridge.conf_int(level=0.9)[0].shape, DPRidge().fit(X, y).predict(X))
+print(ridge.conf_int(level=0.9)[0].shape, DPRidge().fit(X, y).predict(X, return_std=True)[1])
 print(DPPCA(0.9, epsilon=2).fit(X).inverse_transform(X), DPPCA(1).fit_transform(X))
 
 # rows that report on their own

@@ -40,7 +40,8 @@ EPSILONS = (0.1, 1.0, 10.0)
 TABLES = ("digits", "breast cancer", "labsup", "flights", "spiked")
 REGRESSIONS = ("k401", "labsup", "cpssw8", "flights")
 PCA_LABELS = (
-    "``DPPCA()``, nothing known", "``DPPCA(data_norm=)``", "Analyze Gauss", _moments_peer.LABEL,
+    "``DPPCA()``, nothing known", "``DPPCA(data_norm=, assume_centered=True)``", "Analyze Gauss",
+    _moments_peer.LABEL,
 )  # fmt: skip
 RIDGE_LABELS = ("``DPRidge()``", "``DPLpRegressor()``", "AdaSSP, bounds of the data")
 
@@ -75,14 +76,13 @@ target, read off the data.
 
 """
 COMPONENTS_READ = """\
-With a radius that is known Analyze Gauss has a fifth less noise: ours pays for the mean as well,
-which the others were told. Without any knowledge units of columns make up for that and more, where
-there are rows enough to find them, which there are not on digits and breast cancer.
-On breast cancer nothing at all is searched at ε = 0.1: rows count as standardised and are cut
-to a length of 7, which leaves their direction, mostly that of two areas. That happens to be the
-direction of most variance, too: by luck, and a warning says that scales were not searched. At ε
-= 1 the length is found, 1,600, and the first variance, 0.17 in units of its square, is hardly
-above what noise makes, 0.16: the warning says so. More is known there, and less of it is luck.
+With a radius and a mean that are known, ours is Analyze Gauss, and level with it: 60 fits to
+breast cancer at ε = 1 have 0.412 ± 0.019, and 0.401 ± 0.020 there. Without any knowledge a mean, a length around it and, with rows enough, units of columns are found first: that
+is ahead of both on every table but digits, where it is level. On breast cancer nothing at all is
+searched at ε = 0.1: rows count as standardised and are cut to a length of 7, which leaves their
+direction, mostly that of two areas, and no mean is taken off. That happens to be the direction of
+most variance, too: by luck, and a warning says that scales were not searched. With more budget
+the mean is found, and what is found is no worse.
 
 """
 READING = """\
@@ -123,7 +123,8 @@ def components(label, X, norm, epsilon, seed):
     if label == PCA_LABELS[0]:
         return DPPCA(COMPONENTS, epsilon, DELTA).fit(X).components_
     if label == PCA_LABELS[1]:
-        return DPPCA(COMPONENTS, epsilon, DELTA, data_norm=norm).fit(centered).components_
+        given = {"data_norm": norm, "assume_centered": True}
+        return DPPCA(COMPONENTS, epsilon, DELTA, **given).fit(centered).components_
     return analyze_gauss(centered, norm, epsilon, np.random.default_rng(seed))
 
 

@@ -3,6 +3,7 @@
 """Covariance, components and ridge regression from products of rows that are released once."""
 
 import math
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -11,14 +12,16 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.covariance import EmpiricalCovariance
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LinearRegression, Ridge
 
-from skdp import DPPCA, DPCovariance, DPRidge, privacy_spent
+from skdp import DPPCA, DPCovariance, DPRidge, PrivacyBudget, privacy_spent
 from skdp.audit import trace_privacy
 from skdp.exceptions import NoisyEstimateWarning, PrivacyWarning
-from skdp.io import stream_chunks
-from skdp.moments._covariance import RowProducts
+from skdp.io import stream_arrays, stream_chunks
+from skdp.moments import _covariance, _products
+from skdp.moments._products import BasisProducts, ColumnSquares, RowProducts
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
 from tests._chunks import shorten_chunks
 from tests._neighbours import (
@@ -32,6 +35,7 @@ from tests._neighbours import (
     on_examples,
     rows_in_ball,
 )
+from tests.streams._ways import assert_same_fit, chunked
 
 every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
 #: next to no noise
@@ -98,6 +102,7 @@ def test_products_keep_their_sensitivity(constant, adjacency, data):
     values = [query.evaluate(admitted(rows, radius)) for rows in pair]
     assert all(np.abs(value).max() <= stated.bound * (1 + FLOAT_SLACK) for value in values)
     assert np.linalg.norm(values[0] - values[1]) <= stated.l2 * (1 + FLOAT_SLACK)
+    assert np.abs(values[0] - values[1]).sum() <= stated.l1 * (1 + FLOAT_SLACK)
 
 
 @every_adjacency
@@ -119,6 +124,21 @@ def test_products_attain_their_sensitivity(adjacency, constant, is_sparse):
     assert query.sensitivity(adjacency, 1).l2 == pytest.approx(expected, rel=1e-12)
 
 
+def test_products_attain_their_sensitivity_in_l1():
+    # two unit rows at right angles of which all products differ by the same
+    a = math.sqrt(2 / 3)
+    _, vectors = np.linalg.eigh([[a, a / math.sqrt(2)], [a / math.sqrt(2), -a]])
+    query = RowProducts(2)
+    one, other = (
+        query.evaluate(
+            admitted(Rows(vectors[:, [i]].T.copy(), np.zeros(1, int), np.zeros(1, bool)))
+        )
+        for i in (0, 1)
+    )
+    stated = query.sensitivity("replace-one", 1).l1
+    assert np.abs(one - other).sum() == pytest.approx(stated, rel=1e-9)
+
+
 @pytest.mark.parametrize("is_sparse", [False, True])
 def test_a_group_counts_as_one_row(is_sparse):
     X = np.random.default_rng(0).normal(size=(40, 3))
@@ -128,6 +148,63 @@ def test_a_group_counts_as_one_row(is_sparse):
     found = query.matrix(query.evaluate(admitted(rows, 9.0, weight=weight)))
     v = np.column_stack([X / 9.0, np.full(40, 0.5)])
     np.testing.assert_allclose(found, (v * weight[:, None]).T @ v, atol=1e-12)
+
+
+# Statistics of very many columns: their definitions and sensitivities.
+
+
+def basis(d, k, seed=0):
+    return np.linalg.qr(np.random.default_rng(seed).normal(size=(d, k)))[0]
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("radius", [1.0, 0.25])
+def test_statistics_of_many_columns_are_those_of_the_definition(layout, radius, monkeypatch):
+    shorten_chunks(monkeypatch, 9)
+    rows = mixed_rows()
+    rows = Rows(as_layout(rows.X, layout), rows.codes, rows.null)
+    v, Q = vectors_of(rows, RowProducts(5, radius)), basis(5, 2)
+    atol = 1e-4 if layout == "float32" else 1e-10
+    query = BasisProducts(Q, radius)
+    found = query.evaluate(admitted(rows))
+    assert found.shape == (query.size,)
+    np.testing.assert_allclose(query.products(found), v.T @ v @ Q, atol=atol)
+    assert query.squared_length(found) == pytest.approx((v**2).sum(), abs=10 * atol)
+    squares = ColumnSquares(5, radius).evaluate(admitted(rows))
+    np.testing.assert_allclose(squares, (v**2).sum(axis=0), atol=atol)
+
+
+@every_adjacency
+@pytest.mark.parametrize("kind", ["basis", "squares"])
+@on_examples(60)
+def test_statistics_of_many_columns_keep_their_sensitivity(kind, adjacency, data):
+    radius = data.draw(st.sampled_from([1.0, 1e-100, 1e100, 3.7]))
+    pair = data.draw(neighbours(adjacency, radius=radius))
+    n_rows, d = pair[0].X.shape
+    short = data.draw(st.sampled_from([1.0, 0.3, 1e-3]))
+    Q = basis(d, data.draw(st.integers(1, d)))
+    query = BasisProducts(Q, short) if kind == "basis" else ColumnSquares(d, short)
+    stated = query.sensitivity(adjacency, n_rows)
+    values = [query.evaluate(admitted(rows, radius)) for rows in pair]
+    assert all(np.abs(value).max() <= stated.bound * (1 + FLOAT_SLACK) for value in values)
+    gap = values[0] - values[1]
+    assert np.linalg.norm(gap) <= stated.l2 * (1 + FLOAT_SLACK)
+    assert np.abs(gap).sum() <= stated.l1 * (1 + FLOAT_SLACK)
+
+
+@every_adjacency
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_statistics_of_many_columns_attain_their_sensitivity(adjacency, is_sparse):
+    made = sparse.csr_array if is_sparse else np.asarray
+    X, null = 7 * np.eye(3), np.array([False, adjacency == "zero-out"])
+    rows = [Rows(made(X[[i]]), np.zeros(1, int), null[[i]]) for i in (0, 1)]
+    for query, l1 in ((BasisProducts(np.eye(3)[:, :2], 1.0), None), (ColumnSquares(3, 1.0), 2.0)):
+        one, other = (query.evaluate(admitted(row)) for row in rows)
+        stated = query.sensitivity(adjacency, 1)
+        assert np.linalg.norm(one - other) == pytest.approx(stated.l2, rel=1e-9)
+        if l1:
+            assert np.abs(one - other).sum() == pytest.approx(stated.l1, rel=1e-9)
 
 
 # Whole fits: the claim is kept, and the noise is what the ledger says.
@@ -141,6 +218,9 @@ def test_a_group_counts_as_one_row(is_sparse):
         DPPCA(bounds=(-1, 1)),
         DPPCA(),
         DPCovariance(data_norm=2.0, assume_centered=True),
+        DPCovariance(epsilon=0.3),
+        DPPCA(delta=0.0, epsilon=20.0),
+        DPCovariance(delta=0.0, data_norm=2.0),
     ],
     ids=str,
 )
@@ -152,6 +232,22 @@ def test_fits_keep_their_claim(model, adjacency):
     model = clone(model).set_params(adjacency=adjacency)
     result = trace_privacy(model, X=X, X_neighbour=other, n_draws=0)
     assert result.passed
+
+
+@every_adjacency
+@pytest.mark.parametrize("is_sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_fits_to_many_columns_keep_their_claim(adjacency, is_sparse, delta, monkeypatch):
+    monkeypatch.setattr(_covariance, "_WIDE", {False: 5, True: 5})
+    made = sparse.csr_array if is_sparse else np.asarray
+    X = np.random.default_rng(0).normal(size=(2000, 8))
+    X[0] = [1e6, *[0] * 7]
+    other = X.copy()
+    other[0] = [0, 1e6, *[0] * 6] if adjacency == "replace-one" else np.nan
+    model = DPPCA(2, epsilon=8.0, delta=delta, data_norm=2.0, adjacency=adjacency)
+    result = trace_privacy(model, X=made(X), X_neighbour=made(other), n_draws=0)
+    assert result.passed
+    assert result.share > 0.3
 
 
 @pytest.mark.full
@@ -178,6 +274,152 @@ def test_the_budget_is_spent_and_the_units_cost_little():
     assert sum(release.noise.mu**2 * release.count for release in search) < products.noise.mu**2 / 9
     plan = model.plan(20_000, 4)
     assert [r.query for r in plan.ledger.releases] == [r.query for r in model.ledger_.releases]
+
+
+def test_without_a_delta_the_law_is_pure(monkeypatch):
+    X, y = ROWS, targets(ROWS)
+    for model, given in (
+        (DPCovariance(delta=0.0), (X,)),
+        (DPPCA(delta=0.0, data_norm=40.0), (X,)),
+        (DPRidge(delta=0.0, epsilon=4.0), (X, y)),
+        (DPRidge(delta=0.0, data_norm=30.0, target_scale=10.0), (sparse.csr_array(X), y)),
+    ):
+        model = quiet(model, *given)
+        assert model.privacy_spent_[1] == 0
+        assert 0.99 * model.epsilon < model.privacy_spent_[0] <= model.epsilon
+        assert model.ledger_.releases[-1].noise.law == "k-norm"
+        assert not any(release.noise.mu for release in model.ledger_.releases)
+    # a long vector has noise that is drawn number by number
+    monkeypatch.setattr(_products, "_LONGEST_DRAW", 9)
+    model = quiet(DPCovariance(delta=0.0, data_norm=40.0), X)
+    assert model.ledger_.releases[-1].noise.law == "laplace"
+    assert model.noise_std_.min() > 0
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("longest", [9, 2**15], ids=["laplace", "k-norm"])
+def test_pure_noise_has_the_stated_deviation(longest, monkeypatch):
+    monkeypatch.setattr(_products, "_LONGEST_DRAW", longest)
+    X = np.array([[0.6, -0.2, 0.1], [0.1, 0.6, 0], [-0.4, 0.4, 0], [-0.3, -0.8, -0.1]] * 500)
+    truth = EmpiricalCovariance().fit(X).covariance_
+    errors = []
+    for _ in range(100):
+        model = quiet(DPCovariance(epsilon=20.0, delta=0.0, data_norm=1.0), X)
+        errors.append((model.covariance_ - truth) / model.noise_std_)
+    # a standard deviation of nine tails that are heavier errs by one in ten
+    assert abs(np.std(errors) - 1) < 0.15
+    assert (np.abs(np.std(errors, axis=0) - 1) < 0.5).all()
+
+
+# More budget never hurts, and an origin that was released helps.
+
+TABLES = {
+    "breast cancer": load_breast_cancer,
+    "wine": load_wine,
+    "diabetes": lambda: load_diabetes(scaled=False),
+    "digits": load_digits,
+}
+
+
+def share(X, epsilon, n_fits, **given):
+    """Return the mean share of variance along five components, of that of the best five."""
+    covariance = np.cov(X.T, bias=True)
+    best = np.linalg.eigvalsh(covariance)[-5:].sum()
+    fits = [quiet(DPPCA(5, epsilon, **given), X).components_ for _ in range(n_fits)]
+    return np.mean([np.trace(V @ covariance @ V.T) for V in fits]) / best
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["breast cancer"] + [pytest.param(name, marks=pytest.mark.full) for name in list(TABLES)[1:]],
+)
+def test_more_budget_does_not_hurt(name):
+    X = TABLES[name]().data
+    # where nothing is searched, where a length is, where a mean is, and columns
+    found = [share(X, epsilon, 6) for epsilon in (0.1, 0.3, 1.0, 2.0, 8.0)]
+    # standard errors are below .01 for all but the smallest of them
+    assert (np.diff(found) > -0.04).all(), found
+    assert found[-1] > 0.98
+
+
+def test_components_of_rows_that_are_far_from_the_origin_are_found():
+    X = 5 + np.random.default_rng(0).normal(size=(1000, 40)) * np.r_[[5.0] * 5, [1.0] * 35]
+    assert share(X, 1.2, 2) > 0.7
+    model = quiet(DPPCA(5, epsilon=1.2), X)
+    assert any(r.query.startswith("sum of rows clipped") for r in model.ledger_.releases)
+    np.testing.assert_allclose(model.mean_, 5, atol=5)
+    # what is known to be there is not paid for
+    centered = quiet(DPPCA(5, epsilon=1.2, assume_centered=True), X - 5)
+    assert not centered.mean_.any()
+    assert len(centered.ledger_.releases) < len(model.ledger_.releases)
+
+
+# Very many columns.
+
+
+def words(n_rows, n_columns, seed=0):
+    """Return rows of made-up text: a few of many columns, in topics, some much more frequent."""
+    rng = np.random.default_rng(seed)
+    order, topic = rng.permutation(n_columns), rng.integers(6, size=n_rows)
+    rank = np.minimum(rng.zipf(1.6, size=(n_rows, 20)), n_columns // 8)
+    at = order[(rank + topic[:, None] * (n_columns // 8)).ravel() % n_columns]
+    counts = (np.ones(len(at)), (np.repeat(np.arange(n_rows), 20), at))
+    return sparse.csr_array(counts, shape=(n_rows, n_columns)) * 0.1
+
+
+def explained(X, components):
+    """Return the variance along components in parts of that along the best ones."""
+    mean = np.asarray(X.mean(axis=0)).ravel()
+
+    def times(Q):
+        return X.T @ (X @ Q) / X.shape[0] - np.multiply.outer(mean, mean @ Q)
+
+    Q = basis(X.shape[1], len(components) + 5)
+    for _ in range(8):
+        Q = np.linalg.qr(times(Q))[0]
+    best = np.linalg.eigvalsh(Q.T @ times(Q))[-len(components) :].sum()
+    return np.trace(components @ times(components.T)) / best
+
+
+@pytest.mark.parametrize("delta", [1e-6, pytest.param(0.0, marks=pytest.mark.full)])
+def test_sparse_rows_of_many_columns_are_not_made_dense(delta):
+    X = words(8000, 2**16)
+    tracemalloc.start()
+    pca = DPPCA(4, epsilon=3.0 if delta else 30.0, delta=delta, data_norm=1.0)
+    pca = quiet(pca, X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # the rows would have 4 GB, and a matrix of all products 34
+    assert peak < 1e8
+    assert explained(X, pca.components_) > 0.85
+    np.testing.assert_allclose(pca.components_ @ pca.components_.T, np.eye(4), atol=1e-9)
+    assert pca.mean_.shape == (2**16,)
+    assert pca.transform(X).shape == (8000, 4)
+    assert 0 < pca.explained_variance_ratio_.sum() < 1
+
+
+@pytest.mark.full
+def test_leading_components_of_wide_rows_need_no_matrix():
+    d = _covariance._WIDE[False] + 100
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 3)) * [9, 7, 5] @ basis(d, 3).T + rng.normal(size=(1000, d)) / 40
+    tracemalloc.start()
+    pca = quiet(DPPCA(3, epsilon=1000.0, data_norm=20.0), X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # the rows have 34 MB, a matrix of all products 141
+    assert peak < 1e8
+    assert explained(X, pca.components_) > 0.95
+    truth = np.sort(np.linalg.svd(X - X.mean(axis=0), compute_uv=False)[:3] ** 2)[::-1] / 1000
+    np.testing.assert_allclose(pca.explained_variance_, truth, rtol=0.25)
+
+
+@pytest.mark.parametrize("model", [DPCovariance(), DPPCA(), DPPCA(3, bounds=(0, 1)), DPRidge()])
+def test_matrices_that_are_too_large_are_refused_before_anything_is_charged(model):
+    budget, X = PrivacyBudget(10.0, 1e-4), np.zeros((3, _products.MOST_COLUMNS + 1))
+    with pytest.raises(ValueError, match=r"for at most 8192 of them; got 819\d\. (Take|Give)"):
+        clone(model).set_params(budget=budget).fit(X, np.zeros(3))
+    assert budget.spent == (0.0, 0.0)
 
 
 # Without noise these are the moments of scikit-learn.
@@ -247,6 +489,26 @@ def test_sparse_rows_and_streams_give_what_dense_ones_do(given, monkeypatch):
     assert csr.transform(sparse.csr_array(X)).shape == (3000, 4)
 
 
+@pytest.mark.parametrize(
+    "model",
+    [DPRidge(), DPRidge(data_norm=30.0, target_scale=10.0, delta=0.0), DPRidge(delta=0.0),
+     DPCovariance(), DPPCA(bounds=(-30, 40))],
+    ids=str,
+)  # fmt: skip
+def test_fits_to_streams_are_those_to_arrays(model, monkeypatch, tmp_path):
+    # many chunks, and blocks of them
+    shorten_chunks(monkeypatch, 64)
+    model = clone(model).set_params(random_state=0, epsilon=4.0)
+    X, y = ROWS[:1500], targets(ROWS)[:1500]
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    given = (X, y) if isinstance(model, DPRidge) else (X,)
+    on_disk = stream_arrays(mapped, y) if len(given) > 1 else (stream_arrays(mapped),)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        assert_same_fit(model, given, on_disk, chunked(*given))
+
+
 def test_groups_count_their_means_of_products():
     X = np.repeat(ROWS[:500], np.arange(500) % 4 + 1, axis=0)
     groups = np.repeat(np.arange(500), np.arange(500) % 4 + 1)
@@ -293,7 +555,6 @@ def test_units_of_columns_may_be_far_apart():
         (DPPCA(n_components=5), "n_components must be at most the number of features, 4; got 5"),
         (DPCovariance(bounds=(1, -1)), "bounds"),
         (DPCovariance(bounds=(0, 1), assume_centered=True), "symmetric around 0"),
-        (DPCovariance(delta=0.0), "delta must be greater than 0"),
         (DPCovariance(data_norm=-1.0), "data_norm"),
         (DPPCA(n_components=1.5), "n_components"),
         (DPPCA(n_components=0), "n_components"),
@@ -304,6 +565,29 @@ def test_bad_parameters_are_refused_before_anything_is_released(model, words):
     with pytest.raises(ValueError, match=words):
         model.fit(ROWS)
     assert not hasattr(model, "ledger_")
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize(
+    ("model", "y"),
+    [
+        (DPPCA(n_components=5), None),
+        (DPCovariance(bounds=(1, -1)), None),
+        (DPPCA(bounds=[(0, 1)] * 3), None),
+        (DPCovariance(bounds=(0, 1), assume_centered=True), None),
+        (DPCovariance(data_norm=1e101), None),
+        (DPRidge(target_scale=[1.0, 2.0]), np.zeros(3000)),
+        (DPRidge(target_scale=1e60), np.zeros(3000)),
+        (DPRidge(delta=0.0), np.zeros((3000, 2))),
+    ],
+    ids=str,
+)
+def test_a_shared_budget_is_not_charged_for_what_is_refused(model, y, adjacency):
+    budget = PrivacyBudget(10.0, 1e-4)
+    model = clone(model).set_params(budget=budget, adjacency=adjacency)
+    with pytest.raises(ValueError):  # noqa: PT011  which it is, is another test's
+        model.fit(ROWS, y)
+    assert budget.spent == (0.0, 0.0)
 
 
 def test_sparse_rows_have_no_bounds():
@@ -391,6 +675,7 @@ def test_the_penalty_follows_from_the_spectrum():
     lower, upper = model.conf_int()
     assert np.isneginf(lower).all()
     assert np.isposinf(upper).all()
+    assert np.isposinf(model.predict(X, return_std=True)[1]).all()
     assert np.abs(model.coef_).max() < 10
     assert model.score(X, targets(ROWS)) > 0.5
 
@@ -407,7 +692,11 @@ def test_sparse_rows_need_public_scales():
 
 
 @every_adjacency
-@pytest.mark.parametrize("given", [{}, {"data_norm": 2.0, "target_scale": 1.0}], ids=["no", "all"])
+@pytest.mark.parametrize(
+    "given",
+    [{}, {"data_norm": 2.0, "target_scale": 1.0}, {"delta": 0.0, "epsilon": 8.0}],
+    ids=["no", "all", "pure"],
+)
 def test_a_ridge_keeps_its_claim(given, adjacency):
     X = np.random.default_rng(0).normal(size=(2000, 3))
     X[0], y = [1e6, 0, 0], X[:, 0] + 1
@@ -446,7 +735,6 @@ def test_a_group_of_many_rows_counts_once():
         (DPRidge(target_scale=-1.0), "target_scale"),
         (DPRidge(l2=-1.0), "l2"),
         (DPRidge(l2="none"), "l2"),
-        (DPRidge(delta=0.0), "delta must be greater than 0"),
     ],
     ids=str,
 )
@@ -503,6 +791,45 @@ def test_intervals_hold_the_truth():
     scales = {"data_norm": 4.0, "target_scale": 3.0, "center": 0.0}
     for case in ((4000, 2, 1.0, 0.0, 0.1), (500, 2, 8.0, 0.0, 3.0)):
         assert coverage(*case, n_fits=40, **scales) > 0.86
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize("given", RIDGES.values(), ids=RIDGES)
+@pytest.mark.parametrize("intercept", [True, False])
+def test_deviations_of_new_targets_hold_them(given, intercept):
+    rng = np.random.default_rng(0)
+    X = 3 * rng.normal(size=(4000, 4)) + 2 * intercept
+    y = X @ BETA + 5 * intercept + 2 * rng.normal(size=4000)
+    model = quiet(DPRidge(2000.0, **given, fit_intercept=intercept), X[:2000], y[:2000])
+    predicted, std = model.predict(X[2000:], return_std=True)
+    assert predicted.shape == std.shape == (2000,)
+    # a standard error of .005
+    assert 0.92 < np.mean(np.abs(y[2000:] - predicted) < 1.96 * std) < 0.99
+    assert (std >= model.residual_std_).all()
+    assert std.max() > 1.001 * std.min()
+    made = sparse.csr_array(X[2000:])
+    np.testing.assert_allclose(model.predict(made, return_std=True)[1], std)
+    several = quiet(
+        DPRidge(2000.0, **given, fit_intercept=intercept), X[:2000], np.outer(y[:2000], [1, 3])
+    )
+    std = several.predict(X[2000:], return_std=True)[1]
+    assert std.shape == (2000, 2)
+    assert 1.9 < several.residual_std_[0] < 3
+    assert 2 < (std[:, 1] / std[:, 0]).mean() < 4
+
+
+def test_deviations_of_predictions_are_those_of_fits():
+    rng, rows = np.random.default_rng(0), np.array([[2.0, -1.0], [0.0, 3.0]])
+    given, found, stated = {"data_norm": 4.0, "target_scale": 3.0}, [], []
+    for _ in range(60):
+        X = rng.normal(size=(1000, 2))
+        model = quiet(DPRidge(4.0, **given), X, X @ [1.0, -1.0] + rng.normal(size=1000))
+        predicted, std = model.predict(rows, return_std=True)
+        found.append(predicted)
+        stated.append(np.sqrt(std**2 - model.residual_std_**2))
+    # a standard deviation errs by one in 11
+    ratio = np.std(found, axis=0) / np.mean(stated, axis=0)
+    assert (np.abs(ratio - 1) < 0.35).all()
 
 
 @pytest.mark.slow

@@ -113,6 +113,7 @@ VARIANTS = {
     "DPPCA": _DOMAINS,
     "DPRidge": [
         ("public scales", {"data_norm": 1.0, "target_scale": 1.0}),
+        ("public scales, delta=0", {"data_norm": 1.0, "target_scale": 1.0, "delta": 0.0}),
         ("no scales, epsilon=1000", {"epsilon": 1000.0}),
     ],
     "LocalDPCovariance": [("epsilon=8", {})],

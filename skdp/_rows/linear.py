@@ -574,7 +574,7 @@ def regression_rows(X, y, n_threads=1, weight=None):
     ----------
     X : ndarray or CSR matrix of shape (n_rows, n_features)
         Finite; entries beyond 1e140 in magnitude scale their row down.
-    y : ndarray of shape (n_rows,)
+    y : ndarray of shape (n_rows,) or (n_rows, n_targets)
         Targets; NaN for null rows.
     n_threads : int, default=1
         Threads for the sums.
@@ -586,8 +586,13 @@ def regression_rows(X, y, n_threads=1, weight=None):
     rows : LinearRows
         Without an intercept, with factors of 1.
     """
-    target, null = over_rows(_bounded, y), over_rows(np.isnan, y)
+    target, null = over_rows(_bounded, y), over_rows(_without_target, y)
     return LinearRows(X, target, null, EveryRow(), 0.0, n_threads, weight)
+
+
+def _without_target(y):
+    """Return which rows have no target, or lack one of several."""
+    return np.isnan(y) if y.ndim == 1 else np.isnan(y).any(axis=1)
 
 
 def _bounded(y):

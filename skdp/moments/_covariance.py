@@ -2,19 +2,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Private covariance and principal components, from products of rows that are released once.
 
-The sum of v v' is released with Gaussian noise, v being a row, shortened to a radius, with a
-constant appended: means and second moments in one symmetric matrix [1]_. Everything else is
-post-processing. Without public bounds the origins and the units of the columns and a length that
-few rows exceed are searched privately first, with the searches of `DPLpRegressor`.
+The sum of v v' is released with noise, v being a row, shortened to a radius, with a constant
+appended: means and second moments in one symmetric matrix [1]_. Everything else is post-processing.
 
-Units matter: noise in the product of two columns is in proportion to their units. With standardised
-columns every variance has the same relative noise. With units a_i, rows are about as long as the
-root of the sum of (s_i / a_i)^2, s_i being the spread of column i, and the squared error of the
-whole matrix is in proportion to the square of that sum times the square of the sum of a_i^2: the
-least, by Cauchy and Schwarz, is at a_i^2 = s_i. Those are the units for principal components.
+Of very many columns leading components are found from products with a basis [2]_.
 
 .. [1] C. Dwork, K. Talwar, A. Thakurta and L. Zhang, "Analyze Gauss: optimal bounds for
    privacy-preserving principal component analysis", STOC 2014.
+.. [2] M. Hardt and E. Price, "The noisy power method: a meta algorithm with applications", NeurIPS
+   2014.
 """
 
 import math
@@ -25,29 +21,14 @@ from typing import Any, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 from scipy.linalg import eigh, pinvh
-from sklearn.base import BaseEstimator
 from sklearn.covariance import log_likelihood
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._counted import count_rows, counts_of, hidden_count
-from skdp._export import TwinMixin, empirical_covariance
-from skdp._gate import Doubts, open_gate
+from skdp._export import empirical_covariance
 from skdp._groups import check_groups
-from skdp._plan import PlanMixin
-from skdp._rows.base import (
-    Box,
-    L2Ball,
-    bounds_of,
-    check_radius,
-    empty_rows,
-    leaves_out_zeros,
-    row_major,
-    row_norms,
-    sum_over,
-)
-from skdp._rows.linear import EveryRow, LinearChunk, ball_rows
+from skdp._rows.base import Box, L2Ball, bounds_of, check_radius, leaves_out_zeros
+from skdp._rows.linear import EveryRow, ball_rows
 from skdp._sklearn import (
     COUNT_OR_SHARE,
     SCALE_OR_NONE,
@@ -58,7 +39,6 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed, VectorLike
-from skdp.linear_model._scales import plan_scales, say_of_scales
 from skdp.local._covariance import (
     PrincipalComponents,
     covariance_error,
@@ -66,292 +46,23 @@ from skdp.local._covariance import (
     signed_components,
 )
 from skdp.location._base import shares_of_score
-from skdp.privacy.books.ledger import Ledger
+from skdp.moments._products import (
+    CONSTANT,
+    BasisProducts,
+    ColumnSquares,
+    ColumnUnits,
+    KnownUnits,
+    MomentEstimator,
+    RowProducts,
+    boxed,
+    check_size,
+    mean_of_rows,
+    plan_units,
+    some_columns,
+)
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
-from skdp.privacy.kernel.mechanisms import Sensitivity
-from skdp.privacy.laws.additive import GaussianMechanism
-from skdp.privacy.laws.calibration import gdp_mu, mu_beside, mu_of_all
-
-# The query: products of rows.
-
-
-@dataclass(frozen=True)
-class RowProducts:
-    """Sum over rows of v v', v being a row of the unit ball with a constant.
-
-    Parameters
-    ----------
-    n_features : int
-        Number of columns d.
-    radius : float, default=1.0
-        Rows count in this unit of length, and longer ones as of this length.
-    constant : float, default=0.0
-        Last entry of every v, between 0 and 1; 0 for none.
-    lifted : bool, default=False
-        Whether the constant of a row that is shortened is multiplied as the row is: v keeps its
-        direction, and the equation that its entries fulfil.
-
-    Notes
-    -----
-    The coordinates are the upper triangle of v v' row after row, what is off the diagonal times
-    sqrt(2): their Euclidean norm is the Frobenius norm of v v'. A null row contributes nothing.
-    """
-
-    n_features: int
-    radius: float = 1.0
-    constant: float = 0.0
-    lifted: bool = False
-
-    @property
-    def name(self):
-        """What the statistic is."""
-        return f"sum of products of rows{' and of rows' * bool(self.constant)}"
-
-    @property
-    def side(self):
-        """Number of entries of v."""
-        return self.n_features + bool(self.constant)
-
-    @property
-    def size(self):
-        """Number of coordinates."""
-        return self.side * (self.side + 1) // 2
-
-    @property
-    def reach(self):
-        """Square of the largest length of v."""
-        return 1.0 + self.constant**2
-
-    def sensitivity(self, adjacency, n_rows):
-        """State the l2 sensitivity: R (zero-out) or sqrt(2) R (replace-one), R = 1 + constant^2.
-
-        Proof. The Frobenius norm of v v' is ``|v|^2 <= R``. For two rows with v and u it is
-        ``|v v' - u u'|^2 = |v|^4 + |u|^4 - 2 <v, u>^2 <= 2 R^2``. A unit row attains the first. Two
-        unit rows with the inner product ``-constant^2``, which is at least -1, have <v, u> = 0 and
-        attain the second; with one column there are none, and the bound is not tight. A group
-        contributes a mean of such matrices, and of zero, if its weights add up to at most 1: the
-        farthest two points of a convex hull are two of its corners.
-        """
-        if adjacency == "zero-out":
-            reach, theorem = self.reach, "r^2 <= R for the products of a row of length r"
-        else:
-            reach, theorem = math.sqrt(2.0) * self.reach, "r^4 + s^4 - 2 <v, u>^2 <= 2 R^2"
-        bound = float(n_rows) * self.reach
-        return Sensitivity(l1=math.inf, l2=reach, bound=bound, theorem=theorem)
-
-    def partial(self, chunk):
-        """Return the sum of whole products v v' of a chunk, flattened."""
-        X, weight = chunk.X, np.where(np.isinf(chunk.norm), 0.0, chunk.factor / self.radius)
-        there = np.isfinite(chunk.norm).astype(np.float64)
-        if chunk.weight is not None:
-            there *= np.sqrt(chunk.weight)
-        with np.errstate(under="ignore", over="ignore"):
-            if sparse.issparse(X):
-                rows = sparse.csr_array(X, dtype=np.float64, copy=True)
-                lengths = np.diff(rows.indptr)
-                rows.data *= np.repeat(weight, lengths)
-                short = there / np.maximum(row_norms(rows), 1.0)
-                rows.data *= np.repeat(short, lengths)
-                products = (rows.T @ rows).toarray()
-            else:
-                rows = row_major(X) * weight[:, None]
-                length = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-                short = there / np.maximum(length, 1.0)
-                rows *= short[:, None]
-                # one array on both sides: half the work, and symmetric to the last bit
-                products = rows.T.dot(rows)
-        if not self.constant:
-            return products.ravel()
-        last = self.constant * (short if self.lifted else there)
-        whole = np.empty((self.side, self.side))
-        whole[:-1, :-1] = products
-        whole[-1, :-1] = whole[:-1, -1] = rows.T.dot(last)
-        whole[-1, -1] = last @ last
-        return whole.ravel()
-
-    def evaluate(self, rows):
-        """Return the sum over all rows, an array of shape (size,)."""
-        total = sum_over(rows, self.partial, self.side**2).reshape(self.side, self.side)
-        upper = np.triu_indices(self.side)
-        products = total[upper]
-        products[upper[0] != upper[1]] *= math.sqrt(2.0)
-        return products
-
-    def matrix(self, released):
-        """Return the symmetric matrix that a released vector stands for.
-
-        Parameters
-        ----------
-        released : ndarray of shape (size,)
-            With noise.
-
-        Returns
-        -------
-        products : ndarray of shape (side, side)
-            Noise of the scale s on the diagonal, and of s / sqrt(2) off it.
-        """
-        products = np.zeros((self.side, self.side))
-        upper = np.triu_indices(self.side)
-        products[upper] = released
-        # half of what is off the diagonal, and half of the diagonal, on either side
-        products[upper] *= np.where(upper[0] == upper[1], 0.5, math.sqrt(0.5))
-        return products + products.T
-
-
-# The units of the columns, and how long rows may be.
-
-#: the constant: at 1/2 the noise of means and that of products are in balance, for rows that were
-#: centered
-CONSTANT = 0.5
-# length to which rows are cut, in units of what a quarter of them exceed: so many times that power
-# of the relative noise, between two limits; chosen on made-up rows
-_TIMES, _POWER, _LENGTHS = 0.8, -0.2, (1.25, 4.0)
-
-
-@dataclass(frozen=True, eq=False)
-class ColumnUnits:
-    """Public origins and units of columns, and the length to which rows are cut in these.
-
-    Parameters
-    ----------
-    center, unit : ndarray of shape (n_features,)
-        Origins and units.
-    radius : float
-        Rows ``(x - center) / unit`` that are longer are shortened.
-    """
-
-    center: Any
-    unit: Any
-    radius: float
-
-
-@dataclass(frozen=True)
-class UnitsPlan:
-    """How units are found; public numbers only.
-
-    Parameters
-    ----------
-    columns, length : SearchedScales
-        Searches for origins and spreads of columns, and for a length that a quarter of the rows
-        exceed.
-    power : float
-        Units are that power of the spreads: 1 standardises columns.
-    mu : float
-        Gaussian-DP parameter that is left for the products.
-    longest : float
-        Length to which rows are cut, in units of what a quarter of them exceed.
-    """
-
-    columns: Any
-    length: Any
-    power: float
-    mu: float
-    longest: float
-
-    @property
-    def n_releases(self):
-        """Number of releases."""
-        return self.columns.n_releases + self.length.n_releases
-
-    def run(self, curator, n_features, given=None):
-        """Search the units.
-
-        Parameters
-        ----------
-        curator : Curator
-            Holds rows of any length; rows in the new units when this returns.
-        n_features : int
-            Number of columns.
-        given : ndarray of shape (n_features,) or None
-            Units of columns that are known, around 0; NaN for the others.
-
-        Returns
-        -------
-        units : ColumnUnits
-            The units.
-        columns : StandardColumns or None
-            Origins and spreads that were found.
-        vague : bool
-            Whether the released counts leave a scale open.
-        """
-        center, spread = np.zeros(n_features), np.ones(n_features)
-        _, columns, _ = self.columns.run(curator, 1.0, 0.0, 1.0)
-        if columns is not None:
-            center, spread = np.asarray(columns.center), np.asarray(columns.scale)
-        unit = spread**self.power * math.exp(float(np.log(spread).mean())) ** (1 - self.power)
-        origin = center
-        if given is not None:
-            origin = np.where(np.isnan(given), center, 0.0)
-            unit = np.where(np.isnan(given), unit, given)
-        move = {"weight": spread / unit, "shift": (center - origin) / unit}
-        if (move["weight"] != 1).any() or move["shift"].any():
-            move_rows(curator, **move)
-        (radius, _, _), _, vague = self.length.run(curator, math.sqrt(n_features), 0.0, 1.0)
-        return ColumnUnits(origin, unit, self.longest * radius), columns, vague
-
-
-def plan_units(epsilon, delta, *, n_rows, n_features, adjacency, is_sparse, centered, power):
-    """Plan the search for units, from public facts.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        Budget of the whole fit.
-    n_rows, n_features : int
-        Shape of the data.
-    adjacency : {"replace-one", "zero-out"}
-        Adjacency.
-    is_sparse : bool
-        Whether rows are stored without their zeros: then columns stay as they are.
-    centered : bool
-        Whether the mean of the rows is known to be 0.
-    power : float
-        As that of `UnitsPlan`.
-
-    Returns
-    -------
-    plan : UnitsPlan
-        With no release, where there are too few rows.
-    """
-    shape: dict[str, Any] = {"n_rows": n_rows, "adjacency": adjacency, "with_scale": False}
-    columns, length = (
-        plan_scales(epsilon, delta, with_radius=r, with_center=not centered, n_columns=d, **shape)
-        for r, d in ((False, 0 if is_sparse else n_features), (True, 0))
-    )
-    mu = mu_beside(epsilon, delta, (), math.hypot(columns.mu, length.mu) * (1 + 1e-9))
-    # the largest eigenvalue of the noise, in parts of the variance of one direction
-    moved = RowProducts(n_features, 1.0, CONSTANT).sensitivity(adjacency, n_rows).l2
-    noise = moved * math.sqrt(2 * n_features) / (mu * n_rows) * n_features
-    longest = min(max(_TIMES * noise**_POWER, _LENGTHS[0]), _LENGTHS[1])
-    return UnitsPlan(columns, length, power, mu, longest)
-
-
-def move_rows(curator, weight, shift):
-    """Have a curator multiply the columns of its rows by public numbers, and shift them."""
-    curator.map_rows(lambda rows: rows.mapped(partial(_moved, weight=weight, shift=shift)))
-
-
-def _moved(chunk, weight, shift):
-    """Return one chunk of rows whose columns are mapped by public numbers; sparse without shift."""
-    with np.errstate(under="ignore", over="ignore"):
-        if sparse.issparse(chunk.X):
-            body = sparse.csr_array(chunk.X, dtype=np.float64, copy=True)
-            body.data *= weight[body.indices]
-        else:
-            body = empty_rows(chunk.X.shape)
-            np.multiply(row_major(chunk.X), weight, out=body)
-            body += shift
-    rest = chunk.intercept, chunk.lift, chunk.drawn, chunk.weight
-    return LinearChunk(body, chunk.factor, chunk.norm, chunk.target, *rest)
-
-
-def _boxed(chunk, box):
-    """Return one chunk of dense rows, clipped into a box and mapped to [-1, 1]."""
-    body = empty_rows(chunk.X.shape)
-    body[:] = box.to_unit(row_major(chunk.X))
-    rest = chunk.intercept, chunk.lift, chunk.drawn, chunk.weight
-    return LinearChunk(body, chunk.factor, chunk.norm, chunk.target, *rest)
-
+from skdp.privacy.kernel.samplers import SeededBits
+from skdp.privacy.laws.calibration import gdp_mu
 
 # The moments, in the units of the data.
 
@@ -434,6 +145,139 @@ def without_far_units(moments):
     return moments.covariance * np.multiply.outer(~far, ~far)
 
 
+# Leading components of very many columns, without a matrix of all products.
+
+# columns of dense and of sparse rows up to which all products are released
+_WIDE = {False: 4096, True: 1024}
+# dense rows: rounds of products with a basis, its columns beyond the components, and the share of
+# the mean. Sparse rows: share of squares, and columns that are kept, so many that the largest
+# eigenvalue of the noise is that number times their number to the power of -3/2. Chosen on made-up
+# rows and on source code as text
+_ROUNDS, _BEYOND, _MEAN_SHARE = 3, 20, 0.05
+_SQUARES_SHARE, _KEPT, _MOST_KEPT = 0.2, 20.0, 2048
+# components of so many columns, at most
+_MOST_LEADING = 100
+
+
+@dataclass(frozen=True, eq=False)
+class LeadingMoments:
+    """Mean and leading components, in the units of the data.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (n_features,)
+        The mean.
+    vectors : ndarray of shape (n_features, n_found)
+        Directions by growing variance.
+    variance : ndarray of shape (n_found,)
+        Variances by falling size, at least 0.
+    total : float
+        Variance of all directions together.
+    level : float
+        About the largest variance that noise alone makes.
+    """
+
+    mean: Any
+    vectors: Any
+    variance: Any
+    total: float
+    level: float
+
+
+def public_signs(n_rows, n_columns):
+    """Return a matrix of signs that anybody can make."""
+    words = SeededBits(0, f"signs, {n_rows} x {n_columns}").words(-(-n_rows * n_columns // 64))
+    bits = np.unpackbits(words.view(np.uint8))[: n_rows * n_columns]
+    return 1.0 - 2.0 * bits.reshape(n_rows, n_columns)
+
+
+def leading_moments(setting, n_features, n_components, means):
+    """Release products of the rows with a basis, which follows from the products before.
+
+    The noisy power method [2]_: no matrix has more than n_features times the columns of the basis.
+    The first basis follows from signs that are public.
+
+    Parameters
+    ----------
+    setting : Setting
+        Of the fit. Units of all columns are the same.
+    n_features, n_components : int
+        Numbers of columns, and of directions that are asked for.
+    means : bool
+        Whether the mean of the rows is released before, and its products are taken off.
+    """
+    n_rows, radius = setting.n_rows, setting.units.radius
+    mean, left = np.zeros(n_features), 1 - 1e-9
+    if means:
+        law, left = setting.law(n_features, _MEAN_SHARE), left - _MEAN_SHARE
+        mean = mean_of_rows(setting.curator, n_features, n_rows, radius, law) / radius
+    width = n_components + _BEYOND
+    basis = np.linalg.qr(public_signs(n_features, width))[0]
+    lengths = []
+    for _ in range(_ROUNDS):
+        query = BasisProducts(basis, radius)
+        released, deviation = setting.release(query, left / _ROUNDS)
+        products = query.products(released) / n_rows - np.multiply.outer(mean, mean @ basis)
+        lengths.append(query.squared_length(released) / n_rows)
+        last, (basis, _, _) = basis, np.linalg.svd(products, full_matrices=False)
+    # what the last products say of the variances along the directions that they have
+    variance = np.maximum(np.einsum("ij,ij->j", basis, products @ (last.T @ basis)), 0.0)
+    order = np.argsort(-variance[:n_components], kind="stable")
+    square = (setting.units.unit[0] * radius) ** 2
+    level = deviation / n_rows * (math.sqrt(n_features) + math.sqrt(width))
+    total = max(float(np.mean(lengths)) - float(mean @ mean), 0.0)
+    return LeadingMoments(
+        setting.units.center + setting.units.unit * radius * mean,
+        basis[:, order[::-1]],
+        variance[order] * square,
+        max(total, variance[order].sum()) * square,
+        level * square,
+    )
+
+
+def n_columns_kept(price, pure, n_rows, n_components, n_features):
+    """Return of how many columns products are released; from public numbers.
+
+    The largest eigenvalue of the noise in the mean of products of m columns is about
+    ``2 sqrt(m) / (mu n)``, and without a delta ``sqrt(2) m^1.5 / (epsilon n)``.
+    """
+    signal = _KEPT * n_rows * price
+    kept = (signal / math.sqrt(2)) ** (1 / 3) if pure else math.sqrt(signal / 2)
+    return min(max(int(min(kept, _MOST_KEPT)), n_components), n_features)
+
+
+def moments_of_columns(setting, n_features, n_components, means):
+    """Release squares of all columns, and products of those with the largest.
+
+    Parameters
+    ----------
+    setting : Setting
+        Of the fit. Rows are sparse.
+    n_features, n_components : int
+        Numbers of columns, and of directions that are asked for.
+    means : bool
+        Whether means are released with the products.
+    """
+    units, n_rows = setting.units, setting.n_rows
+    query = ColumnSquares(n_features, units.radius)
+    squares, _ = setting.release(query, _SQUARES_SHARE, concentrated=True)
+    n_kept = n_columns_kept(setting.plan.price, setting.pure, n_rows, n_components, n_features)
+    kept = np.sort(np.argsort(-squares, kind="stable")[:n_kept])
+    setting.curator.map_rows(lambda rows: rows.mapped(partial(some_columns, where=kept)))
+    query = RowProducts(n_kept, units.radius, CONSTANT if means else 0.0)
+    made, deviation = setting.release(query, 1 - 1e-9 - _SQUARES_SHARE)
+    units = ColumnUnits(units.center[kept], units.unit[kept], units.radius)
+    found = moments_of(query, made, deviation, n_rows, units)
+    values, small = eigh(found.covariance)
+    variance = np.maximum(values[::-1], 0.0)
+    vectors, mean = np.zeros((n_features, n_components)), np.zeros(n_features)
+    vectors[kept], mean[kept] = small[:, -n_components:], found.mean
+    square = (units.unit[0] * units.radius) ** 2
+    total = float(squares.sum()) / n_rows * square - float(mean @ mean)
+    variance, total = variance[:n_components], max(total, float(variance.sum()))
+    return LeadingMoments(mean, vectors, variance, total, found.level)
+
+
 # The fit: units, then products.
 
 _SHARED = ("epsilon", "delta", "adjacency", "budget", "random_state")
@@ -446,26 +290,17 @@ _CONSTRAINTS = {
 }
 
 
-class MomentEstimator(TwinMixin, PlanMixin, BaseEstimator):
-    """Base of estimators of second moments: the way of their rows through the gate."""
+class CovarianceEstimator(MomentEstimator):
+    """Base of covariances and components: their one release, and what is known of their rows."""
 
     _count_share = 0.1
 
-    ledger_: Ledger
-    privacy_spent_: tuple[float, float]
-    epsilon: float
-    delta: float
-    adjacency: Adjacency
     data_norm: float | None
     bounds: Bounds | None
+    assume_centered: bool
 
     #: units of columns are that power of their spreads, where they are found
     _power = 1.0
-
-    @property
-    def _centered(self):
-        """Whether the mean of the rows is known to be 0."""
-        return False
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -508,67 +343,87 @@ class MomentEstimator(TwinMixin, PlanMixin, BaseEstimator):
         check_groups(self, groups)
         # 1. price, before any data
         epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
-        total_mu = gdp_mu(epsilon, delta)
+        total = gdp_mu(epsilon, delta) if delta else epsilon
         # 2. validate
         if self.bounds is not None:
             refuse_sparse(X, "into the center of bounds", "bounds=None and a data_norm")
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
         n_features, is_sparse = X.shape[1], leaves_out_zeros(X)
-        self._check_columns(n_features)
-        # 3. plan, from public facts
-        doubts, centered = Doubts(type(self).__name__), self._centered
-        constant = 0.0 if centered else CONSTANT
-        plan, box, domain = None, None, cast(Any, EveryRow())
-        units: Any = None
-        ones = np.ones(n_features)
+        wide = self._check_columns(n_features, is_sparse)
+        # 3. plan, from public facts; 4. gate, 5. run
+        known, domain = self._known(n_features, is_sparse)
+        centered = self.assume_centered
+
+        def planned(n_rows):
+            if known is not None:
+                units, move = known
+                return KnownUnits(units, total, move)
+            return plan_units(
+                epsilon,
+                delta,
+                n_rows=n_rows,
+                n_features=n_features,
+                adjacency=self.adjacency,
+                by_column=not is_sparse and not wide,
+                around_mean=not is_sparse,
+                centered=centered,
+                power=self._power,
+            )
+
+        def released(setting):
+            means = self._needs_means(setting.plan, is_sparse)
+            if wide:
+                find = moments_of_columns if is_sparse else leading_moments
+                moments = find(setting, n_features, self.n_components, means)
+                self._keep_components(moments, setting.n_rows, setting.doubts)
+                return
+            constant = CONSTANT if means else 0.0
+            query = RowProducts(n_features, setting.units.radius, constant)
+            made, deviation = setting.release(query)
+            moments = moments_of(query, made, deviation, setting.n_rows, setting.units)
+            if known is not None and self.bounds is not None and self.data_norm is not None:
+                setting.doubts.promise("data_norm has no effect beside bounds: give one of them.")
+            self._keep(moments, setting.n_rows, setting.doubts)
+
+        self._measured(
+            X,
+            lambda counts: ball_rows(X, domain, effective_n_threads(), counts),
+            planned,
+            released,
+            groups=groups,
+            sample_weight=sample_weight,
+            wanted=["data_norm"],
+            n_releases=1 + (_ROUNDS if wide else 0),
+        )
+        return self
+
+    def _known(self, n_features, is_sparse):
+        """Return public units of the columns with what maps rows to them, or None; and a domain."""
+        ones, everywhere = np.ones(n_features), cast(Any, EveryRow())
         if self.bounds is not None:
             if is_sparse:
                 raise TypeError("bounds must be None for a stream of sparse rows; give data_norm.")
             box = Box(*map(tuple, bounds_of(self, n_features)))
-            units = ColumnUnits(box.center, box.half_width, math.sqrt(n_features))
-            if centered and np.abs(box.center).max() > 0:
+            if self.assume_centered and np.abs(box.center).max() > 0:
                 raise ValueError(
                     "bounds must be symmetric around 0 with assume_centered=True; "
                     f"got {self.bounds!r}."
                 )
-            if self.data_norm is not None:
-                doubts.promise("data_norm has no effect beside bounds: give one of them.")
-        elif self.data_norm is not None:
-            radius = check_radius(self.data_norm)
-            units, domain = ColumnUnits(0 * ones, radius * ones, 1.0), L2Ball(radius)
-        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
-        if units is None:
-            shape = {"n_rows": n_rows, "n_features": n_features, "is_sparse": is_sparse}
-            given = {"adjacency": self.adjacency, "centered": centered}
-            plan = plan_units(epsilon, delta, power=self._power, **shape, **given)
-        # 4. gate, 5. run
-        with open_gate(
-            self,
-            lambda: ball_rows(X, domain, effective_n_threads(), counts_of(whose)),
-            n_rows=n_rows,
-            unit=unit,
-            delta=delta,
-            mu=mu_of_all(epsilon, delta),
-            n_releases=1 + (plan.n_releases if plan else 0),
-            doubts=doubts,
-        ) as curator:
-            mu = plan.mu if plan else total_mu
-            if box is not None:
-                curator.map_rows(lambda rows: rows.mapped(partial(_boxed, box=box)))
-            if plan is not None:
-                units, _, vague = plan.run(curator, n_features)
-                missing = not plan.length.n_releases
-                facts = ["data_norm"], n_rows, epsilon
-                say_of_scales(doubts, *facts, missing=missing, vague=vague)
-            query = RowProducts(n_features, units.radius, constant)
-            released = curator.release(query, GaussianMechanism(mu))
-            scale = curator.ledger.releases[-1].noise.scale
-            moments = moments_of(query, released, scale, n_rows, units)
-            self._keep(moments, n_rows, doubts)
-        return self
+            units = ColumnUnits(box.center, box.half_width, math.sqrt(n_features))
+            return (units, partial(boxed, box=box)), everywhere
+        if self.data_norm is None:
+            return None, everywhere
+        radius = check_radius(self.data_norm)
+        return (ColumnUnits(0 * ones, radius * ones, 1.0), None), L2Ball(radius)
 
-    def _check_columns(self, n_features):
-        """Raise a ValueError if a parameter does not go with the number of columns."""
+    def _needs_means(self, plan, is_sparse):
+        """Whether means are released with the products."""
+        return not self.assume_centered
+
+    def _check_columns(self, n_features, is_sparse):
+        """Say whether leading components are found without a matrix, or raise a ValueError."""
+        check_size(self, n_features, "Take DPPCA with a number of n_components, or fewer columns.")
+        return False
 
     def _keep(self, moments, n_rows, doubts):
         """Set the fitted attributes, and take note of what is doubtful about them."""
@@ -580,7 +435,7 @@ class MomentEstimator(TwinMixin, PlanMixin, BaseEstimator):
         return tags
 
 
-class DPCovariance(MomentEstimator):
+class DPCovariance(CovarianceEstimator):
     """Differentially private mean and covariance.
 
     One release of the products of all rows; with neither `data_norm` nor `bounds` after a private
@@ -591,7 +446,8 @@ class DPCovariance(MomentEstimator):
     epsilon : float, default=1.0
         Privacy budget in nats, greater than 0.
     delta : float, default=1e-6
-        Privacy budget, in (0, 1); well below 1 / n_samples. The noise is Gaussian.
+        Privacy budget, in [0, 1); well below 1 / n_samples. The noise is Gaussian; at 0 it is
+        purely private.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
         ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
@@ -599,7 +455,8 @@ class DPCovariance(MomentEstimator):
     data_norm : float, default=None
         Public radius around the origin: longer rows are scaled down to this Euclidean norm. None
         finds medians and spreads of the columns privately, within the budget, and a length of
-        rows in these units; of sparse rows, whose columns stay as they are, a length alone.
+        rows in these units; or with fewer rows, and at delta 0, a mean and a length around it; of
+        sparse rows, whose columns stay as they are, a length alone.
     bounds : tuple, array-like of shape (n_features, 2) or dict, default=None
         Public bounds, as those of `DPMean`: entries outside are clipped. Not for sparse rows.
     assume_centered : bool, default=False
@@ -660,14 +517,15 @@ class DPCovariance(MomentEstimator):
     public. With v a row in units of the radius and a constant of 1/2, or of 0 with
     `assume_centered`, the sum of v v' moves by at most 5/4 or 1 in the Frobenius norm under
     zero-out, and by sqrt(2) times that under replace-one (Proposition 87). A search for units takes
-    two fifths of the squared Gaussian-DP budget at most, and little of it with many rows. What is
-    computed from what was released costs nothing. Timing, exceptions on malformed input and `score`
-    on private rows are not covered.
+    two fifths of the squared Gaussian-DP budget at most, and little of it with many rows; a mean a
+    tenth. At delta 0 the noise is K-norm noise, or Laplace noise for more than 32,768 products.
+    What is computed from what was released costs nothing. Timing, exceptions on malformed input and
+    `score` on private rows are not covered.
 
     Errors. The noise of every entry is Gaussian, with `noise_std_`, but for the product of the
     noises of two means, and the projection never adds to the error in the Frobenius norm. Shortened
     rows have less variance: by how much depends on the data. Memory is three or four matrices of
-    n_features squared: 3,000 columns take about half a gigabyte.
+    n_features squared: 3,000 columns take about half a gigabyte, and more than 8,192 are refused.
 
     References
     ----------
@@ -713,10 +571,6 @@ class DPCovariance(MomentEstimator):
         self.budget = budget
         self.random_state = random_state
         self.verbose = verbose
-
-    @property
-    def _centered(self):
-        return self.assume_centered
 
     def _keep(self, moments, n_rows, doubts):
         self.location_, self.covariance_ = moments.mean, moments.covariance
@@ -822,7 +676,7 @@ class DPCovariance(MomentEstimator):
 # Principal components.
 
 
-class DPPCA(PrincipalComponents, MomentEstimator):
+class DPPCA(PrincipalComponents, CovarianceEstimator):
     """Differentially private principal components.
 
     Eigenvectors of a private covariance, from one release of the products of all rows. The
@@ -833,11 +687,13 @@ class DPPCA(PrincipalComponents, MomentEstimator):
     ----------
     n_components : int or float, default=None
         Number of components, at most the number of features; or, in (0, 1), the share of the
-        released variance that they explain at least. None keeps all.
+        released variance that they explain at least. None keeps all. A number up to 100 finds
+        leading components of very many features without a matrix of all products.
     epsilon : float, default=1.0
         Privacy budget in nats, greater than 0.
     delta : float, default=1e-6
-        Privacy budget, in (0, 1); well below 1 / n_samples. The noise is Gaussian.
+        Privacy budget, in [0, 1); well below 1 / n_samples. The noise is Gaussian; at 0 it is
+        purely private.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
         ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
@@ -845,9 +701,12 @@ class DPPCA(PrincipalComponents, MomentEstimator):
     data_norm : float, default=None
         Public radius around the origin: longer rows are scaled down to this Euclidean norm. None
         finds medians and spreads of the columns privately, within the budget, and a length of
-        rows in units that are the roots of the spreads; of sparse rows a length alone.
+        rows in units that are the roots of the spreads; or with fewer rows, and at delta 0, a mean
+        and a length around it; of sparse rows a length alone.
     bounds : tuple, array-like of shape (n_features, 2) or dict, default=None
         Public bounds, as those of `DPMean`: entries outside are clipped. Not for sparse rows.
+    assume_centered : bool, default=False
+        Whether the mean is known to be 0. `bounds` must be symmetric then.
     max_weight : float, default=None
         Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
         weights (:ref:`sample_weight`).
@@ -873,7 +732,8 @@ class DPPCA(PrincipalComponents, MomentEstimator):
     singular_values_ : ndarray of shape (n_components,)
         Roots of `explained_variance_` times the number of rows, or of groups, less 1.
     mean_ : ndarray of shape (n_features,)
-        Mean of the shortened rows, with noise.
+        Mean of the shortened rows, with noise; zeros with `assume_centered`, or where there are too
+        few rows for any.
     noise_variance_ : float
         Mean of the released variances of the directions that were left out; 0 if none were.
     noise_level_ : float
@@ -908,11 +768,16 @@ class DPPCA(PrincipalComponents, MomentEstimator):
     -----
     Privacy. As for `DPCovariance` (Proposition 87): the sum of v v' moves by at most 5/4 under
     zero-out, and by sqrt(2) times that under replace-one, v being a row in units of the radius and
-    a constant. `transform` adds no noise: what it returns of a private row is private.
+    a constant; without a constant, where the mean is known, was released before, or is not looked
+    for, by 1 and sqrt(2). `transform` adds no noise: what it returns of a private row is private.
 
     Errors. The sine of the angle between a component and that of the shortened rows is about
     `noise_level_` over the distance to the next variance [2]_. Memory is three or four matrices of
-    n_features squared: 3,000 columns take about half a gigabyte.
+    n_features squared: 3,000 columns take about half a gigabyte, and more than 8,192 are refused.
+
+    Many columns. Up to 100 components of more than 1,024 columns of sparse rows are those of the
+    columns with the largest squares, which are released for a fifth of the budget. Of more than
+    4,096 columns of dense rows they follow from three rounds of products with a basis [3]_.
 
     References
     ----------
@@ -920,6 +785,8 @@ class DPPCA(PrincipalComponents, MomentEstimator):
        privacy-preserving principal component analysis", STOC 2014.
     .. [2] C. Davis and W. M. Kahan, "The rotation of eigenvectors by a perturbation. III",
        SIAM Journal on Numerical Analysis 1970.
+    .. [3] M. Hardt and E. Price, "The noisy power method: a meta algorithm with applications",
+       NeurIPS 2014.
 
     Examples
     --------
@@ -939,6 +806,7 @@ class DPPCA(PrincipalComponents, MomentEstimator):
 
     _parameter_constraints = {
         **_CONSTRAINTS,
+        "assume_centered": ["boolean"],
         "n_components": COUNT_OR_SHARE,
     }
 
@@ -951,6 +819,7 @@ class DPPCA(PrincipalComponents, MomentEstimator):
         adjacency: Adjacency = "replace-one",
         data_norm: float | None = None,
         bounds: Bounds | None = None,
+        assume_centered: bool = False,
         max_weight: float | None = None,
         budget: Budget = None,
         random_state: Seed = None,
@@ -962,33 +831,55 @@ class DPPCA(PrincipalComponents, MomentEstimator):
         self.adjacency = adjacency
         self.data_norm = data_norm
         self.bounds = bounds
+        self.assume_centered = assume_centered
         self.max_weight = max_weight
         self.budget = budget
         self.random_state = random_state
         self.verbose = verbose
 
-    def _check_columns(self, n_features):
+    def _needs_means(self, plan, is_sparse):
+        # nothing is left of the mean where it was released before; where it was not, and rows are
+        # too few to find origins, what it would take away is mostly noise
+        around = isinstance(plan, KnownUnits) or bool(plan.columns.n_releases) or is_sparse
+        return around and not self.assume_centered
+
+    def _check_columns(self, n_features, is_sparse):
         if isinstance(self.n_components, Integral) and self.n_components > n_features:
             raise ValueError(
                 f"n_components must be at most the number of features, {n_features}; got "
                 f"{self.n_components!r}."
             )
+        few = isinstance(self.n_components, Integral) and self.n_components <= _MOST_LEADING
+        if few and self.bounds is None and n_features > _WIDE[is_sparse]:
+            return True
+        instead = (
+            f"Give a number up to {_MOST_LEADING} for n_components and no bounds, or take fewer "
+            "columns."
+        )
+        check_size(self, n_features, instead)
+        return False
 
     def _keep(self, moments, n_rows, doubts):
         values, vectors = eigh(without_far_units(moments))
         variance = np.maximum(values[::-1], 0.0)
-        total = max(float(variance.sum()), 1e-300)
+        found = LeadingMoments(moments.mean, vectors, variance, variance.sum(), moments.level)
+        self._keep_components(found, n_rows, doubts)
+
+    def _keep_components(self, moments, n_rows, doubts):
+        """Set the fitted attributes, and take note of what is doubtful about them."""
+        variance, total = moments.variance, max(float(moments.total), 1e-300)
+        n_features = len(moments.mean)
         kept = len(variance) if self.n_components is None else self.n_components
         if not isinstance(kept, Integral):
             explained = np.cumsum(variance) / total
             kept = min(int(np.searchsorted(explained, kept)) + 1, len(variance))
         kept = int(kept)
-        self.components_ = signed_components(vectors)[:kept]
+        self.components_ = signed_components(moments.vectors)[:kept]
         self.explained_variance_ = variance[:kept]
         self.explained_variance_ratio_ = variance[:kept] / total
         self.singular_values_ = np.sqrt(variance[:kept]) * math.sqrt(max(n_rows - 1, 0))
-        left = variance[kept:]
-        self.noise_variance_ = float(left.mean()) if len(left) else 0.0
+        left = max(float(moments.total) - float(variance[:kept].sum()), 0.0)
+        self.noise_variance_ = left / (n_features - kept) if kept < n_features else 0.0
         self.mean_, self.noise_level_ = moments.mean, moments.level
         self.n_components_, self.n_samples_ = kept, n_rows
         wanted = kept if self.n_components is not None else 1

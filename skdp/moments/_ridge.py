@@ -16,24 +16,24 @@ the law of the noise is known, so is that of what it does to the coefficients.
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from numbers import Real
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import ndtri
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._counted import count_rows, counts_of, hidden_count, largest_weight
-from skdp._export import TwinMixin, linear_regression
-from skdp._gate import Doubts, open_gate
+from skdp._counted import largest_weight
+from skdp._export import linear_regression
 from skdp._groups import check_groups
-from skdp._plan import PlanMixin
-from skdp._rows.linear import EveryRow, StandardColumns, ball_rows
+from skdp._rows.base import empty_rows, leaves_out_zeros, row_norms, tame
+from skdp._rows.linear import LinearChunk, StandardColumns, regression_rows, usable_norms
+from skdp._rows.streams import is_streamed
 from skdp._sklearn import (
     SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
@@ -47,12 +47,20 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
-from skdp.linear_model._scales import say_of_scales
-from skdp.moments._covariance import CONSTANT, ColumnUnits, RowProducts, move_rows, plan_units
-from skdp.privacy.books.ledger import Ledger
+from skdp.linear_model._scales import plan_scales
+from skdp.moments._products import (
+    CONSTANT,
+    ColumnUnits,
+    KnownUnits,
+    MomentEstimator,
+    RowProducts,
+    check_size,
+    move_rows,
+    moved,
+    plan_units,
+)
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
-from skdp.privacy.laws.additive import GaussianMechanism
-from skdp.privacy.laws.calibration import gdp_mu, mu_of_all
+from skdp.privacy.laws.calibration import gdp_mu
 
 # part of the edge of the noise that the smallest eigenvalue is brought to: that of AdaSSP is 1 or
 # more, and worse on all tables of benchmarks/moments.py; for a penalty that was given, next to none
@@ -146,6 +154,10 @@ class NormalEquations:
         -------
         deviations : ndarray of shape (n_features, n_targets)
             Of sampling, for residuals of equal variance, and of the noise.
+        spreads : list of ndarray of shape (size, size)
+            Covariance of the coefficients of features and constant, for each target.
+        squares : ndarray of shape (n_targets,)
+            Variance of the residuals of rows of full weight, and what noise may have taken off.
 
         Notes
         -----
@@ -160,6 +172,7 @@ class NormalEquations:
         if self.intercept:
             matrix[-1, -1] = self.weight * self.constant**2
         inverse, found = np.linalg.inv(matrix), np.empty_like(coef)
+        spreads, squares = [], np.empty(coef.shape[1])
         for j in range(coef.shape[1]):
             b = np.append(coef[:, j], last[j]) if self.intercept else coef[:, j]
             errors = np.append(-b, 1.0)
@@ -171,16 +184,83 @@ class NormalEquations:
             noise = half * ((1 + b @ b) * np.eye(len(b)) + np.outer(b, b))
             spread = inverse @ (square / self.n_rows * matrix + noise) @ inverse
             found[:, j] = np.sqrt(np.maximum(spread.diagonal()[:d], 0.0))
-        return found
+            spreads.append(spread)
+            squares[j] = square
+        return found, spreads, squares
+
+
+# The rows: features and targets beside each other.
+
+
+def side_by_side(chunk):
+    """Return a chunk whose rows are features and targets, in one."""
+    body, broken = tame(beside(chunk.X, chunk.target))
+    norm = usable_norms(row_norms(body), np.isinf(chunk.norm) | broken)
+    nobody = np.zeros(len(norm))
+    return LinearChunk(body, np.ones(len(norm)), norm, nobody, 0.0, None, chunk.drawn, chunk.weight)
+
+
+def beside(X, y):
+    """Return rows of features and targets, dense ones in float64."""
+    y = y.reshape(len(y), -1)
+    if sparse.issparse(X):
+        return sparse.hstack([sparse.csr_array(X, dtype=np.float64), y], format="csr")
+    rows = empty_rows((len(y), X.shape[1] + y.shape[1]))
+    rows[:, : X.shape[1]], rows[:, X.shape[1] :] = X, y
+    return rows
+
+
+@dataclass(frozen=True)
+class DrawnUnits:
+    """Units without a delta: a length of rows, and origin and scale of a target, drawn by ranks.
+
+    Parameters
+    ----------
+    scales : ScalesPlan
+        The draws.
+    n_features : int
+        Number of features.
+    price : float
+        Epsilon that is left for the products.
+    """
+
+    scales: Any
+    n_features: int
+    price: float
+
+    @property
+    def n_releases(self):
+        """Number of releases."""
+        return self.scales.n_releases
+
+    @property
+    def is_missing(self):
+        """Whether there are too few rows for any draw."""
+        return not self.scales.n_releases
+
+    def run(self, curator, given):
+        """Draw the units, and bring the rows to them; as `UnitsPlan.run`."""
+        d = self.n_features
+        found, _, vague = self.scales.run(curator, math.sqrt(d), 0.0, 1.0)
+        radius, center, scale = found
+        origin = np.append(np.zeros(d), np.full(len(given) - d, center))
+        drawn = np.append(np.full(d, radius / math.sqrt(d)), np.full(len(given) - d, scale))
+        unit = np.where(np.isnan(given), drawn, given)
+        curator.map_rows(lambda rows: rows.mapped(side_by_side))
+        move_rows(curator, 1 / unit, -origin / unit)
+        reach = math.sqrt(d + _TARGETS**2 * (len(given) - d))
+        return ColumnUnits(origin, unit, reach), None, vague
 
 
 # The fit.
 
+# rows whose deviations are computed at once
+_AT_ONCE = 4096
 # no number in the units of the data is larger
 _LARGEST_COEF = 1e200
 
 
-class DPRidge(TwinMixin, PlanMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
     """Differentially private ridge regression, with confidence intervals.
 
     Least squares with a penalty, from one release of the products of all rows, for one target or
@@ -191,7 +271,8 @@ class DPRidge(TwinMixin, PlanMixin, MultiOutputMixin, RegressorMixin, BaseEstima
     epsilon : float, default=1.0
         Privacy budget in nats, greater than 0.
     delta : float, default=1e-6
-        Privacy budget, in (0, 1); well below 1 / n_samples. The noise is Gaussian.
+        Privacy budget, in [0, 1); well below 1 / n_samples. The noise is Gaussian; at 0 it is
+        purely private.
     l2 : float or "auto", default="auto"
         Strength of the penalty, not negative: the `alpha` of scikit-learn's `Ridge`. "auto" takes
         as much as the released spectrum asks for, of columns in units of `feature_scale_`: none
@@ -202,10 +283,11 @@ class DPRidge(TwinMixin, PlanMixin, MultiOutputMixin, RegressorMixin, BaseEstima
         first; it is public otherwise). See :ref:`adjacency`.
     data_norm : float, default=None
         Public unit of length R of the rows, in [1e-50, 1e50]: about that of the longest. None finds
-        medians and spreads of the columns privately.
+        medians and spreads of the columns privately; at delta 0 a length of the rows.
     target_scale : float or array-like of shape (n_targets,), default=None
         Public unit B of the targets, around 0: their usual size, in [1e-50, 1e50]. None finds
-        medians and spreads of the targets privately. Sparse rows need both scales.
+        medians and spreads of the targets privately, at delta 0 of one target only. Sparse rows
+        need both scales.
     fit_intercept : bool, default=True
         Whether to fit an intercept. It is inside the guarantee, and not in the penalty.
     max_weight : float, default=None
@@ -232,6 +314,9 @@ class DPRidge(TwinMixin, PlanMixin, MultiOutputMixin, RegressorMixin, BaseEstima
     coef_std_ : ndarray of the shape of `coef_`
         Standard deviation of `unpenalised_coef_`, of sampling and of noise; infinite where noise
         may have made the smallest eigenvalue.
+    residual_std_ : float or ndarray of shape (n_targets,)
+        Standard deviation of the residuals of least squares, long rows counting less, and what
+        noise may have taken off it; infinite where `coef_std_` is.
     l2_ : float
         Strength of the penalty: `l2`, or for "auto" that of columns in units of `feature_scale_`.
     feature_center_, feature_scale_ : ndarray of shape (n_features,)
@@ -267,8 +352,9 @@ class DPRidge(TwinMixin, PlanMixin, MultiOutputMixin, RegressorMixin, BaseEstima
     targets and all parameters are public. The sum of v v' is released, v being a row of features
     and targets in units, shortened to length 1, and a constant of 1/2, multiplied as the row was:
     it moves by at most 5/4 in the Frobenius norm under zero-out, and by sqrt(2) times that under
-    replace-one (Proposition 87). The search for units is that of `DPCovariance`. Timing, exceptions
-    on malformed input and `score` on private rows are not covered.
+    replace-one (Proposition 87). The search for units is that of `DPCovariance`; at delta 0 a
+    length of rows, and median and spread of the target are drawn by ranks. Timing, exceptions on
+    malformed input and `score` on private rows are not covered.
 
     Intervals. They are for the coefficients of least squares where long rows count less: those of
     the truth where the truth is linear and what is left does not depend on the features, and is
@@ -277,12 +363,12 @@ class DPRidge(TwinMixin, PlanMixin, MultiOutputMixin, RegressorMixin, BaseEstima
     `max_weight`, adds w^2 times its variance to that of a sum, and w times is counted. The law of
     the noise is known exactly, and what it does to coefficients to the first order: so there is no
     interval unless the smallest eigenvalue of the features is twice what noise alone makes. The
-    guide has the coverage that was measured. There are none for predictions: of the residuals
-    nothing is released but a variance, in which long rows count less, and it says neither what law
-    they have nor how wide they are where a new row is long.
+    guide has the coverage that was measured. Of new targets `predict` has a standard
+    deviation: of the residuals nothing is released but one variance, in which long rows count less.
+    It says nothing of their law, nor whether they are wider in one place than in another.
 
-    Memory is a copy of dense rows in double precision, and three or four matrices of n_features
-    squared.
+    Memory is a copy of dense rows in double precision, if they are not streamed, and three or four
+    matrices of n_features squared. More than 8,192 features and targets are refused.
 
     References
     ----------
@@ -305,8 +391,6 @@ class DPRidge(TwinMixin, PlanMixin, MultiOutputMixin, RegressorMixin, BaseEstima
     True
     """
 
-    ledger_: Ledger
-    privacy_spent_: tuple[float, float]
     coef_: NDArray[Any]
     intercept_: Any
     _found: StandardColumns | None
@@ -364,14 +448,17 @@ class DPRidge(TwinMixin, PlanMixin, MultiOutputMixin, RegressorMixin, BaseEstima
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, RowStream, dask array} of shape (n_samples, n_features)
             Private rows; sparse only with `data_norm` and `target_scale`, and not made dense.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Private targets, of any size.
-        groups : array-like of shape (n_samples,), default=None
+            Streams of `skdp.io`, memory maps from 256 MiB on and collections of dask are read chunk
+            by chunk, with the same result.
+        y : {array-like, RowStream, dask array} of shape (n_samples,) or (n_samples, n_targets)
+            Private targets, of any size; several only beside rows in memory.
+        groups : {array-like, RowStream, dask array} of shape (n_samples,), default=None
             Whose row it is: numbers, or text. All rows of a group are protected together, whatever
             their number, and count as one row does, each as one over their number. The number of
-            groups is public. None protects rows. See :ref:`groups`.
+            groups is public. Beside a stream also one of identifiers, or an array. None protects
+            rows. See :ref:`groups`.
         sample_weight : array-like of shape (n_samples,), default=None
             Private weights of the rows, finite and not negative; only with `max_weight`. Weights
             beyond that count as that. A twentieth of epsilon goes to their noisy total. See
@@ -392,81 +479,98 @@ class DPRidge(TwinMixin, PlanMixin, MultiOutputMixin, RegressorMixin, BaseEstima
         check_groups(self, groups)
         # 1. price, before any data
         epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
-        total_mu = gdp_mu(epsilon, delta)
+        total = gdp_mu(epsilon, delta) if delta else epsilon
         # 2. validate
-        known = self.data_norm is not None and self.target_scale is not None
-        refuse_unscaled(X, known)
+        is_known = self.data_norm is not None and self.target_scale is not None
+        refuse_unscaled(X, is_known)
         X, y = validate_private_data(
             self,
             X,
             y,
+            # a stream has one target for every row
+            streams=getattr(y, "ndim", 1) < 2 or is_streamed(y),
             accept_sparse="csr",
             order="C",
             y_numeric=True,
             multi_output=True,
         )
-        target = real_targets(y)
-        # 3. plan, from public facts
+        y = real_targets(y)
+        if leaves_out_zeros(X):
+            refuse_unscaled(sparse.csr_array((0, 1)), is_known)
+        # 3. plan, from public facts; 4. gate, 5. run
         n_features, shape = X.shape[1], y.shape[1:]
         n_targets = math.prod(shape)
-        doubts, size = Doubts(type(self).__name__), n_features + n_targets
-        given, plan = self._given(n_features, n_targets), None
-        (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
-        if not known:
-            plan = plan_units(
-                epsilon,
-                delta,
-                n_rows=n_rows,
-                n_features=size,
-                adjacency=self.adjacency,
-                is_sparse=False,
-                centered=not self.fit_intercept,
-                power=1.0,
+        size = n_features + n_targets
+        check_size(self, size, "Take DPLpRegressor, or fewer columns.")
+        given = self._given(n_features, n_targets)
+        names = {"data_norm": self.data_norm, "target_scale": self.target_scale}
+        wanted = [name for name, value in names.items() if value is None]
+        if not delta and self.target_scale is None and n_targets > 1:
+            raise ValueError(
+                f"target_scale must be a number, or one for each of {n_targets} targets, with "
+                "delta=0: without a delta the scale of one target alone is searched. Got None."
             )
-        # 4. gate, 5. run
-        with open_gate(
-            self,
-            lambda: ball_rows(
-                beside(X, target), EveryRow(), effective_n_threads(), counts_of(whose)
-            ),
-            n_rows=n_rows,
-            unit=unit,
-            delta=delta,
-            mu=mu_of_all(epsilon, delta),
-            n_releases=1 + (plan.n_releases if plan else 0),
-            doubts=doubts,
-        ) as curator:
-            columns, mu = None, total_mu
-            if plan is None:
+
+        def planned(n_rows):
+            if is_known:
                 radius = math.sqrt(n_features + _TARGETS**2 * n_targets)
                 units = ColumnUnits(np.zeros(size), given, radius)
-                move_rows(curator, 1 / given, np.zeros(size))
-            else:
-                mu = plan.mu
-                units, columns, vague = plan.run(curator, size, given)
-                scales = {"data_norm": self.data_norm, "target_scale": self.target_scale}
-                wanted = [name for name, value in scales.items() if value is None]
-                missing = not (plan.length.n_releases and plan.columns.n_releases)
-                say_of_scales(doubts, wanted, n_rows, epsilon, missing=missing, vague=vague)
+                return KnownUnits(units, total, partial(moved, weight=1 / given, shift=0 * given))
+            shape = {"n_rows": n_rows, "adjacency": self.adjacency}
+            if not delta:
+                return self._drawn(n_features, shape)
+            return plan_units(
+                epsilon,
+                delta,
+                n_features=size,
+                by_column=True,
+                around_mean=False,
+                centered=not self.fit_intercept,
+                power=1.0,
+                **shape,
+            )
+
+        def admitted(counts):
+            rows = regression_rows(X, y, effective_n_threads(), counts)
+            return rows if not (delta or is_known) else rows.mapped(side_by_side)
+
+        def released(setting):
+            units, columns = setting.units, setting.columns
             query = RowProducts(size, units.radius, CONSTANT, lifted=True)
-            released = curator.release(query, GaussianMechanism(mu))
-            scale = curator.ledger.releases[-1].noise.scale
+            made, deviation = setting.release(query)
+            n_rows = setting.n_rows
             equations = NormalEquations(
-                query.matrix(released) / n_rows,
+                query.matrix(made) / n_rows,
                 n_features,
                 n_rows,
-                scale / n_rows,
+                deviation / n_rows,
                 CONSTANT,
                 self.fit_intercept,
             )
-            self._keep(equations, units, shape, doubts)
-        if columns is not None and self.data_norm is None:
-            first = slice(n_features)
-            columns = StandardColumns(
-                columns.center[first], columns.scale[first], columns.seen[first]
-            )
-        self._found = columns if self.data_norm is None else None
+            self._keep(equations, units, shape, setting.doubts)
+            if columns is not None:
+                first = slice(n_features)
+                columns = StandardColumns(
+                    columns.center[first], columns.scale[first], columns.seen[first]
+                )
+            self._found = columns if self.data_norm is None else None
+
+        fit_to = {"groups": groups, "sample_weight": sample_weight}
+        self._measured(X, admitted, planned, released, wanted=wanted, given=given, **fit_to)
         return self
+
+    def _drawn(self, n_features, shape):
+        """Return the plan of units that are drawn by ranks, without a delta."""
+        scales = plan_scales(
+            self.epsilon,
+            0.0,
+            with_radius=self.data_norm is None,
+            with_scale=self.target_scale is None,
+            with_center=self.fit_intercept,
+            **shape,
+        )
+        price = (self.epsilon - math.fsum(scales.prices)) * (1 - 1e-9)
+        return DrawnUnits(scales, n_features, price)
 
     def _given(self, n_features, n_targets):
         """Return units of features and targets that are known, NaN for the others."""
@@ -500,7 +604,12 @@ class DPRidge(TwinMixin, PlanMixin, MultiOutputMixin, RegressorMixin, BaseEstima
         spectrum = equations.spectrum()
         clear = spectrum[0] > _CLEAR * edge
         free = equations.solved(0.0) if clear else solved
-        deviations = equations.deviations(*free) if clear else np.full_like(free[0], np.inf)
+        deviations, self._spreads, squares = np.inf, None, np.full(len(targets), np.inf)
+        if clear:
+            deviations, self._spreads, squares = equations.deviations(*free)
+        with np.errstate(over="ignore"):
+            residual = np.sqrt(squares) * targets
+        self.residual_std_ = residual if shape else float(residual[0])
 
         def original(coef):
             with np.errstate(over="ignore", under="ignore"):
@@ -521,6 +630,7 @@ class DPRidge(TwinMixin, PlanMixin, MultiOutputMixin, RegressorMixin, BaseEstima
             if self.l2 != "auto"
             else heaviest * added * equations.n_rows * units.radius**2
         )
+        self._length = units.radius
         self.feature_center_, self.target_center_ = units.center[:d], units.center[d:]
         self.feature_scale_, self.target_scale_ = units.unit[:d], units.unit[d:]
         if spectrum[-1] < edge:
@@ -529,26 +639,64 @@ class DPRidge(TwinMixin, PlanMixin, MultiOutputMixin, RegressorMixin, BaseEstima
                 "coefficients are mostly random. Use more rows, fewer columns or a larger epsilon."
             )
 
-    def predict(self, X: MatrixLike) -> NDArray[Any]:
+    @overload
+    def predict(self, X: MatrixLike, return_std: Literal[False] = False) -> NDArray[Any]: ...
+
+    @overload
+    def predict(
+        self, X: MatrixLike, return_std: Literal[True]
+    ) -> tuple[NDArray[Any], NDArray[Any]]: ...
+
+    def predict(self, X: MatrixLike, return_std: bool = False) -> Any:
         """Return the predicted targets.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows.
+        return_std : bool, default=False
+            Whether the standard deviation of new targets is returned, too, as by scikit-learn's
+            `BayesianRidge`.
 
         Returns
         -------
         predicted : ndarray of shape (n_samples,) or (n_samples, n_targets)
             ``X @ coef_.T + intercept_``. Where columns were standardised, entries further than 100
             units from their origin, or 10 where nothing was seen, count as that far, as in `fit`.
+        std : ndarray of the shape of `predicted`
+            Only with `return_std`: root of the squares of `residual_std_` and of the deviation of
+            the prediction itself; infinite where `coef_std_` is. For residuals of equal variance.
         """
         check_is_fitted(self)
         X = validate_private_data(self, X, accept_sparse="csr", reset=False)
         if self._found is not None:
             X = self._found.near(X)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            return safe_sparse_dot(X, self.coef_.T) + self.intercept_
+            predicted = safe_sparse_dot(X, self.coef_.T) + self.intercept_
+        return (
+            (predicted, self._deviations(X).reshape(predicted.shape)) if return_std else predicted
+        )
+
+    def _deviations(self, X):
+        """Return standard deviations of new targets, of shape (n_samples, n_targets)."""
+        residual = np.atleast_1d(self.residual_std_)
+        if self._spreads is None:
+            return np.full((X.shape[0], len(residual)), np.inf)
+        unit = self.feature_scale_ * self._length
+        origin, target = self.feature_center_ / unit, self.target_scale_ * self._length
+        found = np.empty((X.shape[0], len(residual)))
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            for start in range(0, X.shape[0], _AT_ONCE):
+                rows = slice(start, start + _AT_ONCE)
+                part = X[rows].toarray() if sparse.issparse(X) else X[rows]
+                part = part / unit - origin
+                if self.fit_intercept:
+                    part = np.column_stack([part, np.full(len(part), CONSTANT)])
+                for j, spread in enumerate(self._spreads):
+                    square = np.einsum("ij,ij->i", part @ spread, part)
+                    own = np.sqrt(np.maximum(square, 0.0)) * target[j]
+                    found[rows, j] = np.hypot(own, residual[j])
+        return found
 
     def conf_int(self, level: float = 0.95) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return an interval for every coefficient, of sampling and of noise.
@@ -585,11 +733,3 @@ def refuse_unscaled(X, known):
             "sparse rows need numbers for data_norm and target_scale: medians and spreads of "
             "columns are searched in dense rows alone. Use X.toarray() if the rows fit in memory."
         )
-
-
-def beside(X, y):
-    """Return rows of features and targets, dense ones in float64."""
-    y = y.reshape(len(y), -1)
-    if sparse.issparse(X):
-        return sparse.hstack([sparse.csr_array(X, dtype=np.float64), y], format="csr")
-    return np.hstack([X, y], dtype=np.float64)

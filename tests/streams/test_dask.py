@@ -31,6 +31,7 @@ from skdp import (
     DPMedian,
     DPNormQuantile,
     DPQuantile,
+    DPRidge,
     DPSparseMeanEstimator,
     DPStandardScaler,
     PrivacyBudget,
@@ -192,6 +193,7 @@ def test_solvers_that_cannot_stream_say_so_before_anything_is_charged(solver):
         DPLpRegressor(max_iter=4, random_state=0),
         DPLpRegressor(p=1, max_iter=4, random_state=0),
         DPLpRegressor(clipping_norm="private", max_iter=4, random_state=0),
+        DPRidge(epsilon=4.0, random_state=0),
     ],
     ids=str,
 )
