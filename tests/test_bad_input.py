@@ -23,6 +23,7 @@ from skdp import (
     DPMedian,
     DPNormQuantile,
     DPQuantile,
+    DPRidge,
     DPStandardScaler,
     NormClipper,
     PrivacyBudget,
@@ -297,6 +298,12 @@ def test_numbers_beyond_the_range_of_scales_are_named_with_a_remedy():
     model.set_params(epsilon=5.0, delta=0.0, coef_bound=2.0)
     with pytest.warns(NoisyEstimateWarning, match="scale of y lies"):
         model.fit(rows, 1e60 * target)
+    # so do moments, and ranges, which end where floats of single precision do
+    frame = pd.DataFrame(rows * [1, 1e150, 1], columns=["a", "b", "c"])
+    with pytest.warns(NoisyEstimateWarning, match="column 'b' of X .* Divide by a public"):
+        DPRidge(epsilon=5.0).fit(frame, target)
+    with pytest.warns(NoisyEstimateWarning, match=r"feature\(s\) 1 have values beyond"):
+        DPMean(epsilon=5.0).fit(rows * [1, 1e60, 1])
     # what is given is no finding
     with warnings.catch_warnings():
         warnings.simplefilter("error", NoisyEstimateWarning)

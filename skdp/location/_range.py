@@ -121,9 +121,9 @@ class RangePlan:
             half = np.full(self.n_features, reach)
             return -half, half
         center = self._drawn(curator, self.medians, Fraction(1, 2), self.median_price)
-        say_of_ends(doubts, center)
         curator.map_rows(lambda rows: LadderRows(rows.X, _DISTANCES, center, rows.weight))
         distance = self._drawn(curator, _DISTANCES, self.level, self.distance_price)
+        say_of_ends(doubts, np.maximum(np.abs(center), distance))
         flat = np.flatnonzero(distance == 0)
         if len(flat):
             doubts.noise(

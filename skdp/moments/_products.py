@@ -32,7 +32,7 @@ from skdp._plan import PlanMixin
 from skdp._rows.base import ball_constraint, empty_rows, row_major, row_norms, sum_over
 from skdp._rows.linear import LinearChunk, usable_norms
 from skdp._typing import Adjacency
-from skdp.linear_model._scales import plan_scales, say_of_scales
+from skdp.linear_model._scales import plan_scales, say_of_far, say_of_scales
 from skdp.location._clipped_mean import ClippedRowSum
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
@@ -705,6 +705,7 @@ class MomentEstimator(TwinMixin, PlanMixin, BaseEstimator):
         ) as curator:
             units, columns, vague = plan.run(curator, given)
             say_of_scales(doubts, wanted, n_rows, epsilon, missing=plan.is_missing, vague=vague)
+            say_of_far(doubts, 1.0, 1.0, columns, getattr(self, "feature_names_in_", None))
             then(Setting(curator, units, columns, plan, n_rows, not delta, doubts))
 
 
