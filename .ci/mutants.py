@@ -362,8 +362,8 @@ MUTANTS = [
         "tests/test_counted.py",
     ),
     Mutant(
-        "counts of classes: null rows count", "ClassCounts.cells",
-        r"counted_rows\(chunk\)", "np.ones(len(codes))",
+        "counts of classes: null rows count", "_cells_of",
+        r"counted_rows\(chunk\)", "np.ones(len(chunk.target))",
         "tests/test_class_weight.py",
     ),
     Mutant(
