@@ -326,7 +326,7 @@ MUTANTS = [
     ),
     Mutant(
         "scores: a label that is not in the label set counts", "CellRows.__init__",
-        r"np\.where\(codes < 0, -1, cells\)", "np.maximum(cells, 0)",
+        r"np\.where\(codes\[:, None\] < 0, -1, cells\)", "np.maximum(cells, 0)",
         "tests/test_metrics.py",
     ),
     Mutant(

@@ -63,6 +63,26 @@ def drawn(n_rows, seed=0, middle=-1.2, slope=2.0):
     return (rng.random(n_rows) < proba).astype(int), proba
 
 
+def drawn_of_three(n_rows, seed=0):
+    """Return labels and calibrated probabilities of three classes, the last the most frequent."""
+    rng = np.random.default_rng(seed)
+    odds = np.exp(1.5 * rng.normal(size=(n_rows, 3)) + [0.0, 0.5, 1.0])
+    proba = odds / odds.sum(axis=1, keepdims=True)
+    return (rng.random((n_rows, 1)) > proba.cumsum(axis=1)).sum(axis=1).clip(0, 2), proba
+
+
+def exact_of_three(y, proba):
+    """Return what scikit-learn computes, by names of scores."""
+    labels = proba.argmax(axis=1)
+    return {
+        "accuracy": exact.accuracy_score(y, labels),
+        "balanced_accuracy": exact.balanced_accuracy_score(y, labels),
+        "roc_auc": exact.roc_auc_score(y, proba, multi_class="ovr", average="macro"),
+        "log_loss": exact.log_loss(y, proba),
+        "brier_score_loss": ((proba - np.eye(3)[y]) ** 2).sum(axis=1).mean(),
+    }
+
+
 def loud(function, *data, **terms):
     """Return a release at an epsilon that promises nothing, to see what it is without noise."""
     with warnings.catch_warnings():
@@ -177,6 +197,44 @@ def test_decision_functions_have_curves_and_no_losses():
         paid.calibration_curve()
 
 
+def test_several_classes_have_one_release_and_curves_of_each_against_the_rest():
+    y, proba = drawn_of_three(10_000)
+    names = np.array(["a", "b", "c"])
+    paid = loud(SCORES, names[y], proba, classes=names)
+    for name, value in exact_of_three(y, proba).items():
+        score = getattr(paid, name)
+        assert_allclose(score, value, atol=3e-3, err_msg=name)
+        assert score.interval[0] <= value <= score.interval[1]
+    assert_allclose(paid.matrix, exact.confusion_matrix(y, proba.argmax(axis=1)), atol=1)
+    assert len(paid.ledger_.releases) == 2
+    for k, name in enumerate(names):
+        one = paid.one_vs_rest(name)
+        assert one.ledger_ is paid.ledger_
+        assert_array_equal(one.edges_, paid.edges_[k])
+        assert_allclose(one.roc_auc, exact.roc_auc_score(y == k, proba[:, k]), atol=3e-3)
+        fpr, tpr, thresholds = one.roc_curve()
+        above = proba[:, k] > thresholds[len(fpr) // 2]
+        rates = above[y != k].mean(), above[y == k].mean()
+        assert_allclose((fpr[len(fpr) // 2], tpr[len(fpr) // 2]), rates, atol=2e-3)
+        prob_true, prob_pred, _ = one.calibration_curve()
+        assert_allclose(prob_true, prob_pred, atol=0.05)
+    for curve in ("roc_curve", "precision_recall_curve", "calibration_curve"):
+        with pytest.raises(ValueError, match=f"{curve} is about two classes, and there are 3: use"):
+            getattr(paid, curve)()
+    with pytest.raises(ValueError, match=r"label must be one of .*'d', and the classes are \['a'"):
+        paid.one_vs_rest("d")
+    with pytest.raises(ValueError, match="label must be one of more than two classes"):
+        loud(SCORES, *drawn(2000), **PAIR).one_vs_rest(1)
+    logits = np.log(proba)
+    margins = loud(SCORES, y, logits, classes=range(3), probabilities=False)
+    assert_allclose(margins.roc_auc, paid.roc_auc, atol=0.01)
+    assert_allclose(margins.accuracy, paid.accuracy, atol=1e-3)
+    with pytest.raises(ValueError, match="log_loss needs probabilities"):
+        _ = margins.log_loss
+    area = loud(dp_roc_auc_score, y, proba, classes=range(3))
+    assert_allclose(area, paid.roc_auc, atol=3e-3)
+
+
 def test_public_thresholds_cost_nothing():
     y, proba = drawn(4000)
     paid = DPClassificationScores.from_predictions(
@@ -235,6 +293,12 @@ KINDS = {
     "accuracy": (dp_accuracy_score, {}),
     "matrix": (DPConfusionMatrix.from_predictions, PAIR),
     "scores": (DPClassificationScores.from_predictions, PAIR),
+    "several": (
+        lambda y, s, **terms: SCORES(
+            y, np.column_stack([s, (1 - s) / 2, (1 - s) / 2]), classes=[0.0, 1.0, 2.0], **terms
+        ),
+        {},
+    ),
     "bins": (DPClassificationScores.from_predictions, {**PAIR, "thresholds": [0.3, 0.6]}),
     "loss": (dp_log_loss, PAIR),
     "squares": (dp_brier_score_loss, PAIR),
@@ -267,7 +331,7 @@ def test_a_row_moves_what_is_released_as_stated_and_no_more(kind, delta, adjacen
     assert found.complete
     # of the bins of scores and of counts; a square moves less than what it is a square of
     assert max(release.ratio for release in found.releases) > 0.99
-    if kind in ("matrix", "scores", "bins", "accuracy"):
+    if kind in ("matrix", "scores", "several", "bins", "accuracy"):
         assert found.share > 0.99
 
 
@@ -488,6 +552,25 @@ def test_intervals_cover(n_rows, epsilon, delta):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize(("n_rows", "epsilon"), [(2000, 1.0), (8000, 0.5), (8000, 4.0)])
+def test_intervals_of_several_classes_cover(n_rows, epsilon, delta):
+    truth = exact_of_three(*drawn_of_three(1_000_000, seed=99))
+    epsilon = epsilon * (5 if delta else 1)
+    covered = dict.fromkeys(truth, 0)
+    for seed in range(300):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NoisyEstimateWarning)
+            paid = SCORES(
+                *drawn_of_three(n_rows, seed), epsilon=epsilon, delta=delta, classes=range(3)
+            )
+        for name, value in truth.items():
+            low, high = getattr(paid, name).interval
+            covered[name] += low <= value <= high
+    assert min(covered.values()) >= 0.91 * 300, covered
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.3, 3.0])
 def test_intervals_of_means_cover(epsilon):
     def rows(n_rows, seed):
@@ -542,6 +625,10 @@ def test_scorers_pay_on_every_fold():
     assert (-area).ledger_ is area.ledger_
     kinds = (dp_accuracy_score, dp_balanced_accuracy_score, dp_roc_auc_score)
     assert all(make_dp_scorer(kind, epsilon=1.0)(model, *rows) > 0.7 for kind in kinds)
+    y, proba = drawn_of_three(3000)
+    for kind in (DPHingeSVM, DPLogisticRegression):
+        model = kind(4.0, classes=range(3), data_norm=1.0).fit(proba, y)
+        assert make_dp_scorer(dp_roc_auc_score, epsilon=4.0)(model, proba.copy(), y) > 0.7
 
 
 QUICK = {"solver": "gd", "max_iter": 2}
@@ -657,6 +744,11 @@ def test_held_out_rows_of_one_class_are_told_by_released_numbers(one):
         assert all(not np.isnan(part).any() for part in curve())
     with pytest.warns(NoisyEstimateWarning, match="class"):
         dp_balanced_accuracy_score(y, y, epsilon=1.0, classes=[0, 1, 2])
+    many = np.column_stack([proba, (1 - proba) / 2, (1 - proba) / 2])
+    with pytest.warns(NoisyEstimateWarning, match=rf"rows of the class\(es\) {1 - one}, 2: shares"):
+        paid = SCORES(y, many, epsilon=4.0, classes=[0, 1, 2])
+    assert paid.roc_auc.interval == (0.0, 1.0)
+    assert np.isfinite(paid.log_loss.interval).all()
 
 
 def test_labels_of_any_type_and_table():
@@ -702,9 +794,10 @@ BOUND = {"max_weight": 1.0}
         (SCORES, (Y, PROBA[:-1]), PAIR, "y_score must have one entry for each of 50 rows; got 49"),
         (SCORES, (Y, np.column_stack([PROBA, PROBA])), PAIR, r"array of shape \(50, 2\)"),
         (SCORES, (Y, ["a"] * 50), PAIR, "y_score must be one real number"),
+        (SCORES, (Y, np.full((50, 3), np.nan)), {"classes": [0, 1, 2]}, "y_score must be finite"),
         (SCORES, ([], []), PAIR, "at least one row"),
         (SCORES, (Y, PROBA), {"classes": None}, "classes must be the public label set"),
-        (SCORES, (Y, PROBA), {"classes": [0, 1, 2]}, "classes must have two labels"),
+        (SCORES, (Y, PROBA), {"classes": [0, 1, 2]}, r"3 classes; got shape \(50,\)"),
         (SCORES, (Y, PROBA), {"classes": ["a", "b"]}, "labels of one type"),
         (SCORES, (Y, PROBA), {**PAIR, "thresholds": [0.0, 0.5]}, "lie between 0 and 1"),
         (SCORES, (Y, PROBA), {**PAIR, "probabilities": 1}, "True or False"),

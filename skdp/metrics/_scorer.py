@@ -105,7 +105,7 @@ class DPScorer:
             terms["probabilities"] = hasattr(estimator, "predict_proba")
             method = "predict_proba" if terms["probabilities"] else "decision_function"
         found = getattr(estimator, method)(X)
-        if self.score_func is dp_roc_auc_score and terms["probabilities"]:
+        if self.score_func is dp_roc_auc_score and terms["probabilities"] and found.shape[1] == 2:
             found = found[:, 1]
         score = self.score_func(y, found, **terms)
         return -score if is_loss else score
