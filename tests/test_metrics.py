@@ -18,13 +18,14 @@ from sklearn import config_context
 from sklearn import metrics as exact
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibrationDisplay
-from sklearn.exceptions import UnsetMetadataPassedError
+from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from skdp import (
     DPHingeSVM,
     DPLogisticRegression,
+    DPRidge,
     NormClipper,
     PrivacyBudget,
     privacy_card,
@@ -47,6 +48,7 @@ from skdp.metrics import (
     dp_brier_score_loss,
     dp_log_loss,
     dp_mean_absolute_error,
+    dp_mean_squared_error,
     dp_r2_score,
     dp_roc_auc_score,
     make_dp_scorer,
@@ -131,6 +133,8 @@ def test_functions_give_what_scikit_learn_computes():
         (loud(dp_roc_auc_score, y, proba, **classes), exact.roc_auc_score(y, proba)),
         (loud(dp_mean_absolute_error, target, found, residual_bound=3.0),
          exact.mean_absolute_error(target, found)),
+        (loud(dp_mean_squared_error, target, found, residual_bound=1.0),
+         exact.mean_squared_error(target, found)),
         (loud(dp_r2_score, target, found, bounds=(0, 4), residual_bound=1.0),
          exact.r2_score(target, found)),
     ):  # fmt: skip
@@ -652,7 +656,8 @@ def test_a_search_by_scores_that_pay_has_a_total():
     # another scorer knows exact scores; training rows are scored as well; a row is scored twice
     twice = [(train, np.append(test, test[0])) for train, test in folds]
     mixed = search.set_params(scoring={"a": scorer, "b": "accuracy"}, refit="a", cv=twice)
-    spent = privacy_spent(mixed.set_params(return_train_score=True).fit(X, y))
+    with pytest.warns(PrivacyWarning, match="the model was fitted to these rows"):
+        spent = privacy_spent(mixed.set_params(return_train_score=True).fit(X, y))
     assert [item.kind for item in spent.uncovered] == ["choice"]
     assert max(r.count for r in spent.ledger.releases if "scores" in r.query) == 8
     assert spent.most_copies == 2
@@ -717,6 +722,13 @@ def test_rows_that_trained_the_model_are_warned_of():
             DPClassificationScores.from_estimator(model, part, y[: len(part)], epsilon=1.0)
     with pytest.warns(PrivacyWarning, match="the model was fitted to these rows"):
         DPConfusionMatrix.from_estimator(model, X[:1000], y[:1000], epsilon=1.0)
+    with pytest.warns(
+        PrivacyWarning, match=r"make_dp_scorer\(dp_accuracy_score, epsilon=1.0\): the"
+    ):
+        make_dp_scorer(dp_accuracy_score, epsilon=1.0)(model, X[:1000], y[:1000])
+    line = DPRidge(data_norm=1.0, target_scale=1.0).fit(X[:1000], y[:1000])
+    with pytest.warns(PrivacyWarning, match="the model was fitted to these rows"):
+        DPRegressionScores.from_estimator(line, X[:1000], y[:1000], epsilon=1.0, bounds=(0, 1))
     # rows beside them, and copies, of which nobody can tell; warnings are errors
     for part in (X[1000:], X[:1000].copy(), pd.DataFrame(X[1000:].copy())):
         DPClassificationScores.from_estimator(model, part, y[: len(part)], epsilon=1.0)
@@ -749,6 +761,19 @@ def test_held_out_rows_of_one_class_are_told_by_released_numbers(one):
         paid = SCORES(y, many, epsilon=4.0, classes=[0, 1, 2])
     assert paid.roc_auc.interval == (0.0, 1.0)
     assert np.isfinite(paid.log_loss.interval).all()
+
+
+def test_models_that_cannot_be_scored_are_refused():
+    y, proba = drawn(50)
+    budget = PrivacyBudget(epsilon=1.0)
+    terms = {"epsilon": 1.0, "budget": budget}
+    for model, message in (
+        (DPLogisticRegression(classes=[0, 1]), "not fitted"),
+        (DPRidge(data_norm=1.0, target_scale=1.0).fit(proba[:, None], y), "public label set"),
+    ):
+        with pytest.raises((NotFittedError, ValueError), match=message):
+            DPClassificationScores.from_estimator(model, proba[:, None], y, **terms)
+    assert budget.spent == (0.0, 0.0)
 
 
 def test_labels_of_any_type_and_table():
@@ -795,6 +820,7 @@ BOUND = {"max_weight": 1.0}
         (SCORES, (Y, np.column_stack([PROBA, PROBA])), PAIR, r"array of shape \(50, 2\)"),
         (SCORES, (Y, ["a"] * 50), PAIR, "y_score must be one real number"),
         (SCORES, (Y, np.full((50, 3), np.nan)), {"classes": [0, 1, 2]}, "y_score must be finite"),
+        (SCORES, (Y, [[1], [2, 3]]), {"classes": [0, 1, 2]}, "got shape of no array"),
         (SCORES, ([], []), PAIR, "at least one row"),
         (SCORES, (Y, PROBA), {"classes": None}, "classes must be the public label set"),
         (SCORES, (Y, PROBA), {"classes": [0, 1, 2]}, r"3 classes; got shape \(50,\)"),
@@ -840,6 +866,8 @@ def test_targets_of_any_size_are_clipped():
     assert_allclose(paid.mean_absolute_error, (1 + 1 + 0.5) / 3, atol=1e-3)
     error = loud(dp_mean_absolute_error, target, -target, residual_bound=2.0)
     assert_allclose(error, (2 + 2 + 1) / 3, atol=1e-3)
+    square = loud(dp_mean_squared_error, target, -target, residual_bound=2.0)
+    assert_allclose(square, (4 + 4 + 1) / 3, atol=1e-3)
     constant = loud(DPRegressionScores.from_predictions, [0.5] * 900, [0.5] * 900, bounds=(0, 1))
     low, high = constant.r2.interval
     assert low == -math.inf

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit
 from sklearn.isotonic import IsotonicRegression
+from sklearn.utils.validation import check_is_fitted
 
 from skdp._counted import count_rows, counted_first, counts_of, hidden_count
 from skdp._gate import Doubts, open_gate
@@ -643,6 +644,8 @@ class DPClassificationScores(DPConfusionMatrix):
         # refused before a row is looked at
         cls(epsilon, **apart(terms)[-1])
         warn_of_seen_rows(cls.__name__, estimator, X)
+        if not hasattr(estimator, "classes_"):
+            check_is_fitted(estimator)
         classes = given_classes(getattr(estimator, "classes_", None))
         probabilities = hasattr(estimator, "predict_proba")
         found = estimator.predict_proba(X) if probabilities else estimator.decision_function(X)
@@ -1013,10 +1016,15 @@ def _columns_of_scores(y_score, n_rows, n_classes):
     """Return scores of the second of two classes, or of all classes, in columns; or raise."""
     if n_classes == 2:
         return real_column(y_score, "y_score", n_rows)[:, None]
-    if np.shape(y_score) != (n_rows, n_classes):
+    try:
+        shape = np.shape(y_score)
+    except ValueError:
+        # lists of several lengths
+        shape = "of no array"
+    if shape != (n_rows, n_classes):
         raise ValueError(
             f"y_score must have a row for each of {n_rows} labels and a column for each of "
-            f"{n_classes} classes; got shape {np.shape(y_score)}."
+            f"{n_classes} classes; got shape {shape}."
         )
     return real_column(np.reshape(y_score, -1), "y_score").reshape(n_rows, n_classes)
 
