@@ -709,8 +709,8 @@ MUTANTS = [
         "tests/location/test_histogram.py",
     ),
     Mutant(
-        "description: a share of the budget given twice", "TableSummary.fit",
-        r"sum\(shares\.values\(\)\)", "(sum(shares.values()) - shares['free'])",
+        "description: a share of the budget given twice", "_plan_of",
+        r"\(_QUANTILES \+ _MOMENTS\) \* n_described", "_QUANTILES * n_described",
         "tests/preprocessing/test_describe.py",
     ),
     Mutant(
