@@ -345,11 +345,20 @@ class TableSummary(BaseEstimator):
                 price = prices["quantiles"] * len(chosen)
                 found, _ = planned(draw.taus).run(curator, grid, price, shape)
                 say_of_grid(doubts, found, grid)
+                whole = np.array([numbers[k][1].whole for k in chosen])
+                found = _as_whole(found, whole, grid)
                 for tau, row in zip(draw.taus, found, strict=True):
                     if tau in taus:
                         quantiles[taus.index(tau), chosen] = row
-                whole = np.array([numbers[k][1].whole for k in chosen])
                 spread[:, chosen] = _spread_of(draw, found, whole)
+                flat = [k for k, one in zip(chosen, found[0] == found[-1], strict=True) if one]
+                if draw.enough and flat:
+                    doubts.noise(
+                        f"{draw.level:.0%} or more of the values of the column(s) "
+                        f"{_names(numbers, flat)} are equal, as far as can be told: mean and "
+                        "deviation are those of values clipped to that one, or near it. Give "
+                        "public bounds."
+                    )
             if described:
                 law = LaplaceMechanism(prices["moments"] * len(described))
                 kept = [numbers[k][1] for k in described]
@@ -514,8 +523,9 @@ def dp_describe(
 
     Missing values are left out of all statistics but the count, as pandas does it. The count of
     categories is that of values in the list. A sum is the mean times the count, a variance the
-    square of the deviation. Times are those of UTC. Statistics are noisy: a deviation of a constant
-    column is small, and seldom 0.
+    square of the deviation. Times are those of UTC. If the type of a column has whole numbers
+    alone, so have its percentiles. Statistics are noisy: a deviation of a constant column is small,
+    and seldom 0.
 
     Examples
     --------
@@ -621,6 +631,14 @@ def _as_features(rows, chosen):
     rows = _described(rows)
     values = rows.numbers[:, chosen]
     return rows.seen_as(FeatureRows(values, n_threads=effective_n_threads(), weight=rows.weight))
+
+
+def _as_whole(found, whole, grid):
+    """Return percentiles, those of whole numbers as such: a draw may fall between two of them."""
+    nearest = np.rint(found)
+    if not isinstance(grid, Ladder):
+        nearest = np.clip(nearest, *grid)
+    return np.where(whole, nearest, found)
 
 
 def _public_ends(columns):

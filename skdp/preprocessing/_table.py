@@ -174,6 +174,7 @@ def column_of(label, dtype, given):
         )
     bounds = (given["bounds"] or {}).get(label)
     listed = label in (given["categories"] or {})
+    whole = re.match("u?int", str(dtype).lower()) is not None
     nullable = not (isinstance(dtype, np.dtype) and dtype.kind in "biu")
     if listed:
         if kind in ("date", "duration"):
@@ -188,7 +189,7 @@ def column_of(label, dtype, given):
                 f"bounds has the column {label!r} of type {text}, which is no number: give "
                 f"categories={{{label!r}: [...]}}, or convert it."
             )
-        return Column(label, kind, nullable, bounds=_bounds_of(label, kind, bounds))
+        return Column(label, kind, nullable, _bounds_of(label, kind, bounds), whole=whole)
     words = re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(label)).lower())
     called = None
     if words and (words[-1] in _IDENTIFIERS or (len(words) == 1 and words[0] in _WHOLE)):
@@ -202,7 +203,6 @@ def column_of(label, dtype, given):
             f"other rows: leave it out with X.drop(columns=[{label!r}]). If it is none, say so "
             f"with {public}categories={{{label!r}: None}}."
         )
-    whole = re.match("u?int", str(dtype).lower()) is not None
     return Column(label, kind, nullable, (0.0, 1.0) if kind == "flag" else None, whole=whole)
 
 
