@@ -680,12 +680,14 @@ def test_scorers_take_groups_and_weights_of_the_rows_they_are_called_with():
 
 
 @pytest.mark.full
-def test_scorers_are_passed_groups_and_weights_where_metadata_are_routed():
+@pytest.mark.parametrize("adjacency", ["replace-one", "zero-out", "add-remove"])
+def test_scorers_are_passed_groups_and_weights_where_metadata_are_routed(adjacency):
     y, proba = drawn(1500)
     X, whose, weight = np.column_stack([proba, 1 - proba]), np.arange(1500) // 3, 0.2 + 0.8 * proba
     own = {"params": {"groups": whose, "sample_weight": weight}, "cv": GroupKFold(2)}
-    model = DPLogisticRegression(8.0, classes=[0, 1], data_norm=1.0, max_weight=1.0, **QUICK)
-    scorer = make_dp_scorer(dp_accuracy_score, epsilon=2.0, max_weight=1.0)
+    terms = {"max_weight": 1.0, "adjacency": adjacency}
+    model = DPLogisticRegression(8.0, classes=[0, 1], data_norm=1.0, **terms, **QUICK)
+    scorer = make_dp_scorer(dp_accuracy_score, epsilon=2.0, **terms)
     with config_context(enable_metadata_routing=True):
         model.set_fit_request(sample_weight=True)
         with pytest.raises(UnsetMetadataPassedError):
@@ -695,7 +697,10 @@ def test_scorers_are_passed_groups_and_weights_where_metadata_are_routed():
         search = GridSearchCV(model, {"C": [1.0]}, scoring=scorer, cv=GroupKFold(2))
         search.fit(X, y, **own["params"])
     spent = privacy_spent(search)
-    assert (spent.ledger.unit, spent.uncovered) == ("group", ())
+    assert (spent.ledger.unit, spent.ledger.adjacency) == ("group", adjacency)
+    # folds are cut by the number of rows
+    secret = adjacency == "add-remove"
+    assert [item.kind for item in spent.uncovered] == ["splits"] * secret
 
 
 @pytest.mark.parametrize(
