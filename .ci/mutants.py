@@ -326,7 +326,7 @@ MUTANTS = [
     ),
     Mutant(
         "scores: a label that is not in the label set counts", "CellRows.__init__",
-        r"np\.where\(codes < 0, -1, cells\)", "np.maximum(cells, 0)",
+        r"np\.where\(codes\[:, None\] < 0, -1, cells\)", "np.maximum(cells, 0)",
         "tests/test_metrics.py",
     ),
     Mutant(
@@ -362,8 +362,8 @@ MUTANTS = [
         "tests/test_counted.py",
     ),
     Mutant(
-        "counts of classes: null rows count", "ClassCounts.cells",
-        r"counted_rows\(chunk\)", "np.ones(len(codes))",
+        "counts of classes: null rows count", "_cells_of",
+        r"counted_rows\(chunk\)", "np.ones(len(chunk.target))",
         "tests/test_class_weight.py",
     ),
     Mutant(
@@ -744,8 +744,8 @@ MUTANTS = [
         "tests/location/test_histogram.py",
     ),
     Mutant(
-        "description: a share of the budget given twice", "TableSummary.fit",
-        r"sum\(shares\.values\(\)\)", "(sum(shares.values()) - shares['free'])",
+        "description: a share of the budget given twice", "_plan_of",
+        r"\(_QUANTILES \+ _MOMENTS\) \* n_described", "_QUANTILES * n_described",
         "tests/preprocessing/test_describe.py",
     ),
     Mutant(

@@ -124,6 +124,7 @@ from skdp.metrics import (
     dp_brier_score_loss,
     dp_log_loss,
     dp_mean_absolute_error,
+    dp_mean_squared_error,
     dp_r2_score,
     dp_roc_auc_score,
     make_dp_scorer,
@@ -342,6 +343,7 @@ print(dp_roc_auc_score(y, X[:, 0], epsilon=1.0, classes=[0, 1], probabilities=Fa
 print(dp_log_loss(y, X, epsilon=1.0, classes=[0, 1]) + 1.0)
 print(dp_brier_score_loss(y, X, epsilon=1.0, classes=[0, 1]))
 print(dp_mean_absolute_error(y, y, epsilon=1.0, residual_bound=1.0))
+print(dp_mean_squared_error(y, y, epsilon=1.0, residual_bound=1.0))
 print(dp_r2_score(y, y, epsilon=1.0, bounds=(0.0, 1.0)))
 print(make_dp_scorer(dp_accuracy_score, epsilon=0.1, budget=budget)(model, X, y).privacy_spent_)
 

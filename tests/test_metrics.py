@@ -18,13 +18,14 @@ from sklearn import config_context
 from sklearn import metrics as exact
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibrationDisplay
-from sklearn.exceptions import UnsetMetadataPassedError
+from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from skdp import (
     DPHingeSVM,
     DPLogisticRegression,
+    DPRidge,
     NormClipper,
     PrivacyBudget,
     privacy_card,
@@ -47,6 +48,7 @@ from skdp.metrics import (
     dp_brier_score_loss,
     dp_log_loss,
     dp_mean_absolute_error,
+    dp_mean_squared_error,
     dp_r2_score,
     dp_roc_auc_score,
     make_dp_scorer,
@@ -61,6 +63,26 @@ def drawn(n_rows, seed=0, middle=-1.2, slope=2.0):
     rng = np.random.default_rng(seed)
     proba = 1 / (1 + np.exp(-rng.normal(middle, slope, n_rows)))
     return (rng.random(n_rows) < proba).astype(int), proba
+
+
+def drawn_of_three(n_rows, seed=0):
+    """Return labels and calibrated probabilities of three classes, the last the most frequent."""
+    rng = np.random.default_rng(seed)
+    odds = np.exp(1.5 * rng.normal(size=(n_rows, 3)) + [0.0, 0.5, 1.0])
+    proba = odds / odds.sum(axis=1, keepdims=True)
+    return (rng.random((n_rows, 1)) > proba.cumsum(axis=1)).sum(axis=1).clip(0, 2), proba
+
+
+def exact_of_three(y, proba):
+    """Return what scikit-learn computes, by names of scores."""
+    labels = proba.argmax(axis=1)
+    return {
+        "accuracy": exact.accuracy_score(y, labels),
+        "balanced_accuracy": exact.balanced_accuracy_score(y, labels),
+        "roc_auc": exact.roc_auc_score(y, proba, multi_class="ovr", average="macro"),
+        "log_loss": exact.log_loss(y, proba),
+        "brier_score_loss": ((proba - np.eye(3)[y]) ** 2).sum(axis=1).mean(),
+    }
 
 
 def loud(function, *data, **terms):
@@ -111,6 +133,8 @@ def test_functions_give_what_scikit_learn_computes():
         (loud(dp_roc_auc_score, y, proba, **classes), exact.roc_auc_score(y, proba)),
         (loud(dp_mean_absolute_error, target, found, residual_bound=3.0),
          exact.mean_absolute_error(target, found)),
+        (loud(dp_mean_squared_error, target, found, residual_bound=1.0),
+         exact.mean_squared_error(target, found)),
         (loud(dp_r2_score, target, found, bounds=(0, 4), residual_bound=1.0),
          exact.r2_score(target, found)),
     ):  # fmt: skip
@@ -177,6 +201,44 @@ def test_decision_functions_have_curves_and_no_losses():
         paid.calibration_curve()
 
 
+def test_several_classes_have_one_release_and_curves_of_each_against_the_rest():
+    y, proba = drawn_of_three(10_000)
+    names = np.array(["a", "b", "c"])
+    paid = loud(SCORES, names[y], proba, classes=names)
+    for name, value in exact_of_three(y, proba).items():
+        score = getattr(paid, name)
+        assert_allclose(score, value, atol=3e-3, err_msg=name)
+        assert score.interval[0] <= value <= score.interval[1]
+    assert_allclose(paid.matrix, exact.confusion_matrix(y, proba.argmax(axis=1)), atol=1)
+    assert len(paid.ledger_.releases) == 2
+    for k, name in enumerate(names):
+        one = paid.one_vs_rest(name)
+        assert one.ledger_ is paid.ledger_
+        assert_array_equal(one.edges_, paid.edges_[k])
+        assert_allclose(one.roc_auc, exact.roc_auc_score(y == k, proba[:, k]), atol=3e-3)
+        fpr, tpr, thresholds = one.roc_curve()
+        above = proba[:, k] > thresholds[len(fpr) // 2]
+        rates = above[y != k].mean(), above[y == k].mean()
+        assert_allclose((fpr[len(fpr) // 2], tpr[len(fpr) // 2]), rates, atol=2e-3)
+        prob_true, prob_pred, _ = one.calibration_curve()
+        assert_allclose(prob_true, prob_pred, atol=0.05)
+    for curve in ("roc_curve", "precision_recall_curve", "calibration_curve"):
+        with pytest.raises(ValueError, match=f"{curve} is about two classes, and there are 3: use"):
+            getattr(paid, curve)()
+    with pytest.raises(ValueError, match=r"label must be one of .*'d', and the classes are \['a'"):
+        paid.one_vs_rest("d")
+    with pytest.raises(ValueError, match="label must be one of more than two classes"):
+        loud(SCORES, *drawn(2000), **PAIR).one_vs_rest(1)
+    logits = np.log(proba)
+    margins = loud(SCORES, y, logits, classes=range(3), probabilities=False)
+    assert_allclose(margins.roc_auc, paid.roc_auc, atol=0.01)
+    assert_allclose(margins.accuracy, paid.accuracy, atol=1e-3)
+    with pytest.raises(ValueError, match="log_loss needs probabilities"):
+        _ = margins.log_loss
+    area = loud(dp_roc_auc_score, y, proba, classes=range(3))
+    assert_allclose(area, paid.roc_auc, atol=3e-3)
+
+
 def test_public_thresholds_cost_nothing():
     y, proba = drawn(4000)
     paid = DPClassificationScores.from_predictions(
@@ -235,6 +297,12 @@ KINDS = {
     "accuracy": (dp_accuracy_score, {}),
     "matrix": (DPConfusionMatrix.from_predictions, PAIR),
     "scores": (DPClassificationScores.from_predictions, PAIR),
+    "several": (
+        lambda y, s, **terms: SCORES(
+            y, np.column_stack([s, (1 - s) / 2, (1 - s) / 2]), classes=[0.0, 1.0, 2.0], **terms
+        ),
+        {},
+    ),
     "bins": (DPClassificationScores.from_predictions, {**PAIR, "thresholds": [0.3, 0.6]}),
     "loss": (dp_log_loss, PAIR),
     "squares": (dp_brier_score_loss, PAIR),
@@ -267,7 +335,7 @@ def test_a_row_moves_what_is_released_as_stated_and_no_more(kind, delta, adjacen
     assert found.complete
     # of the bins of scores and of counts; a square moves less than what it is a square of
     assert max(release.ratio for release in found.releases) > 0.99
-    if kind in ("matrix", "scores", "bins", "accuracy"):
+    if kind in ("matrix", "scores", "several", "bins", "accuracy"):
         assert found.share > 0.99
 
 
@@ -488,6 +556,25 @@ def test_intervals_cover(n_rows, epsilon, delta):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize(("n_rows", "epsilon"), [(2000, 1.0), (8000, 0.5), (8000, 4.0)])
+def test_intervals_of_several_classes_cover(n_rows, epsilon, delta):
+    truth = exact_of_three(*drawn_of_three(1_000_000, seed=99))
+    epsilon = epsilon * (5 if delta else 1)
+    covered = dict.fromkeys(truth, 0)
+    for seed in range(300):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NoisyEstimateWarning)
+            paid = SCORES(
+                *drawn_of_three(n_rows, seed), epsilon=epsilon, delta=delta, classes=range(3)
+            )
+        for name, value in truth.items():
+            low, high = getattr(paid, name).interval
+            covered[name] += low <= value <= high
+    assert min(covered.values()) >= 0.91 * 300, covered
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.3, 3.0])
 def test_intervals_of_means_cover(epsilon):
     def rows(n_rows, seed):
@@ -542,6 +629,10 @@ def test_scorers_pay_on_every_fold():
     assert (-area).ledger_ is area.ledger_
     kinds = (dp_accuracy_score, dp_balanced_accuracy_score, dp_roc_auc_score)
     assert all(make_dp_scorer(kind, epsilon=1.0)(model, *rows) > 0.7 for kind in kinds)
+    y, proba = drawn_of_three(3000)
+    for kind in (DPHingeSVM, DPLogisticRegression):
+        model = kind(4.0, classes=range(3), data_norm=1.0).fit(proba, y)
+        assert make_dp_scorer(dp_roc_auc_score, epsilon=4.0)(model, proba.copy(), y) > 0.7
 
 
 QUICK = {"solver": "gd", "max_iter": 2}
@@ -565,7 +656,8 @@ def test_a_search_by_scores_that_pay_has_a_total():
     # another scorer knows exact scores; training rows are scored as well; a row is scored twice
     twice = [(train, np.append(test, test[0])) for train, test in folds]
     mixed = search.set_params(scoring={"a": scorer, "b": "accuracy"}, refit="a", cv=twice)
-    spent = privacy_spent(mixed.set_params(return_train_score=True).fit(X, y))
+    with pytest.warns(PrivacyWarning, match="the model was fitted to these rows"):
+        spent = privacy_spent(mixed.set_params(return_train_score=True).fit(X, y))
     assert [item.kind for item in spent.uncovered] == ["choice"]
     assert max(r.count for r in spent.ledger.releases if "scores" in r.query) == 8
     assert spent.most_copies == 2
@@ -588,12 +680,14 @@ def test_scorers_take_groups_and_weights_of_the_rows_they_are_called_with():
 
 
 @pytest.mark.full
-def test_scorers_are_passed_groups_and_weights_where_metadata_are_routed():
+@pytest.mark.parametrize("adjacency", ["replace-one", "zero-out", "add-remove"])
+def test_scorers_are_passed_groups_and_weights_where_metadata_are_routed(adjacency):
     y, proba = drawn(1500)
     X, whose, weight = np.column_stack([proba, 1 - proba]), np.arange(1500) // 3, 0.2 + 0.8 * proba
     own = {"params": {"groups": whose, "sample_weight": weight}, "cv": GroupKFold(2)}
-    model = DPLogisticRegression(8.0, classes=[0, 1], data_norm=1.0, max_weight=1.0, **QUICK)
-    scorer = make_dp_scorer(dp_accuracy_score, epsilon=2.0, max_weight=1.0)
+    terms = {"max_weight": 1.0, "adjacency": adjacency}
+    model = DPLogisticRegression(8.0, classes=[0, 1], data_norm=1.0, **terms, **QUICK)
+    scorer = make_dp_scorer(dp_accuracy_score, epsilon=2.0, **terms)
     with config_context(enable_metadata_routing=True):
         model.set_fit_request(sample_weight=True)
         with pytest.raises(UnsetMetadataPassedError):
@@ -603,7 +697,10 @@ def test_scorers_are_passed_groups_and_weights_where_metadata_are_routed():
         search = GridSearchCV(model, {"C": [1.0]}, scoring=scorer, cv=GroupKFold(2))
         search.fit(X, y, **own["params"])
     spent = privacy_spent(search)
-    assert (spent.ledger.unit, spent.uncovered) == ("group", ())
+    assert (spent.ledger.unit, spent.ledger.adjacency) == ("group", adjacency)
+    # folds are cut by the number of rows
+    secret = adjacency == "add-remove"
+    assert [item.kind for item in spent.uncovered] == ["splits"] * secret
 
 
 @pytest.mark.parametrize(
@@ -630,6 +727,13 @@ def test_rows_that_trained_the_model_are_warned_of():
             DPClassificationScores.from_estimator(model, part, y[: len(part)], epsilon=1.0)
     with pytest.warns(PrivacyWarning, match="the model was fitted to these rows"):
         DPConfusionMatrix.from_estimator(model, X[:1000], y[:1000], epsilon=1.0)
+    with pytest.warns(
+        PrivacyWarning, match=r"make_dp_scorer\(dp_accuracy_score, epsilon=1.0\): the"
+    ):
+        make_dp_scorer(dp_accuracy_score, epsilon=1.0)(model, X[:1000], y[:1000])
+    line = DPRidge(data_norm=1.0, target_scale=1.0).fit(X[:1000], y[:1000])
+    with pytest.warns(PrivacyWarning, match="the model was fitted to these rows"):
+        DPRegressionScores.from_estimator(line, X[:1000], y[:1000], epsilon=1.0, bounds=(0, 1))
     # rows beside them, and copies, of which nobody can tell; warnings are errors
     for part in (X[1000:], X[:1000].copy(), pd.DataFrame(X[1000:].copy())):
         DPClassificationScores.from_estimator(model, part, y[: len(part)], epsilon=1.0)
@@ -657,6 +761,24 @@ def test_held_out_rows_of_one_class_are_told_by_released_numbers(one):
         assert all(not np.isnan(part).any() for part in curve())
     with pytest.warns(NoisyEstimateWarning, match="class"):
         dp_balanced_accuracy_score(y, y, epsilon=1.0, classes=[0, 1, 2])
+    many = np.column_stack([proba, (1 - proba) / 2, (1 - proba) / 2])
+    with pytest.warns(NoisyEstimateWarning, match=rf"rows of the class\(es\) {1 - one}, 2: shares"):
+        paid = SCORES(y, many, epsilon=4.0, classes=[0, 1, 2])
+    assert paid.roc_auc.interval == (0.0, 1.0)
+    assert np.isfinite(paid.log_loss.interval).all()
+
+
+def test_models_that_cannot_be_scored_are_refused():
+    y, proba = drawn(50)
+    budget = PrivacyBudget(epsilon=1.0)
+    terms = {"epsilon": 1.0, "budget": budget}
+    for model, message in (
+        (DPLogisticRegression(classes=[0, 1]), "not fitted"),
+        (DPRidge(data_norm=1.0, target_scale=1.0).fit(proba[:, None], y), "public label set"),
+    ):
+        with pytest.raises((NotFittedError, ValueError), match=message):
+            DPClassificationScores.from_estimator(model, proba[:, None], y, **terms)
+    assert budget.spent == (0.0, 0.0)
 
 
 def test_labels_of_any_type_and_table():
@@ -702,9 +824,11 @@ BOUND = {"max_weight": 1.0}
         (SCORES, (Y, PROBA[:-1]), PAIR, "y_score must have one entry for each of 50 rows; got 49"),
         (SCORES, (Y, np.column_stack([PROBA, PROBA])), PAIR, r"array of shape \(50, 2\)"),
         (SCORES, (Y, ["a"] * 50), PAIR, "y_score must be one real number"),
+        (SCORES, (Y, np.full((50, 3), np.nan)), {"classes": [0, 1, 2]}, "y_score must be finite"),
+        (SCORES, (Y, [[1], [2, 3]]), {"classes": [0, 1, 2]}, "got shape of no array"),
         (SCORES, ([], []), PAIR, "at least one row"),
         (SCORES, (Y, PROBA), {"classes": None}, "classes must be the public label set"),
-        (SCORES, (Y, PROBA), {"classes": [0, 1, 2]}, "classes must have two labels"),
+        (SCORES, (Y, PROBA), {"classes": [0, 1, 2]}, r"3 classes; got shape \(50,\)"),
         (SCORES, (Y, PROBA), {"classes": ["a", "b"]}, "labels of one type"),
         (SCORES, (Y, PROBA), {**PAIR, "thresholds": [0.0, 0.5]}, "lie between 0 and 1"),
         (SCORES, (Y, PROBA), {**PAIR, "probabilities": 1}, "True or False"),
@@ -747,6 +871,8 @@ def test_targets_of_any_size_are_clipped():
     assert_allclose(paid.mean_absolute_error, (1 + 1 + 0.5) / 3, atol=1e-3)
     error = loud(dp_mean_absolute_error, target, -target, residual_bound=2.0)
     assert_allclose(error, (2 + 2 + 1) / 3, atol=1e-3)
+    square = loud(dp_mean_squared_error, target, -target, residual_bound=2.0)
+    assert_allclose(square, (4 + 4 + 1) / 3, atol=1e-3)
     constant = loud(DPRegressionScores.from_predictions, [0.5] * 900, [0.5] * 900, bounds=(0, 1))
     low, high = constant.r2.interval
     assert low == -math.inf

@@ -95,7 +95,7 @@ TASKS = [
     (
         "How good a model is",
         [
-            ("two classes", "DPClassificationScores"),
+            ("curves and losses", "DPClassificationScores"),
             ("predicted labels", "DPConfusionMatrix"),
             ("numbers", "DPRegressionScores"),
         ],

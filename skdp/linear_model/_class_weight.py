@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from skdp._rows.linear import counted_rows
 from skdp.location._histogram import CellCounts
 from skdp.privacy.laws.additive import GaussianMechanism, LaplaceMechanism
 
@@ -31,33 +30,12 @@ _FEWEST, _LOUDEST = 2.0, 0.1
 
 
 @dataclass(frozen=True)
-class ClassCounts(CellCounts):
-    """Numbers of rows of all classes; null rows do not count.
-
-    Parameters
-    ----------
-    sizes, name : tuple of int, str
-        The number of classes, and what they are.
-    n_outputs : int
-        Number of predictions of a row, on which the code of a target depends.
-    """
-
-    name: str = "rows of each class"
-    n_outputs: int = 1
-
-    def cells(self, chunk):
-        """Return the classes of a chunk, and what rows count."""
-        codes = (chunk.target > 0).astype(np.intp) if self.n_outputs == 1 else chunk.target
-        return codes[:, None], counted_rows(chunk)
-
-
-@dataclass(frozen=True)
 class CountsPlan:
     """How rows of classes are counted; public numbers only.
 
     Parameters
     ----------
-    query : ClassCounts
+    query : CellCounts
         What is released.
     law : GaussianMechanism or LaplaceMechanism
         At its price.
@@ -96,7 +74,7 @@ def plan_counts(problem, plan, n_classes):
     left : Problem
         What is left.
     """
-    query = ClassCounts((n_classes,), n_outputs=problem.loss.n_outputs)
+    query = CellCounts((n_classes,), "rows of each class")
     facts = query.sensitivity(problem.adjacency, problem.n_rows)
     if plan.full_batches and problem.delta:
         mu = math.sqrt(_COUNTS_SHARE) * problem.mu

@@ -15,6 +15,7 @@ from skdp._gate import Doubts, open_gate
 from skdp._groups import check_groups
 from skdp._plan import PlanMixin
 from skdp._rows.base import bounds_of, sum_over
+from skdp._rows.linear import LinearChunk, counted_rows
 from skdp._sklearn import (
     SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
@@ -103,6 +104,14 @@ def bin_places(X, edges):
     return places
 
 
+def _cells_of(chunk):
+    """Return the cells of rows, shape (n_rows, n_tables), and what rows count; None for 1 each."""
+    if isinstance(chunk, LinearChunk):
+        # of two classes with one prediction the first is -1
+        return np.maximum(chunk.target, 0)[:, None], counted_rows(chunk)
+    return chunk.X, chunk.weight
+
+
 @dataclass(frozen=True)
 class CellCounts:
     """Numbers of rows in the cells of tables: a row is in one cell of each, or in none.
@@ -116,8 +125,8 @@ class CellCounts:
 
     Notes
     -----
-    Rows are those of `BoxRows`, with the cell of a row in every table, -1 for none; `cells` may
-    read others.
+    Rows are those of `BoxRows`, with the cell of a row in every table, -1 for none; or `LinearRows`
+    of a classifier, whose cells are their classes.
     """
 
     sizes: tuple[int, ...]
@@ -143,13 +152,9 @@ class CellCounts:
             theorem = "a row leaves one cell of each table and enters another"
         return Sensitivity(float(moved), math.sqrt(moved), float(n_rows), theorem)
 
-    def cells(self, chunk):
-        """Return the cells of a chunk, shape (n_rows, n_tables), and what rows count or None."""
-        return chunk.X, chunk.weight
-
     def partial(self, chunk):
         """Return the counts over a chunk's rows."""
-        cells, weight = self.cells(chunk)
+        cells, weight = _cells_of(chunk)
         starts = np.cumsum((0, *self.sizes[:-1]))
         there = (cells >= 0) & np.isfinite(cells)
         if weight is not None:

@@ -37,6 +37,11 @@ _HIGHEST = 0.99
 REACH, _REACHES = 5.0, (4.0, 100.0)
 # the reach is so many times that power of the noise; chosen on data
 _TIMES, _POWER = 1.2, -0.4
+# below this level, a whole number that most values are equal to is taken for a count; and distances
+# that no two counts have: draws often fall between 0 and 1. On five columns of counts that are
+# mostly 0 (80 to 86 %), errors of means at n epsilon from 300 to 2,000 fell from .3 to .4 standard
+# deviations to .03 to .2
+LEVEL_OF_COUNTS, NO_COUNT = 0.9, 2.0**-10
 #: half widths that floats can divide by, and that floats of single precision can tell from none
 NARROWEST_WIDTH, _WIDEST, FINEST_WIDTH = 1e-38, 3e38, 2.0**-23
 
@@ -124,16 +129,20 @@ class RangePlan:
         curator.map_rows(lambda rows: LadderRows(rows.X, _DISTANCES, center, rows.weight))
         distance = self._drawn(curator, _DISTANCES, self.level, self.distance_price)
         say_of_ends(doubts, np.maximum(np.abs(center), distance))
+        spread = distance / _deviations(self.level)
         flat = np.flatnonzero(distance == 0)
         if len(flat):
             doubts.noise(
                 f"{float(self.level):.2%} or more of the values of feature(s) {some_of(flat)} are "
-                "equal, as far as can be told: other values are clipped to that one. Give public "
-                "bounds."
+                "equal, as far as can be told: others are clipped to that one, or near it. Give "
+                "public bounds."
             )
-        # a spread that floats cannot tell from zero: most rows are equal
+        if self.level < LEVEL_OF_COUNTS:
+            # others are not seen, and whole numbers are most often counts: 1 is their unit
+            spread[(np.rint(center) == center) & (distance < NO_COUNT)] = 1.0
+        # a spread that floats cannot tell from zero
         least = np.maximum(np.abs(center) * FINEST_WIDTH, NARROWEST_WIDTH)
-        half = np.clip(distance * reach / _deviations(self.level), least, _WIDEST)
+        half = np.clip(spread * reach, least, _WIDEST)
         return center - half, center + half
 
     def _drawn(self, curator, ladder, tau, price):

@@ -16,6 +16,7 @@ from skdp.metrics._scores import (
     dp_brier_score_loss,
     dp_log_loss,
     dp_mean_absolute_error,
+    dp_mean_squared_error,
     dp_r2_score,
 )
 
@@ -29,6 +30,7 @@ __all__ = [
     "dp_brier_score_loss",
     "dp_log_loss",
     "dp_mean_absolute_error",
+    "dp_mean_squared_error",
     "dp_r2_score",
     "dp_roc_auc_score",
     "make_dp_scorer",

@@ -10,6 +10,7 @@ g^2``. So one formula serves all intervals, and the curves, losses and shares of
 """
 
 import math
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Self, Unpack
 
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit
 from sklearn.isotonic import IsotonicRegression
+from sklearn.utils.validation import check_is_fitted
 
 from skdp._counted import count_rows, counted_first, counts_of, hidden_count
 from skdp._gate import Doubts, open_gate
@@ -55,21 +57,69 @@ class CellRows(BoxRows):
     ----------
     codes : ndarray of shape (n_rows,), dtype int64
         Position of the label; -1 for a null row.
-    scores : ndarray of shape (n_rows,)
-        Scores, or positions of predicted labels.
+    scores : ndarray of shape (n_rows, n_scored)
+        Scores of the second of two classes, or of all classes; or cells of one table.
     weight : ndarray of shape (n_rows,), default=None
         What rows count, those of a group 1 together; None for 1 each.
-    edges : ndarray of shape (n_bins - 1,), default=None
-        Ends of bins (a, b] of scores. None: scores are positions already.
+    edges : list of ndarray of shape (n_bins - 1,), default=None
+        Ends of bins (a, b] of the scores of each class. None: scores are cells already.
     labelled : bool, default=True
-        Whether the cell tells the label, too.
+        Whether cells tell if the row is of the class. Of several classes there is then a first
+        table, of the label and the class with the largest score.
     """
 
     def __init__(self, codes, scores, weight=None, edges=None, labelled=True):
         self.codes, self.scores, self.weight = codes, scores, weight
-        place = scores if edges is None else np.searchsorted(edges, scores, side="left")
-        cells = place + codes * (edges.size + 1) if labelled and edges is not None else place
-        super().__init__(np.where(codes < 0, -1, cells)[:, None], None, weight=weight)
+        cells = scores if edges is None else self._in_bins(edges, labelled)
+        super().__init__(np.where(codes[:, None] < 0, -1, cells), None, weight=weight)
+
+    def _in_bins(self, edges, labelled):
+        """Return the cells of rows in the table of every class."""
+        codes, scores = self.codes, self.scores
+        places = [np.searchsorted(own, scores[:, k], side="left") for k, own in enumerate(edges)]
+        if labelled:
+            several = len(edges) > 1
+            for k, own in enumerate(edges):
+                places[k] = places[k] + (codes == (k if several else 1)) * (own.size + 1)
+            if several:
+                places.insert(0, codes * len(edges) + scores.argmax(axis=1))
+        return np.column_stack(places)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A score before it has an interval.
+
+    Parameters
+    ----------
+    value, sampling, noise : float
+        With the variances of the sampling of rows, and of the noise.
+    known : bool
+        Whether the numbers of rows that it is divided by are known.
+    off : tuple of (float, float), default=(0.0, 0.0)
+        By what bins may have it too large, and too small.
+    """
+
+    value: float
+    sampling: float
+    noise: float
+    known: bool
+    off: tuple[float, float] = (0.0, 0.0)
+
+    @classmethod
+    def sum_of(cls, parts, weight=1.0):
+        """Return a multiple of the sum of estimates of the same rows, each with noise of its own.
+
+        However they depend on each other, the deviation of a sum is no larger than their sum.
+        """
+        off = weight * np.sum([part.off for part in parts], axis=0)
+        return cls(
+            weight * sum(part.value for part in parts),
+            (weight * sum(math.sqrt(part.sampling) for part in parts)) ** 2,
+            weight**2 * sum(part.noise for part in parts),
+            all(part.known for part in parts),
+            (float(off[0]), float(off[1])),
+        )
 
 
 class DPConfusionMatrix(HeldOutScores):
@@ -248,7 +298,7 @@ class DPConfusionMatrix(HeldOutScores):
             (law,) = asked._laws(1.0)
             with open_gate(
                 asked,
-                lambda: CellRows(cells, cells, counts_of(whose)),
+                lambda: CellRows(cells, cells[:, None], counts_of(whose)),
                 n_rows=asked.n_rows,
                 unit=unit,
                 delta=asked.delta,
@@ -284,21 +334,23 @@ class DPConfusionMatrix(HeldOutScores):
         loud = self.noise * math.sqrt(self._counts.shape[1])
         return self._counts.sum(axis=1) > _KNOWN * loud
 
-    def _spread(self, gradient):
-        """Return half the width of an interval, from the gradient by all counts.
+    def _varied(self, value, counts, gradient, known=True, off=(0.0, 0.0)):
+        """Return an estimate with its variances, from the gradient by counts, class by class.
 
         Rows are added to each class, so that no share is taken for certain: z^2 of them, as
         Wilson's interval has them.
         """
-        more = self._width(1.0, 0.0) ** 2 / self._counts.shape[1]
-        sampling = float(((np.maximum(self._counts, 0.0) + more) * gradient**2).sum())
-        return self._width(sampling, float(((self.noise * gradient) ** 2).sum()))
+        more, sampling, noise = self._width(1.0, 0.0) ** 2, 0.0, 0.0
+        for own, slope in zip(counts, gradient, strict=True):
+            sampling += float(((np.maximum(own, 0.0) + more / own.size) * slope**2).sum())
+            noise += float(((self.noise * slope) ** 2).sum())
+        return Estimate(float(value), sampling, noise, known, off)
 
-    def _scored(self, value, gradient, most=1.0, known=True, off=(0.0, 0.0)):
+    def _scored(self, estimate, most=1.0):
         """Return a score between 0 and `most` with its interval, and by what bins may be off."""
-        value = float(np.clip(value, 0.0, most))
-        half = self._spread(gradient) if known else math.inf
-        ends = max(value - half - off[0], 0.0), min(value + half + off[1], most)
+        value = float(np.clip(estimate.value, 0.0, most))
+        half = self._width(estimate.sampling, estimate.noise) if estimate.known else math.inf
+        ends = max(value - half - estimate.off[0], 0.0), min(value + half + estimate.off[1], most)
         return DPScore(value, ends, self.confidence_level)
 
     def _sizes(self):
@@ -331,7 +383,8 @@ class DPConfusionMatrix(HeldOutScores):
         sizes = self._sizes()
         recall = np.clip((self._counts * right).sum(axis=1) / sizes, 0.0, 1.0)
         gradient = (right - recall[:, None]) / sizes[:, None] / len(sizes)
-        return self._scored(recall.mean(), gradient, known=self._is_known.all())
+        known = bool(self._is_known.all())
+        return self._scored(self._varied(recall.mean(), self._counts, gradient, known))
 
 
 def given_classes(classes):
@@ -432,11 +485,12 @@ def bins_among(edges, counts, n_bins, cut):
 
 
 class DPClassificationScores(DPConfusionMatrix):
-    """Private scores of a classifier with two classes on held-out rows, all of one histogram.
+    """Private scores of a classifier on held-out rows, all of one histogram.
 
     `from_predictions` and `from_estimator` make it, as scikit-learn's displays are made. A table of
     noisy counts, the label against bins of the score, gives everything: accuracy, AUC, losses, the
     ROC curve, that of precision and recall, and calibration. All of them agree, and cost once.
+    For more than two classes there is such a table for each class against the rest.
 
     Parameters
     ----------
@@ -451,14 +505,19 @@ class DPClassificationScores(DPConfusionMatrix):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
-        Public label set, sorted. Scores are for the second label.
-    matrix : ndarray of shape (2, 2)
-        Noisy confusion matrix: scores above the threshold (0.5, or 0) predict the second label.
+    classes_ : ndarray of shape (n_classes,)
+        Public label set, sorted. Of two classes, scores are for the second label.
+    matrix : ndarray of shape (n_classes, n_classes)
+        Noisy confusion matrix. Of two classes, scores above the threshold (0.5, or 0) predict the
+        second label, of more the largest score predicts its label.
     accuracy, balanced_accuracy, roc_auc, log_loss, brier_score_loss : DPScore
-        With intervals; the losses if scores are probabilities.
-    edges_ : ndarray of shape (n_bins - 1,)
-        Ends of the bins (a, b] of scores, found with 15 % of the budget, or given.
+        With intervals; the losses if scores are probabilities. For more than two classes `roc_auc`
+        is the mean over classes of each against the rest, as
+        ``roc_auc_score(multi_class="ovr", average="macro")`` of scikit-learn, and the others are
+        those of scikit-learn, too.
+    edges_ : ndarray of shape (n_bins - 1,), or list of them
+        Ends of the bins (a, b] of scores, found with 15 % of the budget, or given; those of each
+        class for more than two.
     noise : float
         Standard deviation of the noise of a count; public.
     n_rows : int
@@ -487,8 +546,9 @@ class DPClassificationScores(DPConfusionMatrix):
     the counts. The number of rows or groups, the label set and all parameters are public; with
     weights, or "add-remove", their total or number is released first. Weights count in units of
     `max_weight`. A row is in one cell: the sensitivity is 2 in l1 and sqrt(2) in l2 (zero-out: 1
-    and 1), however many bins there are. Rows whose label is not in the label set are null rows and
-    count nowhere.
+    and 1), however many bins there are. Of K > 2 classes there are K + 1 tables, and it is K + 1
+    times as large (in l2 sqrt(K + 1) times): noise is, too. Rows whose label is not in the label
+    set are null rows and count nowhere.
 
     Rows that trained the model have scores that are too high, and intervals that do not cover; what
     is paid for them adds to what was paid for the model. `from_estimator` warns if they are in the
@@ -506,9 +566,10 @@ class DPClassificationScores(DPConfusionMatrix):
     the cells of the bin are; intervals allow for both.
 
     Intervals count the sampling of rows (or groups), by the delta method (for AUC: DeLong), and the
-    noise. With weights or groups they are too wide rather than too narrow. Rows are added to every
-    class where a variance is estimated, so that a score of 0 or 1
-    has an interval, too. A class without enough rows for its number to be known has (0, 1).
+    noise. With weights or groups they are too wide rather than too narrow; so are `roc_auc` and
+    `brier_score_loss` of more than two classes, whose errors are taken to add up. Rows are
+    added to every class where a variance is estimated, so that a score of 0 or 1 has an interval,
+    too. A class without enough rows for its number to be known has (0, 1).
 
     References
     ----------
@@ -539,9 +600,11 @@ class DPClassificationScores(DPConfusionMatrix):
     (1.5, 1e-06)
     """
 
-    edges_: NDArray[np.float64]
+    edges_: Any
     _middles: NDArray[np.float64]
-    _losses: NDArray[np.float64] | None
+    _losses: Any
+    # each class against the rest, where there are more than two
+    _each: tuple[Any, ...] = ()
 
     @classmethod
     def from_estimator(
@@ -559,8 +622,8 @@ class DPClassificationScores(DPConfusionMatrix):
         Parameters
         ----------
         estimator : estimator
-            Fitted, with two `classes_`, which are the public label set. Scored are its
-            probabilities, or its decision function if it has none.
+            Fitted; its `classes_` are the public label set. Scored are its probabilities, or its
+            decision function if it has none.
         X, y : array-like of shape (n_samples, n_features), and of shape (n_samples,)
             Private rows that the estimator was not fitted to, and their labels.
         epsilon : float
@@ -581,12 +644,13 @@ class DPClassificationScores(DPConfusionMatrix):
         # refused before a row is looked at
         cls(epsilon, **apart(terms)[-1])
         warn_of_seen_rows(cls.__name__, estimator, X)
-        classes = two_classes(getattr(estimator, "classes_", None))
+        if not hasattr(estimator, "classes_"):
+            check_is_fitted(estimator)
+        classes = given_classes(getattr(estimator, "classes_", None))
         probabilities = hasattr(estimator, "predict_proba")
-        if probabilities:
-            found = np.asarray(estimator.predict_proba(X))[:, 1]
-        else:
-            found = estimator.decision_function(X)
+        found = estimator.predict_proba(X) if probabilities else estimator.decision_function(X)
+        if probabilities and len(classes) == 2:
+            found = np.asarray(found)[:, 1]
         return cls.from_predictions(
             y, found, epsilon=epsilon, classes=classes, thresholds=thresholds,
             probabilities=probabilities, **terms,
@@ -610,11 +674,12 @@ class DPClassificationScores(DPConfusionMatrix):
         ----------
         y_true : array-like of shape (n_samples,)
             Private labels.
-        y_score : array-like of shape (n_samples,)
-            Probabilities of the second of the sorted classes, or scores that are larger for it.
+        y_score : array-like of shape (n_samples,) or (n_samples, n_classes)
+            Probabilities of the second of the sorted classes, or scores that are larger for it. Of
+            more than two classes, a column for each, in the order of the sorted classes.
         epsilon : float
             Price in nats, greater than 0.
-        classes : array-like of shape (2,)
+        classes : array-like of shape (n_classes,)
             Public label set, such as ``model.classes_``.
         thresholds : array-like of shape (n_bins - 1,), default=None
             Public ends of bins of scores, such as quantiles of scores of rows that are public. None
@@ -650,18 +715,19 @@ class DPClassificationScores(DPConfusionMatrix):
             raise ValueError(f"probabilities must be True or False; got {a_kind(probabilities)}.")
         given = _given_edges(thresholds, probabilities)
         grid = ScoreGrid.of(probabilities, given)
-        known, codes, outside, _ = resolve_classes(y_true, two_classes(classes))
-        score = real_column(y_score, "y_score", len(codes))
+        known, codes, outside, _ = resolve_classes(y_true, given_classes(classes))
+        score = _columns_of_scores(y_score, len(codes), len(known))
         score = np.clip(score, 0.0, 1.0) if probabilities else score
         codes = np.where(outside, -1, codes)
         check_groups(asked, groups)
         doubts = Doubts(cls.__name__)
+        n_scored = 1 if len(known) == 2 else len(known)
         with counted_first(asked, sample_weight is not None):
             hidden = hidden_count(asked)
             (asked.n_rows, unit), whose = count_rows(groups, codes, hidden, sample_weight)
-            laws, edges = asked._search(given, grid)
-            searched = len(laws) == 2
-            share, unsure = np.full(edges.size + 1, 1 / (edges.size + 1)), math.inf
+            laws, cells = asked._search(given, grid, n_scored)
+            searched, edges = len(laws) == 2, [cells] * n_scored
+            shares, unsure = [np.full(cells.size + 1, 1 / (cells.size + 1))] * n_scored, math.inf
             with open_gate(
                 asked,
                 lambda: CellRows(codes, score, counts_of(whose), edges, not searched),
@@ -670,33 +736,48 @@ class DPClassificationScores(DPConfusionMatrix):
                 delta=asked.delta,
                 mu=asked._mu,
                 doubts=doubts,
-            ) as curator:  # fmt: skip
-                cells = edges
+            ) as curator:
                 if searched:
-                    query = CellCounts((cells.size + 1,), "rows of each cell of scores")
-                    found = curator.release(query, laws[0])
+                    query = CellCounts((cells.size + 1,) * n_scored, "rows of each cell of scores")
+                    found = np.split(curator.release(query, laws[0]), n_scored)
                     unsure = noise_in(curator.ledger) / asked.n_rows
-                    wanted = round(_BINS * math.sqrt(asked.n_rows / asked._loudness(laws[1])))
+                    loud = asked._loudness(laws[1], n_scored)
+                    wanted = round(_BINS * math.sqrt(asked.n_rows / loud))
                     wanted = min(max(wanted, _FEWEST_BINS), _MOST_BINS)
-                    edges, share = bins_among(cells, found, wanted, grid.cut)
+                    chosen = [bins_among(cells, counts, wanted, grid.cut) for counts in found]
+                    edges, shares = map(list, zip(*chosen, strict=True))
                     curator.map_rows(
                         lambda rows: CellRows(rows.codes, rows.scores, rows.weight, edges)
                     )
-                query = CellCounts((2 * (edges.size + 1),), "rows of each label and bin of scores")
+                sizes = [2 * (own.size + 1) for own in edges]
+                sizes = [len(known) ** 2, *sizes] if n_scored > 1 else sizes
+                query = CellCounts(tuple(sizes), "rows of each label and bin of scores")
                 counts = curator.release(query, laws[-1])
-                predicted = (np.append(edges, np.inf) > grid.cut).astype(np.intp)
-                asked._take(known, counts, predicted, noise_in(curator.ledger))
+                tables = np.split(counts, np.cumsum(sizes)[:-1])
+                noise = noise_in(curator.ledger)
+                views = [asked] if n_scored == 1 else [copy(asked) for _ in known]
+                for view, own, table, share in zip(
+                    views, edges, tables[-n_scored:], shares, strict=True
+                ):
+                    two = known if n_scored == 1 else np.array([False, True])
+                    predicted = (np.append(own, np.inf) > grid.cut).astype(np.intp)
+                    view._take(two, table, predicted, noise)
+                    view._describe(grid, cells, own, share, unsure, probabilities)
+                if n_scored > 1:
+                    asked._take(known, tables[0], np.arange(len(known)), noise)
+                    asked._each, asked.edges_ = tuple(views), edges
+                    asked._listed = views[0]._listed
                 asked._doubt(doubts)
-        asked.edges_ = edges
-        asked._describe(grid, cells, share, unsure, probabilities)
+        for view in asked._each:
+            view.ledger_, view.privacy_spent_ = asked.ledger_, asked.privacy_spent_
         return asked
 
-    def _loudness(self, law):
+    def _loudness(self, law, n_scored):
         """Return the standard deviation of a count under a law, but for rounding."""
-        facts = CellCounts((2,)).sensitivity(self.adjacency, 1)
+        facts = CellCounts((2,) * (n_scored + (n_scored > 1))).sensitivity(self.adjacency, 1)
         return facts.l2 / law.mu if self.delta else math.sqrt(2) * facts.l1 / law.epsilon
 
-    def _search(self, given, grid):
+    def _search(self, given, grid, n_scored):
         """Return the laws of the releases, and the ends of cells that the first one counts.
 
         So many cells that the noise of all of them together is an eighth of the rows. Without
@@ -705,19 +786,20 @@ class DPClassificationScores(DPConfusionMatrix):
         if given is not None:
             return self._laws(1.0), np.union1d(given, [grid.cut])
         laws = self._laws(_BINS_SHARE, 1 - _BINS_SHARE)
-        n_cells = (self.n_rows / (8 * self._loudness(laws[0]))) ** 2
+        n_cells = (self.n_rows / (8 * self._loudness(laws[0], n_scored))) ** 2
         if n_cells < _FEWEST_CELLS:
             return self._laws(1.0), grid.spaced(_FEWEST_BINS)
         return laws, grid.spaced(int(min(n_cells, 1e6)))
 
-    def _describe(self, grid, cells, share, unsure, probabilities):
+    def _describe(self, grid, cells, edges, share, unsure, probabilities):
         """Give every bin a middle and, for probabilities, the losses of its rows.
 
         Within a bin, rows are taken to lie where the first release saw them, and labels to be as
         frequent as the probabilities say. How far losses may then be off is their spread within the
         bin, times a part of it that shrinks with the number of cells and with their noise.
         """
-        cell, place = grid.within(cells), grid.within(self.edges_)
+        self.edges_ = edges
+        cell, place = grid.within(cells), grid.within(edges)
         weight = (share / np.bincount(cell, minlength=share.size))[cell]
         sizes, middles = np.bincount(place, weight), grid.middles
         self._middles = np.bincount(place, weight * middles) / sizes
@@ -740,31 +822,90 @@ class DPClassificationScores(DPConfusionMatrix):
             tables.append(found)
         self._losses = np.array(tables)
 
-    def _mean_over_rows(self, position, name):
-        """Return a mean loss, as a score."""
-        if self._losses is None:
+    @property
+    def _is_known(self):
+        """Tell of which classes the number of rows is known, from all that depends on it."""
+        known = super()._is_known
+        return known & [view._is_known[1] for view in self._each] if self._each else known
+
+    def one_vs_rest(self, label: Any) -> Self:
+        """Return the scores of one of several classes against the rest; they cost nothing more.
+
+        Parameters
+        ----------
+        label : object
+            One of `classes_`, of which there are more than two.
+
+        Returns
+        -------
+        scores : DPClassificationScores
+            Of two classes, False and True: whether the label is this one. With curves, and with the
+            ledger of all.
+
+        Raises
+        ------
+        ValueError
+            If there are two classes, or the label is not in `classes_`.
+        """
+        found = np.flatnonzero(self.classes_ == label)
+        if not self._each or not len(found):
+            raise ValueError(
+                f"label must be one of more than two classes; got {label!r}, and the classes are "
+                f"{self.classes_.tolist()!r}."
+            )
+        view: Self = self._each[found[0]]
+        return view
+
+    def _needs(self, name, probabilities=False):
+        """Raise if there are no probabilities, or no two classes, for a loss or a curve."""
+        view = self._each[0] if self._each else self
+        if probabilities and view._losses is None:
             raise ValueError(f"{name} needs probabilities, and the scores are none.")
-        losses, off = self._losses[position, :, 0], self._losses[position, :, 1]
-        most = float(losses.max()) if position == 0 else 1.0
-        total = max(float(self._counts.sum()), 1.0)
-        mean = float(np.clip((self._counts * losses).sum() / total, 0.0, most))
-        known = total > _KNOWN * self.noise * math.sqrt(self._counts.size)
-        off = float((np.maximum(self._counts, 0.0) * off).sum()) / total
-        return self._scored(mean, (losses - mean) / total, most, known, (off, off))
+        if self._each and name.endswith("curve"):
+            raise ValueError(
+                f"{name} is about two classes, and there are {len(self._each)}: use "
+                f"scores.one_vs_rest(label).{name}()."
+            )
+
+    def _mean_loss(self, counts, losses):
+        """Return a mean over rows of what cells lose, from counts of cells, class by class."""
+        total = max(float(sum(own.sum() for own in counts)), 1.0)
+        held = list(zip(counts, losses, strict=True))
+        mean = sum(float((own * loss).sum()) for own, (loss, _) in held) / total
+        off = sum(float((np.maximum(own, 0.0) * away).sum()) for own, (_, away) in held) / total
+        n_cells = sum(own.size for own in counts)
+        known = total > _KNOWN * self.noise * math.sqrt(n_cells)
+        gradient = [(loss - mean) / total for loss, _ in losses]
+        return self._varied(mean, counts, gradient, known, (off, off))
 
     @property
     def log_loss(self) -> DPScore:
         """Mean logarithmic loss of the probabilities."""
-        return self._mean_over_rows(0, "log_loss")
+        self._needs("log_loss", probabilities=True)
+        views = self._each or (self,)
+        # of several classes, a row loses in the table of its own
+        labels = slice(1, 2) if self._each else slice(None)
+        counts = [own for view in views for own in view._counts[labels]]
+        losses = [own for view in views for own in view._losses[0, labels]]
+        most = max(float(loss.max()) for loss, _ in losses)
+        return self._scored(self._mean_loss(counts, losses), most)
 
     @property
     def brier_score_loss(self) -> DPScore:
-        """Mean squared error of the probabilities of the second label."""
-        return self._mean_over_rows(1, "brier_score_loss")
+        """Mean squared error of the probabilities: of the second label, or the sum over several."""
+        self._needs("brier_score_loss", probabilities=True)
+        views = self._each or (self,)
+        parts = [view._mean_loss(view._counts, view._losses[1]) for view in views]
+        return self._scored(Estimate.sum_of(parts), float(min(len(views), 2)))
 
     @property
     def roc_auc(self) -> DPScore:
-        """Area under the ROC curve: rows of one bin count as ties."""
+        """Area under the ROC curve, or the mean over several classes of each against the rest."""
+        parts = [view._area() for view in self._each or (self,)]
+        return self._scored(Estimate.sum_of(parts, 1 / len(parts)))
+
+    def _area(self):
+        """Return the area under the curve of two classes: rows of one bin count as ties."""
         none, some = self._counts
         n_none, n_some = self._sizes()
         below = (np.cumsum(none) - none / 2) / n_none
@@ -774,7 +915,8 @@ class DPClassificationScores(DPConfusionMatrix):
         # of two rows of one bin, that with the second label has the larger score more often: about
         # 5 of 8 times at most, in bins that are not wide
         ties = float((np.maximum(none, 0.0) * np.maximum(some, 0.0)).sum()) / (n_none * n_some)
-        return self._scored(area, gradient, 1.0, self._is_known.all(), (0.0, ties / 8))
+        known = bool(self._is_known.all())
+        return self._varied(area, self._counts, gradient, known, (0.0, ties / 8))
 
     def _beyond(self):
         """Return for both labels the noisy numbers of rows above -inf, above every edge, and inf.
@@ -801,6 +943,7 @@ class DPClassificationScores(DPConfusionMatrix):
         thresholds : ndarray of shape (n_bins + 1,)
             Scores above these count as positive; the first is infinite, the last minus infinity.
         """
+        self._needs("roc_curve")
         fpr, tpr = self._beyond()[:, ::-1] / self._sizes()[:, None]
         thresholds = np.concatenate([[np.inf], self.edges_[::-1], [-np.inf]])
         return fpr, tpr, thresholds
@@ -817,6 +960,7 @@ class DPClassificationScores(DPConfusionMatrix):
         thresholds : ndarray of shape (n_bins,)
             Scores above these count as positive; the first is minus infinity.
         """
+        self._needs("precision_recall_curve")
         none, some = self._beyond()
         found = none + some
         precision = np.divide(some, found, out=np.ones_like(some), where=found > 0)
@@ -845,8 +989,7 @@ class DPClassificationScores(DPConfusionMatrix):
         ValueError
             If scores are no probabilities, or `n_bins` is no whole number above 0.
         """
-        if self._losses is None:
-            raise ValueError("calibration_curve needs probabilities, and the scores are none.")
+        self._needs("calibration_curve", probabilities=True)
         if not isinstance(n_bins, int | np.integer) or n_bins < 1:
             raise ValueError(f"n_bins must be a whole number above 0; got {n_bins!r}.")
         # bins are joined until half of their share of the rows, and enough of them, are there
@@ -869,15 +1012,21 @@ class DPClassificationScores(DPConfusionMatrix):
         return table[:, 0], table[:, 1], table[:, 2:]
 
 
-def two_classes(classes):
-    """Return a public label set of two, or raise."""
-    found = np.asarray(given_classes(classes))
-    if found.shape != (2,):
+def _columns_of_scores(y_score, n_rows, n_classes):
+    """Return scores of the second of two classes, or of all classes, in columns; or raise."""
+    if n_classes == 2:
+        return real_column(y_score, "y_score", n_rows)[:, None]
+    try:
+        shape = np.shape(y_score)
+    except ValueError:
+        # lists of several lengths
+        shape = "of no array"
+    if shape != (n_rows, n_classes):
         raise ValueError(
-            f"classes must have two labels, for curves and areas are about two; got {classes!r}. "
-            "DPConfusionMatrix and dp_log_loss take more."
+            f"y_score must have a row for each of {n_rows} labels and a column for each of "
+            f"{n_classes} classes; got shape {shape}."
         )
-    return found
+    return real_column(np.reshape(y_score, -1), "y_score").reshape(n_rows, n_classes)
 
 
 def _given_edges(thresholds, probabilities):
@@ -956,15 +1105,18 @@ def dp_roc_auc_score(
 ) -> DPScore:
     """Release the area under the ROC curve of scores of private rows.
 
+    Of more than two classes it is the mean over classes of each against the rest.
+
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
         Private labels.
-    y_score : array-like of shape (n_samples,)
-        Probabilities of the second of the sorted classes, or scores that are larger for it.
+    y_score : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Probabilities of the second of the sorted classes, or scores that are larger for it. Of
+        more than two classes, a column for each.
     epsilon : float
         Price in nats, greater than 0.
-    classes : array-like of shape (2,)
+    classes : array-like of shape (n_classes,)
         Public label set.
     probabilities : bool, default=True
         Whether scores are probabilities.

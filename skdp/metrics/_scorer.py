@@ -15,7 +15,9 @@ from skdp.metrics._scores import (
     dp_brier_score_loss,
     dp_log_loss,
     dp_mean_absolute_error,
+    dp_mean_squared_error,
     dp_r2_score,
+    warn_of_seen_rows,
 )
 
 #: what may be passed with the rows
@@ -28,6 +30,7 @@ _KINDS: dict[Callable[..., DPScore], tuple[str, bool, bool]] = {
     dp_log_loss: ("predict_proba", True, True),
     dp_brier_score_loss: ("predict_proba", True, True),
     dp_mean_absolute_error: ("predict", False, True),
+    dp_mean_squared_error: ("predict", False, True),
     dp_r2_score: ("predict", False, False),
 }
 
@@ -96,7 +99,13 @@ class DPScorer:
         -------
         score : DPScore
             Higher is better.
+
+        Warns
+        -----
+        PrivacyWarning
+            If the estimator was fitted to the same rows.
         """
+        warn_of_seen_rows(repr(self), estimator, X)
         method, with_classes, is_loss = _KINDS[self.score_func]
         terms = self.terms | metadata
         if with_classes:
@@ -105,7 +114,7 @@ class DPScorer:
             terms["probabilities"] = hasattr(estimator, "predict_proba")
             method = "predict_proba" if terms["probabilities"] else "decision_function"
         found = getattr(estimator, method)(X)
-        if self.score_func is dp_roc_auc_score and terms["probabilities"]:
+        if self.score_func is dp_roc_auc_score and terms["probabilities"] and found.shape[1] == 2:
             found = found[:, 1]
         score = self.score_func(y, found, **terms)
         return -score if is_loss else score

@@ -838,6 +838,60 @@ def dp_mean_absolute_error(
     >>> 0.4 < error < 0.6
     True
     """
+    return _mean_residual(y_true, y_pred, epsilon, residual_bound, 1, terms)
+
+
+def dp_mean_squared_error(
+    y_true: VectorLike,
+    y_pred: VectorLike,
+    *,
+    epsilon: float,
+    residual_bound: float,
+    **terms: Unpack[ScoreTerms],
+) -> DPScore:
+    """Release the mean squared error of predictions on private rows.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_samples,)
+        Private targets, and predictions.
+    epsilon : float
+        Price in nats, greater than 0.
+    residual_bound : float
+        Public bound on absolute residuals; longer ones count as that. One row moves the mean by
+        residual_bound**2 / n.
+    **terms : dict
+        `groups`, `sample_weight`, `adjacency` and others, as for
+        :meth:`DPClassificationScores.from_predictions`.
+
+    Returns
+    -------
+    error : DPScore
+        A float from 0 to ``residual_bound**2``, with an `interval` and a `ledger_`.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are unusable; nothing has been released then.
+    BudgetError
+        If a shared budget has less left.
+
+    See Also
+    --------
+    DPRegressionScores : This, the absolute error and R² of one release.
+
+    Examples
+    --------
+    >>> from skdp.metrics import dp_mean_squared_error
+    >>> error = dp_mean_squared_error([1.0] * 900, [1.5] * 900, epsilon=1.0, residual_bound=1.0)
+    >>> 0.2 < error < 0.3
+    True
+    """
+    return _mean_residual(y_true, y_pred, epsilon, residual_bound, 2, terms)
+
+
+def _mean_residual(y_true, y_pred, epsilon, residual_bound, power, terms):
+    """Release the mean of a power of absolute residuals."""
     *own, rest = apart(terms)
     asked = HeldOutScores(epsilon, **rest)
     most = as_float(residual_bound)
@@ -847,10 +901,11 @@ def dp_mean_absolute_error(
         )
     target = real_column(y_true, "y_true")
     found = real_column(y_pred, "y_pred", len(target))
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         # halves: the distance of two floats may be infinite
-        far = 2 * np.minimum(np.abs(target / 2 - found / 2), most / 2)
-    return _mean_loss(asked, far, most, np.zeros(len(target), dtype=bool), own)
+        far = np.minimum(np.abs(target / 2 - found / 2) / (most / 2), 1.0)
+        far = most**power * far**power
+    return _mean_loss(asked, far, most**power, np.zeros(len(target), dtype=bool), own)
 
 
 def dp_r2_score(

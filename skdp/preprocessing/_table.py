@@ -84,6 +84,8 @@ class Column:
         Public bounds, of a number.
     words : tuple of str or None
         Public list, of words.
+    whole : bool
+        Whether its type has whole numbers alone.
     """
 
     label: Any
@@ -91,6 +93,7 @@ class Column:
     nullable: bool
     bounds: Any = None
     words: Any = None
+    whole: bool = False
 
     @property
     def scaled(self):
@@ -173,6 +176,7 @@ def column_of(label, dtype, given):
         )
     bounds = (given["bounds"] or {}).get(label)
     listed = label in (given["categories"] or {})
+    whole = re.match("u?int", str(dtype).lower()) is not None
     nullable = not (isinstance(dtype, np.dtype) and dtype.kind in "biu")
     if listed:
         if kind in ("date", "duration"):
@@ -193,7 +197,7 @@ def column_of(label, dtype, given):
                 f"bounds has the column {label!r} of type {text}, which is no number: give "
                 f"categories={{{label!r}: [...]}}, or convert it."
             )
-        return Column(label, kind, nullable, bounds=_bounds_of(label, kind, bounds))
+        return Column(label, kind, nullable, _bounds_of(label, kind, bounds), whole=whole)
     words = re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(label)).lower())
     called = None
     if words and (words[-1] in _IDENTIFIERS or (len(words) == 1 and words[0] in _WHOLE)):
@@ -207,20 +211,23 @@ def column_of(label, dtype, given):
             f"other rows: leave it out with X.drop(columns=[{label!r}]). If it is none, say so "
             f"with {public}categories={{{label!r}: None}}."
         )
-    return Column(label, kind, nullable, bounds=(0.0, 1.0) if kind == "flag" else None)
+    return Column(label, kind, nullable, (0.0, 1.0) if kind == "flag" else None, whole=whole)
 
 
 def _bounds_of(label, kind, bounds):
     """Return public bounds as floats, those of dates in days."""
+    given = bounds
     if kind == "date":
         try:
             if any(isinstance(end, int | float) for end in bounds):
                 raise TypeError
             bounds = tuple(_days(np.datetime64(end, "s")) for end in bounds)
+            if not bounds[0] < bounds[1]:
+                raise ValueError
         except (TypeError, ValueError):
             raise ValueError(
-                f"bounds[{label!r}] must be a pair of dates, such as ('2019-01-01', "
-                f"'2025-01-01'); got {bounds!r}."
+                f"bounds[{label!r}] must be a pair of dates, the earlier one first, such as "
+                f"('2019-01-01', '2025-01-01'); got {given!r}."
             ) from None
     (low,), (high,) = check_bounds(bounds, 1, name=f"bounds[{label!r}]")
     return float(low), float(high)

@@ -3,6 +3,7 @@
 """Descriptions of tables: against pandas, one budget, types of tables, what is left out."""
 
 import copy
+import math
 import pickle
 
 import numpy as np
@@ -40,6 +41,8 @@ def test_with_a_huge_budget_it_is_that_of_pandas():
         assert found.loc["top", column] == str(expected.loc["top", column])
         assert found.loc["freq", column] == expected.loc["freq", column]
         assert found.loc["count", column] == N
+    # ages are whole by their type
+    assert all(float(found.loc[name, "age"]).is_integer() for name in ("10%", "50%", "90%"))
     assert summary.left_out_ == ("city",)
 
 
@@ -114,8 +117,77 @@ def test_nobody_s_values_are_in_it():
 
 
 def test_too_few_rows_are_said_to_be():
-    with pytest.warns(NoisyEstimateWarning, match="too few for the percentiles"):
-        dp_describe(PEOPLE[:30], 0.5, **PUBLIC)
+    with pytest.warns(NoisyEstimateWarning) as said:
+        few = dp_describe(PEOPLE[:30], 0.5, **PUBLIC).statistics_
+    text = " ".join(str(one.message) for one in said)
+    assert "too few for the percentiles" in text
+    assert "too few for any statistic but the count of the column(s) 'income' without" in text
+    # what cannot be known is not there, and what has public bounds is within these
+    assert all(math.isnan(v) for name, v in few["income"].items() if name != "count")
+    assert 0 <= few["age"]["5%"] <= few["age"]["95%"] <= 120
+    # the outermost percentiles go first
+    with pytest.warns(NoisyEstimateWarning, match="the percentiles 5%, 95% of the column"):
+        some = dp_describe(PEOPLE[["income"]], 0.5).statistics_["income"]
+    assert math.isnan(some["5%"])
+    assert 0 < some["25%"] < some["75%"] < 1e6
+    assert 0 < some["mean"] < 1e6
+    budget = PrivacyBudget(epsilon=1.0)
+    with pytest.raises(
+        ValueError, match=r"30 rows at epsilon=0\.5 are too few for anything about 1"
+    ):
+        dp_describe(PEOPLE[["age"]][:30], 0.5, budget=budget)
+    assert budget.spent == (0.0, 0.0)
+
+
+def test_columns_that_are_mostly_missing_are_left_out_by_their_counts():
+    table = PEOPLE[["income"]].assign(rare=np.where(np.arange(N) % 9, np.nan, 3.0))
+    with pytest.warns(
+        NoisyEstimateWarning, match=r"column\(s\) 'rare' have too few values, by their"
+    ):
+        found = dp_describe(table, 1.6).statistics_
+    assert abs(found["rare"]["count"] - N / 9) < 100
+    assert math.isnan(found["rare"]["mean"])
+    assert math.isnan(found["rare"]["50%"])
+    assert 1e4 < found["income"]["mean"] < 5e4
+
+
+def test_counts_that_are_mostly_zero_have_a_mean():
+    counts = pd.DataFrame({"visits": np.where(np.arange(2000) % 5, 0, 1 + np.arange(2000) % 3)})
+    with pytest.warns(NoisyEstimateWarning, match="the percentiles 5%, 95% of the column"):
+        found = [dp_describe(counts, 0.3).statistics_["visits"]["mean"] for _ in range(8)]
+    assert np.mean(found) == pytest.approx(counts["visits"].mean(), abs=0.25)  # 0.4
+
+
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.NoisyEstimateWarning")
+def test_dates_and_durations_are_given_back_as_such():
+    pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    seconds = np.linspace(1.5e9, 1.6e9, 4000).astype(np.int64)
+    joined = pd.Series(seconds.astype("datetime64[s]"), name="joined").astype("datetime64[ns]")
+    joined[::10] = pd.NaT
+    frame = pd.DataFrame({"joined": joined, "stay": (joined - joined.min()) / 100})
+    expected = frame.describe()
+    public = {"bounds": {"joined": ("2017-01-01", "2021-01-01")}}
+    for table, given in (
+        (frame, public), (frame, {}), (pl.from_pandas(frame), {}),
+        (pa.Table.from_pandas(frame), {}),
+        (frame.assign(joined=joined.dt.tz_localize("UTC")), {}),
+    ):  # fmt: skip
+        found = dp_describe(table, 20.0, **given).frame
+        assert abs(found.loc["count", "joined"] - 3600) < 30
+        for name in ("mean", "25%", "50%", "75%"):
+            for column, most in (("joined", "30D"), ("stay", "12h")):
+                assert abs(found.loc[name, column] - expected.loc[name, column]) < pd.Timedelta(
+                    most
+                )
+        assert abs(found.loc["std", "joined"] - joined.std()) < pd.Timedelta("60D")
+    text = repr(dp_describe(frame, 20.0, **public))
+    assert "2018-" in text
+    assert "days" in text
+    # in no year that has no date, whatever the noise
+    for few, epsilon in ((frame[:60], 1.0), (frame[:400], 2.0)):
+        bounds = {"joined": ("0001-01-01", "9999-12-31")}
+        found = dp_describe(few[["joined"]], epsilon, bounds=bounds).statistics_["joined"]
+        assert np.datetime64("0001-01-01") <= found["5%"] <= np.datetime64("9999-12-31")
 
 
 @pytest.mark.parametrize(
@@ -126,15 +198,21 @@ def test_too_few_rows_are_said_to_be():
         ({"bounds": {"agee": (0, 1)}}, "no column is called so"),
         ({"bounds": {"age": (1, 0)}}, "bounds"),
         ({"bounds": {"city": (1, 2)}}, "which is no number"),
+        (
+            {"bounds": {"born": ("2021-01-01", "2020-01-01")}},
+            "a pair of dates, the earlier one first",
+        ),
+        ({"bounds": {"born": (0, 1)}}, "a pair of dates, the earlier one first"),
         ({"categories": {"plan": []}}, "at least one distinct value"),
         ({"epsilon": 0.0}, "epsilon"),
     ],
     ids=str,
 )
 def test_what_makes_no_sense_is_refused(given, said):
+    table = PEOPLE.assign(born=np.datetime64("2000-01-01", "s"))
     with pytest.raises((ValueError, TypeError), match=said):
-        dp_describe(PEOPLE, **{"epsilon": 1.0, **given})
-    with pytest.raises(ValueError, match="column of numbers or flags"):
+        dp_describe(table, **{"epsilon": 1.0, **given})
+    with pytest.raises(ValueError, match="column of numbers, dates or flags"):
         dp_describe(PEOPLE[["city"]])
     with pytest.raises(ValueError, match="at least one row"):
         dp_describe(PEOPLE[:0])
