@@ -292,9 +292,10 @@ Time
 CPU time of a fit without groups, and how many times it is with groups of one row each, and of
 ten, numbers or text; the least of some repeats, while other programs were running. With as many
 steps, ``max_iter=40``, a linear model takes about a sixth longer: rows are multiplied one by one
-where there are groups (:ref:`Proposition 82 <proof-groups>`). The default plans for as many units
-as it protects: of 10,000 groups, as of 10,000 rows without groups, it makes 40 steps, of 100,000
-rows 16, and that is what the rest of the time goes to. ``DPMean()`` has another plan for fewer
+where there are groups (:ref:`Proposition 82 <proof-groups>`). Noise is that of as many units as are
+protected, and the default makes fewer steps where the released moments say that these are enough:
+where they say so of 100,000 rows and not of 10,000 groups, these get 40 steps in place of 16, and that
+is what the rest of the time goes to. ``DPMean()`` has another plan for fewer
 units, too.
 
 {slower}

@@ -1125,6 +1125,9 @@ class GradientNorm:
 
 # Sums over rows of what follows from several numbers of a row.
 
+# numbers that are made at a time
+_AT_ONCE = 1 << 14
+
 
 @dataclass(frozen=True, eq=False)
 class _OfMagnitudes:
@@ -1150,6 +1153,22 @@ class _OfMagnitudes:
         # rows themselves are not copied
         return parts[0] if parts[0].ndim > 1 and len(parts) == 1 else np.column_stack(parts)
 
+    def _blocks(self, chunk):
+        """Yield the numbers of a chunk's rows that are not null, and what these rows count or None.
+
+        Those of many columns come a few rows at a time: memory that is new takes longer than the
+        work on it.
+        """
+        n_rows, d = chunk.X.shape
+        many = any(isinstance(magnitude, Columns) for magnitude in self.magnitudes)
+        step = max(_AT_ONCE // d, 1) if many else n_rows
+        for start in range(0, n_rows, step):
+            part = chunk if step >= n_rows else chunk.taken(slice(start, start + step))
+            numbers, weight, kept = self._numbers(part), part.weight, np.isfinite(part.norm)
+            if not kept.all():
+                numbers, weight = numbers[kept], None if weight is None else weight[kept]
+            yield numbers, weight
+
     def evaluate(self, rows):
         """Return the sum over all rows, an array of shape (size,)."""
         return sum_over(rows, self.partial, self.size)
@@ -1160,20 +1179,21 @@ class _OfMagnitudes:
 
 @dataclass(frozen=True, eq=False)
 class MagnitudeSides(_OfMagnitudes):
-    """Sum over rows of 1/2 where a magnitude lies above its threshold, and -1/2 elsewhere.
+    """Sum over rows of 1/2 where a magnitude lies above a threshold, and -1/2 elsewhere.
 
     Parameters
     ----------
     magnitudes : tuple of RowNorm, TargetDistance, TargetValue or Columns
         What gives the numbers of a row.
-    thresholds : ndarray of shape (k,)
-        What they are compared with, k being how many numbers there are for a row.
+    thresholds : ndarray of shape (k,) or (m, k)
+        What they are compared with, k being how many numbers there are for a row, and m with how
+        many thresholds each.
 
     Notes
     -----
     A comparison bounds what a number can do, however large it is. A null row contributes 0. The
-    numbers of rows in memory are put into cells once, in which all thresholds are looked up: sums
-    of whole parts are exact, and the same either way.
+    numbers of rows in memory are sorted once, and all thresholds are looked up there: sums of whole
+    parts are exact, and the same either way.
     """
 
     thresholds: Any
@@ -1186,14 +1206,15 @@ class MagnitudeSides(_OfMagnitudes):
     @property
     def size(self):
         """Number of coordinates."""
-        return len(self.thresholds)
+        return self.thresholds.size
 
     def sensitivity(self, adjacency, n_rows):
-        """State the l1 and l2 sensitivities: k/2 and sqrt(k)/2, or twice that.
+        """State the l1 and l2 sensitivities: k/2 and sqrt(k)/2, or twice that, of k counts.
 
         Proof. A row contributes a vector of k entries 1/2 or -1/2, or 0 if it is null: of l1 norm
         at most k/2 and l2 norm at most sqrt(k)/2. Zero-out removes one. Under replace-one the
-        difference of two is at most twice as long, attained if every magnitude changes sides.
+        difference of two is at most twice as long, attained if every magnitude changes sides of all
+        its thresholds.
         Sums of halves are exact in floating point. A group, whose weights add up to at most 1,
         contributes a mean of such vectors, and of zero.
         """
@@ -1210,85 +1231,100 @@ class MagnitudeSides(_OfMagnitudes):
         if rows.sought[0] is not self.magnitudes:
             # the old ones first: they are not to be held together
             rows.sought = None, None
-            rows.sought = self.magnitudes, self._cells(rows)
-        cells, total = rows.sought[1]
-        return cells.above(self.thresholds) - total / 2
+            rows.sought = self.magnitudes, SortedNumbers(*self._columns(rows))
+        return rows.sought[1].sides(np.atleast_2d(self.thresholds))
 
-    def _cells(self, rows):
-        """Return the numbers of all rows that are not null, by cells, and what these rows count."""
-        kept = [np.isfinite(chunk.norm) for chunk in rows.chunks]
-        ends = np.cumsum([0, *map(np.count_nonzero, kept)])
-        numbers, weight = None, None
-        if any(map(counts_parts, rows.chunks)):
-            parts = zip(rows.chunks, kept, strict=True)
-            weight = np.concatenate([chunk.weight[there] for chunk, there in parts])
-        for chunk, there, start, stop in zip(rows.chunks, kept, ends, ends[1:], strict=False):
-            found = self._numbers(chunk)
-            if numbers is None:
-                numbers = np.empty((self.size, ends[-1]), dtype=found.dtype)
-            numbers[:, start:stop] = (found if there.all() else found[there]).T
-        return NumberCells(numbers, weight), ends[-1] if weight is None else weight.sum()
+    def _columns(self, rows):
+        """Return the numbers of all rows that are not null, and what these rows count."""
+        n_rows = sum(np.count_nonzero(np.isfinite(chunk.norm)) for chunk in rows.chunks)
+        columns, weights, start = np.empty((self.thresholds.shape[-1], n_rows)), [], 0
+        for chunk in rows.chunks:
+            for numbers, weight in self._blocks(chunk):
+                columns[:, start : start + len(numbers)] = numbers.T
+                weights.append(weight)
+                start += len(numbers)
+        parts = any(map(counts_parts, rows.chunks))
+        return columns, np.concatenate(weights) if parts else None
 
     def partial(self, chunk):
         """Return the sums over a chunk's rows."""
-        kept, beyond = np.isfinite(chunk.norm), self._numbers(chunk) > self.thresholds
-        if counts_parts(chunk):
-            counted = counted_rows(chunk)
-            return counted.dot(beyond.astype(np.float64)) - counted.sum() / 2
+        kept, numbers = np.isfinite(chunk.norm), self._numbers(chunk)
         # ones and zeros: exact in single precision, and a product is the fastest way to count them
-        above = kept.astype(np.float32).dot(beyond.astype(np.float32))
-        return above.astype(np.float64) - np.count_nonzero(kept) / 2
+        counted, kind = kept, np.float32
+        if counts_parts(chunk):
+            counted, kind = counted_rows(chunk), np.float64
+        each = counted.astype(kind)
+        sums = [each.dot((numbers > one).astype(kind)) for one in np.atleast_2d(self.thresholds)]
+        return np.concatenate(sums).astype(np.float64) - counted.sum() / 2
 
 
-# of the 64 bits of a float as many say in which cell it lies: sign, exponent, two of the mantissa
-_CELL_BITS = 14
+# last bits of a float, which no threshold of a search has: `FloatKey`
+_UNUSED_BITS = 22
 
 
-class NumberCells:
-    """Numbers of rows by cells of floats, for sums over those above thresholds.
-
-    What lies in a cell is looked for when a threshold lies there. So one more threshold takes a
-    small part of the time of a comparison with all numbers, and no order is needed.
+class SortedNumbers:
+    """Numbers of rows in order, where thresholds are looked up.
 
     Parameters
     ----------
     numbers : ndarray of shape (k, n_rows)
         The k numbers of every row, real; taken over.
     weight : ndarray of shape (n_rows,) or None
-        What rows count, in whole parts of one, of which sums are exact; None for 1 each.
+        What rows count, in whole parts of one, of which sums are exact; None for 1 each. Mantissas
+        of thresholds have at most 30 bits then.
+
+    Notes
+    -----
+    With weights what is sorted are integers: the bits of a number that thresholds have, and behind
+    them the parts. Those of an index would take three times as long.
     """
 
     def __init__(self, numbers, weight):
-        self._numbers, self._weight, self._found = numbers, weight, {}
-        self._cells = np.empty(numbers.shape, dtype=np.int16)
-        self._above = np.zeros((len(numbers), (1 << _CELL_BITS) + 1))
-        for cells, above, own in zip(self._cells, self._above, numbers, strict=True):
-            cells[:] = self._cells_of(own)
-            counts = np.bincount(cells, weight, minlength=1 << _CELL_BITS)
-            above[:-1] = np.cumsum(counts[::-1])[::-1]
+        self._numbers, self._total, self._below = numbers, float(numbers.shape[1]), None
+        if weight is None:
+            numbers.sort(axis=1)
+            return
+        parts = np.rint(weight * PARTS).astype(np.int64)
+        self._numbers, self._total = numbers.view(np.int64), weight.sum()
+        self._below = np.zeros((len(numbers), len(parts) + 1), dtype=np.int64)
+        for own, below in zip(self._numbers, self._below, strict=True):
+            for start in range(0, len(parts), _AT_ONCE):
+                bits = _in_order(own[start : start + _AT_ONCE])
+                # what is above a threshold is at least the next one, and that has no such bits
+                bits -= 1
+                bits >>= _UNUSED_BITS
+                bits <<= _PART_BITS
+                bits |= parts[start : start + _AT_ONCE]
+            own.sort()
+            np.bitwise_and(own, (1 << _PART_BITS) - 1, out=below[1:])
+            np.cumsum(below, out=below)
+            own >>= _PART_BITS
 
-    @staticmethod
-    def _cells_of(values):
-        # a zero has one sign
-        bits = (values.astype(np.float64, copy=False) + 0.0).view(np.int64)
-        # floats are ordered as these integers are
-        bits ^= (bits >> 63) & 0x7FFF_FFFF_FFFF_FFFF
-        bits >>= 64 - _CELL_BITS
-        return bits + (1 << (_CELL_BITS - 1))
+    def sides(self, thresholds):
+        """Return the sums over rows above thresholds minus half of all, one after another.
 
-    def above(self, thresholds):
-        """Return the sums over rows above thresholds, of shape (k,)."""
-        total = np.empty(len(thresholds))
-        for j, cell in enumerate(self._cells_of(np.array(thresholds, dtype=np.float64)).tolist()):
-            if (j, cell) not in self._found:
-                rows = np.flatnonzero(self._cells[j] == cell)
-                weight = None if self._weight is None else self._weight[rows]
-                self._found[j, cell] = self._numbers[j, rows], weight
-            own, weight = self._found[j, cell]
-            beyond = own > thresholds[j]
-            more = np.count_nonzero(beyond) if weight is None else weight[beyond].sum()
-            total[j] = self._above[j, cell + 1] + more
-        return total
+        Parameters
+        ----------
+        thresholds : ndarray of shape (m, k)
+            For each number m of them.
+        """
+        keys, side = thresholds, "right"
+        if self._below is not None:
+            bits = np.array(thresholds, dtype=np.float64).view(np.int64)
+            keys, side = _in_order(bits) >> _UNUSED_BITS, "left"
+        below = np.empty(thresholds.shape)
+        for j, numbers in enumerate(self._numbers):
+            places = numbers.searchsorted(keys[:, j], side)
+            below[:, j] = places if self._below is None else self._below[j, places] / PARTS
+        return (self._total - below).ravel() - self._total / 2
+
+
+def _in_order(bits):
+    """Return the bits of floats as integers in their order, with a sign; overwrites them."""
+    negative = bits >> 63
+    bits ^= negative & 0x7FFF_FFFF_FFFF_FFFF
+    bits -= negative
+    return bits
 
 
 # Counts of magnitudes in cells of a geometric grid, all in one release.
@@ -1296,8 +1332,8 @@ class NumberCells:
 #: exponents of the lowest cell and of the one after the highest, and how many cells there are
 _LOWEST_CELL, _BEYOND_CELLS = -84, 84
 N_CELLS = _BEYOND_CELLS - _LOWEST_CELL
-# where the exponent of a float is stored, and what is added to it there, for mantissas below one
-_EXPONENT_PLACE, _EXPONENT_BITS, _EXPONENT_BIAS = 52, 0x7FF, 1022
+# where half of the exponent of a float is stored, and what is added to it, for mantissas below one
+_EXPONENT_PLACE, _EXPONENT_BIAS = 53, 511
 
 
 @dataclass(frozen=True, eq=False)
@@ -1346,21 +1382,21 @@ class MagnitudeCells(_OfMagnitudes):
 
     def partial(self, chunk):
         """Return the counts of a chunk's rows."""
-        values = np.ascontiguousarray(self._numbers(chunk), dtype=np.float64)
-        # the exponents that `frexp` has, a tenth of its time
-        cells = values.view(np.int64) >> _EXPONENT_PLACE
-        cells &= _EXPONENT_BITS
-        cells -= _EXPONENT_BIAS
-        cells >>= 1
-        np.clip(cells, _LOWEST_CELL, _BEYOND_CELLS - 1, out=cells)
-        cells += N_CELLS * np.arange(self.numbers) - _LOWEST_CELL
-        counted = (values != 0) & np.isfinite(chunk.norm)[:, None]
-        if counts_parts(chunk):
-            # what is not counted weighs nothing
-            weights = np.multiply(chunk.weight[:, None], counted).ravel()
-            return np.bincount(cells.ravel(), weights, minlength=self.size)
-        cells = cells.ravel() if counted.all() else cells[counted]
-        return np.bincount(cells, minlength=self.size).astype(np.float64)
+        counts, places = np.zeros(self.size), N_CELLS * np.arange(self.numbers)
+        for values, weight in self._blocks(chunk):
+            values = np.ascontiguousarray(values, dtype=np.float64)
+            # the exponents that `frexp` has, a tenth of its time: magnitudes have no sign
+            cells = values.view(np.int64) >> _EXPONENT_PLACE
+            cells -= _EXPONENT_BIAS + _LOWEST_CELL
+            np.maximum(cells, 0, out=cells)
+            np.minimum(cells, N_CELLS - 1, out=cells)
+            cells += places
+            each = np.repeat(weight, self.numbers) if counts_parts(chunk) else None
+            counts += np.bincount(cells.ravel(), each, minlength=self.size)
+            if counts[places].any():
+                zeros = values == 0
+                counts[places] -= zeros.sum(axis=0) if weight is None else weight @ zeros
+        return counts
 
     def scales(self, released, noise, tail):
         """Return scales that about `tail` rows exceed, from noisy counts.

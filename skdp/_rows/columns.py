@@ -446,8 +446,7 @@ def _mapped(chunk, center, root, intercept, within=False, body=None):
     else:
         body = empty_rows(chunk.X.shape) if body is None else body
         with np.errstate(under="ignore"):
-            _move(body, chunk.X, chunk.factor, lift, center, root, chunk.drawn)
-            norm = np.hypot(np.sqrt(np.einsum("ij,ij->i", body, body)), constant)
+            norm = np.hypot(_moved_norms(chunk, center, root, body), constant)
         kept = body, np.ones(len(norm)), usable_norms(norm, null), chunk.target
         return LinearChunk(*kept, intercept, lift, chunk.drawn, chunk.weight)
     norm = usable_norms(np.hypot(norm, constant), null)
@@ -455,17 +454,40 @@ def _mapped(chunk, center, root, intercept, within=False, body=None):
     return MappedChunk(chunk, norm, PublicMap(root, shift), intercept)
 
 
-def _move(body, X, factor, lift, center, root, drawn=False):
-    """Write dense rows ``root (factor x - lift center)`` into an array."""
-    moved = np.multiply(row_major(X), factor[:, None], out=empty_rows(body.shape))
-    moved -= center if lift is None else np.multiply.outer(lift, center)
-    if root.ndim == 1:
-        np.multiply(moved, root, out=body)
-    elif drawn:
-        # a stack of rows: one product each, of which no row knows where it stands
-        np.matmul(moved[:, None], root, out=body[:, None])
-    else:
-        np.dot(moved, root, out=body)
+# entries that are mapped at a time, and rows at least: memory that is handed out again at once
+_MOVED_ENTRIES, _MOVED_ROWS = 1 << 13, 64
+
+
+def _moved(body, X, factor, lift, center, root, drawn=False):
+    """Write dense rows ``root (factor x - lift center)`` into an array, or into parts of one.
+
+    Parameters
+    ----------
+    body : ndarray of shape (n_rows, n_features) or None
+        None for memory that is handed out again after every part.
+    X, factor, lift, center, root, drawn : ndarray or bool
+        The rows, what they are multiplied by, and the map.
+
+    Yields
+    ------
+    part, rows : slice, ndarray of shape (n_part, n_features)
+        Which rows, and what they are by now.
+    """
+    step = max(_MOVED_ENTRIES // X.shape[1], _MOVED_ROWS)
+    for start in range(0, len(X), step):
+        part = slice(start, start + step)
+        moved = row_major(X[part])
+        moved = np.multiply(moved, factor[part, None], out=empty_rows(moved.shape))
+        moved -= center if lift is None else np.multiply.outer(lift[part], center)
+        rows = empty_rows(moved.shape) if body is None else body[part]
+        if root.ndim == 1:
+            np.multiply(moved, root, out=rows)
+        elif drawn:
+            # a stack of rows: one product each, of which no row knows where it stands
+            np.matmul(moved[:, None], root, out=rows[:, None])
+        else:
+            np.dot(moved, root, out=rows)
+        yield part, rows
 
 
 # Rows that are mapped within every product.
@@ -474,8 +496,6 @@ def _move(body, X, factor, lift, center, root, drawn=False):
 _NORM_SLACK = 1e-9
 # of lengths that a mapped row is the difference of: far more than the rounding of 1000 products
 _MOVE_SLACK = 1e-12
-# entries that are mapped at a time for their norms: memory that is handed out again at once
-_MOVED_ENTRIES = 1 << 13
 
 
 def _sparse_norms(chunk, scale, shift):
@@ -494,16 +514,17 @@ def _sparse_norms(chunk, scale, shift):
 
 def _dense_norms(chunk, center, root):
     """Return upper bounds on the norms of mapped dense rows, of null rows anything."""
-    n_rows, d = chunk.X.shape
-    norm, step = np.empty(n_rows), max(_MOVED_ENTRIES // d, 8)
     with np.errstate(under="ignore", invalid="ignore"):
-        for start in range(0, n_rows, step):
-            part = slice(start, start + step)
-            body = empty_rows(chunk.X[part].shape)
-            lift = None if chunk.lift is None else chunk.lift[part]
-            _move(body, chunk.X[part], chunk.factor[part], lift, center, root)
-            norm[part] = np.sqrt(np.einsum("ij,ij->i", body, body))
-        norm += _MOVE_SLACK * np.linalg.norm(root) * (chunk.norm + np.linalg.norm(center))
+        norm = _moved_norms(chunk, center, root)
+        return norm + _MOVE_SLACK * np.linalg.norm(root) * (chunk.norm + np.linalg.norm(center))
+
+
+def _moved_norms(chunk, center, root, body=None):
+    """Return the norms of mapped dense rows, which are written into an array if there is one."""
+    norm = np.empty(len(chunk.norm))
+    public = center, root, chunk.drawn
+    for part, rows in _moved(body, chunk.X, chunk.factor, chunk.lift, *public):
+        norm[part] = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     return norm
 
 

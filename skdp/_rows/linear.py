@@ -604,6 +604,8 @@ def _bounded(y):
     return target
 
 
+# numbers that are standardised at a time
+_AT_ONCE = 1 << 14
 # entries of standardised columns beyond so many units count as that far: a column may have been
 # misjudged; fewer where nothing was seen of a column
 _FARTHEST, _FARTHEST_UNSEEN = 100.0, 10.0
@@ -668,16 +670,21 @@ class StandardColumns:
 
 def _standardized(chunk, columns, body=None):
     """Return one chunk of standardised rows; `body` is where they are to be stored."""
-    body = empty_rows(chunk.X.shape) if body is None else body
-    with np.errstate(under="ignore", over="ignore"):
-        np.subtract(row_major(chunk.X), columns.center, out=body)
-        body /= columns.scale
-        # one number is compared in half the time
-        reach = columns.reach[0] if columns.seen.all() else columns.reach
-        np.clip(body, -reach, reach, out=body)
-    small = np.abs(body) < 1 / _LARGEST_UNIT
-    if small.any():
-        body[small] = 0.0
+    body, X = empty_rows(chunk.X.shape) if body is None else body, row_major(chunk.X)
+    # one number is compared in half the time
+    reach = columns.reach[0] if columns.seen.all() else columns.reach
+    # a few rows at a time: they stay in the cache
+    step = max(_AT_ONCE // X.shape[1], 1)
+    for part in (slice(start, start + step) for start in range(0, len(X), step)):
+        own = body[part]
+        with np.errstate(under="ignore", over="ignore"):
+            np.subtract(X[part], columns.center, out=own)
+            own /= columns.scale
+        np.maximum(own, -reach, out=own)
+        np.minimum(own, reach, out=own)
+        small = np.abs(own) < 1 / _LARGEST_UNIT
+        if small.any():
+            own[small] = 0.0
     rest = 0.0, None, chunk.drawn, chunk.weight
     return LinearChunk(body, chunk.factor, chunk.norm, chunk.target, *rest)
 

@@ -47,10 +47,11 @@ _TAIL = 0.25
 # factor of two in one of twenty searches at 12, and by a quarter at 60; at more, rare values are
 # seen.
 _AIMED_RANKS, _FEWEST_RANKS, _COLUMN_RANKS = 100.0, 14.0, 18.0
-# counts that bisect for a median, and for a spread
-_CENTER_STEPS, _SPREAD_STEPS = 44, 20
-# fewer steps for the median of a column than of the targets: rows are read in each
-_COLUMN_STEPS = 28
+# releases for the median of the targets, for that of a column, in which rows are read, and for a
+# spread, by how many thresholds of a number each has. Five cut what is believed into equal parts: a
+# third of the releases, for counts with a third more noise. That is put up with where all ranks
+# that are aimed at can be had: with fewer, a value that most rows share would be hit less often.
+_STEPS = {1: (44, 28, 20), 5: (17, 11, 5)}
 _SPREAD_KEY, _COLUMN_KEY = FloatKey(3, signed=False), FloatKey(16)
 # columns share a unit if that part of the spans that were seen, at least so many, is within that
 # factor of their median
@@ -83,6 +84,8 @@ class SearchedScales:
         none.
     unit : float
         Gaussian-DP parameter of a search for one number; 0 if nothing is searched.
+    asked : {1, 5}
+        Thresholds of a number in one release.
     """
 
     n_rows: int
@@ -91,6 +94,7 @@ class SearchedScales:
     with_center: bool = False
     n_columns: int = 0
     unit: float = 0.0
+    asked: int = 1
 
     #: nothing is purely private
     prices: ClassVar[tuple[float, ...]] = ()
@@ -108,8 +112,9 @@ class SearchedScales:
         """Number of releases."""
         if not (self.unit and self._in_cells):
             return 0
-        medians = _CENTER_STEPS * self.with_scale + _COLUMN_STEPS * bool(self.n_columns)
-        return medians * self.with_center + 1 + _SPREAD_STEPS * bool(self._spreads)
+        for_center, for_column, for_spread = _STEPS[self.asked]
+        medians = for_center * self.with_scale + for_column * bool(self.n_columns)
+        return medians * self.with_center + 1 + for_spread * bool(self._spreads)
 
     @property
     def _in_cells(self):
@@ -144,11 +149,12 @@ class SearchedScales:
         if not self.unit:
             return (radius, center, scale), None, False
         d, columns, origin = self.n_columns, None, np.zeros(self.n_columns)
+        for_center, for_column, for_spread = _STEPS[self.asked]
         if d and self.with_center:
-            belief = self._belief(curator, (Columns(),), d, _COLUMN_KEY, _COLUMN_STEPS)
+            belief = self._belief(curator, (Columns(),), d, _COLUMN_KEY, for_column)
             origin = np.clip(shortest(belief), -LARGEST, LARGEST)
         if self.with_scale and self.with_center:
-            belief = self._belief(curator, (TargetValue(),), 1, FloatKey(), _CENTER_STEPS)
+            belief = self._belief(curator, (TargetValue(),), 1, FloatKey(), for_center)
             # the common decimal of targets that are all equal
             center = float(np.clip(shortest(belief)[0], -LARGEST, LARGEST))
         targets = (TargetDistance(center),) * self.with_scale
@@ -168,7 +174,7 @@ class SearchedScales:
             # in the order of the cells: targets first
             magnitudes = (*targets, *(RowNorm(),) * self.with_radius)
             k = len(magnitudes)
-            belief = self._belief(curator, magnitudes, k, _SPREAD_KEY, _SPREAD_STEPS)
+            belief = self._belief(curator, magnitudes, k, _SPREAD_KEY, for_spread)
             # between zero and other values any number is as credible: cells know better
             searched, found = np.minimum(belief.middle, LARGEST), found[:k]
             found = np.where((searched < lowest) & ~np.isnan(found), found, searched)
@@ -191,7 +197,8 @@ class SearchedScales:
     def _belief(self, curator, magnitudes, k, key, steps):
         """Return what is believed of quantiles of k numbers, from noisy counts of sides."""
         law = GaussianMechanism(self.unit * math.sqrt(k / steps))
-        paid = curator.prepay(MagnitudeSides(magnitudes, np.zeros(k)), law, steps)
+        first = MagnitudeSides(magnitudes, np.zeros((self.asked, k)))
+        paid = curator.prepay(first, law, steps)
 
         def sides(thresholds):
             return curator.release(MagnitudeSides(magnitudes, thresholds), paid)
@@ -204,6 +211,7 @@ class SearchedScales:
             n_features=k,
             steps=steps,
             scale=curator.ledger.releases[-1].noise.scale,
+            asked=self.asked,
         )
 
 
@@ -395,7 +403,8 @@ def plan_scales(
         for columns, fewest in ((n_columns, _COLUMN_RANKS), (0, _FEWEST_RANKS)):
             plan = SearchedScales(n_rows, with_radius, with_scale, with_center, columns, 1.0)
             if plan.n_releases and ranks * budget >= fewest * plan.mu:
-                return replace(plan, unit=min(budget / plan.mu, _AIMED_RANKS / ranks))
+                most, aimed = budget / plan.mu, _AIMED_RANKS / ranks
+                return replace(plan, unit=min(most, aimed), asked=5 if aimed <= most else 1)
         return SearchedScales(n_rows)
     center = with_scale and with_center
     half = 1.0 if adjacency == "zero-out" else 2.0

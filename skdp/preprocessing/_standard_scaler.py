@@ -446,13 +446,14 @@ class SideSum:
 _SURE, _FAR = 60.0, 8.0
 
 
-def bisect_quantile(sides, key, tau, *, n_rows, n_features, steps, scale):
+def bisect_quantile(sides, key, tau, *, n_rows, n_features, steps, scale, asked=1):
     """Search a quantile of every feature.
 
     Parameters
     ----------
     sides : callable
-        Releases the `SideSum` of given thresholds; called `steps` times.
+        Releases the `SideSum` of given thresholds; called `steps` times. With several for each
+        feature they are an array of shape (asked, n_features), and so is what it returns.
     key : FloatKey
         Public thresholds.
     tau : float
@@ -461,6 +462,8 @@ def bisect_quantile(sides, key, tau, *, n_rows, n_features, steps, scale):
         Public.
     scale : float
         Standard deviation of the noise of a released sum; public.
+    asked : int, default=1
+        Thresholds of a feature in one release: they cut what is believed into equal parts.
 
     Returns
     -------
@@ -469,36 +472,24 @@ def bisect_quantile(sides, key, tau, *, n_rows, n_features, steps, scale):
     """
     # (1 - tau) n rows above, less half of the rows
     target = (0.5 - tau) * n_rows
-    first, weights = key.prior()
-    width = len(first)
-    # one column before all, and one for every cut: so what stands behind a cut is moved by one
-    starts, logs = np.empty((2, n_features, 1 + width + steps))
-    starts[:, 1 : 1 + width], logs[:, 1 : 1 + width] = first, np.log(weights)
-    starts[:, 1 + width :] = key.end
-    every, columns = np.arange(n_features), np.arange(width + steps)
+    starts, weights = key.prior()
+    logs = np.log(weights / np.diff(starts, append=key.end))
+    starts, logs = (np.tile(part, (n_features, 1)) for part in (starts, logs))
+    levels, every = np.arange(1, asked + 1) / (asked + 1), np.arange(n_features)[:, None]
     for _ in range(steps):
-        old, believed = starts[:, 1 : 1 + width], logs[:, 1 : 1 + width]
-        inside, share, low, high = _quantile(old, believed, key.end)
-        at = np.minimum(np.maximum(np.rint(low + share * (high - low)), low), high)
-        excess = sides(key.value(at)) - target
-        # an interval is cut where the question was; at its ends there is nothing to cut, and
-        # what is added has no weight
-        cut = (low < at) & (at < high)
-        part = np.where(cut, (at - low) / (high - low), 1.0)
-        with np.errstate(divide="ignore"):
-            upper = believed[every, inside] + np.log1p(-part)
-        believed[every, inside] += np.log(part)
-        # intervals stay in order: what is new stands behind what it was cut from, or last
-        place = np.where(cut, inside + 1, width)
-        width += 1
-        behind = columns[:width] > place[:, None]
-        for kept, new in ((starts, np.where(cut, at, key.end)), (logs, upper)):
-            kept[:, 1 : 1 + width] = np.where(behind, kept[:, :width], kept[:, 1 : 1 + width])
-            kept[every, 1 + place] = new
+        inside, at = _quantiles(starts, logs, key.end, levels)
+        asks = at.T if asked > 1 else at[:, 0]
+        excess = np.reshape(sides(key.value(asks)), asks.shape) - target
         odds = _log_odds_of_sides(excess, (tau - 1) * n_rows, tau * n_rows, scale)
-        above = starts[:, 1 : 1 + width] >= at[:, None]
-        logs[:, 1 : 1 + width] += np.where(above, odds[:, None], 0.0)
-    return Belief(key, starts[:, 1:], logs[:, 1:])
+        # a piece that begins at a threshold is as dense as what it is cut from; before what begins
+        # there already it has no length. All that follows is more likely by its odds
+        more = np.concatenate([odds.reshape(asked, -1).T, np.zeros(starts.shape)], axis=1)
+        logs = np.concatenate([logs[every, inside], logs], axis=1)
+        starts = np.concatenate([at, starts], axis=1)
+        order = starts.argsort(axis=1, kind="stable")
+        starts = starts[every, order]
+        logs = logs[every, order] + more[every, order].cumsum(axis=1)
+    return Belief(key, starts, logs)
 
 
 @dataclass(frozen=True)
@@ -510,7 +501,8 @@ class Belief:
     key : FloatKey
         Thresholds.
     starts, logs : ndarray of shape (n_features, n_intervals)
-        Positions where intervals start, and their log-weights.
+        Positions where intervals start, some of them without a length, and logarithms of their
+        weights for each position.
     """
 
     key: Any
@@ -520,28 +512,47 @@ class Belief:
     @property
     def middle(self):
         """Thresholds that halve the weights."""
-        _, share, low, high = _quantile(self.starts, self.logs, self.key.end)
-        return self.key.value(np.clip(np.rint(low + share * (high - low)), low, high))
+        _, at = _quantiles(self.starts, self.logs, self.key.end, np.array([0.5]))
+        return self.key.value(at[:, 0])
 
     def interval(self, tail=0.05):
         """Return thresholds (low, high] of whole intervals that leave out `tail` on each side."""
-        low = _quantile(self.starts, self.logs, self.key.end, tail)[2]
-        high = _quantile(self.starts, self.logs, self.key.end, 1 - tail)[3]
+        levels = np.array([tail, 1 - tail])
+        inside, _ = _quantiles(self.starts, self.logs, self.key.end, levels)
+        ends = np.append(self.starts, np.full((len(inside), 1), float(self.key.end)), axis=1)
+        every = np.arange(len(ends))
+        low, high = (ends[every, inside[:, i] + i] for i in (0, 1))
         return self.key.value(low), self.key.value(high)
 
 
-def _quantile(starts, logs, end, level=0.5):
-    """Return the intervals with a quantile of the weights: index, share below, both ends."""
-    every = np.arange(len(starts))
-    with np.errstate(under="ignore"):
-        weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+def _quantiles(starts, logs, end, levels):
+    """Return the intervals with some quantiles of the weights, and the positions of these.
+
+    Parameters
+    ----------
+    starts, logs, end : ndarray of shape (n_features, n_intervals), and float
+        As those of a `Belief`; last position.
+    levels : ndarray of shape (n_levels,)
+        Which quantiles.
+
+    Returns
+    -------
+    inside, at : ndarray of shape (n_features, n_levels)
+        Indices of intervals that have a length, and whole positions from their start to their end.
+    """
+    every = np.arange(len(starts))[:, None]
+    high = np.full(starts.shape, float(end))
+    high[:, :-1] = starts[:, 1:]
+    with np.errstate(under="ignore", divide="ignore"):
+        weights = logs + np.log(high - starts)
+        weights = np.exp(weights - weights.max(axis=1, keepdims=True))
     below = weights.cumsum(axis=1)
-    wanted = level * below[:, -1]
-    inside = (below >= wanted[:, None]).argmax(axis=1)
+    wanted = below[:, -1:] * levels
+    inside = (below[:, None] >= wanted[:, :, None]).argmax(axis=2)
+    low, high = starts[every, inside], high[every, inside]
     share = 1 - (below[every, inside] - wanted) / weights[every, inside]
-    last = starts.shape[1] - 1
-    high = np.where(inside < last, starts[every, np.minimum(inside + 1, last)], float(end))
-    return inside, share, starts[every, inside], high
+    at = np.rint(low + share * (high - low))
+    return inside, np.minimum(np.maximum(at, low), high)
 
 
 def _log_odds_of_sides(excess, lowest, highest, scale):

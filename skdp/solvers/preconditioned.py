@@ -80,10 +80,10 @@ class Preconditioned(Solver):
     Dense rows in memory are copied once, in double precision, if that takes
     less than 256 MiB.
 
-    For two classes, the logistic loss and 131,072 numbers or more, 16 steps are made in place of 40
-    where the released moments say that these are enough, at the same price: where mapped rows are
-    about as long along all directions and there is signal in each, and, of squares alone, where
-    there is next to none. `max_iter` fixes the number.
+    For two classes and the logistic loss fewer steps are made where the released moments say that
+    these are enough, at the same price: 16 where mapped rows are about as long along all
+    directions, and 12, of squares alone, where there is little signal in each. `max_iter` fixes the
+    number.
 
     References
     ----------
@@ -156,11 +156,7 @@ class Preconditioned(Solver):
             mu=mu_beside(problem.epsilon, problem.delta, priced, spent),
             n_iter=problem.max_iter or _STEPS,
             intercept=self.intercept_scaling or _INTERCEPT,
-            at_most=(
-                problem.max_iter is None
-                and isinstance(problem.pointwise, LogisticLoss)
-                and problem.n_rows * problem.n_features >= _MANY_NUMBERS
-            ),
+            at_most=problem.max_iter is None and isinstance(problem.pointwise, LogisticLoss),
         )
 
 
@@ -383,11 +379,10 @@ def estimated_spread(moments, released, n_rows, noise, centered):
 
 # fewer steps lose up to .7 points at a large budget, more win .1
 _STEPS, _MOMENTUM = 40, 0.8
-# steps of two classes where these are enough: mapped rows are as long along all directions, but for
-# this factor, and there is so much signal in one dimension; or, of squares alone, so little. And
-# rows times columns from which that saves time: smaller fits need no second case.
-_FEWER_STEPS, _LESS_MOMENTUM = 16, 0.7
-_ROUND, _SEEN, _DROWNED, _MANY_NUMBERS = 2.0, 12.0, 0.6, 1 << 17
+# steps of two classes where mapped rows are as long along all directions, but for this factor; and
+# where, of squares alone, there is no more signal than that in one dimension
+_ROUND_STEPS, _ROUND, _FAINT_STEPS, _FAINT = 16, 2.0, 12, 2.0
+_LESS_MOMENTUM = 0.7
 # part of the iterates that is left out of the average, of many steps and of fewer
 _SKIPPED, _FEWER_SKIPPED = 0.5, 0.625
 # constant feature, in units of a typical row
@@ -407,7 +402,7 @@ _DIMENSIONS, _RIDGE = 1.0, 0.3
 _CURVATURE, _STEEPEST = 0.5, 4.0
 # where squares alone were released: noise of the log-odds of a typical row is kept to a deviation
 # of 1, and to half of that with so much signal of one output along one direction
-_FAINT = 50.0
+_HALVED = 50.0
 # length of the shift of sparse rows, in units of their constant feature, at most; and what rounding
 # adds to the change of a sum for each such unit
 _LONGEST_SHIFT, _ROUNDING = 1e3, 2e-6
@@ -625,8 +620,9 @@ def plan_geometry(problem, spread, *, mu, n_steps, fewer, intercept, radius=1.0)
     scale /= math.sqrt(np.max(variance * scale * scale))
     size = float(np.sum(variance * scale * scale))
     skipped, momentum = _SKIPPED, _MOMENTUM
-    if fewer and _are_fewer_enough(spread, variance * scale * scale, each):
-        n_steps, skipped, momentum = _FEWER_STEPS, _FEWER_SKIPPED, _LESS_MOMENTUM
+    enough = _enough_steps(spread, variance * scale * scale, each) if fewer else None
+    if enough is not None:
+        n_steps, skipped, momentum = enough, _FEWER_SKIPPED, _LESS_MOMENTUM
     constant = min(1.0, intercept * math.sqrt(size)) if problem.intercept else 0.0
     length = math.hypot(math.sqrt(size), constant)
     # gradients are clipped at the slope of the loss times this length of a row, the unit of mapped
@@ -675,12 +671,14 @@ def plan_geometry(problem, spread, *, mu, n_steps, fewer, intercept, radius=1.0)
         return plan
     # what noise does to the log-odds of a typical row, of two classes
     variance = variance * (scale * plan.deviation) ** 2
-    most = 1 / (1 + math.sqrt(_FAINT * loss.n_outputs / along))
+    most = 1 / (1 + math.sqrt(_HALVED * loss.n_outputs / along))
     return replace(plan, kept=min(1.0, most / math.sqrt(np.sum(variance))))
 
 
-def _are_fewer_enough(spread, variance, signal):
-    """Return whether few steps do: one speed fits all directions, or little can be found.
+def _enough_steps(spread, variance, signal):
+    """Return a few steps that are enough, or None.
+
+    One speed fits all directions, or noise hides more.
 
     Parameters
     ----------
@@ -693,11 +691,10 @@ def _are_fewer_enough(spread, variance, signal):
     """
     if spread.directions is None:
         # columns may be correlated, and nothing has been seen of that
-        return signal < _DROWNED
+        return _FAINT_STEPS if signal < _FAINT else None
     # what was taken for so small may be smaller
-    least = 2 * _LEAST_VARIANCE * np.mean(spread.variance)
-    clear = signal >= _SEEN and np.min(spread.variance) > least
-    return clear and np.max(variance) <= _ROUND * np.min(variance)
+    clear = np.min(spread.variance) > 2 * _LEAST_VARIANCE * np.mean(spread.variance)
+    return _ROUND_STEPS if clear and np.max(variance) <= _ROUND * np.min(variance) else None
 
 
 def _slope(loss):

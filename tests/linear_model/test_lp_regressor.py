@@ -43,6 +43,7 @@ from skdp.audit import trace_privacy
 from skdp.exceptions import BudgetError, NoisyEstimateWarning, PrivacyWarning
 from skdp.linear_model import _lp_regressor
 from skdp.linear_model._scales import ScalesPlan, plan_clip, plan_scales
+from skdp.preprocessing._standard_scaler import FloatKey
 from skdp.privacy import gdp_mu
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
 from skdp.privacy.kernel.samplers import SeededBits
@@ -330,6 +331,8 @@ def test_searches_cost_little_where_there_are_rows():
     # squares of what a search costs fall with the square of the rows
     assert found[10_000].mu == pytest.approx(10 * found[100_000].mu)
     assert found[100_000].mu ** 2 < 1e-3 * total**2
+    # where ranks are plenty a release has several thresholds of a number
+    assert found[1_000].n_releases > 2 * found[100_000].n_releases
     # a row that vanishes moves half as much
     zero_out = plan_scales(1.0, 1e-6, n_rows=10_000, adjacency="zero-out", **ALL_SCALES)
     other = plan_scales(1.0, 1e-6, n_rows=20_000, adjacency="replace-one", **ALL_SCALES)
@@ -647,7 +650,10 @@ def counts(name, d=3):
     return {
         "sides of targets": MagnitudeSides((TargetValue(),), np.array([0.5])),
         "sides of spreads": MagnitudeSides((TargetDistance(0.3), RowNorm()), np.array([0.5, 1.0])),
-        "sides of columns": MagnitudeSides((Columns(),), np.linspace(-0.2, 0.1, d)),
+        # two thresholds for each number
+        "sides of columns": MagnitudeSides(
+            (Columns(),), np.linspace(-0.2, 0.1, 2 * d).reshape(2, d)
+        ),
         "sides of distances": MagnitudeSides((Columns(np.ones(d)),), np.linspace(0.1, 2.0, d)),
         "cells of spreads": MagnitudeCells((TargetDistance(), RowNorm()), 2),
         "cells of columns": MagnitudeCells((TargetDistance(1.0), Columns(np.zeros(d))), d + 1),
@@ -720,10 +726,11 @@ def test_counts_are_what_the_definition_says(layout):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_thresholds_are_looked_up_in_cells_as_they_are_compared(dtype, monkeypatch):
+def test_thresholds_are_looked_up_as_they_are_compared(dtype, monkeypatch):
     shorten_chunks(monkeypatch, 40, threads=True)
     rng = np.random.default_rng(0)
     X = rng.integers(-4, 5, size=(300, 3)).astype(dtype) * dtype(0.1)
+    X[::5] = rng.integers(-4, 5, size=(60, 3)).astype(dtype) * dtype(0.125)
     X[::9] *= dtype(-0.0)
     y = np.where(rng.random(300) < 0.2, MAGNITUDE_NAN, X[:, 0])
     weight = np.floor(rng.random(300) * PARTS) / PARTS
@@ -734,11 +741,16 @@ def test_thresholds_are_looked_up_in_cells_as_they_are_compared(dtype, monkeypat
         # values that are there, and what lies just beside them in double precision
         chosen = np.abs(X[rng.integers(0, 300, size=(2, k)), 0].astype(np.float64))
         ends = np.full(k, -1e300), np.full(k, 1e300), np.zeros(k), np.full(k, -0.0)
-        for thresholds in [*chosen, *np.nextafter(chosen, 0), *ends]:
-            query = MagnitudeSides(magnitudes, thresholds)
-            for each in (rows, weighted):
-                compared = sum_over(each, query.partial, k)
+        several = np.stack([-chosen[0], chosen[1], ends[0]])
+        for thresholds in [*chosen, *np.nextafter(chosen, 0), several, *ends]:
+            # beside weights thresholds have the bits of those of a search
+            short = (thresholds.view(np.int64) >> 22 << 22).view(np.float64)
+            for each, wanted in ((rows, thresholds), (weighted, short)):
+                query = MagnitudeSides(magnitudes, wanted)
+                compared = sum_over(each, query.partial, query.size)
                 np.testing.assert_array_equal(query.evaluate(each), compared)
+    searched = FloatKey().value(rng.integers(0, FloatKey().end, 50))
+    np.testing.assert_array_equal((searched.view(np.int64) >> 22 << 22).view(np.float64), searched)
     # what is kept is dropped with the rows that it is of
     assert rows.sought[0] == magnitudes
     StandardColumns(np.zeros(3), np.ones(3), np.ones(3, bool)).rows(rows)

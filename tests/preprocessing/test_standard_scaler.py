@@ -275,18 +275,19 @@ def test_it_helps_a_private_classifier_where_features_have_wild_scales():
 BISECTION_SCALES = np.array([1.0, 1e300, 1e-300, 1e6, 1e-6, -1e100])
 
 
-def search(X, tau, key, *, noise=0.0, steps=60, center=None, seed=0):
+def search(X, tau, key, *, noise=0.0, steps=60, center=None, seed=0, asked=1):
     rng = np.random.default_rng(seed)
     rows, (n, d) = FeatureRows(X), X.shape
 
     def sides(thresholds):
-        assert thresholds.shape == (d,)
+        assert thresholds.shape == ((d,) if asked == 1 else (asked, d))
         assert np.isfinite(thresholds).all()
-        return SideSum(thresholds, center).evaluate(rows) + noise * rng.normal(size=d)
+        each = np.atleast_2d(thresholds)
+        sums = np.reshape([SideSum(one, center).evaluate(rows) for one in each], thresholds.shape)
+        return sums + noise * rng.normal(size=thresholds.shape)
 
-    return bisect_quantile(
-        sides, key, tau, n_rows=n, n_features=d, steps=steps, scale=noise or 1e-9
-    )
+    public = {"n_rows": n, "n_features": d, "steps": steps, "asked": asked}
+    return bisect_quantile(sides, key, tau, scale=noise or 1e-9, **public)
 
 
 def parts(belief):
@@ -307,6 +308,18 @@ def test_without_noise_it_is_the_quantile_on_any_scale(tau):
     np.testing.assert_allclose(middle, expected, rtol=1e-8)
     assert (low < expected).all()
     assert (expected <= high).all()
+
+
+def test_several_thresholds_in_a_release_need_fewer_releases():
+    X = np.random.default_rng(0).normal(3, 1, size=(1001, 6)) * BISECTION_SCALES
+    low, middle, high = parts(search(X, 0.5, FloatKey(), steps=17, asked=5))
+    expected = np.quantile(X, 0.5, axis=0, method="inverted_cdf")
+    np.testing.assert_allclose(middle, expected, rtol=1e-8)
+    assert (low < expected).all()
+    assert (expected <= high).all()
+    # a wrong answer is taken back
+    middle = search(X[:, :1], 0.5, FloatKey(), noise=60.0, steps=17, asked=5).middle
+    assert abs(rank(X[:, :1], middle)[0] - 0.5) < 0.15
 
 
 @pytest.mark.sample(3)
