@@ -62,7 +62,7 @@ searched, as for rows of which nothing is known.
   minimum of a quadratic close to the logistic loss. Numbers are cut in {bins} bins of equal width
   between public ends, as its authors do. For time the model is kept to {size} MB, against 80 by
   default and 200 in that paper, and inference makes {iterations} iterations a round, against 1000,
-  on one split of most tables.
+  on one split.
   {larger}
   **With more time it may do better**; cells that were not finished are empty.
 - Double noise (Ganesh et al. 2023): fifteen Newton steps with noise on the gradient and on the
@@ -88,9 +88,9 @@ LARGER = (
 APART = """\
 Units of many columns: without ``data_norm`` the search of units can go wrong at a small budget. On
 the 243 columns of Adult's bins, at ε = 0.1, 5 of 11 fits on two splits had an AUC from .72 to .80,
-the others from .88 to .90, for noise had given one column a unit far too small; at ε = 0.05 units
-of columns are not searched, and it is .87 (measured apart). Give ``data_norm`` for rows of 0 and 1:
-it is known, and nothing is searched.
+the others from .88 to .90, for noise had given a few columns units far too small, and the rest one
+too large; at ε = 0.05 units of columns are not searched, and it is .87 (measured apart). Give
+``data_norm`` for rows of 0 and 1: it is known, and nothing is searched.
 
 Not by this command: S-BDT (Peinemann et al. 2023), boosted trees, is in no package. Its program was
 built once by hand, and run on one split with what its authors found best on Adult: 400 trees at
@@ -102,7 +102,8 @@ in 3 to 9 seconds, and that of ``dp_tabular_pipeline`` with the same promise on 
 - employment .660 and .687; the pipeline .692 and .690.
 - earnings .767 and .770; the pipeline .769 and .769.
 
-The American Community Survey itself is not here: ``folktables`` downloads it.
+The American Community Survey itself is not here: ``folktables`` downloads it. Parts of this page
+were run at different times on a busy machine.
 """
 
 
