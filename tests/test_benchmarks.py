@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import skdp
 
@@ -264,7 +265,7 @@ def test_the_regression_page_says_where_others_lead(tmp_path, monkeypatch, bench
 @pytest.mark.parametrize("clip", [False, True])
 @pytest.mark.parametrize("bound", [False, True])
 def test_newton_steps_with_two_noises_find_the_coefficients(bound, clip, benchmark_module):
-    newton = benchmark_module("rivals").double_noise
+    newton = benchmark_module("_rivals_methods").double_noise
     rng = np.random.default_rng(0)
     X, coef = rng.uniform(-1, 1, (20_000, 60)) / 60**0.5, 3 * rng.normal(size=60)
     y = (rng.random(20_000) < 1 / (1 + np.exp(-X @ coef))).astype(int)
@@ -277,19 +278,68 @@ def test_newton_steps_with_two_noises_find_the_coefficients(bound, clip, benchma
     assert likeness(1e-3) < 0.6
 
 
+def test_vertices_of_sparse_frank_wolfe_have_the_law_of_the_exponential_mechanism(benchmark_module):
+    walk = benchmark_module("_rivals_methods").sparse_frank_wolfe
+    X = sparse.csr_array(np.array([[1.0, 0.0, 1.0]] * 30 + [[0.0, 1.0, 1.0]] * 10))
+    y, rng, epsilon, delta = np.repeat([1, 0], [30, 10]), np.random.default_rng(0), 2.0, 0.1
+    given = {"bound": 3.0, "steps": 1, "rng": rng}
+    found = [tuple(walk(X, y, epsilon, delta, **given)) for _ in range(1500)]
+    # the first step goes two thirds of the way; the sum of a gradient moves by 2
+    slope = X.T @ (0.5 - y)
+    price = epsilon / (8 * np.log(1 / delta)) ** 0.5
+    weights = np.exp(price / (2 * 2) * np.concatenate([-slope, slope]))
+    vertices = [tuple(row) for row in 2 * np.vstack([np.eye(3), -np.eye(3)])]
+    for vertex, share in zip(vertices, weights / weights.sum(), strict=True):
+        assert found.count(vertex) / 1500 == pytest.approx(share, abs=4 * (share / 1500) ** 0.5)
+
+
+def test_steps_of_sparse_frank_wolfe_stay_in_the_ball_and_go_downhill(benchmark_module):
+    walk = benchmark_module("_rivals_methods").sparse_frank_wolfe
+    rng = np.random.default_rng(0)
+    X = sparse.csr_array((rng.random((2000, 30)) < 0.2).astype(float))
+    y = X[:, [0]].toarray().ravel().astype(int)
+    coef = walk(X, y, 1000.0, 1e-5, bound=4.0, steps=40, rng=rng)
+    assert np.abs(coef).sum() <= 4.0 * (1 + 1e-12)
+    assert np.mean((X @ coef > coef[0] / 2) == y) > 0.95
+    assert abs(coef[0]) > 2 * np.abs(coef[1:]).max()
+
+
+def test_codes_and_rows_of_a_table_rest_on_what_is_public(benchmark_module):
+    tables = benchmark_module("_rivals_tables")
+    values = [np.array([-5.0, 0.0, 50.0, 100.0]), np.array([0.0, 1.0, 2.0, 2.0]), list("abba")]
+    table = tables.Table(list("xyz"), values, [(0, 100), (0, 2), ["a", "b", "c"]], np.zeros(4))
+    assert table.sizes.tolist() == [tables.BINS, 3, 3]
+    assert table.codes.T.tolist() == [[0, 0, 16, 31], [0, 1, 2, 2], [0, 1, 1, 0]]
+    wanted = np.array([[-1, -1, 1, 0, 0], [-1, 0, 0, 1, 0], [0, 1, 0, 1, 0], [1, 1, 1, 0, 0]])
+    np.testing.assert_allclose(table.rows, wanted / 3**0.5)
+    assert (np.linalg.norm(table.rows, axis=1) <= 1).all()
+
+
 def test_the_page_of_rivals_says_where_they_lead(tmp_path, benchmark_module):
-    rivals = benchmark_module("rivals")
-    store = benchmark_module("_accuracy_store").Store
+    page, store = benchmark_module("_rivals_page"), benchmark_module("_accuracy_store").Store
     ours, peer = store(tmp_path / "skdp.jsonl"), store(tmp_path / "dpmm.jsonl")
-    for seed, auc in ((100, 0.8), (101, 0.2)):
-        values = {"accuracy": 80.0, "log_loss": 0.4, "seconds": 1.0}
-        ours.add(rivals.OURS, rivals.CODINGS[0], 1.0, seed, auc=auc, **values)
-    assert "did not finish" in rivals.page(tmp_path)
-    peer.add("DD-SSP", rivals.CODINGS[0], 1.0, 100, auc=0.9, **values)
-    page = rivals.page(tmp_path)
-    assert "* AUC, bins as numbers, ε = 1: DD-SSP 0.900, ours on the same splits 0.800." in page
-    assert "* Accuracy" not in page
-    assert "did not finish" not in page
+    values = {"accuracy": 80.0, "log_loss": 0.4, "seconds": 1.0}
+    numbers, hot = page.CODINGS
+    for seed, auc in ((100, 0.8), (101, 0.2), (102, 0.5)):
+        ours.add(page.OURS, "income", numbers, 1.0, seed, auc=auc, **values)
+        ours.add(page.NEWTON, "income", hot, 1.0, seed, auc=auc - 0.01 + seed / 1e6, **values)
+    text = page.page(tmp_path)
+    assert "In none of 1 cells" in text
+    assert "did not finish" in text
+    peer.add(page.SSP, "income", numbers, 1.0, 100, auc=0.9, **values)
+    text = page.page(tmp_path)
+    assert "In 1 of 1 cells" in text
+    assert "is above that of ours, in 0 beyond noise" in text.replace("\n", " ")
+    lead = "* AUC, income, bins as numbers, ε = 1: DD-SSP 0.900, ours on the same splits 0.800"
+    assert text.replace("\n ", "").count(lead) == 2
+    assert "* Accuracy" not in text
+    assert "did not finish" not in text
+    for seed, auc in ((100, 0.85), (101, 0.25), (102, 0.551)):
+        ours.add(page.ADDITIVE, "income", page.USUAL, 1.0, seed, auc=auc, **values)
+        peer.add(page.AIM, "income", hot, 1.0, seed, auc=auc + 0.5 + seed / 1e6, **values)
+    text = page.page(tmp_path).replace("\n ", "")
+    assert "AIM + logistic regression 1.050, ours on the same splits 0.550 (" in text
+    assert "; beyond noise." in text
 
 
 @pytest.mark.parametrize("coding", ["bins as numbers", "bins one-hot"])
