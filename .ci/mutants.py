@@ -589,7 +589,7 @@ MUTANTS = [
         "tests/test_moments.py",
     ),
     Mutant(
-        "rows that were scaled down and are mapped with a whole center", "_moved",
+        "rows that were scaled down and are mapped with a whole center", "_parts_moved",
         r"np\.multiply\.outer\(lift\[part\], center\)", "center",
         "tests/test_preconditioned.py",
     ),

@@ -80,8 +80,8 @@ PICTURED, PICTURED_EPSILONS = ("Adult", "credit", "digits"), (0.5, 1.0, 4.0)
 PICTURE = "calibration.png"
 THE_DEFAULT = """\
 ``DPLogisticRegression()`` finds origins and units of columns and a norm of the rows, releases
-second moments, and makes forty steps in their geometry (:ref:`preconditioned`): 58 or 90 passes over
-dense rows. With ``data_norm=1``, the bound that holds on all of these rows, nothing has to be
+second moments, and makes forty steps in their geometry (:ref:`preconditioned`): 58 or 90 passes
+over dense rows. With ``data_norm=1``, the bound that holds on all of these rows, nothing has to be
 found: 41 passes. Where moments say that these are enough, it makes :ref:`sixteen steps
 <fewer-steps>`, and twelve on "text".
 ``solver="accelerated"`` makes 16 to 500; it and the hinge are given the bound too. {kept} were

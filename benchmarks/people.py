@@ -293,10 +293,10 @@ CPU time of a fit without groups, and how many times it is with groups of one ro
 ten, numbers or text; the least of some repeats, while other programs were running. With as many
 steps, ``max_iter=40``, a linear model takes about a sixth longer: rows are multiplied one by one
 where there are groups (:ref:`Proposition 82 <proof-groups>`). Noise is that of as many units as are
-protected, and the default makes fewer steps where the released moments say that these are enough:
-where they say so of 100,000 rows and not of 10,000 groups, these get 40 steps in place of 16, and that
-is what the rest of the time goes to. ``DPMean()`` has another plan for fewer
-units, too.
+protected. The default makes fewer steps where the released moments say that these are enough, and
+a search for scales has fewer releases where noise is small: what is so of all rows need not be so
+of a tenth as many groups, and that is what the rest of the time goes to. ``DPMean()`` has
+another plan for fewer units, too.
 
 {slower}
 

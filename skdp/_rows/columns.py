@@ -458,7 +458,7 @@ def _mapped(chunk, center, root, intercept, within=False, body=None):
 _MOVED_ENTRIES, _MOVED_ROWS = 1 << 13, 64
 
 
-def _moved(body, X, factor, lift, center, root, drawn=False):
+def _parts_moved(body, X, factor, lift, center, root, drawn=False):
     """Write dense rows ``root (factor x - lift center)`` into an array, or into parts of one.
 
     Parameters
@@ -523,7 +523,7 @@ def _moved_norms(chunk, center, root, body=None):
     """Return the norms of mapped dense rows, which are written into an array if there is one."""
     norm = np.empty(len(chunk.norm))
     public = center, root, chunk.drawn
-    for part, rows in _moved(body, chunk.X, chunk.factor, chunk.lift, *public):
+    for part, rows in _parts_moved(body, chunk.X, chunk.factor, chunk.lift, *public):
         norm[part] = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     return norm
 
