@@ -251,7 +251,8 @@ def test_two_directions_show_moments_and_gradients_at_their_bounds():
     assert result.pair == "one row among many, two directions"
     moments, *gradients = result.releases
     assert "products" in moments.query
-    assert len(gradients) == 40
+    # the second moments of the pair are round, so that few steps are enough
+    assert len(gradients) == 16
     assert all(release.ratio > 0.9997 for release in result.releases)
 
 
