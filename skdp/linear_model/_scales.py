@@ -54,8 +54,9 @@ _AIMED_RANKS, _FEWEST_RANKS, _COLUMN_RANKS = 100.0, 14.0, 18.0
 _STEPS = {1: (44, 28, 20), 5: (17, 11, 5)}
 _SPREAD_KEY, _COLUMN_KEY = FloatKey(3, signed=False), FloatKey(16)
 # columns share a unit if that part of the spans that were seen, at least so many, is within that
-# factor of their median
+# factor of their median; of many columns half of them, if next to none is larger
 _SHARED, _FEWEST_SPANS, _ALIKE = 0.85, 3, 4.0
+_MANY_SPANS, _SHARED_OF_MANY, _LARGER, _SMALLER = 32, 0.5, 0.05, 32.0
 # part of the squared Gaussian-DP budget that all searches together get at most
 _MU_SHARE = 0.2
 # ends of what is believed further apart than this factor mean that noise hides a scale
@@ -229,15 +230,31 @@ def _units(spans, seen):
     halfway to the common one, which is that of columns of which nothing was seen. It is also that
     of columns with much smaller spans: if noise made one of them, its column would be longer than
     all others.
+
+    Of many columns half of them are enough, if next to none is larger: the others hardly vary, as
+    pixels at the edge of an image, and have the common unit too, but for those that are so much
+    smaller that they are measured in another one.
     """
-    if np.count_nonzero(seen) < _FEWEST_SPANS:
+    n_seen = np.count_nonzero(seen)
+    if n_seen < _FEWEST_SPANS:
         return np.where(seen, spans, 1.0)
-    common = math.exp(np.median(np.log(spans[seen])))
+    logs = np.log(spans[seen])
+    common = math.exp(np.median(logs))
     near = seen & (spans >= common / _ALIKE) & (spans <= common * _ALIKE)
-    if np.count_nonzero(near) < _SHARED * np.count_nonzero(seen):
+    if np.count_nonzero(near) >= _SHARED * n_seen:
+        raised = ~near & (~seen | (spans < common))
+    elif n_seen >= _MANY_SPANS:
+        largest = math.exp(np.quantile(logs, 0.75))
+        near = seen & (spans >= largest / _ALIKE) & (spans <= largest * _ALIKE)
+        larger = np.count_nonzero(seen & (spans > largest * _ALIKE))
+        if np.count_nonzero(near) < _SHARED_OF_MANY * n_seen or larger > _LARGER * n_seen:
+            return np.where(seen, spans, 1.0)
+        common = math.exp(np.median(np.log(spans[near])))
+        raised = ~near & (~seen | ((spans < common) & (spans >= common / _SMALLER)))
+    else:
         return np.where(seen, spans, 1.0)
     between = np.sqrt(common) * np.sqrt(np.where(near, spans, common))
-    return np.where(seen & ~near & (spans > common), spans, between)
+    return np.where(near | raised, between, spans)
 
 
 def center_and_scale(columns, n_features):
