@@ -221,6 +221,8 @@ def open_gate(
     adjacency = estimator.adjacency if adjacency is None else adjacency
     # what is made up is nobody's, and is not written anywhere
     is_private = shared and not getattr(estimator, "_is_made_up", False)
+    if at_most and not is_private:
+        estimator._may_be_shorter = True
     curator = open_curator(
         estimator if is_private else None,
         admit,

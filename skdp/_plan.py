@@ -65,6 +65,8 @@ class FitPlan:
         Signal to noise of a linear classifier under Gaussian noise: n mu / (a sqrt(p)) for n rows,
         p coefficients and a Gaussian-DP parameter mu of the whole fit, a being 1 under zero-out
         and 2 under replace-one. `outlook` has it in words.
+    at_most : bool
+        Whether a fit may make fewer steps, by what it releases first.
     """
 
     name: str
@@ -75,6 +77,7 @@ class FitPlan:
     ledger: Ledger
     n_iter: int | None = None
     signal: float | None = None
+    at_most: bool = False
 
     @property
     def n_releases(self) -> int:
@@ -146,7 +149,7 @@ class FitPlan:
     def _headline(self):
         adjacency, unit = self.ledger.adjacency or "no release", self.ledger.unit or "row"
         facts = self.n_samples, unit, self.epsilon, self.delta, adjacency
-        return headline(self.name, self.n_releases, *facts)
+        return headline(self.name, self.n_releases, *facts, self.at_most)
 
     def __repr__(self) -> str:
         cells = list(self._cells())
@@ -171,6 +174,8 @@ class PlanMixin:
 
     #: whether it fits made-up rows, with the most steps that private rows may get
     _is_made_up = False
+    #: whether such a fit said that others may be shorter
+    _may_be_shorter = False
 
     def plan(self, n_samples: int, n_features: int, *, n_classes: int | None = None) -> FitPlan:
         """Return what a fit will release, and how noisy, without a private row.
@@ -227,7 +232,7 @@ class PlanMixin:
             signal = signal_to_noise(n_samples, epsilon, delta, model.ledger_.adjacency, n_coefs)
         budget = float(epsilon), float(delta)
         names = type(self).__name__, int(n_samples), int(n_features)
-        return FitPlan(*names, *budget, model.ledger_, steps, signal)
+        return FitPlan(*names, *budget, model.ledger_, steps, signal, model._may_be_shorter)
 
 
 def _made_up(model: Any, n_samples: int, n_features: int, n_classes: int | None) -> list[Any]:

@@ -542,7 +542,7 @@ def test_what_does_not_go_together_is_refused_before_a_release(options, message)
         (X, np.where(y > 1, INF, y), "infinity"),
         (X, np.array(["a"] * 80), "y must be real numbers"),
         (X, np.array(["1.5"] * 80), "y must be real numbers"),
-        (X, np.array(["a"] * 80, dtype=object), "numeric"),
+        (X, np.array(["a"] * 80, dtype=object), "y must be real numbers"),
         (X, y + 1j, "Complex|real"),
         (X, np.column_stack([y, y]), "1d|2d|y should"),
         (X, y[:-1], "inconsistent"),
