@@ -17,6 +17,11 @@ MESSAGES = {"print", "warn", "warn_explicit", "write", "info", "debug", "warning
 
 #: read what is private, and raise or leave public facts: the latter whether there are groups at all
 CHECKS = {"validate_private_data", "check_groups"}
+#: private arguments of fits beside rows and targets
+WEIGHED = {"groups", "sample_weight"}
+#: methods that take the rows of a fit through the gate, and are audited as fits are: how many of
+#: their first arguments are rows, or admit them. What they return was released.
+WAYS = {"_measured": 2, "_reported": 1}
 
 
 class Taint:
@@ -49,7 +54,7 @@ class Taint:
         children = ast.iter_child_nodes(node)
         if getattr(node, "attr", None) == "shape":
             return getattr(node.value, "id", None) not in self.shaped and self.dirty(node.value)
-        if _called(node) in PUBLIC or _fits_a_clone(node):
+        if _called(node) in {*PUBLIC, *WAYS} or _fits_a_clone(node):
             return False
         if _called(node) in GUARDS:
             children = [child for child in _arguments(node) if not isinstance(child, ast.Lambda)]
@@ -75,6 +80,9 @@ class Taint:
 
     def call(self, node, branch):
         arguments, name = _arguments(node), _called(node)
+        if name in WAYS:
+            rows = [*node.args[: WAYS[name]], *(k.value for k in node.keywords if k.arg in WEIGHED)]
+            arguments = [part for part in arguments if part not in rows]
         if not (branch or any(map(self.dirty, arguments))) or name in CHECKS:
             return
         if not branch and name in PUBLIC and "self" not in map(_id, arguments):

@@ -18,6 +18,7 @@ import skdp
 from skdp import DPLogisticRegression
 from skdp.privacy import Curator
 from tests._audit import Taint
+from tests._taint import WAYS, WEIGHED
 
 ROOT = Path(skdp.__file__).parent
 FILES = {str(path.relative_to(ROOT)): path for path in sorted(ROOT.rglob("*.py"))}
@@ -642,6 +643,31 @@ FITS = {
 @pytest.mark.parametrize("name", FITS)
 def test_fit_keeps_nothing_that_was_computed_from_the_data(name):
     assert Taint(FITS[name]).found == []
+
+
+def test_ways_of_rows_through_the_gate_are_audited_as_fits_are():
+    found = [n for tree in TREES.values() for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
+    ways = [node for node in found if node.name in WAYS and "open_gate" in calls(node)]
+    assert {node.name for node in ways} == WAYS.keys()
+    for node in ways:
+        assert Taint(node, {"X", "admit", *WEIGHED}).found == []
+        first = [arg.arg for arg in node.args.args[1:]][: WAYS[node.name]]
+        assert set(first) <= {"X", "admit"}
+
+
+@pytest.mark.parametrize(
+    ("call", "is_found"),
+    [
+        ("self._measured(X, lambda n: Rows(X, n), planned, released, groups=groups)", False),
+        ("self._measured(X, lambda n: Rows(X, n), lambda n: plan(X), released)", True),
+        ("self._measured(X, lambda n: Rows(X, n), planned, released, wanted=len(X))", True),
+        ("self.n_ = self._reported(X)", False),
+        ("self.n_ = self._reported(X) + X.sum()", True),
+    ],
+)
+def test_the_taint_analysis_finds_beside_a_way(call, is_found):
+    fit = ast.parse(f"def fit(self, X, y=None, *, groups=None):\n    {call}\n    return self")
+    assert bool(Taint(fit.body[0]).found) == is_found
 
 
 @pytest.mark.parametrize("name", FITS)

@@ -200,6 +200,12 @@ def side_by_side(chunk):
     return LinearChunk(body, np.ones(len(norm)), norm, nobody, 0.0, None, chunk.drawn, chunk.weight)
 
 
+def _ridge_rows(X, y, counts, joined):
+    """Return the rows that a curator holds, with the targets among the features or not."""
+    rows = regression_rows(X, y, effective_n_threads(), counts)
+    return rows.mapped(side_by_side) if joined else rows
+
+
 def beside(X, y):
     """Return rows of features and targets, dense ones in float64."""
     y = y.reshape(len(y), -1)
@@ -494,7 +500,7 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
             y_numeric=True,
             multi_output=True,
         )
-        y = real_targets(y)
+        target = real_targets(y)
         if leaves_out_zeros(X):
             refuse_unscaled(sparse.csr_array((0, 1)), is_known)
         # 3. plan, from public facts; 4. gate, 5. run
@@ -516,9 +522,9 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
                 radius = math.sqrt(n_features + _TARGETS**2 * n_targets)
                 units = ColumnUnits(np.zeros(size), given, radius)
                 return KnownUnits(units, total, partial(moved, weight=1 / given, shift=0 * given))
-            shape = {"n_rows": n_rows, "adjacency": self.adjacency}
+            facts = {"n_rows": n_rows, "adjacency": self.adjacency}
             if not delta:
-                return self._drawn(n_features, shape)
+                return self._drawn(n_features, facts)
             return plan_units(
                 epsilon,
                 delta,
@@ -527,12 +533,8 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
                 around_mean=False,
                 centered=not self.fit_intercept,
                 power=1.0,
-                **shape,
+                **facts,
             )
-
-        def admitted(counts):
-            rows = regression_rows(X, y, effective_n_threads(), counts)
-            return rows if not (delta or is_known) else rows.mapped(side_by_side)
 
         def released(setting):
             units, columns = setting.units, setting.columns
@@ -555,8 +557,17 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
                 )
             self._found = columns if self.data_norm is None else None
 
-        fit_to = {"groups": groups, "sample_weight": sample_weight}
-        self._measured(X, admitted, planned, released, wanted=wanted, given=given, **fit_to)
+        joined = bool(delta) or is_known
+        self._measured(
+            X,
+            lambda counts: _ridge_rows(X, target, counts, joined),
+            planned,
+            released,
+            groups=groups,
+            sample_weight=sample_weight,
+            wanted=wanted,
+            given=given,
+        )
         return self
 
     def _drawn(self, n_features, shape):

@@ -165,7 +165,7 @@ UNUSABLE = {
     "complex": ([(X + SECRET * 1j, Y)], ValueError, "Complex"),
     "sparse and dense": ([(X, Y), (sparse.csr_array(X), Y)], ValueError, "all be sparse"),
     "labels of two kinds": ([(X, Y), (X, Y.astype(str))], ValueError, "of one type"),
-    "dates": ([(pd.DataFrame({"a": pd.to_datetime(["2020-01-01"])}), [0])], TypeError, "dates"),
+    "dates": ([(pd.DataFrame({"a": pd.to_datetime(["2020-01-01"])}), [0])], TypeError, "datetime"),
     "not iterable": (lambda: 3, TypeError, "not iterable"),
     "a number": (3, TypeError, "not iterable"),
 }  # fmt: skip
