@@ -77,12 +77,13 @@ target, read off the data.
 """
 COMPONENTS_READ = """\
 With a radius and a mean that are known, ours is Analyze Gauss, and level with it: 60 fits to
-breast cancer at ε = 1 have 0.412 ± 0.019, and 0.401 ± 0.020 there. Without any knowledge a mean, a length around it and, with rows enough, units of columns are found first: that
-is ahead of both on every table but digits, where it is level. On breast cancer nothing at all is
-searched at ε = 0.1: rows count as standardised and are cut to a length of 7, which leaves their
-direction, mostly that of two areas, and no mean is taken off. That happens to be the direction of
-most variance, too: by luck, and a warning says that scales were not searched. With more budget
-the mean is found, and what is found is no worse.
+breast cancer at ε = 1 have 0.412 ± 0.019, and 0.401 ± 0.020 there. Without any knowledge a mean,
+a length around it and, with rows enough, units of columns are found first: that is ahead of both
+on every table but digits, where it is level. On breast cancer nothing at all is searched at ε =
+0.1: rows count as standardised and are cut to a length of 7, which leaves their direction, mostly
+that of two areas, and no mean is taken off. That happens to be the direction of most variance,
+too: by luck, and a warning says that scales were not searched. With more budget the mean is
+found, and what is found is no worse.
 
 """
 READING = """\
