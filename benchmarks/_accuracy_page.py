@@ -90,10 +90,9 @@ have not changed since. For the row without ``data_norm`` **they were not kept a
 of units was chosen and checked later on raw tables, these among them. CPU times are medians.
 """
 WHY = """\
-Without ``data_norm`` digits loses most: its rows were brought into the ball one by one, so blank
-pixels vary by some per cent, and that is the unit that is found for them. The pixels as they are
-share a unit, and have 92 (zero-out) and 88 % at ε = 2 and δ = 1e-6. At ε = 0.1 breast_cancer has
-too few rows for anything to be found, and the estimator warns.
+Without ``data_norm`` breast_cancer loses most, where ε = 0.1 is too little for anything to be
+found, and the estimator warns; then digits, whose rows were brought into the ball one by one:
+blank pixels vary by some per cent, and noise may hide that they should be no longer than others.
 """
 BELIEFS = """\
 "Calibration error" is the mean distance, over held-out rows, between the probability of the class

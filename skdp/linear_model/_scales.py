@@ -56,7 +56,7 @@ _SPREAD_KEY, _COLUMN_KEY = FloatKey(3, signed=False), FloatKey(16)
 # columns share a unit if that part of the spans that were seen, at least so many, is within that
 # factor of their median; of many columns half of them, if next to none is larger
 _SHARED, _FEWEST_SPANS, _ALIKE = 0.85, 3, 4.0
-_MANY_SPANS, _SHARED_OF_MANY, _LARGER, _SMALLER = 32, 0.5, 0.05, 32.0
+_MANY_SPANS, _SHARED_OF_MANY, _LARGER, _SMALLER = 32, 0.5, 0.05, 100.0
 # part of the squared Gaussian-DP budget that all searches together get at most
 _MU_SHARE = 0.2
 # ends of what is believed further apart than this factor mean that noise hides a scale
