@@ -235,26 +235,29 @@ def _units(spans, seen):
     pixels at the edge of an image, and have the common unit too, but for those that are so much
     smaller that they are measured in another one.
     """
-    n_seen = np.count_nonzero(seen)
+    own, n_seen = np.where(seen, spans, 1.0), np.count_nonzero(seen)
     if n_seen < _FEWEST_SPANS:
-        return np.where(seen, spans, 1.0)
+        return own
     logs = np.log(spans[seen])
-    common = math.exp(np.median(logs))
-    near = seen & (spans >= common / _ALIKE) & (spans <= common * _ALIKE)
-    if np.count_nonzero(near) >= _SHARED * n_seen:
-        raised = ~near & (~seen | (spans < common))
-    elif n_seen >= _MANY_SPANS:
+    common, least = math.exp(np.median(logs)), 0.0
+    near = _alike(spans, seen, common)
+    if np.count_nonzero(near) < _SHARED * n_seen:
         largest = math.exp(np.quantile(logs, 0.75))
-        near = seen & (spans >= largest / _ALIKE) & (spans <= largest * _ALIKE)
-        larger = np.count_nonzero(seen & (spans > largest * _ALIKE))
-        if np.count_nonzero(near) < _SHARED_OF_MANY * n_seen or larger > _LARGER * n_seen:
-            return np.where(seen, spans, 1.0)
+        near = _alike(spans, seen, largest)
+        n_larger = np.count_nonzero(seen & (spans > largest * _ALIKE))
+        half = np.count_nonzero(near) >= _SHARED_OF_MANY * n_seen and n_larger <= _LARGER * n_seen
+        if n_seen < _MANY_SPANS or not half:
+            return own
         common = math.exp(np.median(np.log(spans[near])))
-        raised = ~near & (~seen | ((spans < common) & (spans >= common / _SMALLER)))
-    else:
-        return np.where(seen, spans, 1.0)
+        least = common / _SMALLER
     between = np.sqrt(common) * np.sqrt(np.where(near, spans, common))
-    return np.where(near | raised, between, spans)
+    kept = seen & ~near & ((spans > common) | (spans < least))
+    return np.where(kept, spans, between)
+
+
+def _alike(spans, seen, common):
+    """Return which spans were seen and are like a common one."""
+    return seen & (spans >= common / _ALIKE) & (spans <= common * _ALIKE)
 
 
 def center_and_scale(columns, n_features):
