@@ -12,8 +12,9 @@ from sklearn.base import BaseEstimator, clone
 
 import skdp
 from skdp.location._clipped_mean import RowSum
-from skdp.privacy import GaussianMechanism, Ledger
+from skdp.privacy import GaussianMechanism
 from skdp.privacy.kernel import mechanisms as _mechanisms
+from skdp.privacy.kernel.ledger import Record
 from skdp.privacy.kernel.samplers import SeededBits
 from skdp.solvers.gradient import ClippedGradient
 
@@ -53,7 +54,7 @@ def one_step_accounted():
     steps = "skdp.solvers.gradient.GaussianMechanism"
     with (
         patch(steps, lambda mu: GaussianMechanism(mu * math.sqrt(16))),
-        patch.object(Ledger, "fits", lambda *_: True),
+        patch.object(Record, "fits", lambda *_: True),
     ):
         yield
 

@@ -105,7 +105,7 @@ def against_null(x, n_rows=4):
 
 def cases():
     """Yield (estimator, pair by name or as data sets)."""
-    binary = {"classes": (0, 1)}
+    binary = {"classes": (0, 1), "data_norm": 1.0}
     pure = {"delta": 0.0}
     for kind in (skdp.DPLogisticRegression, skdp.DPHingeSVM):
         smooth = {"smoothing": 0.5} if kind is skdp.DPHingeSVM else {}
@@ -118,6 +118,7 @@ def cases():
             papers.AcceleratedOnePass(),
         ):
             yield kind(epsilon=8.0, solver=solver, **binary), LABEL
+        yield kind(epsilon=8.0, classes=(0, 1)), LABEL
         yield kind(epsilon=8.0, adjacency="zero-out", **binary), NOTHING
         yield kind(epsilon=8.0, mechanism="objective", **binary, **smooth), LABEL
         yield kind(epsilon=4.0, mechanism="objective", **pure, **binary, **smooth), LABEL
@@ -130,7 +131,7 @@ def cases():
         exponential = {"mechanism": "exponential", "coef_bound": 10.0, "epsilon": 4.0}
         yield kind(**exponential, **binary), LABEL
     for kernel in ("additive", "rbf"):
-        yield skdp.DPKernelClassifier(epsilon=8.0, kernel=kernel, **binary), LABEL
+        yield skdp.DPKernelClassifier(epsilon=8.0, kernel=kernel, classes=(0, 1)), LABEL
     mapped = skdp.RandomFourierFeatures(n_components=4)
     yield make_pipeline(mapped, skdp.DPLogisticRegression(epsilon=8.0, **binary)), LABEL
     yield skdp.DPLpRegressor(epsilon=8.0), LABEL

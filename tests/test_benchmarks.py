@@ -464,6 +464,15 @@ def test_audits_that_have_passed_are_kept(tmp_path, monkeypatch, benchmark_modul
     assert f"row of {audits.LABEL}row of {audits.OPPOSITE}" in out.read_text()
 
 
+@pytest.mark.full
+@pytest.mark.filterwarnings("ignore")
+def test_every_line_of_the_page_of_audits_can_be_fitted(benchmark_module):
+    audits = benchmark_module("audit_all")
+    for estimator, pair in [*audits.cases(), *audits.mutants()]:
+        for data in audits.data_of(estimator, pair):
+            type(estimator)(**estimator.get_params(deep=False)).fit(*data)
+
+
 def test_the_history_has_this_version_and_every_command_its_script(one_command):
     with (FOLDER / "history.csv").open(encoding="utf-8") as file:
         lines = list(csv.DictReader(file))
