@@ -50,14 +50,18 @@ NOTHING = "equal rows, one row against nothing"
 
 
 class Reports(BaseEstimator):
-    """What a privatizer makes of the rows it is fitted to."""
+    """What a privatizer makes of the rows it is fitted to.
+
+    It makes the privatizer by itself, and keeps none: what a wrapper learns beside an estimator
+    that it holds is not covered by any claim.
+    """
 
     def __init__(self, privatizer):
         self.privatizer = privatizer
 
     def fit(self, X):
         """Fit, and keep the report of the first row, the one that differs."""
-        fitted = self.privatizer.fit(X)
+        fitted = self.privatizer().fit(X)
         self.reports_ = fitted.transform(X)[0]
         self.privacy_spent_ = fitted.epsilon, 0.0
         return self
@@ -179,11 +183,11 @@ def cases():
 def local_cases():
     """Yield the same for local reports and clients."""
     for given in ({}, {"magnitude": "flip"}, {"mechanism": "projunit", "n_components": 1}):
-        yield Reports(local.PrivUnitPrivatizer(epsilon=2.0, **given)), OPPOSITE_ROWS
-    cube = local.PrivUnitPrivatizer(epsilon=2.0, mechanism="cube", bounds=(-1.0, 1.0))
-    yield Reports(cube), OPPOSITE_ROWS
+        yield Reports(partial(local.PrivUnitPrivatizer, epsilon=2.0, **given)), OPPOSITE_ROWS
+    cube = {"mechanism": "cube", "bounds": (-1.0, 1.0)}
+    yield Reports(partial(local.PrivUnitPrivatizer, epsilon=2.0, **cube)), OPPOSITE_ROWS
     scalars = ([[0.0], [0.5]], [[1.0], [0.5]])
-    yield Reports(local.ScalarPrivatizer(epsilon=2.0)), tuple(np.array(rows) for rows in scalars)
+    yield Reports(partial(local.ScalarPrivatizer, epsilon=2.0)), tuple(np.array(rows) for rows in scalars)
     for kind in (local.LocalDPMean, local.LocalDPCovariance, local.LocalDPPCA):
         yield kind(epsilon=2.0), OPPOSITE_ROWS
     yield local.LocalDPFrequencies(epsilon=2.0, categories=[-1.0, 1.0]), OPPOSITE
@@ -347,7 +351,7 @@ traces (:ref:`audits`).
 
 def name_of(estimator):
     """Return an estimator as it is written."""
-    own = estimator.privatizer if isinstance(estimator, Reports) else estimator
+    own = estimator.privatizer() if isinstance(estimator, Reports) else estimator
     if isinstance(estimator, HeldOutScores):
         return f"scores of {estimator.scores.__name__} rows"
     return f"``{' '.join(str(own).split())}``"
