@@ -1330,8 +1330,9 @@ class DividedNumbers:
         above = numbers > asked
         n_below = len(above) - int(np.count_nonzero(above))
         if 0 < n_below < len(above):
+            order = np.concatenate([np.flatnonzero(~above), np.flatnonzero(above)])
             for part in (numbers, *parts):
-                part[:] = np.concatenate([part.compress(~above), part.compress(above)])
+                part[:] = part.take(order)
         below = counts[i - 1] + (int(parts[0][:n_below].sum()) if parts else n_below)
         for part, own in zip(cuts, (asked[0], places[i - 1] + n_below, below, False), strict=True):
             part.insert(i, own)
