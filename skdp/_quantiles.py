@@ -1311,9 +1311,11 @@ class DividedNumbers:
         numbers, *parts = [part[j, places[i - 1] : places[i]] for part in self._kept]
         if ordered[i] and asked[-1] < keys[i]:
             found = numbers.searchsorted(asked, "right")
-            if not (parts and len(numbers)):
+            if not (parts and found[-1]):
                 return counts[i - 1] + found
-            return np.where(found > 0, parts[0][found - 1], counts[i - 1])
+            below = parts[0].take(found - 1)
+            below[found == 0] = counts[i - 1]
+            return below
         if len(asked) > 1:
             return np.concatenate([self._below(j, one) for one in asked[:, None]])
         if len(numbers) <= _FEW:
@@ -1329,10 +1331,10 @@ class DividedNumbers:
             return self._below(j, asked)
         above = numbers > asked
         n_below = len(above) - int(np.count_nonzero(above))
-        if 0 < n_below < len(above):
-            order = np.concatenate([np.flatnonzero(~above), np.flatnonzero(above)])
-            for part in (numbers, *parts):
-                part[:] = part.take(order)
+        # those on the wrong side change places
+        high, low = np.flatnonzero(above[:n_below]), n_below + np.flatnonzero(~above[n_below:])
+        for part in (numbers, *parts):
+            part[high], part[low] = part[low], part[high]
         below = counts[i - 1] + (int(parts[0][:n_below].sum()) if parts else n_below)
         for part, own in zip(cuts, (asked[0], places[i - 1] + n_below, below, False), strict=True):
             part.insert(i, own)
