@@ -305,7 +305,7 @@ MUTANTS = [
     ),
     Mutant(
         "scales: rows of a group count as one each", "MagnitudeCells.partial",
-        r"np\.repeat\(weight, self\.numbers\) if counts_parts\(chunk\) else None", "None",
+        r"if counts_parts\(chunk\)", "if False",
         "tests/test_groups.py",
     ),
     Mutant(
@@ -602,6 +602,11 @@ MUTANTS = [
         "cells of magnitudes: the cell that is entered is not counted",
         "MagnitudeCells.sensitivity",
         r"l2=math\.sqrt\(2 \* k\)", "l2=math.sqrt(k)",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
+        "sides of magnitudes: rows before a piece in order are forgotten", "DividedNumbers._below",
+        r"return counts\[i - 1\] \+ found", "return found",
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(

@@ -21,6 +21,7 @@ differentially private linear optimization", ICLR 2024 (Lemma 4).
 """
 
 import math
+from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -1192,8 +1193,8 @@ class MagnitudeSides(_OfMagnitudes):
     Notes
     -----
     A comparison bounds what a number can do, however large it is. A null row contributes 0. The
-    numbers of rows in memory are sorted once, and all thresholds are looked up there: sums of whole
-    parts are exact, and the same either way.
+    numbers of rows in memory are put in order as far as all thresholds need it: sums of whole parts
+    are exact, and the same either way.
     """
 
     thresholds: Any
@@ -1231,7 +1232,7 @@ class MagnitudeSides(_OfMagnitudes):
         if rows.sought[0] is not self.magnitudes:
             # the old ones first: they are not to be held together
             rows.sought = None, None
-            rows.sought = self.magnitudes, SortedNumbers(*self._columns(rows))
+            rows.sought = self.magnitudes, DividedNumbers(*self._columns(rows))
         return rows.sought[1].sides(np.atleast_2d(self.thresholds))
 
     def _columns(self, rows):
@@ -1258,47 +1259,37 @@ class MagnitudeSides(_OfMagnitudes):
         return np.concatenate(sums).astype(np.float64) - counted.sum() / 2
 
 
-# last bits of a float, which no threshold of a search has: `FloatKey`
-_UNUSED_BITS = 22
+# as few numbers are sorted faster than they are divided
+_FEW = 1 << 11
 
 
-class SortedNumbers:
-    """Numbers of rows in order, where thresholds are looked up.
+class DividedNumbers:
+    """Numbers of rows, in order as far as thresholds have asked for it.
 
     Parameters
     ----------
     numbers : ndarray of shape (k, n_rows)
         The k numbers of every row, real; taken over.
     weight : ndarray of shape (n_rows,) or None
-        What rows count, in whole parts of one, of which sums are exact; None for 1 each. Mantissas
-        of thresholds have at most 30 bits then.
+        What rows count, in whole parts of one, of which sums are exact; None for 1 each.
 
     Notes
     -----
-    With weights what is sorted are integers: the bits of a number that thresholds have, and behind
-    them the parts. Those of an index would take three times as long.
+    A long piece in which a threshold falls is divided there, in its place, as by a quicksort.
+    Thresholds of a search soon fall in one short piece: that takes a few passes, and a sort tens.
     """
 
     def __init__(self, numbers, weight):
-        self._numbers, self._total, self._below = numbers, float(numbers.shape[1]), None
-        if weight is None:
-            numbers.sort(axis=1)
-            return
-        parts = np.rint(weight * PARTS).astype(np.int64)
-        self._numbers, self._total = numbers.view(np.int64), weight.sum()
-        self._below = np.zeros((len(numbers), len(parts) + 1), dtype=np.int64)
-        for own, below in zip(self._numbers, self._below, strict=True):
-            for start in range(0, len(parts), _AT_ONCE):
-                bits = _in_order(own[start : start + _AT_ONCE])
-                # what is above a threshold is at least the next one, and that has no such bits
-                bits -= 1
-                bits >>= _UNUSED_BITS
-                bits <<= _PART_BITS
-                bits |= parts[start : start + _AT_ONCE]
-            own.sort()
-            np.bitwise_and(own, (1 << _PART_BITS) - 1, out=below[1:])
-            np.cumsum(below, out=below)
-            own >>= _PART_BITS
+        k, n_rows = numbers.shape
+        self._kept, self._whole, self._total = [numbers], 1, n_rows
+        if weight is not None:
+            parts = np.rint(weight * PARTS).astype(np.int64)
+            self._kept.append(np.tile(parts, (k, 1)))
+            self._whole, self._total = PARTS, int(parts.sum())
+        # of every number: thresholds, where what is above them begins, what is not above them, and
+        # whether what lies before them is in order
+        ends = [-math.inf, math.inf], [0, n_rows], [0, self._total], [False] * 3
+        self._cuts = [[list(part) for part in ends] for _ in range(k)]
 
     def sides(self, thresholds):
         """Return the sums over rows above thresholds minus half of all, one after another.
@@ -1308,23 +1299,46 @@ class SortedNumbers:
         thresholds : ndarray of shape (m, k)
             For each number m of them.
         """
-        keys, side = thresholds, "right"
-        if self._below is not None:
-            bits = np.array(thresholds, dtype=np.float64).view(np.int64)
-            keys, side = _in_order(bits) >> _UNUSED_BITS, "left"
-        below = np.empty(thresholds.shape)
-        for j, numbers in enumerate(self._numbers):
-            places = numbers.searchsorted(keys[:, j], side)
-            below[:, j] = places if self._below is None else self._below[j, places] / PARTS
-        return (self._total - below).ravel() - self._total / 2
+        if (thresholds[1:] < thresholds[:-1]).any():
+            return np.concatenate([self.sides(one[None]) for one in thresholds])
+        below = [self._below(j, asked) for j, asked in enumerate(thresholds.T.copy())]
+        return (self._total / 2 - np.array(below).T).ravel() / self._whole
 
-
-def _in_order(bits):
-    """Return the bits of floats as integers in their order, with a sign; overwrites them."""
-    negative = bits >> 63
-    bits ^= negative & 0x7FFF_FFFF_FFFF_FFFF
-    bits -= negative
-    return bits
+    def _below(self, j, asked):
+        """Return what the rows count whose number is not above thresholds in order."""
+        keys, places, counts, ordered = cuts = self._cuts[j]
+        i = bisect_right(keys, asked[0])
+        numbers, *parts = [part[j, places[i - 1] : places[i]] for part in self._kept]
+        if ordered[i] and asked[-1] < keys[i]:
+            found = numbers.searchsorted(asked, "right")
+            if not (parts and found[-1]):
+                return counts[i - 1] + found
+            below = parts[0].take(found - 1)
+            below[found == 0] = counts[i - 1]
+            return below
+        if len(asked) > 1:
+            return np.concatenate([self._below(j, one) for one in asked[:, None]])
+        if len(numbers) <= _FEW:
+            for part in parts:
+                part[:] = part[numbers.argsort()].cumsum() + counts[i - 1]
+            numbers.sort()
+            ordered[i] = True
+            # two pieces in order are one
+            for end in (i, i - 1):
+                if ordered[end] and ordered[end + 1]:
+                    for part in cuts:
+                        del part[end]
+            return self._below(j, asked)
+        above = numbers > asked
+        n_below = len(above) - int(np.count_nonzero(above))
+        # those on the wrong side change places
+        high, low = np.flatnonzero(above[:n_below]), n_below + np.flatnonzero(~above[n_below:])
+        for part in (numbers, *parts):
+            part[high], part[low] = part[low], part[high]
+        below = counts[i - 1] + (int(parts[0][:n_below].sum()) if parts else n_below)
+        for part, own in zip(cuts, (asked[0], places[i - 1] + n_below, below, False), strict=True):
+            part.insert(i, own)
+        return np.array([below])
 
 
 # Counts of magnitudes in cells of a geometric grid, all in one release.
@@ -1391,7 +1405,9 @@ class MagnitudeCells(_OfMagnitudes):
             np.maximum(cells, 0, out=cells)
             np.minimum(cells, N_CELLS - 1, out=cells)
             cells += places
-            each = np.repeat(weight, self.numbers) if counts_parts(chunk) else None
+            each = None
+            if counts_parts(chunk):
+                each = np.broadcast_to(weight[:, None], cells.shape).ravel()
             counts += np.bincount(cells.ravel(), each, minlength=self.size)
             if counts[places].any():
                 zeros = values == 0

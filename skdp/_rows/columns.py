@@ -455,7 +455,7 @@ def _mapped(chunk, center, root, intercept, within=False, body=None):
 
 
 # entries that are mapped at a time, and rows at least: memory that is handed out again at once
-_MOVED_ENTRIES, _MOVED_ROWS = 1 << 13, 64
+_MOVED_ENTRIES, _MOVED_ROWS = 1 << 15, 64
 
 
 def _parts_moved(body, X, factor, lift, center, root, drawn=False):

@@ -208,7 +208,7 @@ class LinearRows:
         What rows count, in [0, 1]: those of a group at most 1 together. None for 1 each.
     """
 
-    #: sorted positions of a batch or None; rows before maps of a while; what a search sorted
+    #: sorted positions of a batch or None; rows before maps of a while; what a search reads
     positions, kept, sought = None, None, (None, None)
 
     def __init__(self, X, target, null, ball, intercept, n_threads=1, weight=None):

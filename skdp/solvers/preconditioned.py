@@ -379,9 +379,10 @@ def estimated_spread(moments, released, n_rows, noise, centered):
 
 # fewer steps lose up to .7 points at a large budget, more win .1
 _STEPS, _MOMENTUM = 40, 0.8
-# steps of two classes where mapped rows are as long along all directions, but for this factor; and
-# where, of squares alone, there is no more signal than that in one dimension
-_ROUND_STEPS, _ROUND, _FAINT_STEPS, _FAINT = 16, 2.0, 12, 2.0
+# steps of two classes where variances of mapped rows are equal but for a factor, a larger one with
+# so much signal in one dimension; and where, of squares alone, there is no more signal
+_ROUND_STEPS, _ROUND, _HEARD_ROUND, _HEARD = 16, 2.0, 3.0, 1.5
+_FAINT_STEPS, _FAINT = 12, 2.0
 _LESS_MOMENTUM = 0.7
 # part of the iterates that is left out of the average, of many steps and of fewer
 _SKIPPED, _FEWER_SKIPPED = 0.5, 0.625
@@ -694,7 +695,8 @@ def _enough_steps(spread, variance, signal):
         return _FAINT_STEPS if signal < _FAINT else None
     # what was taken for so small may be smaller
     clear = np.min(spread.variance) > 2 * _LEAST_VARIANCE * np.mean(spread.variance)
-    return _ROUND_STEPS if clear and np.max(variance) <= _ROUND * np.min(variance) else None
+    most = _ROUND if signal < _HEARD else _HEARD_ROUND
+    return _ROUND_STEPS if clear and np.max(variance) <= most * np.min(variance) else None
 
 
 def _slope(loss):

@@ -43,7 +43,6 @@ from skdp.audit import trace_privacy
 from skdp.exceptions import BudgetError, NoisyEstimateWarning, PrivacyWarning
 from skdp.linear_model import _lp_regressor
 from skdp.linear_model._scales import ScalesPlan, plan_clip, plan_scales
-from skdp.preprocessing._standard_scaler import FloatKey
 from skdp.privacy import gdp_mu
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
 from skdp.privacy.kernel.samplers import SeededBits
@@ -728,6 +727,8 @@ def test_counts_are_what_the_definition_says(layout):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_thresholds_are_looked_up_as_they_are_compared(dtype, monkeypatch):
     shorten_chunks(monkeypatch, 40, threads=True)
+    # long pieces are divided, short ones sorted, and neighbours among these joined
+    monkeypatch.setattr("skdp._quantiles._FEW", 40)
     rng = np.random.default_rng(0)
     X = rng.integers(-4, 5, size=(300, 3)).astype(dtype) * dtype(0.1)
     X[::5] = rng.integers(-4, 5, size=(60, 3)).astype(dtype) * dtype(0.125)
@@ -742,15 +743,12 @@ def test_thresholds_are_looked_up_as_they_are_compared(dtype, monkeypatch):
         chosen = np.abs(X[rng.integers(0, 300, size=(2, k)), 0].astype(np.float64))
         ends = np.full(k, -1e300), np.full(k, 1e300), np.zeros(k), np.full(k, -0.0)
         several = np.stack([-chosen[0], chosen[1], ends[0]])
-        for thresholds in [*chosen, *np.nextafter(chosen, 0), several, *ends]:
-            # beside weights thresholds have the bits of those of a search
-            short = (thresholds.view(np.int64) >> 22 << 22).view(np.float64)
-            for each, wanted in ((rows, thresholds), (weighted, short)):
-                query = MagnitudeSides(magnitudes, wanted)
+        searched = np.sort(rng.uniform(0.0, 0.4, size=(9, 5, k)), axis=1)
+        for thresholds in [*chosen, *np.nextafter(chosen, 0), several, *searched, *ends]:
+            query = MagnitudeSides(magnitudes, thresholds)
+            for each in (rows, weighted):
                 compared = sum_over(each, query.partial, query.size)
                 np.testing.assert_array_equal(query.evaluate(each), compared)
-    searched = FloatKey().value(rng.integers(0, FloatKey().end, 50))
-    np.testing.assert_array_equal((searched.view(np.int64) >> 22 << 22).view(np.float64), searched)
     # what is kept is dropped with the rows that it is of
     assert rows.sought[0] == magnitudes
     StandardColumns(np.zeros(3), np.ones(3), np.ones(3, bool)).rows(rows)
