@@ -341,6 +341,11 @@ MUTANTS = [
         "tests/test_metrics.py",
     ),
     Mutant(
+        "scores: a row counts once and more at knots of targets", "_at_knots",
+        r"\(1\.0 - part\) \* weight", "weight + 0.0 * part",
+        "tests/test_metrics.py",
+    ),
+    Mutant(
         "scores: both releases get the whole budget", "HeldOutScores._laws",
         r"self\.epsilon \* share \* whole", "self.epsilon * whole",
         "tests/test_metrics.py",
