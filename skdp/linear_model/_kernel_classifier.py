@@ -64,10 +64,10 @@ _TRIED = "additive", "rbf"
 _LEAST_SIGNAL = 450.0
 _TRIAL, _TRIAL_LEAST, _TRIAL_MOST = 400.0, 0.05, 0.07
 _COUNTED, _COUNTED_LEAST = 100.0, 0.01
-# there the residuals of straight lines say which it is, down to a signal that pays for them; the
-# same for these, but for an upper end
+# of less than three classes the residuals of straight lines say which it is, up to a signal at
+# which trials see more, and down to one that pays for it; the same for these, but for an upper end
 _GLANCED = "linear", *_TRIED
-_LEAST_GLANCE = 100.0
+_LEAST_GLANCE, _MOST_GLANCE = 100.0, 900.0
 _LINES, _LINES_LEAST = 20.0, 0.02
 _SEEN, _SEEN_LEAST = 30.0, 0.04
 # rows of straight lines are shortened to so many times the usual length
@@ -75,10 +75,10 @@ _LONG = 1.25
 # knots of the bends that are looked for, points of the normal law that they are off lines of, and
 # what an entry of a row is divided by and cut to 1 in a product
 _BENDS, _GRID, _NEAR = 4, 2000, 0.5
-# what products count in a release beside bends; sums, a row, from which on there are some; and in
-# bends, what a product is at least
+# what products count in a release beside bends; sums, a row, from which on there are some, those of
+# products up to such a signal, and less as its root beyond; and what a product is at least in bends
 _BESIDE = 0.6
-_IS_BENT, _IS_PRODUCT, _TWICE = 0.075, 0.2, 2.0
+_IS_BENT, _IS_PRODUCT, _FAINT, _TWICE = 0.075, 0.2, 250.0, 2.0
 # rows that predictions map at once
 _BLOCK = 4096
 
@@ -306,9 +306,11 @@ class LeftOver:
         return np.array([longest, _BESIDE * pairs.max()])
 
     @staticmethod
-    def kernel(released, noise, n_rows):
+    def kernel(released, noise, n_rows, signal):
         """Return the kernel that released sums, with noise of a scale, speak for."""
-        if released[1] > _BESIDE * max(_IS_PRODUCT * n_rows, _TWICE * released[0]):
+        # with more signal waves learn more of a product
+        product = _IS_PRODUCT * min(math.sqrt(_FAINT / signal), 1.0)
+        if released[1] > _BESIDE * max(product * n_rows, _TWICE * released[0]):
             return "rbf"
         # what bends costs less where it does not than what does not where it does
         return "additive" if released[0] + noise > _IS_BENT * n_rows else "linear"
@@ -375,7 +377,7 @@ class TrialPlan:
         elif compares:
             kernel = self.kernels[int(released[0] > noise)]
         else:
-            kernel = query.kernel(released, noise, problem.n_rows)
+            kernel = query.kernel(released, noise, problem.n_rows, signal_of(problem))
         fits = (self.mu_fit,) * self.n_fits
         # a hair more than the ledger will hold
         spent = math.hypot(problem.scale_mu, *fits, self.mu_count) * (1 + 1e-9)
@@ -385,15 +387,16 @@ class TrialPlan:
 def plan_trial(problem):
     """Return how a kernel is chosen by the rows; None where public numbers decide."""
     signal = signal_of(problem)
-    if signal >= _LEAST_SIGNAL:
-        fit = min(max((_TRIAL / signal) ** 2, _TRIAL_LEAST), _TRIAL_MOST)
-        count = max((_COUNTED / signal) ** 2, _COUNTED_LEAST)
-    elif signal >= _LEAST_GLANCE and problem.loss.n_outputs == 1:
+    if problem.loss.n_outputs == 1 and _LEAST_GLANCE <= signal < _MOST_GLANCE:
+        kernels = _GLANCED
         fit = max((_LINES / signal) ** 2, _LINES_LEAST)
         count = max((_SEEN / signal) ** 2, _SEEN_LEAST)
+    elif signal >= _LEAST_SIGNAL:
+        kernels = _TRIED
+        fit = min(max((_TRIAL / signal) ** 2, _TRIAL_LEAST), _TRIAL_MOST)
+        count = max((_COUNTED / signal) ** 2, _COUNTED_LEAST)
     else:
         return None
-    kernels = _TRIED if signal >= _LEAST_SIGNAL else _GLANCED
     return TrialPlan(kernels, math.sqrt(fit) * problem.mu, math.sqrt(count) * problem.mu)
 
 
@@ -446,8 +449,7 @@ class KernelMixin:
         """Return how a kernel is chosen by the rows; None if it is not."""
         plan = plan_trial(problem) if self.kernel == "auto" else None
         # where noise drowns what bends there is nothing to look for
-        drowned = plan and plan.n_fits == 1 and not self._n_mapped(problem, n_features, "additive")
-        return None if drowned else plan
+        return plan if plan and self._n_mapped(problem, n_features, "additive") else None
 
     def _n_mapped(self, problem, n_features, kernel):
         """Return the number of features of a mapped row, by public numbers; 0 for no map."""
@@ -639,10 +641,11 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
     "auto" fits both bent ones to all rows at a part of the squared budget each, in which the signal
     ``s sqrt(d)`` is 400, between 0.05 and 0.07, and releases how many more rows "rbf" gets right.
     It is taken if that is beyond a deviation of the noise, and fitted again with what is left.
-    With two classes and a signal S of 100 to 450 straight lines are fitted, for ``(20 / S)^2`` of
+    With two classes and a signal S of 100 to 900 straight lines are fitted, for ``(20 / S)^2`` of
     the squared budget, and it is released, for ``(30 / S)^2``, how far their residuals go along
     with bends of a column, and with products of two: "rbf" is for products, and "linear" for
-    neither. Elsewhere no choice is made. Figures are in the user guide (:ref:`kernel-classifier`).
+    neither. Below that, and below 450 for several classes, no choice is made. Figures are in the
+    user guide (:ref:`kernel-classifier`).
 
     References
     ----------

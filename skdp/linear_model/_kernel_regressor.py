@@ -251,7 +251,7 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
     ``n mu / a`` is 400, between 0.05 and 0.07, and releases by how much the squares of the
     residuals of "rbf" are less, every row counting as 1 at most, in units of the targets. It is
     taken if that is beyond a deviation of the noise, and fitted again with what is left. With a
-    signal of 100 to 450 it looks at residuals of straight lines, as `DPKernelClassifier` does, a
+    signal of 100 to 900 it looks at residuals of straight lines, as `DPKernelClassifier` does, a
     unit of the targets at most; with less no choice is made. Figures are in the user guide
     (:ref:`kernel-regressor`).
 
