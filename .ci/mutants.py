@@ -341,6 +341,11 @@ MUTANTS = [
         "tests/test_metrics.py",
     ),
     Mutant(
+        "scores: a row counts once and more at knots of targets", "_at_knots",
+        r"\(1\.0 - part\) \* weight", "weight + 0.0 * part",
+        "tests/test_metrics.py",
+    ),
+    Mutant(
         "scores: both releases get the whole budget", "HeldOutScores._laws",
         r"self\.epsilon \* share \* whole", "self.epsilon * whole",
         "tests/test_metrics.py",
@@ -382,6 +387,32 @@ MUTANTS = [
         "tests/linear_model/test_kernel_classifier.py",
     ),
     Mutant(
+        "what lines leave over: replace-one at the price of zero-out", "LeftOver.sensitivity",
+        r'1\.0 if adjacency == "zero-out" else 2\.0', "1.0",
+        "tests/linear_model/test_kernel_classifier.py",
+    ),
+    Mutant(
+        "what lines leave over: one of two numbers is not paid for", "LeftOver.sensitivity",
+        r"math\.hypot\(1\.0, _BESIDE\) \* reach", "reach",
+        "tests/linear_model/test_kernel_classifier.py",
+    ),
+    Mutant(
+        "what lines leave over: null rows count", "LeftOver.partial",
+        r"np\.where\(counts > 0, left, 0\.0\) \* counts", "left",
+        "tests/linear_model/test_kernel_classifier.py",
+    ),
+    Mutant(
+        "what lines leave over: bends are longer than 1", "bends_off_lines",
+        r"knots, off / np\.sqrt\(np\.einsum\(\"ij,ij->i\", off, off\)\)\.max\(\)", "knots, 3 * off",
+        "tests/linear_model/test_kernel_classifier.py",
+    ),
+    Mutant(
+        "what lines leave over: residuals of targets are not cut", "missed",
+        r"np\.nan_to_num\(z\), -_LARGEST, _LARGEST\), -1\.0, 1\.0\)",
+        "np.nan_to_num(z), -_LARGEST, _LARGEST), -2.0, 2.0)",
+        "tests/linear_model/test_kernel_regressor.py",
+    ),
+    Mutant(
         "nearer of two models: replace-one at the price of zero-out", "NearerRows.sensitivity",
         r'1\.0 if adjacency == "zero-out" else 2\.0', "1.0",
         "tests/linear_model/test_kernel_regressor.py",
@@ -398,7 +429,7 @@ MUTANTS = [
     ),
     Mutant(
         "a bent regression: the search is not paid for by the choice", "TrialPlan.run",
-        r"problem\.scale_mu, self\.mu_fit, self\.mu_fit", "problem.scale_mu, self.mu_fit",
+        r"problem\.scale_mu, \*fits", "problem.scale_mu, *fits[1:]",
         "tests/linear_model/test_kernel_regressor.py",
     ),
     Mutant(

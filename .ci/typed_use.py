@@ -122,6 +122,7 @@ from skdp.metrics import (
     dp_accuracy_score,
     dp_balanced_accuracy_score,
     dp_brier_score_loss,
+    dp_d2_absolute_error_score,
     dp_log_loss,
     dp_mean_absolute_error,
     dp_mean_squared_error,
@@ -345,6 +346,7 @@ print(dp_brier_score_loss(y, X, epsilon=1.0, classes=[0, 1]))
 print(dp_mean_absolute_error(y, y, epsilon=1.0, residual_bound=1.0))
 print(dp_mean_squared_error(y, y, epsilon=1.0, residual_bound=1.0))
 print(dp_r2_score(y, y, epsilon=1.0, bounds=(0.0, 1.0)))
+print(dp_d2_absolute_error_score(y, y, epsilon=1.0, bounds=(0.0, 1.0)))
 print(make_dp_scorer(dp_accuracy_score, epsilon=0.1, budget=budget)(model, X, y).privacy_spent_)
 
 # cards, pictures, audits, risks

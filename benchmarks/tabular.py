@@ -28,8 +28,9 @@ chosen with all of these but "credit".
 Kernels: tables of numbers, 15,000 rows of three quarters of each at most, tested on 8,000 of the
 rest at most; means of three splits. The rules for knots and waves were chosen with "rings",
 "product", "straight", union, credit, churn, digits, vote and Adult in sight; the others were run
-afterwards. What "auto" pays was chosen with "rings", "product", "straight", churn, union, credit
-and flight phase in sight. Noise is seeded, so that equal models have equal figures.
+afterwards. What trials pay was chosen with "rings", "product", "straight", churn, union, credit
+and flight phase in sight, and from which sums on straight lines leave something over, with other
+made-up tables and other splits of these. Noise is seeded, so that equal models have equal figures.
 
 Knots: tables of classes as they are. The knots and the signal from which on there are any were
 chosen with Adult, credit, insurance and abortion in sight, the others were run once.

@@ -46,6 +46,7 @@ from skdp.metrics import (
     dp_accuracy_score,
     dp_balanced_accuracy_score,
     dp_brier_score_loss,
+    dp_d2_absolute_error_score,
     dp_log_loss,
     dp_mean_absolute_error,
     dp_mean_squared_error,
@@ -137,6 +138,8 @@ def test_functions_give_what_scikit_learn_computes():
          exact.mean_squared_error(target, found)),
         (loud(dp_r2_score, target, found, bounds=(0, 4), residual_bound=1.0),
          exact.r2_score(target, found)),
+        (loud(dp_d2_absolute_error_score, target, found, bounds=(0, 4), residual_bound=1.0),
+         exact.d2_absolute_error_score(target, found)),
     ):  # fmt: skip
         assert isinstance(one, DPScore)
         assert_allclose(one, other, atol=1e-3)
@@ -172,6 +175,8 @@ def test_weights_are_those_of_scikit_learn():
          exact.mean_absolute_error(proba, labels, **own)),
         (loud(dp_r2_score, proba, 0.9 * proba, bounds=(0, 1), **terms),
          exact.r2_score(proba, 0.9 * proba, **own)),
+        (loud(dp_d2_absolute_error_score, proba, 0.9 * proba, bounds=(0, 1), **terms),
+         exact.d2_absolute_error_score(proba, 0.9 * proba, **own)),
     ):  # fmt: skip
         assert_allclose(one, other, atol=2e-3)
         assert one.interval[0] <= other <= one.interval[1]
@@ -308,6 +313,7 @@ KINDS = {
     "squares": (dp_brier_score_loss, PAIR),
     "errors": (DPRegressionScores.from_predictions, {"bounds": (0, 1)}),
     "distance": (dp_mean_absolute_error, {"residual_bound": 1.0}),
+    "knots": (dp_d2_absolute_error_score, {"bounds": (0, 1)}),
 }
 
 
@@ -325,8 +331,11 @@ def test_a_row_moves_what_is_released_as_stated_and_no_more(kind, delta, adjacen
     X[0], y[0], other_X[0], other_y[0] = 1.0, 1.0, 0.0, 1.0
     if adjacency == "zero-out":
         other_y[0] = np.nan
-    if kind in ("errors", "distance") and adjacency == "zero-out":
+    if kind in ("errors", "distance", "knots") and adjacency == "zero-out":
         return
+    if kind == "knots":
+        # a target goes from one end to the other, and a right prediction stays
+        other_X[0], other_y[0] = 1.0, 0.0
     model = Scored(kind, 4.0, delta, adjacency)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NoisyEstimateWarning)
@@ -335,7 +344,7 @@ def test_a_row_moves_what_is_released_as_stated_and_no_more(kind, delta, adjacen
     assert found.complete
     # of the bins of scores and of counts; a square moves less than what it is a square of
     assert max(release.ratio for release in found.releases) > 0.99
-    if kind in ("matrix", "scores", "several", "bins", "accuracy"):
+    if kind in ("matrix", "scores", "several", "bins", "accuracy", "knots"):
         assert found.share > 0.99
 
 
@@ -587,6 +596,7 @@ def test_intervals_of_means_cover(epsilon):
     far = np.minimum(np.abs(target - found), 4.0)
     truth = {
         "mae": far.mean(), "mse": (far**2).mean(), "r2": 1 - (far**2).mean() / target.var(),
+        "d2": 1 - far.mean() / np.abs(target - np.median(target)).mean(),
         "loss": exact.log_loss(y, np.clip(proba, 1e-3, 1 - 1e-3)),
         "brier": exact.brier_score_loss(y, proba), "hits": 0.9,
     }  # fmt: skip
@@ -598,6 +608,7 @@ def test_intervals_of_means_cover(epsilon):
         right = np.random.default_rng(seed).random(2000) < 0.9
         for name, score in (
             ("mae", paid.mean_absolute_error), ("mse", paid.mean_squared_error), ("r2", paid.r2),
+            ("d2", dp_d2_absolute_error_score(*rows(2000, seed), **terms)),
             ("loss", dp_log_loss(*drawn(2000, seed), **given)),
             ("brier", dp_brier_score_loss(*drawn(2000, seed), **given)),
             ("hits", dp_accuracy_score(np.ones(2000), right * 1.0, epsilon=epsilon)),
@@ -853,6 +864,7 @@ BOUND = {"max_weight": 1.0}
         (dp_r2_score, (Y, PROBA), {"bounds": (1, 0)}, "bounds must be a pair"),
         (dp_r2_score, (Y, PROBA), {"bounds": (0, math.inf)}, "bounds must be a pair"),
         (dp_r2_score, (Y, PROBA), {"bounds": 3}, "bounds must be a pair"),
+        (dp_d2_absolute_error_score, (Y, PROBA), {"bounds": (1, 0)}, "bounds must be a pair"),
         (dp_r2_score, (Y, PROBA), {"bounds": (0, 1), "residual_bound": 2}, "residual_bound"),
         (dp_r2_score, (Y, np.full(50, np.nan)), {"bounds": (0, 1)}, "y_pred must be finite"),
         (dp_mean_absolute_error, (Y, PROBA), {"residual_bound": 0}, "residual_bound must be"),
@@ -873,6 +885,9 @@ def test_targets_of_any_size_are_clipped():
     assert_allclose(error, (2 + 2 + 1) / 3, atol=1e-3)
     square = loud(dp_mean_squared_error, target, -target, residual_bound=2.0)
     assert_allclose(square, (4 + 4 + 1) / 3, atol=1e-3)
+    part = loud(dp_d2_absolute_error_score, [0.5] * 900, [0.5] * 900, bounds=(0, 1))
+    assert part.interval[0] == -math.inf
+    assert part.interval[1] <= 1
     constant = loud(DPRegressionScores.from_predictions, [0.5] * 900, [0.5] * 900, bounds=(0, 1))
     low, high = constant.r2.interval
     assert low == -math.inf

@@ -10,7 +10,7 @@ function of that row alone, and of what was released, which costs nothing.
 
 import math
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from numbers import Integral, Real
 from operator import attrgetter
 from typing import Any, Literal
@@ -58,12 +58,27 @@ _UNIT = 0.8
 # where bounds are public: half of what is between them, in standard deviations of even rows
 _HALF = math.sqrt(3.0)
 # kernels that are tried: the one that is taken where there is no choice, and the other. A trial and
-# the comparison get what makes for such a signal, within these parts of the squared budget. No
-# choice is made below the least signal: a trial would see no waves, or leave too little.
+# the comparison get what makes for such a signal, within these parts of the squared budget. Below
+# the least signal a trial would see no waves, or leave too little.
 _TRIED = "additive", "rbf"
 _LEAST_SIGNAL = 450.0
 _TRIAL, _TRIAL_LEAST, _TRIAL_MOST = 400.0, 0.05, 0.07
 _COUNTED, _COUNTED_LEAST = 100.0, 0.01
+# of less than three classes the residuals of straight lines say which it is, up to a signal at
+# which trials see more, and down to one that pays for it; the same for these, but for an upper end
+_GLANCED = "linear", *_TRIED
+_LEAST_GLANCE, _MOST_GLANCE = 100.0, 900.0
+_LINES, _LINES_LEAST = 20.0, 0.02
+_SEEN, _SEEN_LEAST = 30.0, 0.04
+# rows of straight lines are shortened to so many times the usual length
+_LONG = 1.25
+# knots of the bends that are looked for, points of the normal law that they are off lines of, and
+# what an entry of a row is divided by and cut to 1 in a product
+_BENDS, _GRID, _NEAR = 4, 2000, 0.5
+# what products count in a release beside bends; sums, a row, from which on there are some, those of
+# products up to such a signal, and less as its root beyond; and what a product is at least in bends
+_BESIDE = 0.6
+_IS_BENT, _IS_PRODUCT, _FAINT, _TWICE = 0.075, 0.2, 250.0, 2.0
 # rows that predictions map at once
 _BLOCK = 4096
 
@@ -191,63 +206,203 @@ class RightRows:
 
 
 @dataclass(frozen=True)
+class Lines:
+    """The columns of rows in units, shortened to norm 1: straight lines.
+
+    Parameters
+    ----------
+    size : int
+        Number of columns, and of features of a row.
+    """
+
+    size: int
+
+    def __call__(self, X):
+        """Return mapped rows, of norm at most 1."""
+        rows = X / (_LONG * math.sqrt(self.size))
+        return rows / np.maximum(np.sqrt(np.einsum("ij,ij->i", rows, rows)), 1.0)[:, None]
+
+
+@cache
+def bends_off_lines():
+    """Return knots, and by what triangles are multiplied to be at right angles to lines.
+
+    That is for columns of the normal law. A row's triangles are between those of two knots, so that
+    the longest row of the matrix, which has length 1, is the longest of all products.
+    """
+    knots = ndtri((np.arange(_BENDS) + 0.5) / _BENDS) / _UNIT
+    grid = ndtri((np.arange(_GRID) + 0.5) / _GRID)
+    hats = triangles(grid[:, None], knots).reshape(_GRID, _BENDS)
+    basis, _ = np.linalg.qr(hats.T @ np.column_stack([np.ones(_GRID), grid]))
+    off = np.eye(_BENDS) - basis @ basis.T
+    return knots, off / np.sqrt(np.einsum("ij,ij->i", off, off)).max()
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOver:
+    """How far the residuals of a model go along with a bend of a column, or a product of two.
+
+    Parameters
+    ----------
+    features : object
+        Map of rows in units.
+    coef : ndarray of shape (1, n_mapped + 1) or (n_mapped + 1,)
+        Coefficients of mapped rows, the last of the constant feature; released.
+    intercept : float
+        The constant feature.
+    residual : callable
+        Of predictions and targets: what is left of a row, in [-1, 1].
+
+    Notes
+    -----
+    The longest sum of residuals times bends of a column, and the largest of residuals times
+    products of two columns, in magnitude. Nothing is divided by the number of columns: one of them
+    that bends is seen among many.
+    """
+
+    features: Any
+    coef: Any
+    intercept: float
+    residual: Any
+    name = "bends of columns, and products of two, that straight lines leave over"
+    size = 2
+
+    def sensitivity(self, adjacency, n_rows):
+        """State the l1 and l2 sensitivities: 1.6 and sqrt(1.36) (zero-out), or twice that.
+
+        Proof. A row adds to the sum of every column a vector of length at most 1, to that of every
+        pair a number of [-1, 1], and a null row 0. Zero-out moves each by at most 1, replace-one by
+        2. A largest length, or magnitude, moves by no more than the one that moves most. The second
+        counts 0.6. Both are attained: by a row at the knot of the longest bend with two entries
+        that are cut, where other rows have bent and multiplied the same way, and the residual 1,
+        or that moves from 1 to -1. A group contributes a mean of such rows, and of 0.
+        """
+        reach = 1.0 if adjacency == "zero-out" else 2.0
+        theorem = f"a row moves each largest sum by {reach:.0f} at most; the second counts 0.6"
+        l1, l2 = (1 + _BESIDE) * reach, math.hypot(1.0, _BESIDE) * reach
+        return Sensitivity(l1=l1, l2=l2, bound=float(n_rows), theorem=theorem)
+
+    def partial(self, chunk):
+        """Return the sums of a chunk: of bends column by column, and of products."""
+        z = map_chunk(chunk, self.features, self.intercept).predict(self.coef)
+        counts, X = counted_rows(chunk), row_major(chunk.X)
+        left = self.residual(z.reshape(len(X)), chunk.target)
+        left = (np.where(counts > 0, left, 0.0) * counts)[:, None]
+        knots, off = bends_off_lines()
+        with np.errstate(under="ignore"):
+            bends = (left * triangles(X, knots).reshape(len(X), -1)).sum(axis=0)
+            near = np.clip(X / _NEAR, -1.0, 1.0)
+            products = near.T @ (near * left)
+        return np.append(bends.reshape(-1, _BENDS) @ off, products)
+
+    def evaluate(self, rows):
+        """Return the largest of both, an array of shape (2,)."""
+        d = self.features.size
+        total = sum_over(rows, self.partial, d * (_BENDS + d))
+        bends, products = np.split(total, [d * _BENDS])
+        pairs = np.abs(products.reshape(d, d))
+        np.fill_diagonal(pairs, 0.0)
+        longest = np.sqrt(np.sum(bends.reshape(d, _BENDS) ** 2, axis=1).max())
+        return np.array([longest, _BESIDE * pairs.max()])
+
+    @staticmethod
+    def kernel(released, noise, n_rows, signal):
+        """Return the kernel that released sums, with noise of a scale, speak for."""
+        # with more signal waves learn more of a product
+        product = _IS_PRODUCT * min(math.sqrt(_FAINT / signal), 1.0)
+        if released[1] > _BESIDE * max(product * n_rows, _TWICE * released[0]):
+            return "rbf"
+        # what bends costs less where it does not than what does not where it does
+        return "additive" if released[0] + noise > _IS_BENT * n_rows else "linear"
+
+
+@dataclass(frozen=True)
 class TrialPlan:
     """How a kernel is chosen; public numbers only.
 
     Parameters
     ----------
+    kernels : tuple of str
+        Those that are chosen from, the one with most coefficients last.
     mu_fit, mu_count : float
-        Gaussian-DP parameters of the fit of each kernel, and of their comparison.
+        Gaussian-DP parameters of the fit of each map, and of their comparison.
     """
 
+    kernels: tuple[str, ...]
     mu_fit: float
     mu_count: float
 
-    def run(self, curator, problem, maps, solved, query):
-        """Fit each kernel to rows in units, and compare them.
+    @property
+    def n_fits(self):
+        """Number of maps that are tried: of both bent ones, or of straight lines."""
+        return 2 if self.kernels == _TRIED else 1
+
+    def run(self, curator, problem, n_features, maps, solved, queries):
+        """Fit maps to rows in units, and compare them, or look at what is left over.
 
         Parameters
         ----------
-        curator, problem : Curator, Problem
-            Holds the rows; public facts.
+        curator, problem, n_features : Curator, Problem, int
+            Holds the rows; public facts; number of columns.
         maps : dict
-            The maps of the two kernels.
+            The maps of the kernels.
         solved : callable
             Of a problem: fits mapped rows, and returns the coefficients.
-        query : callable
-            Of maps and coefficients: the comparison.
+        queries : tuple of (callable, callable)
+            Of a pair of maps and of coefficients: the comparison. Of one map and its coefficients:
+            what is left over.
 
         Returns
         -------
         kernel : str
-            The second one, if it is better, beyond a deviation of the noise.
+            That was chosen; of two the second one, if it is better, beyond a deviation of the
+            noise.
         left : Problem
             What is left.
         """
         rest = math.sqrt(problem.scale_mu**2 + problem.mu**2 - self.mu_fit**2)
+        compares = self.n_fits == 2
+        tried = tuple(maps.values()) if compares else (Lines(n_features),)
         coefs = []
-        for features in maps.values():
+        for features in tried:
             curator.map_rows(partial(bent_rows, features=features, kept=True))
             coefs.append(solved(replace(problem, n_features=features.size, scale_mu=rest)))
             curator.map_rows(attrgetter("kept"))
-        compared = query(tuple(maps.values()), tuple(coefs))
-        (more,) = curator.release(compared, GaussianMechanism(self.mu_count))
+        query = queries[0](tried, tuple(coefs)) if compares else queries[1](*tried, *coefs)
+        released = curator.release(query, GaussianMechanism(self.mu_count))
         noise = curator.ledger.releases[-1].noise.scale
-        # a plan on made-up rows has the more coefficients
-        wins = problem.is_made_up or more > noise
+        if problem.is_made_up:
+            # a plan on made-up rows has the most coefficients
+            kernel = self.kernels[-1]
+        elif compares:
+            kernel = self.kernels[int(released[0] > noise)]
+        else:
+            kernel = query.kernel(released, noise, problem.n_rows, signal_of(problem))
+        fits = (self.mu_fit,) * self.n_fits
         # a hair more than the ledger will hold
-        spent = math.hypot(problem.scale_mu, self.mu_fit, self.mu_fit, self.mu_count) * (1 + 1e-9)
-        return tuple(maps)[int(wins)], replace(problem, scale_mu=spent)
+        spent = math.hypot(problem.scale_mu, *fits, self.mu_count) * (1 + 1e-9)
+        return kernel, replace(problem, scale_mu=spent)
 
 
 def plan_trial(problem):
     """Return how a kernel is chosen by the rows; None where public numbers decide."""
     signal = signal_of(problem)
-    if signal < _LEAST_SIGNAL:
+    if problem.loss.n_outputs == 1 and _LEAST_GLANCE <= signal < _MOST_GLANCE:
+        kernels = _GLANCED
+        fit = max((_LINES / signal) ** 2, _LINES_LEAST)
+        count = max((_SEEN / signal) ** 2, _SEEN_LEAST)
+    elif signal >= _LEAST_SIGNAL:
+        kernels = _TRIED
+        fit = min(max((_TRIAL / signal) ** 2, _TRIAL_LEAST), _TRIAL_MOST)
+        count = max((_COUNTED / signal) ** 2, _COUNTED_LEAST)
+    else:
         return None
-    fit = math.sqrt(min(max((_TRIAL / signal) ** 2, _TRIAL_LEAST), _TRIAL_MOST))
-    count = max(_COUNTED / signal, math.sqrt(_COUNTED_LEAST))
-    return TrialPlan(fit * problem.mu, count * problem.mu)
+    return TrialPlan(kernels, math.sqrt(fit) * problem.mu, math.sqrt(count) * problem.mu)
+
+
+def surprise(z, target, loss):
+    """Return what straight lines leave of classes: half a chance counts as all of it."""
+    return np.clip(-2.0 * loss.residual(z, target), -1.0, 1.0)
 
 
 def signal_of(problem):
@@ -286,10 +441,15 @@ class KernelMixin:
 
     def _sizes(self, problem, n_features):
         """Return the kernels that are tried and the numbers of features of a row, 0 for no map."""
-        kernels = (self.kernel,)
-        if self.kernel == "auto":
-            kernels = _TRIED if plan_trial(problem) else _TRIED[:1]
+        plan = self._trial(problem, n_features)
+        kernels = plan.kernels if plan else _TRIED[:1] if self.kernel == "auto" else (self.kernel,)
         return {kernel: self._n_mapped(problem, n_features, kernel) for kernel in kernels}
+
+    def _trial(self, problem, n_features):
+        """Return how a kernel is chosen by the rows; None if it is not."""
+        plan = plan_trial(problem) if self.kernel == "auto" else None
+        # where noise drowns what bends there is nothing to look for
+        return plan if plan and self._n_mapped(problem, n_features, "additive") else None
 
     def _n_mapped(self, problem, n_features, kernel):
         """Return the number of features of a mapped row, by public numbers; 0 for no map."""
@@ -317,8 +477,8 @@ class KernelMixin:
         return Hats(d, ndtri((np.arange(k) + 0.5) / k) / _UNIT if self.bounds is None else even)
 
     def _n_releases(self, plan):
-        tried = self.kernel == "auto" and plan_trial(plan.problem) is not None
-        return len(_TRIED) * plan.n_releases + 1 + plan.n_releases if tried else plan.n_releases
+        tried = self._trial(plan.problem, self.n_features_in_)
+        return (tried.n_fits + 1) * plan.n_releases + 1 if tried else plan.n_releases
 
     def _in_columns(self, curator, found, norm, needed):
         """Bring rows into units of columns, if they are not; return these, or None.
@@ -391,9 +551,9 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
     kernel : {"auto", "additive", "rbf", "linear"}, default="auto"
         "additive": piecewise linear functions of single columns, a generalised additive model.
         "rbf": random Fourier features of a Gaussian kernel, for products of columns and other
-        dependence on several. "auto" chooses one of these by the rows, for 11 to 19 % of the
-        squared Gaussian-DP budget; it is "additive", at no price, where public numbers say that so
-        much could not tell them apart. "linear": `DPLogisticRegression`, for comparison.
+        dependence on several. "linear": `DPLogisticRegression`. "auto" chooses one of these by the
+        rows, for 6 to 19 % of the squared Gaussian-DP budget; it is "additive", at no price, where
+        public numbers say that so much could not tell them apart.
     n_knots : int, default=None
         Knots of each function of "additive", at least 2. None chooses from 3 to 16 by the number
         of rows, the budget, and the numbers of columns and classes; and "linear" where noise would
@@ -433,7 +593,8 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
     intercept_, classes_ : ndarray of shape (1,) or (n_classes,), ndarray of shape (n_classes,)
         Intercepts, and the label set.
     kernel_ : {"additive", "rbf", "linear"}
-        What was fitted: "linear" also where noise would drown more than straight lines.
+        What was fitted: "linear" also where noise would drown more than straight lines, or nothing
+        was found that bends.
     n_knots_, n_components_ : int or None
         Knots of a column with "additive", features with "rbf"; None where there are none.
     data_norm_ : float
@@ -477,10 +638,14 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
     100)^(1/3)`` knots, none below s = 10, and ``10 sqrt(s sqrt(d))`` waves; K classes, of more than
     two, share the signal, which is divided by ``sqrt(K)``.
 
-    "auto" fits both to all rows at a part of the squared budget each, in which the signal ``s
-    sqrt(d)`` is 400, between 0.05 and 0.07, and releases how many more rows "rbf" gets right. It is
-    taken if that is beyond a deviation of the noise, and fitted again with what is left. No choice
-    is made below a signal of 450. Figures are in the user guide (:ref:`kernel-classifier`).
+    "auto" fits both bent ones to all rows at a part of the squared budget each, in which the signal
+    ``s sqrt(d)`` is 400, between 0.05 and 0.07, and releases how many more rows "rbf" gets right.
+    It is taken if that is beyond a deviation of the noise, and fitted again with what is left.
+    With two classes and a signal S of 100 to 900 straight lines are fitted, for ``(20 / S)^2`` of
+    the squared budget, and it is released, for ``(30 / S)^2``, how far their residuals go along
+    with bends of a column, and with products of two: "rbf" is for products, and "linear" for
+    neither. Below that, and below 450 for several classes, no choice is made. Figures are in the
+    user guide (:ref:`kernel-classifier`).
 
     References
     ----------
@@ -600,9 +765,9 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
     def _bent(self, curator, solver, problem, norm, found):
         d = self.n_features_in_
         sizes = self._sizes(problem, d)
-        found = self._in_columns(curator, found, norm, any(sizes.values()))
-        norm = math.sqrt(d) if self.bounds is not None else norm
-        self._columns = found
+        columns = self._in_columns(curator, found, norm, any(sizes.values()))
+        norm = norm if columns is found else math.sqrt(d)
+        self._columns = found = columns
         maps = {kernel: self._features(kernel, size) for kernel, size in sizes.items()}
         kernel = next(iter(sizes))
         if len(sizes) > 1:
@@ -613,8 +778,10 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
                 curator.map_rows(partial(readmitted, ball=L2Ball(1.0), intercept=intercept))
                 return centered_classes(solver.plan(problem).solution(curator)[0])
 
-            query = partial(RightRows, intercept=problem.intercept)
-            kernel, problem = plan_trial(problem).run(curator, problem, maps, solved, query)
+            left = partial(LeftOver, residual=partial(surprise, loss=problem.loss))
+            queries = (partial(q, intercept=problem.intercept) for q in (RightRows, left))
+            plan = self._trial(problem, d)
+            kernel, problem = plan.run(curator, problem, d, maps, solved, tuple(queries))
         size, features = sizes[kernel], maps[kernel]
         self._keep(kernel, features, features)
         if not size:

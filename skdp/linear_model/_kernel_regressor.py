@@ -24,10 +24,10 @@ from skdp._sklearn import SCALE_OR_NONE
 from skdp._typing import Adjacency, ArrayLike, Bounds, Budget, MatrixLike, Seed
 from skdp.linear_model._kernel_classifier import (
     KernelMixin,
+    LeftOver,
     bent_rows,
     features_twin,
     map_chunk,
-    plan_trial,
 )
 from skdp.linear_model._lp_regressor import EXPECTED_SHIFT, PrivateLinearRegressor
 from skdp.linear_model._scales import plan_scales
@@ -139,6 +139,13 @@ class NearerRows:
         return sum_over(rows, self.partial, self.size)
 
 
+def missed(z, target, center, scale):
+    """Return by how much predictions miss targets, in units, a unit at most."""
+    with np.errstate(over="ignore", under="ignore"):
+        target = np.clip((target - center) / scale, -_LARGEST, _LARGEST)
+    return np.clip(target - np.clip(np.nan_to_num(z), -_LARGEST, _LARGEST), -1.0, 1.0)
+
+
 class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
     """Differentially private least squares that is not linear in the columns.
 
@@ -156,9 +163,9 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
     kernel : {"auto", "additive", "rbf", "linear"}, default="auto"
         "additive": piecewise linear functions of single columns, a generalised additive model.
         "rbf": random Fourier features of a Gaussian kernel beside the columns, for products of
-        columns and other dependence on several. "auto" chooses one of these by the rows, for 11 to
-        19 % of the squared Gaussian-DP budget; it is "additive", at no price, where public numbers
-        say that so much could not tell them apart. "linear": `DPLpRegressor`, for comparison.
+        columns and other dependence on several. "linear": `DPLpRegressor`. "auto" chooses one of
+        these by the rows, for 6 to 19 % of the squared Gaussian-DP budget; it is "additive", at no
+        price, where public numbers say that so much could not tell them apart.
     n_knots : int, default=None
         Knots of each function of "additive", at least 2; beyond the outer ones it is a straight
         line. None chooses from 3 to 16 by the numbers of rows and columns and the budget; and
@@ -197,7 +204,8 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
         Coefficients of the mapped features, those of the columns last, and the intercept; with
         "linear" of the columns alone.
     kernel_ : {"additive", "rbf", "linear"}
-        What was fitted: "linear" also where noise would drown more than straight lines.
+        What was fitted: "linear" also where noise would drown more than straight lines, or nothing
+        was found that bends.
     n_knots_, n_components_ : int or None
         Knots of a column with "additive", waves with "rbf"; None where there are none.
     data_norm_, target_scale_, target_center_ : float
@@ -239,11 +247,13 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
     signal of 20. The columns stand beside, with 0.7 of the length, so that what is straight costs
     few coefficients, and goes on beyond the outer knots.
 
-    "auto" fits both to all rows at a part of the squared budget each, in which the signal ``n mu /
-    a`` is 400, between 0.05 and 0.07, and releases by how much the squares of the residuals of
-    "rbf" are less, every row counting as 1 at most, in units of the targets. It is taken if that is
-    beyond a deviation of the noise, and fitted again with what is left. No choice is made below a
-    signal of 450. Figures are in the user guide (:ref:`kernel-regressor`).
+    "auto" fits both bent ones to all rows at a part of the squared budget each, in which the signal
+    ``n mu / a`` is 400, between 0.05 and 0.07, and releases by how much the squares of the
+    residuals of "rbf" are less, every row counting as 1 at most, in units of the targets. It is
+    taken if that is beyond a deviation of the noise, and fitted again with what is left. With a
+    signal of 100 to 900 it looks at residuals of straight lines, as `DPKernelClassifier` does, a
+    unit of the targets at most; with less no choice is made. Figures are in the user guide
+    (:ref:`kernel-regressor`).
 
     References
     ----------
@@ -390,8 +400,10 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
                 return self._planned(problem, solver, mapped, None).solution(curator)[0]
 
             place = {"center": units.center, "scale": units.scale}
-            query = partial(NearerRows, intercept=units.intercept, **place)
-            kernel, problem = plan_trial(problem).run(curator, problem, maps, solved, query)
+            compared = partial(NearerRows, intercept=units.intercept, **place)
+            left = partial(LeftOver, intercept=units.intercept, residual=partial(missed, **place))
+            plan = self._trial(problem, d)
+            kernel, problem = plan.run(curator, problem, d, maps, solved, (compared, left))
         features = maps[kernel]
         self._keep(kernel, features, bends[kernel])
         if features is None:

@@ -13,6 +13,7 @@ from skdp.metrics._scores import (
     DPScore,
     dp_accuracy_score,
     dp_brier_score_loss,
+    dp_d2_absolute_error_score,
     dp_log_loss,
     dp_mean_absolute_error,
     dp_mean_squared_error,
@@ -32,6 +33,7 @@ _KINDS: dict[Callable[..., DPScore], tuple[str, bool, bool]] = {
     dp_mean_absolute_error: ("predict", False, True),
     dp_mean_squared_error: ("predict", False, True),
     dp_r2_score: ("predict", False, False),
+    dp_d2_absolute_error_score: ("predict", False, False),
 }
 
 

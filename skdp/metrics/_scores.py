@@ -23,6 +23,7 @@ from skdp._sklearn import SHARED_CONSTRAINTS, as_labels, coded, was_fitted_to
 from skdp._typing import Adjacency, Budget, Estimator, MatrixLike, Seed, VectorLike
 from skdp.exceptions import PrivacyWarning
 from skdp.location._clipped_mean import BoxRows, RowSum
+from skdp.location._histogram import CellCounts
 from skdp.model_selection._row_scorer import FLOOR
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.books.spent import leaves
@@ -37,6 +38,9 @@ _ADJACENCIES = ("replace-one", "zero-out", "add-remove")
 _UNIT = Box((0.0,), (1.0,))
 # shares of several releases add up to a hair less than the budget
 _HAIR = 1 - 1e-9
+# knots between the bounds of targets, between two of which a row is shared; sums of parts of this
+# size are exact
+_KNOTS, _PART = 33, 2.0**-20
 
 
 class ScoreTerms(TypedDict, total=False):
@@ -323,7 +327,7 @@ class ScoreColumns(BoxRows):
         super().__init__(table[:, [column]], _UNIT, weight=weight)
 
 
-def released_means(asked, columns, shares, null, own):
+def released_means(asked, columns, shares, null, own, n_knots=0):
     """Release means over rows of numbers in [0, 1].
 
     Parameters
@@ -338,11 +342,14 @@ def released_means(asked, columns, shares, null, own):
         Rows that are null rows under zero-out.
     own : tuple of array-like or None
         Whose row it is, and its weight.
+    n_knots : int, default=0
+        Of the last column not the mean is released, but what there is at that many even knots.
 
     Returns
     -------
     means : list of (float, float)
-        What was released, between 0 and 1, and the variance of its noise.
+        What was released, between 0 and 1, and the variance of its noise. At knots: parts, the
+        variance of the noise of each, and the relative deviation of what they are parts of.
     n_rows : int
         Number of rows or groups, or the total of the weights; released where it is a secret.
     """
@@ -364,6 +371,12 @@ def released_means(asked, columns, shares, null, own):
             mu=asked._mu,
         ) as curator:
             for column, law in enumerate(asked._laws(*shares)):
+                if n_knots and column == len(columns) - 1:
+                    curator.map_rows(partial(_at_knots, n_knots=n_knots))
+                    query = CellCounts((n_knots,), "rows shared between knots of targets")
+                    parts = curator.release(query, law) / n_rows
+                    means.append((parts, (noise_in(curator.ledger) / n_rows) ** 2, unsure))
+                    continue
                 curator.map_rows(partial(_turned, column=column))
                 # around the middle, where null rows count
                 away = curator.release(RowSum(_UNIT, 1), law)[0] / (2 * n_rows)
@@ -375,6 +388,21 @@ def released_means(asked, columns, shares, null, own):
 def _turned(rows, column):
     """Return rows with another column."""
     return ScoreColumns(rows.table, rows.weight, column)
+
+
+def _at_knots(rows, n_knots):
+    """Return every row as two, at the knots beside its last number, with weights that add up to 1.
+
+    As a group of two rows. A function that is linear between knots has the same mean at the knots.
+    """
+    place = rows.table[:, -1] * (n_knots - 1)
+    there = ~np.isnan(place)
+    low = np.where(there, np.clip(np.floor(place), 0, n_knots - 2), -1.0)
+    high = np.where(there, low + 1, -1.0)
+    part = np.where(there, np.clip(np.rint((place - low) / _PART) * _PART, 0.0, 1.0), 0.0)
+    weight = 1.0 if rows.weight is None else rows.weight
+    weights = np.concatenate([(1.0 - part) * weight, part * weight])
+    return BoxRows(np.concatenate([low, high])[:, None], None, weight=weights)
 
 
 def dp_accuracy_score(
@@ -737,28 +765,9 @@ class DPRegressionScores(HeldOutScores):
         """
         *own, rest = apart(terms)
         asked = cls(epsilon, **rest)
-        try:
-            low, high = map(as_float, bounds)
-        except (TypeError, ValueError):
-            low = high = math.nan
-        if not (-1e150 < low < high < 1e150):
-            raise ValueError(
-                "bounds must be a pair (low, high) of numbers within 1e150, low below high; got "
-                f"{bounds!r}."
-            )
-        most = high - low if residual_bound is None else as_float(residual_bound)
-        if not 0 < most <= high - low:
-            raise ValueError(
-                "residual_bound must be greater than 0 and at most the distance of the bounds; "
-                f"got {residual_bound!r}."
-            )
-        target = np.clip(real_column(y_true, "y_true"), low, high)
-        found = np.clip(real_column(y_pred, "y_pred", len(target)), low, high)
-        far = np.minimum(np.abs(target - found) / most, 1.0)
-        middle, half = (low + high) / 2, (high - low) / 2
-        place = (target - middle) / half
+        far, place, most, half = _in_bounds(y_true, y_pred, bounds, residual_bound)
         columns = [far, far**2, (place + 1) / 2, place**2]
-        nobody = np.zeros(len(target), dtype=bool)
+        nobody = np.zeros(len(far), dtype=bool)
         means, asked.n_rows = released_means(asked, columns, (0.2, 0.35, 0.15, 0.3), nobody, own)
         asked._judge(means, most, half)
         return asked
@@ -790,6 +799,30 @@ class DPRegressionScores(HeldOutScores):
         lowest = 1 - ends[1] / (variance - wide) if variance > wide else -math.inf
         highest = 1 - ends[0] / min(variance + wide, 1.0)
         self.r2 = DPScore(r2, (min(lowest, r2), max(highest, r2)), self.confidence_level)
+
+
+def _in_bounds(y_true, y_pred, bounds, residual_bound):
+    """Return residuals in [0, 1], targets in [-1, 1] and the two units; or raise a ValueError."""
+    try:
+        low, high = map(as_float, bounds)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not (-1e150 < low < high < 1e150):
+        raise ValueError(
+            "bounds must be a pair (low, high) of numbers within 1e150, low below high; got "
+            f"{bounds!r}."
+        )
+    most = high - low if residual_bound is None else as_float(residual_bound)
+    if not 0 < most <= high - low:
+        raise ValueError(
+            "residual_bound must be greater than 0 and at most the distance of the bounds; "
+            f"got {residual_bound!r}."
+        )
+    target = np.clip(real_column(y_true, "y_true"), low, high)
+    found = np.clip(real_column(y_pred, "y_pred", len(target)), low, high)
+    far = np.minimum(np.abs(target - found) / most, 1.0)
+    half = (high - low) / 2
+    return far, (target - (low + high) / 2) / half, most, half
 
 
 def dp_mean_absolute_error(
@@ -960,3 +993,91 @@ def dp_r2_score(
         y_true, y_pred, epsilon=epsilon, bounds=bounds, residual_bound=residual_bound, **terms
     )
     return DPScore(scores.r2, scores.r2.interval, scores.confidence_level, scores)
+
+
+def dp_d2_absolute_error_score(
+    y_true: VectorLike,
+    y_pred: VectorLike,
+    *,
+    epsilon: float,
+    bounds: tuple[float, float],
+    residual_bound: float | None = None,
+    **terms: Unpack[ScoreTerms],
+) -> DPScore:
+    """Release the part of the absolute error of the median that predictions explain.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_samples,)
+        Private targets, and predictions.
+    epsilon : float
+        Price in nats, greater than 0.
+    bounds : tuple of (float, float)
+        Public bounds of the targets. Targets and predictions outside are clipped.
+    residual_bound : float, default=None
+        Public bound on absolute residuals; None is the distance of the bounds.
+    **terms : dict
+        `groups`, `sample_weight`, `adjacency` and others, as for
+        :meth:`DPClassificationScores.from_predictions`.
+
+    Returns
+    -------
+    d2 : DPScore
+        A float of at most 1, with an `interval` and a `ledger_`.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are unusable; nothing has been released then.
+    BudgetError
+        If a shared budget has less left.
+
+    See Also
+    --------
+    dp_r2_score : The same for squares, and the mean.
+
+    Notes
+    -----
+    Two releases: the mean absolute residual, for two fifths of the price, and how the targets are
+    spread over 33 even knots between the bounds. A row is shared between the knots beside its
+    target, as a group of two rows would be, so that the mean distance of the targets from any knot
+    follows exactly. The smallest of these stands for that from the median. It is larger, by no more
+    than the distances from the knots beside are larger still, for a mean distance is convex; the
+    interval counts that, the sampling and both noises.
+
+    Examples
+    --------
+    >>> from skdp.metrics import dp_d2_absolute_error_score
+    >>> y, found = [0.0, 1.0] * 900, [0.1, 0.9] * 900
+    >>> d2 = dp_d2_absolute_error_score(y, found, epsilon=2.0, bounds=(0, 1))
+    >>> 0.7 < d2 < 0.9
+    True
+    """
+    *own, rest = apart(terms)
+    asked = HeldOutScores(epsilon, **rest)
+    far, place, most, half = _in_bounds(y_true, y_pred, bounds, residual_bound)
+    nobody = np.zeros(len(far), dtype=bool)
+    columns = [far, (place + 1) / 2]
+    means, n_rows = released_means(asked, columns, (0.4, 0.6), nobody, own, _KNOTS)
+    (error, e_noise), (parts, loud, unsure) = means
+    knots = np.linspace(0.0, 1.0, _KNOTS)
+    distances = np.abs(knots[:, None] - knots)
+    # parts of a whole: what noise adds to all of them is taken off
+    parts = parts + (1 - parts.sum()) / _KNOTS
+    means_from = distances @ parts
+    j = int(means_from.argmin())
+    away, own_distances = float(means_from[j]), distances[j]
+    off = own_distances - own_distances.mean()
+    noise = loud * (off @ off) + ((own_distances.mean() - away) * unsure) ** 2
+    spread = max(float(own_distances**2 @ parts) - away**2, 0.0)
+    beside = means_from[[k for k in (j - 1, j + 1) if 0 <= k < _KNOTS]]
+    wide = asked._width(spread / n_rows, noise)
+    few = asked._width(1.0, 0.0) ** 2 / n_rows
+    side = asked._width(max(error * (1 - error), 0.0) / n_rows, e_noise)
+    unit = most / (2 * half)
+    d2 = 1 - unit * error / away if away > 0 else -math.inf
+    least = 2 * away - float(beside.max()) - wide
+    lowest = 1 - unit * min(error + side + few / 2, 1.0) / least if least > 0 else -math.inf
+    highest = 1 - unit * max(error - side, 0.0) / min(max(away, 0.0) + wide, 0.5)
+    interval = min(lowest, d2), max(highest, d2)
+    return DPScore(d2, interval, asked.confidence_level, asked)

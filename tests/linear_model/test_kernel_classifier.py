@@ -2,8 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Public maps of rows within a fit: what bends, what it costs, and what it must not see."""
 
+import math
+
 import numpy as np
 import pytest
+from scipy.linalg import null_space
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.inspection import PartialDependenceDisplay, partial_dependence
@@ -12,7 +15,7 @@ from sklearn.preprocessing import SplineTransformer
 from skdp import DPKernelClassifier, DPLogisticRegression, dp_tabular_pipeline, privacy_spent
 from skdp._rows.linear import EveryRow, LinearRows
 from skdp.audit import trace_privacy
-from skdp.linear_model._kernel_classifier import Hats, RightRows, Waves
+from skdp.linear_model._kernel_classifier import Hats, LeftOver, Lines, RightRows, Waves
 from skdp.privacy import gdp_mu
 
 RNG = np.random.default_rng(0)
@@ -245,10 +248,88 @@ def test_a_choice_of_the_kernel_is_paid_for_out_of_the_same_budget():
         # nothing is searched: a hundredth of the squared budget is for a count that moves by 1
         assert line.noise.scale == pytest.approx(10 / gdp_mu(16.0, 1e-6), rel=1e-4)
     assert chosen == {"bent": "additive", "product": "rbf"}
-    # public numbers decide where a trial would see nothing: there is no line for it
-    few = model(epsilon=1.0, **given).fit(rows, PRODUCT[:700])
+    # public numbers decide where nothing would be seen: there is no line for it
+    few = model(epsilon=0.5, **given).fit(rows, PRODUCT[:700])
     assert few.kernel_ == "additive"
-    assert not any("gets right" in r.query for r in few.ledger_.releases)
+    assert not any("gets right" in r.query or "left" in r.query for r in few.ledger_.releases)
+
+
+def test_what_lines_leave_over_chooses_where_waves_could_not_be_tried():
+    given = {"kernel": "auto", "adjacency": "zero-out", "bounds": (-3.0, 3.0), "epsilon": 0.5}
+    straight = (Z @ [1.0, -1.0, 0.5] > 0).astype(int)
+    rows = Z[:3000]
+    for kernel, y in (("rbf", PRODUCT), ("additive", RING), ("linear", straight)):
+        fitted = model(**given).fit(rows, y[:3000])
+        assert fitted.kernel_ == kernel
+        assert fitted.score(rows, y[:3000]) > 0.7
+        (line,) = [r for r in fitted.ledger_.releases if "leave over" in r.query]
+        # a twenty-fifth of the squared budget, for two numbers of which the second counts 0.6
+        scale = math.hypot(1.0, 0.6) / (gdp_mu(0.5, 1e-6) / 5)
+        assert line.noise.scale == pytest.approx(scale, rel=1e-4)
+        assert 0.49 < fitted.privacy_spent_[0] <= 0.5
+    # a plan has the kernel with the most coefficients
+    planned = model(**given).plan(3000, 3).ledger
+    assert [r.query for r in planned.releases].count(line.query) == 1
+
+
+def left_over(rows, left, null=(), weight=None):
+    """Return what the query says of rows with these residuals, beside the sums by definition."""
+    query = LeftOver(Lines(3), np.zeros((1, 4)), 1.0, lambda z, target: target)
+    counts = np.where(np.isin(np.arange(len(rows)), null), 0.0, 1.0 if weight is None else weight)
+    knots = norm.ppf([0.125, 0.375, 0.625, 0.875]) / 0.8
+    hats = np.stack([np.interp(rows, knots, line) for line in np.eye(4)], axis=-1)
+    grid = norm.ppf((np.arange(2000) + 0.5) / 2000)
+    on_grid = np.column_stack([np.interp(grid, knots, line) for line in np.eye(4)])
+    lines = on_grid.T @ np.column_stack([np.ones(2000), grid])
+    off = null_space(lines.T)
+    longest = np.linalg.norm(off, axis=1).max()
+    bends = np.einsum("i,ijk,kl->jl", counts * left, hats, off) / longest
+    near = np.clip(2 * rows, -1, 1)
+    pairs = np.einsum("i,ij,ik->jk", counts * left, near, near)
+    largest = np.abs(pairs - np.diag(np.diag(pairs))).max()
+    wanted = np.linalg.norm(bends, axis=1).max(), 0.6 * largest
+    null = np.isin(np.arange(len(rows)), null)
+    found = query.evaluate(LinearRows(rows, left, null, EveryRow(), 0.0, weight=weight))
+    np.testing.assert_allclose(found, wanted, atol=1e-12)
+    return found
+
+
+def test_what_is_left_over_moves_as_stated_and_no_further():
+    # the longest bend is at an inner or outer knot; all other rows bend and multiply as it does
+    stated = {
+        adjacency: LeftOver(None, None, 1.0, None).sensitivity(adjacency, 6)
+        for adjacency in ("zero-out", "replace-one")
+    }
+    knots = norm.ppf([0.125, 0.375, 0.625, 0.875]) / 0.8
+    ends = {"zero-out": [], "replace-one": []}
+    for place in knots:
+        rows = np.full((6, 3), place)
+        whole = left_over(rows, np.ones(6))
+        ends["zero-out"].append(whole - left_over(rows, np.ones(6), null=[2]))
+        other = np.where(np.arange(6) == 2, -1.0, 1.0)
+        ends["replace-one"].append(whole - left_over(rows, other))
+    for adjacency, moved in ends.items():
+        reach = np.max(np.abs(moved), axis=0)
+        np.testing.assert_allclose(stated[adjacency].l2, np.linalg.norm(reach), rtol=1e-12)
+        np.testing.assert_allclose(stated[adjacency].l1, reach.sum(), rtol=1e-12)
+    rng = np.random.default_rng(5)
+    rows, left, weight = rng.normal(size=(9, 3)), rng.uniform(-1, 1, 9), rng.uniform(0, 1, 9)
+    left_over(rows, left, null=[4], weight=weight)
+
+
+@pytest.mark.filterwarnings("ignore:.*promises next to nothing")
+@pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
+def test_a_trace_of_what_is_left_over_attains_the_claim_and_no_more(adjacency):
+    rows = 0.1 * RNG.normal(size=(60, 2))
+    other = rows.copy()
+    rows[7] = 5.0
+    other[7] = np.nan if adjacency == "zero-out" else -5.0
+    given = {"kernel": "auto", "bounds": (-1.0, 1.0), "adjacency": adjacency, "max_iter": 6}
+    given |= {"epsilon": {"zero-out": 12.0, "replace-one": 28.0}[adjacency]}
+    found = trace_privacy(model(**given), X=rows, X_neighbour=other, y=np.arange(60) % 2)
+    assert found.passed
+    assert any("leave over" in r.query for r in found.releases)
+    assert 0.05 < found.share <= 1
 
 
 def test_balanced_classes_and_maps_share_a_budget():

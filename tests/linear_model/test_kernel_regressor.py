@@ -11,7 +11,7 @@ from skdp import DPKernelRegressor, DPLpRegressor
 from skdp._rows.linear import regression_rows
 from skdp.audit import trace_privacy
 from skdp.linear_model._kernel_classifier import Hats, Waves
-from skdp.linear_model._kernel_regressor import NearerRows, WithColumns
+from skdp.linear_model._kernel_regressor import NearerRows, WithColumns, missed
 from skdp.privacy import gdp_mu
 
 RNG = np.random.default_rng(0)
@@ -103,13 +103,17 @@ def test_a_trace_attains_the_claim_and_no_more(kernel, adjacency):
     other[7] = np.nan if adjacency == "zero-out" else -5.0
     given = {"kernel": kernel, "n_knots": 4, "bounds": (-1.0, 1.0), "adjacency": adjacency}
     given |= {"target_scale": 1.0, "max_iter": 6}
-    if kernel == "auto":
-        # sixty rows are enough for a choice
-        given |= {"epsilon": 1000.0, "n_components": 6}
-    found = trace_privacy(model(**given), X=rows, X_neighbour=other, y=np.arange(60) % 2 - 0.5)
-    assert found.passed
-    assert any("squares of residuals" in r.query for r in found.releases) == (kernel == "auto")
-    assert 0.05 < found.share <= 1
+    queries = set()
+    # sixty rows are enough for a choice, by what lines leave over or by what both kernels miss
+    budgets = (2.0,) if kernel != "auto" else (28.0, 1000.0)
+    for epsilon in budgets:
+        given |= {"epsilon": epsilon, "n_components": 6}
+        found = trace_privacy(model(**given), X=rows, X_neighbour=other, y=np.arange(60) % 2 - 0.5)
+        assert found.passed
+        queries |= {r.query for r in found.releases}
+        assert 0.05 < found.share <= 1
+    asked = [any(words in q for q in queries) for words in ("leave over", "squares of residuals")]
+    assert asked == [kernel == "auto"] * 2
 
 
 def test_a_choice_of_the_kernel_is_paid_for_out_of_the_same_budget():
@@ -124,10 +128,13 @@ def test_a_choice_of_the_kernel_is_paid_for_out_of_the_same_budget():
         (line,) = [r for r in fitted.ledger_.releases if "squares of residuals" in r.query]
         assert line.noise.scale == pytest.approx(10 / gdp_mu(16.0, 1e-6), rel=1e-4)
     assert chosen == {"bent": "additive", "product": "rbf"}
-    # public numbers decide where a trial would see nothing: there is no line for it
-    few = model(epsilon=0.5, **given).fit(rows, PRODUCT[:700])
-    assert few.kernel_ == "additive"
-    assert not any("squares of residuals" in r.query for r in few.ledger_.releases)
+    # lines decide where a trial would see nothing, and where these do not: public numbers
+    for epsilon, kernel, count in ((2.0, "rbf", 1), (0.5, "additive", 0)):
+        few = model(epsilon=epsilon, **given).fit(rows, PRODUCT[:700])
+        assert few.kernel_ == kernel
+        assert sum("leave over" in r.query for r in few.ledger_.releases) == count
+        assert not any("squares of residuals" in r.query for r in few.ledger_.releases)
+        assert 0.99 * epsilon < few.privacy_spent_[0] <= epsilon
     # a plan has the releases of a fit
     planned = model(epsilon=16.0, **given).plan(700, 3).ledger
     lines = [[(r.query, r.count) for r in led.releases] for led in (planned, fitted.ledger_)]
@@ -222,3 +229,9 @@ def test_unusual_rows_and_targets_do_not_break_a_fit(kernel):
 def test_unusable_parameters_are_named(given, message):
     with pytest.raises(ValueError, match=message):
         clone(model()).set_params(**given).fit(X[:50], CURVE[:50])
+
+
+def test_what_lines_miss_of_a_target_counts_a_unit_at_most():
+    z, target = np.array([0.0, 1.0, np.nan, 1e300]), np.array([2.2, 1e300, 2.0, -1e300])
+    found = missed(z, target, center=2.0, scale=0.5)
+    np.testing.assert_allclose(found, [0.4, 1.0, 0.0, -1.0])
