@@ -469,6 +469,11 @@ MUTANTS = [
         "tests/test_preconditioned.py",
     ),
     Mutant(
+        "odds that are believed whatever gradients say", "believed",
+        r"likely @ _KEPT / likely\.sum\(\)", "1.0",
+        "tests/test_preconditioned.py",
+    ),
+    Mutant(
         "gradients clipped where the rows were before", "_mapped",
         r"usable_norms\(norm, null\), chunk\.target", "chunk.norm, chunk.target",
         "tests/test_preconditioned.py",

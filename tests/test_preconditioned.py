@@ -7,12 +7,14 @@ import itertools
 import math
 from dataclasses import replace
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pytest
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import minimize
+from scipy.special import expit
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.linear_model import LogisticRegression
@@ -760,7 +762,8 @@ def test_the_noise_of_the_average_is_that_of_steps_along_noise(n_steps, n_skippe
     curator = SimpleNamespace(
         prepay=lambda *_: None, release=lambda *_: 10 * plan.noise * rng.normal(size=d)
     )
-    found = PreconditionedFit._descend(fit, curator, plan).reshape(3, -1).std(axis=1)
+    average, _ = PreconditionedFit._descend(fit, curator, plan)
+    found = average.reshape(3, -1).std(axis=1)
     np.testing.assert_allclose(found, plan.deviation[:: d // 3], rtol=0.03)
 
 
@@ -800,10 +803,55 @@ def test_odds_of_sparse_rows_are_shortened_and_no_decision_changes(monkeypatch):
     assert 0.2 < ratio < 0.9
     np.testing.assert_allclose(short.coef_, ratio * long.coef_)
     np.testing.assert_allclose(short.intercept_, ratio * long.intercept_)
-    # dense rows have their directions, and keep what was found
+    # dense rows have their directions, and no such number
     dense = logistic(0.3).fit(X.toarray(), y)
     monkeypatch.undo()
     np.testing.assert_array_equal(logistic(0.3).fit(X.toarray(), y).coef_, dense.coef_)
+
+
+@pytest.mark.parametrize("center", [-1.5, 0.3])
+@pytest.mark.parametrize("kept", [0.0, 0.5, 1.0])
+def test_gradients_say_how_far_odds_are_from_those_of_labels(kept, center):
+    # rows with one entry along coefficients that are too long, and off the center of the labels
+    n, length, rng = 200_000, 3.0, np.random.default_rng(0)
+    u, w, constant, moved = rng.normal(size=n), 1.5, 0.8, 0.4
+    odds = center + kept * w * u
+    clipped = [np.log(np.maximum(length * expit(side), 1)) for side in (-odds, odds)]
+    y = rng.random(n) < expit(odds + 0.7 * (clipped[0] - clipped[1]))
+    proba = expit(moved + w * u)
+    residual = np.clip(proba - y, -1 / length, 1 / length)
+    gradient = np.array([np.mean(residual * u), constant * np.mean(residual)])
+    coef = np.array([w, moved / constant])
+    plan = replace(
+        plan_of(np.ones(1), held=np.zeros(1), n_steps=8, n_skipped=0, momentum=0.0, step_size=1e3,
+                noise=1e-3, variance=np.ones(1)),
+        length=length, intercept=constant,
+    )  # fmt: skip
+    assert plan.deviation > w
+    believed = preconditioned.believed(plan, coef, [(coef, gradient)] * 8)
+    assert believed[0] / w == pytest.approx(kept, abs=0.25)
+    # of odds that vary with the row the center is less sure
+    assert kept == 1 or believed[1] * constant == pytest.approx(center, abs=0.15)
+    # more than noise can have made is kept whatever gradients say
+    assert preconditioned.believed(replace(plan, step_size=1.0), coef, [(coef, gradient)])[0] == w
+    # where noise hides everything nothing is known better
+    hidden = preconditioned.believed(replace(plan, noise=1e3), coef, [(coef, gradient)] * 8)
+    np.testing.assert_allclose(hidden, coef, rtol=0.1)
+
+
+def test_odds_follow_gradients_unless_coefficients_are_bound():
+    X, y = table(300)
+    for options, follow in (({}, True), ({"coef_bound": 1e3}, False), ({"max_iter": 1}, False)):
+        model = logistic(0.5, **options)
+        with mock.patch.object(preconditioned, "believed", side_effect=lambda _, c, __: c) as asked:
+            plain = clone(model).fit(X, y)
+        model.fit(X, y)
+        assert asked.called == ("coef_bound" not in options)
+        assert (model.coef_ == plain.coef_).all() == (not follow)
+        ratio = model.coef_ / plain.coef_
+        np.testing.assert_allclose(ratio, ratio[0, 0])
+    bare = logistic(0.5, fit_intercept=False).fit(X, y)
+    assert bare.intercept_ == 0
 
 
 def test_sparse_rows_of_two_classes_have_their_squares_released_at_any_signal():
@@ -811,6 +859,11 @@ def test_sparse_rows_of_two_classes_have_their_squares_released_at_any_signal():
     for classes, first in (([0, 1], "sum of rows"), ([0, 1, 2], "gradient of")):
         model = logistic(0.1, solver="auto", classes=classes).fit(X, y)
         assert model.ledger_.releases[0].query.startswith(first)
+
+
+def silent():
+    X = np.random.default_rng(0).normal(size=(1200, 8))
+    return X / np.linalg.norm(X, axis=1).max()
 
 
 def centered(load):
@@ -823,6 +876,7 @@ def centered(load):
 #: rows and labels, and budgets
 BELIEVED = {
     "words": (lambda: bags(3000, 2048), (0.1, 0.5, 4.0)),
+    "columns that say nothing": (lambda: (silent(), np.arange(1200) % 4 == 0), (0.5, 1.0, 4.0)),
     "words that say nothing": (lambda: (bags(2000, 2048)[0], np.arange(2000) % 2), (0.1, 0.5)),
     "breast cancer": (lambda: centered(load_breast_cancer), (0.1, 0.5, 4.0)),
     "many words": (lambda: bags(4000, 1 << 15), (0.1, 1.0)),

@@ -74,8 +74,8 @@ from skdp.solvers.base import (
     margin_noise,
 )
 from skdp.solvers.gradient import DEFAULT_INTERCEPT, HEARD
+from skdp.solvers.link import LINK_SHARE, unclipped_log_proba, unclipped_odds
 from skdp.solvers.objective import default_objective_ridge
-from skdp.solvers.preconditioned import LINK_SHARE, unclipped_log_proba
 
 # The solver of a fit: what was asked for, the choice of "auto", and pairs that do not fit.
 #
@@ -869,10 +869,7 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
 
     def _linked(self, odds):
         """Return logarithms of the odds of two classes, most of what clipping does undone."""
-        if self._link is None:
-            return odds
-        log_proba = np.column_stack([log_expit(-odds), log_expit(odds)])
-        return unclipped_log_proba(log_proba, self._link) @ [-1.0, 1.0]
+        return odds if self._link is None else unclipped_odds(odds, self._link)
 
     def _weigh(self, weights, n_rows):
         """Put the prior that weights stand for in the place of that of the rows."""

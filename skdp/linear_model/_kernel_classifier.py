@@ -42,7 +42,7 @@ from skdp.preprocessing._public import (
 )
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.additive import GaussianMechanism
-from skdp.solvers.preconditioned import LINK_SHARE
+from skdp.solvers.link import LINK_SHARE
 
 # seed of the frequencies, public as all the rest of the map
 _SEED = 0

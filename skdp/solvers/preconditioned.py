@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.special import log_softmax
 
 from skdp._losses.classification import LogisticLoss, SoftmaxLoss
 from skdp._rows.base import ball_constraint, row_major, sum_over
@@ -33,6 +32,7 @@ from skdp.privacy.laws.additive import GaussianMechanism
 from skdp.privacy.laws.calibration import mu_beside
 from skdp.solvers.base import LARGEST_COEF, Fit, Solver
 from skdp.solvers.gradient import NEVER_PURE, ClippedGradient, StepSize
+from skdp.solvers.link import believed
 
 
 class Preconditioned(Solver):
@@ -434,6 +434,8 @@ class GeometryPlan:
         released gradients may shorten the step.
     kept : float
         What is left of the coefficients after the steps.
+    variance : ndarray of shape (d,) or None
+        Variances of the rows there along the directions, if odds follow from released gradients.
     slack : float
         What rounding may add to the change of a sum, in parts of `clip`.
     within : bool
@@ -456,6 +458,7 @@ class GeometryPlan:
     slack: float
     within: bool
     kept: float = 1.0
+    variance: Any = None
 
     @property
     def deviation(self):
@@ -668,8 +671,12 @@ def plan_geometry(problem, spread, *, mu, n_steps, fewer, intercept, radius=1.0)
         slack=slack,
         within=within,
     )
-    if spread.directions is not None or not isinstance(loss, LogisticLoss | SoftmaxLoss):
+    if not isinstance(loss, LogisticLoss | SoftmaxLoss):
         return plan
+    if spread.directions is not None:
+        # a bound on the coefficients holds for what the steps have found
+        follow = isinstance(loss, LogisticLoss) and problem.radius is None
+        return replace(plan, variance=variance * scale * scale) if follow else plan
     # what noise does to the log-odds of a typical row, of two classes
     variance = variance * (scale * plan.deviation) ** 2
     most = 1 / (1 + math.sqrt(_HALVED * loss.n_outputs / along))
@@ -712,41 +719,6 @@ def _floor(variance, most):
         many = np.sum(variance / (variance + middle)) > most
         low, high = (middle, high) if many else (low, middle)
     return high
-
-
-# Probabilities: the link of a loss whose gradients are clipped.
-#
-# The gradient of row v with label y is s(y) (p - e_y) v', p being the softmax of its predictions
-# and s(y) = min(1, c / (|p - e_y| |v|)). If its labels have probabilities q, the mean of that is
-# zero where every q_y is in proportion to p_y / s(y). So that is the inverse link of the clipped
-# loss, for a fit without penalty and noise. A typical length stands for |v|: with that of the row
-# probabilities would not be ordered as scores are.
-
-# how much of the inverse link is taken, in logarithms: noise, and few steps, are no clipping
-LINK_SHARE = 0.7
-
-
-def unclipped_log_proba(log_proba, longer):
-    """Return logarithms of probabilities, most of what clipping does to the link undone.
-
-    Parameters
-    ----------
-    log_proba : ndarray of shape (n_rows, n_classes)
-        Logarithms of the softmax of the predictions.
-    longer : float
-        Length of a typical row in units of the clipping norm.
-
-    Returns
-    -------
-    log_proba : ndarray of shape (n_rows, n_classes)
-        In the order of before, of the classes of a row and, for two classes, of rows: p / s(p)^a
-        grows with p for a <= 1.
-    """
-    proba = np.exp(log_proba)
-    squares = np.einsum("ij,ij->i", proba, proba)[:, None] - 2 * proba + 1
-    # two classes have one output, and their residual one entry
-    residual = np.sqrt(np.maximum(squares, 0) / (2 if proba.shape[1] == 2 else 1))
-    return log_softmax(log_proba + LINK_SHARE * np.log(np.maximum(residual * longer, 1)), axis=1)
 
 
 @dataclass(frozen=True)
@@ -812,17 +784,24 @@ class PreconditionedFit(Fit):
         public = plan.center, plan.root, plan.intercept, plan.within
         curator.map_rows(lambda rows: mapped_rows(rows, *public))
         # shorter odds: neither their order nor their signs change, nor does a bound break
-        coef = plan.original(plan.kept * self._descend(curator, plan), problem.intercept)
+        coef, seen = self._descend(curator, plan)
+        if plan.variance is not None:
+            coef = believed(plan, coef, seen)
+        coef = plan.original(plan.kept * coef, problem.intercept)
         return coef, plan.length / _slope(problem.pointwise), plan.n_steps
 
     def _descend(self, curator, plan):
-        """Return the average of the later half of accelerated steps along released gradients."""
+        """Return the average of the later half of accelerated steps along released gradients.
+
+        With it come the coefficients at which these were released, and they, if odds follow.
+        """
         problem, loss = self.problem, self.problem.pointwise
         law = GaussianMechanism(self.mu / math.sqrt(plan.n_steps))
         clip = _slope(loss)
         first = ClippedGradient(np.zeros(problem.shape), loss, clip, plan.slack)
         paid = curator.prepay(first, law, plan.n_steps)
         average = previous = coef = np.zeros(problem.shape)
+        seen = []
         step_size = StepSize(plan)
         for t in range(plan.n_steps):
             ahead = coef + plan.momentum * (coef - previous)
@@ -835,4 +814,6 @@ class PreconditionedFit(Fit):
             coef = plan.constrained(step, length, problem.intercept, problem.radius)
             if t >= plan.n_skipped:
                 average = average + coef / (plan.n_steps - plan.n_skipped)
-        return average
+                if plan.variance is not None:
+                    seen.append((ahead, gradient))
+        return average, seen

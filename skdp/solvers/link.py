@@ -1,0 +1,145 @@
+# Authors: the skdp developers
+# SPDX-License-Identifier: BSD-3-Clause
+"""Probabilities of a loss whose gradients are clipped and noisy, out of what was released.
+
+Two corrections, both arithmetic on released numbers. Clipping gives a loss another link, which is
+undone. And the gradients that a fit released say how far the odds of their coefficients can be
+believed: noise is not in the labels.
+"""
+
+import math
+
+import numpy as np
+from scipy.special import expit, log_softmax, logit
+
+# The link.
+#
+# The gradient of row v with label y is s(y) (p - e_y) v', p being the softmax of its predictions
+# and s(y) = min(1, c / (|p - e_y| |v|)). If its labels have probabilities q, the mean of that is
+# zero where every q_y is in proportion to p_y / s(y). So that is the inverse link of the clipped
+# loss, for a fit without penalty and noise. A typical length stands for |v|: with that of the row
+# probabilities would not be ordered as scores are.
+
+# how much of the inverse link is taken, in logarithms: noise, and few steps, are no clipping
+LINK_SHARE = 0.7
+
+
+def unclipped_log_proba(log_proba, longer):
+    """Return logarithms of probabilities, most of what clipping does to the link undone.
+
+    Parameters
+    ----------
+    log_proba : ndarray of shape (n_rows, n_classes)
+        Logarithms of the softmax of the predictions.
+    longer : float
+        Length of a typical row in units of the clipping norm.
+
+    Returns
+    -------
+    log_proba : ndarray of shape (n_rows, n_classes)
+        In the order of before, of the classes of a row and, for two classes, of rows: p / s(p)^a
+        grows with p for a <= 1.
+    """
+    proba = np.exp(log_proba)
+    squares = np.einsum("ij,ij->i", proba, proba)[:, None] - 2 * proba + 1
+    # two classes have one output, and their residual one entry
+    residual = np.sqrt(np.maximum(squares, 0) / (2 if proba.shape[1] == 2 else 1))
+    return log_softmax(log_proba + LINK_SHARE * np.log(np.maximum(residual * longer, 1)), axis=1)
+
+
+def unclipped_odds(odds, longer):
+    """Return the same of log-odds of two classes, an array of any shape."""
+    against, for_ = (np.log(np.maximum(expit(side) * longer, 1)) for side in (-odds, odds))
+    return odds + LINK_SHARE * (against - for_)
+
+
+# Belief in odds.
+#
+# A step releases g = mean of s (p - y) v + noise at coefficients w that earlier releases gave: the
+# noise is fresh. Let u be the part of predictions that varies with the row, normal with the
+# variance that the released moments give it, and m the prediction at the center. Let labels have
+# the odds f(m' + k u), f being the inverse link above. Then g . w without its constant feature has
+# the mean E[u r], and the constant coordinate of g that of r, r = s (p - E y): known functions of
+# m' and k. So the means of both over the averaged steps, with noise of known deviation, have a
+# likelihood. Where labels are pure noise k is 0, whatever w is; where odds are right k = 1, m' = m.
+
+# parts of the odds about the center that may be kept, equally likely, and the place of 1 among
+# them; and odds of the center
+_KEPT, _RIGHT, _CENTERS = np.linspace(0.0, 2.0, 17), 8, np.linspace(-6.0, 6.0, 121)
+# what real rows, which are not normal, may add to E[u r], in parts of its change from k = 0 to 1;
+# and deviation of a share of a class, from which the center stays where it is
+_MODEL, _SURE_SHARE = 0.2, 0.05
+# how fast odds are kept that are longer than noise makes them
+_SURE = 4.0
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
+_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+
+
+def believed(plan, coef, seen):
+    """Return the coefficients of two classes, their odds as far from the center as can be believed.
+
+    Parameters
+    ----------
+    plan : GeometryPlan
+        With variances of mapped rows.
+    coef : ndarray of shape (n_coefs,)
+        Average of the iterates, for mapped rows.
+    seen : list of (ndarray of shape (n_coefs,), ndarray of shape (n_coefs,))
+        Coefficients, and the gradient of the mean loss that was released there.
+
+    Returns
+    -------
+    coef : ndarray of shape (n_coefs,)
+        Those of features times a number in [0, 1], a posterior mean; that of the constant feature
+        such that the center has the odds of a posterior mean of the share of a class, as far as
+        noise leaves that share known.
+    """
+    d, constant, longer = len(plan.scale), plan.intercept, plan.length
+    at, gradient = (np.array(part) for part in zip(*seen, strict=True))
+    body = at[:, :d] if plan.directions is None else at[:, :d] @ plan.directions
+    size = math.sqrt(np.mean(body**2))
+    if size == 0:
+        # a single step says nothing about itself
+        return coef
+    one = plan.noise / math.sqrt(len(seen))
+    u = math.sqrt(np.mean(body**2 @ plan.variance)) * _NODES
+    at_center = constant * np.mean(at[:, d:]) if constant else 0.0
+    low, high = (np.minimum(expit(side), 1 / longer) for side in (at_center + u, -at_center - u))
+
+    def residuals(centers, kept):
+        return low - expit(unclipped_odds(centers + kept * u, longer)) * (low + high)
+
+    found = np.mean(np.sum(at[:, :d] * gradient[:, :d], axis=1))
+    along = residuals(at_center, _KEPT[:, None]) @ (_WEIGHTS * u)
+    unsure = math.hypot(one * size * math.sqrt(d), _MODEL * (along[0] - along[_RIGHT]))
+    likely = np.exp(_lifted(-(((found - along) / unsure) ** 2) / 2))
+    kept = likely @ _KEPT / likely.sum()
+    # whatever the law of u: noise makes no more than this, and what is a third longer is no noise
+    average = coef[:d] if plan.directions is None else coef[:d] @ plan.directions
+    made = plan.variance @ plan.deviation**2
+    sure = _SURE * (1 - made / max(plan.variance @ average**2, 1e-300))
+    kept = min(1.0, max(float(kept), sure))
+    if not constant:
+        return kept * coef
+    found, along = np.mean(gradient[:, d]) / constant, residuals(_CENTERS[:, None], kept) @ _WEIGHTS
+    # no sharper than the grid
+    unsure = np.hypot(one / constant, 0.6 * np.gradient(along))
+    centers = unclipped_odds(_CENTERS, longer)
+    shares = expit(centers)
+    likely = np.exp(_lifted(-(((found - along) / unsure) ** 2) / 2)) * np.gradient(shares)
+    error = likely @ shares**2 / likely.sum() - (likely @ shares / likely.sum()) ** 2
+    # a share is unlikely to be next to 0 or 1
+    likely *= shares * (1 - shares)
+    center = constant * coef[d]
+    was = float(unclipped_odds(center, longer))
+    # where odds vary with the row their law matters, and it is not normal
+    spread = _WEIGHTS @ (unclipped_odds(center + kept * u, longer) - was) ** 2
+    trust = 1 / (1 + error / _SURE_SHARE**2 + spread**2)
+    is_ = was + trust * (logit(likely @ shares / likely.sum()) - was)
+    center += np.interp(is_, centers, _CENTERS) - np.interp(was, centers, _CENTERS)
+    return np.append(kept * coef[:d], center / constant)
+
+
+def _lifted(logarithms):
+    """Return logarithms whose largest is 0."""
+    return logarithms - logarithms.max()
