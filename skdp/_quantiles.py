@@ -1189,6 +1189,9 @@ class MagnitudeSides(_OfMagnitudes):
     thresholds : ndarray of shape (k,) or (m, k)
         What they are compared with, k being how many numbers there are for a row, and m with how
         many thresholds each.
+    places : ndarray of shape (k,) or None
+        Which number each of k columns of thresholds is for, some perhaps for the same one; None
+        for each its own.
 
     Notes
     -----
@@ -1198,6 +1201,7 @@ class MagnitudeSides(_OfMagnitudes):
     """
 
     thresholds: Any
+    places: Any = None
 
     @property
     def name(self):
@@ -1215,7 +1219,7 @@ class MagnitudeSides(_OfMagnitudes):
         Proof. A row contributes a vector of k entries 1/2 or -1/2, or 0 if it is null: of l1 norm
         at most k/2 and l2 norm at most sqrt(k)/2. Zero-out removes one. Under replace-one the
         difference of two is at most twice as long, attained if every magnitude changes sides of all
-        its thresholds.
+        its thresholds. Which number a threshold is for does not matter.
         Sums of halves are exact in floating point. A group, whose weights add up to at most 1,
         contributes a mean of such vectors, and of zero.
         """
@@ -1233,7 +1237,7 @@ class MagnitudeSides(_OfMagnitudes):
             # the old ones first: they are not to be held together
             rows.sought = None, None
             rows.sought = self.magnitudes, DividedNumbers(*self._columns(rows))
-        return rows.sought[1].sides(np.atleast_2d(self.thresholds))
+        return rows.sought[1].sides(np.atleast_2d(self.thresholds), self.places)
 
     def _columns(self, rows):
         """Return the numbers of all rows that are not null, and what these rows count."""
@@ -1250,6 +1254,7 @@ class MagnitudeSides(_OfMagnitudes):
     def partial(self, chunk):
         """Return the sums over a chunk's rows."""
         kept, numbers = np.isfinite(chunk.norm), self._numbers(chunk)
+        numbers = numbers if self.places is None else numbers[:, self.places]
         # ones and zeros: exact in single precision, and a product is the fastest way to count them
         counted, kind = kept, np.float32
         if counts_parts(chunk):
@@ -1291,17 +1296,19 @@ class DividedNumbers:
         ends = [-math.inf, math.inf], [0, n_rows], [0, self._total], [False] * 3
         self._cuts = [[list(part) for part in ends] for _ in range(k)]
 
-    def sides(self, thresholds):
+    def sides(self, thresholds, places=None):
         """Return the sums over rows above thresholds minus half of all, one after another.
 
         Parameters
         ----------
-        thresholds : ndarray of shape (m, k)
-            For each number m of them.
+        thresholds, places : ndarray of shape (m, k), ndarray of shape (k,) or None
+            As those of `MagnitudeSides`.
         """
         if (thresholds[1:] < thresholds[:-1]).any():
-            return np.concatenate([self.sides(one[None]) for one in thresholds])
-        below = [self._below(j, asked) for j, asked in enumerate(thresholds.T.copy())]
+            return np.concatenate([self.sides(one[None], places) for one in thresholds])
+        numbers = range(thresholds.shape[1]) if places is None else places
+        asked = zip(numbers, thresholds.T.copy(), strict=True)
+        below = [self._below(j, own) for j, own in asked]
         return (self._total / 2 - np.array(below).T).ravel() / self._whole
 
     def _below(self, j, asked):

@@ -201,8 +201,8 @@ class SearchedScales:
         first = MagnitudeSides(magnitudes, np.zeros((self.asked, k)))
         paid = curator.prepay(first, law, steps)
 
-        def sides(thresholds):
-            return curator.release(MagnitudeSides(magnitudes, thresholds), paid)
+        def sides(thresholds, places):
+            return curator.release(MagnitudeSides(magnitudes, thresholds, places), paid)
 
         return bisect_quantile(
             sides,
@@ -213,6 +213,7 @@ class SearchedScales:
             steps=steps,
             scale=curator.ledger.releases[-1].noise.scale,
             asked=self.asked,
+            shared=True,
         )
 
 

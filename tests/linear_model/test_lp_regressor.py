@@ -654,12 +654,16 @@ def counts(name, d=3):
             (Columns(),), np.linspace(-0.2, 0.1, 2 * d).reshape(2, d)
         ),
         "sides of distances": MagnitudeSides((Columns(np.ones(d)),), np.linspace(0.1, 2.0, d)),
+        # all places for one number
+        "sides of a column": MagnitudeSides(
+            (Columns(),), np.linspace(-0.2, 0.1, d), np.full(d, d - 1)
+        ),
         "cells of spreads": MagnitudeCells((TargetDistance(), RowNorm()), 2),
         "cells of columns": MagnitudeCells((TargetDistance(1.0), Columns(np.zeros(d))), d + 1),
     }[name]
 
 
-KINDS = ["targets", "spreads", "columns", "distances"]
+KINDS = ["targets", "spreads", "columns", "distances", "a column"]
 MANY = [f"sides of {kind}" for kind in KINDS] + ["cells of spreads", "cells of columns"]
 every_count = pytest.mark.parametrize("name", MANY)
 
@@ -696,7 +700,7 @@ def test_counts_attain_their_sensitivity(name, adjacency):
     X, y = np.full((4, 3), 50.0), np.full(4, 60.0)
     near, far = X.copy(), y.copy()
     near[1], far[1] = (0.0, 0.3) if "sides of dist" not in name else (1.0, 0.3)
-    near[1] = -9.0 if name == "sides of columns" else near[1]
+    near[1] = -9.0 if "column" in name and "sides" in name else near[1]
     near[1], far[1] = (0.01, 0.9) if "cells" in name else (near[1], far[1])
     if adjacency == "zero-out":
         near, far = X, np.where(np.arange(4) == 1, MAGNITUDE_NAN, y)
@@ -745,10 +749,11 @@ def test_thresholds_are_looked_up_as_they_are_compared(dtype, monkeypatch):
         several = np.stack([-chosen[0], chosen[1], ends[0]])
         searched = np.sort(rng.uniform(0.0, 0.4, size=(9, 5, k)), axis=1)
         for thresholds in [*chosen, *np.nextafter(chosen, 0), several, *searched, *ends]:
-            query = MagnitudeSides(magnitudes, thresholds)
-            for each in (rows, weighted):
-                compared = sum_over(each, query.partial, query.size)
-                np.testing.assert_array_equal(query.evaluate(each), compared)
+            for places in (None, rng.integers(0, k, k)):
+                query = MagnitudeSides(magnitudes, thresholds, places)
+                for each in (rows, weighted):
+                    compared = sum_over(each, query.partial, query.size)
+                    np.testing.assert_array_equal(query.evaluate(each), compared)
     # what is kept is dropped with the rows that it is of
     assert rows.sought[0] == magnitudes
     StandardColumns(np.zeros(3), np.ones(3), np.ones(3, bool)).rows(rows)
