@@ -359,7 +359,7 @@ class PrivateLinearRegressor(
             scales, clipping, problem = self._prepared(n_rows, *shape)
             problem = replace(problem, unit=unit)
             solver = chosen_solver(self, asked, problem)
-            plan = self._planned(problem, solver, self._units(scaling), None)
+            plan = self._planned(problem, solver, self._units(scaling, scales), None)
             return scales, clipping, problem, solver, plan
 
         hidden = hidden_count(self)
@@ -383,14 +383,14 @@ class PrivateLinearRegressor(
             n_releases=self._n_releases(plan) + scales.n_releases + len(clipping.prices),
             doubts=doubts,
         ) as curator:
-            drawn, columns, vague = scales.run(curator, *self._units(scaling).given)
+            drawn, columns, vague = scales.run(curator, *self._units(scaling, scales).given)
             guessed = {"missing": not scales.n_releases, "vague": vague}
             say_of_scales(doubts, self._unknown(), n_rows, self.epsilon, **guessed)
             far = drawn[0] if self.data_norm is None else 1.0
             far_target = drawn[2] if self.target_scale is None else 1.0
             names = getattr(self, "feature_names_in_", None)
             say_of_far(doubts, far, far_target, columns, names)
-            units = replace(self._units(scaling, *drawn), columns=columns)
+            units = replace(self._units(scaling, scales, *drawn), columns=columns)
             units, problem, columns = self._bent(curator, solver, problem, units)
             curator.map_rows(units.rows)
             clip = clipping.run(curator, problem.pointwise, None)
@@ -461,13 +461,15 @@ class PrivateLinearRegressor(
         """Return the penalty where the largest weight is the unit of weights."""
         return self.l2 / (largest_weight(self) or 1.0)
 
-    def _units(self, scaling, radius=None, center=0.0, scale=None):
+    def _units(self, scaling, scales, radius=None, center=0.0, scale=None):
         """Return the units for scales that were drawn; those given, or a guess, for None."""
-        given = self.data_norm is not None
+        # a public norm is not one of columns in units of their own
+        norm = None if scales.n_columns else self.data_norm
+        given = norm is not None
         scaling = _INTERCEPT if scaling is None else scaling
         return Units(
             # as if features had been standardised
-            radius=float(radius or self.data_norm or math.sqrt(self.n_features_in_)),
+            radius=float(radius or norm or math.sqrt(self.n_features_in_)),
             longest=1.0 if given else LONGEST,
             center=center,
             scale=float(scale or self.target_scale or 1.0),
@@ -479,8 +481,7 @@ class PrivateLinearRegressor(
         """Return the plan of what is found about rows and targets."""
         _, moments = clip_and_moments(self.clipping_norm)
         # penalties, bounds and moments of gradients are for the columns as they are
-        alone = self.data_norm is None and self.coef_bound is None and self.l2 == 0
-        alone = alone and moments is None
+        alone = self.coef_bound is None and self.l2 == 0 and moments is None
         return plan_scales(
             self.epsilon,
             self.delta,
@@ -490,6 +491,7 @@ class PrivateLinearRegressor(
             with_scale=self.target_scale is None,
             with_center=self.fit_intercept,
             n_columns=n_features if alone and not is_sparse else 0,
+            has_norm=self.data_norm is not None,
         )
 
     def _prepared(self, n_rows, n_features, scaling, is_sparse=False):
@@ -497,8 +499,8 @@ class PrivateLinearRegressor(
         loss, _ = regression_loss(self.p)
         check_target_scale("data_norm", self.data_norm)
         check_target_scale("target_scale", self.target_scale)
-        units = self._units(scaling)
         scales = self._scales(n_rows, n_features, is_sparse)
+        units = self._units(scaling, scales)
         problem = Problem(
             n_rows=n_rows,
             n_features=n_features,
@@ -579,7 +581,8 @@ class DPLpRegressor(PrivateLinearRegressor):
         Public unit of length R of the rows, in [1e-50, 1e50]; longer rows are scaled down to
         it together with their targets. None standardises the columns of dense rows, where there
         are rows enough and no `l2`, `coef_bound` or moment is given, finds R privately, such that
-        about a quarter of the rows are longer then, and scales down rows longer than 6 R.
+        about a quarter of the rows are longer then, and scales down rows longer than 6 R. Where
+        there are three times as many rows it is so beside a number, too, which is not used then.
     target_scale : float, default=None
         Public unit B of the targets, in [1e-50, 1e50], around 0: not a bound, but the usual size
         of a target, which about a quarter of them exceed. Noise grows with it: ten times too large

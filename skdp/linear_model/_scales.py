@@ -47,6 +47,9 @@ _TAIL = 0.25
 # factor of two in one of twenty searches at 12, and by a quarter at 60; at more, rare values are
 # seen.
 _AIMED_RANKS, _FEWEST_RANKS, _COLUMN_RANKS = 100.0, 14.0, 18.0
+# where a norm is given columns are searched from so many times as many ranks on: with fewer, those
+# of zeros and ones lose more than others gain
+_BESIDE_A_NORM = 3.0
 # releases for the median of the targets, for that of a column, in which rows are read, and for a
 # spread, by how many thresholds of a number each has. Five cut what is believed into equal parts: a
 # third of the releases, for counts with a third more noise. That is put up with where all ranks
@@ -346,8 +349,9 @@ class ScalesPlan:
     median_price: float = 0.0
     distance_price: float = 0.0
 
-    #: nothing has Gaussian noise
+    #: nothing has Gaussian noise, and columns stay as they are
     mu: ClassVar[float] = 0.0
+    n_columns: ClassVar[int] = 0
 
     @property
     def prices(self):
@@ -387,7 +391,16 @@ class ScalesPlan:
 
 
 def plan_scales(
-    epsilon, delta, *, n_rows, adjacency, with_radius, with_scale, with_center, n_columns=0
+    epsilon,
+    delta,
+    *,
+    n_rows,
+    adjacency,
+    with_radius,
+    with_scale,
+    with_center,
+    n_columns=0,
+    has_norm=False,
 ):
     """Plan how the scales are released.
 
@@ -404,6 +417,9 @@ def plan_scales(
         which the unit is needed.
     n_columns : int, default=0
         Number of columns whose scales are asked for, if they can be had.
+    has_norm : bool, default=False
+        Whether there is a public norm for the columns as they are: then scales of columns, and a
+        radius for these, are asked for if they can be had twice as exactly.
 
     Returns
     -------
@@ -421,8 +437,10 @@ def plan_scales(
         # under zero-out a row moves half as much
         ranks = n_rows * (2.0 if adjacency == "zero-out" else 1.0)
         budget = math.sqrt(_MU_SHARE) * gdp_mu(epsilon, delta)
-        for columns, fewest in ((n_columns, _COLUMN_RANKS), (0, _FEWEST_RANKS)):
-            plan = SearchedScales(n_rows, with_radius, with_scale, with_center, columns, 1.0)
+        fewest_of_columns = (_BESIDE_A_NORM if has_norm else 1) * _COLUMN_RANKS
+        for columns, fewest in ((n_columns, fewest_of_columns), (0, _FEWEST_RANKS)):
+            radius = with_radius or (has_norm and columns > 0)
+            plan = SearchedScales(n_rows, radius, with_scale, with_center, columns, 1.0)
             if plan.n_releases and ranks * budget >= fewest * plan.mu:
                 most, aimed = budget / plan.mu, _AIMED_RANKS / ranks
                 return replace(plan, unit=min(most, aimed), asked=5 if aimed <= most else 1)

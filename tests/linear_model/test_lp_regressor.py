@@ -249,10 +249,29 @@ def test_indicators_are_on_a_scale_of_their_own():
 
 def test_penalties_and_bounds_are_for_columns_as_they_are():
     X, y = raw_table(3000)
-    for options in ({"l2": 1.0}, {"coef_bound": 1.0}, {"data_norm": 3.0}):
+    for options in ({"l2": 1.0}, {"coef_bound": 1.0}, {"data_norm": 3.0, "l2": 1e-9}):
         model = DPLpRegressor(random_state=0, **options).fit(X, y)
         np.testing.assert_array_equal(model.feature_scale_, 1.0)
         np.testing.assert_array_equal(model.feature_center_, 0.0)
+
+
+def test_columns_are_standardised_beside_a_norm_where_many_rows_pay_for_it():
+    Z, y = raw_table(5000)
+    # all that matters is in a direction that hardly varies
+    X = np.column_stack([Z[:, 1:], np.zeros(5000), 0.01 * Z[:, 0]])
+    y = 300.0 * Z[:, 0] + 100.0 * np.random.default_rng(1).normal(size=5000)
+    for public in ({"data_norm": 5.0}, {"data_norm": 5.0, "target_scale": 300.0}):
+        model = DPLpRegressor(0.5, random_state=0, **public)
+        few = clone(model).fit(X[:2000], y[:2000])
+        assert few.data_norm_ == 5.0
+        assert (few.feature_scale_ == 1).all()
+        model.fit(X, y)
+        assert model.data_norm_ < 4.0
+        assert 0.003 < model.feature_scale_[3] < 0.03
+        assert model.score(X, y) > 0.8
+    # the norm is not for columns in units of their own: how loose it is does not matter
+    loose = DPLpRegressor(0.5, random_state=0, data_norm=5e9, target_scale=300.0).fit(X, y)
+    np.testing.assert_array_equal(loose.coef_, model.coef_)
 
 
 def test_too_few_rows_are_warned_of_from_public_numbers():
@@ -280,9 +299,10 @@ def test_scales_are_on_the_ledger_if_there_are_enough_rows():
     assert len(few.ledger_.releases) == 1
     # medians of columns and targets, cells, spreads
     for options, searches in [
-        ({}, 4), ({"data_norm": 1.0}, 3), ({"target_scale": 2.0}, 3),
-        ({"data_norm": 1.0, "target_scale": 2.0}, 0), ({"fit_intercept": False}, 2),
-        ({"l2": 1.0}, 3), ({"clipping_norm": "private"}, 5),
+        ({}, 4), ({"data_norm": 1.0}, 4), ({"target_scale": 2.0}, 3),
+        ({"data_norm": 1.0, "target_scale": 2.0}, 3), ({"fit_intercept": False}, 2),
+        ({"data_norm": 1.0, "target_scale": 2.0, "l2": 1.0}, 0), ({"l2": 1.0}, 3),
+        ({"clipping_norm": "private"}, 5),
     ]:  # fmt: skip
         model = linear_model(DPLpRegressor, max_iter=5, **options).fit(X, y)
         private = options.get("clipping_norm") == "private"
@@ -354,8 +374,8 @@ def test_moments_make_the_clip_that_theory_asks_for():
         solver=solvers.Output(minimizer="newton"),
     )
     model.n_features_in_ = 3
-    _, _, problem = model._prepared(1000, 3, None)
-    plan = model._planned(problem, model.solver, model._units(None), None)
+    scales, _, problem = model._prepared(1000, 3, None)
+    plan = model._planned(problem, model.solver, model._units(None, scales), None)
     # a gradient of squares is a row times a residual
     clip = 12.0 / 2.0 / 3.0 * problem.signal**0.25
     assert plan.problem.loss.clip == pytest.approx(clip)
@@ -367,8 +387,8 @@ def test_the_loss_of_a_plan_is_clipped():
     # what sensitivities are stated from is the loss that is minimised
     model = DPLpRegressor(solver=solvers.Output(minimizer="newton"), clipping_norm=0.3)
     model.n_features_in_ = 3
-    _, _, problem = model._prepared(50, 3, None)
-    plan = model._planned(problem, model.solver, model._units(None), None)
+    scales, _, problem = model._prepared(50, 3, None)
+    plan = model._planned(problem, model.solver, model._units(None, scales), None)
     assert isinstance(plan.problem.loss, ClippedLoss)
     assert plan.problem.gradient_sensitivity == pytest.approx(2 * 0.3)
 
