@@ -1435,20 +1435,22 @@ class MagnitudeCells(_OfMagnitudes):
 
         Returns
         -------
-        scales, lowest : ndarray of shape (k,)
-            The scale, and the lower end of the lowest cell that is seen to have rows; NaN where
-            none is.
+        scales, lowest, highest : ndarray of shape (k,)
+            The scale, the lower end of the lowest cell that is seen to have rows, and the upper end
+            of the highest; NaN where none is.
         """
         counts = released.reshape(self.numbers, N_CELLS)
         # noise alone exceeds that somewhere with a chance of some per cent
         sure = noise * (math.sqrt(2 * math.log(self.size)) + 0.3)
         counts = np.where(counts > sure, counts, 0.0)
-        scales, lowest = np.full((2, self.numbers), math.nan)
+        scales, lowest, highest = np.full((3, self.numbers), math.nan)
         for i in np.flatnonzero(counts.any(axis=1)):
             beyond = np.cumsum(counts[i, ::-1])[::-1]
             wanted = min(tail, beyond[0] / 2)
             cell = np.flatnonzero(beyond >= wanted)[-1]
             share = (beyond[cell] - wanted) / counts[i, cell]
             scales[i] = 0.5 * 4.0 ** (cell + _LOWEST_CELL + share)
-            lowest[i] = 0.5 * 4.0 ** (np.flatnonzero(counts[i])[0] + _LOWEST_CELL)
-        return scales, lowest
+            first, last = np.flatnonzero(counts[i])[[0, -1]]
+            lowest[i] = 0.5 * 4.0 ** (first + _LOWEST_CELL)
+            highest[i] = 2.0 * 4.0 ** (last + _LOWEST_CELL)
+        return scales, lowest, highest

@@ -224,6 +224,24 @@ def test_scales_are_found_from_few_rows(n_rows):
     assert np.median(scores) > 0.5
 
 
+def test_the_unit_of_targets_is_worth_more_where_rows_are_few():
+    shares = []
+    for epsilon in (0.14, 0.17, 0.21, 0.29):
+        given = {"n_rows": 1000, "adjacency": "replace-one", "n_columns": 5}
+        plan = plan_scales(epsilon, 1e-6, **ALL_SCALES, **given)
+        assert plan.n_columns == 0
+        shares.append(plan.mu**2 / gdp_mu(epsilon, 1e-6) ** 2)
+    assert shares[0] == 0
+    assert 0.4 > shares[1] > shares[2] > shares[3]
+    assert shares[3] == pytest.approx(0.2, rel=1e-6)
+    scores = []
+    for seed in range(5):
+        Z, y = raw_table(1000, seed, offset=1e5)
+        scores.append(DPLpRegressor(0.2, random_state=seed).fit(Z, y).score(Z, y))
+    # about -1000 where targets are taken to be standardised
+    assert np.median(scores) > 0.3
+
+
 def test_columns_on_their_own_scales_and_offsets_cost_nothing():
     Z, y = raw_table(5000)
     X = Z * [1e-4, 1.0, 1e5] + [1.0, 0.0, -3e6]
@@ -787,14 +805,14 @@ def test_scales_are_read_off_noisy_cells():
     exact = query.evaluate(admit(X, np.zeros(4000)))
     for noise in (1e-3, 30.0):
         released = exact + noise * rng.normal(size=query.size)
-        scales, lowest = query.scales(released, noise, 1000)
+        scales, lowest, highest = query.scales(released, noise, 1000)
         # a quarter is beyond 1.15 deviations; indicators are 1 where they are seen
         np.testing.assert_allclose(scales[:3], [1.15, 1.15e-9, 1.15e12], rtol=0.4)
         assert 0.5 <= scales[3] <= 2.0
         assert (lowest <= scales).all()
-    scales, lowest = query.scales(1e6 * rng.normal(size=query.size), 1e6, 1000)
-    assert np.isnan(scales).all()
-    assert np.isnan(lowest).all()
+        assert (scales <= highest).all()
+    scales, lowest, highest = query.scales(1e6 * rng.normal(size=query.size), 1e6, 1000)
+    assert np.isnan([scales, lowest, highest]).all()
 
 
 def test_standard_columns_are_what_the_definition_says():
