@@ -631,7 +631,7 @@ class DPLpRegressor(PrivateLinearRegressor):
         Coefficients, and the intercept, 0.0 without one.
     data_norm_, target_scale_, target_center_ : float
         R, B and the origin of the targets that were used, given or released. If there are too
-        few rows (about 150 / epsilon at delta 1e-6, 700 / epsilon at delta 0), R is the square
+        few rows (about 180 / epsilon at delta 1e-6, 700 / epsilon at delta 0), R is the square
         root of the number of features, as for standardised ones, B is 1, the origin 0, and the
         ledger has no search of scales.
     feature_center_, feature_scale_ : ndarray of shape (n_features,)
@@ -668,7 +668,7 @@ class DPLpRegressor(PrivateLinearRegressor):
     Privacy. One row and its target are protected, at (epsilon, delta) and the chosen adjacency.
     Public: the parameters, the number of rows, and the number and names of features. Scales are
     found from noisy counts of rows beyond thresholds and in cells, for at most a fifth of the
-    squared Gaussian-DP budget, two fifths where rows are few; at delta 0, and for a private
+    squared Gaussian-DP budget, or .3 of it where rows are few; at delta 0, and for a private
     threshold, by draws by ranks. Then every row and its target are brought into units, and the
     derivative of the loss is clipped at ``clipping_norm / |row|``: one row moves the sum of
     gradients by at most one or two clipping norms, however large its target. What follows, and what

@@ -63,7 +63,7 @@ _SHARED, _FEWEST_SPANS, _ALIKE = 0.85, 3, 4.0
 _MANY_SPANS, _SHARED_OF_MANY, _LARGER, _SMALLER = 32, 0.5, 0.05, 100.0
 # part of the squared Gaussian-DP budget that all searches together get at most; and where they are
 # for the unit of the targets, and could not be trusted with less: nothing is learned without it
-_MU_SHARE, _MOST_FOR_TARGETS = 0.2, 0.4
+_MU_SHARE, _MOST_FOR_TARGETS = 0.2, 0.3
 # ends of what is believed further apart than this factor mean that noise hides a scale
 _VAGUE = 32.0
 # so far beyond all cells that are seen only half of the null rows takes a quantile
@@ -433,8 +433,8 @@ def plan_scales(
     Returns
     -------
     plan : SearchedScales or ScalesPlan
-        With no release, if none could be trusted at a fifth of the squared Gaussian-DP budget, two
-        fifths for the unit of targets, or at delta 0 at three tenths of epsilon.
+        With no release, if none could be trusted at a fifth of the squared Gaussian-DP budget,
+        three tenths for the unit of targets, or at delta 0 at three tenths of epsilon.
 
     Notes
     -----

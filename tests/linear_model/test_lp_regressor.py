@@ -226,13 +226,13 @@ def test_scales_are_found_from_few_rows(n_rows):
 
 def test_the_unit_of_targets_is_worth_more_where_rows_are_few():
     shares = []
-    for epsilon in (0.14, 0.17, 0.21, 0.29):
+    for epsilon in (0.14, 0.195, 0.22, 0.29):
         given = {"n_rows": 1000, "adjacency": "replace-one", "n_columns": 5}
         plan = plan_scales(epsilon, 1e-6, **ALL_SCALES, **given)
         assert plan.n_columns == 0
         shares.append(plan.mu**2 / gdp_mu(epsilon, 1e-6) ** 2)
     assert shares[0] == 0
-    assert 0.4 > shares[1] > shares[2] > shares[3]
+    assert 0.3 > shares[1] > shares[2] > shares[3]
     assert shares[3] == pytest.approx(0.2, rel=1e-6)
     scores = []
     for seed in range(5):
