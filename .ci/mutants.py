@@ -635,6 +635,14 @@ MUTANTS = [
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(
+        "sides of magnitudes: several places for one number at the price of one",
+        "MagnitudeSides.sensitivity",
+        r"l1, l2 = self\.size / 2, math\.sqrt\(self\.size\) / 2",
+        "k = self.size if self.places is None else len(set(self.places)); "
+        "l1, l2 = k / 2, math.sqrt(k) / 2",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
         "cells of magnitudes: the cell that is entered is not counted",
         "MagnitudeCells.sensitivity",
         r"l2=math\.sqrt\(2 \* k\)", "l2=math.sqrt(k)",

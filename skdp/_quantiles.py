@@ -1189,6 +1189,9 @@ class MagnitudeSides(_OfMagnitudes):
     thresholds : ndarray of shape (k,) or (m, k)
         What they are compared with, k being how many numbers there are for a row, and m with how
         many thresholds each.
+    places : ndarray of shape (k,) or None
+        Which number each of k columns of thresholds is for, some perhaps for the same one; None
+        for each its own.
 
     Notes
     -----
@@ -1198,6 +1201,7 @@ class MagnitudeSides(_OfMagnitudes):
     """
 
     thresholds: Any
+    places: Any = None
 
     @property
     def name(self):
@@ -1215,7 +1219,7 @@ class MagnitudeSides(_OfMagnitudes):
         Proof. A row contributes a vector of k entries 1/2 or -1/2, or 0 if it is null: of l1 norm
         at most k/2 and l2 norm at most sqrt(k)/2. Zero-out removes one. Under replace-one the
         difference of two is at most twice as long, attained if every magnitude changes sides of all
-        its thresholds.
+        its thresholds. Which number a threshold is for does not matter.
         Sums of halves are exact in floating point. A group, whose weights add up to at most 1,
         contributes a mean of such vectors, and of zero.
         """
@@ -1233,7 +1237,7 @@ class MagnitudeSides(_OfMagnitudes):
             # the old ones first: they are not to be held together
             rows.sought = None, None
             rows.sought = self.magnitudes, DividedNumbers(*self._columns(rows))
-        return rows.sought[1].sides(np.atleast_2d(self.thresholds))
+        return rows.sought[1].sides(np.atleast_2d(self.thresholds), self.places)
 
     def _columns(self, rows):
         """Return the numbers of all rows that are not null, and what these rows count."""
@@ -1250,6 +1254,7 @@ class MagnitudeSides(_OfMagnitudes):
     def partial(self, chunk):
         """Return the sums over a chunk's rows."""
         kept, numbers = np.isfinite(chunk.norm), self._numbers(chunk)
+        numbers = numbers if self.places is None else numbers[:, self.places]
         # ones and zeros: exact in single precision, and a product is the fastest way to count them
         counted, kind = kept, np.float32
         if counts_parts(chunk):
@@ -1291,17 +1296,19 @@ class DividedNumbers:
         ends = [-math.inf, math.inf], [0, n_rows], [0, self._total], [False] * 3
         self._cuts = [[list(part) for part in ends] for _ in range(k)]
 
-    def sides(self, thresholds):
+    def sides(self, thresholds, places=None):
         """Return the sums over rows above thresholds minus half of all, one after another.
 
         Parameters
         ----------
-        thresholds : ndarray of shape (m, k)
-            For each number m of them.
+        thresholds, places : ndarray of shape (m, k), ndarray of shape (k,) or None
+            As those of `MagnitudeSides`.
         """
         if (thresholds[1:] < thresholds[:-1]).any():
-            return np.concatenate([self.sides(one[None]) for one in thresholds])
-        below = [self._below(j, asked) for j, asked in enumerate(thresholds.T.copy())]
+            return np.concatenate([self.sides(one[None], places) for one in thresholds])
+        numbers = range(thresholds.shape[1]) if places is None else places
+        asked = zip(numbers, thresholds.T.copy(), strict=True)
+        below = [self._below(j, own) for j, own in asked]
         return (self._total / 2 - np.array(below).T).ravel() / self._whole
 
     def _below(self, j, asked):
@@ -1428,20 +1435,22 @@ class MagnitudeCells(_OfMagnitudes):
 
         Returns
         -------
-        scales, lowest : ndarray of shape (k,)
-            The scale, and the lower end of the lowest cell that is seen to have rows; NaN where
-            none is.
+        scales, lowest, highest : ndarray of shape (k,)
+            The scale, the lower end of the lowest cell that is seen to have rows, and the upper end
+            of the highest; NaN where none is.
         """
         counts = released.reshape(self.numbers, N_CELLS)
         # noise alone exceeds that somewhere with a chance of some per cent
         sure = noise * (math.sqrt(2 * math.log(self.size)) + 0.3)
         counts = np.where(counts > sure, counts, 0.0)
-        scales, lowest = np.full((2, self.numbers), math.nan)
+        scales, lowest, highest = np.full((3, self.numbers), math.nan)
         for i in np.flatnonzero(counts.any(axis=1)):
             beyond = np.cumsum(counts[i, ::-1])[::-1]
             wanted = min(tail, beyond[0] / 2)
             cell = np.flatnonzero(beyond >= wanted)[-1]
             share = (beyond[cell] - wanted) / counts[i, cell]
             scales[i] = 0.5 * 4.0 ** (cell + _LOWEST_CELL + share)
-            lowest[i] = 0.5 * 4.0 ** (np.flatnonzero(counts[i])[0] + _LOWEST_CELL)
-        return scales, lowest
+            first, last = np.flatnonzero(counts[i])[[0, -1]]
+            lowest[i] = 0.5 * 4.0 ** (first + _LOWEST_CELL)
+            highest[i] = 2.0 * 4.0 ** (last + _LOWEST_CELL)
+        return scales, lowest, highest

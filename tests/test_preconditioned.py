@@ -343,8 +343,8 @@ def test_the_default_of_regression_is_in_a_geometry_where_there_is_signal():
         "little": {"epsilon": 0.001}, "pure": {"delta": 0.0},
     }.items():  # fmt: skip
         model = DPLpRegressor(data_norm=1.0, target_scale=1.0, random_state=0).set_params(**options)
-        found[name] = model.fit(X, X[:, 0]).ledger_.releases[0].query
-    assert [name for name, query in found.items() if query.startswith("sum of rows")] == ["usual"]
+        found[name] = {r.query[:11] for r in model.fit(X, X[:, 0]).ledger_.releases}
+    assert [name for name, queries in found.items() if "sum of rows" in queries] == ["usual"]
 
 
 def test_norms_of_sparse_mapped_rows_are_bounds():

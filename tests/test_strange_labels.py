@@ -168,6 +168,20 @@ def test_rows_of_which_hardly_one_has_a_label_are_doubted_by_released_numbers():
                 model.fit(data, labels)
 
 
+def test_rows_without_a_label_take_no_norm_away():
+    rows = RNG.normal(size=(6000, 3)) * [1.0, 2.0, 30.0]
+    labels = (rows[:, 0] > 0).astype(int)
+    # a null row counts as half a row beyond any norm: from half of them on there is no such norm
+    for share in (0.6, 0.8):
+        known = np.where(RNG.random(6000) < share, 7, labels)
+        for given, longest in (({}, 3.0), ({"C": 1e3}, 60.0)):
+            model = DPLogisticRegression(2.0, classes=[0, 1], random_state=0, **given)
+            with pytest.warns(NoisyEstimateWarning, match="a label that is none of classes"):
+                model.fit(rows, known)
+            assert longest / 4 < model.data_norm_ < 2 * longest
+        assert model.score(rows, labels) > 0.6
+
+
 def test_types_that_never_meet_are_refused():
     for y in (NUMBERS.astype(str), NUMBERS.astype("S")):
         with pytest.raises(ValueError, match="labels of one type: classes are int64 and y is"):

@@ -536,10 +536,11 @@ class PrivateLinearClassifier(
         ) as curator:
             norm, found = problem.data_norm, None
             if not given:
-                (norm, _, _), found, vague = scales.run(curator, norm, 0.0, 1.0)
+                (norm, _, _), found, vague, absent = scales.run(curator, norm, 0.0, 1.0)
                 guessed = {"missing": not scales.n_releases, "vague": vague}
                 say_of_scales(doubts, self._unknown(), n_rows, self.epsilon, **guessed)
-                say_of_far(doubts, norm, None, found, getattr(self, "feature_names_in_", None))
+                names = getattr(self, "feature_names_in_", None)
+                say_of_far(doubts, norm, None, found, names, absent)
                 norm, found, problem = self._bent(curator, solver, problem, norm, found)
                 curator.map_rows(lambda rows: readmitted(rows, L2Ball(norm), intercept))
                 plan = solver.plan(self._in_units(problem, norm))

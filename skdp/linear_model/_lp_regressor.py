@@ -359,7 +359,7 @@ class PrivateLinearRegressor(
             scales, clipping, problem = self._prepared(n_rows, *shape)
             problem = replace(problem, unit=unit)
             solver = chosen_solver(self, asked, problem)
-            plan = self._planned(problem, solver, self._units(scaling), None)
+            plan = self._planned(problem, solver, self._units(scaling, scales), None)
             return scales, clipping, problem, solver, plan
 
         hidden = hidden_count(self)
@@ -383,14 +383,15 @@ class PrivateLinearRegressor(
             n_releases=self._n_releases(plan) + scales.n_releases + len(clipping.prices),
             doubts=doubts,
         ) as curator:
-            drawn, columns, vague = scales.run(curator, *self._units(scaling).given)
+            given = self._units(scaling, scales).given
+            drawn, columns, vague, _ = scales.run(curator, *given)
             guessed = {"missing": not scales.n_releases, "vague": vague}
             say_of_scales(doubts, self._unknown(), n_rows, self.epsilon, **guessed)
             far = drawn[0] if self.data_norm is None else 1.0
             far_target = drawn[2] if self.target_scale is None else 1.0
             names = getattr(self, "feature_names_in_", None)
             say_of_far(doubts, far, far_target, columns, names)
-            units = replace(self._units(scaling, *drawn), columns=columns)
+            units = replace(self._units(scaling, scales, *drawn), columns=columns)
             units, problem, columns = self._bent(curator, solver, problem, units)
             curator.map_rows(units.rows)
             clip = clipping.run(curator, problem.pointwise, None)
@@ -461,13 +462,15 @@ class PrivateLinearRegressor(
         """Return the penalty where the largest weight is the unit of weights."""
         return self.l2 / (largest_weight(self) or 1.0)
 
-    def _units(self, scaling, radius=None, center=0.0, scale=None):
+    def _units(self, scaling, scales, radius=None, center=0.0, scale=None):
         """Return the units for scales that were drawn; those given, or a guess, for None."""
-        given = self.data_norm is not None
+        # a public norm is not one of columns in units of their own
+        norm = None if scales.n_columns else self.data_norm
+        given = norm is not None
         scaling = _INTERCEPT if scaling is None else scaling
         return Units(
             # as if features had been standardised
-            radius=float(radius or self.data_norm or math.sqrt(self.n_features_in_)),
+            radius=float(radius or norm or math.sqrt(self.n_features_in_)),
             longest=1.0 if given else LONGEST,
             center=center,
             scale=float(scale or self.target_scale or 1.0),
@@ -479,8 +482,7 @@ class PrivateLinearRegressor(
         """Return the plan of what is found about rows and targets."""
         _, moments = clip_and_moments(self.clipping_norm)
         # penalties, bounds and moments of gradients are for the columns as they are
-        alone = self.data_norm is None and self.coef_bound is None and self.l2 == 0
-        alone = alone and moments is None
+        alone = self.coef_bound is None and self.l2 == 0 and moments is None
         return plan_scales(
             self.epsilon,
             self.delta,
@@ -490,6 +492,7 @@ class PrivateLinearRegressor(
             with_scale=self.target_scale is None,
             with_center=self.fit_intercept,
             n_columns=n_features if alone and not is_sparse else 0,
+            has_norm=self.data_norm is not None,
         )
 
     def _prepared(self, n_rows, n_features, scaling, is_sparse=False):
@@ -497,8 +500,8 @@ class PrivateLinearRegressor(
         loss, _ = regression_loss(self.p)
         check_target_scale("data_norm", self.data_norm)
         check_target_scale("target_scale", self.target_scale)
-        units = self._units(scaling)
         scales = self._scales(n_rows, n_features, is_sparse)
+        units = self._units(scaling, scales)
         problem = Problem(
             n_rows=n_rows,
             n_features=n_features,
@@ -579,7 +582,8 @@ class DPLpRegressor(PrivateLinearRegressor):
         Public unit of length R of the rows, in [1e-50, 1e50]; longer rows are scaled down to
         it together with their targets. None standardises the columns of dense rows, where there
         are rows enough and no `l2`, `coef_bound` or moment is given, finds R privately, such that
-        about a quarter of the rows are longer then, and scales down rows longer than 6 R.
+        about a quarter of the rows are longer then, and scales down rows longer than 6 R. Where
+        there are three times as many rows it is so beside a number, too, which is not used then.
     target_scale : float, default=None
         Public unit B of the targets, in [1e-50, 1e50], around 0: not a bound, but the usual size
         of a target, which about a quarter of them exceed. Noise grows with it: ten times too large
@@ -627,7 +631,7 @@ class DPLpRegressor(PrivateLinearRegressor):
         Coefficients, and the intercept, 0.0 without one.
     data_norm_, target_scale_, target_center_ : float
         R, B and the origin of the targets that were used, given or released. If there are too
-        few rows (about 230 / epsilon at delta 1e-6, 700 / epsilon at delta 0), R is the square
+        few rows (about 180 / epsilon at delta 1e-6, 700 / epsilon at delta 0), R is the square
         root of the number of features, as for standardised ones, B is 1, the origin 0, and the
         ledger has no search of scales.
     feature_center_, feature_scale_ : ndarray of shape (n_features,)
@@ -664,11 +668,11 @@ class DPLpRegressor(PrivateLinearRegressor):
     Privacy. One row and its target are protected, at (epsilon, delta) and the chosen adjacency.
     Public: the parameters, the number of rows, and the number and names of features. Scales are
     found from noisy counts of rows beyond thresholds and in cells, for at most a fifth of the
-    squared Gaussian-DP budget; at delta 0, and for a private threshold, by draws by ranks. Then
-    every row and its target are brought into units, and the derivative of the loss is clipped at
-    ``clipping_norm / |row|``: one row moves the sum of gradients by at most one or two clipping
-    norms, however large its target. What follows, and what is not covered, is as for
-    `DPLogisticRegression`. Proofs are in the user guide.
+    squared Gaussian-DP budget, or .3 of it where rows are few; at delta 0, and for a private
+    threshold, by draws by ranks. Then every row and its target are brought into units, and the
+    derivative of the loss is clipped at ``clipping_norm / |row|``: one row moves the sum of
+    gradients by at most one or two clipping norms, however large its target. What follows, and what
+    is not covered, is as for `DPLogisticRegression`. Proofs are in the user guide.
 
     A clip that is short against the gradients makes the fit robust: for ``p=2`` it then
     estimates something between the conditional mean and median, which differ if noise is

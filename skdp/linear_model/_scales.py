@@ -45,8 +45,12 @@ _TAIL = 0.25
 # Bisection. The rank of what is found errs by a few rows over the Gaussian-DP parameter of the
 # search: that times the number of rows is aimed at, and put up with. On data a scale is wrong by a
 # factor of two in one of twenty searches at 12, and by a quarter at 60; at more, rare values are
-# seen.
-_AIMED_RANKS, _FEWEST_RANKS, _COLUMN_RANKS = 100.0, 14.0, 18.0
+# seen. A norm of rows alone may be further off than a unit of targets.
+_AIMED_RANKS, _COLUMN_RANKS = 100.0, 18.0
+_FEWEST_RANKS = {"rows": 8.0, "targets": 12.0}
+# where a norm is given columns are searched from so many times as many ranks on: with fewer, those
+# of zeros and ones lose more than others gain
+_BESIDE_A_NORM = 3.0
 # releases for the median of the targets, for that of a column, in which rows are read, and for a
 # spread, by how many thresholds of a number each has. Five cut what is believed into equal parts: a
 # third of the releases, for counts with a third more noise. That is put up with where all ranks
@@ -57,10 +61,13 @@ _SPREAD_KEY, _COLUMN_KEY = FloatKey(3, signed=False), FloatKey(16)
 # factor of their median; of many columns half of them, if next to none is larger
 _SHARED, _FEWEST_SPANS, _ALIKE = 0.85, 3, 4.0
 _MANY_SPANS, _SHARED_OF_MANY, _LARGER, _SMALLER = 32, 0.5, 0.05, 100.0
-# part of the squared Gaussian-DP budget that all searches together get at most
-_MU_SHARE = 0.2
+# part of the squared Gaussian-DP budget that all searches together get at most; and where they are
+# for the unit of the targets, and could not be trusted with less: nothing is learned without it
+_MU_SHARE, _MOST_FOR_TARGETS = 0.2, 0.3
 # ends of what is believed further apart than this factor mean that noise hides a scale
 _VAGUE = 32.0
+# so far beyond all cells that are seen only half of the null rows takes a quantile
+_BEYOND = 16.0
 
 # the threshold costs at most this part of epsilon
 _THRESHOLD_SHARE = 0.1
@@ -144,12 +151,12 @@ class SearchedScales:
             Unit of length, and origin and unit of the targets.
         columns : StandardColumns or None
             Origins and units of the columns that the rows have by now.
-        vague : bool
-            Whether the released counts leave a scale open.
+        vague, absent : bool, bool
+            Whether the released counts leave a scale open, and whether most rows seem to be null.
         """
         if not self.unit:
-            return (radius, center, scale), None, False
-        d, columns, origin = self.n_columns, None, np.zeros(self.n_columns)
+            return (radius, center, scale), None, False, False
+        d, columns, origin, absent = self.n_columns, None, np.zeros(self.n_columns), False
         for_center, for_column, for_spread = _STEPS[self.asked]
         if d and self.with_center:
             belief = self._belief(curator, (Columns(),), d, _COLUMN_KEY, for_column)
@@ -160,35 +167,40 @@ class SearchedScales:
             center = float(np.clip(shortest(belief)[0], -LARGEST, LARGEST))
         targets = (TargetDistance(center),) * self.with_scale
         first = (Columns(origin),) if d else (RowNorm(),) * self.with_radius
-        found, lowest = self._cells(curator, (*targets, *first))
+        found, lowest, highest = self._cells(curator, (*targets, *first))
         if d:
             spans = found[-d:]
             seen = spans > _least_spread(origin, _COLUMN_KEY.mantissa_bits)
             columns = StandardColumns(origin, _units(spans, seen), seen)
             curator.map_rows(columns.rows)
             # rows are of about the length sqrt(d) now
-            found, lowest = (
+            found, lowest, highest = (
                 np.append(old[:-d], math.sqrt(d) * share)
-                for old, share in ((found, 1.0), (lowest, 0.25))
+                for old, share in ((found, 1.0), (lowest, 0.25), (highest, 4.0))
             )
         if self._spreads:
             # in the order of the cells: targets first
             magnitudes = (*targets, *(RowNorm(),) * self.with_radius)
             k = len(magnitudes)
             belief = self._belief(curator, magnitudes, k, _SPREAD_KEY, for_spread)
-            # between zero and other values any number is as credible: cells know better
-            searched, found = np.minimum(belief.middle, LARGEST), found[:k]
-            found = np.where((searched < lowest) & ~np.isnan(found), found, searched)
+            # between zero and other values any number is as credible, and a null row counts as half
+            # a row beyond any: cells know better
+            searched = np.minimum(belief.middle, LARGEST)
+            found, lowest, highest = found[:k], lowest[:k], highest[:k]
+            beyond = searched > _BEYOND * highest
+            absent = bool(beyond.any())
+            known = ((searched < lowest) | beyond) & ~np.isnan(found)
+            found = np.where(known, found, searched)
         vague = bool(np.isnan(lowest).any())
         if self.with_radius:
             radius = float(found[-1]) if found[-1] > SMALLEST else radius
         if self.with_scale:
             equal = abs(center) if abs(center) > SMALLEST else scale
             scale = float(found[0]) if found[0] > _least_spread(center) else equal
-        return (radius, center, scale), columns, vague
+        return (radius, center, scale), columns, vague, absent
 
     def _cells(self, curator, magnitudes):
-        """Return scales of magnitudes, from noisy counts in cells, and where cells begin."""
+        """Return scales from noisy counts in cells, and where cells with rows begin and end."""
         query = MagnitudeCells(magnitudes, self._in_cells)
         law = GaussianMechanism(self.unit * math.sqrt(self._in_cells))
         released = curator.release(query, law)
@@ -201,8 +213,8 @@ class SearchedScales:
         first = MagnitudeSides(magnitudes, np.zeros((self.asked, k)))
         paid = curator.prepay(first, law, steps)
 
-        def sides(thresholds):
-            return curator.release(MagnitudeSides(magnitudes, thresholds), paid)
+        def sides(thresholds, places):
+            return curator.release(MagnitudeSides(magnitudes, thresholds, places), paid)
 
         return bisect_quantile(
             sides,
@@ -213,6 +225,7 @@ class SearchedScales:
             steps=steps,
             scale=curator.ledger.releases[-1].noise.scale,
             asked=self.asked,
+            shared=True,
         )
 
 
@@ -345,8 +358,9 @@ class ScalesPlan:
     median_price: float = 0.0
     distance_price: float = 0.0
 
-    #: nothing has Gaussian noise
+    #: nothing has Gaussian noise, and columns stay as they are
     mu: ClassVar[float] = 0.0
+    n_columns: ClassVar[int] = 0
 
     @property
     def prices(self):
@@ -375,7 +389,7 @@ class ScalesPlan:
             bounds = max(query.step / 2, SMALLEST), max(4 * top, 2 * SMALLEST)
             distance = TargetDistance(center)
             scale = self._draw(curator, distance, *bounds, self.distance_price) or scale
-        return (radius, center, scale), None, False
+        return (radius, center, scale), None, False, False
 
     def _draw(self, curator, magnitude, smallest, largest, price):
         """Return what a part of the rows exceeds, or None if that is nothing."""
@@ -386,7 +400,16 @@ class ScalesPlan:
 
 
 def plan_scales(
-    epsilon, delta, *, n_rows, adjacency, with_radius, with_scale, with_center, n_columns=0
+    epsilon,
+    delta,
+    *,
+    n_rows,
+    adjacency,
+    with_radius,
+    with_scale,
+    with_center,
+    n_columns=0,
+    has_norm=False,
 ):
     """Plan how the scales are released.
 
@@ -403,12 +426,15 @@ def plan_scales(
         which the unit is needed.
     n_columns : int, default=0
         Number of columns whose scales are asked for, if they can be had.
+    has_norm : bool, default=False
+        Whether there is a public norm for the columns as they are: then scales of columns, and a
+        radius for these, are asked for if they can be had twice as exactly.
 
     Returns
     -------
     plan : SearchedScales or ScalesPlan
-        With no release, if none could be trusted at a fifth of the squared Gaussian-DP budget, or
-        at delta 0 at three tenths of epsilon.
+        With no release, if none could be trusted at a fifth of the squared Gaussian-DP budget,
+        three tenths for the unit of targets, or at delta 0 at three tenths of epsilon.
 
     Notes
     -----
@@ -419,12 +445,25 @@ def plan_scales(
     if delta:
         # under zero-out a row moves half as much
         ranks = n_rows * (2.0 if adjacency == "zero-out" else 1.0)
-        budget = math.sqrt(_MU_SHARE) * gdp_mu(epsilon, delta)
-        for columns, fewest in ((n_columns, _COLUMN_RANKS), (0, _FEWEST_RANKS)):
-            plan = SearchedScales(n_rows, with_radius, with_scale, with_center, columns, 1.0)
-            if plan.n_releases and ranks * budget >= fewest * plan.mu:
-                most, aimed = budget / plan.mu, _AIMED_RANKS / ranks
-                return replace(plan, unit=min(most, aimed), asked=5 if aimed <= most else 1)
+        kind = "targets" if with_scale else "rows"
+        fewest_of_columns = (_BESIDE_A_NORM if has_norm else 1) * _COLUMN_RANKS
+        share = _MOST_FOR_TARGETS if with_scale else _MU_SHARE
+        for columns, fewest, largest in (
+            (n_columns, fewest_of_columns, _MU_SHARE),
+            (0, _FEWEST_RANKS[kind], share),
+        ):
+            radius = with_radius or (has_norm and columns > 0)
+            plan = SearchedScales(n_rows, radius, with_scale, with_center, columns, 1.0)
+            if not plan.n_releases:
+                continue
+            usual, most = (
+                ranks * math.sqrt(part) * gdp_mu(epsilon, delta) / plan.mu
+                for part in (_MU_SHARE, largest)
+            )
+            if most >= fewest:
+                found = min(max(usual, fewest), _AIMED_RANKS)
+                asked = 5 if usual >= _AIMED_RANKS else 1
+                return replace(plan, unit=found / ranks, asked=asked)
         return SearchedScales(n_rows)
     center = with_scale and with_center
     half = 1.0 if adjacency == "zero-out" else 2.0
@@ -485,7 +524,7 @@ def say_of_scales(doubts, wanted, n_rows, epsilon, *, missing, vague):
 _END = LARGEST / 3
 
 
-def say_of_far(doubts, found, scale, columns, names=None):
+def say_of_far(doubts, found, scale, columns, names=None, absent=False):
     """Take note of scales at the end of their range, by released numbers alone.
 
     Parameters
@@ -500,6 +539,8 @@ def say_of_far(doubts, found, scale, columns, names=None):
         Origins and units of columns; None if they stayed as they are.
     names : ndarray of shape (n_features,), default=None
         Of the columns; None counts them from 0.
+    absent : bool, default=False
+        Whether most rows seem to be null.
     """
     what = ["y"] if scale is not None and scale >= _END else []
     longest = _END if columns is None else float(np.linalg.norm(columns.reach))
@@ -516,7 +557,7 @@ def say_of_far(doubts, found, scale, columns, names=None):
             f"{LARGEST:.0e}: larger numbers cannot be told apart, and other columns may be lost "
             "beside them. Divide by a public number, or leave out."
         )
-    if scale is None and found > longest:
+    if scale is None and (absent or found > longest):
         # no row is so long, but a null row counts as half a row beyond any norm
         doubts.noise(
             "most rows seem to have a label that is none of classes, and contribute nothing: "

@@ -247,7 +247,7 @@ class DrawnUnits:
     def run(self, curator, given):
         """Draw the units, and bring the rows to them; as `UnitsPlan.run`."""
         d = self.n_features
-        found, _, vague = self.scales.run(curator, math.sqrt(d), 0.0, 1.0)
+        found, _, vague, _ = self.scales.run(curator, math.sqrt(d), 0.0, 1.0)
         radius, center, scale = found
         origin = np.append(np.zeros(d), np.full(len(given) - d, center))
         drawn = np.append(np.full(d, radius / math.sqrt(d)), np.full(len(given) - d, scale))

@@ -444,9 +444,11 @@ class SideSum:
 
 # no count changes a log-weight by more, and none counts as further off in noise
 _SURE, _FAR = 60.0, 8.0
+# a feature of which one position has all but this part of the weights on each side is settled
+_SETTLED = 0.005
 
 
-def bisect_quantile(sides, key, tau, *, n_rows, n_features, steps, scale, asked=1):
+def bisect_quantile(sides, key, tau, *, n_rows, n_features, steps, scale, asked=1, shared=False):
     """Search a quantile of every feature.
 
     Parameters
@@ -464,6 +466,11 @@ def bisect_quantile(sides, key, tau, *, n_rows, n_features, steps, scale, asked=
         Standard deviation of the noise of a released sum; public.
     asked : int, default=1
         Thresholds of a feature in one release: they cut what is believed into equal parts.
+    shared : bool, default=False
+        Whether the places of features that are settled are for the others. Then `sides` has a
+        second argument, an array of shape (n_features,): for which feature a place asks. The counts
+        of a feature with several places are averaged, so that noise follows the number of features
+        that are still open, while every release has the same size and price.
 
     Returns
     -------
@@ -479,8 +486,20 @@ def bisect_quantile(sides, key, tau, *, n_rows, n_features, steps, scale, asked=
     for _ in range(steps):
         inside, at = _quantiles(starts, logs, key.end, levels)
         asks = at.T if asked > 1 else at[:, 0]
-        excess = np.reshape(sides(key.value(asks)), asks.shape) - target
-        odds = _log_odds_of_sides(excess, (tau - 1) * n_rows, tau * n_rows, scale)
+        if shared:
+            places = _open_places(key, starts, logs)
+            often = np.bincount(places, minlength=n_features)
+            found = np.reshape(sides(key.value(asks[..., places]), places), asks.shape)
+            means = np.zeros(asks.shape)
+            np.add.at(means, (..., places), found)
+            excess = means / np.maximum(often, 1) - target
+            noise = scale / np.sqrt(np.maximum(often, 1))
+        else:
+            excess, noise = np.reshape(sides(key.value(asks)), asks.shape) - target, scale
+        odds = _log_odds_of_sides(excess, (tau - 1) * n_rows, tau * n_rows, noise)
+        if shared:
+            # nothing was asked
+            odds = np.where(often > 0, odds, 0.0)
         # a piece that begins at a threshold is as dense as what it is cut from; before what begins
         # there already it has no length. All that follows is more likely by its odds
         more = np.concatenate([odds.reshape(asked, -1).T, np.zeros(starts.shape)], axis=1)
@@ -490,6 +509,13 @@ def bisect_quantile(sides, key, tau, *, n_rows, n_features, steps, scale, asked=
         starts = starts[every, order]
         logs = logs[every, order] + more[every, order].cumsum(axis=1)
     return Belief(key, starts, logs)
+
+
+def _open_places(key, starts, logs):
+    """Return for which feature each place asks: in turn for those that are not settled, if any."""
+    low, high = Belief(key, starts, logs).ends(_SETTLED)
+    still = np.flatnonzero(high - low > 1)
+    return np.resize(still, len(starts)) if len(still) else np.arange(len(starts))
 
 
 @dataclass(frozen=True)
@@ -517,12 +543,16 @@ class Belief:
 
     def interval(self, tail=0.05):
         """Return thresholds (low, high] of whole intervals that leave out `tail` on each side."""
+        low, high = self.ends(tail)
+        return self.key.value(low), self.key.value(high)
+
+    def ends(self, tail):
+        """Return the positions of these thresholds."""
         levels = np.array([tail, 1 - tail])
         inside, _ = _quantiles(self.starts, self.logs, self.key.end, levels)
         ends = np.append(self.starts, np.full((len(inside), 1), float(self.key.end)), axis=1)
         every = np.arange(len(ends))
-        low, high = (ends[every, inside[:, i] + i] for i in (0, 1))
-        return self.key.value(low), self.key.value(high)
+        return tuple(ends[every, inside[:, i] + i] for i in (0, 1))
 
 
 def _quantiles(starts, logs, end, levels):

@@ -224,6 +224,24 @@ def test_scales_are_found_from_few_rows(n_rows):
     assert np.median(scores) > 0.5
 
 
+def test_the_unit_of_targets_is_worth_more_where_rows_are_few():
+    shares = []
+    for epsilon in (0.14, 0.195, 0.22, 0.29):
+        given = {"n_rows": 1000, "adjacency": "replace-one", "n_columns": 5}
+        plan = plan_scales(epsilon, 1e-6, **ALL_SCALES, **given)
+        assert plan.n_columns == 0
+        shares.append(plan.mu**2 / gdp_mu(epsilon, 1e-6) ** 2)
+    assert shares[0] == 0
+    assert 0.3 > shares[1] > shares[2] > shares[3]
+    assert shares[3] == pytest.approx(0.2, rel=1e-6)
+    scores = []
+    for seed in range(5):
+        Z, y = raw_table(1000, seed, offset=1e5)
+        scores.append(DPLpRegressor(0.2, random_state=seed).fit(Z, y).score(Z, y))
+    # about -1000 where targets are taken to be standardised
+    assert np.median(scores) > 0.3
+
+
 def test_columns_on_their_own_scales_and_offsets_cost_nothing():
     Z, y = raw_table(5000)
     X = Z * [1e-4, 1.0, 1e5] + [1.0, 0.0, -3e6]
@@ -249,10 +267,29 @@ def test_indicators_are_on_a_scale_of_their_own():
 
 def test_penalties_and_bounds_are_for_columns_as_they_are():
     X, y = raw_table(3000)
-    for options in ({"l2": 1.0}, {"coef_bound": 1.0}, {"data_norm": 3.0}):
+    for options in ({"l2": 1.0}, {"coef_bound": 1.0}, {"data_norm": 3.0, "l2": 1e-9}):
         model = DPLpRegressor(random_state=0, **options).fit(X, y)
         np.testing.assert_array_equal(model.feature_scale_, 1.0)
         np.testing.assert_array_equal(model.feature_center_, 0.0)
+
+
+def test_columns_are_standardised_beside_a_norm_where_many_rows_pay_for_it():
+    Z, y = raw_table(5000)
+    # all that matters is in a direction that hardly varies
+    X = np.column_stack([Z[:, 1:], np.zeros(5000), 0.01 * Z[:, 0]])
+    y = 300.0 * Z[:, 0] + 100.0 * np.random.default_rng(1).normal(size=5000)
+    for public in ({"data_norm": 5.0}, {"data_norm": 5.0, "target_scale": 300.0}):
+        model = DPLpRegressor(0.5, random_state=0, **public)
+        few = clone(model).fit(X[:2000], y[:2000])
+        assert few.data_norm_ == 5.0
+        assert (few.feature_scale_ == 1).all()
+        model.fit(X, y)
+        assert model.data_norm_ < 4.0
+        assert 0.003 < model.feature_scale_[3] < 0.03
+        assert model.score(X, y) > 0.8
+    # the norm is not for columns in units of their own: how loose it is does not matter
+    loose = DPLpRegressor(0.5, random_state=0, data_norm=5e9, target_scale=300.0).fit(X, y)
+    np.testing.assert_array_equal(loose.coef_, model.coef_)
 
 
 def test_too_few_rows_are_warned_of_from_public_numbers():
@@ -280,9 +317,10 @@ def test_scales_are_on_the_ledger_if_there_are_enough_rows():
     assert len(few.ledger_.releases) == 1
     # medians of columns and targets, cells, spreads
     for options, searches in [
-        ({}, 4), ({"data_norm": 1.0}, 3), ({"target_scale": 2.0}, 3),
-        ({"data_norm": 1.0, "target_scale": 2.0}, 0), ({"fit_intercept": False}, 2),
-        ({"l2": 1.0}, 3), ({"clipping_norm": "private"}, 5),
+        ({}, 4), ({"data_norm": 1.0}, 4), ({"target_scale": 2.0}, 3),
+        ({"data_norm": 1.0, "target_scale": 2.0}, 3), ({"fit_intercept": False}, 2),
+        ({"data_norm": 1.0, "target_scale": 2.0, "l2": 1.0}, 0), ({"l2": 1.0}, 3),
+        ({"clipping_norm": "private"}, 5),
     ]:  # fmt: skip
         model = linear_model(DPLpRegressor, max_iter=5, **options).fit(X, y)
         private = options.get("clipping_norm") == "private"
@@ -354,8 +392,8 @@ def test_moments_make_the_clip_that_theory_asks_for():
         solver=solvers.Output(minimizer="newton"),
     )
     model.n_features_in_ = 3
-    _, _, problem = model._prepared(1000, 3, None)
-    plan = model._planned(problem, model.solver, model._units(None), None)
+    scales, _, problem = model._prepared(1000, 3, None)
+    plan = model._planned(problem, model.solver, model._units(None, scales), None)
     # a gradient of squares is a row times a residual
     clip = 12.0 / 2.0 / 3.0 * problem.signal**0.25
     assert plan.problem.loss.clip == pytest.approx(clip)
@@ -367,8 +405,8 @@ def test_the_loss_of_a_plan_is_clipped():
     # what sensitivities are stated from is the loss that is minimised
     model = DPLpRegressor(solver=solvers.Output(minimizer="newton"), clipping_norm=0.3)
     model.n_features_in_ = 3
-    _, _, problem = model._prepared(50, 3, None)
-    plan = model._planned(problem, model.solver, model._units(None), None)
+    scales, _, problem = model._prepared(50, 3, None)
+    plan = model._planned(problem, model.solver, model._units(None, scales), None)
     assert isinstance(plan.problem.loss, ClippedLoss)
     assert plan.problem.gradient_sensitivity == pytest.approx(2 * 0.3)
 
@@ -654,12 +692,16 @@ def counts(name, d=3):
             (Columns(),), np.linspace(-0.2, 0.1, 2 * d).reshape(2, d)
         ),
         "sides of distances": MagnitudeSides((Columns(np.ones(d)),), np.linspace(0.1, 2.0, d)),
+        # all places for one number
+        "sides of a column": MagnitudeSides(
+            (Columns(),), np.linspace(-0.2, 0.1, d), np.full(d, d - 1)
+        ),
         "cells of spreads": MagnitudeCells((TargetDistance(), RowNorm()), 2),
         "cells of columns": MagnitudeCells((TargetDistance(1.0), Columns(np.zeros(d))), d + 1),
     }[name]
 
 
-KINDS = ["targets", "spreads", "columns", "distances"]
+KINDS = ["targets", "spreads", "columns", "distances", "a column"]
 MANY = [f"sides of {kind}" for kind in KINDS] + ["cells of spreads", "cells of columns"]
 every_count = pytest.mark.parametrize("name", MANY)
 
@@ -696,7 +738,7 @@ def test_counts_attain_their_sensitivity(name, adjacency):
     X, y = np.full((4, 3), 50.0), np.full(4, 60.0)
     near, far = X.copy(), y.copy()
     near[1], far[1] = (0.0, 0.3) if "sides of dist" not in name else (1.0, 0.3)
-    near[1] = -9.0 if name == "sides of columns" else near[1]
+    near[1] = -9.0 if "column" in name and "sides" in name else near[1]
     near[1], far[1] = (0.01, 0.9) if "cells" in name else (near[1], far[1])
     if adjacency == "zero-out":
         near, far = X, np.where(np.arange(4) == 1, MAGNITUDE_NAN, y)
@@ -745,10 +787,11 @@ def test_thresholds_are_looked_up_as_they_are_compared(dtype, monkeypatch):
         several = np.stack([-chosen[0], chosen[1], ends[0]])
         searched = np.sort(rng.uniform(0.0, 0.4, size=(9, 5, k)), axis=1)
         for thresholds in [*chosen, *np.nextafter(chosen, 0), several, *searched, *ends]:
-            query = MagnitudeSides(magnitudes, thresholds)
-            for each in (rows, weighted):
-                compared = sum_over(each, query.partial, query.size)
-                np.testing.assert_array_equal(query.evaluate(each), compared)
+            for places in (None, rng.integers(0, k, k)):
+                query = MagnitudeSides(magnitudes, thresholds, places)
+                for each in (rows, weighted):
+                    compared = sum_over(each, query.partial, query.size)
+                    np.testing.assert_array_equal(query.evaluate(each), compared)
     # what is kept is dropped with the rows that it is of
     assert rows.sought[0] == magnitudes
     StandardColumns(np.zeros(3), np.ones(3), np.ones(3, bool)).rows(rows)
@@ -762,14 +805,14 @@ def test_scales_are_read_off_noisy_cells():
     exact = query.evaluate(admit(X, np.zeros(4000)))
     for noise in (1e-3, 30.0):
         released = exact + noise * rng.normal(size=query.size)
-        scales, lowest = query.scales(released, noise, 1000)
+        scales, lowest, highest = query.scales(released, noise, 1000)
         # a quarter is beyond 1.15 deviations; indicators are 1 where they are seen
         np.testing.assert_allclose(scales[:3], [1.15, 1.15e-9, 1.15e12], rtol=0.4)
         assert 0.5 <= scales[3] <= 2.0
         assert (lowest <= scales).all()
-    scales, lowest = query.scales(1e6 * rng.normal(size=query.size), 1e6, 1000)
-    assert np.isnan(scales).all()
-    assert np.isnan(lowest).all()
+        assert (scales <= highest).all()
+    scales, lowest, highest = query.scales(1e6 * rng.normal(size=query.size), 1e6, 1000)
+    assert np.isnan([scales, lowest, highest]).all()
 
 
 def test_standard_columns_are_what_the_definition_says():

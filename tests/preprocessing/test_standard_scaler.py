@@ -275,18 +275,20 @@ def test_it_helps_a_private_classifier_where_features_have_wild_scales():
 BISECTION_SCALES = np.array([1.0, 1e300, 1e-300, 1e6, 1e-6, -1e100])
 
 
-def search(X, tau, key, *, noise=0.0, steps=60, center=None, seed=0, asked=1):
+def search(X, tau, key, *, noise=0.0, steps=60, center=None, seed=0, asked=1, shared=False):
     rng = np.random.default_rng(seed)
-    rows, (n, d) = FeatureRows(X), X.shape
+    whole, (n, d) = FeatureRows(X), X.shape
 
-    def sides(thresholds):
+    def sides(thresholds, *places):
         assert thresholds.shape == ((d,) if asked == 1 else (asked, d))
         assert np.isfinite(thresholds).all()
+        assert len(places) == shared
+        rows = FeatureRows(X[:, places[0]]) if shared else whole
         each = np.atleast_2d(thresholds)
         sums = np.reshape([SideSum(one, center).evaluate(rows) for one in each], thresholds.shape)
         return sums + noise * rng.normal(size=thresholds.shape)
 
-    public = {"n_rows": n, "n_features": d, "steps": steps, "asked": asked}
+    public = {"n_rows": n, "n_features": d, "steps": steps, "asked": asked, "shared": shared}
     return bisect_quantile(sides, key, tau, scale=noise or 1e-9, **public)
 
 
@@ -369,6 +371,24 @@ def test_wrong_turns_are_taken_back():
     X = np.random.default_rng(0).normal(size=(1000, 300))
     middle = search(X, 0.5, FloatKey(), noise=200.0, steps=42).middle
     assert (np.abs(middle) < 3).mean() > 0.95
+
+
+@pytest.mark.parametrize(("asked", "noise"), [(1, 800.0), (5, 3000.0)])
+def test_settled_features_leave_their_places_to_others(asked, noise):
+    # nearly all rows of most columns are zero; a fifth of the others is, and the rest no decimal
+    rng, n, d = np.random.default_rng(0), 4000, 60
+    X = (rng.random((n, d)) < np.where(np.arange(d) < 56, 0.02, 0.8)) / np.sqrt(13)
+    given = {"noise": noise, "steps": 28, "asked": asked}
+    apart, shared = (
+        search(X, 0.5, FloatKey(16), shared=shared, **given) for shared in (False, True)
+    )
+    far = [np.abs(belief.middle[56:] - 1 / np.sqrt(13)).max() for belief in (apart, shared)]
+    assert far[1] < 1e-5 < 5e-4 < far[0]
+    assert (shared.interval()[1][:56] == 0).all()
+    # while none is settled it is the same search
+    X, given = rng.normal(5, 1, size=(n, 9)), {"noise": 200.0, "steps": 20}
+    one, two = (search(X, 0.5, FloatKey(16), shared=s, **given) for s in (False, True))
+    np.testing.assert_array_equal(one.middle, two.middle)
 
 
 def test_if_nothing_can_be_learned_the_prior_remains():
