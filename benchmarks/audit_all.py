@@ -187,7 +187,8 @@ def local_cases():
     cube = {"mechanism": "cube", "bounds": (-1.0, 1.0)}
     yield Reports(partial(local.PrivUnitPrivatizer, epsilon=2.0, **cube)), OPPOSITE_ROWS
     scalars = ([[0.0], [0.5]], [[1.0], [0.5]])
-    yield Reports(partial(local.ScalarPrivatizer, epsilon=2.0)), tuple(np.array(rows) for rows in scalars)
+    pair = tuple(np.array(rows) for rows in scalars)
+    yield Reports(partial(local.ScalarPrivatizer, epsilon=2.0)), pair
     for kind in (local.LocalDPMean, local.LocalDPCovariance, local.LocalDPPCA):
         yield kind(epsilon=2.0), OPPOSITE_ROWS
     yield local.LocalDPFrequencies(epsilon=2.0, categories=[-1.0, 1.0]), OPPOSITE

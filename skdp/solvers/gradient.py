@@ -241,6 +241,9 @@ MOST_STEPS = 500
 # noise of a prediction.
 _WIDE_STEPS, _WIDE_SHARE, _WIDE_NOISE = 64.0, 0.15, 0.4
 
+# deviation that noise may give the log-odds of the longest rows: all are shortened by one number,
+# and no decision changes
+_LOUDEST = 2.0
 #: ratio N from which second moments are worth their price, and up to which the link is undone
 HEARD = 3.0
 #: constant feature for the intercept, in units of the longest row
@@ -534,7 +537,9 @@ class GradientFit(Fit):
             return coef
         # how long rows are was not released: the bound stands for it, while nearly all gradients
         # are clipped; with more classes that made probabilities better here and worse there
-        return coef, self.problem.row_norm / clip
+        longest = self.problem.row_norm
+        kept = min(1.0, _LOUDEST / (noise_of_average(descend, self.steps) * longest))
+        return kept * coef, longest / clip
 
 
 @dataclass(frozen=True)
@@ -667,6 +672,22 @@ def gradient_descent(gradient, shape, plan):
         coef = plan.step(coef, released, step_size.at(coef, released))
         average.add(coef)
     return average.value
+
+
+def noise_of_average(descend, plan):
+    """Return the deviation that the noise of all steps gives a coefficient of the average.
+
+    Parameters
+    ----------
+    descend : callable
+        The method.
+    plan : GradientPlan
+        Of its steps, which are linear in the noise: curvature of the loss is left out, and what
+        released gradients shorten.
+    """
+    steps = iter(np.eye(plan.n_steps))
+    free = replace(plan, radius=None, adaptive=False, intercept=False)
+    return plan.noise * np.linalg.norm(descend(lambda _: next(steps), (plan.n_steps,), free))
 
 
 # Noisy accelerated gradient descent, its later iterates averaged.

@@ -81,7 +81,7 @@ def believed(plan, coef, seen):
     Parameters
     ----------
     plan : GeometryPlan
-        With variances of mapped rows.
+        With directions, and variances of mapped rows along them.
     coef : ndarray of shape (n_coefs,)
         Average of the iterates, for mapped rows.
     seen : list of (ndarray of shape (n_coefs,), ndarray of shape (n_coefs,))
@@ -96,7 +96,7 @@ def believed(plan, coef, seen):
     """
     d, constant, longer = len(plan.scale), plan.intercept, plan.length
     at, gradient = (np.array(part) for part in zip(*seen, strict=True))
-    body = at[:, :d] if plan.directions is None else at[:, :d] @ plan.directions
+    body = at[:, :d] @ plan.directions
     size = math.sqrt(np.mean(body**2))
     if size == 0:
         # a single step says nothing about itself
@@ -115,9 +115,9 @@ def believed(plan, coef, seen):
     likely = np.exp(_lifted(-(((found - along) / unsure) ** 2) / 2))
     kept = likely @ _KEPT / likely.sum()
     # whatever the law of u: noise makes no more than this, and what is a third longer is no noise
-    average = coef[:d] if plan.directions is None else coef[:d] @ plan.directions
     made = plan.variance @ plan.deviation**2
-    sure = _SURE * (1 - made / max(plan.variance @ average**2, 1e-300))
+    found = plan.variance @ (coef[:d] @ plan.directions) ** 2
+    sure = _SURE * (1 - made / max(found, 1e-300))
     kept = min(1.0, max(float(kept), sure))
     if not constant:
         return kept * coef
