@@ -4,7 +4,7 @@
 
 ::
 
-    python benchmarks            # pages and history: two hours of one core, with peers
+    python benchmarks            # pages and history: an hour of one core, with peers
     python benchmarks --quick    # history alone: half a minute
     python benchmarks --part rates audits    # some pages, and history
 
