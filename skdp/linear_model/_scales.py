@@ -428,7 +428,7 @@ def plan_scales(
         Number of columns whose scales are asked for, if they can be had.
     has_norm : bool, default=False
         Whether there is a public norm for the columns as they are: then scales of columns, and a
-        radius for these, are asked for if they can be had twice as exactly.
+        radius for these, are asked for if they can be had three times as exactly.
 
     Returns
     -------

