@@ -670,7 +670,7 @@ class DPLpRegressor(PrivateLinearRegressor):
     found from noisy counts of rows beyond thresholds and in cells, for at most a fifth of the
     squared Gaussian-DP budget, or .3 of it where rows are few; at delta 0, and for a private
     threshold, by draws by ranks. Then every row and its target are brought into units, and the
-    derivative of the loss is clipped at ``clipping_norm / |row|``: one row moves the sum of gradients
+    derivative of the loss is clipped at ``clipping_norm / |row|``: one row moves a sum of gradients
     by at most one or two clipping norms. The rest is as for `DPLogisticRegression`.
 
     A clip that is short against the gradients makes the fit robust: for ``p=2`` it then
