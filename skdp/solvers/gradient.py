@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdp._losses.classification import LogisticLoss
+from skdp._losses.classification import LogisticLoss, SoftmaxLoss
 from skdp._losses.clipped import ClippedLoss
 from skdp._rows.base import ball_constraint, sum_over
 from skdp._sklearn import SCALE_OR_NONE
@@ -241,9 +241,9 @@ MOST_STEPS = 500
 # noise of a prediction.
 _WIDE_STEPS, _WIDE_SHARE, _WIDE_NOISE = 64.0, 0.15, 0.4
 
-# deviation that noise may give the log-odds of the longest rows: all are shortened by one number,
-# and no decision changes
-_LOUDEST = 2.0
+# deviation that noise may give the log-odds of the longest rows, and the scores of more than two
+# classes: all are shortened by one number, and no decision changes
+_LOUDEST, _LOUDEST_OF_MORE = 2.0, 1.0
 #: ratio N from which second moments are worth their price, and up to which the link is undone
 HEARD = 3.0
 #: constant feature for the intercept, in units of the longest row
@@ -533,13 +533,15 @@ class GradientFit(Fit):
 
         descend = accelerated_gradient if self.accelerated else gradient_descent
         coef = descend(gradient, self.problem.shape, self.steps)
-        if not isinstance(loss, LogisticLoss) or self.problem.ratio >= HEARD:
+        if not isinstance(loss, LogisticLoss | SoftmaxLoss) or self.problem.ratio >= HEARD:
             return coef
-        # how long rows are was not released: the bound stands for it, while nearly all gradients
-        # are clipped; with more classes that made probabilities better here and worse there
-        longest = self.problem.row_norm
-        kept = min(1.0, _LOUDEST / (noise_of_average(descend, self.steps) * longest))
-        return kept * coef, longest / clip
+        # how long rows are was not released, and the bound stands for it
+        longest, two = self.problem.row_norm, isinstance(loss, LogisticLoss)
+        noise = noise_of_average(descend, self.steps) * longest
+        coef *= min(1.0, (_LOUDEST if two else _LOUDEST_OF_MORE) / noise)
+        # nearly all gradients are clipped; of more classes to undo that made probabilities better
+        # here and worse there
+        return (coef, longest / clip) if two else coef
 
 
 @dataclass(frozen=True)
