@@ -75,7 +75,10 @@ class Preconditioned(Solver):
     Where the squares alone were released, coefficients of logistic regression are multiplied by
     one number at the end, which follows from the known noise of the steps: it leaves that noise in
     the log-odds of a typical row a deviation of at most 1, and less where there is little signal.
-    Neither decisions nor the order of rows change.
+    Neither decisions nor the order of rows change. Of dense rows in two classes, without
+    `coef_bound`, released gradients say how far log-odds are from those of the labels: coefficients
+    are multiplied by a number of at most 1, and the intercept moves with the share of a class
+    (:ref:`believed-odds`).
 
     Dense rows in memory are copied once, in double precision, if that takes
     less than 256 MiB.
