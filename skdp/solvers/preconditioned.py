@@ -78,7 +78,7 @@ class Preconditioned(Solver):
     Neither decisions nor the order of rows change. Of dense rows in two classes, without
     `coef_bound`, released gradients say how far log-odds are from those of the labels: coefficients
     are multiplied by a number of at most 1, and the intercept moves with the share of a class
-    (:ref:`believed-odds`).
+    (:ref:`how <believed-odds>`).
 
     Dense rows in memory are copied once, in double precision, if that takes
     less than 256 MiB.
