@@ -470,7 +470,7 @@ MUTANTS = [
     ),
     Mutant(
         "odds that are believed whatever gradients say", "believed",
-        r"likely @ _KEPT / likely\.sum\(\)", "1.0",
+        r"_posterior\(\(found - along\) / unsure\) @ _KEPT", "1.0",
         "tests/test_preconditioned.py",
     ),
     Mutant(

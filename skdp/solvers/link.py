@@ -112,8 +112,7 @@ def believed(plan, coef, seen):
     found = np.mean(np.sum(at[:, :d] * gradient[:, :d], axis=1))
     along = residuals(at_center, _KEPT[:, None]) @ (_WEIGHTS * u)
     unsure = math.hypot(one * size * math.sqrt(d), _MODEL * (along[0] - along[_RIGHT]))
-    likely = np.exp(_lifted(-(((found - along) / unsure) ** 2) / 2))
-    kept = likely @ _KEPT / likely.sum()
+    kept = _posterior((found - along) / unsure) @ _KEPT
     # whatever the law of u: noise makes no more than this, and what is a third longer is no noise
     made = plan.variance @ plan.deviation**2
     found = plan.variance @ (coef[:d] @ plan.directions) ** 2
@@ -126,20 +125,23 @@ def believed(plan, coef, seen):
     unsure = np.hypot(one / constant, 0.6 * np.gradient(along))
     centers = unclipped_odds(_CENTERS, longer)
     shares = expit(centers)
-    likely = np.exp(_lifted(-(((found - along) / unsure) ** 2) / 2)) * np.gradient(shares)
-    error = likely @ shares**2 / likely.sum() - (likely @ shares / likely.sum()) ** 2
+    off, prior = (found - along) / unsure, np.gradient(shares)
+    likely = _posterior(off, prior)
+    error = likely @ shares**2 - (likely @ shares) ** 2
     # a share is unlikely to be next to 0 or 1
-    likely *= shares * (1 - shares)
+    share = _posterior(off, prior * shares * (1 - shares)) @ shares
     center = constant * coef[d]
     was = float(unclipped_odds(center, longer))
     # where odds vary with the row their law matters, and it is not normal
     spread = _WEIGHTS @ (unclipped_odds(center + kept * u, longer) - was) ** 2
     trust = 1 / (1 + error / _SURE_SHARE**2 + spread**2)
-    is_ = was + trust * (logit(likely @ shares / likely.sum()) - was)
+    is_ = was + trust * (logit(share) - was)
     center += np.interp(is_, centers, _CENTERS) - np.interp(was, centers, _CENTERS)
     return np.append(kept * coef[:d], center / constant)
 
 
-def _lifted(logarithms):
-    """Return logarithms whose largest is 0."""
-    return logarithms - logarithms.max()
+def _posterior(off, prior=1.0):
+    """Return the probabilities of points of a grid that are so many deviations off."""
+    squares = off**2
+    likely = np.exp((squares.min() - squares) / 2) * prior
+    return likely / likely.sum()

@@ -786,10 +786,10 @@ class PreconditionedFit(Fit):
         )
         public = plan.center, plan.root, plan.intercept, plan.within
         curator.map_rows(lambda rows: mapped_rows(rows, *public))
-        # shorter odds: neither their order nor their signs change, nor does a bound break
         coef, seen = self._descend(curator, plan)
         if plan.variance is not None:
             coef = believed(plan, coef, seen)
+        # shorter odds: neither their order nor their signs change, nor does a bound break
         coef = plan.original(plan.kept * coef, problem.intercept)
         return coef, plan.length / _slope(problem.pointwise), plan.n_steps
 
