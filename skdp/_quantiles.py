@@ -1265,7 +1265,7 @@ class MagnitudeSides(_OfMagnitudes):
 
 
 # as few numbers are sorted faster than they are divided
-_FEW = 1 << 14
+_FEW = 1 << 12
 
 
 class DividedNumbers:

@@ -482,12 +482,13 @@ def bisect_quantile(sides, key, tau, *, n_rows, n_features, steps, scale, asked=
     starts, weights = key.prior()
     logs = np.log(weights / np.diff(starts, append=key.end))
     starts, logs = (np.tile(part, (n_features, 1)) for part in (starts, logs))
-    levels, every = np.arange(1, asked + 1) / (asked + 1), np.arange(n_features)[:, None]
+    every, cuts = np.arange(n_features)[:, None], np.arange(1, asked + 1) / (asked + 1)
+    levels = np.concatenate([cuts, [_SETTLED, 1 - _SETTLED]])
     for _ in range(steps):
         inside, at = _quantiles(starts, logs, key.end, levels)
-        asks = at.T if asked > 1 else at[:, 0]
+        asks = at[:, :asked].T if asked > 1 else at[:, 0]
         if shared:
-            places = _open_places(key, starts, logs)
+            places = _open_places(*_ends(starts, key.end, inside[:, asked:]))
             often = np.bincount(places, minlength=n_features)
             found = np.reshape(sides(key.value(asks[..., places]), places), asks.shape)
             means = np.zeros(asks.shape)
@@ -503,19 +504,18 @@ def bisect_quantile(sides, key, tau, *, n_rows, n_features, steps, scale, asked=
         # a piece that begins at a threshold is as dense as what it is cut from; before what begins
         # there already it has no length. All that follows is more likely by its odds
         more = np.concatenate([odds.reshape(asked, -1).T, np.zeros(starts.shape)], axis=1)
-        logs = np.concatenate([logs[every, inside], logs], axis=1)
-        starts = np.concatenate([at, starts], axis=1)
+        logs = np.concatenate([logs[every, inside[:, :asked]], logs], axis=1)
+        starts = np.concatenate([at[:, :asked], starts], axis=1)
         order = starts.argsort(axis=1, kind="stable")
         starts = starts[every, order]
         logs = logs[every, order] + more[every, order].cumsum(axis=1)
     return Belief(key, starts, logs)
 
 
-def _open_places(key, starts, logs):
+def _open_places(low, high):
     """Return for which feature each place asks: in turn for those that are not settled, if any."""
-    low, high = Belief(key, starts, logs).ends(_SETTLED)
     still = np.flatnonzero(high - low > 1)
-    return np.resize(still, len(starts)) if len(still) else np.arange(len(starts))
+    return np.resize(still, len(low)) if len(still) else np.arange(len(low))
 
 
 @dataclass(frozen=True)
@@ -543,16 +543,17 @@ class Belief:
 
     def interval(self, tail=0.05):
         """Return thresholds (low, high] of whole intervals that leave out `tail` on each side."""
-        low, high = self.ends(tail)
-        return self.key.value(low), self.key.value(high)
-
-    def ends(self, tail):
-        """Return the positions of these thresholds."""
         levels = np.array([tail, 1 - tail])
         inside, _ = _quantiles(self.starts, self.logs, self.key.end, levels)
-        ends = np.append(self.starts, np.full((len(inside), 1), float(self.key.end)), axis=1)
-        every = np.arange(len(ends))
-        return tuple(ends[every, inside[:, i] + i] for i in (0, 1))
+        low, high = _ends(self.starts, self.key.end, inside)
+        return self.key.value(low), self.key.value(high)
+
+
+def _ends(starts, end, inside):
+    """Return where the first of two intervals of every feature starts, and where the other ends."""
+    starts = np.append(starts, np.full((len(starts), 1), float(end)), axis=1)
+    every = np.arange(len(starts))
+    return starts[every, inside[:, 0]], starts[every, inside[:, 1] + 1]
 
 
 def _quantiles(starts, logs, end, levels):
