@@ -1353,6 +1353,8 @@ class DividedNumbers:
 #: exponents of the lowest cell and of the one after the highest, and how many cells there are
 _LOWEST_CELL, _BEYOND_CELLS = -84, 84
 N_CELLS = _BEYOND_CELLS - _LOWEST_CELL
+# magnitudes of columns lie in these around 1 as a rule, from 1e-7 to 1e7
+_USUAL_CELLS = 12
 # where half of the exponent of a float is stored, and what is added to it, for mantissas below one
 _EXPONENT_PLACE, _EXPONENT_BIAS = 53, 511
 
@@ -1440,8 +1442,10 @@ class MagnitudeCells(_OfMagnitudes):
             of the highest; NaN where none is.
         """
         counts = released.reshape(self.numbers, N_CELLS)
-        # noise alone exceeds that somewhere with a chance of some per cent
-        sure = noise * (math.sqrt(2 * math.log(self.size)) + 0.3)
+        # noise alone exceeds that in a usual cell with a chance of half a per cent, and in another,
+        # which would make a column of nothing, with one of a thousandth
+        usual = np.abs(np.arange(N_CELLS) + _LOWEST_CELL) <= _USUAL_CELLS
+        sure = noise * (math.sqrt(2 * math.log(self.size)) + np.where(usual, 0.3, 1.1))
         counts = np.where(counts > sure, counts, 0.0)
         scales, lowest, highest = np.full((3, self.numbers), math.nan)
         for i in np.flatnonzero(counts.any(axis=1)):

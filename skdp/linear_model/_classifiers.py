@@ -681,9 +681,10 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
     data_norm : float, default=None
         Public bound on the Euclidean norm of a row, in [1e-100, 1e100]. Longer rows are
         scaled down to it, in `fit` and in predictions. It must not be computed from private
-        data. None finds a norm that about a quarter of the rows exceed, and before that origins
-        and units of the columns of dense rows, for at most a fifth of the squared Gaussian-DP
-        budget; columns stay as they are with `C` or `coef_bound`, or where rows are too few.
+        data. None finds a norm that about a quarter of the rows exceed, and before that units
+        of the columns of dense rows, and their origins but where rows are few, for at most a fifth
+        of the squared Gaussian-DP budget; columns stay as they are with `C` or `coef_bound`, or
+        where rows are too few.
         Solvers that are for classification alone need a number.
     classes : array-like of shape (n_classes,), default=None
         Public label set. Rows with another label contribute nothing; a class without
@@ -936,9 +937,10 @@ class DPHingeSVM(PrivateLinearClassifier):
     data_norm : float, default=None
         Public bound on the Euclidean norm of a row, in [1e-100, 1e100]. Longer rows are
         scaled down to it, in `fit` and in predictions. It must not be computed from private
-        data. None finds a norm that about a quarter of the rows exceed, and before that origins
-        and units of the columns of dense rows, for at most a fifth of the squared Gaussian-DP
-        budget; columns stay as they are with `C` or `coef_bound`, or where rows are too few.
+        data. None finds a norm that about a quarter of the rows exceed, and before that units
+        of the columns of dense rows, and their origins but where rows are few, for at most a fifth
+        of the squared Gaussian-DP budget; columns stay as they are with `C` or `coef_bound`, or
+        where rows are too few.
         Solvers that are for classification alone need a number.
     classes : array-like of shape (n_classes,), default=None
         Public label set. Rows with another label contribute nothing; a class without

@@ -580,8 +580,9 @@ class DPLpRegressor(PrivateLinearRegressor):
         rows is released first; it is public otherwise). See :ref:`adjacency`.
     data_norm : float, default=None
         Public unit of length R of the rows, in [1e-50, 1e50]; longer rows are scaled down to
-        it together with their targets. None standardises the columns of dense rows, where there
-        are rows enough and no `l2`, `coef_bound` or moment is given, finds R privately, such that
+        it together with their targets. None standardises the columns of dense rows (by units
+        around 0, where rows are few), where there are rows enough and no `l2`, `coef_bound` or
+        moment is given, finds R privately, such that
         about a quarter of the rows are longer then, and scales down rows longer than 6 R. Where
         there are three times as many rows it is so beside a number, too, which is not used then.
     target_scale : float, default=None

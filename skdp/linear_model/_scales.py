@@ -48,14 +48,17 @@ _TAIL = 0.25
 # seen. A norm of rows alone may be further off than a unit of targets.
 _AIMED_RANKS, _COLUMN_RANKS = 100.0, 18.0
 _FEWEST_RANKS = {"rows": 8.0, "targets": 12.0}
+# with fewer, noise moves origins too far; units alone, as of columns around 0, take half the price.
+# They are for models of which the rows have a radius, too: moments of uncentered columns are worse
+_UNIT_RANKS = 13.0
 # where a norm is given columns are searched from so many times as many ranks on: with fewer, those
 # of zeros and ones lose more than others gain
 _BESIDE_A_NORM = 3.0
 # releases for the median of the targets, for that of a column, in which rows are read, and for a
-# spread, by how many thresholds of a number each has. Five cut what is believed into equal parts: a
-# third of the releases, for counts with a third more noise. That is put up with where all ranks
-# that are aimed at can be had: with fewer, a value that most rows share would be hit less often.
-_STEPS = {1: (44, 28, 20), 5: (17, 11, 5)}
+# spread; and by how many thresholds of a number each has. These cut what is believed into equal
+# parts: a third of the releases that one threshold takes, for counts with a third more noise. On
+# nine tables of classes and six of targets, at 20 to 80 ranks, that lost nothing.
+_STEPS, _ASKED = (17, 11, 5), 5
 _SPREAD_KEY, _COLUMN_KEY = FloatKey(3, signed=False), FloatKey(16)
 # columns share a unit if that part of the spans that were seen, at least so many, is within that
 # factor of their median; of many columns half of them, if next to none is larger
@@ -86,14 +89,11 @@ class SearchedScales:
     n_rows : int
         Number of rows.
     with_radius, with_scale, with_center : bool
-        Which are searched: unit of length, unit of the targets, origins of targets and columns.
-    n_columns : int
-        Number of columns whose spreads are searched, and whose medians with `with_center`; 0 for
-        none.
+        Which are searched: unit of length, unit of the targets, origin of the targets.
+    n_columns, with_origins : int, bool
+        Number of columns whose units are searched, 0 for none; and whether their origins are, too.
     unit : float
         Gaussian-DP parameter of a search for one number; 0 if nothing is searched.
-    asked : {1, 5}
-        Thresholds of a number in one release.
     """
 
     n_rows: int
@@ -101,8 +101,8 @@ class SearchedScales:
     with_scale: bool = False
     with_center: bool = False
     n_columns: int = 0
+    with_origins: bool = False
     unit: float = 0.0
-    asked: int = 1
 
     #: nothing is purely private
     prices: ClassVar[tuple[float, ...]] = ()
@@ -111,7 +111,7 @@ class SearchedScales:
     def mu(self):
         """Gaussian-DP parameter of all searches: a hair more than the ledger will hold."""
         # k counts move by the root of k
-        medians = (self.with_scale + self.n_columns) * self.with_center
+        medians = self.with_scale * self.with_center + self.n_columns * self.with_origins
         numbers = medians + len(self._spreads) + self._in_cells
         return self.unit * math.sqrt(numbers) * (1 + 1e-9)
 
@@ -120,9 +120,10 @@ class SearchedScales:
         """Number of releases."""
         if not (self.unit and self._in_cells):
             return 0
-        for_center, for_column, for_spread = _STEPS[self.asked]
-        medians = for_center * self.with_scale + for_column * bool(self.n_columns)
-        return medians * self.with_center + 1 + for_spread * bool(self._spreads)
+        for_center, for_column, for_spread = _STEPS
+        medians = for_center * (self.with_scale and self.with_center)
+        medians += for_column * (self.with_origins and self.n_columns > 0)
+        return medians + 1 + for_spread * bool(self._spreads)
 
     @property
     def _in_cells(self):
@@ -157,8 +158,8 @@ class SearchedScales:
         if not self.unit:
             return (radius, center, scale), None, False, False
         d, columns, origin, absent = self.n_columns, None, np.zeros(self.n_columns), False
-        for_center, for_column, for_spread = _STEPS[self.asked]
-        if d and self.with_center:
+        for_center, for_column, for_spread = _STEPS
+        if d and self.with_origins:
             belief = self._belief(curator, (Columns(),), d, _COLUMN_KEY, for_column)
             origin = np.clip(shortest(belief), -LARGEST, LARGEST)
         if self.with_scale and self.with_center:
@@ -210,7 +211,7 @@ class SearchedScales:
     def _belief(self, curator, magnitudes, k, key, steps):
         """Return what is believed of quantiles of k numbers, from noisy counts of sides."""
         law = GaussianMechanism(self.unit * math.sqrt(k / steps))
-        first = MagnitudeSides(magnitudes, np.zeros((self.asked, k)))
+        first = MagnitudeSides(magnitudes, np.zeros((_ASKED, k)))
         paid = curator.prepay(first, law, steps)
 
         def sides(thresholds, places):
@@ -224,7 +225,7 @@ class SearchedScales:
             n_features=k,
             steps=steps,
             scale=curator.ledger.releases[-1].noise.scale,
-            asked=self.asked,
+            asked=_ASKED,
             shared=True,
         )
 
@@ -448,12 +449,13 @@ def plan_scales(
         kind = "targets" if with_scale else "rows"
         fewest_of_columns = (_BESIDE_A_NORM if has_norm else 1) * _COLUMN_RANKS
         share = _MOST_FOR_TARGETS if with_scale else _MU_SHARE
-        for columns, fewest, largest in (
-            (n_columns, fewest_of_columns, _MU_SHARE),
-            (0, _FEWEST_RANKS[kind], share),
+        for columns, origins, fewest, largest in (
+            (n_columns, with_center, fewest_of_columns, _MU_SHARE),
+            (n_columns * with_radius, False, _UNIT_RANKS, _MU_SHARE),
+            (0, False, _FEWEST_RANKS[kind], share),
         ):
             radius = with_radius or (has_norm and columns > 0)
-            plan = SearchedScales(n_rows, radius, with_scale, with_center, columns, 1.0)
+            plan = SearchedScales(n_rows, radius, with_scale, with_center, columns, origins, 1.0)
             if not plan.n_releases:
                 continue
             usual, most = (
@@ -462,8 +464,7 @@ def plan_scales(
             )
             if most >= fewest:
                 found = min(max(usual, fewest), _AIMED_RANKS)
-                asked = 5 if usual >= _AIMED_RANKS else 1
-                return replace(plan, unit=found / ranks, asked=asked)
+                return replace(plan, unit=found / ranks)
         return SearchedScales(n_rows)
     center = with_scale and with_center
     half = 1.0 if adjacency == "zero-out" else 2.0

@@ -488,7 +488,7 @@ def bisect_quantile(sides, key, tau, *, n_rows, n_features, steps, scale, asked=
         inside, at = _quantiles(starts, logs, key.end, levels)
         asks = at[:, :asked].T if asked > 1 else at[:, 0]
         if shared:
-            places = _open_places(*_ends(starts, key.end, inside[:, asked:]))
+            places = _open_places(*_outer_ends(starts, key.end, inside[:, asked:]))
             often = np.bincount(places, minlength=n_features)
             found = np.reshape(sides(key.value(asks[..., places]), places), asks.shape)
             means = np.zeros(asks.shape)
@@ -545,11 +545,11 @@ class Belief:
         """Return thresholds (low, high] of whole intervals that leave out `tail` on each side."""
         levels = np.array([tail, 1 - tail])
         inside, _ = _quantiles(self.starts, self.logs, self.key.end, levels)
-        low, high = _ends(self.starts, self.key.end, inside)
+        low, high = _outer_ends(self.starts, self.key.end, inside)
         return self.key.value(low), self.key.value(high)
 
 
-def _ends(starts, end, inside):
+def _outer_ends(starts, end, inside):
     """Return where the first of two intervals of every feature starts, and where the other ends."""
     starts = np.append(starts, np.full((len(starts), 1), float(end)), axis=1)
     every = np.arange(len(starts))

@@ -1276,6 +1276,23 @@ def test_without_a_norm_columns_on_any_scales_are_learned(estimator):
     assert (other.predict(X * units) == found.predict(X)).mean() > 0.98
 
 
+def test_few_rows_have_units_of_columns_without_origins():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_400, 5))
+    y = (X @ np.ones(5) + 0.3 * rng.normal(size=len(X)) > 0).astype(int)
+    scales = np.array([1e-3, 0.1, 1.0, 50.0, 1e4])
+    models = [
+        DPLogisticRegression(1.0, classes=(0, 1), random_state=seed).fit(X[:400] * scales, y[:400])
+        for seed in range(10)
+    ]
+    assert not any(model.feature_center_.any() for model in models)
+    units = np.array([model.feature_scale_ for model in models])
+    # noise invents a cell of magnitudes in a fit of fifty
+    assert np.count_nonzero(np.abs(np.log(units / scales)) < math.log(8)) >= 48
+    # .64 where the norm of rows alone is found
+    assert np.mean([m.score(X[400:] * scales, y[400:]) for m in models]) > 0.85
+
+
 @every_adjacency
 def test_columns_that_share_a_unit_share_what_is_found(adjacency):
     X, y = load_digits(return_X_y=True)
@@ -1368,11 +1385,21 @@ def test_solvers_whose_proof_needs_a_norm_ask_for_one(solver):
 @pytest.mark.sample(3)
 @every_adjacency
 @pytest.mark.parametrize(
-    "options", [{}, {"fit_intercept": False}, {"solver": "output"}, {"C": 1.0}], ids=str
+    ("options", "n_rows"),
+    [
+        ({}, 800),
+        # too few for origins of columns
+        ({}, 120),
+        ({"fit_intercept": False}, 800),
+        ({"solver": "output"}, 800),
+        ({"C": 1.0}, 800),
+    ],
+    ids=str,
 )
-def test_scales_that_are_found_keep_the_claim(options, adjacency):
+def test_scales_that_are_found_keep_the_claim(options, n_rows, adjacency):
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(800, 2)) * [1.0, 1e6], np.arange(800) % 2
+    n_rows //= 2 if adjacency == "zero-out" else 1
+    X, y = rng.normal(size=(n_rows, 2)) * [1.0, 1e6], np.arange(n_rows) % 2
     epsilon, delta = 2.0, 1e-5
     model = DPLogisticRegression(
         epsilon, delta, adjacency=adjacency, classes=(0, 1), random_state=0, **options
@@ -1381,7 +1408,8 @@ def test_scales_that_are_found_keep_the_claim(options, adjacency):
     def fit(data):
         return clone(model).fit(*data)
 
-    measured = []
+    measured, few = [], n_rows < 200
+    assert few != fit((X, y)).feature_center_.any() or options
     for row in ([1e9, -1e12], [-1e300, 1e300], [0.0, 0.0]):
         other, labels = X.copy(), y.copy()
         other[0] = row

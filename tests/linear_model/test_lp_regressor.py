@@ -356,7 +356,7 @@ def test_prices_of_draws_fall_with_the_rows():
 
 def test_searches_cost_little_where_there_are_rows():
     total, found = gdp_mu(1.0, 1e-6), {}
-    for n_rows in (100, 300, 1_000, 10_000, 100_000):
+    for n_rows in (100, 300, 600, 1_000, 10_000, 100_000):
         plan = plan_scales(
             1.0, 1e-6, n_rows=n_rows, adjacency="replace-one", n_columns=10, **ALL_SCALES
         )
@@ -364,12 +364,13 @@ def test_searches_cost_little_where_there_are_rows():
         assert plan.mu**2 <= 0.2 * total**2 * (1 + 1e-8)
         found[n_rows] = plan
     assert found[100].n_releases == 0
-    assert [found[n].n_columns for n in (300, 1_000, 10_000)] == [0, 10, 10]
+    assert [found[n].n_columns for n in (300, 600, 1_000, 10_000)] == [0, 10, 10, 10]
+    # with few rows columns have units alone: medians cost as much again
+    assert [found[n].with_origins for n in (300, 600, 1_000)] == [False, False, True]
+    assert found[600].n_releases < found[1_000].n_releases == found[100_000].n_releases
     # squares of what a search costs fall with the square of the rows
     assert found[10_000].mu == pytest.approx(10 * found[100_000].mu)
     assert found[100_000].mu ** 2 < 1e-3 * total**2
-    # where ranks are plenty a release has several thresholds of a number
-    assert found[1_000].n_releases > 2 * found[100_000].n_releases
     # a row that vanishes moves half as much
     zero_out = plan_scales(1.0, 1e-6, n_rows=10_000, adjacency="zero-out", **ALL_SCALES)
     other = plan_scales(1.0, 1e-6, n_rows=20_000, adjacency="replace-one", **ALL_SCALES)
