@@ -496,7 +496,7 @@ FEWER = {
     # rows and labels, parameters, steps
     "round": (lambda: round_rows(20_000, 5), {}, 16),
     "faint columns": (faint_rows, {"epsilon": 0.2}, 12),
-    "narrow directions": (lambda: round_rows(20_000, 5, [1, 0.3, 0.1, 0.1, 0.03]), {}, 40),
+    "narrow directions": (lambda: round_rows(20_000, 5, [1, 0.3, 0.1, 0.1, 0.03]), {}, 24),
     "zeros that are not stored": (
         lambda: (sparse.csr_array((made := round_rows(20_000, 5))[0]), made[1]), {}, 40,
     ),
