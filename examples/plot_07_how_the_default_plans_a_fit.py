@@ -10,9 +10,9 @@ that does not know this spends most of its passes, and most of what its noise al
 nothing to learn.
 
 So the default of the classifiers buys a geometry first: one noisy sum of the rows and of their
-products. Then it makes forty steps in it. This example shows what both parts do.
+products. Then it makes few steps in it. This example shows what both parts do.
 
-*You learn* what a default fit releases, why forty passes are enough, what an offset of all rows
+*You learn* what a default fit releases, why 24 passes are enough, what an offset of all rows
 does to a learner that does not look, and what public knowledge is worth.
 *It builds on* :ref:`sphx_glr_auto_examples_plot_03_from_raw_adult.py`.
 """
@@ -55,7 +55,7 @@ print(model.ledger_)
 # the steps are made on the rows as they are. No threshold looks at the data: what the noise
 # allows decides.
 #
-# The second line is forty gradients of the rows in that geometry, each row's clipped. Nothing that
+# The second line is 24 gradients of the rows in that geometry, each row's clipped. Nothing that
 # is not on the ledger was learned from a row.
 #
 # Probabilities are to be believed, too. Clipping has changed the link between scores and

@@ -1264,7 +1264,7 @@ class MagnitudeSides(_OfMagnitudes):
         return np.concatenate(sums).astype(np.float64) - counted.sum() / 2
 
 
-# as few numbers are sorted faster than they are divided
+# as few numbers are sorted faster than they are divided; with weights a fourth, by an index
 _FEW = 1 << 12
 
 
@@ -1325,10 +1325,13 @@ class DividedNumbers:
             return below
         if len(asked) > 1:
             return np.concatenate([self._below(j, one) for one in asked[:, None]])
-        if len(numbers) <= _FEW:
-            for part in parts:
-                part[:] = part[numbers.argsort()].cumsum() + counts[i - 1]
-            numbers.sort()
+        if len(numbers) <= (_FEW >> 2 if parts else _FEW):
+            if parts:
+                order = numbers.argsort()
+                numbers[:] = numbers.take(order)
+                parts[0][:] = parts[0].take(order).cumsum() + counts[i - 1]
+            else:
+                numbers.sort()
             ordered[i] = True
             # two pieces in order are one
             for end in (i, i - 1):

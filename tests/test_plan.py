@@ -95,18 +95,18 @@ def test_the_table():
     assert isinstance(plan, FitPlan)
     head, columns, moments, gradients, passes, signal = repr(plan).splitlines()
     assert head == (
-        "[DPLogisticRegression] at most 41 releases from 10000 rows, epsilon=1, delta=1e-06, "
+        "[DPLogisticRegression] at most 25 releases from 10000 rows, epsilon=1, delta=1e-06, "
         "replace-one"
     )
     assert columns.split() == ["release", "times", "numbers", "noise", "(rows)", "share"]
     assert moments.split()[-4:-2] == ["1", "230"]
-    assert gradients.split()[-4:-2] == ["40", "21"]
+    assert gradients.split()[-4:-2] == ["24", "21"]
     shares = [int(line.split()[-1].removesuffix("%")) for line in (moments, gradients)]
     assert sum(shares) == 100
-    assert passes.startswith("41 passes over the rows, n_iter_=40.")
+    assert passes.startswith("25 passes over the rows, n_iter_=24.")
     assert signal.startswith(f"Signal to noise {plan.signal:.3g}: usually")
     assert "<table>" in plan._repr_html_()
-    for cell in ("at most 41 releases", "<td>230</td>", "n_iter_=40"):
+    for cell in ("at most 25 releases", "<td>230</td>", "n_iter_=24"):
         assert cell in plan._repr_html_()
 
 
@@ -114,9 +114,9 @@ def test_where_there_may_be_fewer_steps_the_plan_has_the_most(capsys):
     X = np.random.default_rng(0).normal(size=(60_000, 20)) / 6
     model = DPLogisticRegression(data_norm=1.0, classes=[0, 1], verbose=1)
     plan = model.plan(*X.shape)
-    assert (plan.n_releases, plan.n_iter) == (41, 40)
+    assert (plan.n_releases, plan.n_iter) == (25, 24)
     model.fit(X, (X[:, 0] > 0).astype(int))
-    assert "at most 41 releases from 60000 rows" in capsys.readouterr().out.splitlines()[0]
+    assert "at most 25 releases from 60000 rows" in capsys.readouterr().out.splitlines()[0]
     planned, done = plan.ledger.releases, model.ledger_.releases
     assert facts_of(planned[0]) == facts_of(done[0])
     # fewer, and at the same price together

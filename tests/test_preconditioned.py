@@ -496,7 +496,7 @@ FEWER = {
     # rows and labels, parameters, steps
     "round": (lambda: round_rows(20_000, 5), {}, 16),
     "faint columns": (faint_rows, {"epsilon": 0.2}, 12),
-    "narrow directions": (lambda: round_rows(20_000, 5, [1, 0.3, 0.1, 0.1, 0.03]), {}, 40),
+    "narrow directions": (lambda: round_rows(20_000, 5, [1, 0.3, 0.1, 0.1, 0.03]), {}, 24),
     "zeros that are not stored": (
         lambda: (sparse.csr_array((made := round_rows(20_000, 5))[0]), made[1]), {}, 40,
     ),
@@ -525,8 +525,9 @@ def test_the_hinge_has_one_number_of_steps():
     assert logistic(1.0, DPHingeSVM).fit(X, y).n_iter_ == 40
 
 
-def test_fewer_steps_are_as_good():
-    X, y = round_rows(30_000, 10)
+@pytest.mark.parametrize("spread", [np.ones(10), [1, 0.3, 0.1, 0.1, 0.03]])
+def test_fewer_steps_are_as_good(spread):
+    X, y = round_rows(30_000, len(spread), spread)
     train, rest = slice(20_000), slice(20_000, None)
     found = {}
     for n_steps in (None, 40):
@@ -536,6 +537,30 @@ def test_fewer_steps_are_as_good():
             loss = log_loss(y[rest], model.predict_proba(X[rest]))
             found[n_steps].append((model.score(X[rest], y[rest]), -loss))
     np.testing.assert_allclose(found[None], found[40], atol=0.006)
+
+
+@pytest.mark.parametrize(("epsilon", "is_loud"), [(0.2, True), (5.0, False)])
+def test_steps_are_as_long_as_curvature_and_noise_allow(epsilon, is_loud, monkeypatch):
+    X, y = round_rows(2000, 5, [1, 0.3, 0.1, 0.1, 0.03])
+    plans, real = [], preconditioned.plan_geometry
+    monkeypatch.setattr(
+        preconditioned, "plan_geometry", lambda *a, **k: plans.append(real(*a, **k)) or plans[-1]
+    )
+    for n_steps in (None, 24):
+        logistic(epsilon, max_iter=n_steps, C=10.0).fit(X, y)
+    own, equal = plans
+    np.testing.assert_array_equal(own.root, equal.root)
+    np.testing.assert_allclose(own.scale, own.speed * equal.scale)
+    np.testing.assert_allclose(own.held, own.speed**2 * equal.held)
+    lengths = own.step_size * own.speed**2
+    # the logistic loss bends by at most a quarter
+    assert np.all(lengths * own.variance < 4 * (1 + 1e-9))
+    if is_loud:
+        # noise allows no longer ones where rows are short
+        assert np.max(lengths) == pytest.approx(1.1 * equal.step_size)
+    else:
+        assert np.max(lengths * own.variance) == pytest.approx(4, rel=0.1)
+        assert np.max(lengths) > 1.5 * np.min(lengths)
 
 
 @every_adjacency
@@ -769,18 +794,71 @@ def test_the_noise_of_the_average_is_that_of_steps_along_noise(n_steps, n_skippe
         np.ones(d), held=np.repeat([0.0, 0.02, 0.3], d // 3), n_steps=n_steps, n_skipped=n_skipped,
         momentum=momentum, step_size=1.7, noise=0.4,
     )  # fmt: skip
-    fit = SimpleNamespace(
-        problem=SimpleNamespace(
-            shape=(d,), n_rows=10, pointwise=LOGISTIC, intercept=0.0, radius=None
-        ),
-        mu=1.0,
-    )
-    curator = SimpleNamespace(
-        prepay=lambda *_: None, release=lambda *_: 10 * plan.noise * rng.normal(size=d)
-    )
-    average, _ = PreconditionedFit._descend(fit, curator, plan)
+    average = descended(plan, lambda _: plan.noise * rng.normal(size=d), (d,))
     found = average.reshape(3, -1).std(axis=1)
     np.testing.assert_allclose(found, plan.deviation[:: d // 3], rtol=0.03)
+    # of directions that have a length of step each
+    held, speed = np.array([0.0, 0.02, 0.3]), np.array([0.5, 1.0, 3.0])
+    plan = replace(
+        plan, scale=speed, held=speed**2 * held, speed=speed, directions=rotation(3, rng)
+    )
+    shape = (d // 3, 3)
+    average = descended(plan, lambda _: plan.noise * rng.normal(size=shape), shape)
+    found = (average @ plan.directions).std(axis=0)
+    np.testing.assert_allclose(found, plan.deviation, rtol=0.03)
+
+
+def descended(plan, gradient, shape, intercept=0.0, radius=None):
+    """Return the average of the steps of a plan along a function of the coefficients."""
+    problem = SimpleNamespace(
+        shape=shape, n_rows=10, pointwise=LOGISTIC, intercept=intercept, radius=radius
+    )
+    curator = SimpleNamespace(
+        prepay=lambda *_: None, release=lambda query, _: 10 * gradient(query.coef)
+    )
+    fit = SimpleNamespace(problem=problem, mu=1.0)
+    return PreconditionedFit._descend(fit, curator, plan)[0]
+
+
+def rotation(d, rng):
+    return np.linalg.qr(rng.normal(size=(d, d)))[0]
+
+
+@pytest.mark.parametrize(
+    ("intercept", "radius", "strength"), [(0, None, 0.02), (0, 0.7, 0), (0.5, 0.7, 0)]
+)
+def test_own_lengths_of_step_end_in_the_same_minimum(intercept, radius, strength):
+    # a quadratic whose curvatures differ by a factor of 1,000: 24 equal steps do not reach it
+    rng = np.random.default_rng(0)
+    curvature, scale = np.array([1.0, 0.1, 0.01, 0.001]), np.array([0.2, 2.0, 0.5, 1.0])
+    basis, speed = rotation(4, rng), curvature**-0.5
+    plan = plan_of(
+        speed * scale, held=strength * speed**2, n_steps=24, n_skipped=15, momentum=0.3,
+        step_size=1.0, noise=0.0, speed=speed,
+    )  # fmt: skip
+    plan = replace(
+        plan, directions=basis, root=(basis * scale) @ basis.T, center=rng.normal(size=4),
+        intercept=0.8,
+    )  # fmt: skip
+    n_coefs = 4 + bool(intercept)
+    bent = np.eye(n_coefs)
+    bent[:4, :4] = (basis * curvature) @ basis.T
+    away, ridge = rng.normal(size=n_coefs), np.diag(np.repeat([strength, 0], [4, n_coefs - 4]))
+
+    def value(w):
+        return (w - away) @ bent @ (w - away) / 2 + w @ ridge @ w / 2
+
+    def length(w):
+        return np.linalg.norm(plan.original(w, intercept))
+
+    found = descended(plan, lambda w: bent @ (w - away), (n_coefs,), intercept, radius)
+    room = [{"type": "ineq", "fun": lambda w: radius - length(w)}] if radius else []
+    least = minimize(value, found / 2, constraints=room, method="SLSQP", tol=1e-12)
+    assert radius is None or length(found) <= radius * (1 + 1e-9) < length(away)
+    assert value(found) < least.fun + 1e-5
+    equal = replace(plan, speed=np.ones(4), scale=scale, held=plan.held / speed**2)
+    found = descended(equal, lambda w: bent @ (w - away), (n_coefs,), intercept, radius)
+    assert value(found) > least.fun + 1e-4
 
 
 def plan_of(scale, **options):

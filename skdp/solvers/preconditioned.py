@@ -83,10 +83,10 @@ class Preconditioned(Solver):
     Dense rows in memory are copied once, in double precision, if that takes
     less than 256 MiB.
 
-    For two classes and the logistic loss fewer steps are made where the released moments say that
-    these are enough, at the same price: 16 where mapped rows are about as long along all
-    directions, and 12, of squares alone, where there is little signal in each. `max_iter` fixes the
-    number.
+    For two classes and the logistic loss fewer steps are made, at the same price: of dense rows 24,
+    which are as long along each direction as its estimated variance and the noise allow, and 16
+    where the released moments say that mapped rows are about as long along all directions; of
+    squares alone 12, where there is little signal in each column. `max_iter` fixes the number.
 
     References
     ----------
@@ -148,18 +148,21 @@ class Preconditioned(Solver):
         priced = tuple(epsilon for epsilon, _, _ in problem.priced)
         # a hair more than the ledger will hold
         spent = math.hypot(problem.scale_mu, moments) * (1 + 1e-9)
+        full = not problem.is_sparse and problem.n_features <= _MOST_COLUMNS
+        fewer = problem.max_iter is None and isinstance(problem.pointwise, LogisticLoss)
+        most = _OWN if fewer and full else _MANY
         return PreconditionedFit(
             problem=problem,
             moments=SecondMoments(
                 problem.n_features,
-                full=not problem.is_sparse and problem.n_features <= _MOST_COLUMNS,
+                full=full,
                 radius=min(problem.longest_row, _LONGEST_MOMENT),
             ),
             mu_moments=moments,
             mu=mu_beside(problem.epsilon, problem.delta, priced, spent),
-            n_iter=problem.max_iter or _STEPS,
+            n_iter=problem.max_iter or most[0],
             intercept=self.intercept_scaling or _INTERCEPT,
-            at_most=problem.max_iter is None and isinstance(problem.pointwise, LogisticLoss),
+            at_most=fewer,
         )
 
 
@@ -380,24 +383,22 @@ def estimated_spread(moments, released, n_rows, noise, centered):
 
 # Steps in the geometry.
 
-# fewer steps lose up to .7 points at a large budget, more win .1
-_STEPS, _MOMENTUM = 40, 0.8
-# steps of two classes where variances of mapped rows are equal but for a factor, a larger one with
-# so much signal in one dimension; and where, of squares alone, there is no more signal
-_ROUND_STEPS, _ROUND, _HEARD_ROUND, _HEARD = 16, 2.0, 3.0, 1.5
-_FAINT_STEPS, _FAINT = 12, 2.0
-_LESS_MOMENTUM = 0.7
-# part of the iterates that is left out of the average, of many steps and of fewer
-_SKIPPED, _FEWER_SKIPPED = 0.5, 0.625
+# number of steps, part of the iterates that is left out of their average, momentum, and deviation
+# of a prediction that the noise of all steps may cause: of most losses; and of two classes along
+# directions that have a step length each, along round rows, and along columns of faint ones
+_MANY = (40, 0.5, 0.8, 0.5)
+_OWN = (24, 0.625, 0.75, 0.55)
+_ROUND, _FAINT = (16, 0.625, 0.7, 0.5), (12, 0.625, 0.7, 0.5)
+# variances of round rows are equal but for a factor, and faint ones have less signal in a dimension
+_ROUND_SPREAD, _FAINT_SIGNAL = 3.0, 2.0
 # constant feature, in units of a typical row
 _INTERCEPT = 0.3
 # clipping norm, in units of a typical gradient: at least, and per signal in one dimension
 _LEAST_CLIP, _CLIP_SLOPE = 0.25, 0.04
 # for targets that nothing bounds, per root of the signal
 _TARGET_SLOPE = 0.2
-# deviation of a prediction that the noise of all steps may cause, that for a loss with kinks, whose
-# steps have no momentum, and that for targets of length 1
-_WILD, _KINKED_WILD, _WILD_TARGET = 0.5, 1.0, 0.25
+# that deviation for a loss with kinks, whose steps have no momentum, and for targets of length 1
+_KINKED_WILD, _WILD_TARGET = 1.0, 0.25
 # signal in one dimension from which the power of the map grows, and from which it whitens
 _QUARTER, _WHITE = 3.0, 100.0
 # dimensions that there may be per signal, and how strongly the others are held
@@ -423,7 +424,7 @@ class GeometryPlan:
     directions : ndarray or None
         Orthonormal eigenvectors of `root`, its columns; None for a diagonal.
     scale, held : ndarray of shape (d,)
-        Eigenvalues of `root`, and strength of the penalty along each.
+        Eigenvalues of `root` times `speed`, and strength of the penalty along each, in steps.
     intercept : float
         Constant feature of the rows there; 0 for none.
     n_steps, n_skipped, momentum : int, int, float
@@ -443,6 +444,9 @@ class GeometryPlan:
         What rounding may add to the change of a sum, in parts of `clip`.
     within : bool
         Whether dense rows are mapped within products.
+    speed : ndarray of shape (d,) or None
+        Steps are made in coefficients that are these times as small along the directions: so they
+        are the square of it times as long there, for mapped rows. None for 1 along all.
     """
 
     center: Any
@@ -462,6 +466,7 @@ class GeometryPlan:
     within: bool
     kept: float = 1.0
     variance: Any = None
+    speed: Any = None
 
     @property
     def deviation(self):
@@ -482,7 +487,22 @@ class GeometryPlan:
         part = np.array(felt)
         part = (part[left] - part[np.maximum(left - averaged, 0)]) / averaged
         unit = self.step_size * self.noise * np.sqrt((part**2).sum(axis=0))
-        return np.interp(self.step_size * self.held, pull, unit)
+        left = np.interp(self.step_size * self.held, pull, unit)
+        return left if self.speed is None else left * self.speed**2
+
+    def sped(self, vector):
+        """Return coefficients for mapped rows, of those of steps; or their gradient, of the other.
+
+        Parameters
+        ----------
+        vector : ndarray of shape (n_coefs,) or (n_outputs, n_coefs)
+            Coefficients that steps are made in, or a gradient: the map is symmetric.
+        """
+        if self.speed is None:
+            return vector
+        d, basis = len(self.speed), self.directions
+        body = (vector[..., :d] @ basis * self.speed) @ basis.T
+        return np.concatenate([body, vector[..., d:]], axis=-1)
 
     def original(self, coef, intercept):
         """Return coefficients for the rows as they are, whose constant feature is `intercept`.
@@ -626,10 +646,8 @@ def plan_geometry(problem, spread, *, mu, n_steps, fewer, intercept, radius=1.0)
     # the largest variance of a direction is 1
     scale /= math.sqrt(np.max(variance * scale * scale))
     size = float(np.sum(variance * scale * scale))
-    skipped, momentum = _SKIPPED, _MOMENTUM
-    enough = _enough_steps(spread, variance * scale * scale, each) if fewer else None
-    if enough is not None:
-        n_steps, skipped, momentum = enough, _FEWER_SKIPPED, _LESS_MOMENTUM
+    few = _few_steps(spread, variance * scale * scale, each) if fewer else None
+    n_steps, skipped, momentum, noisy = few or (n_steps, *_MANY[1:])
     constant = min(1.0, intercept * math.sqrt(size)) if problem.intercept else 0.0
     length = math.hypot(math.sqrt(size), constant)
     # gradients are clipped at the slope of the loss times this length of a row, the unit of mapped
@@ -638,7 +656,7 @@ def plan_geometry(problem, spread, *, mu, n_steps, fewer, intercept, radius=1.0)
     kinked = loss.smoothness > _STEEPEST
     # a kink has no curvature to make steps for: they are as long as noise allows, which keeps the
     # rate of the error where rows nearly cancel, until released gradients shorten them
-    noisy = _KINKED_WILD if kinked else _WILD if bounded else _WILD_TARGET
+    noisy = _KINKED_WILD if kinked else noisy if bounded else _WILD_TARGET
     wild = noisy * along / (n_steps * slope * unit * math.sqrt(size))
     step_size = wild if kinked else min(1 / loss.smoothness, wild)
     held = _RIDGE * curvature * floor + problem.penalty / problem.n_rows / radius**2
@@ -655,13 +673,19 @@ def plan_geometry(problem, spread, *, mu, n_steps, fewer, intercept, radius=1.0)
         if constant:
             longer += 2 * np.max(scale) * np.linalg.norm(center) / constant
         slack = _ROUNDING * float(longer)
+    speed = None
+    if few is _OWN:
+        # along each direction steps are as long as its curvature and noise allow
+        longest = 1 / (loss.smoothness * spread.sure * scale * scale)
+        speed = np.sqrt(np.minimum(longest, wild) / step_size)
     scale = scale / unit
+    stepped = scale if speed is None else speed * scale
     plan = GeometryPlan(
         center=radius * center,
         root=spread.matrix(scale / radius),
         directions=spread.directions,
-        scale=scale / radius,
-        held=held * scale * scale,
+        scale=stepped / radius,
+        held=held * stepped * stepped,
         intercept=constant / unit,
         n_steps=n_steps,
         n_skipped=int(skipped * n_steps),
@@ -673,6 +697,7 @@ def plan_geometry(problem, spread, *, mu, n_steps, fewer, intercept, radius=1.0)
         adaptive=kinked or not isinstance(loss, LogisticLoss | SoftmaxLoss),
         slack=slack,
         within=within,
+        speed=speed,
     )
     if not isinstance(loss, LogisticLoss | SoftmaxLoss):
         return plan
@@ -686,10 +711,8 @@ def plan_geometry(problem, spread, *, mu, n_steps, fewer, intercept, radius=1.0)
     return replace(plan, kept=min(1.0, most / math.sqrt(np.sum(variance))))
 
 
-def _enough_steps(spread, variance, signal):
-    """Return a few steps that are enough, or None.
-
-    One speed fits all directions, or noise hides more.
+def _few_steps(spread, variance, signal):
+    """Return what steps of two classes are enough, or None.
 
     Parameters
     ----------
@@ -702,11 +725,10 @@ def _enough_steps(spread, variance, signal):
     """
     if spread.directions is None:
         # columns may be correlated, and nothing has been seen of that
-        return _FAINT_STEPS if signal < _FAINT else None
+        return _FAINT if signal < _FAINT_SIGNAL else None
     # what was taken for so small may be smaller
     clear = np.min(spread.variance) > 2 * _LEAST_VARIANCE * np.mean(spread.variance)
-    most = _ROUND if signal < _HEARD else _HEARD_ROUND
-    return _ROUND_STEPS if clear and np.max(variance) <= most * np.min(variance) else None
+    return _ROUND if clear and np.max(variance) <= _ROUND_SPREAD * np.min(variance) else _OWN
 
 
 def _slope(loss):
@@ -808,15 +830,17 @@ class PreconditionedFit(Fit):
         step_size = StepSize(plan)
         for t in range(plan.n_steps):
             ahead = coef + plan.momentum * (coef - previous)
-            query = ClippedGradient(ahead, loss, clip, plan.slack)
+            at = plan.sped(ahead)
+            query = ClippedGradient(at, loss, clip, plan.slack)
             released = curator.release(query, paid)
             gradient = released.reshape(problem.shape) / problem.n_rows
-            length = step_size.at(ahead, gradient)
-            step = np.clip(ahead - length * gradient, -LARGEST_COEF, LARGEST_COEF)
+            length = step_size.at(at, gradient)
+            step = ahead - length * plan.sped(gradient)
+            step = np.clip(step, -LARGEST_COEF, LARGEST_COEF)
             previous = coef
             coef = plan.constrained(step, length, problem.intercept, problem.radius)
             if t >= plan.n_skipped:
                 average = average + coef / (plan.n_steps - plan.n_skipped)
                 if plan.variance is not None:
-                    seen.append((ahead, gradient))
-        return average, seen
+                    seen.append((at, gradient))
+        return plan.sped(average), seen

@@ -185,7 +185,7 @@ def test_another_question_is_refused_before_a_row_is_read(monkeypatch, tmp_path)
     path = tmp_path / "releases"
     interrupted(monkeypatch, path, clone(MODEL), X, Y)
     reads = reads_of(monkeypatch)
-    monkeypatch.setattr("skdp.solvers.preconditioned._MOMENTUM", 0.7)
+    monkeypatch.setattr("skdp.solvers.preconditioned._MANY", (40, 0.5, 0.7, 0.5))
     with resumable(path), pytest.raises(ValueError, match=r"'gradient of.* not what comes next"):
         clone(MODEL).fit(X, Y)
     assert not reads
