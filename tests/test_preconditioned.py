@@ -744,7 +744,7 @@ def test_gradients_that_noise_drowns_have_the_link_of_their_clipping(solver):
 
 
 @pytest.mark.parametrize("solver", ["accelerated", "gd"])
-@pytest.mark.parametrize(("n_classes", "most"), [(2, 2.0), (3, 1.0)])
+@pytest.mark.parametrize(("n_classes", "most"), [(2, 2.0), (3, 0.5)])
 def test_odds_that_noise_drowns_are_no_longer_than_that(n_classes, most, solver):
     # gradients of null rows are those of the intercept alone
     X, y = np.zeros((400, 16)), np.arange(400) % 2
@@ -847,22 +847,22 @@ def test_gradients_say_how_far_odds_are_from_those_of_labels(kept, center):
     believed = preconditioned.believed(plan, coef, [(coef, gradient)] * 8)
     assert believed[0] / w == pytest.approx(kept, abs=0.25)
     # of odds that vary with the row the center is less sure
-    assert kept == 1 or believed[1] * constant == pytest.approx(center, abs=0.3)
+    assert kept == 1 or believed[1] * constant == pytest.approx(center, abs=0.4)
     # more than noise can have made is kept whatever gradients say
     assert preconditioned.believed(replace(plan, step_size=1.0), coef, [(coef, gradient)])[0] == w
-    # where noise hides everything nothing is known better
+    # where noise hides everything it is left that rows may say nothing, and the center stays
     hidden = preconditioned.believed(replace(plan, noise=1e3), coef, [(coef, gradient)] * 8)
-    np.testing.assert_allclose(hidden, coef, rtol=0.1)
+    assert hidden[0] / w == pytest.approx(0.9, abs=0.01)
+    assert hidden[1] * constant == pytest.approx(moved, abs=0.1)
 
 
-def test_odds_follow_gradients_unless_coefficients_are_bound():
+def test_odds_follow_gradients():
     X, y = table(300)
-    for options, follow in (({}, True), ({"coef_bound": 1e3}, False), ({"max_iter": 1}, False)):
+    for options, follow in (({}, True), ({"coef_bound": 1e3}, True), ({"max_iter": 1}, False)):
         model = logistic(0.5, **options)
-        with mock.patch.object(preconditioned, "believed", side_effect=lambda _, c, __: c) as asked:
+        with mock.patch.object(preconditioned, "believed", side_effect=lambda _, c, __: c):
             plain = clone(model).fit(X, y)
         model.fit(X, y)
-        assert asked.called == ("coef_bound" not in options)
         assert (model.coef_ == plain.coef_).all() == (not follow)
         ratio = model.coef_ / plain.coef_
         np.testing.assert_allclose(ratio, ratio[0, 0])
@@ -953,8 +953,9 @@ def test_hard_rows_give_finite_coefficients(name, layout, epsilon):
 
 def test_bounds_on_coefficients_hold():
     X, y = table(500)
-    for bound in (1e-6, 0.5):
-        model = logistic(100.0, coef_bound=bound).fit(X, y)
+    # of rare labels the center is known to be far out of the bound
+    for bound, labels in itertools.product((1e-6, 0.5), (y, np.arange(500) % 10 == 0)):
+        model = logistic(100.0, coef_bound=bound).fit(X, labels.astype(int))
         # the intercept counts in units of the constant feature
         length = np.hypot(np.linalg.norm(model.coef_), model.intercept_ / 0.1)
         assert length <= bound * (1 + 1e-9)

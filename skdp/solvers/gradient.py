@@ -241,11 +241,14 @@ MOST_STEPS = 500
 # noise of a prediction.
 _WIDE_STEPS, _WIDE_SHARE, _WIDE_NOISE = 64.0, 0.15, 0.4
 
-# deviation that noise may give the log-odds of the longest rows, and the scores of more than two
-# classes: all are shortened by one number, and no decision changes
-_LOUDEST, _LOUDEST_OF_MORE = 2.0, 1.0
-#: ratio N from which second moments are worth their price, and up to which the link is undone
-HEARD = 3.0
+# deviation that noise may give the log-odds of the longest rows, at least and per ratio N, for with
+# signal curvature damps noise; and the scores of more than two classes: all are shortened by one
+# number, and no decision changes
+_LOUDEST, _LOUDER, _LOUDEST_OF_MORE = 2.0, 1 / 3, 0.5
+# ratio N up to which the link is undone, and scores of more classes are shortened
+_DROWNED = 3.0
+#: ratio N from which second moments are worth their price
+HEARD = 2.0
 #: constant feature for the intercept, in units of the longest row
 DEFAULT_INTERCEPT = 0.1
 
@@ -533,15 +536,17 @@ class GradientFit(Fit):
 
         descend = accelerated_gradient if self.accelerated else gradient_descent
         coef = descend(gradient, self.problem.shape, self.steps)
-        if not isinstance(loss, LogisticLoss | SoftmaxLoss) or self.problem.ratio >= HEARD:
+        ratio, two = self.problem.ratio, isinstance(loss, LogisticLoss)
+        if not two and (not isinstance(loss, SoftmaxLoss) or ratio >= _DROWNED):
             return coef
         # how long rows are was not released, and the bound stands for it
-        longest, two = self.problem.row_norm, isinstance(loss, LogisticLoss)
+        longest = self.problem.row_norm
         noise = noise_of_average(descend, self.steps) * longest
-        coef *= min(1.0, (_LOUDEST if two else _LOUDEST_OF_MORE) / noise)
+        most = max(_LOUDEST, _LOUDER * ratio) if two else _LOUDEST_OF_MORE
+        coef *= min(1.0, most / noise)
         # nearly all gradients are clipped; of more classes to undo that made probabilities better
         # here and worse there
-        return (coef, longest / clip) if two else coef
+        return (coef, longest / clip) if two and ratio < _DROWNED else coef
 
 
 @dataclass(frozen=True)

@@ -75,10 +75,9 @@ class Preconditioned(Solver):
     Where the squares alone were released, coefficients of logistic regression are multiplied by
     one number at the end, which follows from the known noise of the steps: it leaves that noise in
     the log-odds of a typical row a deviation of at most 1, and less where there is little signal.
-    Neither decisions nor the order of rows change. Of dense rows in two classes, without
-    `coef_bound`, released gradients say how far log-odds are from those of the labels: coefficients
-    are multiplied by a number of at most 1, and the intercept moves with the share of a class
-    (:ref:`how <believed-odds>`).
+    Neither decisions nor the order of rows change. Of dense rows in two classes released gradients
+    say how far log-odds are from those of the labels: coefficients are multiplied by a number of at
+    most 1, and the intercept moves with the share of a class (:ref:`how <believed-odds>`).
 
     Dense rows in memory are copied once, in double precision, if that takes
     less than 256 MiB.
@@ -677,9 +676,8 @@ def plan_geometry(problem, spread, *, mu, n_steps, fewer, intercept, radius=1.0)
     if not isinstance(loss, LogisticLoss | SoftmaxLoss):
         return plan
     if spread.directions is not None:
-        # a bound on the coefficients holds for what the steps have found
-        follow = isinstance(loss, LogisticLoss) and problem.radius is None
-        return replace(plan, variance=variance * scale * scale) if follow else plan
+        two = isinstance(loss, LogisticLoss)
+        return replace(plan, variance=variance * scale * scale) if two else plan
     # what noise does to the log-odds of a typical row, of two classes
     variance = variance * (scale * plan.deviation) ** 2
     most = 1 / (1 + math.sqrt(_HALVED * loss.n_outputs / along))
@@ -789,6 +787,9 @@ class PreconditionedFit(Fit):
         coef, seen = self._descend(curator, plan)
         if plan.variance is not None:
             coef = believed(plan, coef, seen)
+            if problem.radius is not None:
+                # the center may have moved out of the bound
+                coef = plan.constrained(coef, 0.0, problem.intercept, problem.radius)
         # shorter odds: neither their order nor their signs change, nor does a bound break
         coef = plan.original(plan.kept * coef, problem.intercept)
         return coef, plan.length / _slope(problem.pointwise), plan.n_steps
@@ -817,6 +818,6 @@ class PreconditionedFit(Fit):
             coef = plan.constrained(step, length, problem.intercept, problem.radius)
             if t >= plan.n_skipped:
                 average = average + coef / (plan.n_steps - plan.n_skipped)
-                if plan.variance is not None:
-                    seen.append((ahead, gradient))
+            if plan.variance is not None:
+                seen.append((ahead, gradient))
         return average, seen
