@@ -241,10 +241,10 @@ MOST_STEPS = 500
 # noise of a prediction.
 _WIDE_STEPS, _WIDE_SHARE, _WIDE_NOISE = 64.0, 0.15, 0.4
 
-# deviation that noise may give the log-odds of the longest rows, at least and per ratio N, for with
-# signal curvature damps noise; and the scores of more than two classes: all are shortened by one
+# deviation that noise may give the log-odds of the longest rows, and the scores of more than two
+# classes, at least and per ratio N, for with signal curvature damps noise: all are shortened by one
 # number, and no decision changes
-_LOUDEST, _LOUDER, _LOUDEST_OF_MORE = 2.0, 1 / 3, 0.5
+_LOUDEST, _LOUDEST_OF_MORE = (2.0, 1 / 3), (0.5, 0.5)
 # ratio N up to which the link is undone, and scores of more classes are shortened
 _DROWNED = 3.0
 #: ratio N from which second moments are worth their price
@@ -542,8 +542,8 @@ class GradientFit(Fit):
         # how long rows are was not released, and the bound stands for it
         longest = self.problem.row_norm
         noise = noise_of_average(descend, self.steps) * longest
-        most = max(_LOUDEST, _LOUDER * ratio) if two else _LOUDEST_OF_MORE
-        coef *= min(1.0, most / noise)
+        least, each = _LOUDEST if two else _LOUDEST_OF_MORE
+        coef *= min(1.0, max(least, each * ratio) / noise)
         # nearly all gradients are clipped; of more classes to undo that made probabilities better
         # here and worse there
         return (coef, longest / clip) if two and ratio < _DROWNED else coef
