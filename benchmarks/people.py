@@ -357,10 +357,10 @@ Who loses
 Adult, half of the rows for tests: the share of positives that are found (recall), and accuracy,
 in parts of the table, by models without weights of classes and with "balanced" ones: means over
 {part_splits} splits, of which no standard error is above {part_error:.3f}. At epsilon 1 every part
-has the recall of scikit-learn's model, give or take {near:.2f}. At 0.3 women lose {women:.0f} points,
-and no other part more than {others:.0f}; at 0.1 no more than {best:.2f} is found of any part. With
-weights recall at 0.3 is about what it is without privacy, give or take {weighted:.2f}, and accuracy
-falls by {least:.0f} to {most:.0f} points. At 0.1 accuracy with weights is {low:.2f} to {high:.2f}.
+has the recall of scikit-learn's model, give or take {near:.2f}. At 0.3 women lose {women:.0f}
+points, and no other part more than {others:.0f}; at 0.1 no more than {best:.2f} is found of any
+part. With weights recall at 0.3 is what it is without privacy, give or take {weighted:.2f}, and
+accuracy falls by {least:.0f} to {most:.0f} points. At 0.1 accuracy with weights is {low:.2f} to {high:.2f}.
 
 {parts}"""
 
