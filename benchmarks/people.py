@@ -263,15 +263,20 @@ def part_facts(found):
     recall, right = 100 * mean[..., 0], 100 * mean[..., 1]
     lost = recall[:, 0] - recall[:, 4]
     fallen = right[:, 1] - right[:, 5]
+
+    def most(values, unit=0.01):
+        # what is not exceeded is not rounded down
+        return np.ceil(np.max(np.abs(values)) / unit) * unit
+
     return {
         "part_splits": len(found),
-        "part_error": (found.std(axis=0, ddof=1) / np.sqrt(len(found))).max(),
-        "near": np.abs(mean[:, 2, 0] - mean[:, 0, 0]).max(),
+        "part_error": most(found.std(axis=0, ddof=1) / np.sqrt(len(found)), 0.001),
+        "near": most(mean[:, 2, 0] - mean[:, 0, 0]),
         # women are the first part
         "women": lost[0],
-        "others": lost[1:].max(),
-        "best": mean[:, 6, 0].max(),
-        "weighted": np.abs(mean[:, 5, 0] - mean[:, 1, 0]).max(),
+        "others": most(lost[1:], 1),
+        "best": most(mean[:, 6, 0]),
+        "weighted": most(mean[:, 5, 0] - mean[:, 1, 0]),
         "least": fallen.min(),
         "most": fallen.max(),
         "low": mean[:, 7, 1].min(),
@@ -360,7 +365,8 @@ in parts of the table, by models without weights of classes and with "balanced" 
 has the recall of scikit-learn's model, give or take {near:.2f}. At 0.3 women lose {women:.0f}
 points, and no other part more than {others:.0f}; at 0.1 no more than {best:.2f} is found of any
 part. With weights recall at 0.3 is what it is without privacy, give or take {weighted:.2f}, and
-accuracy falls by {least:.0f} to {most:.0f} points. At 0.1 accuracy with weights is {low:.2f} to {high:.2f}.
+accuracy falls by {least:.0f} to {most:.0f} points. At 0.1 accuracy with weights is
+{low:.2f} to {high:.2f}.
 
 {parts}"""
 
