@@ -470,7 +470,12 @@ MUTANTS = [
     ),
     Mutant(
         "odds that are believed whatever gradients say", "believed",
-        r"_posterior\(\(found - along\) / unsure\) @ _KEPT", "1.0",
+        r"_posterior\(\(found - along\) / unsure, _KEPT_PRIOR\) @ _KEPT", "1.0",
+        "tests/test_preconditioned.py",
+    ),
+    Mutant(
+        "a center that moves whatever noise leaves of the share", "believed",
+        r"1 \+ error / _SURE_SHARE\*\*2 \+ spread", "1 + spread",
         "tests/test_preconditioned.py",
     ),
     Mutant(

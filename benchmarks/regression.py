@@ -106,9 +106,9 @@ What is behind it:
 - ames: at ε = 0.5 there are too few rows for origins of so many columns, and units alone are
   searched, around 0; at ε = 0.1 a unit of rows and one of targets are, for a fifth of the budget,
   and what is left is about as good as the mean. From ε = 1 on columns have origins, and entries
-  beyond 100 units count as that, 10 where noise hides a column, in `predict` too. That bound is what
-  makes the default usable here and on k401: before it, columns of zeros with hundreds of square
-  feet in a few rows, and units that noise put far off, took R² below -1.
+  beyond 100 units count as that, 10 where noise hides a column, in `predict` too. That bound is
+  what makes the default usable here and on k401: before it, columns of zeros with hundreds of
+  square feet in a few rows, and units that noise put far off, took R² below -1.
 - diamonds: a dozen of 10,788 stones have mistyped lengths, and are predicted badly by a fit that
   tells lengths from weight. A shorter bound would help here and hurt flights, where long delays
   follow the same line as short ones. R² falls from ε = 0.5 to 4 for these stones alone: without

@@ -769,16 +769,20 @@ def test_gradients_that_noise_drowns_have_the_link_of_their_clipping(solver):
 
 
 @pytest.mark.parametrize("solver", ["accelerated", "gd"])
-@pytest.mark.parametrize(("n_classes", "most"), [(2, 2.0), (3, 1.0)])
-def test_odds_that_noise_drowns_are_no_longer_than_that(n_classes, most, solver):
+@pytest.mark.parametrize(
+    ("n_classes", "epsilon", "most"),
+    # with signal a part of the ratio
+    [(2, 0.15, 2.0), (2, 0.5, 7.11 / 3), (3, 0.1, 0.5), (3, 0.3, 2.57 / 2)],
+)
+def test_odds_that_noise_drowns_are_no_longer_than_that(n_classes, epsilon, most, solver):
     # gradients of null rows are those of the intercept alone
     X, y = np.zeros((400, 16)), np.arange(400) % 2
     given = {"solver": solver, "fit_intercept": False, "classes": range(n_classes)}
-    coef = [logistic(0.15, random_state=seed, **given).fit(X, y).coef_ for seed in range(20)]
+    coef = [logistic(epsilon, random_state=seed, **given).fit(X, y).coef_ for seed in range(20)]
     if n_classes > 2:
         # classes are centered
         coef = np.array(coef) * math.sqrt(n_classes / (n_classes - 1))
-    assert 0.7 * most < np.std(coef) < 1.05 * most
+    assert 0.85 * most < np.std(coef) < 1.05 * most
     # a bound that is closer is the smaller one
     near = logistic(0.15, solver=solver, coef_bound=0.1).fit(X, y)
     assert np.linalg.norm(near.coef_) <= 0.1
@@ -925,12 +929,13 @@ def test_gradients_say_how_far_odds_are_from_those_of_labels(kept, center):
     believed = preconditioned.believed(plan, coef, [(coef, gradient)] * 8)
     assert believed[0] / w == pytest.approx(kept, abs=0.25)
     # of odds that vary with the row the center is less sure
-    assert kept == 1 or believed[1] * constant == pytest.approx(center, abs=0.3)
+    assert kept == 1 or believed[1] * constant == pytest.approx(center, abs=0.4)
     # more than noise can have made is kept whatever gradients say
     assert preconditioned.believed(replace(plan, step_size=1.0), coef, [(coef, gradient)])[0] == w
-    # where noise hides everything nothing is known better
+    # where noise hides everything it is left that rows may say nothing, and the center stays
     hidden = preconditioned.believed(replace(plan, noise=1e3), coef, [(coef, gradient)] * 8)
-    np.testing.assert_allclose(hidden, coef, rtol=0.1)
+    assert hidden[0] / w == pytest.approx(0.9, abs=0.01)
+    assert hidden[1] * constant == pytest.approx(moved, abs=0.1)
 
 
 def test_odds_follow_gradients_unless_coefficients_are_bound():

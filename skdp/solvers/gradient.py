@@ -242,9 +242,11 @@ MOST_STEPS = 500
 _WIDE_STEPS, _WIDE_SHARE, _WIDE_NOISE = 64.0, 0.15, 0.4
 
 # deviation that noise may give the log-odds of the longest rows, and the scores of more than two
-# classes: all are shortened by one number, and no decision changes
-_LOUDEST, _LOUDEST_OF_MORE = 2.0, 1.0
-#: ratio N from which second moments are worth their price, and up to which the link is undone
+# classes, at least and per ratio N, for with signal curvature damps noise: all are shortened by one
+# number, and no decision changes
+_LOUDEST, _LOUDEST_OF_MORE = (2.0, 1 / 3), (0.5, 0.5)
+#: ratio N from which second moments are worth their price; and up to which the link is undone, and
+#: scores of more classes are shortened
 HEARD = 3.0
 #: constant feature for the intercept, in units of the longest row
 DEFAULT_INTERCEPT = 0.1
@@ -533,15 +535,17 @@ class GradientFit(Fit):
 
         descend = accelerated_gradient if self.accelerated else gradient_descent
         coef = descend(gradient, self.problem.shape, self.steps)
-        if not isinstance(loss, LogisticLoss | SoftmaxLoss) or self.problem.ratio >= HEARD:
+        ratio, two = self.problem.ratio, isinstance(loss, LogisticLoss)
+        if not two and (not isinstance(loss, SoftmaxLoss) or ratio >= HEARD):
             return coef
         # how long rows are was not released, and the bound stands for it
-        longest, two = self.problem.row_norm, isinstance(loss, LogisticLoss)
+        longest = self.problem.row_norm
         noise = noise_of_average(descend, self.steps) * longest
-        coef *= min(1.0, (_LOUDEST if two else _LOUDEST_OF_MORE) / noise)
+        least, each = _LOUDEST if two else _LOUDEST_OF_MORE
+        coef *= min(1.0, max(least, each * ratio) / noise)
         # nearly all gradients are clipped; of more classes to undo that made probabilities better
         # here and worse there
-        return (coef, longest / clip) if two else coef
+        return (coef, longest / clip) if two and ratio < HEARD else coef
 
 
 @dataclass(frozen=True)

@@ -60,15 +60,18 @@ def unclipped_odds(odds, longer):
 # variance that the released moments give it, and m the prediction at the center. Let labels have
 # the odds f(m' + k u), f being the inverse link above. Then g . w without its constant feature has
 # the mean E[u r], and the constant coordinate of g that of r, r = s (p - E y): known functions of
-# m' and k. So the means of both over the averaged steps, with noise of known deviation, have a
-# likelihood. Where labels are pure noise k is 0, whatever w is; where odds are right k = 1, m' = m.
+# m' and k. So the means of both over all steps, with noise of known deviation, have a likelihood.
+# Where labels are pure noise k is 0, whatever w is; where odds are right k = 1, m' = m.
 
-# parts of the odds about the center that may be kept, equally likely, and the place of 1 among
-# them; and odds of the center
-_KEPT, _RIGHT, _CENTERS = np.linspace(0.0, 2.0, 17), 8, np.linspace(-6.0, 6.0, 121)
+# parts of the odds about the center that may be kept, and the place of 1 among them: rows may say
+# nothing, or all other parts are equally likely
+_KEPT, _RIGHT, _NOTHING = np.linspace(0.0, 2.0, 17), 8, 0.1
+_KEPT_PRIOR = np.where(_KEPT == 0, _NOTHING, 0.0) + (1 - _NOTHING) / len(_KEPT)
+# odds of the center: as likely as not classes are about as frequent, with this deviation
+_CENTERS, _EQUAL, _EQUALLY = np.linspace(-6.0, 6.0, 121), 0.5, 0.3
 # what real rows, which are not normal, may add to E[u r], in parts of its change from k = 0 to 1;
 # and deviation of a share of a class, from which the center stays where it is
-_MODEL, _SURE_SHARE = 0.2, 0.05
+_MODEL, _SURE_SHARE = 0.1, 0.07
 # how fast odds are kept that are longer than noise makes them
 _SURE = 4.0
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
@@ -96,51 +99,56 @@ def believed(plan, coef, seen):
     """
     d, constant, longer = len(plan.scale), plan.intercept, plan.length
     at, gradient = (np.array(part) for part in zip(*seen, strict=True))
-    body = at[:, :d] @ plan.directions
-    size = math.sqrt(np.mean(body**2))
+    squares = (at[:, :d] @ plan.directions) ** 2
+    size = math.sqrt(squares.sum() / len(seen))
     if size == 0:
         # a single step says nothing about itself
         return coef
     one = plan.noise / math.sqrt(len(seen))
-    u = math.sqrt(np.mean(body**2 @ plan.variance)) * _NODES
-    at_center = constant * np.mean(at[:, d:]) if constant else 0.0
-    low, high = (np.minimum(expit(side), 1 / longer) for side in (at_center + u, -at_center - u))
-
-    def residuals(centers, kept):
-        return low - expit(unclipped_odds(centers + kept * u, longer)) * (low + high)
-
+    u = np.sqrt(squares @ plan.variance)[:, None] * _NODES
+    predicted = constant * at[:, d:] + u if constant else u
+    low, high = (np.minimum(expit(side), 1 / longer) for side in (predicted, -predicted))
+    labels = expit(unclipped_odds(predicted + (_KEPT[:, None, None] - 1) * u, longer))
+    along = np.mean((u * (low - labels * (low + high))) @ _WEIGHTS, axis=1)
     found = np.mean(np.sum(at[:, :d] * gradient[:, :d], axis=1))
-    along = residuals(at_center, _KEPT[:, None]) @ (_WEIGHTS * u)
-    unsure = math.hypot(one * size * math.sqrt(d), _MODEL * (along[0] - along[_RIGHT]))
-    kept = _posterior((found - along) / unsure) @ _KEPT
-    # whatever the law of u: noise makes no more than this, and what is a third longer is no noise
-    made = plan.variance @ plan.deviation**2
+    unsure = math.hypot(one * size, _MODEL * (along[0] - along[_RIGHT]))
+    kept = _posterior((found - along) / unsure, _KEPT_PRIOR) @ _KEPT
+    # whatever the law of u: noise makes no more than this, a deviation above its mean, and what is
+    # a third longer is no noise
+    noise = plan.variance * plan.deviation**2
+    made = noise.sum() + math.sqrt(2 * noise @ noise)
     found = plan.variance @ (coef[:d] @ plan.directions) ** 2
     sure = _SURE * (1 - made / max(found, 1e-300))
     kept = min(1.0, max(float(kept), sure))
     if not constant:
         return kept * coef
-    found, along = np.mean(gradient[:, d]) / constant, residuals(_CENTERS[:, None], kept) @ _WEIGHTS
+    u = kept * math.sqrt(found) * _NODES
+    labels = expit(unclipped_odds(_CENTERS[:, None] + u, longer))
+    along = (low.mean(axis=0) - labels * (low + high).mean(axis=0)) @ _WEIGHTS
     # no sharper than the grid
     unsure = np.hypot(one / constant, 0.6 * np.gradient(along))
     centers = unclipped_odds(_CENTERS, longer)
-    shares = expit(centers)
-    off, prior = (found - along) / unsure, np.gradient(shares)
-    likely = _posterior(off, prior)
-    error = likely @ shares**2 - (likely @ shares) ** 2
-    # a share is unlikely to be next to 0 or 1
-    share = _posterior(off, prior * shares * (1 - shares)) @ shares
+    shares, apart = expit(centers), np.gradient(centers)
+    equal, other = (
+        part * apart / (part @ apart)
+        for part in (np.exp(-((centers / _EQUALLY) ** 2) / 2), np.exp(-np.abs(centers) / 2))
+    )
+    likely = _posterior(
+        (np.mean(gradient[:, d]) / constant - along) / unsure,
+        _EQUAL * equal + (1 - _EQUAL) * other,
+    )
+    share = likely @ shares
+    error = likely @ (shares - share) ** 2
     center = constant * coef[d]
     was = float(unclipped_odds(center, longer))
     # where odds vary with the row their law matters, and it is not normal
-    spread = _WEIGHTS @ (unclipped_odds(center + kept * u, longer) - was) ** 2
-    trust = 1 / (1 + error / _SURE_SHARE**2 + spread**2)
-    is_ = was + trust * (logit(share) - was)
+    spread = _WEIGHTS @ (unclipped_odds(center + u, longer) - was) ** 2
+    is_ = was + (logit(share) - was) / (1 + error / _SURE_SHARE**2 + spread)
     center += np.interp(is_, centers, _CENTERS) - np.interp(was, centers, _CENTERS)
     return np.append(kept * coef[:d], center / constant)
 
 
-def _posterior(off, prior=1.0):
+def _posterior(off, prior):
     """Return the probabilities of points of a grid that are so many deviations off."""
     squares = off**2
     likely = np.exp((squares.min() - squares) / 2) * prior

@@ -841,6 +841,6 @@ class PreconditionedFit(Fit):
             coef = plan.constrained(step, length, problem.intercept, problem.radius)
             if t >= plan.n_skipped:
                 average = average + coef / (plan.n_steps - plan.n_skipped)
-                if plan.variance is not None:
-                    seen.append((at, gradient))
+            if plan.variance is not None:
+                seen.append((at, gradient))
         return plan.sped(average), seen
