@@ -3,6 +3,7 @@
 """Plans: what a fit will release is what it then releases, and no row is read."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -69,7 +70,11 @@ def test_what_is_planned_is_what_is_released(name, capsys):
         assert plan.n_iter is None or plan.n_iter == np.max(fitted.n_iter_)
     text = repr(plan)
     if loud and plan.n_passes:
-        assert capsys.readouterr().out.splitlines()[0] == text.splitlines()[0]
+        said, head = (out.splitlines()[0] for out in (capsys.readouterr().out, text))
+        if fitted.ledger_.adjacency == "add-remove":
+            # the number of rows is released, and noisy
+            said, head = (re.sub(r"from \d+ rows", "", line) for line in (said, head))
+        assert said == head
     assert max(map(len, text.splitlines()[1:])) < 160
 
 
