@@ -341,9 +341,9 @@ multiplied one by one where there are groups (:ref:`Proposition 82 <proof-groups
 counts is carried along in a search for scales. Noise is that of as many units as are protected. The
 default makes 16 steps where the released moments say that these are enough, and 24 elsewhere: what
 is so of all rows need not be so of a tenth as many groups. With ``data_norm`` columns keep their
-scales, and that is why this fit makes 24 steps with groups, and 16 without. ``DPMean()`` has another
-plan for fewer units, too. To tell 100,000 texts apart takes some 15 ms: a mean of bounded rows takes
-no longer.
+scales, and that is why this fit makes 24 steps with groups, and 16 without. ``DPMean()`` has
+another plan for fewer units, too. To tell 100,000 texts apart takes some 15 ms: a mean of bounded
+rows takes no longer.
 
 {slower}
 
