@@ -580,10 +580,10 @@ class DPLpRegressor(PrivateLinearRegressor):
         rows is released first; it is public otherwise). See :ref:`adjacency`.
     data_norm : float, default=None
         Public unit of length R of the rows, in [1e-50, 1e50]; longer rows are scaled down to
-        it together with their targets. None standardises the columns of dense rows (few have units
-        around 0), where there are rows enough and no `l2`, `coef_bound` or moment is given, finds R
-        privately, such that about a quarter of the rows are longer then, and scales down rows
-        longer than 6 R. With three times as many rows a number is not used, and it is so, too.
+        it together with their targets. None standardises the columns of dense rows, where there
+        are rows enough (with fewer by units around 0) and no `l2`, `coef_bound` or moment is given,
+        finds R privately, such that about a quarter of the rows are longer then, and scales down
+        rows longer than 6 R. Where there are three times as many rows a number is not used either.
     target_scale : float, default=None
         Public unit B of the targets, in [1e-50, 1e50], around 0: not a bound, but the usual size
         of a target, which about a quarter of them exceed. Noise grows with it: ten times too large

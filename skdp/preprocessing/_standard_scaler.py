@@ -482,8 +482,9 @@ def bisect_quantile(sides, key, tau, *, n_rows, n_features, steps, scale, asked=
     starts, weights = key.prior()
     logs = np.log(weights / np.diff(starts, append=key.end))
     starts, logs = (np.tile(part, (n_features, 1)) for part in (starts, logs))
-    every, cuts = np.arange(n_features)[:, None], np.arange(1, asked + 1) / (asked + 1)
-    levels = np.concatenate([cuts, [_SETTLED, 1 - _SETTLED]])
+    every, levels = np.arange(n_features)[:, None], np.arange(1, asked + 1) / (asked + 1)
+    if shared:
+        levels = np.append(levels, [_SETTLED, 1 - _SETTLED])
     for _ in range(steps):
         inside, at = _quantiles(starts, logs, key.end, levels)
         asks = at[:, :asked].T if asked > 1 else at[:, 0]
