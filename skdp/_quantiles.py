@@ -1364,22 +1364,22 @@ _EXPONENT_PLACE, _EXPONENT_BIAS = 53, 511
 
 @dataclass(frozen=True, eq=False)
 class MagnitudeCells(_OfMagnitudes):
-    """Numbers of rows whose magnitudes lie in [4^j / 2, 2 4^j), for whole j from -84 to 83.
+    """Counts of numbers in [4^j / 2, 2 4^j) and in its negative, for whole j from -84 to 83.
 
     Parameters
     ----------
     magnitudes : tuple of RowNorm, TargetDistance or Columns
         As for `MagnitudeSides`.
-    numbers : int
-        How many numbers k there are for a row.
+    places : ndarray of shape (k,)
+        Which number each of k blocks of cells is for, some perhaps for the same one.
 
     Notes
     -----
     Numbers beyond the cells are counted in the last one or the first one, and zeros in none. A null
-    row contributes 0. The counts of the first number come first.
+    row contributes 0. The cells of the first place come first, those above zero before the others.
     """
 
-    numbers: int
+    places: Any
 
     @property
     def name(self):
@@ -1389,16 +1389,17 @@ class MagnitudeCells(_OfMagnitudes):
     @property
     def size(self):
         """Number of coordinates."""
-        return self.numbers * N_CELLS
+        return len(self.places) * 2 * N_CELLS
 
     def sensitivity(self, adjacency, n_rows):
         """State the l1 and l2 sensitivities: k and sqrt(k), or 2k and sqrt(2k).
 
-        Proof. A row adds 1 to at most one cell of each of k numbers. Zero-out removes that; under
-        replace-one a number leaves one cell and enters another. Attained if every number does. A
-        group, whose weights add up to at most 1, contributes a mean of such vectors, and of zero.
+        Proof. A row adds 1 to at most one cell of each of k blocks. Zero-out removes that; under
+        replace-one a number leaves one cell and enters another. Attained if every number does.
+        Which number a block is for does not matter. A group, whose weights add up to at most 1,
+        contributes a mean of such vectors, and of zero.
         """
-        k = self.numbers
+        k = len(self.places)
         if adjacency == "zero-out":
             return Sensitivity(
                 l1=k, l2=math.sqrt(k), bound=float(n_rows), theorem="a row is in one cell of each"
@@ -1408,56 +1409,80 @@ class MagnitudeCells(_OfMagnitudes):
 
     def partial(self, chunk):
         """Return the counts of a chunk's rows."""
-        counts, places = np.zeros(self.size), N_CELLS * np.arange(self.numbers)
+        asked, places = np.unique(self.places, return_inverse=True)
+        counts, blocks = np.zeros(2 * N_CELLS * len(asked)), 2 * N_CELLS * np.arange(len(asked))
         for values, weight in self._blocks(chunk):
+            if len(asked) < values.shape[1]:
+                values = values[:, asked]
             values = np.ascontiguousarray(values, dtype=np.float64)
-            # the exponents that `frexp` has, a tenth of its time: magnitudes have no sign
-            cells = values.view(np.int64) >> _EXPONENT_PLACE
+            # the exponents that `frexp` has, a tenth of its time
+            cells = np.abs(values).view(np.int64) >> _EXPONENT_PLACE
             cells -= _EXPONENT_BIAS + _LOWEST_CELL
             np.maximum(cells, 0, out=cells)
             np.minimum(cells, N_CELLS - 1, out=cells)
-            cells += places
+            cells += N_CELLS * (values < 0) + blocks
             each = None
             if counts_parts(chunk):
                 each = np.broadcast_to(weight[:, None], cells.shape).ravel()
-            counts += np.bincount(cells.ravel(), each, minlength=self.size)
-            if counts[places].any():
+            counts += np.bincount(cells.ravel(), each, minlength=len(counts))
+            if counts[blocks].any():
                 zeros = values == 0
-                counts[places] -= zeros.sum(axis=0) if weight is None else weight @ zeros
-        return counts
+                counts[blocks] -= zeros.sum(axis=0) if weight is None else weight @ zeros
+        return counts.reshape(len(asked), -1)[places].ravel()
 
-    def scales(self, released, noise, tail):
-        """Return scales that about `tail` rows exceed, from noisy counts.
+    def by_number(self, released, noise):
+        """Return what was counted for each number, and the noise of that.
 
         Parameters
         ----------
-        released : ndarray of shape (k * N_CELLS,)
+        released : ndarray of shape (size,)
             Counts with noise.
         noise : float
             Standard deviation of the noise.
-        tail : float
-            Number of rows; half of those that are seen if these are less than twice as many.
 
         Returns
         -------
-        scales, lowest, highest : ndarray of shape (k,)
-            The scale, the lower end of the lowest cell that is seen to have rows, and the upper end
-            of the highest; NaN where none is.
+        counts, noise : ndarray of shape (n, 2, N_CELLS), ndarray of shape (n,)
+            Of the n numbers with a place, in their order: means over the places of each.
         """
-        counts = released.reshape(self.numbers, N_CELLS)
-        # noise alone exceeds that in a usual cell with a chance of half a per cent, and in another,
-        # which would make a column of nothing, with one of a thousandth
-        usual = np.abs(np.arange(N_CELLS) + _LOWEST_CELL) <= _USUAL_CELLS
-        sure = noise * (math.sqrt(2 * math.log(self.size)) + np.where(usual, 0.3, 1.1))
-        counts = np.where(counts > sure, counts, 0.0)
-        scales, lowest, highest = np.full((3, self.numbers), math.nan)
-        for i in np.flatnonzero(counts.any(axis=1)):
-            beyond = np.cumsum(counts[i, ::-1])[::-1]
-            wanted = min(tail, beyond[0] / 2)
-            cell = np.flatnonzero(beyond >= wanted)[-1]
-            share = (beyond[cell] - wanted) / counts[i, cell]
-            scales[i] = 0.5 * 4.0 ** (cell + _LOWEST_CELL + share)
-            first, last = np.flatnonzero(counts[i])[[0, -1]]
-            lowest[i] = 0.5 * 4.0 ** (first + _LOWEST_CELL)
-            highest[i] = 2.0 * 4.0 ** (last + _LOWEST_CELL)
-        return scales, lowest, highest
+        _, places, often = np.unique(self.places, return_inverse=True, return_counts=True)
+        counts = np.zeros((len(often), 2, N_CELLS))
+        np.add.at(counts, places, released.reshape(-1, 2, N_CELLS))
+        return counts / often[:, None, None], noise / np.sqrt(often)
+
+
+def scales_in_cells(counts, noise, tail):
+    """Return scales that about `tail` rows exceed, from noisy counts in cells.
+
+    Parameters
+    ----------
+    counts, noise : ndarray of shape (k, 2, N_CELLS), ndarray of shape (k,)
+        Counts of k numbers as those of `MagnitudeCells`, and their standard deviations.
+    tail : float
+        Number of rows; half of those that are seen if these are less than twice as many.
+
+    Returns
+    -------
+    scales, lowest, highest : ndarray of shape (k,)
+        The scale, the lower end of the lowest cell that is seen to have rows, and the upper end of
+        the highest; NaN where none is.
+    """
+    # noise alone exceeds that in a usual cell with a chance of half a per cent, and in another,
+    # which would make a column of nothing, with one of a thousandth
+    usual = np.abs(np.arange(N_CELLS) + _LOWEST_CELL) <= _USUAL_CELLS
+    sure = math.sqrt(2 * math.log(counts.size)) + np.where(usual, 0.3, 1.1)
+    sure = sure * noise[:, None]
+    # both sides together have more noise than one
+    both, side = counts.sum(axis=1), counts.max(axis=1)
+    counts = np.where(both > math.sqrt(2) * sure, both, np.where(side > sure, side, 0.0))
+    scales, lowest, highest = np.full((3, len(counts)), math.nan)
+    for i in np.flatnonzero(counts.any(axis=1)):
+        beyond = np.cumsum(counts[i, ::-1])[::-1]
+        wanted = min(tail, beyond[0] / 2)
+        cell = np.flatnonzero(beyond >= wanted)[-1]
+        share = (beyond[cell] - wanted) / counts[i, cell]
+        scales[i] = 0.5 * 4.0 ** (cell + _LOWEST_CELL + share)
+        first, last = np.flatnonzero(counts[i])[[0, -1]]
+        lowest[i] = 0.5 * 4.0 ** (first + _LOWEST_CELL)
+        highest[i] = 2.0 * 4.0 ** (last + _LOWEST_CELL)
+    return scales, lowest, highest

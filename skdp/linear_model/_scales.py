@@ -24,6 +24,7 @@ from skdp._quantiles import (
     TargetDistance,
     TargetMedian,
     TargetValue,
+    scales_in_cells,
 )
 from skdp._rows.linear import StandardColumns
 from skdp.preprocessing._standard_scaler import (
@@ -46,11 +47,12 @@ _TAIL = 0.25
 # search: that times the number of rows is aimed at, and put up with. On data a scale is wrong by a
 # factor of two in one of twenty searches at 12, and by a quarter at 60; at more, rare values are
 # seen. A norm of rows alone may be further off than a unit of targets.
-_AIMED_RANKS, _COLUMN_RANKS = 100.0, 18.0
-_FEWEST_RANKS = {"rows": 8.0, "targets": 12.0}
-# with fewer, noise moves origins too far; units alone, as of columns around 0, take half the price.
-# They are for models of which the rows have a radius, too: moments of uncentered columns are worse
-_UNIT_RANKS = 13.0
+_AIMED_RANKS = 100.0
+_FEWEST_RANKS = {"rows": 8.0, "targets": 12.0, "columns": 13.0, "medians": 18.0}
+# a column is away from 0 if that part of the rows is on one side of it within a factor of 16: what
+# is known of its range says little of its spread. A search of its origin and a second look at it
+# cost that part of what the first look at all columns costs, for they have all places of both
+_AWAY, _SECOND = 0.9, 0.25
 # where a norm is given columns are searched from so many times as many ranks on: with fewer, those
 # of zeros and ones lose more than others gain
 _BESIDE_A_NORM = 3.0
@@ -89,9 +91,11 @@ class SearchedScales:
     n_rows : int
         Number of rows.
     with_radius, with_scale, with_center : bool
-        Which are searched: unit of length, unit of the targets, origin of the targets.
-    n_columns, with_origins : int, bool
-        Number of columns whose units are searched, 0 for none; and whether their origins are, too.
+        Which are searched: unit of length, unit of the targets, origins of targets and columns.
+    n_columns : int
+        Number of columns whose units are searched, 0 for none. Where there is a unit of length,
+        columns are looked at around 0 first, and origins are searched of those alone that are away
+        from there.
     unit : float
         Gaussian-DP parameter of a search for one number; 0 if nothing is searched.
     """
@@ -101,7 +105,6 @@ class SearchedScales:
     with_scale: bool = False
     with_center: bool = False
     n_columns: int = 0
-    with_origins: bool = False
     unit: float = 0.0
 
     #: nothing is purely private
@@ -111,23 +114,29 @@ class SearchedScales:
     def mu(self):
         """Gaussian-DP parameter of all searches: a hair more than the ledger will hold."""
         # k counts move by the root of k
-        medians = self.with_scale * self.with_center + self.n_columns * self.with_origins
+        second = 2 * _SECOND if self._looks_first else 1.0
+        medians = self.with_center * (self.with_scale + second * self.n_columns)
         numbers = medians + len(self._spreads) + self._in_cells
         return self.unit * math.sqrt(numbers) * (1 + 1e-9)
 
     @property
     def n_releases(self):
-        """Number of releases."""
+        """Number of releases, at most."""
         if not (self.unit and self._in_cells):
             return 0
         for_center, for_column, for_spread = _STEPS
         medians = for_center * (self.with_scale and self.with_center)
-        medians += for_column * (self.with_origins and self.n_columns > 0)
+        medians += (for_column + self._looks_first) * (self.with_center and self.n_columns > 0)
         return medians + 1 + for_spread * bool(self._spreads)
 
     @property
+    def _looks_first(self):
+        """Whether columns are looked at around 0 before origins are searched."""
+        return self.n_columns > 0 and self.with_center and self.with_radius
+
+    @property
     def _in_cells(self):
-        """Numbers of a row that are counted in cells."""
+        """Numbers of a row that are counted in cells at once."""
         return self.with_scale + (self.n_columns or self.with_radius)
 
     @property
@@ -159,20 +168,29 @@ class SearchedScales:
             return (radius, center, scale), None, False, False
         d, columns, origin, absent = self.n_columns, None, np.zeros(self.n_columns), False
         for_center, for_column, for_spread = _STEPS
-        if d and self.with_origins:
-            belief = self._belief(curator, (Columns(),), d, _COLUMN_KEY, for_column)
-            origin = np.clip(shortest(belief), -LARGEST, LARGEST)
+        if d and self.with_center and not self._looks_first:
+            paid = self._sides(curator, (Columns(),), d, for_column)
+            origin = self._origins(curator, np.full(d, True), paid)
         if self.with_scale and self.with_center:
-            belief = self._belief(curator, (TargetValue(),), 1, FloatKey(), for_center)
+            paid = self._sides(curator, (TargetValue(),), 1, for_center)
+            belief = self._belief(curator, (TargetValue(),), np.array([True]), FloatKey(), paid)
             # the common decimal of targets that are all equal
             center = float(np.clip(shortest(belief)[0], -LARGEST, LARGEST))
         targets = (TargetDistance(center),) * self.with_scale
-        first = (Columns(origin),) if d else (RowNorm(),) * self.with_radius
-        found, lowest, highest = self._cells(curator, (*targets, *first))
+        first = (RowNorm(),) * self.with_radius
+        if d:
+            first = (Columns(None if self._looks_first else origin),)
+        query = MagnitudeCells((*targets, *first), np.arange(self._in_cells))
+        paid, scale = self._prepaid(curator, query, self._in_cells)
+        counts, noise = query.by_number(curator.release(query, paid), scale)
+        if self._looks_first:
+            origin = self._second_look(curator, counts[-d:], noise[-d:])
+        found, lowest, highest = scales_in_cells(counts, noise, _TAIL * self.n_rows)
         if d:
             spans = found[-d:]
             seen = spans > _least_spread(origin, _COLUMN_KEY.mantissa_bits)
-            columns = StandardColumns(origin, _units(spans, seen), seen)
+            common = _in_common(counts[-d:][~seen], noise[-d:][~seen], self.n_rows)
+            columns = StandardColumns(origin, _units(spans, seen, common), seen)
             curator.map_rows(columns.rows)
             # rows are of about the length sqrt(d) now
             found, lowest, highest = (
@@ -183,7 +201,8 @@ class SearchedScales:
             # in the order of the cells: targets first
             magnitudes = (*targets, *(RowNorm(),) * self.with_radius)
             k = len(magnitudes)
-            belief = self._belief(curator, magnitudes, k, _SPREAD_KEY, for_spread)
+            paid = self._sides(curator, magnitudes, k, for_spread)
+            belief = self._belief(curator, magnitudes, np.full(k, True), _SPREAD_KEY, paid)
             # between zero and other values any number is as credible, and a null row counts as half
             # a row beyond any: cells know better
             searched = np.minimum(belief.middle, LARGEST)
@@ -200,19 +219,43 @@ class SearchedScales:
             scale = float(found[0]) if found[0] > _least_spread(center) else equal
         return (radius, center, scale), columns, vague, absent
 
-    def _cells(self, curator, magnitudes):
-        """Return scales from noisy counts in cells, and where cells with rows begin and end."""
-        query = MagnitudeCells(magnitudes, self._in_cells)
-        law = GaussianMechanism(self.unit * math.sqrt(self._in_cells))
-        released = curator.release(query, law)
-        noise = curator.ledger.releases[-1].noise.scale
-        return query.scales(released, noise, _TAIL * self.n_rows)
+    def _prepaid(self, curator, query, numbers, times=1):
+        """Pay for releases of a query at the price of so many numbers; with their noise."""
+        law = GaussianMechanism(self.unit * math.sqrt(numbers / times))
+        return curator.prepay(query, law, times), curator.ledger.releases[-1].noise.scale
 
-    def _belief(self, curator, magnitudes, k, key, steps):
-        """Return what is believed of quantiles of k numbers, from noisy counts of sides."""
-        law = GaussianMechanism(self.unit * math.sqrt(k / steps))
-        first = MagnitudeSides(magnitudes, np.zeros((_ASKED, k)))
-        paid = curator.prepay(first, law, steps)
+    def _sides(self, curator, magnitudes, k, steps, part=1.0):
+        """Pay for a search for k numbers at a part of its usual price."""
+        query = MagnitudeSides(magnitudes, np.zeros((_ASKED, k)))
+        return *self._prepaid(curator, query, part * k, steps), steps
+
+    def _second_look(self, curator, counts, noise):
+        """Return origins, 0 of columns around it; of others put in counts of distances.
+
+        Both releases are paid for whatever the first look has shown: the ledger is public.
+        """
+        d = self.n_columns
+        medians = self._sides(curator, (Columns(),), d, _STEPS[1], _SECOND)
+        query = MagnitudeCells((Columns(np.zeros(d)),), np.arange(d))
+        paid, scale = self._prepaid(curator, query, _SECOND * d)
+        # in two cells next to each other
+        together = (counts[..., 1:] + counts[..., :-1]).max(axis=(1, 2))
+        away = together > _AWAY * self.n_rows
+        if not away.any():
+            return np.zeros(d)
+        origin = self._origins(curator, away, medians)
+        query = MagnitudeCells((Columns(origin),), np.resize(np.flatnonzero(away), d))
+        counts[away], noise[away] = query.by_number(curator.release(query, paid), scale)
+        return origin
+
+    def _origins(self, curator, wanted, paid):
+        """Return medians of the columns that are wanted, and 0 of the others."""
+        belief = self._belief(curator, (Columns(),), wanted, _COLUMN_KEY, paid)
+        return np.where(wanted, np.clip(shortest(belief), -LARGEST, LARGEST), 0.0)
+
+    def _belief(self, curator, magnitudes, wanted, key, paid):
+        """Return what is believed of quantiles of numbers, from noisy counts of sides."""
+        paid, scale, steps = paid
 
         def sides(thresholds, places):
             return curator.release(MagnitudeSides(magnitudes, thresholds, places), paid)
@@ -222,11 +265,11 @@ class SearchedScales:
             key,
             0.5 if key.signed else 1 - _TAIL,
             n_rows=self.n_rows,
-            n_features=k,
+            n_features=len(wanted),
             steps=steps,
-            scale=curator.ledger.releases[-1].noise.scale,
+            scale=scale,
             asked=_ASKED,
-            shared=True,
+            wanted=wanted,
         )
 
 
@@ -236,8 +279,17 @@ def _least_spread(center, bits=MANTISSA_BITS):
         return np.maximum(np.ldexp(np.abs(center), 2 - bits), SMALLEST)
 
 
-def _units(spans, seen):
-    """Return units of columns from released spans, of which some were seen.
+def _in_common(counts, noise, n_rows):
+    """Return a unit for columns of which nothing was seen in one, from what all have together."""
+    if not len(noise):
+        return 1.0
+    tail, together = _TAIL * n_rows * len(noise), np.sqrt(np.sum(noise**2, keepdims=True))
+    ((found,), *_) = scales_in_cells(counts.sum(axis=0, keepdims=True), together, tail)
+    return max(found, SMALLEST) if found == found else 1.0
+
+
+def _units(spans, seen, unseen):
+    """Return units of columns from released spans, of which some were seen, and one of the others.
 
     If nearly all of these are alike, columns share a unit, as pixels of an image do, or answers on
     a scale of seven, and noise has as much to do with what differs as the columns. So units move
@@ -249,7 +301,7 @@ def _units(spans, seen):
     pixels at the edge of an image, and have the common unit too, but for those that are so much
     smaller that they are measured in another one.
     """
-    own, n_seen = np.where(seen, spans, 1.0), np.count_nonzero(seen)
+    own, n_seen = np.where(seen, spans, unseen), np.count_nonzero(seen)
     if n_seen < _FEWEST_SPANS:
         return own
     logs = np.log(spans[seen])
@@ -447,15 +499,16 @@ def plan_scales(
         # under zero-out a row moves half as much
         ranks = n_rows * (2.0 if adjacency == "zero-out" else 1.0)
         kind = "targets" if with_scale else "rows"
-        fewest_of_columns = (_BESIDE_A_NORM if has_norm else 1) * _COLUMN_RANKS
+        # medians without a first look have to be more exact, and columns beside a norm worth more
+        columns = _FEWEST_RANKS["columns" if with_radius else "medians"]
+        fewest_of_columns = _BESIDE_A_NORM * columns if has_norm else columns
         share = _MOST_FOR_TARGETS if with_scale else _MU_SHARE
-        for columns, origins, fewest, largest in (
-            (n_columns, with_center, fewest_of_columns, _MU_SHARE),
-            (n_columns * with_radius, False, _UNIT_RANKS, _MU_SHARE),
-            (0, False, _FEWEST_RANKS[kind], share),
+        for columns, fewest, largest in (
+            (n_columns, fewest_of_columns, _MU_SHARE),
+            (0, _FEWEST_RANKS[kind], share),
         ):
             radius = with_radius or (has_norm and columns > 0)
-            plan = SearchedScales(n_rows, radius, with_scale, with_center, columns, origins, 1.0)
+            plan = SearchedScales(n_rows, radius, with_scale, with_center, columns, 1.0)
             if not plan.n_releases:
                 continue
             usual, most = (

@@ -448,7 +448,7 @@ _SURE, _FAR = 60.0, 8.0
 _SETTLED = 0.005
 
 
-def bisect_quantile(sides, key, tau, *, n_rows, n_features, steps, scale, asked=1, shared=False):
+def bisect_quantile(sides, key, tau, *, n_rows, n_features, steps, scale, asked=1, wanted=None):
     """Search a quantile of every feature.
 
     Parameters
@@ -466,11 +466,12 @@ def bisect_quantile(sides, key, tau, *, n_rows, n_features, steps, scale, asked=
         Standard deviation of the noise of a released sum; public.
     asked : int, default=1
         Thresholds of a feature in one release: they cut what is believed into equal parts.
-    shared : bool, default=False
-        Whether the places of features that are settled are for the others. Then `sides` has a
-        second argument, an array of shape (n_features,): for which feature a place asks. The counts
-        of a feature with several places are averaged, so that noise follows the number of features
-        that are still open, while every release has the same size and price.
+    wanted : ndarray of shape (n_features,), dtype bool, default=None
+        Which features are searched. The places of others, and of those that are settled, are for
+        them. Then `sides` has a second argument, an array of shape (n_features,): for which feature
+        a place asks. The counts of a feature with several places are averaged, so that noise
+        follows the number of features that are still open, while every release has the same size
+        and price. None keeps every feature at its own place.
 
     Returns
     -------
@@ -483,13 +484,13 @@ def bisect_quantile(sides, key, tau, *, n_rows, n_features, steps, scale, asked=
     logs = np.log(weights / np.diff(starts, append=key.end))
     starts, logs = (np.tile(part, (n_features, 1)) for part in (starts, logs))
     every, levels = np.arange(n_features)[:, None], np.arange(1, asked + 1) / (asked + 1)
-    if shared:
+    if wanted is not None:
         levels = np.append(levels, [_SETTLED, 1 - _SETTLED])
     for _ in range(steps):
         inside, at = _quantiles(starts, logs, key.end, levels)
         asks = at[:, :asked].T if asked > 1 else at[:, 0]
-        if shared:
-            places = _open_places(*_outer_ends(starts, key.end, inside[:, asked:]))
+        if wanted is not None:
+            places = _open_places(wanted, *_outer_ends(starts, key.end, inside[:, asked:]))
             often = np.bincount(places, minlength=n_features)
             found = np.reshape(sides(key.value(asks[..., places]), places), asks.shape)
             means = np.zeros(asks.shape)
@@ -499,7 +500,7 @@ def bisect_quantile(sides, key, tau, *, n_rows, n_features, steps, scale, asked=
         else:
             excess, noise = np.reshape(sides(key.value(asks)), asks.shape) - target, scale
         odds = _log_odds_of_sides(excess, (tau - 1) * n_rows, tau * n_rows, noise)
-        if shared:
+        if wanted is not None:
             # nothing was asked
             odds = np.where(often > 0, odds, 0.0)
         # a piece that begins at a threshold is as dense as what it is cut from; before what begins
@@ -513,10 +514,10 @@ def bisect_quantile(sides, key, tau, *, n_rows, n_features, steps, scale, asked=
     return Belief(key, starts, logs)
 
 
-def _open_places(low, high):
+def _open_places(wanted, low, high):
     """Return for which feature each place asks: in turn for those that are not settled, if any."""
-    still = np.flatnonzero(high - low > 1)
-    return np.resize(still, len(low)) if len(still) else np.arange(len(low))
+    still = np.flatnonzero(wanted & (high - low > 1))
+    return np.resize(still if len(still) else np.flatnonzero(wanted), len(low))
 
 
 @dataclass(frozen=True)
