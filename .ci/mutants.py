@@ -684,8 +684,8 @@ MUTANTS = [
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(
-        "searches for several numbers at the noise for one", "SearchedScales._belief",
-        r"self\.unit \* math\.sqrt\(k / steps\)", "self.unit * k / math.sqrt(steps)",
+        "searches for several numbers at the noise for one", "SearchedScales._prepaid",
+        r"math\.sqrt\(numbers / times\)", "numbers / math.sqrt(times)",
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(

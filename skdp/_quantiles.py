@@ -1354,8 +1354,8 @@ class DividedNumbers:
 # Counts of magnitudes in cells of a geometric grid, all in one release.
 
 #: exponents of the lowest cell and of the one after the highest, and how many cells there are
-_LOWEST_CELL, _BEYOND_CELLS = -84, 84
-N_CELLS = _BEYOND_CELLS - _LOWEST_CELL
+LOWEST_CELL, _BEYOND_CELLS = -84, 84
+N_CELLS = _BEYOND_CELLS - LOWEST_CELL
 # magnitudes of columns lie in these around 1 as a rule, from 1e-7 to 1e7
 _USUAL_CELLS = 12
 # where half of the exponent of a float is stored, and what is added to it, for mantissas below one
@@ -1417,7 +1417,7 @@ class MagnitudeCells(_OfMagnitudes):
             values = np.ascontiguousarray(values, dtype=np.float64)
             # the exponents that `frexp` has, a tenth of its time
             cells = np.abs(values).view(np.int64) >> _EXPONENT_PLACE
-            cells -= _EXPONENT_BIAS + _LOWEST_CELL
+            cells -= _EXPONENT_BIAS + LOWEST_CELL
             np.maximum(cells, 0, out=cells)
             np.minimum(cells, N_CELLS - 1, out=cells)
             cells += N_CELLS * (values < 0) + blocks
@@ -1469,7 +1469,7 @@ def scales_in_cells(counts, noise, tail):
     """
     # noise alone exceeds that in a usual cell with a chance of half a per cent, and in another,
     # which would make a column of nothing, with one of a thousandth
-    usual = np.abs(np.arange(N_CELLS) + _LOWEST_CELL) <= _USUAL_CELLS
+    usual = np.abs(np.arange(N_CELLS) + LOWEST_CELL) <= _USUAL_CELLS
     sure = math.sqrt(2 * math.log(counts.size)) + np.where(usual, 0.3, 1.1)
     sure = sure * noise[:, None]
     # both sides together have more noise than one
@@ -1481,8 +1481,8 @@ def scales_in_cells(counts, noise, tail):
         wanted = min(tail, beyond[0] / 2)
         cell = np.flatnonzero(beyond >= wanted)[-1]
         share = (beyond[cell] - wanted) / counts[i, cell]
-        scales[i] = 0.5 * 4.0 ** (cell + _LOWEST_CELL + share)
+        scales[i] = 0.5 * 4.0 ** (cell + LOWEST_CELL + share)
         first, last = np.flatnonzero(counts[i])[[0, -1]]
-        lowest[i] = 0.5 * 4.0 ** (first + _LOWEST_CELL)
-        highest[i] = 2.0 * 4.0 ** (last + _LOWEST_CELL)
+        lowest[i] = 0.5 * 4.0 ** (first + LOWEST_CELL)
+        highest[i] = 2.0 * 4.0 ** (last + LOWEST_CELL)
     return scales, lowest, highest

@@ -89,7 +89,7 @@ def test_a_whole_group_of_a_stream_moves_no_more_than_a_row(model, n_rows):
 @pytest.mark.parametrize("model", [MODELS[1], DPLpRegressor(epsilon=8.0)], ids=str)
 def test_a_whole_group_moves_scales_no_more_than_a_row(model):
     X, y, groups = people(n_groups=600)
-    X = np.concatenate([np.tile([[9.0, 0.0, 0.0]], (50, 1)), X])
+    X = np.concatenate([np.tile([[9.0, 7.0, 5.0]], (50, 1)), X])
     y, groups = np.concatenate([np.ones(50, dtype=int), y]), np.concatenate([[999] * 50, groups])
     other = X.copy()
     other[:50] *= -1000
@@ -159,7 +159,10 @@ def test_rows_that_count_1_each_are_counted_as_without_groups():
     X = np.random.default_rng(0).standard_t(1, size=(500, 4))
     weight = np.ones(500)
     rows, alone, less = (ball_rows(X, EveryRow(), 1, w) for w in (None, weight, weight / 2))
-    for query in (MagnitudeSides((Columns(),), np.zeros(4)), MagnitudeCells((Columns(),), 4)):
+    for query in (
+        MagnitudeSides((Columns(),), np.zeros(4)),
+        MagnitudeCells((Columns(),), np.arange(4)),
+    ):
         assert_array_equal(query.evaluate(alone), query.evaluate(rows))
         assert_array_equal(query.evaluate(less), query.evaluate(rows) / 2)
 

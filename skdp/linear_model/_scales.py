@@ -15,6 +15,8 @@ from typing import ClassVar
 import numpy as np
 
 from skdp._quantiles import (
+    LOWEST_CELL,
+    N_CELLS,
     Columns,
     GradientNorm,
     MagnitudeCells,
@@ -48,7 +50,7 @@ _TAIL = 0.25
 # factor of two in one of twenty searches at 12, and by a quarter at 60; at more, rare values are
 # seen. A norm of rows alone may be further off than a unit of targets.
 _AIMED_RANKS = 100.0
-_FEWEST_RANKS = {"rows": 8.0, "targets": 12.0, "columns": 13.0, "medians": 18.0}
+_FEWEST_RANKS = {"rows": 8.0, "targets": 12.0, "columns": 10.0, "medians": 18.0}
 # a column is away from 0 if that part of the rows is on one side of it within a factor of 16: what
 # is known of its range says little of its spread. A search of its origin and a second look at it
 # cost that part of what the first look at all columns costs, for they have all places of both
@@ -166,11 +168,12 @@ class SearchedScales:
         """
         if not self.unit:
             return (radius, center, scale), None, False, False
-        d, columns, origin, absent = self.n_columns, None, np.zeros(self.n_columns), False
+        d, columns, absent = self.n_columns, None, False
+        origin = least = np.zeros(d)
         for_center, for_column, for_spread = _STEPS
         if d and self.with_center and not self._looks_first:
             paid = self._sides(curator, (Columns(),), d, for_column)
-            origin = self._origins(curator, np.full(d, True), paid)
+            origin, least = self._origins(curator, np.full(d, True), paid)
         if self.with_scale and self.with_center:
             paid = self._sides(curator, (TargetValue(),), 1, for_center)
             belief = self._belief(curator, (TargetValue(),), np.array([True]), FloatKey(), paid)
@@ -183,14 +186,17 @@ class SearchedScales:
         query = MagnitudeCells((*targets, *first), np.arange(self._in_cells))
         paid, scale = self._prepaid(curator, query, self._in_cells)
         counts, noise = query.by_number(curator.release(query, paid), scale)
-        if self._looks_first:
-            origin = self._second_look(curator, counts[-d:], noise[-d:])
         found, lowest, highest = scales_in_cells(counts, noise, _TAIL * self.n_rows)
         if d:
-            spans = found[-d:]
-            seen = spans > _least_spread(origin, _COLUMN_KEY.mantissa_bits)
-            common = _in_common(counts[-d:][~seen], noise[-d:][~seen], self.n_rows)
-            columns = StandardColumns(origin, _units(spans, seen, common), seen)
+            spans, size = found[-d:], np.ones(d)
+            rare = np.isnan(spans)
+            common = _in_common(counts[-d:][rare], noise[-d:][rare], self.n_rows)
+            if self._looks_first:
+                size = spans
+                origin, least, spans = self._second_look(curator, counts[-d:], spans)
+            seen = spans > least
+            units = _units(spans, seen, np.where(rare, common, size))
+            columns = StandardColumns(origin, units, seen)
             curator.map_rows(columns.rows)
             # rows are of about the length sqrt(d) now
             found, lowest, highest = (
@@ -229,31 +235,35 @@ class SearchedScales:
         query = MagnitudeSides(magnitudes, np.zeros((_ASKED, k)))
         return *self._prepaid(curator, query, part * k, steps), steps
 
-    def _second_look(self, curator, counts, noise):
-        """Return origins, 0 of columns around it; of others put in counts of distances.
+    def _second_look(self, curator, counts, spans):
+        """Return origins of columns, what a spread is above, and spreads, by what a first look saw.
 
-        Both releases are paid for whatever the first look has shown: the ledger is public.
+        Columns around 0 stay as they were seen. Both releases are paid for whatever was seen.
         """
         d = self.n_columns
         medians = self._sides(curator, (Columns(),), d, _STEPS[1], _SECOND)
         query = MagnitudeCells((Columns(np.zeros(d)),), np.arange(d))
         paid, scale = self._prepaid(curator, query, _SECOND * d)
         # in two cells next to each other
-        together = (counts[..., 1:] + counts[..., :-1]).max(axis=(1, 2))
-        away = together > _AWAY * self.n_rows
+        together = counts[..., 1:] + counts[..., :-1]
+        away = together.max(axis=(1, 2)) > _AWAY * self.n_rows
         if not away.any():
-            return np.zeros(d)
-        origin = self._origins(curator, away, medians)
+            return np.zeros(d), np.zeros(d), spans
+        origin, least = self._origins(curator, away, medians, _prior(together))
         query = MagnitudeCells((Columns(origin),), np.resize(np.flatnonzero(away), d))
-        counts[away], noise[away] = query.by_number(curator.release(query, paid), scale)
-        return origin
+        own = query.by_number(curator.release(query, paid), scale)
+        spans = spans.copy()
+        spans[away], *_ = scales_in_cells(*own, _TAIL * self.n_rows)
+        return origin, least, spans
 
-    def _origins(self, curator, wanted, paid):
-        """Return medians of the columns that are wanted, and 0 of the others."""
-        belief = self._belief(curator, (Columns(),), wanted, _COLUMN_KEY, paid)
-        return np.where(wanted, np.clip(shortest(belief), -LARGEST, LARGEST), 0.0)
+    def _origins(self, curator, wanted, paid, prior=None):
+        """Return medians of the columns that are wanted, 0 of others, and how far off they are."""
+        belief = self._belief(curator, (Columns(),), wanted, _COLUMN_KEY, paid, prior)
+        origin, (low, high) = shortest(belief), belief.interval()
+        far = np.maximum(high - low, _least_spread(origin, _COLUMN_KEY.mantissa_bits))
+        return np.where(wanted, np.clip(origin, -LARGEST, LARGEST), 0.0), np.where(wanted, far, 0.0)
 
-    def _belief(self, curator, magnitudes, wanted, key, paid):
+    def _belief(self, curator, magnitudes, wanted, key, paid, prior=None):
         """Return what is believed of quantiles of numbers, from noisy counts of sides."""
         paid, scale, steps = paid
 
@@ -270,6 +280,7 @@ class SearchedScales:
             scale=scale,
             asked=_ASKED,
             wanted=wanted,
+            prior=prior,
         )
 
 
@@ -277,6 +288,16 @@ def _least_spread(center, bits=MANTISSA_BITS):
     """Return what a spread is above; less could not be told from the rounding of the center."""
     with np.errstate(under="ignore"):
         return np.maximum(np.ldexp(np.abs(center), 2 - bits), SMALLEST)
+
+
+def _prior(together):
+    """Return where medians are, nearly surely, by counts in two cells next to each other."""
+    d = len(together)
+    side, cell = np.divmod(together.reshape(d, -1).argmax(axis=1), N_CELLS - 1)
+    low = 0.5 * 4.0 ** (cell + LOWEST_CELL)
+    ends = np.sort(np.where(side, -1.0, 1.0) * [low, 16 * low], axis=0)
+    starts = np.column_stack([np.zeros(d), *_COLUMN_KEY.position(ends)])
+    return starts, np.tile([0.005, 0.99, 0.005], (d, 1))
 
 
 def _in_common(counts, noise, n_rows):

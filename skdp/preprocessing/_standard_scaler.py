@@ -448,7 +448,7 @@ _SURE, _FAR = 60.0, 8.0
 _SETTLED = 0.005
 
 
-def bisect_quantile(sides, key, tau, *, n_rows, n_features, steps, scale, asked=1, wanted=None):
+def bisect_quantile(sides, key, tau, *, n_rows, n_features, steps, scale, asked=1, wanted=None, prior=None):
     """Search a quantile of every feature.
 
     Parameters
@@ -480,9 +480,8 @@ def bisect_quantile(sides, key, tau, *, n_rows, n_features, steps, scale, asked=
     """
     # (1 - tau) n rows above, less half of the rows
     target = (0.5 - tau) * n_rows
-    starts, weights = key.prior()
-    logs = np.log(weights / np.diff(starts, append=key.end))
-    starts, logs = (np.tile(part, (n_features, 1)) for part in (starts, logs))
+    starts, weights = (np.tile(part, (n_features, 1)) for part in key.prior()) if prior is None else prior
+    logs = np.log(weights / np.diff(starts, append=np.full((n_features, 1), key.end)))
     every, levels = np.arange(n_features)[:, None], np.arange(1, asked + 1) / (asked + 1)
     if wanted is not None:
         levels = np.append(levels, [_SETTLED, 1 - _SETTLED])
@@ -683,6 +682,11 @@ class FloatKey:
             mirrored = np.concatenate([-starts[:0:-1], [-1.0], starts[:-1]]) + self._half
             return mirrored, np.concatenate([weights[::-1] / 2, [_ZERO], weights / 2])
         return np.insert(starts[:-1], 1, 1.0), np.insert(weights, 0, _ZERO)
+
+    def position(self, values):
+        """Return the positions of thresholds next to floats."""
+        whole = np.abs(values).view(np.int64) >> _MANTISSA - self.mantissa_bits
+        return np.where(values < 0, -whole, whole) + float(self.signed * self._half)
 
     def value(self, positions):
         """Return the thresholds at whole positions; beyond the largest float, that."""

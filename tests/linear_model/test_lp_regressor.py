@@ -36,6 +36,7 @@ from skdp._quantiles import (
     TargetValue,
     candidates,
     rate,
+    scales_in_cells,
 )
 from skdp._rows.base import sum_over
 from skdp._rows.linear import StandardColumns, regression_rows, unit_rows
@@ -315,12 +316,12 @@ def test_scales_are_on_the_ledger_if_there_are_enough_rows():
     X, y, _, _ = heavy(4000)
     few = DPLpRegressor().fit(X[:100], y[:100])
     assert len(few.ledger_.releases) == 1
-    # medians of columns and targets, cells, spreads
+    # medians of targets, cells, medians and cells of columns that are away from 0, spreads
     for options, searches in [
-        ({}, 4), ({"data_norm": 1.0}, 4), ({"target_scale": 2.0}, 3),
-        ({"data_norm": 1.0, "target_scale": 2.0}, 3), ({"fit_intercept": False}, 2),
+        ({}, 5), ({"data_norm": 1.0}, 5), ({"target_scale": 2.0}, 4),
+        ({"data_norm": 1.0, "target_scale": 2.0}, 4), ({"fit_intercept": False}, 2),
         ({"data_norm": 1.0, "target_scale": 2.0, "l2": 1.0}, 0), ({"l2": 1.0}, 3),
-        ({"clipping_norm": "private"}, 5),
+        ({"clipping_norm": "private"}, 6),
     ]:  # fmt: skip
         model = linear_model(DPLpRegressor, max_iter=5, **options).fit(X, y)
         private = options.get("clipping_norm") == "private"
@@ -365,9 +366,7 @@ def test_searches_cost_little_where_there_are_rows():
         found[n_rows] = plan
     assert found[100].n_releases == 0
     assert [found[n].n_columns for n in (300, 600, 1_000, 10_000)] == [0, 10, 10, 10]
-    # with few rows columns have units alone: medians cost as much again
-    assert [found[n].with_origins for n in (300, 600, 1_000)] == [False, False, True]
-    assert found[600].n_releases < found[1_000].n_releases == found[100_000].n_releases
+    assert found[300].n_releases < found[600].n_releases == found[100_000].n_releases
     # squares of what a search costs fall with the square of the rows
     assert found[10_000].mu == pytest.approx(10 * found[100_000].mu)
     assert found[100_000].mu ** 2 < 1e-3 * total**2
@@ -697,13 +696,16 @@ def counts(name, d=3):
         "sides of a column": MagnitudeSides(
             (Columns(),), np.linspace(-0.2, 0.1, d), np.full(d, d - 1)
         ),
-        "cells of spreads": MagnitudeCells((TargetDistance(), RowNorm()), 2),
-        "cells of columns": MagnitudeCells((TargetDistance(1.0), Columns(np.zeros(d))), d + 1),
+        "cells of spreads": MagnitudeCells((TargetDistance(), RowNorm()), np.arange(2)),
+        "cells of columns": MagnitudeCells((TargetDistance(1.0), Columns()), np.arange(d + 1)),
+        # all blocks for one number
+        "cells of a column": MagnitudeCells((Columns(np.zeros(d)),), np.full(d, d - 1)),
     }[name]
 
 
 KINDS = ["targets", "spreads", "columns", "distances", "a column"]
-MANY = [f"sides of {kind}" for kind in KINDS] + ["cells of spreads", "cells of columns"]
+MANY = [f"sides of {kind}" for kind in KINDS]
+MANY += [f"cells of {kind}" for kind in ("spreads", "columns", "a column")]
 every_count = pytest.mark.parametrize("name", MANY)
 
 
@@ -760,11 +762,15 @@ def test_counts_are_what_the_definition_says(layout):
     expected = (np.abs(plain - 1.0) > query.thresholds).sum(axis=0) - 295 / 2
     np.testing.assert_array_equal(query.evaluate(rows), expected)
     query = counts("cells of columns")
-    found = query.evaluate(rows).reshape(4, N_CELLS)
-    numbers = np.column_stack([np.abs(y[5:] - 1.0), np.abs(plain)])
-    for j, i in itertools.product(range(-84, 84), range(4)):
-        inside = (numbers[:, i] >= 0.5 * 4.0**j) & (numbers[:, i] < 2 * 4.0**j)
-        assert found[i, j + 84] == inside.sum()
+    found = query.evaluate(rows).reshape(4, 2, N_CELLS)
+    numbers = np.column_stack([np.abs(y[5:] - 1.0), plain])
+    for j, i, side in itertools.product(range(-84, 84), range(4), range(2)):
+        own = numbers[:, i] * (1, -1)[side]
+        assert found[i, side, j + 84] == ((own >= 0.5 * 4.0**j) & (own < 2 * 4.0**j)).sum()
+    query = counts("cells of a column")
+    found = query.evaluate(rows).reshape(3, 2, N_CELLS)
+    assert (found == found[0]).all()
+    assert found[0].sum() == np.count_nonzero(plain[:, 2])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -800,20 +806,60 @@ def test_thresholds_are_looked_up_as_they_are_compared(dtype, monkeypatch):
 
 
 def test_scales_are_read_off_noisy_cells():
-    query, rng = MagnitudeCells((Columns(np.zeros(4)),), 4), np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 4)) * [1.0, 1e-9, 1e12, 0.0]
     X[:, 3] = rng.random(4000) < 0.1
-    exact = query.evaluate(admit(X, np.zeros(4000)))
-    for noise in (1e-3, 30.0):
-        released = exact + noise * rng.normal(size=query.size)
-        scales, lowest, highest = query.scales(released, noise, 1000)
-        # a quarter is beyond 1.15 deviations; indicators are 1 where they are seen
-        np.testing.assert_allclose(scales[:3], [1.15, 1.15e-9, 1.15e12], rtol=0.4)
-        assert 0.5 <= scales[3] <= 2.0
-        assert (lowest <= scales).all()
-        assert (scales <= highest).all()
-    scales, lowest, highest = query.scales(1e6 * rng.normal(size=query.size), 1e6, 1000)
-    assert np.isnan([scales, lowest, highest]).all()
+    for center in (None, np.zeros(4)):
+        query = MagnitudeCells((Columns(center),), np.arange(4))
+        exact = query.evaluate(admit(X, np.zeros(4000)))
+        for noise in (1e-3, 30.0):
+            released = exact + noise * rng.normal(size=query.size)
+            scales, lowest, highest = scales_in_cells(*query.by_number(released, noise), 1000)
+            # a quarter is beyond 1.15 deviations; indicators are 1 where they are seen
+            np.testing.assert_allclose(scales[:3], [1.15, 1.15e-9, 1.15e12], rtol=0.4)
+            assert 0.5 <= scales[3] <= 2.0
+            assert (lowest <= scales).all()
+            assert (scales <= highest).all()
+        released = 1e6 * rng.normal(size=query.size)
+        assert np.isnan(scales_in_cells(*query.by_number(released, 1e6), 1000)).all()
+
+
+def test_places_of_a_number_are_averaged():
+    query = MagnitudeCells((Columns(),), np.array([2, 0, 2, 2]))
+    released = np.repeat([1.0, 5.0, 2.0, 6.0], 2 * N_CELLS)
+    found, noise = query.by_number(released, 3.0)
+    assert found[:, 0, 0].tolist() == [5.0, 3.0]
+    np.testing.assert_allclose(noise, [3.0, 3.0 / np.sqrt(3)])
+
+
+def test_origins_are_those_of_columns_that_are_away_from_zero():
+    rng = np.random.default_rng(0)
+    n = 20_000
+    X = np.column_stack(
+        [
+            rng.normal(size=n), rng.normal(2000.0, 8.0, n), rng.normal(-40.0, 6.0, n),
+            rng.choice([-1.0, 1.0], n), rng.choice([-0.05, 0.6], n, p=[0.6, 0.4]),
+        ]
+    )  # fmt: skip
+    y = rng.normal(size=n)
+    model = linear_model(DPLpRegressor, target_scale=1.0).fit(X, y)
+    np.testing.assert_allclose(model.feature_center_, [0, 2000, -40, 0, 0], rtol=0.02)
+    np.testing.assert_allclose(model.feature_scale_[:3], [1.1, 9.0, 7.0], rtol=0.4)
+    # what is released, and paid for, is the same where no column is away
+    other = linear_model(DPLpRegressor, target_scale=1.0).fit(X - [0, 2000, -40, 0, 0], y)
+    assert (other.feature_center_ == 0).all()
+    names = [[release.query for release in m.ledger_.releases] for m in (model, other)]
+    assert names[0] == names[1]
+    assert other.privacy_spent_ == model.privacy_spent_
+
+
+def test_rare_columns_have_the_unit_of_what_they_have_together():
+    rng = np.random.default_rng(0)
+    X = 0.02 * (rng.random((3000, 60)) < 0.05)
+    X[:, 0] = rng.normal(size=3000)
+    model = linear_model(DPLpRegressor, target_scale=1.0).fit(X, X[:, 0])
+    assert model.feature_scale_[0] > 0.5
+    np.testing.assert_allclose(model.feature_scale_[1:], 0.02, rtol=0.7)
 
 
 def test_standard_columns_are_what_the_definition_says():

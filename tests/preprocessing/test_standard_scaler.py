@@ -288,8 +288,9 @@ def search(X, tau, key, *, noise=0.0, steps=60, center=None, seed=0, asked=1, sh
         sums = np.reshape([SideSum(one, center).evaluate(rows) for one in each], thresholds.shape)
         return sums + noise * rng.normal(size=thresholds.shape)
 
-    public = {"n_rows": n, "n_features": d, "steps": steps, "asked": asked, "shared": shared}
-    return bisect_quantile(sides, key, tau, scale=noise or 1e-9, **public)
+    public = {"n_rows": n, "n_features": d, "steps": steps, "asked": asked}
+    wanted = np.full(d, True) if shared else None
+    return bisect_quantile(sides, key, tau, scale=noise or 1e-9, wanted=wanted, **public)
 
 
 def parts(belief):
