@@ -1364,7 +1364,7 @@ _EXPONENT_PLACE, _EXPONENT_BIAS = 53, 511
 
 @dataclass(frozen=True, eq=False)
 class MagnitudeCells(_OfMagnitudes):
-    """Counts of numbers in [4^j / 2, 2 4^j) and in its negative, for whole j from -84 to 83.
+    """Counts of numbers whose magnitudes lie in [4^j / 2, 2 4^j), for whole j from -84 to 83.
 
     Parameters
     ----------
@@ -1376,7 +1376,7 @@ class MagnitudeCells(_OfMagnitudes):
     Notes
     -----
     Numbers beyond the cells are counted in the last one or the first one, and zeros in none. A null
-    row contributes 0. The cells of the first place come first, those above zero before the others.
+    row contributes 0. The cells of the first place come first.
     """
 
     places: Any
@@ -1389,7 +1389,7 @@ class MagnitudeCells(_OfMagnitudes):
     @property
     def size(self):
         """Number of coordinates."""
-        return len(self.places) * 2 * N_CELLS
+        return len(self.places) * N_CELLS
 
     def sensitivity(self, adjacency, n_rows):
         """State the l1 and l2 sensitivities: k and sqrt(k), or 2k and sqrt(2k).
@@ -1410,7 +1410,7 @@ class MagnitudeCells(_OfMagnitudes):
     def partial(self, chunk):
         """Return the counts of a chunk's rows."""
         asked, places = np.unique(self.places, return_inverse=True)
-        counts, blocks = np.zeros(2 * N_CELLS * len(asked)), 2 * N_CELLS * np.arange(len(asked))
+        counts, blocks = np.zeros(N_CELLS * len(asked)), N_CELLS * np.arange(len(asked))
         for values, weight in self._blocks(chunk):
             if len(asked) < values.shape[1]:
                 values = values[:, asked]
@@ -1420,7 +1420,7 @@ class MagnitudeCells(_OfMagnitudes):
             cells -= _EXPONENT_BIAS + LOWEST_CELL
             np.maximum(cells, 0, out=cells)
             np.minimum(cells, N_CELLS - 1, out=cells)
-            cells += N_CELLS * (values < 0) + blocks
+            cells += blocks
             each = None
             if counts_parts(chunk):
                 each = np.broadcast_to(weight[:, None], cells.shape).ravel()
@@ -1442,13 +1442,13 @@ class MagnitudeCells(_OfMagnitudes):
 
         Returns
         -------
-        counts, noise : ndarray of shape (n, 2, N_CELLS), ndarray of shape (n,)
+        counts, noise : ndarray of shape (n, N_CELLS), ndarray of shape (n,)
             Of the n numbers with a place, in their order: means over the places of each.
         """
         _, places, often = np.unique(self.places, return_inverse=True, return_counts=True)
-        counts = np.zeros((len(often), 2, N_CELLS))
-        np.add.at(counts, places, released.reshape(-1, 2, N_CELLS))
-        return counts / often[:, None, None], noise / np.sqrt(often)
+        counts = np.zeros((len(often), N_CELLS))
+        np.add.at(counts, places, released.reshape(-1, N_CELLS))
+        return counts / often[:, None], noise / np.sqrt(often)
 
 
 def scales_in_cells(counts, noise, tail):
@@ -1456,7 +1456,7 @@ def scales_in_cells(counts, noise, tail):
 
     Parameters
     ----------
-    counts, noise : ndarray of shape (k, 2, N_CELLS), ndarray of shape (k,)
+    counts, noise : ndarray of shape (k, N_CELLS), ndarray of shape (k,)
         Counts of k numbers as those of `MagnitudeCells`, and their standard deviations.
     tail : float
         Number of rows; half of those that are seen if these are less than twice as many.
@@ -1471,10 +1471,7 @@ def scales_in_cells(counts, noise, tail):
     # which would make a column of nothing, with one of a thousandth
     usual = np.abs(np.arange(N_CELLS) + LOWEST_CELL) <= _USUAL_CELLS
     sure = math.sqrt(2 * math.log(counts.size)) + np.where(usual, 0.3, 1.1)
-    sure = sure * noise[:, None]
-    # both sides together have more noise than one
-    both, side = counts.sum(axis=1), counts.max(axis=1)
-    counts = np.where(both > math.sqrt(2) * sure, both, np.where(side > sure, side, 0.0))
+    counts = np.where(counts > sure * noise[:, None], counts, 0.0)
     scales, lowest, highest = np.full((3, len(counts)), math.nan)
     for i in np.flatnonzero(counts.any(axis=1)):
         beyond = np.cumsum(counts[i, ::-1])[::-1]

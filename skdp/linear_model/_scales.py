@@ -16,7 +16,6 @@ import numpy as np
 
 from skdp._quantiles import (
     LOWEST_CELL,
-    N_CELLS,
     Columns,
     GradientNorm,
     MagnitudeCells,
@@ -51,10 +50,13 @@ _TAIL = 0.25
 # seen. A norm of rows alone may be further off than a unit of targets.
 _AIMED_RANKS = 100.0
 _FEWEST_RANKS = {"rows": 8.0, "targets": 12.0, "columns": 10.0, "medians": 18.0}
-# a column is away from 0 if that part of the rows is on one side of it within a factor of 16: what
-# is known of its range says little of its spread. A search of its origin and a second look at it
-# cost that part of what the first look at all columns costs, for they have all places of both
-_AWAY, _SECOND = 0.9, 0.25
+# A column is away from 0 if magnitudes of that part of the rows are within a factor of 16, and its
+# median is not that many times smaller than its scale: its range says little of its spread then. A
+# search of its origin and a second look at it cost that part of the first look at all columns, for
+# such columns have the places of the others. Medians of all columns first, of which the error was
+# taken for a spread where a value is common, lost .2 points of accuracy on twelve tables in raw
+# units and in a ball, .5 where these were standardised, and .02 of R2 on six
+_AWAY, _ON_BOTH_SIDES, _SECOND = 0.9, 3.0, 0.25
 # where a norm is given columns are searched from so many times as many ranks on: with fewer, those
 # of zeros and ones lose more than others gain
 _BESIDE_A_NORM = 3.0
@@ -184,8 +186,8 @@ class SearchedScales:
         if d:
             first = (Columns(None if self._looks_first else origin),)
         query = MagnitudeCells((*targets, *first), np.arange(self._in_cells))
-        paid, scale = self._prepaid(curator, query, self._in_cells)
-        counts, noise = query.by_number(curator.release(query, paid), scale)
+        paid, noise = self._prepaid(curator, query, self._in_cells)
+        counts, noise = query.by_number(curator.release(query, paid), noise)
         found, lowest, highest = scales_in_cells(counts, noise, _TAIL * self.n_rows)
         if d:
             spans, size = found[-d:], np.ones(d)
@@ -246,10 +248,15 @@ class SearchedScales:
         paid, scale = self._prepaid(curator, query, _SECOND * d)
         # in two cells next to each other
         together = counts[..., 1:] + counts[..., :-1]
-        away = together.max(axis=(1, 2)) > _AWAY * self.n_rows
+        away = together.max(axis=1) > _AWAY * self.n_rows
         if not away.any():
             return np.zeros(d), np.zeros(d), spans
         origin, least = self._origins(curator, away, medians, _prior(together))
+        # the median of a column that is on both sides of 0 is small beside its scale
+        away &= np.abs(origin) > spans / _ON_BOTH_SIDES
+        origin[~away] = least[~away] = 0.0
+        if not away.any():
+            return origin, least, spans
         query = MagnitudeCells((Columns(origin),), np.resize(np.flatnonzero(away), d))
         own = query.by_number(curator.release(query, paid), scale)
         spans = spans.copy()
@@ -259,9 +266,10 @@ class SearchedScales:
     def _origins(self, curator, wanted, paid, prior=None):
         """Return medians of the columns that are wanted, 0 of others, and how far off they are."""
         belief = self._belief(curator, (Columns(),), wanted, _COLUMN_KEY, paid, prior)
-        origin, (low, high) = shortest(belief), belief.interval()
-        far = np.maximum(high - low, _least_spread(origin, _COLUMN_KEY.mantissa_bits))
-        return np.where(wanted, np.clip(origin, -LARGEST, LARGEST), 0.0), np.where(wanted, far, 0.0)
+        origin = np.where(wanted, np.clip(shortest(belief), -LARGEST, LARGEST), 0.0)
+        low, high = belief.interval()
+        least = _least_spread(origin, _COLUMN_KEY.mantissa_bits)
+        return origin, least if prior is None else np.maximum(least, high - low)
 
     def _belief(self, curator, magnitudes, wanted, key, paid, prior=None):
         """Return what is believed of quantiles of numbers, from noisy counts of sides."""
@@ -292,12 +300,10 @@ def _least_spread(center, bits=MANTISSA_BITS):
 
 def _prior(together):
     """Return where medians are, nearly surely, by counts in two cells next to each other."""
-    d = len(together)
-    side, cell = np.divmod(together.reshape(d, -1).argmax(axis=1), N_CELLS - 1)
-    low = 0.5 * 4.0 ** (cell + LOWEST_CELL)
-    ends = np.sort(np.where(side, -1.0, 1.0) * [low, 16 * low], axis=0)
-    starts = np.column_stack([np.zeros(d), *_COLUMN_KEY.position(ends)])
-    return starts, np.tile([0.005, 0.99, 0.005], (d, 1))
+    low = 0.5 * 4.0 ** (together.argmax(axis=1) + LOWEST_CELL)
+    ends = _COLUMN_KEY.position(np.array([-16 * low, -low, low, 16 * low]))
+    starts = np.column_stack([np.zeros(len(low)), *ends])
+    return starts, np.tile([0.005, 0.49, 0.01, 0.49, 0.005], (len(low), 1))
 
 
 def _in_common(counts, noise, n_rows):

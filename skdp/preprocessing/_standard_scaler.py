@@ -448,7 +448,9 @@ _SURE, _FAR = 60.0, 8.0
 _SETTLED = 0.005
 
 
-def bisect_quantile(sides, key, tau, *, n_rows, n_features, steps, scale, asked=1, wanted=None, prior=None):
+def bisect_quantile(
+    sides, key, tau, *, n_rows, n_features, steps, scale, asked=1, wanted=None, prior=None
+):
     """Search a quantile of every feature.
 
     Parameters
@@ -472,6 +474,8 @@ def bisect_quantile(sides, key, tau, *, n_rows, n_features, steps, scale, asked=
         a place asks. The counts of a feature with several places are averaged, so that noise
         follows the number of features that are still open, while every release has the same size
         and price. None keeps every feature at its own place.
+    prior : tuple of two ndarrays of shape (n_features, n_intervals), default=None
+        Positions of `key` where intervals start, and their weights; None for those of `key`.
 
     Returns
     -------
@@ -480,7 +484,7 @@ def bisect_quantile(sides, key, tau, *, n_rows, n_features, steps, scale, asked=
     """
     # (1 - tau) n rows above, less half of the rows
     target = (0.5 - tau) * n_rows
-    starts, weights = (np.tile(part, (n_features, 1)) for part in key.prior()) if prior is None else prior
+    starts, weights = prior or (np.tile(part, (n_features, 1)) for part in key.prior())
     logs = np.log(weights / np.diff(starts, append=np.full((n_features, 1), key.end)))
     every, levels = np.arange(n_features)[:, None], np.arange(1, asked + 1) / (asked + 1)
     if wanted is not None:

@@ -1269,14 +1269,14 @@ def test_without_a_norm_columns_on_any_scales_are_learned(estimator):
     assert ((found.feature_scale_ / spread > 0.5) & (found.feature_scale_ / spread < 4)).all()
     assert 1.0 < found.data_norm_ < 5.0
     names = [release.query for release in found.ledger_.releases]
-    assert sum("magnitude" in name or "thresholds" in name for name in names) == 3
+    assert sum("magnitude" in name or "thresholds" in name for name in names) == 4
     # in other units it is the same model
     units = np.array([1e6, 1e-3, 10.0, 1.0, 1e-5])
     other = estimator(1.0, classes=(0, 1), random_state=0).fit(X[:2000] * units, y[:2000])
     assert (other.predict(X * units) == found.predict(X)).mean() > 0.98
 
 
-def test_few_rows_have_units_of_columns_without_origins():
+def test_few_rows_have_units_of_columns():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20_400, 5))
     y = (X @ np.ones(5) + 0.3 * rng.normal(size=len(X)) > 0).astype(int)
@@ -1285,12 +1285,11 @@ def test_few_rows_have_units_of_columns_without_origins():
         DPLogisticRegression(1.0, classes=(0, 1), random_state=seed).fit(X[:400] * scales, y[:400])
         for seed in range(10)
     ]
-    assert not any(model.feature_center_.any() for model in models)
     units = np.array([model.feature_scale_ for model in models])
-    # noise invents a cell of magnitudes in a fit of fifty
-    assert np.count_nonzero(np.abs(np.log(units / scales)) < math.log(8)) >= 48
+    # noise invents a cell of magnitudes in a fit of fifty, and hides one
+    assert np.count_nonzero(np.abs(np.log(units / scales)) < math.log(8)) >= 46
     # .64 where the norm of rows alone is found
-    assert np.mean([m.score(X[400:] * scales, y[400:]) for m in models]) > 0.85
+    assert np.mean([m.score(X[400:] * scales, y[400:]) for m in models]) > 0.83
 
 
 @every_adjacency
@@ -1399,7 +1398,8 @@ def test_solvers_whose_proof_needs_a_norm_ask_for_one(solver):
 def test_scales_that_are_found_keep_the_claim(options, n_rows, adjacency):
     rng = np.random.default_rng(0)
     n_rows //= 2 if adjacency == "zero-out" else 1
-    X, y = rng.normal(size=(n_rows, 2)) * [1.0, 1e6], np.arange(n_rows) % 2
+    X, y = 5.0 + rng.normal(size=(n_rows, 2)), np.arange(n_rows) % 2
+    X *= [1.0, 1e6]
     epsilon, delta = 2.0, 1e-5
     model = DPLogisticRegression(
         epsilon, delta, adjacency=adjacency, classes=(0, 1), random_state=0, **options

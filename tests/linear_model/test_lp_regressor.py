@@ -697,7 +697,9 @@ def counts(name, d=3):
             (Columns(),), np.linspace(-0.2, 0.1, d), np.full(d, d - 1)
         ),
         "cells of spreads": MagnitudeCells((TargetDistance(), RowNorm()), np.arange(2)),
-        "cells of columns": MagnitudeCells((TargetDistance(1.0), Columns()), np.arange(d + 1)),
+        "cells of columns": MagnitudeCells(
+            (TargetDistance(1.0), Columns(np.zeros(d))), np.arange(d + 1)
+        ),
         # all blocks for one number
         "cells of a column": MagnitudeCells((Columns(np.zeros(d)),), np.full(d, d - 1)),
     }[name]
@@ -762,13 +764,13 @@ def test_counts_are_what_the_definition_says(layout):
     expected = (np.abs(plain - 1.0) > query.thresholds).sum(axis=0) - 295 / 2
     np.testing.assert_array_equal(query.evaluate(rows), expected)
     query = counts("cells of columns")
-    found = query.evaluate(rows).reshape(4, 2, N_CELLS)
-    numbers = np.column_stack([np.abs(y[5:] - 1.0), plain])
-    for j, i, side in itertools.product(range(-84, 84), range(4), range(2)):
-        own = numbers[:, i] * (1, -1)[side]
-        assert found[i, side, j + 84] == ((own >= 0.5 * 4.0**j) & (own < 2 * 4.0**j)).sum()
+    found = query.evaluate(rows).reshape(4, N_CELLS)
+    numbers = np.column_stack([np.abs(y[5:] - 1.0), np.abs(plain)])
+    for j, i in itertools.product(range(-84, 84), range(4)):
+        inside = (numbers[:, i] >= 0.5 * 4.0**j) & (numbers[:, i] < 2 * 4.0**j)
+        assert found[i, j + 84] == inside.sum()
     query = counts("cells of a column")
-    found = query.evaluate(rows).reshape(3, 2, N_CELLS)
+    found = query.evaluate(rows).reshape(3, N_CELLS)
     assert (found == found[0]).all()
     assert found[0].sum() == np.count_nonzero(plain[:, 2])
 
@@ -809,48 +811,55 @@ def test_scales_are_read_off_noisy_cells():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 4)) * [1.0, 1e-9, 1e12, 0.0]
     X[:, 3] = rng.random(4000) < 0.1
-    for center in (None, np.zeros(4)):
-        query = MagnitudeCells((Columns(center),), np.arange(4))
-        exact = query.evaluate(admit(X, np.zeros(4000)))
-        for noise in (1e-3, 30.0):
-            released = exact + noise * rng.normal(size=query.size)
-            scales, lowest, highest = scales_in_cells(*query.by_number(released, noise), 1000)
-            # a quarter is beyond 1.15 deviations; indicators are 1 where they are seen
-            np.testing.assert_allclose(scales[:3], [1.15, 1.15e-9, 1.15e12], rtol=0.4)
-            assert 0.5 <= scales[3] <= 2.0
-            assert (lowest <= scales).all()
-            assert (scales <= highest).all()
-        released = 1e6 * rng.normal(size=query.size)
-        assert np.isnan(scales_in_cells(*query.by_number(released, 1e6), 1000)).all()
+    query = MagnitudeCells((Columns(np.zeros(4)),), np.arange(4))
+    exact = query.evaluate(admit(X, np.zeros(4000)))
+    for noise in (1e-3, 30.0):
+        released = exact + noise * rng.normal(size=query.size)
+        scales, lowest, highest = scales_in_cells(*query.by_number(released, noise), 1000)
+        # a quarter is beyond 1.15 deviations; indicators are 1 where they are seen
+        np.testing.assert_allclose(scales[:3], [1.15, 1.15e-9, 1.15e12], rtol=0.4)
+        assert 0.5 <= scales[3] <= 2.0
+        assert (lowest <= scales).all()
+        assert (scales <= highest).all()
+    released = 1e6 * rng.normal(size=query.size)
+    assert np.isnan(scales_in_cells(*query.by_number(released, 1e6), 1000)).all()
 
 
 def test_places_of_a_number_are_averaged():
     query = MagnitudeCells((Columns(),), np.array([2, 0, 2, 2]))
-    released = np.repeat([1.0, 5.0, 2.0, 6.0], 2 * N_CELLS)
+    released = np.repeat([1.0, 5.0, 2.0, 6.0], N_CELLS)
     found, noise = query.by_number(released, 3.0)
-    assert found[:, 0, 0].tolist() == [5.0, 3.0]
+    assert found[:, 0].tolist() == [5.0, 3.0]
     np.testing.assert_allclose(noise, [3.0, 3.0 / np.sqrt(3)])
 
 
 def test_origins_are_those_of_columns_that_are_away_from_zero():
     rng = np.random.default_rng(0)
-    n = 20_000
-    X = np.column_stack(
-        [
-            rng.normal(size=n), rng.normal(2000.0, 8.0, n), rng.normal(-40.0, 6.0, n),
-            rng.choice([-1.0, 1.0], n), rng.choice([-0.05, 0.6], n, p=[0.6, 0.4]),
-        ]
-    )  # fmt: skip
-    y = rng.normal(size=n)
+    n, far = 20_000, np.array([0.0, 2000.0, -40.0, 0.0, 0.0])
+    spreads = np.array([1.0, 8.0, 6.0, 300.0, 1e-3])
+    X, y = far + spreads * rng.normal(size=(n, 5)), rng.normal(size=n)
     model = linear_model(DPLpRegressor, target_scale=1.0).fit(X, y)
-    np.testing.assert_allclose(model.feature_center_, [0, 2000, -40, 0, 0], rtol=0.02)
-    np.testing.assert_allclose(model.feature_scale_[:3], [1.1, 9.0, 7.0], rtol=0.4)
+    np.testing.assert_allclose(model.feature_center_, far, rtol=0.02)
+    np.testing.assert_allclose(model.feature_scale_, 1.15 * spreads, rtol=0.4)
     # what is released, and paid for, is the same where no column is away
-    other = linear_model(DPLpRegressor, target_scale=1.0).fit(X - [0, 2000, -40, 0, 0], y)
+    other = linear_model(DPLpRegressor, target_scale=1.0).fit(X - far, y)
     assert (other.feature_center_ == 0).all()
     names = [[release.query for release in m.ledger_.releases] for m in (model, other)]
     assert names[0] == names[1]
     assert other.privacy_spent_ == model.privacy_spent_
+
+
+@pytest.mark.parametrize("n_rows", [1500, 6000])
+def test_a_common_value_is_no_origin_with_a_spread(n_rows):
+    # columns of two values, standardised: the error of a median was taken for a spread
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.random((n_rows, 30)) < 0.05, rng.normal(size=n_rows)]).astype(float)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    for seed in range(3):
+        model = DPLpRegressor(target_scale=1.0, random_state=seed).fit(X, X[:, -1])
+        assert (model.feature_scale_ > 0.05).sum() >= 29
+        # rows are of about the length that units give them
+        assert model.data_norm_ < 3 * np.sqrt(31)
 
 
 def test_rare_columns_have_the_unit_of_what_they_have_together():
