@@ -654,6 +654,12 @@ MUTANTS = [
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(
+        "cells of magnitudes: all places of a number at the price of one",
+        "MagnitudeCells.sensitivity",
+        r"len\(self\.places\)", "len(set(self.places))",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
         "sides of magnitudes: rows before a piece in order are forgotten", "DividedNumbers._below",
         r"return counts\[i - 1\] \+ found", "return found",
         "tests/linear_model/test_lp_regressor.py",

@@ -581,8 +581,8 @@ class DPLpRegressor(PrivateLinearRegressor):
     data_norm : float, default=None
         Public unit of length R of the rows, in [1e-50, 1e50]; longer rows are scaled down to
         it together with their targets. None standardises the columns of dense rows, where there
-        are rows enough (with fewer by units around 0) and no `l2`, `coef_bound` or moment is given,
-        finds R privately, such that about a quarter of the rows are longer then, and scales down
+        are rows enough and no `l2`, `coef_bound` or moment is given, with origins of those that are
+        away from 0, finds R privately, such that about a quarter of the rows are longer then, and scales down
         rows longer than 6 R. Where there are three times as many rows a number is not used either.
     target_scale : float, default=None
         Public unit B of the targets, in [1e-50, 1e50], around 0: not a bound, but the usual size
@@ -636,8 +636,8 @@ class DPLpRegressor(PrivateLinearRegressor):
         ledger has no search of scales.
     feature_center_, feature_scale_ : ndarray of shape (n_features,)
         Origins and units of the columns that were released, zeros and ones if none were; R is in
-        these units. A column of which nothing was seen has the unit 1, or the common one where
-        nearly all columns share one.
+        these units. Columns of which nothing was seen have the unit that they show together, or the
+        common one where nearly all columns share one; without either, 1.
     n_iter_ : int
         Number of steps or phases, a public number.
     ledger_ : Ledger
