@@ -682,8 +682,8 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         Public bound on the Euclidean norm of a row, in [1e-100, 1e100]. Longer rows are
         scaled down to it, in `fit` and in predictions. It must not be computed from private
         data. None finds a norm that about a quarter of the rows exceed, and before that units
-        of the columns of dense rows, and origins of those that are away from 0, for at most a fifth
-        of the squared Gaussian-DP budget; columns stay as they are with `C`, `coef_bound` or few rows.
+        of the columns of dense rows, and origins of those away from 0, for at most a fifth of the
+        squared Gaussian-DP budget; columns stay as they are with `C`, `coef_bound`, or few rows.
         Solvers that are for classification alone need a number.
     classes : array-like of shape (n_classes,), default=None
         Public label set. Rows with another label contribute nothing; a class without
@@ -937,8 +937,8 @@ class DPHingeSVM(PrivateLinearClassifier):
         Public bound on the Euclidean norm of a row, in [1e-100, 1e100]. Longer rows are
         scaled down to it, in `fit` and in predictions. It must not be computed from private
         data. None finds a norm that about a quarter of the rows exceed, and before that units
-        of the columns of dense rows, and origins of those that are away from 0, for at most a fifth
-        of the squared Gaussian-DP budget; columns stay as they are with `C`, `coef_bound` or few rows.
+        of the columns of dense rows, and origins of those away from 0, for at most a fifth of the
+        squared Gaussian-DP budget; columns stay as they are with `C`, `coef_bound`, or few rows.
         Solvers that are for classification alone need a number.
     classes : array-like of shape (n_classes,), default=None
         Public label set. Rows with another label contribute nothing; a class without
