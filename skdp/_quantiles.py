@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._groups import PARTS
+from skdp._groups import GOLDEN_BITS, PARTS
 from skdp._rows.base import chunk_rows, sum_over
 from skdp._rows.columns import distances_from
 from skdp._rows.linear import counted_rows, counts_parts, raw_norms
@@ -45,8 +45,6 @@ GRID_CELLS = 2**30
 _KEPT = 1 << 28
 # stands for a NaN: no position is negative
 _MISSING = -1
-# 2^64 over the golden ratio
-_GOLDEN_BITS = 0x9E3779B97F4A7C15
 _HALF = Fraction(1, 2)
 
 
@@ -146,10 +144,6 @@ class QuantileRank:
         return np.array([starts[group] + offset], dtype=np.float64)
 
 
-#: of a whole, one more than it needs; positions are below 2**33
-_PART_BITS = PARTS.bit_length()
-
-
 class RankRows:
     """Rows whose coordinates lie on a public grid between public bounds.
 
@@ -198,12 +192,12 @@ class RankRows:
         kept = (positions != _MISSING) & (parts > 0)
         if not kept.all():
             positions, parts = positions[kept], parts[kept]
-        # both in one integer, which is sorted several times as fast as an index
-        both = positions.astype(np.int64)
-        both <<= _PART_BITS
-        both |= parts
-        both.sort()
-        return both >> _PART_BITS, both & ((1 << _PART_BITS) - 1)
+        # an index in order of short integers, which numpy counts and does not compare
+        order = positions.astype(np.uint16).argsort(kind="stable")
+        for shift in range(16, self._cells.bit_length(), 16):
+            digits = (positions >> shift).astype(np.uint16)
+            order = order.take(digits.take(order).argsort(kind="stable"))
+        return positions.take(order), parts.take(order)
 
     def _placed(self, column):
         """Return the positions of a column's values, row after row."""
@@ -223,7 +217,7 @@ class RankRows:
             else:
                 positions = self._on_grid(self.X[:, column], column)
             there = np.flatnonzero(positions != _MISSING)
-            spread = there.astype(np.uint64) * np.uint64(_GOLDEN_BITS) >> np.uint64(64 - bits)
+            spread = there.astype(np.uint64) * np.uint64(GOLDEN_BITS) >> np.uint64(64 - bits)
             places = (positions[there].astype(np.int64) << bits) + spread.astype(np.int64)
             places.sort()
             self._apart = (column, bits), places
