@@ -1260,9 +1260,8 @@ class MagnitudeSides(_OfMagnitudes):
 
 # as few numbers are sorted faster than they are divided
 _FEW = 1 << 12
-# the last bits of a number, which hold what its row counts; and the largest number without them
+# the last bits of a number, which hold what its row counts
 _COUNT_BITS = 2 * PARTS - 1
-_TOP = int(np.array(np.finfo(np.float64).max).view(np.int64)) & ~_COUNT_BITS
 
 
 class DividedNumbers:
@@ -1271,7 +1270,7 @@ class DividedNumbers:
     Parameters
     ----------
     numbers : ndarray of shape (k, n_rows)
-        The k numbers of every row, real; taken over.
+        The k numbers of every row, of at most 1e300 in magnitude, as admitted ones are; taken over.
     weight : ndarray of shape (n_rows,) or None
         What rows count, in whole parts of one, of which sums are exact; None for 1 each. With it
         thresholds are those of a `FloatKey`, of which the last 22 bits are zeros.
@@ -1294,7 +1293,6 @@ class DividedNumbers:
             self._whole, self._total = PARTS, int(parts.sum())
             for bits in numbers.view(np.int64):
                 # towards zero where they are negative
-                np.minimum(bits, _TOP, out=bits)
                 bits += ~(bits >> 63) & _COUNT_BITS
                 bits &= ~_COUNT_BITS
                 bits |= parts
