@@ -190,7 +190,7 @@ SLOW = 1.3
 TIMED_SMALL = (*TIMED[:2], DPRidge(), DPMean(), DPStandardScaler())
 
 
-def slower(models=TIMED, shape=(100_000, 50), n_repeats=5):
+def slower(models=TIMED, shape=(100_000, 50), n_repeats=10):
     """Return CPU times of fits in ms, by model: without groups, and with each kind of them."""
     # glibc gives no block back that is smaller than one freed before: otherwise it depends on the
     # models timed earlier whether memory is mapped anew at every fit
@@ -362,8 +362,8 @@ default makes 16 steps where the released moments say that these are enough, and
 is so of all rows need not be so of a tenth as many groups. With ``data_norm`` columns keep their
 scales, and that is why this fit makes 24 steps with groups, and 16 without. ``DPMean()`` has
 another plan for fewer units, too. To tell 100,000 texts apart takes some {apart:.0f} ms, which is
-much beside a mean alone. Of {n_ratios} ratios {n_slow} are above {slow}, {n_slow_text} of them with
-text.
+much beside a mean alone. Of {n_ratios} ratios {n_slow} are above {slow}, {n_slow_text} of them
+with text.
 
 {slower}
 
@@ -425,7 +425,7 @@ def main():
     if quick:
         return
     head = ["model", "without", "one row each", "ten rows each", "ten, text"]
-    many, few = slower(), slower(TIMED_SMALL, (20_000, 20), 9)
+    many, few = slower(), slower(TIMED_SMALL, (20_000, 20), 18)
     parts, by_split = by_part(PART_SPLITS)
     text = TEXT.format(
         delta=DELTA,
