@@ -137,8 +137,28 @@ MUTANTS = [
     ),
     Mutant(
         "ranks of a group count one each", "RankRows.ranked",
-        r"both \|= parts", "both |= PARTS",
+        r"parts\.take\(order\)", "np.full(len(order), PARTS)",
         "tests/test_grouped_statistics.py",
+    ),
+    Mutant(
+        "ranks of a group are put in order by their last digits alone", "RankRows.ranked",
+        r"range\(16, self\._cells\.bit_length\(\), 16\)", "()",
+        "tests/test_grouped_statistics.py",
+    ),
+    Mutant(
+        "whoever shares a place in a table is one person", "_told_apart",
+        r"marks\[first\] != marks\[left\]", "np.zeros(len(left), dtype=bool)",
+        "tests/test_grouped_statistics.py",
+    ),
+    Mutant(
+        "text and bytes that spell it are one person", "coded_identifiers",
+        r"kinds\.pop\(\)\(\)\.join\(listed\)", "pass",
+        "tests/test_grouped_statistics.py",
+    ),
+    Mutant(
+        "pandas: rows of nobody are those of somebody", "resolve_groups",
+        r"if \(places < 0\)\.any\(\):", "if False:",
+        "tests/federated/test_federated.py",
     ),
     Mutant(
         "a distance is rounded by the place of its row", "_lengths",
@@ -662,6 +682,16 @@ MUTANTS = [
     Mutant(
         "sides of magnitudes: rows before a piece in order are forgotten", "DividedNumbers._below",
         r"return counts\[i - 1\] \+ found", "return found",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
+        "sides of magnitudes: numbers that hold counts are cut off", "DividedNumbers.__init__",
+        r"bits \+= .*", "pass",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
+        "sides of magnitudes: a row is above its own number by its count", "DividedNumbers.sides",
+        r"bits \| ~\(bits >> 63\) & _COUNT_BITS", "bits",
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(

@@ -4,7 +4,7 @@
 
 Writes docs/benchmarks/people.rst, at delta 1e-6 and replace-one adjacency::
 
-    python benchmarks/people.py            # fifteen minutes of one core
+    python benchmarks/people.py            # half an hour of one core
     python benchmarks/people.py --quick    # a smoke run, which writes nothing
 
 Rows are dealt to persons, k each, and a model protects persons in four ways, or rows alone. Rare
@@ -45,8 +45,8 @@ EPSILONS = (0.5, 1.0, 4.0)
 ROWS_EACH = (1, 3, 10, 100)
 #: of the persons of the made table; and shares of those with so many rows, where these differ
 N_PERSONS, SHARES = 1000, (0.5, 0.3, 0.15, 0.05)
-#: who loses: with fewer splits noise turns round what is said
-PART_SPLITS = 400
+#: splits of persons, of rare classes, and of who loses: with fewer noise turns what is said round
+PERSON_SPLITS, RARE_SPLITS, PART_SPLITS = 20, 10, 400
 PART_HEAD = [
     "part",
     "share",
@@ -143,7 +143,7 @@ def dealt(name, k, seed):
 
 
 def persons(name, k, n_splits):
-    """Return test accuracies, in the order of `WAYS`."""
+    """Return test accuracies by split and way, these in the order of `WAYS`."""
     found = []
     for seed in range(n_splits):
         train, labels, owners, test, truth = dealt(name, k, seed)
@@ -164,7 +164,7 @@ def persons(name, k, n_splits):
                 for epsilon, rows, targets, groups in ways
             ]
         )
-    return np.mean(found, axis=0)
+    return np.array(found)
 
 
 #: what is timed with groups and without
@@ -184,14 +184,14 @@ TIMED = (
     DPMedian(data_norm=3.0),
     DPQuantile(bounds=(-3, 3)),
 )
-
-
+#: how many times the time without groups a fit is to take at most
+SLOW = 1.3
 #: what is timed of few rows as well
 TIMED_SMALL = (*TIMED[:2], DPRidge(), DPMean(), DPStandardScaler())
 
 
-def slower(models=TIMED, shape=(100_000, 50), n_repeats=5):
-    """Return rows of a table: CPU time without groups, and how many times it is with groups."""
+def slower(models=TIMED, shape=(100_000, 50), n_repeats=10):
+    """Return CPU times of fits in ms, by model: without groups, and with each kind of them."""
     # glibc gives no block back that is smaller than one freed before: otherwise it depends on the
     # models timed earlier whether memory is mapped anew at every fit
     np.ones(4_000_000)
@@ -200,17 +200,35 @@ def slower(models=TIMED, shape=(100_000, 50), n_repeats=5):
     y = (X.sum(axis=1) + rng.logistic(size=len(X)) > 0).astype(int)
     tens = rng.permutation(np.repeat(np.arange(len(X) // 10), 10))
     owners = (None, np.arange(len(X)), tens, np.array([f"person {i}" for i in tens], dtype=object))
-    rows = []
-    for model in models:
-        times = np.full(len(owners), np.inf)
+    times = np.full((len(models), len(owners)), np.inf)
+    for row, model in zip(times, models, strict=True):
         for _ in range(n_repeats):
             for place, groups in enumerate(owners):
                 begun = time.process_time()
                 model.fit(X, y, groups=groups)
-                times[place] = min(times[place], time.process_time() - begun)
-        ratios = (f"{ratio:.2f}" for ratio in times[1:] / times[0])
-        rows.append([f"``{model}``", f"{1000 * times[0]:.0f} ms", *ratios])
-    return rows
+                row[place] = min(row[place], 1000 * (time.process_time() - begun))
+    return times
+
+
+def slower_rows(models, times):
+    """Return rows of a table: times without groups, and how many times these are with groups."""
+    return [
+        [f"``{model}``", f"{row[0]:.0f} ms", *(f"{ratio:.2f}" for ratio in row[1:] / row[0])]
+        for model, row in zip(models, times, strict=True)
+    ]
+
+
+def slower_facts(many, few):
+    """Return what the page says of times."""
+    ratios = np.concatenate([times[:, 1:] / times[:, :1] for times in (many, few)])
+    quickest = many[many[:, 0].argmin()]
+    return {
+        "apart": quickest[3] - quickest[2],
+        "n_ratios": ratios.size,
+        "n_slow": np.count_nonzero(ratios > SLOW),
+        "n_slow_text": np.count_nonzero(ratios[:, 2] > SLOW),
+        "slow": SLOW,
+    }
 
 
 def by_part(n_splits):
@@ -309,9 +327,9 @@ TEXT = """.. This file is written by benchmarks/people.py.
 People with several rows, and rare classes
 ==========================================
 
-``DPLogisticRegression`` without further parameters, at delta {delta}, replace-one. Mean of
-{n_splits} splits with fresh noise; at most 16,000 rows of each table. One command measures and
-writes this page: ``python benchmarks/people.py``.
+``DPLogisticRegression`` without further parameters, at delta {delta}, replace-one, and splits with
+fresh noise; at most 16,000 rows of each table. One command measures and writes this page:
+``python benchmarks/people.py``.
 
 Persons
 -------
@@ -323,7 +341,8 @@ the variance is common. "1 to 100" means 1, 3, 10 or 100 rows, of 50, 30, 15 and
 at epsilon 1. So do the other three, without groups: *one row of each* throws the others away;
 *noise times k* is a fit for rows whose Gaussian-DP parameter is a k-th, the exact price of a group
 of k, the most rows that anybody has; *epsilon / k* is the rule of thumb, at a larger delta for a
-person. The two last ones need that bound, which nobody knows, and ``groups=`` does not.
+person. The two last ones need that bound, which nobody knows, and ``groups=`` does not. Means over
+{person_splits} splits, of which no standard error is above {person_error:.1f}.
 
 Where all have equally many rows, ``groups=`` and *noise times k* have the same noise. Where one has
 a hundred, all pay for that without groups. Sums of a group's gradients that are clipped once more,
@@ -342,8 +361,9 @@ counts is carried along in a search for scales. Noise is that of as many units a
 default makes 16 steps where the released moments say that these are enough, and 24 elsewhere: what
 is so of all rows need not be so of a tenth as many groups. With ``data_norm`` columns keep their
 scales, and that is why this fit makes 24 steps with groups, and 16 without. ``DPMean()`` has
-another plan for fewer units, too. To tell 100,000 texts apart takes some 15 ms: a mean of bounded
-rows takes no longer.
+another plan for fewer units, too. To tell 100,000 texts apart takes some {apart:.0f} ms, which is
+much beside a mean alone. Of {n_ratios} ratios {n_slow} are above {slow}, {n_slow_text} of them
+with text.
 
 {slower}
 
@@ -352,7 +372,7 @@ rows takes no longer.
 Rare classes
 ------------
 
-Test rows: balanced accuracy, area under the ROC curve, and log-loss. With
+Test rows of {rare_splits} splits: balanced accuracy, area under the ROC curve, and log-loss. With
 ``class_weight="balanced"`` the log-loss is that of the probabilities divided by
 ``class_weight_``, which puts the prior of the rows back. Not private is scikit-learn's
 ``LogisticRegression(class_weight="balanced")`` behind standardised numbers; the base rate always
@@ -382,17 +402,20 @@ def main():
     )
     quick = parser.parse_args().quick
     warnings.simplefilter("ignore")
-    n_splits = 1 if quick else 5
-    found = []
+    splits = (1, 1) if quick else (PERSON_SPLITS, RARE_SPLITS)
+    found, errors = [], []
     for name in ("Adult", "made")[quick:]:
         for k in (1, 3) if quick else (*ROWS_EACH[: 4 if name == "made" else 3], None):
-            accuracies = persons(name, k, n_splits)
-            found.append([name, str(k or "1 to 100"), *(f"{100 * one:.1f}" for one in accuracies)])
+            by_way = 100 * persons(name, k, splits[0])
+            errors.append(by_way.std(axis=0, ddof=len(by_way) > 1) / np.sqrt(len(by_way)))
+            found.append(
+                [name, str(k or "1 to 100"), *(f"{one:.1f}" for one in by_way.mean(axis=0))]
+            )
             print(found[-1], flush=True)
     rows = []
     for name in RARE[3:4] if quick else RARE:
         for epsilon in EPSILONS[1:2] if quick else EPSILONS:
-            plain, weighted, exact, base = rare(name, epsilon, n_splits)
+            plain, weighted, exact, base = rare(name, epsilon, splits[1])
             cells = [
                 f"{a[0]:.3f}, {a[1]:.3f}" + ("" if np.isnan(a[2]) else f", {a[2]:.3f}")
                 for a in (plain, weighted, exact)
@@ -402,18 +425,22 @@ def main():
     if quick:
         return
     head = ["model", "without", "one row each", "ten rows each", "ten, text"]
+    many, few = slower(), slower(TIMED_SMALL, (20_000, 20), 18)
     parts, by_split = by_part(PART_SPLITS)
     text = TEXT.format(
         delta=DELTA,
-        n_splits=n_splits,
+        person_splits=PERSON_SPLITS,
+        person_error=np.max(errors),
+        rare_splits=RARE_SPLITS,
         n_persons=f"{N_PERSONS:,}",
         **part_facts(by_split),
+        **slower_facts(many, few),
         slower=as_table(
-            "100,000 rows of 50 columns: CPU time, and times with groups", head, slower()
+            "100,000 rows of 50 columns: CPU time, and times with groups",
+            head,
+            slower_rows(TIMED, many),
         ),
-        slower_small=as_table(
-            "20,000 rows of 20 columns", head, slower(TIMED_SMALL, (20_000, 20), 9)
-        ),
+        slower_small=as_table("20,000 rows of 20 columns", head, slower_rows(TIMED_SMALL, few)),
         persons=as_table("Test accuracy in per cent", ["table", "rows of a person", *WAYS], found),
         rare=as_table(
             "Balanced accuracy, AUC, log-loss",

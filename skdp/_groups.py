@@ -75,15 +75,16 @@ def resolve_groups(groups, X, ordered=False):
         The rows. A stream notes whose rows they are if its own chunks say so: they may be of
         nobody else when they are read again.
     ordered : bool, default=False
-        Whether the order of groups must be the same in another process.
+        Whether the order of groups must be the same for other rows, and in another process.
 
     Returns
     -------
     public : tuple of (int, str)
         Number of groups, and what is protected: "group", or "row" without groups.
     codes : ndarray of shape (n_rows,), dtype int64
-        Number of every row's group; private. It follows from the set of identifiers, never from the
-        order of rows. With `ordered` it is the place among the sorted ones. None without groups.
+        Number of every row's group; private. With `ordered` it is the place among the sorted
+        identifiers, which follows from their set. Otherwise it is any, and tells rows of one group
+        from others, but nothing may depend on which it is. None without groups.
 
     Raises
     ------
@@ -107,6 +108,13 @@ def resolve_groups(groups, X, ordered=False):
         from skdp._rows.dask import of_column
 
         found, codes = _joined_codes(of_column(groups, coded_identifiers, "groups"))
+    elif hasattr(groups, "factorize"):
+        # pandas tells text apart without an object of Python for every row
+        places, names = groups.factorize()
+        if (places < 0).any():
+            raise ValueError(_NOBODY)
+        found, codes = coded_identifiers(np.asarray(names))
+        codes = codes[places]
     else:
         found, codes = coded_identifiers(identifiers_of(groups))
     if len(codes) != n_rows:
@@ -118,6 +126,7 @@ def resolve_groups(groups, X, ordered=False):
     return (len(found), "group"), codes
 
 
+_NOBODY = "groups must not have missing identifiers."
 _WRONG_SHAPE = "groups must have one identifier for each row of X, shape ({},); got shape {}."
 
 
@@ -145,7 +154,7 @@ def coded_identifiers(groups):
     Returns
     -------
     found : ndarray of shape (n_groups,)
-        Numbers are sorted. Text is in objects, in an order of this process.
+        In any order.
     codes : ndarray of shape (n_rows,), dtype int64
         Private.
 
@@ -154,31 +163,52 @@ def coded_identifiers(groups):
     ValueError
         If some are missing, or if they are of several types.
     """
-    if groups.dtype.kind in "OSUT":
-        listed = groups.tolist()
-        if set(map(type, listed)) in ({str}, {bytes}):
-            # whoever shares a number with another one is protected together with him
-            _, first, codes = np.unique(marks_of(listed), return_index=True, return_inverse=True)
-            return groups[first], codes.reshape(-1).astype(np.int64)
-    if groups.dtype.kind in "iu" and len(groups):
-        least, most = int(groups.min()), int(groups.max())
-        if most - least < 4 * len(groups):
-            # whole numbers that lie close together need not be sorted; in short integers they may
-            # be further apart than the largest of these
-            wide = groups.astype(np.int64) if groups.dtype.kind == "i" else groups
-            codes = (wide - wide.min()).astype(np.int64)
-            there = np.bincount(codes) > 0
-            found = np.flatnonzero(there).astype(wide.dtype) + wide.min()
-            return found, (np.cumsum(there) - 1)[codes]
     try:
+        if groups.dtype.kind in "OSUT":
+            # whoever shares a number with another one is protected together with him
+            listed = groups.tolist()
+            rows, codes = _told_apart(marks_of(listed))
+            kinds = set(map(type, groups[rows].tolist()))
+            if kinds in ({str}, {bytes}):
+                # text shares its number with the bytes that spell it, which cannot be joined to it
+                kinds.pop()().join(listed)
+                return groups[rows], codes
         if _has_nobody(groups):
-            raise ValueError("groups must not have missing identifiers.")
+            raise ValueError(_NOBODY)
+        if np.can_cast(groups.dtype, np.float64):
+            # the bits of a number tell it, once there is one zero
+            numbers = groups.astype(np.float64 if groups.dtype.kind == "f" else np.int64) + 0
+            rows, codes = _told_apart(numbers.view(np.int64))
+            return groups[rows], codes
         found, codes = np.unique(groups, return_inverse=True)
     except TypeError:
         raise ValueError(
             "groups must have identifiers of one type that can be sorted; got several types."
         ) from None
-    return found, codes.reshape(-1).astype(np.int64)
+    return found, codes.reshape(-1)
+
+
+def _told_apart(marks):
+    """Return a row of every mark, and of which of these rows each has the mark.
+
+    Parameters
+    ----------
+    marks : ndarray of shape (n_rows,), dtype int64
+        Whatever they are, in time that grows with their number: no sort.
+    """
+    left, bits = np.arange(len(marks)), len(marks).bit_length() + 1
+    lead, table = (np.empty(size, dtype=np.int64) for size in (len(marks), 1 << bits))
+    mixed = marks.view(np.uint64)
+    while len(left):
+        mixed = (mixed ^ (mixed >> np.uint64(32))) * np.uint64(GOLDEN_BITS)
+        places = (mixed >> np.uint64(64 - bits)).view(np.int64)
+        # of several rows any may be the last to be written; those of other marks try once more
+        table[places] = left
+        lead[left] = first = table[places]
+        other = marks[first] != marks[left]
+        left, mixed = left[other], mixed[other]
+    own = lead == np.arange(len(lead))
+    return np.flatnonzero(own), (np.cumsum(own) - 1)[lead]
 
 
 def _read_identifiers(groups, X):
@@ -237,6 +267,8 @@ def _is_nobody(one):
         return True
 
 
+#: 2^64 over the golden ratio
+GOLDEN_BITS = 0x9E3779B97F4A7C15
 #: what rows count is a whole number of parts of one: sums over up to 2^31 groups are exact
 PARTS = 1 << 20
 

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._groups import PARTS
+from skdp._groups import GOLDEN_BITS, PARTS
 from skdp._rows.base import chunk_rows, sum_over
 from skdp._rows.columns import distances_from
 from skdp._rows.linear import counted_rows, counts_parts, raw_norms
@@ -45,8 +45,6 @@ GRID_CELLS = 2**30
 _KEPT = 1 << 28
 # stands for a NaN: no position is negative
 _MISSING = -1
-# 2^64 over the golden ratio
-_GOLDEN_BITS = 0x9E3779B97F4A7C15
 _HALF = Fraction(1, 2)
 
 
@@ -146,10 +144,6 @@ class QuantileRank:
         return np.array([starts[group] + offset], dtype=np.float64)
 
 
-#: of a whole, one more than it needs; positions are below 2**33
-_PART_BITS = PARTS.bit_length()
-
-
 class RankRows:
     """Rows whose coordinates lie on a public grid between public bounds.
 
@@ -198,12 +192,12 @@ class RankRows:
         kept = (positions != _MISSING) & (parts > 0)
         if not kept.all():
             positions, parts = positions[kept], parts[kept]
-        # both in one integer, which is sorted several times as fast as an index
-        both = positions.astype(np.int64)
-        both <<= _PART_BITS
-        both |= parts
-        both.sort()
-        return both >> _PART_BITS, both & ((1 << _PART_BITS) - 1)
+        # an index in order of short integers, which numpy counts and does not compare
+        order = positions.astype(np.uint16).argsort(kind="stable")
+        for shift in range(16, self._cells.bit_length(), 16):
+            digits = (positions >> shift).astype(np.uint16)
+            order = order.take(digits.take(order).argsort(kind="stable"))
+        return positions.take(order), parts.take(order)
 
     def _placed(self, column):
         """Return the positions of a column's values, row after row."""
@@ -223,7 +217,7 @@ class RankRows:
             else:
                 positions = self._on_grid(self.X[:, column], column)
             there = np.flatnonzero(positions != _MISSING)
-            spread = there.astype(np.uint64) * np.uint64(_GOLDEN_BITS) >> np.uint64(64 - bits)
+            spread = there.astype(np.uint64) * np.uint64(GOLDEN_BITS) >> np.uint64(64 - bits)
             places = (positions[there].astype(np.int64) << bits) + spread.astype(np.int64)
             places.sort()
             self._apart = (column, bits), places
@@ -1264,8 +1258,10 @@ class MagnitudeSides(_OfMagnitudes):
         return np.concatenate(sums).astype(np.float64) - counted.sum() / 2
 
 
-# as few numbers are sorted faster than they are divided; with weights a fourth, by an index
+# as few numbers are sorted faster than they are divided
 _FEW = 1 << 12
+# the last bits of a number, which hold what its row counts
+_COUNT_BITS = 2 * PARTS - 1
 
 
 class DividedNumbers:
@@ -1274,23 +1270,32 @@ class DividedNumbers:
     Parameters
     ----------
     numbers : ndarray of shape (k, n_rows)
-        The k numbers of every row, real; taken over.
+        The k numbers of every row, of at most 1e300 in magnitude, as admitted ones are; taken over.
     weight : ndarray of shape (n_rows,) or None
-        What rows count, in whole parts of one, of which sums are exact; None for 1 each.
+        What rows count, in whole parts of one, of which sums are exact; None for 1 each. With it
+        thresholds are those of a `FloatKey`, of which the last 22 bits are zeros.
 
     Notes
     -----
     A long piece in which a threshold falls is divided there, in its place, as by a quicksort.
     Thresholds of a search soon fall in one short piece: that takes a few passes, and a sort tens.
+
+    What a row counts takes the last bits of each of its numbers, which are rounded up to the next
+    number that may be a threshold: they are above the same thresholds as before.
     """
 
     def __init__(self, numbers, weight):
         k, n_rows = numbers.shape
-        self._kept, self._whole, self._total = [numbers], 1, n_rows
-        if weight is not None:
+        self._numbers, self._counted = numbers, weight is not None
+        self._whole, self._total = 1, n_rows
+        if self._counted:
             parts = np.rint(weight * PARTS).astype(np.int64)
-            self._kept.append(np.tile(parts, (k, 1)))
             self._whole, self._total = PARTS, int(parts.sum())
+            for bits in numbers.view(np.int64):
+                # towards zero where they are negative
+                bits += ~(bits >> 63) & _COUNT_BITS
+                bits &= ~_COUNT_BITS
+                bits |= parts
         # of every number: thresholds, where what is above them begins, what is not above them, and
         # whether what lies before them is in order
         ends = [-math.inf, math.inf], [0, n_rows], [0, self._total], [False] * 3
@@ -1306,6 +1311,10 @@ class DividedNumbers:
         """
         if (thresholds[1:] < thresholds[:-1]).any():
             return np.concatenate([self.sides(one[None], places) for one in thresholds])
+        if self._counted:
+            # above all that rows with the same number may count
+            bits = (thresholds + 0.0).view(np.int64)
+            thresholds = (bits | ~(bits >> 63) & _COUNT_BITS).view(np.float64)
         numbers = range(thresholds.shape[1]) if places is None else places
         asked = zip(numbers, thresholds.T.copy(), strict=True)
         below = [self._below(j, own) for j, own in asked]
@@ -1315,23 +1324,17 @@ class DividedNumbers:
         """Return what the rows count whose number is not above thresholds in order."""
         keys, places, counts, ordered = cuts = self._cuts[j]
         i = bisect_right(keys, asked[0])
-        numbers, *parts = [part[j, places[i - 1] : places[i]] for part in self._kept]
+        numbers = self._numbers[j, places[i - 1] : places[i]]
         if ordered[i] and asked[-1] < keys[i]:
             found = numbers.searchsorted(asked, "right")
-            if not (parts and found[-1]):
-                return counts[i - 1] + found
-            below = parts[0].take(found - 1)
-            below[found == 0] = counts[i - 1]
-            return below
+            if self._counted:
+                each = numbers[: found[-1]].view(np.int64) & _COUNT_BITS
+                found = np.append(0, each.cumsum()).take(found)
+            return counts[i - 1] + found
         if len(asked) > 1:
             return np.concatenate([self._below(j, one) for one in asked[:, None]])
-        if len(numbers) <= (_FEW >> 2 if parts else _FEW):
-            if parts:
-                order = numbers.argsort()
-                numbers[:] = numbers.take(order)
-                parts[0][:] = parts[0].take(order).cumsum() + counts[i - 1]
-            else:
-                numbers.sort()
+        if len(numbers) <= _FEW:
+            numbers.sort()
             ordered[i] = True
             # two pieces in order are one
             for end in (i, i - 1):
@@ -1343,12 +1346,14 @@ class DividedNumbers:
         n_below = len(above) - int(np.count_nonzero(above))
         # those on the wrong side change places
         high, low = np.flatnonzero(above[:n_below]), n_below + np.flatnonzero(~above[n_below:])
-        for part in (numbers, *parts):
-            part[high], part[low] = part[low], part[high]
-        below = counts[i - 1] + (int(parts[0][:n_below].sum()) if parts else n_below)
-        for part, own in zip(cuts, (asked[0], places[i - 1] + n_below, below, False), strict=True):
+        numbers[high], numbers[low] = numbers[low], numbers[high]
+        more = n_below
+        if self._counted:
+            more = int((numbers[:n_below].view(np.int64) & _COUNT_BITS).sum())
+        cut = asked[0], places[i - 1] + n_below, counts[i - 1] + more, False
+        for part, own in zip(cuts, cut, strict=True):
             part.insert(i, own)
-        return np.array([below])
+        return np.array([counts[i]])
 
 
 # Counts of magnitudes in cells of a geometric grid, all in one release.

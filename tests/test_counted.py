@@ -299,7 +299,7 @@ WEIGHTED = [
     DPFrequentFeatures(sparsity=2, max_weight=2.0),
     DPKernelRegressor(kernel="rbf", n_components=4, max_iter=3, max_weight=2.0),
     DPTableVectorizer(epsilon=4.0, max_weight=2.0),
-    TableSummary(epsilon=4.0, max_weight=2.0),
+    TableSummary(epsilon=40.0, max_weight=2.0),
 ]
 
 

@@ -87,7 +87,7 @@ def test_groups_are_coded_in_the_order_of_their_identifiers(dtype):
     names = np.array([3, 9, 3, 7, 9, 3]).astype(dtype)
     (n_groups, unit), codes = resolve_groups(names, np.zeros((6, 1)), ordered=True)
     assert (n_groups, unit, codes.tolist()) == (3, "group", [0, 2, 0, 1, 2, 0])
-    far = resolve_groups([-(2**63), 2**63 - 1, 0], np.zeros((3, 1)))
+    far = resolve_groups([-(2**63), 2**63 - 1, 0], np.zeros((3, 1)), ordered=True)
     assert (far[0][0], far[1].tolist()) == (3, [0, 2, 1])
     apart = resolve_groups(np.repeat(np.array([-100, 100], dtype=np.int8), 50), np.zeros((100, 1)))
     assert (apart[0][0], np.bincount(apart[1]).tolist()) == (2, [50, 50])
@@ -99,11 +99,31 @@ def test_numbers_of_groups_do_not_depend_on_the_order_of_rows(dtype):
     names = np.arange(50).astype(str).astype(dtype)
     order = np.random.default_rng(0).permutation(np.repeat(np.arange(50), 3))
     (_, codes), (_, moved) = (
-        resolve_groups(names[at], names[at, None]) for at in (order, order[::-1])
+        resolve_groups(names[at], names[at, None], ordered=True) for at in (order, order[::-1])
     )
     assert_array_equal(codes, moved[::-1])
-    _, again = resolve_groups(names[np.append(order, 7)], np.zeros((151, 1)))
+    _, again = resolve_groups(names[np.append(order, 7)], np.zeros((151, 1)), ordered=True)
     assert_array_equal(again[:-1], codes)
+
+
+@pytest.mark.parametrize("kind", ["close", "far", "tenths", "zeros", "high bits", "text", "short"])
+def test_marks_are_told_apart_whatever_they_are(kind):
+    rng = np.random.default_rng(0)
+    owners = rng.permutation(np.repeat(np.arange(700), rng.integers(1, 9, 700)))
+    names = {
+        "close": owners - 300,
+        "far": owners * -(10**15),
+        "tenths": owners / 10,
+        "zeros": np.where(
+            owners == 5, np.where(rng.uniform(size=len(owners)) > 0.5, 0.0, -0.0), owners + 1.0
+        ),
+        "high bits": owners.astype(np.uint64) << np.uint64(54),
+        "text": np.array([f"{one:x}" for one in owners], dtype=object),
+        "short": owners.astype(np.float16),
+    }[kind]
+    (n_groups, _), codes = resolve_groups(names, np.zeros((len(owners), 1)))
+    assert n_groups == len(np.unique(owners)) == len(set(zip(owners, codes, strict=True)))
+    assert sorted(set(codes)) == list(range(n_groups))
 
 
 def test_identifiers_may_stand_in_any_column_and_groups_without_rows_are_none():
@@ -406,7 +426,8 @@ def test_a_trace_with_another_group_of_other_size_keeps_to_the_claim(name):
     high, low = np.array([[50.0, 50.0]]), np.array([[-50.0, -50.0]])
     if name == "counts":
         high, low = np.array([[0.0, 50.0]]), np.array([[50.0, 0.0]])
-    if name == "radius":
+    if name in ("radius", "components without bounds"):
+        # a row and its opposite have the same products
         low = np.zeros((1, 2))
     few, many = np.concatenate([high, X]), np.concatenate([np.repeat(low, 300, axis=0), X])
     own = {
@@ -481,7 +502,8 @@ def test_a_trace_through_a_stream_with_another_group_keeps_to_the_claim(name):
     if name in ("table", "drawn median", "counts", "radius"):
         return
     X, groups = np.random.default_rng(0).uniform(-1, 1, (40, 2)), np.arange(40)
-    high, low = np.full((1, 2), 50.0), np.full((300, 2), -50.0)
+    # a row and its opposite would have the same products
+    high, low = np.full((1, 2), 50.0), np.tile([-50.0, 50.0], (300, 1))
     own = {"groups": np.insert(groups, 7, 99), "groups_neighbour": np.insert(groups, [7] * 300, 99)}
     found = trace_privacy(
         read_from_chunks(ESTIMATORS[name]),
@@ -547,6 +569,7 @@ def test_identifiers_of_chunks_are_of_one_type():
 @pytest.mark.parametrize(
     ("groups", "told"),
     [
+        (np.array(["b", b"a", "a"] * 100, dtype=object), "of one type"),
         (["a", None, "b"] * 100, "missing identifiers"),
         ([1.0, np.nan, 2.0] * 100, "missing identifiers"),
         (np.arange(299), r"shape \(300,\); got shape \(299,\)"),
