@@ -151,8 +151,9 @@ def bent_rows(rows, features, kept=False):
 # The choice of a kernel by the rows: a small fit of each, and how many more rows one gets right.
 #
 # Fits that cost little see little, and tell which kernel is the better one where little is seen:
-# noise makes more of a difference to waves. So a choice errs towards fewer coefficients, and where
-# a fit of a part of the budget could not see waves at all, public numbers decide.
+# noise makes more of a difference to waves. So where a fit of a part of the budget could not see
+# waves, straight lines are asked what they leave over; and where these could not be seen, public
+# numbers decide.
 
 
 @dataclass(frozen=True, eq=False)
@@ -570,7 +571,7 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
         "additive": piecewise linear functions of single columns, a generalised additive model.
         "rbf": random Fourier features of a Gaussian kernel, for products of columns and other
         dependence on several. "linear": `DPLogisticRegression`. "auto" chooses one of these by the
-        rows, for 6 to 19 % of the squared Gaussian-DP budget; it is "additive", at no price, where
+        rows, for 6 to 15 % of the squared Gaussian-DP budget; it is "additive", at no price, where
         public numbers say that so much could not tell them apart.
     n_knots : int, default=None
         Knots of each function of "additive", at least 2. None chooses from 3 to 16 by the number
@@ -656,14 +657,14 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
     100)^(1/3)`` knots, none below s = 10, and ``10 sqrt(s sqrt(d))`` waves; K classes, of more than
     two, share the signal, which is divided by ``sqrt(K)``.
 
-    "auto" fits both bent ones to all rows at a part of the squared budget each, in which the signal
-    ``s sqrt(d)`` is 400, between 0.05 and 0.07, and releases how many more rows "rbf" gets right.
-    It is taken if that is beyond a deviation of the noise, and fitted again with what is left.
-    With two classes and a signal S of 100 to 900 straight lines are fitted, for ``(20 / S)^2`` of
-    the squared budget, and it is released, for ``(30 / S)^2``, how far their residuals go along
-    with bends of a column, and with products of two: "rbf" is for products, and "linear" for
-    neither. Below that, and below 450 for several classes, no choice is made. Figures are in the
-    user guide (:ref:`kernel-classifier`).
+    "auto" looks at residuals. With a signal ``S = s sqrt(d)`` of 100 to 1,500 straight lines are
+    fitted, for ``(20 / S)^2`` of the squared budget and .02 at least, and it is released, for
+    ``(30 / S)^2`` and .04 at least, how far their residuals go along with bends of a column, and
+    with products of two. "rbf" is for products, and "additive" for bends of more than
+    ``0.45 / sqrt(s)`` a row. From 1,500 on both bent ones are fitted to all rows, for ``(400 /
+    S)^2`` each and .05 at least, and it is released, for .01, how many more rows "rbf" gets right:
+    it is taken if that is beyond a deviation of the noise, and fitted again with what is left.
+    Below 100 no choice is made. Figures are in the user guide (:ref:`kernel-classifier`).
 
     References
     ----------

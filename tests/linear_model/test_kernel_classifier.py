@@ -33,6 +33,8 @@ X = RNG.normal(size=(4000, 3)) * [1.0, 1e4, 1e-3] + [0.0, 5.0, 1.0]
 Z = (X - [0.0, 5.0, 1.0]) / [1.0, 1e4, 1e-3]
 RING = (Z[:, 0] ** 2 + Z[:, 1] ** 2 > 1.4).astype(int)
 PRODUCT = (Z[:, 0] * Z[:, 1] > 0).astype(int)
+WIDE = np.random.default_rng(1).normal(size=(4000, 6))
+PLANE = WIDE @ [1.0, -1.0, 0.5, 1.0, -0.5, 0.0] + np.random.default_rng(2).logistic(size=4000)
 
 
 def model(**given):
@@ -267,12 +269,15 @@ def test_a_choice_of_the_kernel_is_paid_for_out_of_the_same_budget():
 
 def test_what_lines_leave_over_chooses_where_waves_could_not_be_tried():
     given = {"kernel": "auto", "adjacency": "zero-out", "bounds": (-3.0, 3.0), "epsilon": 0.5}
-    straight = (Z @ [1.0, -1.0, 0.5] > 0).astype(int)
-    rows = Z[:3000]
-    for kernel, y in (("rbf", PRODUCT), ("additive", RING), ("linear", straight)):
-        fitted = model(**given).fit(rows, y[:3000])
+    for kernel, rows, y in (
+        ("rbf", Z, PRODUCT),
+        ("additive", Z, RING),
+        ("linear", WIDE, PLANE > 0),
+    ):
+        rows, y = rows[:3000], y[:3000].astype(int)
+        fitted = model(**given).fit(rows, y)
         assert fitted.kernel_ == kernel
-        assert fitted.score(rows, y[:3000]) > 0.7
+        assert fitted.score(rows, y) > 0.7
         (line,) = [r for r in fitted.ledger_.releases if "leave over" in r.query]
         # a twenty-fifth of the squared budget, for two numbers of which the second counts 0.6
         scale = math.hypot(1.0, 0.6) / (gdp_mu(0.5, 1e-6) / 5)
@@ -287,12 +292,11 @@ def test_what_lines_leave_over_chooses_where_waves_could_not_be_tried():
 def test_what_lines_leave_over_chooses_for_several_classes(adjacency):
     given = {"kernel": "auto", "adjacency": adjacency, "bounds": (-3.0, 3.0), "epsilon": 1.0}
     given["classes"] = [0, 1, 2]
-    bent = np.digitize(Z[:, 0] ** 2, [0.2, 1.3])
-    straight = np.digitize(Z @ [1.0, -1.0, 0.5], [-0.7, 0.7])
-    for kernel, y in (("rbf", PRODUCT + 0), ("additive", bent), ("linear", straight)):
-        fitted = model(**given).fit(Z, y)
+    bent, straight = np.digitize(Z[:, 0] ** 2, [0.2, 1.3]), np.digitize(PLANE, [-1.0, 1.0])
+    for kernel, rows, y in (("rbf", Z, PRODUCT), ("additive", Z, bent), ("linear", WIDE, straight)):
+        fitted = model(**given).fit(rows, y)
         assert fitted.kernel_ == kernel
-        assert fitted.score(Z, y) > 0.6
+        assert fitted.score(rows, y) > 0.55
         assert sum("leave over" in r.query for r in fitted.ledger_.releases) == 1
         assert 0.99 < fitted.privacy_spent_[0] <= 1.0
 
@@ -366,15 +370,18 @@ def test_what_lines_leave_of_several_classes_is_no_longer_than_of_two():
 
 
 @pytest.mark.filterwarnings("ignore:.*promises next to nothing")
+@pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
-def test_a_trace_of_what_is_left_over_attains_the_claim_and_no_more(adjacency):
+def test_a_trace_of_what_is_left_over_attains_the_claim_and_no_more(adjacency, n_classes):
     rows = 0.1 * RNG.normal(size=(60, 2))
     other = rows.copy()
     rows[7] = 5.0
     other[7] = np.nan if adjacency == "zero-out" else -5.0
     given = {"kernel": "auto", "bounds": (-1.0, 1.0), "adjacency": adjacency, "max_iter": 6}
-    given |= {"epsilon": {"zero-out": 12.0, "replace-one": 28.0}[adjacency]}
-    found = trace_privacy(model(**given), X=rows, X_neighbour=other, y=np.arange(60) % 2)
+    given |= {"epsilon": {"zero-out": 12.0, "replace-one": 28.0}[adjacency] * (n_classes - 1)}
+    given["classes"] = range(n_classes)
+    y = np.arange(60) % n_classes
+    found = trace_privacy(model(**given), X=rows, X_neighbour=other, y=y)
     assert found.passed
     assert any("leave over" in r.query for r in found.releases)
     assert 0.05 < found.share <= 1
