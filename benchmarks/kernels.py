@@ -174,12 +174,14 @@ class Cell:
 
     def __init__(self, found, score):
         sign = -1.0 if score == "log_loss" else 1.0
-        values = {kernel: np.array([r[score] for r in found[kernel]]) for kernel in found}
+        # splits of which all are done
+        done = min(map(len, found.values()))
+        values = {kernel: np.array([r[score] for r in found[kernel][:done]]) for kernel in found}
         self.means = {kernel: part.mean() for kernel, part in values.items()}
         self.best = max(KERNELS, key=lambda kernel: sign * self.means[kernel])
         gap = sign * (values["auto"] - values[self.best])
         self.gap, self.error = gap.mean(), standard_error(gap)
-        self.chosen = [r["kernel"] for r in found["auto"]]
+        self.chosen = [r["kernel"] for r in found["auto"][:done]]
 
     def texts(self, digits):
         """Return the cells of a row."""
@@ -246,8 +248,16 @@ def page(folder):
     header = ("table", "ε", *KERNELS, "auto", "auto - best", "chosen")
     right, surprise = (cells("classes", CLASSES, score) for score in ("accuracy", "log_loss"))
     near = cells("targets", TARGETS, "R2")
+    fewest = {
+        part: min(
+            len(own["auto"])
+            for (place, *_), own in found.items()
+            if place == part and "auto" in own
+        )
+        for part in ("classes", "targets")
+    }
     lines = [
-        INTRODUCTION.format(n_classes=N_CLASSES, n_targets=N_TARGETS),
+        INTRODUCTION.format(n_classes=fewest["classes"], n_targets=fewest["targets"]),
         *("Classes", "-------", "", counted(right, "accuracy", "a point"), ""),
         "Log-loss: " + counted(surprise, "log_loss", "0.02"), "", CHOSEN,
         *table("Accuracy in per cent", header, rows(right, 1)),
