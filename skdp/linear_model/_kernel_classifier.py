@@ -322,8 +322,8 @@ class LeftOver:
 
     def kernel(self, released, noise, n_rows, signal):
         """Return the kernel that released sums, with noise of a scale, speak for."""
-        # with more signal waves learn more of a product
-        product = _IS_PRODUCT * min(math.sqrt(_FAINT / signal), 1.0)
+        # with more signal waves learn more of a product, and classes share residuals
+        product = _IS_PRODUCT * math.sqrt(min(_FAINT / signal, 1.0) * min(2 / self.n_outputs, 1.0))
         if released[1] > _BESIDE * max(product * n_rows, _TWICE * released[0]):
             return "rbf"
         # what bends wins about its square, and costs the noise along the knots of all columns

@@ -293,7 +293,9 @@ def test_what_lines_leave_over_chooses_for_several_classes(adjacency):
     given = {"kernel": "auto", "adjacency": adjacency, "bounds": (-3.0, 3.0), "epsilon": 1.0}
     given["classes"] = [0, 1, 2]
     bent, straight = np.digitize(Z[:, 0] ** 2, [0.2, 1.3]), np.digitize(PLANE, [-1.0, 1.0])
-    for kernel, rows, y in (("rbf", Z, PRODUCT), ("additive", Z, bent), ("linear", WIDE, straight)):
+    pairs = np.column_stack([WIDE[:, 0] * WIDE[:, 1], WIDE[:, 2] * WIDE[:, 3], 0.2 * WIDE[:, 4]])
+    many = [("rbf", WIDE, pairs.argmax(axis=1))]
+    for kernel, rows, y in (*many, ("additive", Z, bent), ("linear", WIDE, straight)):
         fitted = model(**given).fit(rows, y)
         assert fitted.kernel_ == kernel
         assert fitted.score(rows, y) > 0.55
