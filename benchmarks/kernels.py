@@ -73,7 +73,7 @@ words one-hot.
 CHOSEN = """\
 Numbers of knots and of waves were chosen with rings, product, straight, union, credit, churn,
 digits, vote and Adult in sight; what trials pay with the made-up ones, churn, union, credit and
-flight phase; what straight lines leave over with other made-up tables, and other splits of these.
+flight phase; what straight lines leave over with other tables, and other splits of these.
 
 """
 
