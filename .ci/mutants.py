@@ -422,6 +422,17 @@ MUTANTS = [
         "tests/linear_model/test_kernel_classifier.py",
     ),
     Mutant(
+        "what lines leave over: of several classes longer than 1", "surprise",
+        r" / np\.maximum\(np\.sqrt\(.*\), 1\.0\)\[:, None\]", "",
+        "tests/linear_model/test_kernel_classifier.py",
+    ),
+    Mutant(
+        "what lines leave over: classes add up", "LeftOver.evaluate",
+        r"np\.sum\(bends\.reshape\(-1, d, _BENDS\) \*\* 2, axis=2\)\.sum\(axis=0\)",
+        "np.abs(bends.reshape(-1, d, _BENDS)).sum(axis=(0, 2)) ** 2",
+        "tests/linear_model/test_kernel_classifier.py",
+    ),
+    Mutant(
         "what lines leave over: bends are longer than 1", "bends_off_lines",
         r"knots, off / np\.sqrt\(np\.einsum\(\"ij,ij->i\", off, off\)\)\.max\(\)", "knots, 3 * off",
         "tests/linear_model/test_kernel_classifier.py",

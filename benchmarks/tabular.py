@@ -7,14 +7,6 @@ Prints the table of docs/user_guide/preprocessing.rst, delta = 1e-6::
     python benchmarks/tabular.py            # three minutes of one core
     python benchmarks/tabular.py --quick    # a smoke run
 
-and that of docs/user_guide/linear_model.rst, accuracy of the kernels of ``DPKernelClassifier``::
-
-    python benchmarks/tabular.py --kernels  # ten minutes of one core
-
-with R^2 of those of ``DPKernelRegressor`` behind it::
-
-    python benchmarks/tabular.py --curves   # ten minutes of one core
-
 and that of knots and squares in tables::
 
     python benchmarks/tabular.py --knots    # five minutes of one core
@@ -25,18 +17,8 @@ the others, by seeded splits. Means of fits with fresh noise. The reference is s
 model behind standardised numbers, with means for missing ones, and one-hot words. Defaults were
 chosen with all of these but "credit".
 
-Kernels: tables of numbers, 15,000 rows of three quarters of each at most, tested on 8,000 of the
-rest at most; means of three splits. The rules for knots and waves were chosen with "rings",
-"product", "straight", union, credit, churn, digits, vote and Adult in sight; the others were run
-afterwards. What trials pay was chosen with "rings", "product", "straight", churn, union, credit
-and flight phase in sight, and from which sums on straight lines leave something over, with other
-made-up tables and other splits of these. Noise is seeded, so that equal models have equal figures.
-
 Knots: tables of classes as they are. The knots and the signal from which on there are any were
 chosen with Adult, credit, insurance and abortion in sight, the others were run once.
-
-Curves: the tables of ``regression.py``, and made-up ones. The part of the columns in a map, and the
-signal of straight lines, were chosen with one split of all of these in sight but "bumps".
 """
 
 import argparse
@@ -45,19 +27,16 @@ import warnings
 
 import numpy as np
 import pandas as pd
-from _datasets import adult
-from _tables import KEPT_ASIDE, REGRESSION, _file, kept_aside, regression
+from _tables import _file
 from sklearn.compose import make_column_selector, make_column_transformer
-from sklearn.datasets import load_digits, make_friedman1
-from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import r2_score, roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from skdp import DPKernelClassifier, DPKernelRegressor, DPRidge, dp_tabular_pipeline
+from skdp import dp_tabular_pipeline
 from skdp.exceptions import PrivacyWarning
 
 ADULT = [
@@ -160,103 +139,15 @@ def scores(model, X, y):
     return [model.score(X, y), roc_auc_score(y, model.predict_proba(X)[:, 1])]
 
 
-def made_up(name):
-    """Return 12,000 normal rows of six columns, and classes by a rule."""
-    rng = np.random.RandomState(0)
-    X = rng.standard_normal((12_000, 6))
-    if name == "rings":
-        return X, (np.sum(X[:, :3] ** 2, axis=1) > 2.4).astype(int)
-    if name == "product":
-        noise = 0.3 * rng.standard_normal(len(X))
-        return X, (X[:, 0] * X[:, 1] + X[:, 2] * X[:, 3] / 2 + noise > 0).astype(int)
-    return X, (X @ rng.standard_normal(6) + rng.logistic(size=len(X)) > 0).astype(int)
-
-
-def kernels(quick):
-    """Print the table of kernels."""
-    tables = dict.fromkeys(("rings", "product", "straight"), made_up)
-    tables |= {"digits": lambda _: load_digits(return_X_y=True)}
-    tables |= dict.fromkeys(KEPT_ASIDE, kept_aside) | {"Adult": lambda _: adult()[:2]}
-    kinds = "linear", "additive", "rbf", "auto"
-    print("table", "rows", "columns", "classes", "epsilon", *kinds, "auto is rbf", sep="\t")
-    for name in list(tables)[: 1 if quick else None]:
-        X, y = tables[name](name)
-        for epsilon in (0.1, 0.5, 1.0, 4.0):
-            found, chosen = [], 0
-            for seed in range(1 if quick else 3):
-                A, B, c, d = train_test_split(X, y, test_size=0.25, random_state=seed)
-                models = [
-                    DPKernelClassifier(
-                        epsilon, kernel=kernel, classes=np.unique(y), random_state=seed
-                    )
-                    for kernel in kinds
-                ]
-                fitted = [model.fit(A[:15_000], c[:15_000]) for model in models]
-                found.append([100 * model.score(B[:8000], d[:8000]) for model in fitted])
-                chosen += fitted[-1].kernel_ == "rbf"
-            facts = name, *A[:15_000].shape, len(np.unique(y)), epsilon
-            cells = [f"{cell:.1f}" for cell in np.mean(found, axis=0)]
-            print(*facts, *cells, chosen, sep="\t", flush=True)
-
-
-def made_up_targets(name):
-    """Return 12,000 rows, and targets by a rule."""
-    if name == "friedman":
-        return make_friedman1(12_000, noise=1.0, random_state=0)
-    rng = np.random.RandomState(0)
-    X, noise = rng.standard_normal((12_000, 6)), rng.standard_normal(12_000)
-    if name == "bumps":
-        return X, np.exp(-np.sum(X[:, :3] ** 2, axis=1)) + np.sin(2 * X[:, 3]) + 0.3 * noise
-    if name == "product":
-        return X, X[:, 0] * X[:, 1] + X[:, 2] * X[:, 3] / 2 + 0.3 * noise
-    return X, X @ rng.standard_normal(6) + noise
-
-
-def curves(quick):
-    """Print the table of kernels of a regression."""
-    tables = dict.fromkeys(("friedman", "product", "straight", "bumps"), made_up_targets)
-    tables |= dict.fromkeys(("diamonds", *REGRESSION), regression)
-    kinds = "linear", "additive", "rbf", "auto"
-    plain = LinearRegression(), HistGradientBoostingRegressor(random_state=0)
-    print("table", "rows", "columns", "plain", "epsilon", *kinds, "ridge", "chosen", sep="\t")
-    for name in list(tables)[: 1 if quick else None]:
-        X, y = tables[name](name)
-        parts = []
-        for seed in range(1 if quick else 3):
-            A, B, c, d = train_test_split(X, y, test_size=0.25, random_state=seed)
-            parts.append((A[:15_000], B[:8000], c[:15_000], d[:8000]))
-        bare = [[model.fit(A, c).score(B, d) for model in plain] for A, B, c, d in parts]
-        bare = ", ".join(f"{cell:.3f}" for cell in np.mean(bare, axis=0))
-        for epsilon in (0.1, 0.5, 1.0, 4.0):
-            found, chosen = [], []
-            for seed, (A, B, c, d) in enumerate(parts):
-                models = [
-                    DPKernelRegressor(epsilon, kernel=kernel, random_state=seed) for kernel in kinds
-                ]
-                models.append(DPRidge(epsilon, random_state=seed))
-                found.append([model.fit(A, c).score(B, d) for model in models])
-                chosen.append(models[3].kernel_[0])
-            cells = [f"{cell:.3f}" for cell in np.mean(found, axis=0)]
-            print(name, *A.shape, bare, epsilon, *cells, *chosen, sep="\t", flush=True)
-
-
 def main():
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="a smoke run")
-    parser.add_argument("--kernels", action="store_true", help="classifiers that bend")
     parser.add_argument("--knots", action="store_true", help="knots and squares in tables")
-    parser.add_argument("--curves", action="store_true", help="regressions that bend")
     quick = parser.parse_args().quick
     warnings.simplefilter("ignore", PrivacyWarning)
-    if parser.parse_args().kernels:
-        kernels(quick)
-        return
     if parser.parse_args().knots:
         knots(quick)
-        return
-    if parser.parse_args().curves:
-        curves(quick)
         return
     settings = [
         (epsilon, adjacency) for adjacency in ("zero-out", "replace-one") for epsilon in (1.0, 0.5)

@@ -260,6 +260,35 @@ def test_the_regression_page_says_where_others_lead(tmp_path, monkeypatch, bench
     assert not re.search(r"\* made, ε = 4[^*]*diffprivlib", text)
 
 
+def test_the_page_of_kernels_counts_where_a_choice_is_behind(
+    tmp_path, monkeypatch, benchmark_module
+):
+    page = benchmark_module("kernels")
+    monkeypatch.setattr(page, "CLASSES", ("straight", "rings"))
+    monkeypatch.setattr(page, "TARGETS", ("product",))
+    monkeypatch.setattr(page, "EPSILONS", (1.0,))
+    store = benchmark_module("_accuracy_store").Store(tmp_path / "skdp.jsonl")
+    accuracy = {
+        "straight": {"linear": [90, 91, 92], "additive": [80] * 3, "auto": [88, 89.1, 89.9]},
+        "rings": {"linear": [70] * 3, "additive": [90] * 3, "auto": [92, 91, 90]},
+    }
+    for seed in (2, 1, 0):
+        for name, cells in accuracy.items():
+            for kernel in (*page.KERNELS, "auto"):
+                share = {"accuracy": cells.get(kernel, [50] * 3)[seed], "log_loss": 0.5}
+                store.add("classes", name, kernel, 1.0, seed, kernel="linear", **share)
+        for kernel in (*page.KERNELS, "ridge", "auto"):
+            store.add("targets", "product", kernel, 1.0, seed, R2=0.5, kernel="rbf")
+        for label in page.PLAIN:
+            store.add("targets", "product", label, None, seed, R2=0.9, kernel=None)
+    text = page.page(tmp_path)
+    assert "by more than a point in 1 of 2 cells, and beyond two standard errors of that" in text
+    assert "in 1: straight at 1, 2 ± 0.058. In 1 it is ahead." in text
+    assert "-2.0 ± 0.1" in text
+    assert "by more than 0.02 in 0 of 1 cells" in text
+    assert "rbf 3" in text
+
+
 @pytest.mark.full
 @pytest.mark.covering
 @pytest.mark.parametrize("clip", [False, True])

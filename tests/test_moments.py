@@ -7,6 +7,7 @@ import tracemalloc
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import strategies as st
 from scipy import sparse
@@ -37,6 +38,8 @@ from tests._neighbours import (
 from tests.streams._ways import assert_same_fit, chunked
 
 every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
+#: rows of which units are found
+NORMAL = np.random.default_rng(3).normal(size=(2000, 3))
 #: next to no noise
 PLENTY = {"epsilon": 1e7, "delta": 1e-5}
 
@@ -608,6 +611,19 @@ def test_one_warning_says_what_is_doubtful():
     assert len(said) == 1
     with pytest.warns(NoisyEstimateWarning, match="Give a public number for data_norm"):
         DPPCA(epsilon=0.5).fit(ROWS[:40])
+
+
+def test_a_target_at_the_end_of_the_search_is_no_column():
+    X, y = pd.DataFrame(NORMAL, columns=list("abc")), np.where(NORMAL[:, 0] > 0, 1e300, 0.0)
+    # of one target, and of the second of two
+    for targets in (y, np.column_stack([NORMAL[:, 1], y])):
+        with pytest.warns(NoisyEstimateWarning, match="the scale of y lies at the end") as said:
+            DPRidge(epsilon=4.0).fit(X, targets)
+        assert len(said) == 1
+    far = X.assign(b=1e300 * X["b"])
+    for rows, name in ((far, "'b'"), (far.to_numpy(), "1")):
+        with pytest.warns(NoisyEstimateWarning, match=f"column {name} of X lies at the end"):
+            DPRidge(epsilon=4.0).fit(rows, NORMAL[:, 0])
 
 
 def test_a_column_with_a_bound_far_too_wide_hides_no_component():

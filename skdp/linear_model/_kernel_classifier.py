@@ -57,17 +57,14 @@ _WAVES, _FEWEST_WAVES, _MOST_WAVES = 10.0, 20, 500
 _UNIT = 0.8
 # where bounds are public: half of what is between them, in standard deviations of even rows
 _HALF = math.sqrt(3.0)
-# kernels that are tried: the one that is taken where there is no choice, and the other. A trial and
-# the comparison get what makes for such a signal, within these parts of the squared budget. Below
-# the least signal a trial would see no waves, or leave too little.
+# kernels that are tried, the one that is taken where there is no choice first, and parts of the
+# squared budget of each trial, in which the signal is the first number, and of their comparison
 _TRIED = "additive", "rbf"
-_LEAST_SIGNAL = 450.0
-_TRIAL, _TRIAL_LEAST, _TRIAL_MOST = 400.0, 0.05, 0.07
-_COUNTED, _COUNTED_LEAST = 100.0, 0.01
-# of less than three classes the residuals of straight lines say which it is, up to a signal at
-# which trials see more, and down to one that pays for it; the same for these, but for an upper end
+_TRIAL, _TRIAL_LEAST, _COUNTED = 400.0, 0.05, 0.01
+# up to a signal at which trials see more, and down to one that pays for it, the residuals of
+# straight lines say which it is; parts of the squared budget as above
 _GLANCED = "linear", *_TRIED
-_LEAST_GLANCE, _MOST_GLANCE = 100.0, 900.0
+_LEAST_GLANCE, _MOST_GLANCE = 100.0, 1500.0
 _LINES, _LINES_LEAST = 20.0, 0.02
 _SEEN, _SEEN_LEAST = 30.0, 0.04
 # rows of straight lines are shortened to so many times the usual length
@@ -75,10 +72,11 @@ _LONG = 1.25
 # knots of the bends that are looked for, points of the normal law that they are off lines of, and
 # what an entry of a row is divided by and cut to 1 in a product
 _BENDS, _GRID, _NEAR = 4, 2000, 0.5
-# what products count in a release beside bends; sums, a row, from which on there are some, those of
-# products up to such a signal, and less as its root beyond; and what a product is at least in bends
+# what products count in a release beside bends; sums, a row, from which on there are some: those of
+# bends at a signal of 1 along a column, those of products up to a signal of all rows, and less as
+# its root beyond; and what a product is at least in bends
 _BESIDE = 0.6
-_IS_BENT, _IS_PRODUCT, _FAINT, _TWICE = 0.075, 0.2, 250.0, 2.0
+_IS_BENT, _IS_PRODUCT, _FAINT, _TWICE = 0.45, 0.2, 250.0, 2.0
 # rows that predictions map at once
 _BLOCK = 4096
 
@@ -153,8 +151,9 @@ def bent_rows(rows, features, kept=False):
 # The choice of a kernel by the rows: a small fit of each, and how many more rows one gets right.
 #
 # Fits that cost little see little, and tell which kernel is the better one where little is seen:
-# noise makes more of a difference to waves. So a choice errs towards fewer coefficients, and where
-# a fit of a part of the budget could not see waves at all, public numbers decide.
+# noise makes more of a difference to waves. So where a fit of a part of the budget could not see
+# waves, straight lines are asked what they leave over; and where these could not be seen, public
+# numbers decide.
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,18 +245,18 @@ class LeftOver:
     ----------
     features : object
         Map of rows in units.
-    coef : ndarray of shape (1, n_mapped + 1) or (n_mapped + 1,)
+    coef : ndarray of shape (n_outputs, n_mapped + 1) or (n_mapped + 1,)
         Coefficients of mapped rows, the last of the constant feature; released.
     intercept : float
         The constant feature.
     residual : callable
-        Of predictions and targets: what is left of a row, in [-1, 1].
+        Of predictions and targets: what is left of a row, a number or a vector of length at most 1.
 
     Notes
     -----
-    The longest sum of residuals times bends of a column, and the largest of residuals times
-    products of two columns, in magnitude. Nothing is divided by the number of columns: one of them
-    that bends is seen among many.
+    The longest sum of residuals times bends of a column, and that of residuals times products of
+    two columns; of several classes a residual has an entry for each. Nothing is divided by the
+    number of columns: one of them that bends is seen among many.
     """
 
     features: Any
@@ -270,12 +269,13 @@ class LeftOver:
     def sensitivity(self, adjacency, n_rows):
         """State the l1 and l2 sensitivities: 1.6 and sqrt(1.36) (zero-out), or twice that.
 
-        Proof. A row adds to the sum of every column a vector of length at most 1, to that of every
-        pair a number of [-1, 1], and a null row 0. Zero-out moves each by at most 1, replace-one by
-        2. A largest length, or magnitude, moves by no more than the one that moves most. The second
-        counts 0.6. Both are attained: by a row at the knot of the longest bend with two entries
-        that are cut, where other rows have bent and multiplied the same way, and the residual 1,
-        or that moves from 1 to -1. A group contributes a mean of such rows, and of 0.
+        Proof. A row adds its residual, of length at most 1, to the sums: times a vector of such a
+        length for every column, times a number of [-1, 1] for every pair; and a null row 0.
+        Zero-out moves each by at most 1, replace-one by 2. A largest length moves by no more than
+        the one that moves most. The second counts 0.6. Both are attained: by a row at the knot of
+        the longest bend with two entries that are cut, where other rows have bent and multiplied
+        the same way, and a residual of length 1, or that moves to the opposite. A group contributes
+        a mean of such rows, and of 0.
         """
         reach = 1.0 if adjacency == "zero-out" else 2.0
         theorem = f"a row moves each largest sum by {reach:.0f} at most; the second counts 0.6"
@@ -285,35 +285,51 @@ class LeftOver:
     def partial(self, chunk):
         """Return the sums of a chunk: of bends column by column, and of products."""
         z = map_chunk(chunk, self.features, self.intercept).predict(self.coef)
-        counts, X = counted_rows(chunk), row_major(chunk.X)
-        left = self.residual(z.reshape(len(X)), chunk.target)
-        left = (np.where(counts > 0, left, 0.0) * counts)[:, None]
+        counts, X = counted_rows(chunk)[:, None], row_major(chunk.X)
+        z = z if self.n_outputs > 1 else z.reshape(len(X))
+        left = self.residual(z, chunk.target).reshape(len(X), -1)
+        left = np.where(counts > 0, left, 0.0) * counts
         knots, off = bends_off_lines()
+        found = np.empty((self.n_outputs, self.n_sums))
         with np.errstate(under="ignore"):
-            bends = (left * triangles(X, knots).reshape(len(X), -1)).sum(axis=0)
+            hats = triangles(X, knots).reshape(len(X), -1)
             near = np.clip(X / _NEAR, -1.0, 1.0)
-            products = near.T @ (near * left)
-        return np.append(bends.reshape(-1, _BENDS) @ off, products)
+            for sums, part in zip(found, left.T[:, :, None], strict=True):
+                bends = (part * hats).sum(axis=0).reshape(-1, _BENDS) @ off
+                sums[:] = np.append(bends, near.T @ (near * part))
+        return found.ravel()
+
+    @property
+    def n_outputs(self):
+        """Number of residuals of a row."""
+        return len(np.atleast_2d(self.coef))
+
+    @property
+    def n_sums(self):
+        """Number of sums of one residual."""
+        return self.features.size * (_BENDS + self.features.size)
 
     def evaluate(self, rows):
         """Return the largest of both, an array of shape (2,)."""
         d = self.features.size
-        total = sum_over(rows, self.partial, d * (_BENDS + d))
-        bends, products = np.split(total, [d * _BENDS])
-        pairs = np.abs(products.reshape(d, d))
+        total = sum_over(rows, self.partial, self.n_outputs * self.n_sums)
+        bends, products = np.split(total.reshape(-1, self.n_sums), [d * _BENDS], axis=1)
+        with np.errstate(under="ignore"):
+            squares = np.sum(bends.reshape(-1, d, _BENDS) ** 2, axis=2).sum(axis=0)
+            pairs = np.sum(products.reshape(-1, d, d) ** 2, axis=0)
         np.fill_diagonal(pairs, 0.0)
-        longest = np.sqrt(np.sum(bends.reshape(d, _BENDS) ** 2, axis=1).max())
-        return np.array([longest, _BESIDE * pairs.max()])
+        return np.sqrt([squares.max(), pairs.max()]) * [1.0, _BESIDE]
 
-    @staticmethod
-    def kernel(released, noise, n_rows, signal):
+    def kernel(self, released, noise, n_rows, signal):
         """Return the kernel that released sums, with noise of a scale, speak for."""
-        # with more signal waves learn more of a product
-        product = _IS_PRODUCT * min(math.sqrt(_FAINT / signal), 1.0)
+        # with more signal waves learn more of a product, and classes share residuals
+        product = _IS_PRODUCT * math.sqrt(min(_FAINT / signal, 1.0) * min(2 / self.n_outputs, 1.0))
         if released[1] > _BESIDE * max(product * n_rows, _TWICE * released[0]):
             return "rbf"
-        # what bends costs less where it does not than what does not where it does
-        return "additive" if released[0] + noise > _IS_BENT * n_rows else "linear"
+        # what bends wins about its square, and costs the noise along the knots of all columns
+        bend = _IS_BENT / math.sqrt(signal / math.sqrt(self.features.size))
+        # in doubt for them: they cost less where nothing bends than lines cost where something does
+        return "additive" if released[0] + noise / 2 > bend * n_rows else "linear"
 
 
 @dataclass(frozen=True)
@@ -387,22 +403,25 @@ class TrialPlan:
 def plan_trial(problem):
     """Return how a kernel is chosen by the rows; None where public numbers decide."""
     signal = signal_of(problem)
-    if problem.loss.n_outputs == 1 and _LEAST_GLANCE <= signal < _MOST_GLANCE:
+    if signal < _LEAST_GLANCE:
+        return None
+    if signal < _MOST_GLANCE:
         kernels = _GLANCED
         fit = max((_LINES / signal) ** 2, _LINES_LEAST)
         count = max((_SEEN / signal) ** 2, _SEEN_LEAST)
-    elif signal >= _LEAST_SIGNAL:
-        kernels = _TRIED
-        fit = min(max((_TRIAL / signal) ** 2, _TRIAL_LEAST), _TRIAL_MOST)
-        count = max((_COUNTED / signal) ** 2, _COUNTED_LEAST)
     else:
-        return None
+        kernels, count = _TRIED, _COUNTED
+        fit = max((_TRIAL / signal) ** 2, _TRIAL_LEAST)
     return TrialPlan(kernels, math.sqrt(fit) * problem.mu, math.sqrt(count) * problem.mu)
 
 
 def surprise(z, target, loss):
     """Return what straight lines leave of classes: half a chance counts as all of it."""
-    return np.clip(-2.0 * loss.residual(z, target), -1.0, 1.0)
+    if loss.n_outputs == 1:
+        return np.clip(-2.0 * loss.residual(z, target), -1.0, 1.0)
+    # of two classes that is as long as the number is large
+    left = math.sqrt(2.0) * loss.residual(z, target)
+    return left / np.maximum(np.sqrt(np.einsum("ij,ij->i", left, left)), 1.0)[:, None]
 
 
 def signal_of(problem):
@@ -552,7 +571,7 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
         "additive": piecewise linear functions of single columns, a generalised additive model.
         "rbf": random Fourier features of a Gaussian kernel, for products of columns and other
         dependence on several. "linear": `DPLogisticRegression`. "auto" chooses one of these by the
-        rows, for 6 to 19 % of the squared Gaussian-DP budget; it is "additive", at no price, where
+        rows, for 6 to 15 % of the squared Gaussian-DP budget; it is "additive", at no price, where
         public numbers say that so much could not tell them apart.
     n_knots : int, default=None
         Knots of each function of "additive", at least 2. None chooses from 3 to 16 by the number
@@ -638,14 +657,14 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
     100)^(1/3)`` knots, none below s = 10, and ``10 sqrt(s sqrt(d))`` waves; K classes, of more than
     two, share the signal, which is divided by ``sqrt(K)``.
 
-    "auto" fits both bent ones to all rows at a part of the squared budget each, in which the signal
-    ``s sqrt(d)`` is 400, between 0.05 and 0.07, and releases how many more rows "rbf" gets right.
-    It is taken if that is beyond a deviation of the noise, and fitted again with what is left.
-    With two classes and a signal S of 100 to 900 straight lines are fitted, for ``(20 / S)^2`` of
-    the squared budget, and it is released, for ``(30 / S)^2``, how far their residuals go along
-    with bends of a column, and with products of two: "rbf" is for products, and "linear" for
-    neither. Below that, and below 450 for several classes, no choice is made. Figures are in the
-    user guide (:ref:`kernel-classifier`).
+    "auto" looks at residuals. With a signal ``S = s sqrt(d)`` of 100 to 1,500 straight lines are
+    fitted, for ``(20 / S)^2`` of the squared budget and .02 at least, and it is released, for
+    ``(30 / S)^2`` and .04 at least, how far their residuals go along with bends of a column, and
+    with products of two. "rbf" is for products, and "additive" for bends of more than
+    ``0.45 / sqrt(s)`` a row. From 1,500 on both bent ones are fitted to all rows, for ``(400 /
+    S)^2`` each and .05 at least, and it is released, for .01, how many more rows "rbf" gets right:
+    it is taken if that is beyond a deviation of the noise, and fitted again with what is left.
+    Below 100 no choice is made. Figures are in the user guide (:ref:`kernel-classifier`).
 
     References
     ----------

@@ -164,7 +164,7 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
         "additive": piecewise linear functions of single columns, a generalised additive model.
         "rbf": random Fourier features of a Gaussian kernel beside the columns, for products of
         columns and other dependence on several. "linear": `DPLpRegressor`. "auto" chooses one of
-        these by the rows, for 6 to 19 % of the squared Gaussian-DP budget; it is "additive", at no
+        these by the rows, for 6 to 15 % of the squared Gaussian-DP budget; it is "additive", at no
         price, where public numbers say that so much could not tell them apart.
     n_knots : int, default=None
         Knots of each function of "additive", at least 2; beyond the outer ones it is a straight
@@ -247,13 +247,10 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
     signal of 20. The columns stand beside, with 0.7 of the length, so that what is straight costs
     few coefficients, and goes on beyond the outer knots.
 
-    "auto" fits both bent ones to all rows at a part of the squared budget each, in which the signal
-    ``n mu / a`` is 400, between 0.05 and 0.07, and releases by how much the squares of the
-    residuals of "rbf" are less, every row counting as 1 at most, in units of the targets. It is
-    taken if that is beyond a deviation of the noise, and fitted again with what is left. With a
-    signal of 100 to 900 it looks at residuals of straight lines, as `DPKernelClassifier` does, a
-    unit of the targets at most; with less no choice is made. Figures are in the user guide
-    (:ref:`kernel-regressor`).
+    "auto" chooses as `DPKernelClassifier` does, by the signal ``n mu / a``. Residuals of straight
+    lines are cut to a unit of the targets. Where both bent ones are tried, it is released by how
+    much the squares of the residuals of "rbf" are less, every row counting as 1 at most, in that
+    unit. Figures are in the user guide (:ref:`kernel-regressor`).
 
     References
     ----------

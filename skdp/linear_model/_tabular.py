@@ -5,7 +5,7 @@
 import math
 from typing import Any, Literal
 
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from skdp._typing import Adjacency, ArrayLike, Budget, Estimator, Seed
@@ -39,8 +39,8 @@ def dp_tabular_pipeline(
     """Return a pipeline that takes a table as it is, and spends one budget.
 
     Its steps are a `DPTableVectorizer` and a private linear model, whose rows are bounded by the
-    first: no row is cut off. Numbers bend by their squares or, for classes and with enough rows
-    and budget, by functions between knots.
+    first: no row is cut off. Numbers bend by their squares or, with enough rows and budget,
+    by functions between knots.
 
     Parameters
     ----------
@@ -144,11 +144,7 @@ def dp_tabular_pipeline(
                 f"{max_weight!r}."
             )
         both["max_weight"] = max_weight
-    # of targets without bounds a few long ones make curves out of noise
-    curves: Literal["auto", "squares"] = "auto" if is_classifier(model) else "squares"
-    table = DPTableVectorizer(
-        *parts[0], bounds=bounds, categories=categories, curves=curves, **both
-    )
+    table = DPTableVectorizer(*parts[0], bounds=bounds, categories=categories, **both)
     given = {"epsilon": parts[1][0], "delta": parts[1][1], **both, "data_norm": table.data_norm}
     if classes is not None:
         given["classes"] = classes

@@ -30,7 +30,7 @@ from skdp._export import TwinMixin
 from skdp._gate import Doubts, open_gate
 from skdp._plan import PlanMixin
 from skdp._rows.base import ball_constraint, empty_rows, row_major, row_norms, sum_over
-from skdp._rows.linear import LinearChunk, usable_norms
+from skdp._rows.linear import LinearChunk, StandardColumns, usable_norms
 from skdp._typing import Adjacency
 from skdp.linear_model._scales import plan_scales, say_of_far, say_of_scales
 from skdp.location._clipped_mean import ClippedRowSum
@@ -664,6 +664,7 @@ class MomentEstimator(TwinMixin, PlanMixin, BaseEstimator):
     epsilon: float
     delta: float
     adjacency: Adjacency
+    n_features_in_: int
 
     def _measured(
         self, X, admit, planned, then, *, groups, sample_weight, wanted, given=None, n_releases=1
@@ -705,7 +706,14 @@ class MomentEstimator(TwinMixin, PlanMixin, BaseEstimator):
         ) as curator:
             units, columns, vague = plan.run(curator, given)
             say_of_scales(doubts, wanted, n_rows, epsilon, missing=plan.is_missing, vague=vague)
-            say_of_far(doubts, 1.0, 1.0, columns, getattr(self, "feature_names_in_", None))
+            far, target = columns, 1.0
+            if columns is not None:
+                # targets stand behind the columns
+                d = self.n_features_in_
+                target = float(np.max(columns.scale[d:], initial=1.0, where=columns.seen[d:]))
+                parts = (part[:d] for part in (columns.center, columns.scale, columns.seen))
+                far = StandardColumns(*parts)
+            say_of_far(doubts, 1.0, target, far, getattr(self, "feature_names_in_", None))
             then(Setting(curator, units, columns, plan, n_rows, not delta, doubts))
 
 

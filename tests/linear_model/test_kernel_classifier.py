@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Public maps of rows within a fit: what bends, what it costs, and what it must not see."""
 
+import itertools
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.linalg import null_space
+from scipy.special import expit, softmax
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.inspection import PartialDependenceDisplay, partial_dependence
@@ -15,7 +18,14 @@ from sklearn.preprocessing import SplineTransformer
 from skdp import DPKernelClassifier, DPLogisticRegression, dp_tabular_pipeline, privacy_spent
 from skdp._rows.linear import EveryRow, LinearRows
 from skdp.audit import trace_privacy
-from skdp.linear_model._kernel_classifier import Hats, LeftOver, Lines, RightRows, Waves
+from skdp.linear_model._kernel_classifier import (
+    Hats,
+    LeftOver,
+    Lines,
+    RightRows,
+    Waves,
+    surprise,
+)
 from skdp.privacy import gdp_mu
 
 RNG = np.random.default_rng(0)
@@ -23,6 +33,8 @@ X = RNG.normal(size=(4000, 3)) * [1.0, 1e4, 1e-3] + [0.0, 5.0, 1.0]
 Z = (X - [0.0, 5.0, 1.0]) / [1.0, 1e4, 1e-3]
 RING = (Z[:, 0] ** 2 + Z[:, 1] ** 2 > 1.4).astype(int)
 PRODUCT = (Z[:, 0] * Z[:, 1] > 0).astype(int)
+WIDE = np.random.default_rng(1).normal(size=(4000, 6))
+PLANE = WIDE @ [1.0, -1.0, 0.5, 1.0, -0.5, 0.0] + np.random.default_rng(2).logistic(size=4000)
 
 
 def model(**given):
@@ -105,7 +117,7 @@ def test_a_trace_attains_the_claim_and_no_more(kernel, adjacency):
     given = {"kernel": kernel, "n_knots": 4, "bounds": (-1.0, 1.0), "adjacency": adjacency}
     if kernel == "auto":
         # sixty rows are enough for a choice
-        given |= {"epsilon": 1000.0, "n_components": 6}
+        given |= {"epsilon": 4000.0, "n_components": 6}
     found = trace_privacy(model(**given), X=rows, X_neighbour=other, y=np.arange(60) % 2)
     assert found.passed
     assert any("gets right" in release.query for release in found.releases) == (kernel == "auto")
@@ -257,12 +269,15 @@ def test_a_choice_of_the_kernel_is_paid_for_out_of_the_same_budget():
 
 def test_what_lines_leave_over_chooses_where_waves_could_not_be_tried():
     given = {"kernel": "auto", "adjacency": "zero-out", "bounds": (-3.0, 3.0), "epsilon": 0.5}
-    straight = (Z @ [1.0, -1.0, 0.5] > 0).astype(int)
-    rows = Z[:3000]
-    for kernel, y in (("rbf", PRODUCT), ("additive", RING), ("linear", straight)):
-        fitted = model(**given).fit(rows, y[:3000])
+    for kernel, rows, y in (
+        ("rbf", Z, PRODUCT),
+        ("additive", Z, RING),
+        ("linear", WIDE, PLANE > 0),
+    ):
+        rows, y = rows[:3000], y[:3000].astype(int)
+        fitted = model(**given).fit(rows, y)
         assert fitted.kernel_ == kernel
-        assert fitted.score(rows, y[:3000]) > 0.7
+        assert fitted.score(rows, y) > 0.7
         (line,) = [r for r in fitted.ledger_.releases if "leave over" in r.query]
         # a twenty-fifth of the squared budget, for two numbers of which the second counts 0.6
         scale = math.hypot(1.0, 0.6) / (gdp_mu(0.5, 1e-6) / 5)
@@ -273,10 +288,27 @@ def test_what_lines_leave_over_chooses_where_waves_could_not_be_tried():
     assert [r.query for r in planned.releases].count(line.query) == 1
 
 
+@pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
+def test_what_lines_leave_over_chooses_for_several_classes(adjacency):
+    given = {"kernel": "auto", "adjacency": adjacency, "bounds": (-3.0, 3.0), "epsilon": 1.0}
+    given["classes"] = [0, 1, 2]
+    bent, straight = np.digitize(Z[:, 0] ** 2, [0.2, 1.3]), np.digitize(PLANE, [-1.0, 1.0])
+    pairs = np.column_stack([WIDE[:, 0] * WIDE[:, 1], WIDE[:, 2] * WIDE[:, 3], 0.2 * WIDE[:, 4]])
+    many = [("rbf", WIDE, pairs.argmax(axis=1))]
+    for kernel, rows, y in (*many, ("additive", Z, bent), ("linear", WIDE, straight)):
+        fitted = model(**given).fit(rows, y)
+        assert fitted.kernel_ == kernel
+        assert fitted.score(rows, y) > 0.55
+        assert sum("leave over" in r.query for r in fitted.ledger_.releases) == 1
+        assert 0.99 < fitted.privacy_spent_[0] <= 1.0
+
+
 def left_over(rows, left, null=(), weight=None):
     """Return what the query says of rows with these residuals, beside the sums by definition."""
-    query = LeftOver(Lines(3), np.zeros((1, 4)), 1.0, lambda z, target: target)
-    counts = np.where(np.isin(np.arange(len(rows)), null), 0.0, 1.0 if weight is None else weight)
+    left, own = left.reshape(len(rows), -1), np.arange(len(rows))
+    coef = np.zeros((left.shape[1], 4))
+    query = LeftOver(Lines(3), coef, 1.0, lambda z, target: left[target.astype(int)])
+    counts = np.where(np.isin(own, null), 0.0, 1.0 if weight is None else weight)
     knots = norm.ppf([0.125, 0.375, 0.625, 0.875]) / 0.8
     hats = np.stack([np.interp(rows, knots, line) for line in np.eye(4)], axis=-1)
     grid = norm.ppf((np.arange(2000) + 0.5) / 2000)
@@ -284,13 +316,16 @@ def left_over(rows, left, null=(), weight=None):
     lines = on_grid.T @ np.column_stack([np.ones(2000), grid])
     off = null_space(lines.T)
     longest = np.linalg.norm(off, axis=1).max()
-    bends = np.einsum("i,ijk,kl->jl", counts * left, hats, off) / longest
+    counted = counts[:, None] * left
+    bends = np.einsum("ic,ijk,kl->jlc", counted, hats, off) / longest
     near = np.clip(2 * rows, -1, 1)
-    pairs = np.einsum("i,ij,ik->jk", counts * left, near, near)
-    largest = np.abs(pairs - np.diag(np.diag(pairs))).max()
-    wanted = np.linalg.norm(bends, axis=1).max(), 0.6 * largest
-    null = np.isin(np.arange(len(rows)), null)
-    found = query.evaluate(LinearRows(rows, left, null, EveryRow(), 0.0, weight=weight))
+    pairs = np.sqrt(np.sum(np.einsum("ic,ij,ik->jkc", counted, near, near) ** 2, axis=2))
+    largest = (pairs - np.diag(np.diag(pairs))).max()
+    wanted = np.sqrt(np.sum(bends**2, axis=(1, 2))).max(), 0.6 * largest
+    null = np.isin(own, null)
+    found = query.evaluate(
+        LinearRows(rows, own.astype(float), null, EveryRow(), 0.0, weight=weight)
+    )
     np.testing.assert_allclose(found, wanted, atol=1e-12)
     return found
 
@@ -303,11 +338,12 @@ def test_what_is_left_over_moves_as_stated_and_no_further():
     }
     knots = norm.ppf([0.125, 0.375, 0.625, 0.875]) / 0.8
     ends = {"zero-out": [], "replace-one": []}
-    for place in knots:
-        rows = np.full((6, 3), place)
-        whole = left_over(rows, np.ones(6))
-        ends["zero-out"].append(whole - left_over(rows, np.ones(6), null=[2]))
-        other = np.where(np.arange(6) == 2, -1.0, 1.0)
+    # one residual, and one for each of three classes
+    for place, ways in itertools.product(knots, ([1.0], [0.6, -0.8, 0.0])):
+        rows, ones = np.full((6, 3), place), np.outer(np.ones(6), ways)
+        whole = left_over(rows, ones)
+        ends["zero-out"].append(whole - left_over(rows, ones, null=[2]))
+        other = np.where(np.arange(6) == 2, -1.0, 1.0)[:, None] * ones
         ends["replace-one"].append(whole - left_over(rows, other))
     for adjacency, moved in ends.items():
         reach = np.max(np.abs(moved), axis=0)
@@ -316,18 +352,38 @@ def test_what_is_left_over_moves_as_stated_and_no_further():
     rng = np.random.default_rng(5)
     rows, left, weight = rng.normal(size=(9, 3)), rng.uniform(-1, 1, 9), rng.uniform(0, 1, 9)
     left_over(rows, left, null=[4], weight=weight)
+    left_over(rows, rng.normal(size=(9, 4)), null=[4], weight=weight)
+
+
+def test_what_lines_leave_of_several_classes_is_no_longer_than_of_two():
+    def over(z, target):
+        return softmax(z, axis=1) - np.eye(z.shape[1])[target]
+
+    several = SimpleNamespace(n_outputs=5, residual=over)
+    single = SimpleNamespace(n_outputs=1, residual=lambda z, target: -target * expit(-target * z))
+    rng = np.random.default_rng(6)
+    z, target = 3 * rng.normal(size=500), rng.integers(0, 2, 500)
+    one = surprise(z, 2.0 * target - 1, single)
+    two = surprise(np.column_stack([np.zeros(500), z]), target, several)
+    np.testing.assert_allclose(np.linalg.norm(two, axis=1), np.abs(one), atol=1e-12)
+    more = surprise(rng.normal(size=(500, 5)), rng.integers(0, 5, 500), several)
+    lengths = np.linalg.norm(more, axis=1)
+    assert lengths.min() < 0.9 < lengths.max() < 1 + 1e-12
 
 
 @pytest.mark.filterwarnings("ignore:.*promises next to nothing")
+@pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
-def test_a_trace_of_what_is_left_over_attains_the_claim_and_no_more(adjacency):
+def test_a_trace_of_what_is_left_over_attains_the_claim_and_no_more(adjacency, n_classes):
     rows = 0.1 * RNG.normal(size=(60, 2))
     other = rows.copy()
     rows[7] = 5.0
     other[7] = np.nan if adjacency == "zero-out" else -5.0
     given = {"kernel": "auto", "bounds": (-1.0, 1.0), "adjacency": adjacency, "max_iter": 6}
-    given |= {"epsilon": {"zero-out": 12.0, "replace-one": 28.0}[adjacency]}
-    found = trace_privacy(model(**given), X=rows, X_neighbour=other, y=np.arange(60) % 2)
+    given |= {"epsilon": {"zero-out": 12.0, "replace-one": 28.0}[adjacency] * (n_classes - 1)}
+    given["classes"] = range(n_classes)
+    y = np.arange(60) % n_classes
+    found = trace_privacy(model(**given), X=rows, X_neighbour=other, y=y)
     assert found.passed
     assert any("leave over" in r.query for r in found.releases)
     assert 0.05 < found.share <= 1

@@ -387,9 +387,9 @@ def test_public_numbers_decide_between_knots_and_squares(n, options, knots):
             assert fitted(table, **options).has_knots_ is knots
 
 
-def test_a_pipeline_has_knots_for_classes_alone():
-    curves = [dp_tabular_pipeline(kind)[0].curves for kind in ("classifier", "regressor")]
-    assert curves == ["auto", "squares"]
+def test_a_pipeline_bends_as_its_first_step_does():
+    for kind in ("classifier", "regressor"):
+        assert dp_tabular_pipeline(kind)[0].curves == DPTableVectorizer().curves == "auto"
 
 
 # Formats.
