@@ -1387,8 +1387,8 @@ def test_solvers_whose_proof_needs_a_norm_ask_for_one(solver):
     ("options", "n_rows"),
     [
         ({}, 800),
-        # too few for origins of columns
-        ({}, 120),
+        # too few for units of columns
+        ({}, 70),
         ({"fit_intercept": False}, 800),
         ({"solver": "output"}, 800),
         ({"C": 1.0}, 800),
