@@ -246,8 +246,8 @@ class SearchedScales:
         medians = self._sides(curator, (Columns(),), d, _STEPS[1], _SECOND)
         query = MagnitudeCells((Columns(np.zeros(d)),), np.arange(d))
         paid, scale = self._prepaid(curator, query, _SECOND * d)
-        # in two cells next to each other
-        together = counts[..., 1:] + counts[..., :-1]
+        # in two cells next to each other, but for the outer ones, which have no far end
+        together = counts[:, 2:-1] + counts[:, 1:-2]
         away = together.max(axis=1) > _AWAY * self.n_rows
         if not away.any():
             return np.zeros(d), np.zeros(d), spans
@@ -300,7 +300,7 @@ def _least_spread(center, bits=MANTISSA_BITS):
 
 def _prior(together):
     """Return where medians are, nearly surely, by counts in two cells next to each other."""
-    low = 0.5 * 4.0 ** (together.argmax(axis=1) + LOWEST_CELL)
+    low = 0.5 * 4.0 ** (together.argmax(axis=1) + 1 + LOWEST_CELL)
     ends = _COLUMN_KEY.position(np.array([-16 * low, -low, low, 16 * low]))
     starts = np.column_stack([np.zeros(len(low)), *ends])
     return starts, np.tile([0.005, 0.49, 0.01, 0.49, 0.005], (len(low), 1))
