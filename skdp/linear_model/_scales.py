@@ -171,13 +171,13 @@ class SearchedScales:
         if not self.unit:
             return (radius, center, scale), None, False, False
         d, columns, absent = self.n_columns, None, False
-        origin = least = np.zeros(d)
+        origin, least = np.zeros(d), np.full(d, SMALLEST)
         for_center, for_column, for_spread = _STEPS
         if d and self.with_center and not self._looks_first:
-            paid = self._sides(curator, (Columns(),), d, for_column)
+            paid = self._paid_search(curator, (Columns(),), d, for_column)
             origin, least = self._origins(curator, np.full(d, True), paid)
         if self.with_scale and self.with_center:
-            paid = self._sides(curator, (TargetValue(),), 1, for_center)
+            paid = self._paid_search(curator, (TargetValue(),), 1, for_center)
             belief = self._belief(curator, (TargetValue(),), np.array([True]), FloatKey(), paid)
             # the common decimal of targets that are all equal
             center = float(np.clip(shortest(belief)[0], -LARGEST, LARGEST))
@@ -194,7 +194,7 @@ class SearchedScales:
             rare = np.isnan(spans)
             common = _in_common(counts[-d:][rare], noise[-d:][rare], self.n_rows)
             if self._looks_first:
-                size = spans
+                size = np.maximum(spans, SMALLEST)
                 origin, least, spans = self._second_look(curator, counts[-d:], spans)
             seen = spans > least
             units = _units(spans, seen, np.where(rare, common, size))
@@ -209,7 +209,7 @@ class SearchedScales:
             # in the order of the cells: targets first
             magnitudes = (*targets, *(RowNorm(),) * self.with_radius)
             k = len(magnitudes)
-            paid = self._sides(curator, magnitudes, k, for_spread)
+            paid = self._paid_search(curator, magnitudes, k, for_spread)
             belief = self._belief(curator, magnitudes, np.full(k, True), _SPREAD_KEY, paid)
             # between zero and other values any number is as credible, and a null row counts as half
             # a row beyond any: cells know better
@@ -232,7 +232,7 @@ class SearchedScales:
         law = GaussianMechanism(self.unit * math.sqrt(numbers / times))
         return curator.prepay(query, law, times), curator.ledger.releases[-1].noise.scale
 
-    def _sides(self, curator, magnitudes, k, steps, part=1.0):
+    def _paid_search(self, curator, magnitudes, k, steps, part=1.0):
         """Pay for a search for k numbers at a part of its usual price."""
         query = MagnitudeSides(magnitudes, np.zeros((_ASKED, k)))
         return *self._prepaid(curator, query, part * k, steps), steps
@@ -243,18 +243,18 @@ class SearchedScales:
         Columns around 0 stay as they were seen. Both releases are paid for whatever was seen.
         """
         d = self.n_columns
-        medians = self._sides(curator, (Columns(),), d, _STEPS[1], _SECOND)
+        medians = self._paid_search(curator, (Columns(),), d, _STEPS[1], _SECOND)
         query = MagnitudeCells((Columns(np.zeros(d)),), np.arange(d))
         paid, scale = self._prepaid(curator, query, _SECOND * d)
         # in two cells next to each other, but for the outer ones, which have no far end
         together = counts[:, 2:-1] + counts[:, 1:-2]
         away = together.max(axis=1) > _AWAY * self.n_rows
         if not away.any():
-            return np.zeros(d), np.zeros(d), spans
+            return np.zeros(d), np.full(d, SMALLEST), spans
         origin, least = self._origins(curator, away, medians, _prior(together))
         # the median of a column that is on both sides of 0 is small beside its scale
         away &= np.abs(origin) > spans / _ON_BOTH_SIDES
-        origin[~away] = least[~away] = 0.0
+        origin[~away], least[~away] = 0.0, SMALLEST
         if not away.any():
             return origin, least, spans
         query = MagnitudeCells((Columns(origin),), np.resize(np.flatnonzero(away), d))

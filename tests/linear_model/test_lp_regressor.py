@@ -856,6 +856,16 @@ def test_origins_are_those_of_columns_that_are_away_from_zero():
     assert other.privacy_spent_ == model.privacy_spent_
 
 
+@pytest.mark.parametrize("tiny", [1e-60, 1e-100])
+def test_units_are_no_smaller_than_units_may_be(tiny):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 3)) * [1.0, tiny, 1.0]
+    model = DPLpRegressor(random_state=0).fit(X, X[:, 0])
+    assert model.feature_scale_[1] == 1e-50
+    assert np.isfinite(model.coef_).all()
+    assert model.score(X, X[:, 0]) > 0.9
+
+
 @pytest.mark.parametrize("n_rows", [1500, 6000])
 def test_a_common_value_is_no_origin_with_a_spread(n_rows):
     # columns of two values, standardised: the error of a median was taken for a spread
