@@ -390,6 +390,8 @@ class PrivateLinearClassifier(
     _shift: NDArray[Any] | None = None
     # of sparse rows
     _formats: Any = "csr"
+    #: whether origins of all columns are worth more than a look around 0
+    _medians_first = False
 
     # where metadata are routed; without groups a fit protects rows
     __metadata_request__fit = {"groups": True}
@@ -599,6 +601,7 @@ class PrivateLinearClassifier(
             with_scale=False,
             with_center=self.fit_intercept,
             n_columns=n_features if alone and self.data_norm is None and not is_sparse else 0,
+            medians_first=self._medians_first,
         )
 
     def _in_units(self, problem, data_norm):

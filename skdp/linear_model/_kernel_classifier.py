@@ -446,6 +446,7 @@ class KernelMixin:
     n_components_: int | None
 
     _formats = False
+    _medians_first = True
     _map: Any = None
     #: a signal of a column below which "additive" is the linear model
     _straight = _STRAIGHT

@@ -365,6 +365,7 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
             with_scale=self.target_scale is None,
             with_center=True,
             n_columns=n_features if self.bounds is None else 0,
+            medians_first=True,
         )
 
     def _prepared(self, n_rows, n_features, scaling, is_sparse=False):

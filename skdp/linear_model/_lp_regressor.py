@@ -583,7 +583,7 @@ class DPLpRegressor(PrivateLinearRegressor):
         it together with their targets. None standardises the columns of dense rows, where there
         are rows enough and no `l2`, `coef_bound` or moment is given, around origins of those away
         from 0, finds R privately, such that about a quarter of the rows are longer then, and scales
-        down rows longer than 6 R. With three times as many rows a number is not used either.
+        down rows longer than 6 R. With five times as many rows a number is not used either.
     target_scale : float, default=None
         Public unit B of the targets, in [1e-50, 1e50], around 0: not a bound, but the usual size
         of a target, which about a quarter of them exceed. Noise grows with it: ten times too large

@@ -49,7 +49,9 @@ _TAIL = 0.25
 # factor of two in one of twenty searches at 12, and by a quarter at 60; at more, rare values are
 # seen. A norm of rows alone may be further off than a unit of targets.
 _AIMED_RANKS = 100.0
-_FEWEST_RANKS = {"rows": 8.0, "targets": 12.0, "columns": 10.0, "medians": 18.0}
+# Medians of all columns have to be more exact than those of a few. Beside a norm columns of zeros
+# and ones lose more than others gain, where there are fewer.
+_FEWEST_RANKS = {"rows": 8.0, "targets": 12.0, "columns": 10.0, "medians": 18.0, "normed": 54.0}
 # A column is away from 0 if magnitudes of that part of the rows are within a factor of 16, and its
 # median is not that many times smaller than its scale: its range says little of its spread then. A
 # search of its origin and a second look at it cost that part of the first look at all columns, for
@@ -57,9 +59,6 @@ _FEWEST_RANKS = {"rows": 8.0, "targets": 12.0, "columns": 10.0, "medians": 18.0}
 # taken for a spread where a value is common, lost .2 points of accuracy on twelve tables in raw
 # units and in a ball, .5 where these were standardised, and .02 of R2 on six
 _AWAY, _ON_BOTH_SIDES, _SECOND = 0.9, 3.0, 0.25
-# where a norm is given columns are searched from so many times as many ranks on: with fewer, those
-# of zeros and ones lose more than others gain
-_BESIDE_A_NORM = 3.0
 # releases for the median of the targets, for that of a column, in which rows are read, and for a
 # spread; and by how many thresholds of a number each has. These cut what is believed into equal
 # parts: a third of the releases that one threshold takes, for counts with a third more noise. On
@@ -97,9 +96,10 @@ class SearchedScales:
     with_radius, with_scale, with_center : bool
         Which are searched: unit of length, unit of the targets, origins of targets and columns.
     n_columns : int
-        Number of columns whose units are searched, 0 for none. Where there is a unit of length,
-        columns are looked at around 0 first, and origins are searched of those alone that are away
-        from there.
+        Number of columns whose units are searched, 0 for none.
+    medians_first : bool
+        Whether origins of all columns are searched first. Otherwise columns are looked at around 0,
+        and origins are searched of those alone that are away from there.
     unit : float
         Gaussian-DP parameter of a search for one number; 0 if nothing is searched.
     """
@@ -109,6 +109,7 @@ class SearchedScales:
     with_scale: bool = False
     with_center: bool = False
     n_columns: int = 0
+    medians_first: bool = False
     unit: float = 0.0
 
     #: nothing is purely private
@@ -136,7 +137,7 @@ class SearchedScales:
     @property
     def _looks_first(self):
         """Whether columns are looked at around 0 before origins are searched."""
-        return self.n_columns > 0 and self.with_center and self.with_radius
+        return self.n_columns > 0 and self.with_center and not self.medians_first
 
     @property
     def _in_cells(self):
@@ -190,14 +191,14 @@ class SearchedScales:
         counts, noise = query.by_number(curator.release(query, paid), noise)
         found, lowest, highest = scales_in_cells(counts, noise, _TAIL * self.n_rows)
         if d:
-            spans, size = found[-d:], np.ones(d)
-            rare = np.isnan(spans)
-            common = _in_common(counts[-d:][rare], noise[-d:][rare], self.n_rows)
+            spans, unseen = found[-d:], np.ones(d)
+            if not self.medians_first:
+                rare, unseen = np.isnan(spans), np.maximum(spans, SMALLEST)
+                unseen[rare] = _in_common(counts[-d:][rare], noise[-d:][rare], self.n_rows)
             if self._looks_first:
-                size = np.maximum(spans, SMALLEST)
                 origin, least, spans = self._second_look(curator, counts[-d:], spans)
             seen = spans > least
-            units = _units(spans, seen, np.where(rare, common, size))
+            units = _units(spans, seen, unseen)
             columns = StandardColumns(origin, units, seen)
             curator.map_rows(columns.rows)
             # rows are of about the length sqrt(d) now
@@ -489,6 +490,7 @@ def plan_scales(
     with_scale,
     with_center,
     n_columns=0,
+    medians_first=False,
     has_norm=False,
 ):
     """Plan how the scales are released.
@@ -506,6 +508,9 @@ def plan_scales(
         which the unit is needed.
     n_columns : int, default=0
         Number of columns whose scales are asked for, if they can be had.
+    medians_first : bool, default=False
+        Whether origins of all columns are worth more than a look at columns around 0, where they
+        can be had: for products of columns, and for functions of single ones.
     has_norm : bool, default=False
         Whether there is a public norm for the columns as they are: then scales of columns, and a
         radius for these, are asked for if they can be had three times as exactly.
@@ -526,16 +531,18 @@ def plan_scales(
         # under zero-out a row moves half as much
         ranks = n_rows * (2.0 if adjacency == "zero-out" else 1.0)
         kind = "targets" if with_scale else "rows"
-        # medians without a first look have to be more exact, and columns beside a norm worth more
-        columns = _FEWEST_RANKS["columns" if with_radius else "medians"]
-        fewest_of_columns = _BESIDE_A_NORM * columns if has_norm else columns
         share = _MOST_FOR_TARGETS if with_scale else _MU_SHARE
-        for columns, fewest, largest in (
-            (n_columns, fewest_of_columns, _MU_SHARE),
-            (0, _FEWEST_RANKS[kind], share),
-        ):
+        tried = [(0, False, _FEWEST_RANKS[kind], share)]
+        if with_radius or has_norm:
+            # a unit of targets is for nothing if it cannot be trusted
+            least = max(_FEWEST_RANKS[name] for name in ("columns", kind))
+            fewest = _FEWEST_RANKS["normed"] if has_norm else least
+            tried.insert(0, (n_columns, False, fewest, _MU_SHARE))
+        if medians_first:
+            tried.insert(0, (n_columns, True, _FEWEST_RANKS["medians"], _MU_SHARE))
+        for columns, first, fewest, largest in tried:
             radius = with_radius or (has_norm and columns > 0)
-            plan = SearchedScales(n_rows, radius, with_scale, with_center, columns, 1.0)
+            plan = SearchedScales(n_rows, radius, with_scale, with_center, columns, first, 1.0)
             if not plan.n_releases:
                 continue
             usual, most = (

@@ -557,8 +557,9 @@ def plan_units(
         With no release, where there are too few rows.
     """
     shape: dict[str, Any] = {"n_rows": n_rows, "adjacency": adjacency, "with_scale": False}
+    shape["with_center"] = not centered
     columns, length = (
-        plan_scales(epsilon, delta, with_radius=r, with_center=not centered, n_columns=d, **shape)
+        plan_scales(epsilon, delta, with_radius=r, n_columns=d, medians_first=not r, **shape)
         for r, d in ((False, n_features if by_column else 0), (True, 0))
     )
     price = _left(epsilon, delta, columns, length)

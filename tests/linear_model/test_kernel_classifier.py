@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.inspection import PartialDependenceDisplay, partial_dependence
 from sklearn.preprocessing import SplineTransformer
 
-from skdp import DPKernelClassifier, DPLogisticRegression, dp_tabular_pipeline, privacy_spent
+from skdp import DPKernelClassifier, dp_tabular_pipeline, privacy_spent
 from skdp._rows.linear import EveryRow, LinearRows
 from skdp.audit import trace_privacy
 from skdp.linear_model._kernel_classifier import (
@@ -93,7 +93,7 @@ def test_numbers_of_knots_and_waves_follow_from_public_numbers():
 
 @pytest.mark.parametrize("kernel", ["additive", "rbf"])
 def test_maps_are_free_and_bounds_save_the_search(kernel):
-    straight = DPLogisticRegression(epsilon=2.0, classes=[0, 1], random_state=0).fit(X, RING)
+    straight = model(kernel="linear").fit(X, RING)
     bent = model(kernel=kernel).fit(X, RING)
     queries = [release.query for release in bent.ledger_.releases]
     assert len(queries) == len(straight.ledger_.releases)

@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.inspection import partial_dependence
 
-from skdp import DPKernelRegressor, DPLpRegressor
+from skdp import DPKernelRegressor
 from skdp._rows.linear import regression_rows
 from skdp.audit import trace_privacy
 from skdp.linear_model._kernel_classifier import Hats, Waves
@@ -77,9 +77,9 @@ def test_numbers_of_knots_and_waves_follow_from_public_numbers():
     assert chosen(4000, 3) == (model().fit(-5 * X**3, PRODUCT).n_knots_, None)
 
 
-@pytest.mark.parametrize("kernel", ["linear", "additive", "rbf"])
+@pytest.mark.parametrize("kernel", ["additive", "rbf"])
 def test_maps_are_free_and_public_units_save_the_search(kernel):
-    straight = DPLpRegressor(epsilon=2.0, random_state=0).fit(X[:1500], CURVE[:1500])
+    straight = model(kernel="linear").fit(X[:1500], CURVE[:1500])
     bent = model(kernel=kernel, n_components=10, n_knots=4).fit(X[:1500], CURVE[:1500])
     queries = [release.query for release in bent.ledger_.releases]
     assert queries == [release.query for release in straight.ledger_.releases]
