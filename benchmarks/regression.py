@@ -103,9 +103,9 @@ two-sided, not corrected for the number of cells. TukeyEM is counted where it an
 WHY = """\
 What is behind it:
 
-- ames: at ε = 0.1 a unit of rows and one of targets are searched alone, for a fifth of the budget,
-  and what is left is about as good as the mean. From ε = 0.5 on columns have units, and entries
-  beyond 100 units count as that, 10 where noise hides a column, in `predict` too. That bound is
+- ames: up to ε = 0.5 a unit of rows and one of targets are searched alone, at 0.1 for a fifth of
+  the budget, and what is left is about as good as the mean. From ε = 1 on columns have units, and
+  entries beyond 100 units count as that, 10 where noise hides a column, in `predict` too. That is
   what makes the default usable here and on k401: before it, columns of zeros with hundreds of
   square feet in a few rows, and units that noise put far off, took R² below -1.
 - diamonds: a dozen of 10,788 stones have mistyped lengths, and are predicted badly by a fit that
@@ -119,8 +119,8 @@ What is behind it:
   0.1 and on ames up to 1, a norm saves what the search costs. Above, it can be paid for by
   mistyped numbers: on diamonds from ε = 0.5 on the fit with ``data_norm`` is the one without.
 - Few rows: units are searched from about 180 rows over ε on, if not of columns. On 3,000 rows of
-  cpssw8, labsup, k401 and diamonds at ε = 0.1 R² is -.13 to .08, and at ε = 0.2, where columns
-  have units, .19, .64, .09 and .44 (12 splits, measured apart). Below that
+  cpssw8, labsup, k401 and diamonds at ε = 0.1 R² is -.13 to .08, and at ε = 0.2, where all but
+  diamonds have units of columns, .19, .64, .09 and -.09 (12 splits, measured apart). Below that
   nothing is searched, and the estimator warns: targets of thousands are predicted as next to 0.
 - flights: delays have a long tail, and rows beyond six units of length count less. Where TukeyEM
   answers it is level.
