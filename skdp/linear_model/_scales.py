@@ -57,7 +57,7 @@ _FEWEST_RANKS = {"rows": 8.0, "targets": 12.0, "columns": 10.0, "medians": 18.0,
 # search of its origin and a second look at it cost that part of the first look at all columns, for
 # such columns have the places of the others. Medians of all columns first, of which the error was
 # taken for a spread where a value is common, lost .2 points of accuracy on twelve tables in raw
-# units and in a ball, .5 where these were standardised, and .02 of R2 on six
+# units and in a ball, .5 where these were standardised, and .01 of R2 on six
 _AWAY, _ON_BOTH_SIDES, _SECOND = 0.9, 3.0, 0.25
 # releases for the median of the targets, for that of a column, in which rows are read, and for a
 # spread; and by how many thresholds of a number each has. These cut what is believed into equal
