@@ -513,7 +513,7 @@ def plan_scales(
         can be had: for products of columns, and for functions of single ones.
     has_norm : bool, default=False
         Whether there is a public norm for the columns as they are: then scales of columns, and a
-        radius for these, are asked for if they can be had three times as exactly.
+        radius for these, are asked for if they can be had five times as exactly.
 
     Returns
     -------

@@ -556,8 +556,12 @@ def plan_units(
     plan : UnitsPlan
         With no release, where there are too few rows.
     """
-    shape: dict[str, Any] = {"n_rows": n_rows, "adjacency": adjacency, "with_scale": False}
-    shape["with_center"] = not centered
+    shape: dict[str, Any] = {
+        "n_rows": n_rows,
+        "adjacency": adjacency,
+        "with_scale": False,
+        "with_center": not centered,
+    }
     columns, length = (
         plan_scales(epsilon, delta, with_radius=r, n_columns=d, medians_first=not r, **shape)
         for r, d in ((False, n_features if by_column else 0), (True, 0))
