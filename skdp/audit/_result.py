@@ -155,8 +155,8 @@ class AuditResult:
             second += f"; mu >= {self.mu_lower:.4g} ({compared(self.mu_lower, self.mu_claimed)})"
         return (
             f"{given} {sure} ({compared(self.epsilon_lower, self.epsilon_claimed)}){second}\n"
-            f"pair: {self.pair}{per_group(self.unit)}; {self.n_runs} runs each. A lower bound can contradict a claim; "
-            "it never proves one."
+            f"pair: {self.pair}{per_group(self.unit)}; {self.n_runs} runs each. A lower bound can "
+            "contradict a claim; it never proves one."
         )
 
 
