@@ -133,14 +133,18 @@ _WRONG_SHAPE = "groups must have one identifier for each row of X, shape ({},); 
 def identifiers_of(groups):
     """Return the identifiers of rows in memory, an array, or raise a ValueError."""
     try:
-        groups = np.asarray(arrow_targets(groups) if is_arrow(groups) else groups)
+        found = np.asarray(arrow_targets(groups) if is_arrow(groups) else groups)
     except ValueError:
         raise ValueError(
             "groups must have one identifier for each row of X; got lists of several lengths."
         ) from None
-    if groups.ndim != 1:
-        raise ValueError(_WRONG_SHAPE.format("n_rows", groups.shape))
-    return groups
+    if found.ndim != 1:
+        raise ValueError(_WRONG_SHAPE.format("n_rows", found.shape))
+    # numpy spells out what is missing in a list of text, and forgets a mask
+    spelled = found.dtype.kind == "U" and isinstance(groups, list | tuple)
+    if np.ma.is_masked(groups) or (spelled and any(map(_is_nobody, groups))):
+        raise ValueError(_NOBODY)
+    return found
 
 
 def coded_identifiers(groups):

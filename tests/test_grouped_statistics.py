@@ -4,6 +4,7 @@
 
 import warnings
 from fractions import Fraction
+from inspect import isclass, signature
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 
+import skdp
 from skdp import (
     DPPCA,
     DPCovariance,
@@ -571,6 +573,8 @@ def test_identifiers_of_chunks_are_of_one_type():
     [
         (np.array(["b", b"a", "a"] * 100, dtype=object), "of one type"),
         (["a", None, "b"] * 100, "missing identifiers"),
+        (["a", np.nan, "b"] * 100, "missing identifiers"),
+        (np.ma.masked_equal([1, 2, 3] * 100, 2), "missing identifiers"),
         ([1.0, np.nan, 2.0] * 100, "missing identifiers"),
         (np.arange(299), r"shape \(300,\); got shape \(299,\)"),
         (np.zeros((300, 1)), "one identifier for each row"),
@@ -690,6 +694,15 @@ def test_groups_that_are_routed_reach_all_private_steps_unasked():
         alone = GridSearchCV(told, {"C": [1.0]}, cv=GroupKFold(2)).fit(X, y, groups=whose)
         assert privacy_spent(alone).ledger.unit == "row"
         assert "the fits were not" in str(privacy_spent(alone).uncovered)
+
+
+def test_whatever_takes_groups_asks_for_them_by_default():
+    kinds = [kind for kind in vars(skdp).values() if isclass(kind) and hasattr(kind, "fit")]
+    kinds = [kind for kind in kinds if "groups" in signature(kind.fit).parameters]
+    assert len(kinds) > 20
+    for kind in kinds:
+        made = kind(DPMean(), {}) if kind.__name__.endswith("CV") else kind()
+        assert "'groups': True" in repr(made.get_metadata_routing()), kind.__name__
 
 
 @pytest.mark.parametrize("model", [DPMean(), DPStandardScaler(), DPTableVectorizer()])

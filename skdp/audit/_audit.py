@@ -207,6 +207,7 @@ def audit_privacy(
         n_runs=len(learning[0]) + count,
         pair=pair.name,
         adjacency=adjacency,
+        unit=claim.unit,
         seeded=random_state is not None,
     )
 

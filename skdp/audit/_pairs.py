@@ -492,6 +492,11 @@ class Claim:
         """The Gaussian-DP parameter that is claimed; None unless all of it is Gaussian."""
         return gaussian_mu(self._ledger)
 
+    @property
+    def unit(self):
+        """What is protected: "row" or "group"; None without a ledger."""
+        return getattr(self._ledger, "unit", None)
+
     def refuse_shared_noise(self, random_state):
         """Raise a ValueError if the fits of an audit claim nothing because of its own seed."""
         if getattr(self._ledger, "shared_noise", ()) and random_state is not None:

@@ -30,6 +30,11 @@ def compared(lower: float, claimed: float | None) -> str:
     return f"claimed: {claimed:.4g}, {'not contradicted' if lower <= claimed else 'CONTRADICTED'}"
 
 
+def per_group(unit: str | None) -> str:
+    """Return the unit in words, where it is more than a row."""
+    return ", per group" if unit == "group" else ""
+
+
 @dataclass(frozen=True, repr=False)
 class AuditResult:
     """A lower bound on epsilon, and what it rests on.
@@ -65,6 +70,8 @@ class AuditResult:
         Points (FPR, FNR) of the same score at other thresholds, as estimates without a bound.
     mu_claimed : float or None, default=None
         The Gaussian-DP parameter that the estimator claims, if all noise on its ledger is Gaussian.
+    unit : {"row", "group"} or None, default=None
+        What neighbours differ in, and the claim protects. None without a ledger.
     """
 
     epsilon_lower: float
@@ -85,6 +92,7 @@ class AuditResult:
     seeded: bool
     curve: tuple[tuple[float, float], ...]
     mu_claimed: float | None = None
+    unit: str | None = None
 
     @property
     def epsilon_gaussian(self) -> float | None:
@@ -147,8 +155,8 @@ class AuditResult:
             second += f"; mu >= {self.mu_lower:.4g} ({compared(self.mu_lower, self.mu_claimed)})"
         return (
             f"{given} {sure} ({compared(self.epsilon_lower, self.epsilon_claimed)}){second}\n"
-            f"pair: {self.pair}; {self.n_runs} runs each. A lower bound can contradict a claim; "
-            "it never proves one."
+            f"pair: {self.pair}{per_group(self.unit)}; {self.n_runs} runs each. A lower bound can "
+            "contradict a claim; it never proves one."
         )
 
 

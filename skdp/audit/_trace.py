@@ -48,6 +48,7 @@ from skdp.audit._pairs import (
     resolve_adjacency,
     total_of_fit,
 )
+from skdp.audit._result import per_group
 from skdp.privacy.books.texts import a_kind
 from skdp.privacy.kernel.batches import Sampling
 from skdp.privacy.kernel.ledger import (
@@ -305,7 +306,8 @@ def _for_json(value: Any) -> Any:
 def trace_text(result):
     """Return a trace in words."""
     verdict = {True: "passed", False: "FAILED", None: "no claim"}[result.passed]
-    lines = [f"trace of {result.estimator} on {result.pair} ({result.adjacency}): {verdict}"]
+    differ = result.adjacency + per_group(result.unit)
+    lines = [f"trace of {result.estimator} on {result.pair} ({differ}): {verdict}"]
     if result.epsilon_claimed is None:
         lines.append("nothing is claimed")
         lines += [f"not covered: {text}" for text in result.not_covered]

@@ -352,7 +352,7 @@ class PrivateLinearRegressor(
         )
         y = real_targets(y)
         n_features = X.shape[1]
-        scaling = (asked or Solver()).intercept_scaling
+        scaling = getattr(asked or Solver(), "intercept_scaling", None)
         shape = n_features, scaling, leaves_out_zeros(X)
 
         def planned(n_rows, unit="row"):

@@ -306,6 +306,8 @@ class DPHistogram(PlanMixin, BaseEstimator):
     ledger_: Ledger
     privacy_spent_: tuple[float, float]
 
+    # where metadata are routed; without groups a fit protects rows
+    __metadata_request__fit = {"groups": True}
     _parameter_constraints = {
         **{
             name: SHARED_CONSTRAINTS[name]

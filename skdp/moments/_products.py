@@ -671,6 +671,9 @@ class MomentEstimator(TwinMixin, PlanMixin, BaseEstimator):
     adjacency: Adjacency
     n_features_in_: int
 
+    # where metadata are routed; without groups a fit protects rows
+    __metadata_request__fit = {"groups": True}
+
     def _measured(
         self, X, admit, planned, then, *, groups, sample_weight, wanted, given=None, n_releases=1
     ):

@@ -281,6 +281,19 @@ def test_remove_one_and_groups():
         audit(Grouped(9.0), (pair[0], (X + 1, groups, groups)))
 
 
+def test_an_audit_names_the_unit():
+    X, groups = np.zeros((4, 1)), [0, 0, 1, 1]
+    pair = (X, None, groups), (X + [[1.0], [1.0], [0.0], [0.0]], None, groups)
+    model = DPMean(epsilon=1.0, delta=0.0, bounds=(-1, 1))
+    found = audit_privacy(model, pair[0], neighbour=pair[1], n_runs=40)
+    assert found.unit == "group"
+    assert "pair: as given, per group; 40 runs" in str(found)
+    assert found.to_frame()["unit"].tolist() == ["group"]
+    found = audit_privacy(model, X, neighbour=[[1.0], [0.0], [0.0], [0.0]], n_runs=40)
+    assert found.unit == "row"
+    assert "group" not in str(found)
+
+
 def test_the_bar(capsys):
     audit(broken.LaplaceMean(1.0), n_runs=40, verbose=1)
     shown = capsys.readouterr()

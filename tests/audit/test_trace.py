@@ -298,6 +298,7 @@ def test_clients_are_the_unit_with_groups():
     result = trace_privacy(FederatedDPLogisticRegression(), X, other, y=y, groups=groups)
     assert result.passed
     assert result.unit == "group"
+    assert "(replace-one, per group): passed" in str(result)
     with pytest.raises(ValueError, match="one row"):
         trace_privacy(FederatedDPLogisticRegression(), X, other, y=y)
 

@@ -554,6 +554,7 @@ REFUSED = [
     ),
     ({"solver": solvers.Output(minimizer="cvxpy")}, "minimizer must be .* for regression"),
     *[({"solver": word}, "is not for regression") for word in NOT_FOR_REGRESSION],
+    ({"solver": papers.FeaturePreprocessing()}, "is not for regression"),
     ({"solver": papers.Localized(growth="tripling")}, "growth"),
     ({"solver": papers.Localized(growth_order=1.0)}, "growth_order"),
     ({"solver": papers.AcceleratedOnePass(failure_probability=1.0)}, "failure_probability"),
