@@ -1297,8 +1297,8 @@ class DividedNumbers:
                 bits &= ~_COUNT_BITS
                 bits |= parts
         # of every number: thresholds, where what is above them begins, what is not above them, and
-        # whether what lies before them is in order
-        ends = [-math.inf, math.inf], [0, n_rows], [0, self._total], [False] * 3
+        # if what lies before them is in order what so many of it count, from none to all
+        ends = [-math.inf, math.inf], [0, n_rows], [0, self._total], [None] * 3
         self._cuts = [[list(part) for part in ends] for _ in range(k)]
 
     def sides(self, thresholds, places=None):
@@ -1325,20 +1325,22 @@ class DividedNumbers:
         keys, places, counts, ordered = cuts = self._cuts[j]
         i = bisect_right(keys, asked[0])
         numbers = self._numbers[j, places[i - 1] : places[i]]
-        if ordered[i] and asked[-1] < keys[i]:
+        if ordered[i] is not None and asked[-1] < keys[i]:
             found = numbers.searchsorted(asked, "right")
             if self._counted:
-                each = numbers[: found[-1]].view(np.int64) & _COUNT_BITS
-                found = np.append(0, each.cumsum()).take(found)
+                found = ordered[i][found]
             return counts[i - 1] + found
         if len(asked) > 1:
             return np.concatenate([self._below(j, one) for one in asked[:, None]])
         if len(numbers) <= _FEW:
             numbers.sort()
-            ordered[i] = True
+            ordered[i] = _running(numbers) if self._counted else ()
             # two pieces in order are one
             for end in (i, i - 1):
-                if ordered[end] and ordered[end + 1]:
+                one, other = ordered[end : end + 2]
+                if one is not None and other is not None:
+                    if self._counted:
+                        ordered[end + 1] = np.concatenate([one, one[-1] + other[1:]])
                     for part in cuts:
                         del part[end]
             return self._below(j, asked)
@@ -1348,12 +1350,26 @@ class DividedNumbers:
         high, low = np.flatnonzero(above[:n_below]), n_below + np.flatnonzero(~above[n_below:])
         numbers[high], numbers[low] = numbers[low], numbers[high]
         more = n_below
-        if self._counted:
-            more = int((numbers[:n_below].view(np.int64) & _COUNT_BITS).sum())
-        cut = asked[0], places[i - 1] + n_below, counts[i - 1] + more, False
+        if self._counted and 2 * n_below <= len(numbers):
+            more = _counted_together(numbers[:n_below])
+        elif self._counted:
+            more = counts[i] - counts[i - 1] - _counted_together(numbers[n_below:])
+        cut = asked[0], places[i - 1] + n_below, counts[i - 1] + more, None
         for part, own in zip(cuts, cut, strict=True):
             part.insert(i, own)
         return np.array([counts[i]])
+
+
+def _counted_together(numbers):
+    """Return what rows count together, by the last bits of one number of each."""
+    return int((numbers.view(np.int64) & _COUNT_BITS).sum())
+
+
+def _running(numbers):
+    """Return what the first rows count together: none of them, one, and so on."""
+    sums = np.zeros(len(numbers) + 1, dtype=np.int64)
+    np.cumsum(numbers.view(np.int64) & _COUNT_BITS, out=sums[1:])
+    return sums
 
 
 # Counts of magnitudes in cells of a geometric grid, all in one release.
