@@ -1285,21 +1285,28 @@ class DividedNumbers:
     """
 
     def __init__(self, numbers, weight):
-        k, n_rows = numbers.shape
         self._numbers, self._counted = numbers, weight is not None
-        self._whole, self._total = 1, n_rows
+        self._whole, self._total = 1, numbers.shape[1]
         if self._counted:
-            parts = np.rint(weight * PARTS).astype(np.int64)
-            self._whole, self._total = PARTS, int(parts.sum())
-            for bits in numbers.view(np.int64):
-                # towards zero where they are negative
-                bits += ~(bits >> 63) & _COUNT_BITS
-                bits &= ~_COUNT_BITS
-                bits |= parts
-        # of every number: thresholds, where what is above them begins, what is not above them, and
-        # if what lies before them is in order what so many of it count, from none to all
-        ends = [-math.inf, math.inf], [0, n_rows], [0, self._total], [None] * 3
-        self._cuts = [[list(part) for part in ends] for _ in range(k)]
+            self._parts = np.rint(weight * PARTS).astype(np.int64)
+            self._whole, self._total = PARTS, int(self._parts.sum())
+        self._cuts = [None] * len(numbers)
+
+    def _begun(self, j):
+        """Return the cuts of a number that was not asked for before.
+
+        These are thresholds, where what is above them begins, what is not above them, and if what
+        lies before them is in order what so many of it count, from none to all.
+        """
+        if self._counted:
+            bits = self._numbers[j].view(np.int64)
+            # towards zero where they are negative
+            bits += ~(bits >> 63) & _COUNT_BITS
+            bits &= ~_COUNT_BITS
+            bits |= self._parts
+        ends = [0, self._numbers.shape[1]], [0, self._total]
+        self._cuts[j] = cuts = [-math.inf, math.inf], *ends, [None] * 3
+        return cuts
 
     def sides(self, thresholds, places=None):
         """Return the sums over rows above thresholds minus half of all, one after another.
@@ -1316,13 +1323,18 @@ class DividedNumbers:
             bits = (thresholds + 0.0).view(np.int64)
             thresholds = (bits | ~(bits >> 63) & _COUNT_BITS).view(np.float64)
         numbers = range(thresholds.shape[1]) if places is None else places
-        asked = zip(numbers, thresholds.T.copy(), strict=True)
-        below = [self._below(j, own) for j, own in asked]
+        below, found = [], {}
+        for j, own in zip(numbers, thresholds.T.copy(), strict=True):
+            # several places may ask the same
+            key = j, own.tobytes()
+            if key not in found:
+                found[key] = self._below(j, own)
+            below.append(found[key])
         return (self._total / 2 - np.array(below).T).ravel() / self._whole
 
     def _below(self, j, asked):
         """Return what the rows count whose number is not above thresholds in order."""
-        keys, places, counts, ordered = cuts = self._cuts[j]
+        keys, places, counts, ordered = cuts = self._cuts[j] or self._begun(j)
         i = bisect_right(keys, asked[0])
         numbers = self._numbers[j, places[i - 1] : places[i]]
         if ordered[i] is not None and asked[-1] < keys[i]:
