@@ -1227,19 +1227,23 @@ class MagnitudeSides(_OfMagnitudes):
         """Return the sum over all rows, an array of shape (size,)."""
         if rows.is_streamed:
             return sum_over(rows, self.partial, self.size)
-        if rows.sought[0] is not self.magnitudes:
+        k = self.thresholds.shape[-1]
+        asked = np.arange(k) if self.places is None else np.unique(self.places)
+        if rows.sought[0] is not self.magnitudes or not np.isin(asked, rows.sought[1]).all():
             # the old ones first: they are not to be held together
-            rows.sought = None, None
-            rows.sought = self.magnitudes, DividedNumbers(*self._columns(rows))
-        return rows.sought[1].sides(np.atleast_2d(self.thresholds), self.places)
+            rows.sought = None, None, None
+            rows.sought = self.magnitudes, asked, DividedNumbers(*self._columns(rows, asked))
+        places = np.searchsorted(rows.sought[1], asked if self.places is None else self.places)
+        return rows.sought[2].sides(np.atleast_2d(self.thresholds), places)
 
-    def _columns(self, rows):
-        """Return the numbers of all rows that are not null, and what these rows count."""
+    def _columns(self, rows, asked):
+        """Return those numbers of all rows that are not null, and what these rows count."""
         n_rows = sum(np.count_nonzero(np.isfinite(chunk.norm)) for chunk in rows.chunks)
-        columns, weights, start = np.empty((self.thresholds.shape[-1], n_rows)), [], 0
+        columns, weights, start = np.empty((len(asked), n_rows)), [], 0
         for chunk in rows.chunks:
             for numbers, weight in self._blocks(chunk):
-                columns[:, start : start + len(numbers)] = numbers.T
+                own = numbers.T if len(asked) == numbers.shape[1] else numbers.T[asked]
+                columns[:, start : start + len(numbers)] = own
                 weights.append(weight)
                 start += len(numbers)
         parts = any(map(counts_parts, rows.chunks))
@@ -1308,13 +1312,13 @@ class DividedNumbers:
         self._cuts[j] = cuts = [-math.inf, math.inf], *ends, [None] * 3
         return cuts
 
-    def sides(self, thresholds, places=None):
+    def sides(self, thresholds, places):
         """Return the sums over rows above thresholds minus half of all, one after another.
 
         Parameters
         ----------
-        thresholds, places : ndarray of shape (m, k), ndarray of shape (k,) or None
-            As those of `MagnitudeSides`.
+        thresholds, places : ndarray of shape (m, n_places), ndarray of shape (n_places,)
+            What is compared, and which number with each column of it.
         """
         if (thresholds[1:] < thresholds[:-1]).any():
             return np.concatenate([self.sides(one[None], places) for one in thresholds])
@@ -1322,9 +1326,8 @@ class DividedNumbers:
             # above all that rows with the same number may count
             bits = (thresholds + 0.0).view(np.int64)
             thresholds = (bits | ~(bits >> 63) & _COUNT_BITS).view(np.float64)
-        numbers = range(thresholds.shape[1]) if places is None else places
         below, found = [], {}
-        for j, own in zip(numbers, thresholds.T.copy(), strict=True):
+        for j, own in zip(places.tolist(), thresholds.T.copy(), strict=True):
             # several places may ask the same
             key = j, own.tobytes()
             if key not in found:

@@ -811,7 +811,7 @@ def test_thresholds_are_looked_up_as_they_are_compared(dtype, monkeypatch):
     # what is kept is dropped with the rows that it is of
     assert rows.sought[0] == magnitudes
     StandardColumns(np.zeros(3), np.ones(3), np.ones(3, bool)).rows(rows)
-    assert rows.sought == (None, None)
+    assert rows.sought == (None, None, None)
 
 
 def test_scales_are_read_off_noisy_cells():
