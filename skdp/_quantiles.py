@@ -1228,13 +1228,13 @@ class MagnitudeSides(_OfMagnitudes):
         if rows.is_streamed:
             return sum_over(rows, self.partial, self.size)
         k = self.thresholds.shape[-1]
-        asked = np.arange(k) if self.places is None else np.unique(self.places)
-        if rows.sought[0] is not self.magnitudes or not np.isin(asked, rows.sought[1]).all():
+        places = np.arange(k) if self.places is None else self.places
+        if rows.sought[0] is not self.magnitudes or (rows.sought[1][places] < 0).any():
             # the old ones first: they are not to be held together
-            rows.sought = None, None, None
-            rows.sought = self.magnitudes, asked, DividedNumbers(*self._columns(rows, asked))
-        places = np.searchsorted(rows.sought[1], asked if self.places is None else self.places)
-        return rows.sought[2].sides(np.atleast_2d(self.thresholds), places)
+            rows.sought, asked, at = (None, None, None), np.unique(places), np.full(k, -1)
+            at[asked] = np.arange(len(asked))
+            rows.sought = self.magnitudes, at, DividedNumbers(*self._columns(rows, asked))
+        return rows.sought[2].sides(np.atleast_2d(self.thresholds), rows.sought[1][places])
 
     def _columns(self, rows, asked):
         """Return those numbers of all rows that are not null, and what these rows count."""
@@ -1447,6 +1447,7 @@ class MagnitudeCells(_OfMagnitudes):
         """Return the counts of a chunk's rows."""
         asked, places = np.unique(self.places, return_inverse=True)
         counts, blocks = np.zeros(N_CELLS * len(asked)), N_CELLS * np.arange(len(asked))
+        weighted = counts_parts(chunk)
         for values, weight in self._blocks(chunk):
             if len(asked) < values.shape[1]:
                 values = values[:, asked]
@@ -1457,9 +1458,7 @@ class MagnitudeCells(_OfMagnitudes):
             np.maximum(cells, 0, out=cells)
             np.minimum(cells, N_CELLS - 1, out=cells)
             cells += blocks
-            each = None
-            if counts_parts(chunk):
-                each = np.broadcast_to(weight[:, None], cells.shape).ravel()
+            each = np.repeat(weight, len(asked)) if weighted else None
             counts += np.bincount(cells.ravel(), each, minlength=len(counts))
             if counts[blocks].any():
                 zeros = values == 0
