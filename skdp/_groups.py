@@ -173,9 +173,9 @@ def coded_identifiers(groups):
         if groups.dtype.kind in "OT":
             # whoever shares a number with another one is protected together with him
             listed = groups.tolist()
-            words = _words_of_text(listed)
-            if words is not None:
-                rows, codes = _told_apart(_marks_of_words(words, len(listed)))
+            marks = _marks_of_text(listed)
+            if marks is not None:
+                rows, codes = _told_apart(marks)
                 return groups[rows], codes
             rows, codes = _told_apart(marks_of(listed))
             kinds = set(map(type, groups[rows].tolist()))
@@ -219,42 +219,52 @@ _PADDING = 64
 
 def _words(groups):
     """Return text of one width as numbers of eight bytes, an array of shape (n_words, n_rows)."""
-    wide = 8 if groups.dtype.kind == "S" else 2
-    width = groups.dtype.itemsize * wide // 8
-    padded = groups.astype(f"{groups.dtype.kind}{max(-(-width // wide), 1) * wide}")
-    return padded.view(np.uint64).reshape(len(groups), -1).T
+    kind, n_words = groups.dtype.kind, max(-(-groups.dtype.itemsize // 8), 1)
+    padded = groups.astype(f"{kind}{n_words * (8 if kind == 'S' else 2)}")
+    return padded.view(np.uint64).reshape(len(groups), n_words).T
 
 
-def _words_of_text(listed):
-    """Return a generator of what `_words` does, of a list; None unless it is of short text."""
+def _marks_of_text(listed):
+    """Return a number for every text of a list, by which it is told; None if not all is text."""
     try:
         # one pass in C, and no object for every row
         text = ("\0".join(listed) + "\0" * _PADDING).encode("utf-8", "surrogatepass")
     except TypeError:
         return None
     ends = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == 0)
-    if len(ends) != len(listed) + _PADDING - 1:
+    if len(ends) == len(listed) + _PADDING - 1:
+        ends = ends[: len(listed)]
+        starts = np.append(0, ends[:-1] + 1)
+        lengths = ends - starts
+    else:
         # some text holds a zero
-        return None
-    ends = ends[: len(listed)]
-    starts = np.append(0, ends[:-1] + 1)
-    lengths = ends - starts
-    if lengths.max() > _PADDING:
-        return None
+        parts = [one.encode("utf-8", "surrogatepass") for one in listed]
+        lengths = np.fromiter(map(len, parts), np.int64, len(parts))
+        starts, text = lengths.cumsum() - lengths, b"".join(parts) + bytes(_PADDING)
     windows = np.ndarray(len(text) - 7, dtype="<u8", buffer=text, strides=(1,))
-    return (
-        # what lies behind the end is shifted out
-        windows[starts + i] << (64 - 8 * np.minimum(np.maximum(lengths - i, 0), 8)).astype(np.uint64)
-        for i in range(0, lengths.max(), 8)
+    # what lies behind the end is shifted out
+    beyond = 64 - 8 * lengths
+    words = (
+        windows[starts + i] << np.minimum(np.maximum(beyond + 8 * i, 0), 64).astype(np.uint64)
+        for i in range(0, min(lengths.max(initial=0), _PADDING), 8)
     )
+    marks = _marks_of_words(words, len(listed))
+    long = np.flatnonzero(lengths > _PADDING)
+    marks[long] = marks_of([listed[i] for i in long])
+    return marks
 
 
 def _marks_of_words(words, n_rows):
-    """Return a number for every row, by which its words are told in this process."""
+    """Return a number for every row, by which its words are told in this process.
+
+    It follows from the row's own words: zeros behind the last, of which there are as many as the
+    longest text of others has, leave it as it is. Otherwise somebody else could decide whether two
+    share a number.
+    """
     # text is hashed with a secret of the process, too
     marks = np.full(n_rows, hash("groups"), dtype=np.int64).view(np.uint64)
     for word in words:
-        marks = _mixed(marks ^ word)
+        marks = np.where(word == 0, marks, _mixed(marks ^ word))
     return marks.view(np.int64)
 
 
