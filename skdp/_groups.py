@@ -264,11 +264,11 @@ def _marks_of_words(words, n_rows):
     # text is hashed with a secret of the process, too
     marks = np.full(n_rows, hash("groups"), dtype=np.int64).view(np.uint64)
     for word in words:
-        marks = np.where(word == 0, marks, _mixed(marks ^ word))
+        marks = np.where(word == 0, marks, _scattered(marks ^ word))
     return marks.view(np.int64)
 
 
-def _mixed(marks):
+def _scattered(marks):
     """Return other numbers for numbers, one for each, of which the first bits are well mixed."""
     marks = marks ^ (marks >> np.uint64(32))
     marks *= np.uint64(GOLDEN_BITS)
@@ -287,7 +287,7 @@ def _told_apart(marks):
     lead, table = (np.empty(size, dtype=np.int64) for size in (len(marks), 1 << bits))
     left, own, mixed = every, marks, marks.view(np.uint64)
     while len(left):
-        mixed = _mixed(mixed)
+        mixed = _scattered(mixed)
         places = (mixed >> np.uint64(64 - bits)).view(np.int64)
         # of several rows any may be the last to be written; those of other marks try once more
         table[places] = left
