@@ -363,9 +363,9 @@ is so of all rows need not be so of a tenth as many groups. With ``data_norm`` c
 scales, and that is why this fit makes 24 steps with groups, and 16 without. 2,000 groups have so
 much noise that the default mostly looks a second time for the origins of columns, as with 2,000
 rows, and seldom with 20,000: the least time is that of a fit that did not, where there was one.
-``DPMean()`` has another plan for fewer units, too. To tell 100,000 texts apart takes some {apart:.0f} ms, which is
-much beside a mean alone. Of {n_ratios} ratios {n_slow} are above {slow}, {n_slow_text} of them
-with text.
+``DPMean()`` has another plan for fewer units, too. To tell 100,000 texts apart takes some
+{apart:.0f} ms, which is much beside a mean alone. Of {n_ratios} ratios {n_slow} are above {slow},
+{n_slow_text} of them with text.
 
 {slower}
 
