@@ -147,7 +147,27 @@ MUTANTS = [
     ),
     Mutant(
         "whoever shares a place in a table is one person", "_told_apart",
-        r"marks\[first\] != marks\[left\]", "np.zeros(len(left), dtype=bool)",
+        r"marks\[first\] != own", "np.zeros(len(left), dtype=bool)",
+        "tests/test_grouped_statistics.py",
+    ),
+    Mutant(
+        "one person is two, by the text of whoever comes next", "_marks_of_text",
+        r" << np\.minimum\(.*?\)\.astype\(np\.uint64\)", "",
+        "tests/test_grouped_statistics.py",
+    ),
+    Mutant(
+        "the longest text decides who shares a number", "_marks_of_words",
+        r"np\.where\(word == 0, marks, (.*?)\)\n", r"\1\n",
+        "tests/test_grouped_statistics.py",
+    ),
+    Mutant(
+        "text that others of its length are read beside has another number", "_marks_of_text",
+        r"lengths > _PADDING", "lengths.max(initial=0) > _PADDING + 0 * lengths",
+        "tests/test_grouped_statistics.py",
+    ),
+    Mutant(
+        "Arrow: rows of nobody are those of somebody", "_coded_text",
+        r"if part\.null_count:", "if False:",
         "tests/test_grouped_statistics.py",
     ),
     Mutant(
@@ -275,7 +295,7 @@ MUTANTS = [
     # groups
     Mutant(
         "a row of a group counts as one", "shares",
-        r"return \(parts\[codes\] .*", "return np.ones(len(codes))",
+        r"return counts", "return np.ones(len(codes))",
         "tests/test_groups.py",
     ),
     Mutant(
@@ -325,7 +345,7 @@ MUTANTS = [
     ),
     Mutant(
         "scales: rows of a group count as one each", "MagnitudeCells.partial",
-        r"if counts_parts\(chunk\)", "if False",
+        r"counts_parts\(chunk\)", "False",
         "tests/test_groups.py",
     ),
     Mutant(
@@ -696,8 +716,24 @@ MUTANTS = [
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(
-        "sides of magnitudes: numbers that hold counts are cut off", "DividedNumbers.__init__",
+        "sides of magnitudes: numbers that hold counts are cut off", "DividedNumbers._begun",
         r"bits \+= .*", "pass",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
+        "sides of magnitudes: joined pieces forget what the first one counts",
+        "DividedNumbers._below",
+        r"one\[-1\] \+ other\[1:\]", "other[1:]",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
+        "sides of magnitudes: a column that was not kept is another one", "MagnitudeSides.evaluate",
+        r" or \(rows\.sought\[1\]\[places\] < 0\)\.any\(\)", "",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
+        "sides of magnitudes: the longer side counts as the shorter", "DividedNumbers._below",
+        r"counts\[i\] - counts\[i - 1\] - _counted", "_counted",
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(

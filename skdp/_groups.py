@@ -19,6 +19,7 @@ from skdp._rows.streams import (
     arrow_targets,
     is_arrow,
     is_dask,
+    is_text_of_arrow,
     marks_of,
 )
 from skdp.exceptions import BudgetError
@@ -108,6 +109,8 @@ def resolve_groups(groups, X, ordered=False):
         from skdp._rows.dask import of_column
 
         found, codes = _joined_codes(of_column(groups, coded_identifiers, "groups"))
+    elif is_arrow(groups) and is_text_of_arrow(groups):
+        found, codes = _joined_codes(_coded_text(groups))
     elif hasattr(groups, "factorize"):
         # pandas tells text apart without an object of Python for every row
         places, names = groups.factorize()
@@ -168,9 +171,16 @@ def coded_identifiers(groups):
         If some are missing, or if they are of several types.
     """
     try:
-        if groups.dtype.kind in "OSUT":
+        if groups.dtype.kind in "SU":
+            rows, codes = _told_apart(_marks_of_words(_words(groups), len(groups)))
+            return groups[rows], codes
+        if groups.dtype.kind in "OT":
             # whoever shares a number with another one is protected together with him
             listed = groups.tolist()
+            marks = _marks_of_text(listed)
+            if marks is not None:
+                rows, codes = _told_apart(marks)
+                return groups[rows], codes
             rows, codes = _told_apart(marks_of(listed))
             kinds = set(map(type, groups[rows].tolist()))
             if kinds in ({str}, {bytes}):
@@ -182,6 +192,10 @@ def coded_identifiers(groups):
         if np.can_cast(groups.dtype, np.float64):
             # the bits of a number tell it, once there is one zero
             numbers = groups.astype(np.float64 if groups.dtype.kind == "f" else np.int64) + 0
+            if groups.dtype.kind != "f" and len(groups):
+                close = _close_numbers(numbers)
+                if close is not None:
+                    return close[0].astype(groups.dtype), close[1]
             rows, codes = _told_apart(numbers.view(np.int64))
             return groups[rows], codes
         found, codes = np.unique(groups, return_inverse=True)
@@ -192,6 +206,79 @@ def coded_identifiers(groups):
     return found, codes.reshape(-1)
 
 
+def _close_numbers(numbers):
+    """Return whole numbers, each once, and which of them each is; None if they are far apart."""
+    low, high = int(numbers.min()), int(numbers.max())
+    if high - low >= 4 * len(numbers):
+        return None
+    # a place for every number from the lowest to the highest
+    places, seen = numbers - low, np.zeros(high - low + 1, dtype=bool)
+    seen[places] = True
+    return np.flatnonzero(seen) + low, (np.cumsum(seen) - 1)[places]
+
+
+# zeros behind text, and the most bytes of an identifier that is read in words
+_PADDING = 64
+
+
+def _words(groups):
+    """Return text of one width as numbers of eight bytes, an array of shape (n_words, n_rows)."""
+    kind, n_words = groups.dtype.kind, max(-(-groups.dtype.itemsize // 8), 1)
+    padded = groups.astype(f"{kind}{n_words * (8 if kind == 'S' else 2)}")
+    return padded.view(np.uint64).reshape(len(groups), n_words).T
+
+
+def _marks_of_text(listed):
+    """Return a number for every text of a list, by which it is told; None if not all is text."""
+    try:
+        # one pass in C, and no object for every row
+        text = ("\0".join(listed) + "\0" * _PADDING).encode("utf-8", "surrogatepass")
+    except TypeError:
+        return None
+    ends = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == 0)
+    if len(ends) == len(listed) + _PADDING - 1:
+        ends = ends[: len(listed)]
+        starts = np.append(0, ends[:-1] + 1)
+        lengths = ends - starts
+    else:
+        # some text holds a zero
+        parts = [one.encode("utf-8", "surrogatepass") for one in listed]
+        lengths = np.fromiter(map(len, parts), np.int64, len(parts))
+        starts, text = lengths.cumsum() - lengths, b"".join(parts) + bytes(_PADDING)
+    windows = np.ndarray(len(text) - 7, dtype="<u8", buffer=text, strides=(1,))
+    # what lies behind the end is shifted out
+    beyond = 64 - 8 * lengths
+    words = (
+        windows[starts + i] << np.minimum(np.maximum(beyond + 8 * i, 0), 64).astype(np.uint64)
+        for i in range(0, min(lengths.max(initial=0), _PADDING), 8)
+    )
+    marks = _marks_of_words(words, len(listed))
+    long = np.flatnonzero(lengths > _PADDING)
+    marks[long] = marks_of([listed[i] for i in long])
+    return marks
+
+
+def _marks_of_words(words, n_rows):
+    """Return a number for every row, by which its words are told in this process.
+
+    It follows from the row's own words: zeros behind the last, of which there are as many as the
+    longest text of others has, leave it as it is. Otherwise somebody else could decide whether two
+    share a number.
+    """
+    # text is hashed with a secret of the process, too
+    marks = np.full(n_rows, hash("groups"), dtype=np.int64).view(np.uint64)
+    for word in words:
+        marks = np.where(word == 0, marks, _scattered(marks ^ word))
+    return marks.view(np.int64)
+
+
+def _scattered(marks):
+    """Return other numbers for numbers, one for each, of which the first bits are well mixed."""
+    marks = marks ^ (marks >> np.uint64(32))
+    marks *= np.uint64(GOLDEN_BITS)
+    return marks
+
+
 def _told_apart(marks):
     """Return a row of every mark, and of which of these rows each has the mark.
 
@@ -200,19 +287,21 @@ def _told_apart(marks):
     marks : ndarray of shape (n_rows,), dtype int64
         Whatever they are, in time that grows with their number: no sort.
     """
-    left, bits = np.arange(len(marks)), len(marks).bit_length() + 1
+    every, bits = np.arange(len(marks)), len(marks).bit_length() + 1
     lead, table = (np.empty(size, dtype=np.int64) for size in (len(marks), 1 << bits))
-    mixed = marks.view(np.uint64)
+    left, own, mixed = every, marks, marks.view(np.uint64)
     while len(left):
-        mixed = (mixed ^ (mixed >> np.uint64(32))) * np.uint64(GOLDEN_BITS)
+        mixed = _scattered(mixed)
         places = (mixed >> np.uint64(64 - bits)).view(np.int64)
         # of several rows any may be the last to be written; those of other marks try once more
         table[places] = left
-        lead[left] = first = table[places]
-        other = marks[first] != marks[left]
-        left, mixed = left[other], mixed[other]
-    own = lead == np.arange(len(lead))
-    return np.flatnonzero(own), (np.cumsum(own) - 1)[lead]
+        first = table[places]
+        lead[left if len(left) < len(lead) else slice(None)] = first
+        other = np.flatnonzero(marks[first] != own)
+        left, own, mixed = left[other], own[other], mixed[other]
+    rows = np.flatnonzero(lead == every)
+    table[rows] = every[: len(rows)]
+    return rows, table[lead]
 
 
 def _read_identifiers(groups, X):
@@ -249,6 +338,15 @@ def _joined_codes(blocks):
     return found, np.concatenate(
         [places[start + codes] for start, codes in zip(starts[:-1], parts, strict=True)]
     )
+
+
+def _coded_text(column):
+    """Yield the codes of the parts of a column of Arrow, which tells text apart itself."""
+    for part in getattr(column, "chunks", [column]):
+        if part.null_count:
+            raise ValueError(_NOBODY)
+        coded = part.dictionary_encode()
+        yield coded.dictionary.to_numpy(zero_copy_only=False), coded.indices.to_numpy()
 
 
 def _is_text(found):
@@ -299,13 +397,15 @@ def shares(unit, codes):
     """
     if unit == "row":
         return None
-    sizes = np.bincount(codes)
-    if len(sizes) == len(codes):
+    n_groups = codes.max(initial=-1) + 1
+    if n_groups == len(codes):
         return np.ones(len(codes))
     # by group and then by place: a count, and no sort
-    every = np.arange(len(codes) + 1)
-    owners = sparse.csr_array((codes, codes, every), shape=(len(codes), len(sizes)))
-    place = np.empty(len(codes), dtype=np.int64)
-    place[owners.tocsc().indices] = every[:-1] - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    owners = sparse.csr_array((codes, codes, np.arange(len(codes) + 1)), (len(codes), n_groups))
+    owners = owners.tocsc()
+    sizes = np.diff(owners.indptr)
     parts, more = np.divmod(PARTS, sizes)
-    return (parts[codes] + (place < more[codes])) / PARTS
+    each = np.column_stack([parts + 1, parts]) / PARTS
+    counts = np.empty(len(codes))
+    counts[owners.indices] = np.repeat(each.ravel(), np.column_stack([more, sizes - more]).ravel())
+    return counts

@@ -1227,19 +1227,23 @@ class MagnitudeSides(_OfMagnitudes):
         """Return the sum over all rows, an array of shape (size,)."""
         if rows.is_streamed:
             return sum_over(rows, self.partial, self.size)
-        if rows.sought[0] is not self.magnitudes:
+        k = self.thresholds.shape[-1]
+        places = np.arange(k) if self.places is None else self.places
+        if rows.sought[0] is not self.magnitudes or (rows.sought[1][places] < 0).any():
             # the old ones first: they are not to be held together
-            rows.sought = None, None
-            rows.sought = self.magnitudes, DividedNumbers(*self._columns(rows))
-        return rows.sought[1].sides(np.atleast_2d(self.thresholds), self.places)
+            rows.sought, asked, at = (None, None, None), np.unique(places), np.full(k, -1)
+            at[asked] = np.arange(len(asked))
+            rows.sought = self.magnitudes, at, DividedNumbers(*self._columns(rows, asked))
+        return rows.sought[2].sides(np.atleast_2d(self.thresholds), rows.sought[1][places])
 
-    def _columns(self, rows):
-        """Return the numbers of all rows that are not null, and what these rows count."""
+    def _columns(self, rows, asked):
+        """Return those numbers of all rows that are not null, and what these rows count."""
         n_rows = sum(np.count_nonzero(np.isfinite(chunk.norm)) for chunk in rows.chunks)
-        columns, weights, start = np.empty((self.thresholds.shape[-1], n_rows)), [], 0
+        columns, weights, start = np.empty((len(asked), n_rows)), [], 0
         for chunk in rows.chunks:
             for numbers, weight in self._blocks(chunk):
-                columns[:, start : start + len(numbers)] = numbers.T
+                own = numbers.T if len(asked) == numbers.shape[1] else numbers.T[asked]
+                columns[:, start : start + len(numbers)] = own
                 weights.append(weight)
                 start += len(numbers)
         parts = any(map(counts_parts, rows.chunks))
@@ -1285,29 +1289,36 @@ class DividedNumbers:
     """
 
     def __init__(self, numbers, weight):
-        k, n_rows = numbers.shape
         self._numbers, self._counted = numbers, weight is not None
-        self._whole, self._total = 1, n_rows
+        self._whole, self._total = 1, numbers.shape[1]
         if self._counted:
-            parts = np.rint(weight * PARTS).astype(np.int64)
-            self._whole, self._total = PARTS, int(parts.sum())
-            for bits in numbers.view(np.int64):
-                # towards zero where they are negative
-                bits += ~(bits >> 63) & _COUNT_BITS
-                bits &= ~_COUNT_BITS
-                bits |= parts
-        # of every number: thresholds, where what is above them begins, what is not above them, and
-        # whether what lies before them is in order
-        ends = [-math.inf, math.inf], [0, n_rows], [0, self._total], [False] * 3
-        self._cuts = [[list(part) for part in ends] for _ in range(k)]
+            self._parts = np.rint(weight * PARTS).astype(np.int64)
+            self._whole, self._total = PARTS, int(self._parts.sum())
+        self._cuts = [None] * len(numbers)
 
-    def sides(self, thresholds, places=None):
+    def _begun(self, j):
+        """Return the cuts of a number that was not asked for before.
+
+        These are thresholds, where what is above them begins, what is not above them, and if what
+        lies before them is in order what so many of it count, from none to all.
+        """
+        if self._counted:
+            bits = self._numbers[j].view(np.int64)
+            # towards zero where they are negative
+            bits += ~(bits >> 63) & _COUNT_BITS
+            bits &= ~_COUNT_BITS
+            bits |= self._parts
+        ends = [0, self._numbers.shape[1]], [0, self._total]
+        self._cuts[j] = cuts = [-math.inf, math.inf], *ends, [None] * 3
+        return cuts
+
+    def sides(self, thresholds, places):
         """Return the sums over rows above thresholds minus half of all, one after another.
 
         Parameters
         ----------
-        thresholds, places : ndarray of shape (m, k), ndarray of shape (k,) or None
-            As those of `MagnitudeSides`.
+        thresholds, places : ndarray of shape (m, n_places), ndarray of shape (n_places,)
+            What is compared, and which number with each column of it.
         """
         if (thresholds[1:] < thresholds[:-1]).any():
             return np.concatenate([self.sides(one[None], places) for one in thresholds])
@@ -1315,30 +1326,36 @@ class DividedNumbers:
             # above all that rows with the same number may count
             bits = (thresholds + 0.0).view(np.int64)
             thresholds = (bits | ~(bits >> 63) & _COUNT_BITS).view(np.float64)
-        numbers = range(thresholds.shape[1]) if places is None else places
-        asked = zip(numbers, thresholds.T.copy(), strict=True)
-        below = [self._below(j, own) for j, own in asked]
+        below, found = [], {}
+        for j, own in zip(places.tolist(), thresholds.T.copy(), strict=True):
+            # several places may ask the same
+            key = j, own.tobytes()
+            if key not in found:
+                found[key] = self._below(j, own)
+            below.append(found[key])
         return (self._total / 2 - np.array(below).T).ravel() / self._whole
 
     def _below(self, j, asked):
         """Return what the rows count whose number is not above thresholds in order."""
-        keys, places, counts, ordered = cuts = self._cuts[j]
+        keys, places, counts, ordered = cuts = self._cuts[j] or self._begun(j)
         i = bisect_right(keys, asked[0])
         numbers = self._numbers[j, places[i - 1] : places[i]]
-        if ordered[i] and asked[-1] < keys[i]:
+        if ordered[i] is not None and asked[-1] < keys[i]:
             found = numbers.searchsorted(asked, "right")
             if self._counted:
-                each = numbers[: found[-1]].view(np.int64) & _COUNT_BITS
-                found = np.append(0, each.cumsum()).take(found)
+                found = ordered[i][found]
             return counts[i - 1] + found
         if len(asked) > 1:
             return np.concatenate([self._below(j, one) for one in asked[:, None]])
         if len(numbers) <= _FEW:
             numbers.sort()
-            ordered[i] = True
+            ordered[i] = _running(numbers) if self._counted else ()
             # two pieces in order are one
             for end in (i, i - 1):
-                if ordered[end] and ordered[end + 1]:
+                one, other = ordered[end : end + 2]
+                if one is not None and other is not None:
+                    if self._counted:
+                        ordered[end + 1] = np.concatenate([one, one[-1] + other[1:]])
                     for part in cuts:
                         del part[end]
             return self._below(j, asked)
@@ -1348,12 +1365,26 @@ class DividedNumbers:
         high, low = np.flatnonzero(above[:n_below]), n_below + np.flatnonzero(~above[n_below:])
         numbers[high], numbers[low] = numbers[low], numbers[high]
         more = n_below
-        if self._counted:
-            more = int((numbers[:n_below].view(np.int64) & _COUNT_BITS).sum())
-        cut = asked[0], places[i - 1] + n_below, counts[i - 1] + more, False
+        if self._counted and 2 * n_below <= len(numbers):
+            more = _counted_together(numbers[:n_below])
+        elif self._counted:
+            more = counts[i] - counts[i - 1] - _counted_together(numbers[n_below:])
+        cut = asked[0], places[i - 1] + n_below, counts[i - 1] + more, None
         for part, own in zip(cuts, cut, strict=True):
             part.insert(i, own)
         return np.array([counts[i]])
+
+
+def _counted_together(numbers):
+    """Return what rows count together, by the last bits of one number of each."""
+    return int((numbers.view(np.int64) & _COUNT_BITS).sum())
+
+
+def _running(numbers):
+    """Return what the first rows count together: none of them, one, and so on."""
+    sums = np.zeros(len(numbers) + 1, dtype=np.int64)
+    np.cumsum(numbers.view(np.int64) & _COUNT_BITS, out=sums[1:])
+    return sums
 
 
 # Counts of magnitudes in cells of a geometric grid, all in one release.
@@ -1416,6 +1447,7 @@ class MagnitudeCells(_OfMagnitudes):
         """Return the counts of a chunk's rows."""
         asked, places = np.unique(self.places, return_inverse=True)
         counts, blocks = np.zeros(N_CELLS * len(asked)), N_CELLS * np.arange(len(asked))
+        weighted = counts_parts(chunk)
         for values, weight in self._blocks(chunk):
             if len(asked) < values.shape[1]:
                 values = values[:, asked]
@@ -1426,9 +1458,7 @@ class MagnitudeCells(_OfMagnitudes):
             np.maximum(cells, 0, out=cells)
             np.minimum(cells, N_CELLS - 1, out=cells)
             cells += blocks
-            each = None
-            if counts_parts(chunk):
-                each = np.broadcast_to(weight[:, None], cells.shape).ravel()
+            each = np.repeat(weight, len(asked)) if weighted else None
             counts += np.bincount(cells.ravel(), each, minlength=len(counts))
             if counts[blocks].any():
                 zeros = values == 0

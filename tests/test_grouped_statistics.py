@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Groups of rows in statistics and searches: what one may move, and groups that may not be lost."""
 
+import sys
 import warnings
 from fractions import Fraction
 from inspect import isclass, signature
@@ -108,7 +109,16 @@ def test_numbers_of_groups_do_not_depend_on_the_order_of_rows(dtype):
     assert_array_equal(again[:-1], codes)
 
 
-@pytest.mark.parametrize("kind", ["close", "far", "tenths", "zeros", "high bits", "text", "short"])
+#: text of 0 to 90 bytes, alike at both ends
+LONG = np.array(["é" * (i % 29) + f"{i:x}"[:: i % 2 * 2 - 1] + "a" * (i % 31) for i in range(700)])
+LONG[7] = ""
+
+
+NUMBERS = ["close", "far", "tenths", "zeros", "high_bits", "short"]
+
+
+@pytest.mark.sample(11)
+@pytest.mark.parametrize("kind", [*NUMBERS, "text", "long", "wide", "bytes", "nul"])
 def test_marks_are_told_apart_whatever_they_are(kind):
     rng = np.random.default_rng(0)
     owners = rng.permutation(np.repeat(np.arange(700), rng.integers(1, 9, 700)))
@@ -119,13 +129,35 @@ def test_marks_are_told_apart_whatever_they_are(kind):
         "zeros": np.where(
             owners == 5, np.where(rng.uniform(size=len(owners)) > 0.5, 0.0, -0.0), owners + 1.0
         ),
-        "high bits": owners.astype(np.uint64) << np.uint64(54),
+        "high_bits": owners.astype(np.uint64) << np.uint64(54),
         "text": np.array([f"{one:x}" for one in owners], dtype=object),
         "short": owners.astype(np.float16),
+        "long": LONG.astype(object)[owners],
+        "wide": LONG.astype(">U99")[owners],
+        "bytes": np.char.encode(LONG, "utf-8")[owners],
+        "nul": np.array([f"{one}\0{LONG[one]}" for one in owners], dtype=object),
     }[kind]
     (n_groups, _), codes = resolve_groups(names, np.zeros((len(owners), 1)))
     assert n_groups == len(np.unique(owners)) == len(set(zip(owners, codes, strict=True)))
     assert sorted(set(codes)) == list(range(n_groups))
+
+
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("kind", [object, str, bytes])
+def test_a_mark_of_text_follows_from_it_alone(kind, monkeypatch):
+    # whoever shares a mark is protected together: nobody else's identifier decides who does
+    seen = []
+    told_apart = sys.modules["skdp._groups"]._told_apart
+    monkeypatch.setattr(
+        "skdp._groups._told_apart", lambda marks: seen.append(marks) or told_apart(marks)
+    )
+    names = ["", "a", "person 1", "person 12", "x" * 64]
+    for others in ([], ["x" * 65], ["a\0b"], ["person 1"] * 3):
+        resolve_groups(np.array(names + others, dtype=kind), np.zeros((len(names + others), 1)))
+    for marks in seen:
+        assert_array_equal(marks[: len(names)], seen[0])
+    assert len(set(seen[0])) == len(names)
+    assert len(seen) == 4
 
 
 def test_identifiers_may_stand_in_any_column_and_groups_without_rows_are_none():
@@ -137,14 +169,19 @@ def test_identifiers_may_stand_in_any_column_and_groups_without_rows_are_none():
     columns = (
         pd.Series(names), pd.Series(names, dtype="string"), pd.Series(names, dtype=kinds),
         pl.Series(names), pl.Series(names, dtype=pl.Categorical), pa.array(names),
-        pa.chunked_array([names[:90], names[90:]]), np.array(names, dtype=object), tuple(names),
+        pa.chunked_array([names[:90], names[90:]]), pa.array(names, pa.large_string()),
+        pa.array(names).dictionary_encode(), np.array(names, dtype=object), tuple(names),
+        np.array(names), np.array(names).astype(bytes).astype(str),
     )  # fmt: skip
     for column in columns:
         public, found = resolve_groups(column, np.zeros((200, 1)), ordered=True)
         assert public == (len(known), "group")
         assert_array_equal(found, codes)
-    with pytest.raises(ValueError, match=r"shape \(200,\); got shape \(0,\)"):
-        resolve_groups([], np.zeros((200, 1)))
+    for nobody in ([], np.array([], dtype=str), np.array([], dtype=object), pa.array([], "string")):
+        with pytest.raises(ValueError, match=r"shape \(200,\); got shape \(0,\)"):
+            resolve_groups(nobody, np.zeros((200, 1)))
+    with pytest.raises(ValueError, match="missing identifiers"):
+        resolve_groups(pa.chunked_array([names, [None]]), np.zeros((201, 1)))
 
 
 def test_ranks_of_very_many_groups_stay_within_integers(monkeypatch):

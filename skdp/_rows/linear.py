@@ -209,7 +209,7 @@ class LinearRows:
     """
 
     #: sorted positions of a batch or None; rows before maps of a while; what a search reads
-    positions, kept, sought = None, None, (None, None)
+    positions, kept, sought = None, None, (None, None, None)
 
     def __init__(self, X, target, null, ball, intercept, n_threads=1, weight=None):
         self.n_threads = n_threads
@@ -701,7 +701,7 @@ def moved_rows(rows, function, n_features):
     n_features : int
         Number of features of the new rows.
     """
-    rows.sought = None, None
+    rows.sought = None, None, None
     # all memory at once: a system that hands it out page by page takes longer than the work
     X, chunks, start = empty_rows((rows.n_rows, n_features)), [], 0
     for chunk in rows.chunks:

@@ -194,6 +194,14 @@ def is_arrow(X):
     return type(X).__module__.partition(".")[0] == "pyarrow"
 
 
+def is_text_of_arrow(column):
+    """Whether a column of Arrow is text, every entry written down."""
+    from pyarrow import types
+
+    kind = getattr(column, "type", None)
+    return types.is_string(kind) or types.is_large_string(kind)
+
+
 def arrow_dtype(schema):
     """Return the type of the rows of a schema, or raise a TypeError that names a column.
 

@@ -267,10 +267,12 @@ class SearchedScales:
     def _origins(self, curator, wanted, paid, prior=None):
         """Return medians of the columns that are wanted, 0 of others, and how far off they are."""
         belief = self._belief(curator, (Columns(),), wanted, _COLUMN_KEY, paid, prior)
-        origin = np.where(wanted, np.clip(shortest(belief), -LARGEST, LARGEST), 0.0)
-        low, high = belief.interval()
-        least = _least_spread(origin, _COLUMN_KEY.mantissa_bits)
-        return origin, least if prior is None else np.maximum(least, high - low)
+        origin, width = np.zeros((2, len(wanted)))
+        origin[wanted] = np.clip(shortest(belief), -LARGEST, LARGEST)
+        if prior is not None:
+            low, high = belief.interval()
+            width[wanted] = high - low
+        return origin, np.maximum(_least_spread(origin, _COLUMN_KEY.mantissa_bits), width)
 
     def _belief(self, curator, magnitudes, wanted, key, paid, prior=None):
         """Return what is believed of quantiles of numbers, from noisy counts of sides."""

@@ -473,7 +473,8 @@ def bisect_quantile(
         them. Then `sides` has a second argument, an array of shape (n_features,): for which feature
         a place asks. The counts of a feature with several places are averaged, so that noise
         follows the number of features that are still open, while every release has the same size
-        and price. None keeps every feature at its own place.
+        and price. What is believed is returned for these features alone. None keeps every feature
+        at its own place.
     prior : tuple of two ndarrays of shape (n_features, n_intervals), default=None
         Positions of `key` where intervals start, and their weights; None for those of `key`.
 
@@ -484,20 +485,22 @@ def bisect_quantile(
     """
     # (1 - tau) n rows above, less half of the rows
     target = (0.5 - tau) * n_rows
-    starts, weights = prior or (np.tile(part, (n_features, 1)) for part in key.prior())
-    logs = np.log(weights / np.diff(starts, append=np.full((n_features, 1), key.end)))
-    every, levels = np.arange(n_features)[:, None], np.arange(1, asked + 1) / (asked + 1)
+    own = np.arange(n_features) if wanted is None else np.flatnonzero(wanted)
+    prior = prior or [np.tile(part, (n_features, 1)) for part in key.prior()]
+    starts, weights = (part[own] for part in prior)
+    logs = np.log(weights / np.diff(starts, append=np.full((len(own), 1), key.end)))
+    every, levels = np.arange(len(own))[:, None], np.arange(1, asked + 1) / (asked + 1)
     if wanted is not None:
         levels = np.append(levels, [_SETTLED, 1 - _SETTLED])
     for _ in range(steps):
         inside, at = _quantiles(starts, logs, key.end, levels)
         asks = at[:, :asked].T if asked > 1 else at[:, 0]
         if wanted is not None:
-            places = _open_places(wanted, *_outer_ends(starts, key.end, inside[:, asked:]))
-            often = np.bincount(places, minlength=n_features)
-            found = np.reshape(sides(key.value(asks[..., places]), places), asks.shape)
+            places = _open_places(*_outer_ends(starts, key.end, inside[:, asked:]), n_features)
+            often = np.bincount(places, minlength=len(own))
+            found = sides(key.value(asks[..., places]), own[places])
             means = np.zeros(asks.shape)
-            np.add.at(means, (..., places), found)
+            np.add.at(means, (..., places), np.reshape(found, (*asks.shape[:-1], n_features)))
             excess = means / np.maximum(often, 1) - target
             noise = scale / np.sqrt(np.maximum(often, 1))
         else:
@@ -517,10 +520,10 @@ def bisect_quantile(
     return Belief(key, starts, logs)
 
 
-def _open_places(wanted, low, high):
+def _open_places(low, high, n_places):
     """Return for which feature each place asks: in turn for those that are not settled, if any."""
-    still = np.flatnonzero(wanted & (high - low > 1))
-    return np.resize(still if len(still) else np.flatnonzero(wanted), len(low))
+    still = np.flatnonzero(high - low > 1)
+    return np.resize(still if len(still) else np.arange(len(low)), n_places)
 
 
 @dataclass(frozen=True)

@@ -800,7 +800,7 @@ def test_thresholds_are_looked_up_as_they_are_compared(dtype, monkeypatch):
         several = np.stack([-chosen[0], chosen[1], ends[0]])
         searched = np.sort(rng.uniform(0.0, 0.4, size=(9, 5, k)), axis=1)
         for thresholds in [*chosen, *np.nextafter(chosen, 0), several, *searched, *ends]:
-            for places in (None, rng.integers(0, k, k)):
+            for places in (np.zeros(k, dtype=int), rng.integers(0, k, k), None):
                 for each in (rows, weighted):
                     asked = thresholds
                     if each is weighted:
@@ -812,7 +812,7 @@ def test_thresholds_are_looked_up_as_they_are_compared(dtype, monkeypatch):
     # what is kept is dropped with the rows that it is of
     assert rows.sought[0] == magnitudes
     StandardColumns(np.zeros(3), np.ones(3), np.ones(3, bool)).rows(rows)
-    assert rows.sought == (None, None)
+    assert rows.sought == (None, None, None)
 
 
 def test_scales_are_read_off_noisy_cells():
