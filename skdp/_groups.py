@@ -172,15 +172,15 @@ def coded_identifiers(groups):
     """
     try:
         if groups.dtype.kind in "SU":
-            rows, codes = _told_apart(_marks_of_words(_words(groups), len(groups)))
+            rows, codes = _told_by_words(_words(groups))
             return groups[rows], codes
         if groups.dtype.kind in "OT":
-            # whoever shares a number with another one is protected together with him
             listed = groups.tolist()
-            marks = _marks_of_text(listed)
-            if marks is not None:
-                rows, codes = _told_apart(marks)
+            words = _words_of_text(listed)
+            if words is not None:
+                rows, codes = _told_by_words(words)
                 return groups[rows], codes
+            # whoever shares a number with another one is protected together with him
             rows, codes = _told_apart(marks_of(listed))
             kinds = set(map(type, groups[rows].tolist()))
             if kinds in ({str}, {bytes}):
@@ -228,8 +228,11 @@ def _words(groups):
     return padded.view(np.uint64).reshape(len(groups), n_words).T
 
 
-def _marks_of_text(listed):
-    """Return a number for every text of a list, by which it is told; None if not all is text."""
+def _words_of_text(listed):
+    """Return a list of text as numbers of eight bytes, as `_words` does; None if not all is text.
+
+    What lies beyond the padding is one number: that by which the whole text is told.
+    """
     try:
         # one pass in C, and no object for every row
         text = ("\0".join(listed) + "\0" * _PADDING).encode("utf-8", "surrogatepass")
@@ -248,28 +251,32 @@ def _marks_of_text(listed):
     windows = np.ndarray(len(text) - 7, dtype="<u8", buffer=text, strides=(1,))
     # what lies behind the end is shifted out
     beyond = 64 - 8 * lengths
-    words = (
+    words = [
         windows[starts + i] << np.minimum(np.maximum(beyond + 8 * i, 0), 64).astype(np.uint64)
-        for i in range(0, min(lengths.max(initial=0), _PADDING), 8)
-    )
-    marks = _marks_of_words(words, len(listed))
+        for i in range(0, max(min(lengths.max(initial=0), _PADDING), 1), 8)
+    ]
     long = np.flatnonzero(lengths > _PADDING)
-    marks[long] = marks_of([listed[i] for i in long])
-    return marks
+    if len(long):
+        rest = np.zeros(len(listed), dtype=np.int64)
+        rest[long] = marks_of([listed[i] for i in long])
+        words.append(rest.view(np.uint64))
+    return words
 
 
-def _marks_of_words(words, n_rows):
-    """Return a number for every row, by which its words are told in this process.
-
-    It follows from the row's own words: zeros behind the last, of which there are as many as the
-    longest text of others has, leave it as it is. Otherwise somebody else could decide whether two
-    share a number.
-    """
-    # text is hashed with a secret of the process, too
-    marks = np.full(n_rows, hash("groups"), dtype=np.int64).view(np.uint64)
+def _told_by_words(words):
+    """Return a row of every text, and of which of these rows each has the text, by its words."""
+    marks = np.zeros(len(words[0]), dtype=np.uint64)
     for word in words:
-        marks = np.where(word == 0, marks, _scattered(marks ^ word))
-    return marks.view(np.int64)
+        marks = _scattered(marks ^ word)
+    rows, codes = _told_apart(marks.view(np.int64))
+    lead = rows[codes]
+    if all(np.array_equal(word[lead], word) for word in words):
+        return rows, codes
+    # two texts share a mark: told apart by a sort
+    _, rows, codes = np.unique(
+        np.column_stack(words), axis=0, return_index=True, return_inverse=True
+    )
+    return rows, codes.reshape(-1)
 
 
 def _scattered(marks):
