@@ -728,6 +728,21 @@ def test_scorers_that_cannot_be_are_refused(given, message):
         make_dp_scorer(**{"score_func": dp_accuracy_score, "epsilon": 1.0, **given})
 
 
+@pytest.mark.parametrize(
+    ("score_func", "given", "message"),
+    [
+        (dp_r2_score, {}, "bounds must be given: dp_r2_score has no default for it"),
+        (dp_mean_absolute_error, {}, "residual_bound must be given"),
+        (dp_r2_score, {"bounds": (0, 1), "bound": 1}, "bound is no parameter of dp_r2_score"),
+        (dp_accuracy_score, {"epsilon": -1.0}, r"epsilon must be a finite .* got -1\.0"),
+        (dp_accuracy_score, {"confidence_level": 95}, "confidence_level must be a number in"),
+    ],
+)
+def test_scorers_are_refused_before_a_fold_is_paid_for(score_func, given, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        make_dp_scorer(score_func, **{"epsilon": 1.0, **given})
+
+
 def test_rows_that_trained_the_model_are_warned_of():
     y, proba = drawn(2000)
     X = np.column_stack([proba, 1 - proba])
@@ -842,6 +857,7 @@ BOUND = {"max_weight": 1.0}
         (SCORES, (Y, PROBA), {"classes": [0, 1, 2]}, r"3 classes; got shape \(50,\)"),
         (SCORES, (Y, PROBA), {"classes": ["a", "b"]}, "labels of one type"),
         (SCORES, (Y, PROBA), {**PAIR, "thresholds": [0.0, 0.5]}, "lie between 0 and 1"),
+        (SCORES, (Y, PROBA), {**PAIR, "thresholds": []}, "thresholds must be None, or at least"),
         (SCORES, (Y, PROBA), {**PAIR, "probabilities": 1}, "True or False"),
         (SCORES, (Y, PROBA), {**PAIR, "groups": [1, 2]}, "one identifier"),
         (SCORES, (Y, PROBA), {**PAIR, "epsilon": 0.0}, "epsilon must be"),

@@ -250,12 +250,12 @@ def balanced_reach(noise):
     return min(max(_TIMES * noise**_POWER, _REACHES[0]), _REACHES[1])
 
 
-def say_of_ends(doubts, drawn):
+def say_of_ends(doubts, drawn, named=some_of):
     """Take note of what was drawn at an end of the floats of single precision."""
     far = np.flatnonzero(np.abs(drawn) >= 0.99 * LARGEST_SINGLE)
     if len(far):
         doubts.noise(
-            f"feature(s) {some_of(far)} have values beyond {LARGEST_SINGLE:.0e}, which are "
+            f"feature(s) {named(far)} have values beyond {LARGEST_SINGLE:.0e}, which are "
             "clipped: give public bounds, or rescale the features."
         )
 

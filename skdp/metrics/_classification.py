@@ -1033,6 +1033,8 @@ def _given_edges(thresholds, probabilities):
     """Return the ends of bins that a user gave, sorted, or raise."""
     if thresholds is None:
         return None
+    if not np.size(thresholds):
+        raise ValueError(f"thresholds must be None, or at least one number; got {thresholds!r}.")
     edges = np.unique(real_column(thresholds, "thresholds"))
     if probabilities and not (edges[0] > 0 and edges[-1] < 1):
         raise ValueError(
