@@ -363,8 +363,8 @@ def say_of_ranks(doubts, what, away, epsilon, n_rows, unit):
     """Take note if so many ranks beyond quantiles, in temperatures, are too few."""
     if away < _FEWEST:
         doubts.noise(
-            f"{n_rows} {unit}s at epsilon={epsilon:.4g} are too few for {what}: what is released is "
-            f"mostly noise. Use some {math.ceil(n_rows * _FEWEST / away)} {unit}s or a larger "
+            f"{n_rows} {unit}s at epsilon={epsilon:.4g} are too few for {what}: what is released "
+            f"is mostly noise. Use some {math.ceil(n_rows * _FEWEST / away)} {unit}s or a larger "
             "epsilon, and bounds that are as tight as they are known to be."
         )
 

@@ -21,8 +21,8 @@ from skdp.privacy.books.texts import some_of
 from skdp.privacy.kernel.accounting import pure_mu
 from skdp.privacy.laws.exponential import ExponentialMechanism
 
-#: bound on the failure of a draw that is put up with; see `Ladder.needed`. Draws of several features
-#: share it: one range among hundreds that ends where no row is makes a mean of 1e30
+#: bound on the failure of a draw that is put up with; see `Ladder.needed`. Features share it: one
+#: range among hundreds that ends where no row is makes a mean of 1e30
 UNLIKELY = 0.002
 # distances to the medians need not be known any better
 _DISTANCES = Ladder(COARSEST, signed=False)
