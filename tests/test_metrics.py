@@ -544,12 +544,14 @@ def crowded(kind, n_rows, rng):
     if kind == "two values":
         return y, np.where(rng.random(n_rows) < 0.1, 1 - y, y) * 0.8 + 0.1
     z = rng.normal(size=n_rows) + (-1.5 if kind == "the wrong way round" else 1.5) * y
-    if kind == "around one half":
-        return y, 0.5 + 1e-4 * np.tanh(z - 0.7)
+    if kind in ("around one half", "around one quarter"):
+        return y, (0.5 if kind == "around one half" else 0.246) + 1e-4 * np.tanh(z - 0.7)
     return y, 1 / (1 + np.exp(0.7 - z))
 
 
-@pytest.mark.parametrize("kind", ["two values", "around one half", "the wrong way round"])
+@pytest.mark.parametrize(
+    "kind", ["two values", "around one half", "around one quarter", "the wrong way round"]
+)
 def test_intervals_cover_whatever_the_order_of_rows_of_one_bin(kind):
     # of scores around one half none covered, nor did the losses of two values
     rng = np.random.default_rng(5)

@@ -11,7 +11,7 @@ g^2``. So one formula serves all intervals, and the curves, losses and shares of
 
 import math
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, Unpack
 
 import numpy as np
@@ -46,6 +46,8 @@ _BINS_SHARE, _BINS, _FEWEST_BINS, _MOST_BINS = 0.15, 0.35, 8, 64
 # a bin is crowded by rows beyond so many times its share, whose scores nothing tells apart; and
 # which part of all rows is worth a warning
 _CROWDED, _MANY = 3.0, 0.5
+# an area under the curve is on one side of 1/2 if so many deviations away
+_UNSURE = 3.0
 # a number of rows is known if so many standard deviations of its noise are less than it
 _KNOWN = 4.0
 # fewer cells are not worth a search for bins
@@ -488,7 +490,7 @@ def bins_among(edges, counts, n_bins, cut):
 
 
 def crowding(counts, n_bins):
-    """Return which part of the rows of every bin crowds it, by released counts.
+    """Return which part of the rows of every bin crowds it, by released counts: soon all of them.
 
     Parameters
     ----------
@@ -499,7 +501,7 @@ def crowding(counts, n_bins):
     """
     held = np.maximum(counts.reshape(2, -1).sum(axis=0), 0.0)
     fair = _CROWDED * max(float(held.sum()), 1.0) / n_bins
-    return 1 - fair / np.maximum(held, fair)
+    return np.minimum(2 - 2 * fair / np.maximum(held, fair), 1.0)
 
 
 def losses_of(chance):
@@ -960,9 +962,14 @@ class DPClassificationScores(DPConfusionMatrix):
         # of two rows of one bin, that with the second label has the larger score more often, if it
         # has in all: about 5 of 8 times at most, in bins that are not wide, and always in a crowd
         ties = np.maximum(none, 0.0) * np.maximum(some, 0.0) / (n_none * n_some)
-        more = float((ties * (1 + 3 * self._crowd)).sum()) / 8
-        off = (0.0, more) if area >= 0.5 else (more, 0.0)
-        return self._varied(area, self._counts, gradient, bool(self._is_known.all()), off)
+        loose, crowd = float(ties.sum()) / 8, float(ties @ self._crowd) * 3 / 8
+        known = bool(self._is_known.all())
+        found = self._varied(area, self._counts, gradient, known)
+        unsure = abs(area - 0.5) < _UNSURE * math.sqrt(found.sampling + found.noise)
+        above = area >= 0.5
+        less = (0.0 if above else loose) + (crowd if unsure or not above else 0.0)
+        more = (loose if above else 0.0) + (crowd if unsure or above else 0.0)
+        return replace(found, off=(less, more))
 
     def _beyond(self):
         """Return for both labels the noisy numbers of rows above -inf, above every edge, and inf.
