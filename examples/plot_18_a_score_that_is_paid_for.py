@@ -57,9 +57,8 @@ incomes = records.pop("income")
 train, test, y_train, y_test = train_test_split(records, incomes, test_size=1 / 3, random_state=0)
 model = dp_tabular_pipeline("classifier", epsilon=1.0, classes=CLASSES, budget=budget)
 model.fit(train, y_train)
-epsilon, delta = budget.remaining
 scores = DPClassificationScores.from_estimator(
-    model, test, y_test, epsilon=epsilon * (1 - 1e-9), budget=budget
+    model, test, y_test, epsilon=budget.remaining[0], budget=budget
 )
 print(f"{len(train)} people for the model, {len(test)} for its scores\n")
 for charge in budget.charges:

@@ -538,6 +538,43 @@ def test_a_score_without_an_error_still_has_an_interval():
     assert 0.8 < paid.balanced_accuracy.interval[0] < 1 - 2.5 / 60
 
 
+def crowded(kind, n_rows, rng):
+    """Return labels and probabilities that are too close together for any bins."""
+    y = (rng.random(n_rows) < 0.4).astype(int)
+    if kind == "two values":
+        return y, np.where(rng.random(n_rows) < 0.1, 1 - y, y) * 0.8 + 0.1
+    z = rng.normal(size=n_rows) + (-1.5 if kind == "the wrong way round" else 1.5) * y
+    if kind in ("around one half", "around one quarter"):
+        return y, (0.5 if kind == "around one half" else 0.246) + 1e-4 * np.tanh(z - 0.7)
+    return y, 1 / (1 + np.exp(0.7 - z))
+
+
+@pytest.mark.parametrize(
+    "kind", ["two values", "around one half", "around one quarter", "the wrong way round"]
+)
+def test_intervals_cover_whatever_the_order_of_rows_of_one_bin(kind):
+    # of scores around one half none covered, nor did the losses of two values
+    rng = np.random.default_rng(5)
+    y, proba = crowded(kind, 500_000, rng)
+    truth = {"roc_auc": exact.roc_auc_score(y, proba)}
+    if kind == "two values":
+        truth |= {name: getattr(exact, name)(y, proba) for name in ("log_loss", "brier_score_loss")}
+    covered = dict.fromkeys(truth, 0)
+    for n_rows, epsilon in [(1000, 0.5), (20_000, 2.0)] * 15:
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            paid = DPClassificationScores.from_predictions(
+                *crowded(kind, n_rows, rng), epsilon=epsilon, classes=[0, 1]
+            )
+        if n_rows > 1000:
+            doubts = ["too close together to be told apart" in str(one.message) for one in said]
+            assert doubts == [True] * (kind != "the wrong way round")
+        for name, value in truth.items():
+            low, high = getattr(paid, name).interval
+            covered[name] += low <= value <= high
+    assert min(covered.values()) >= 26, covered
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize(("n_rows", "epsilon"), [(500, 1.0), (2000, 0.3), (2000, 2.0), (8000, 0.5)])
@@ -728,6 +765,21 @@ def test_scorers_that_cannot_be_are_refused(given, message):
         make_dp_scorer(**{"score_func": dp_accuracy_score, "epsilon": 1.0, **given})
 
 
+@pytest.mark.parametrize(
+    ("score_func", "given", "message"),
+    [
+        (dp_r2_score, {}, "bounds must be given: dp_r2_score has no default for it"),
+        (dp_mean_absolute_error, {}, "residual_bound must be given"),
+        (dp_r2_score, {"bounds": (0, 1), "bound": 1}, "bound is no parameter of dp_r2_score"),
+        (dp_accuracy_score, {"epsilon": -1.0}, r"epsilon must be a finite .* got -1\.0"),
+        (dp_accuracy_score, {"confidence_level": 95}, "confidence_level must be a number in"),
+    ],
+)
+def test_scorers_are_refused_before_a_fold_is_paid_for(score_func, given, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        make_dp_scorer(score_func, **{"epsilon": 1.0, **given})
+
+
 def test_rows_that_trained_the_model_are_warned_of():
     y, proba = drawn(2000)
     X = np.column_stack([proba, 1 - proba])
@@ -842,6 +894,7 @@ BOUND = {"max_weight": 1.0}
         (SCORES, (Y, PROBA), {"classes": [0, 1, 2]}, r"3 classes; got shape \(50,\)"),
         (SCORES, (Y, PROBA), {"classes": ["a", "b"]}, "labels of one type"),
         (SCORES, (Y, PROBA), {**PAIR, "thresholds": [0.0, 0.5]}, "lie between 0 and 1"),
+        (SCORES, (Y, PROBA), {**PAIR, "thresholds": []}, "thresholds must be None, or at least"),
         (SCORES, (Y, PROBA), {**PAIR, "probabilities": 1}, "True or False"),
         (SCORES, (Y, PROBA), {**PAIR, "groups": [1, 2]}, "one identifier"),
         (SCORES, (Y, PROBA), {**PAIR, "epsilon": 0.0}, "epsilon must be"),

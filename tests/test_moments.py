@@ -692,7 +692,8 @@ def test_the_penalty_follows_from_the_spectrum():
     model = quiet(DPRidge(), X, targets(ROWS))
     assert model.l2_ > 0
     # a direction without variance has no interval
-    lower, upper = model.conf_int()
+    with pytest.warns(NoisyEstimateWarning, match="intervals are infinite, for noise"):
+        lower, upper = model.conf_int()
     assert np.isneginf(lower).all()
     assert np.isposinf(upper).all()
     assert np.isposinf(model.predict(X, return_std=True)[1]).all()
@@ -799,7 +800,9 @@ def coverage(n_rows, d, epsilon, correlation, noise, n_fits, center=3.0, **given
     for _ in range(n_fits):
         X = rng.normal(size=(n_rows, d)) @ root.T + center
         y = X @ beta + center + noise * rng.normal(size=n_rows)
-        lower, upper = quiet(DPRidge(epsilon, **given), X, y).conf_int()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NoisyEstimateWarning)
+            lower, upper = quiet(DPRidge(epsilon, **given), X, y).conf_int()
         if np.isfinite(lower).all():
             found.append((lower <= beta) & (beta <= upper))
     assert len(found) > 0.8 * n_fits

@@ -50,19 +50,19 @@ from skdp.privacy.laws.exponential import ExponentialMechanism
 _FINEST = 10**6
 
 
-def check_quantile(quantile, finest=_FINEST):
+def check_quantile(quantile, finest=_FINEST, name="quantile"):
     """Return the nearest fraction strictly between 0 and 1 with a denominator of at most that."""
-    if not 0 < quantile < 1:
-        raise ValueError(f"quantile must be greater than 0 and less than 1; got {quantile!r}.")
+    if isinstance(quantile, str | None) or not 0 < quantile < 1:
+        raise ValueError(f"{name} must be greater than 0 and less than 1; got {quantile!r}.")
     tau = Fraction(float(quantile)).limit_denominator(finest)
     return min(max(tau, Fraction(1, finest)), 1 - Fraction(1, finest))
 
 
-def check_quantiles(quantile, finest=_FINEST):
+def check_quantiles(quantile, finest=_FINEST, name="quantile"):
     """Return the distinct fractions of one quantile or several, sorted, and the place of each."""
     if np.ndim(quantile) > 1 or not np.size(quantile):
-        raise ValueError(f"quantile must be a number, or a list of numbers; got {quantile!r}.")
-    given = [check_quantile(one, finest) for one in np.ravel(quantile).tolist()]
+        raise ValueError(f"{name} must be a number, or a list of numbers; got {quantile!r}.")
+    given = [check_quantile(one, finest, name) for one in np.ravel(quantile).tolist()]
     taus = tuple(sorted(set(given)))
     return taus, [taus.index(tau) for tau in given]
 
@@ -355,31 +355,31 @@ _FEWEST = Ladder(COARSEST, signed=True).needed(UNLIKELY)
 def say_of_quantiles(doubts, tau, epsilon, adjacency, shape, unit="row"):
     """Take note of quantiles that too few rows lie beyond; public numbers alone decide."""
     away = _ranks_away(tau, adjacency, shape) * epsilon
-    say_of_ranks(doubts, f"the {float(tau):.4g}-quantile", away, epsilon, shape, unit)
+    what = f"the {float(tau):.4g}-quantile of {shape[1]} feature(s)"
+    say_of_ranks(doubts, what, away, epsilon, shape[0], unit)
 
 
-def say_of_ranks(doubts, what, away, epsilon, shape, unit):
+def say_of_ranks(doubts, what, away, epsilon, n_rows, unit):
     """Take note if so many ranks beyond quantiles, in temperatures, are too few."""
     if away < _FEWEST:
         doubts.noise(
-            f"{shape[0]} {unit}s at epsilon={epsilon:.4g} are too few for {what}"
-            f" of {shape[1]} feature(s): what is released is mostly noise. Use some "
-            f"{math.ceil(shape[0] * _FEWEST / away)} {unit}s or a larger epsilon, and bounds that "
-            "are as tight as they are known to be."
+            f"{n_rows} {unit}s at epsilon={epsilon:.4g} are too few for {what}: what is released "
+            f"is mostly noise. Use some {math.ceil(n_rows * _FEWEST / away)} {unit}s or a larger "
+            "epsilon, and bounds that are as tight as they are known to be."
         )
 
 
-def say_of_grid(doubts, location, grid):
+def say_of_grid(doubts, location, grid, named=some_of):
     """Take note of released values at an end of their grid, but for 0, a true bound of many."""
     location = np.atleast_2d(location)
     if isinstance(grid, Ladder):
-        say_of_ends(doubts, np.abs(location).max(axis=0))
+        say_of_ends(doubts, np.abs(location).max(axis=0), named)
         return
     reached = (location <= grid[0]) | (location >= grid[1])
     on = np.flatnonzero((reached & (location != 0)).any(axis=0))
     if len(on):
         doubts.noise(
-            f"what was released of feature(s) {some_of(on)} lies on a bound, to which values are "
+            f"what was released of feature(s) {named(on)} lies on a bound, to which values are "
             "clipped: they may lie beyond. Give wider bounds if that is known to be so, or none: "
             "ranks need no bounds."
         )
@@ -605,7 +605,8 @@ class DPQuantile(LocationEstimator):
         grid = ladder if bounds is None else bounds
         doubts = Doubts(type(self).__name__)
         what = f"the {float(taus[0]):.4g}-quantile" if len(taus) == 1 else f"{len(taus)} quantiles"
-        say_of_ranks(doubts, what, away, epsilon, shape, unit)
+        what += f" of {shape[1]} feature(s)"
+        say_of_ranks(doubts, what, away, epsilon, n_rows, unit)
         # 4. gate, 5. run
         with open_gate(
             self,

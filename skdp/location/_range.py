@@ -21,14 +21,15 @@ from skdp.privacy.books.texts import some_of
 from skdp.privacy.kernel.accounting import pure_mu
 from skdp.privacy.laws.exponential import ExponentialMechanism
 
-#: bound on the failure of a draw that is put up with; see `Ladder.needed`
+#: bound on the failure of a draw that is put up with; see `Ladder.needed`. Features share it: one
+#: range among hundreds that ends where no row is makes a mean of 1e30
 UNLIKELY = 0.002
 # distances to the medians need not be known any better
 _DISTANCES = Ladder(COARSEST, signed=False)
 # ranks between a quantile and either end of the rows, in temperatures of a draw: aimed at, at least
 # beyond the quantile of the distances, and put up with for medians and distances
 _AIMED, _BEYOND = 18.0, 14.0
-_FEWEST = Ladder(COARSEST, signed=True).needed(UNLIKELY), _DISTANCES.needed(UNLIKELY)
+_MEDIANS = Ladder(COARSEST, signed=True)
 # part of the budget that the draws get: at least, and at most
 _SHARES = (0.15, 0.55)
 # the quantile of the distances: the median at least
@@ -195,17 +196,21 @@ def plan_range(epsilon, mu, *, n_rows, n_features, adjacency):
 def _planned(epsilon, mu, *, n_rows, n_features, adjacency):
     """Return a plan by prices that add up, or by Gaussian-DP parameters."""
     moved = 0.5 if adjacency == "zero-out" else 1.0
+    failure = UNLIKELY / n_features
+    fewest = _MEDIANS.needed(failure), _DISTANCES.needed(failure)
     # both draws fail alike
-    ratio = moved * _FEWEST[0] / _FEWEST[1]
-    part = _cost(epsilon, mu, n_features, ratio, 4 * _AIMED / n_rows)
+    ratio = moved * fewest[0] / fewest[1]
+    aimed = max(_AIMED, fewest[1] * (1 + 1e-9))
+    part = _cost(epsilon, mu, n_features, ratio, 4 * aimed / n_rows)
     worst = _draw_prices(epsilon, mu, n_features, ratio, _SHARES[1])
-    enough = math.ceil(4 * max(moved * _FEWEST[0] / worst[0], _FEWEST[1] / worst[1]))
+    enough = math.ceil(4 * max(moved * fewest[0] / worst[0], fewest[1] / worst[1]))
     prices = _draw_prices(epsilon, mu, n_features, ratio, min(max(part, _SHARES[0]), _SHARES[1]))
     median, distance = prices[0] * n_rows / (4 * moved), prices[1] * n_rows / 4
-    medians = finest_ladder(median, UNLIKELY)
-    if medians is None or distance < _FEWEST[1]:
+    medians = finest_ladder(median, failure)
+    if medians is None or distance < fewest[1]:
         return RangePlan(n_rows, n_features, max(enough, n_rows + 1))
-    level = 1 - min(max(_BEYOND / (2 * distance), 1 - _HIGHEST), 0.5)
+    beyond = _BEYOND + math.log(n_features)
+    level = 1 - min(max(beyond / (2 * distance), 1 - _HIGHEST), 0.5)
     level = Fraction(level).limit_denominator(1000)
     return RangePlan(n_rows, n_features, enough, *prices, medians, level, mu is None)
 
@@ -245,12 +250,12 @@ def balanced_reach(noise):
     return min(max(_TIMES * noise**_POWER, _REACHES[0]), _REACHES[1])
 
 
-def say_of_ends(doubts, drawn):
+def say_of_ends(doubts, drawn, named=some_of):
     """Take note of what was drawn at an end of the floats of single precision."""
     far = np.flatnonzero(np.abs(drawn) >= 0.99 * LARGEST_SINGLE)
     if len(far):
         doubts.noise(
-            f"feature(s) {some_of(far)} have values beyond {LARGEST_SINGLE:.0e}, which are "
+            f"feature(s) {named(far)} have values beyond {LARGEST_SINGLE:.0e}, which are "
             "clipped: give public bounds, or rescale the features."
         )
 

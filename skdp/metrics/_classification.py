@@ -11,7 +11,7 @@ g^2``. So one formula serves all intervals, and the curves, losses and shares of
 
 import math
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, Unpack
 
 import numpy as np
@@ -43,6 +43,11 @@ from skdp.privacy.books.texts import a_kind
 # part of the budget that finds bins; and their number, in roots of the rows over the noise: of .35,
 # .5 and .7 the first had the least error of AUC, log-loss and accuracy at 2,000 and 16,000 rows
 _BINS_SHARE, _BINS, _FEWEST_BINS, _MOST_BINS = 0.15, 0.35, 8, 64
+# a bin is crowded by rows beyond so many times its share, whose scores nothing tells apart; and
+# which part of all rows is worth a warning
+_CROWDED, _MANY = 3.0, 0.5
+# an area under the curve is on one side of 1/2 if so many deviations away
+_UNSURE = 3.0
 # a number of rows is known if so many standard deviations of its noise are less than it
 _KNOWN = 4.0
 # fewer cells are not worth a search for bins
@@ -484,6 +489,27 @@ def bins_among(edges, counts, n_bins, cut):
     return np.unique(np.append(edges[taken], cut)), share / share.sum()
 
 
+def crowding(counts, n_bins):
+    """Return which part of the rows of every bin crowds it, by released counts: soon all of them.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (2 * n_found,)
+        Noisy numbers of rows of each label and bin.
+    n_bins : int
+        How many bins there were to be, with equally many rows.
+    """
+    held = np.maximum(counts.reshape(2, -1).sum(axis=0), 0.0)
+    fair = _CROWDED * max(float(held.sum()), 1.0) / n_bins
+    return np.minimum(2 - 2 * fair / np.maximum(held, fair), 1.0)
+
+
+def losses_of(chance):
+    """Return the logarithmic and the squared loss of probabilities, for either label."""
+    logits = logit(chance)
+    return (-log_expit(-logits), -log_expit(logits)), (chance**2, (1 - chance) ** 2)
+
+
 class DPClassificationScores(DPConfusionMatrix):
     """Private scores of a classifier on held-out rows, all of one histogram.
 
@@ -533,7 +559,7 @@ class DPClassificationScores(DPConfusionMatrix):
         If the estimator was fitted to the same rows.
     NoisyEstimateWarning
         If noise drowns the number of rows of a class, by released numbers: one class only, or few
-        rows of one, or too small an epsilon.
+        rows of one, or too small an epsilon; or if most scores are too close together.
 
     See Also
     --------
@@ -563,7 +589,9 @@ class DPClassificationScores(DPConfusionMatrix):
     which bins of about equally many rows are chosen: about ``0.35 sqrt(n / noise)``, 8 to 64. More
     bins resolve more, and add more noise. With few rows over the noise bins are evenly spaced
     instead, and nothing is paid for them. Rows of one bin count as ties, and for losses as where
-    the cells of the bin are; intervals allow for both.
+    the cells of the bin are; intervals allow for both, and for any order of the rows of a bin that
+    holds far more than its share. So they are wide for models with few different scores:
+    `thresholds` between these make them narrow.
 
     Intervals count the sampling of rows (or groups), by the delta method (for AUC: DeLong), and the
     noise. With weights or groups they are too wide rather than too narrow; so are `roc_auc` and
@@ -602,6 +630,8 @@ class DPClassificationScores(DPConfusionMatrix):
 
     edges_: Any
     _middles: NDArray[np.float64]
+    # part of the rows of every bin that crowd it
+    _crowd: NDArray[np.float64]
     _losses: Any
     # each class against the rest, where there are more than two
     _each: tuple[Any, ...] = ()
@@ -726,7 +756,7 @@ class DPClassificationScores(DPConfusionMatrix):
             hidden = hidden_count(asked)
             (asked.n_rows, unit), whose = count_rows(groups, codes, hidden, sample_weight)
             laws, cells = asked._search(given, grid, n_scored)
-            searched, edges = len(laws) == 2, [cells] * n_scored
+            searched, edges, wanted = len(laws) == 2, [cells] * n_scored, cells.size + 1
             shares, unsure = [np.full(cells.size + 1, 1 / (cells.size + 1))] * n_scored, math.inf
             with open_gate(
                 asked,
@@ -762,6 +792,7 @@ class DPClassificationScores(DPConfusionMatrix):
                     two = known if n_scored == 1 else np.array([False, True])
                     predicted = (np.append(own, np.inf) > grid.cut).astype(np.intp)
                     view._take(two, table, predicted, noise)
+                    view._crowd = crowding(table, wanted)
                     view._describe(grid, cells, own, share, unsure, probabilities)
                 if n_scored > 1:
                     asked._take(known, tables[0], np.arange(len(known)), noise)
@@ -810,17 +841,33 @@ class DPClassificationScores(DPConfusionMatrix):
         self._listed += ("log_loss", "brier_score_loss")
         n_cells = np.bincount(np.searchsorted(self.edges_, np.append(cells, np.inf), side="left"))
         off = np.minimum(n_cells**-2.0 + unsure * np.sqrt(n_cells) / sizes, 1.0)
-        logits = logit(middles)
+        # rows that crowd a bin may all be at an end of their cells
+        ends = np.concatenate([middles[:1], cells, middles[-1:]])
         tables = []
-        for two in ((-log_expit(-logits), -log_expit(logits)), (middles**2, (1 - middles) ** 2)):
+        for two, two_ends in zip(losses_of(middles), losses_of(ends), strict=True):
             found = []
-            for loss, chance in zip(two, (1 - middles, middles), strict=True):
+            for loss, end, chance in zip(two, two_ends, (1 - middles, middles), strict=True):
                 held = weight * chance
                 mean = np.bincount(place, held * loss) / np.bincount(place, held)
                 square = np.bincount(place, held * (loss - mean[place]) ** 2)
-                found.append((mean, off * np.sqrt(square / np.bincount(place, held))))
+                crowd = np.bincount(place, held * np.abs(np.diff(end) / 2)[cell])
+                away = off * np.sqrt(square / np.bincount(place, held))
+                found.append((mean, away + self._crowd * crowd / np.bincount(place, held)))
             tables.append(found)
         self._losses = np.array(tables)
+
+    def _doubt(self, doubts):
+        """Take note of classes that drown in noise, and of scores that are too close together."""
+        super()._doubt(doubts)
+        for view in self._each or (self,):
+            held = np.maximum(view._counts.sum(axis=0), 0.0)
+            if float(held @ view._crowd) > _MANY * float(held.sum()):
+                doubts.noise(
+                    "most scores are too close together to be told apart: intervals of roc_auc and "
+                    "of losses allow for any order of them. Give thresholds, public numbers "
+                    "between the scores, or score with functions such as dp_log_loss."
+                )
+                return
 
     @property
     def _is_known(self):
@@ -912,11 +959,17 @@ class DPClassificationScores(DPConfusionMatrix):
         above = (np.cumsum(some[::-1])[::-1] - some / 2) / n_some
         area = float(np.clip((below * some).sum() / n_some, 0.0, 1.0))
         gradient = np.stack([(above - area) / n_none, (below - area) / n_some])
-        # of two rows of one bin, that with the second label has the larger score more often: about
-        # 5 of 8 times at most, in bins that are not wide
-        ties = float((np.maximum(none, 0.0) * np.maximum(some, 0.0)).sum()) / (n_none * n_some)
+        # of two rows of one bin, that with the second label has the larger score more often, if it
+        # has in all: about 5 of 8 times at most, in bins that are not wide, and always in a crowd
+        ties = np.maximum(none, 0.0) * np.maximum(some, 0.0) / (n_none * n_some)
+        loose, crowd = float(ties.sum()) / 8, float(ties @ self._crowd) * 3 / 8
         known = bool(self._is_known.all())
-        return self._varied(area, self._counts, gradient, known, (0.0, ties / 8))
+        found = self._varied(area, self._counts, gradient, known)
+        unsure = abs(area - 0.5) < _UNSURE * math.sqrt(found.sampling + found.noise)
+        above = area >= 0.5
+        less = (0.0 if above else loose) + (crowd if unsure or not above else 0.0)
+        more = (loose if above else 0.0) + (crowd if unsure or above else 0.0)
+        return replace(found, off=(less, more))
 
     def _beyond(self):
         """Return for both labels the noisy numbers of rows above -inf, above every edge, and inf.
@@ -1033,6 +1086,8 @@ def _given_edges(thresholds, probabilities):
     """Return the ends of bins that a user gave, sorted, or raise."""
     if thresholds is None:
         return None
+    if not np.size(thresholds):
+        raise ValueError(f"thresholds must be None, or at least one number; got {thresholds!r}.")
     edges = np.unique(real_column(thresholds, "thresholds"))
     if probabilities and not (edges[0] > 0 and edges[-1] < 1):
         raise ValueError(

@@ -3,6 +3,7 @@
 """Scorers that pay, for `cross_val_score` and for searches of scikit-learn."""
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any, Self
 
 from sklearn.utils.metadata_routing import MetadataRequest
@@ -11,6 +12,8 @@ from skdp._typing import Estimator, MatrixLike, VectorLike
 from skdp.metrics._classification import dp_balanced_accuracy_score, dp_roc_auc_score
 from skdp.metrics._scores import (
     DPScore,
+    HeldOutScores,
+    ScoreTerms,
     dp_accuracy_score,
     dp_brier_score_loss,
     dp_d2_absolute_error_score,
@@ -157,10 +160,11 @@ def make_dp_scorer(score_func: Callable[..., DPScore], *, epsilon: float, **term
 
     Raises
     ------
-    ValueError
-        If the function is another one; `groups` or `sample_weight` are given (rows of folds are not
-        known yet: see `DPScorer.set_score_request`); or a `random_state`, with which all calls
-        would have the same noise.
+    ValueError, TypeError
+        If the function is another one; a parameter of it is missing, unknown or out of range;
+        `groups` or `sample_weight` are given (rows of folds are not known yet: see
+        `DPScorer.set_score_request`); or a `random_state`, with which all calls would have the
+        same noise. Nothing is charged then.
 
     See Also
     --------
@@ -195,4 +199,18 @@ def make_dp_scorer(score_func: Callable[..., DPScore], *, epsilon: float, **term
     for name in (*_METADATA, "random_state"):
         if terms.get(name) is not None:
             raise ValueError(f"{name} must be None for a scorer, which is called for several rows.")
+    # a fold is fitted, and paid for, before it is scored
+    name, shared = score_func.__name__, ScoreTerms.__annotations__
+    asked = {
+        one.name: one.default is one.empty
+        for one in signature(score_func).parameters.values()
+        if one.kind is one.KEYWORD_ONLY
+    }
+    if unknown := sorted(set(terms) - set(asked) - set(shared)):
+        raise TypeError(f"{unknown[0]} is no parameter of {name}, which a scorer could pass on.")
+    needed = [one for one, needs in asked.items() if needs and one not in ("epsilon", "classes")]
+    if missing := [one for one in needed if one not in terms]:
+        raise TypeError(f"{missing[0]} must be given: {name} has no default for it.")
+    given = {one: terms[one] for one in shared if one in terms and one not in _METADATA}
+    HeldOutScores(epsilon, **(given | {"budget": None}))
     return DPScorer(score_func, epsilon=epsilon, **terms)

@@ -15,6 +15,7 @@ the law of the noise is known, so is that of what it does to the coefficients.
 """
 
 import math
+import warnings
 from dataclasses import dataclass
 from functools import cached_property, partial
 from numbers import Real
@@ -47,6 +48,7 @@ from skdp._sklearn import (
     validate_private_data,
 )
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
+from skdp.exceptions import NoisyEstimateWarning
 from skdp.linear_model._scales import plan_scales
 from skdp.moments._products import (
     CONSTANT,
@@ -60,6 +62,7 @@ from skdp.moments._products import (
     plan_units,
 )
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
+from skdp.privacy.kernel.errors import level_of_caller
 from skdp.privacy.laws.calibration import gdp_mu
 
 # part of the edge of the noise that the smallest eigenvalue is brought to: that of AdaSSP is 1 or
@@ -721,10 +724,23 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
         -------
         lower, upper : ndarray of the shape of `coef_`
             Ends around `unpenalised_coef_`; infinite where `coef_std_` is.
+
+        Warns
+        -----
+        NoisyEstimateWarning
+            If intervals are infinite.
         """
         check_is_fitted(self)
         if not (is_number(level) and 0.0 < level < 1.0):
             raise ValueError(f"level must be a number in (0, 1); got {level!r}.")
+        if np.isinf(self.coef_std_).any():
+            warnings.warn(
+                f"{type(self).__name__}: intervals are infinite, for noise may have made the "
+                "smallest eigenvalue of the features: a column may be constant, or depend on "
+                "others. Leave it out, or use more rows or a larger epsilon.",
+                NoisyEstimateWarning,
+                stacklevel=level_of_caller(),
+            )
         half = float(ndtri(0.5 + level / 2)) * self.coef_std_
         return self.unpenalised_coef_ - half, self.unpenalised_coef_ + half
 

@@ -265,7 +265,8 @@ class TableSummary(BaseEstimator):
             With what was released.
         """
         check_groups(self, groups)
-        epsilon, taus = check_epsilon(self.epsilon), check_quantiles(self.percentiles)[0]
+        epsilon = check_epsilon(self.epsilon)
+        taus = check_quantiles(self.percentiles, name="percentiles")[0]
         if len(taus) < 2:
             raise ValueError(
                 "percentiles must hold two different ones at least, from which the spread of a "
@@ -299,7 +300,8 @@ class TableSummary(BaseEstimator):
                 _say_of_draw(doubts, draw, taus, numbers, (n_rows, unit, epsilon))
             else:
                 away = planned(taus).ranks_away(shape) * price
-                say_of_ranks(doubts, "the percentiles", away, price, shape, unit)
+                what = f"the percentiles of the column(s) {_names(numbers, draw.chosen)}"
+                say_of_ranks(doubts, what, away, epsilon, n_rows, unit)
         hopeful = sorted(k for draw in draws if draw.taus for k in draw.chosen)
         sizes = tuple(len(column.words) for _, column in listed) + (1,) * len(nullable)
         quantiles = np.full((len(taus), len(numbers)), np.nan)
@@ -344,7 +346,8 @@ class TableSummary(BaseEstimator):
                 curator.map_rows(partial(_as_ranks, grid=grid, chosen=chosen))
                 price = prices["quantiles"] * len(chosen)
                 found, _ = planned(draw.taus).run(curator, grid, price, shape)
-                say_of_grid(doubts, found, grid)
+                own = [numbers[k] for k in chosen]
+                say_of_grid(doubts, found, grid, partial(_names, own))
                 whole = np.array([numbers[k][1].whole for k in chosen])
                 found = _as_whole(found, whole, grid)
                 for tau, row in zip(draw.taus, found, strict=True):

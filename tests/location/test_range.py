@@ -212,6 +212,20 @@ def test_hardly_any_range_is_far_too_wide():
         assert np.mean(np.array(ends) > most) <= 0.02
 
 
+@pytest.mark.parametrize("mu", [None, 0.25])
+@pytest.mark.parametrize("n_features", [1, 10, 200])
+def test_ranges_of_many_features_fail_no_more_often_than_that_of_one(n_features, mu):
+    # one in 2,000 ended where no row is: of 200 features one in every few fits, without a warning
+    shape = {"n_features": n_features, "adjacency": "replace-one"}
+    enough = plan_range(1.0, mu, n_rows=2, **shape).enough
+    for n_rows in (enough, 2 * enough, 10 * enough):
+        plan = plan_range(1.0, mu, n_rows=n_rows, **shape)
+        away = plan.median_price * n_rows / 4
+        assert plan.medians.needed(0.002 / n_features) <= away
+        beyond = float(1 - plan.level) * n_rows * plan.distance_price / 2
+        assert beyond >= 14.0 + math.log(n_features) - 0.1
+
+
 # -- public decisions, and the promise -------------------------------------------------------------
 
 

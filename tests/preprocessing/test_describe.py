@@ -116,11 +116,20 @@ def test_nobody_s_values_are_in_it():
     assert not hasattr(copy.deepcopy(summary), "budget_")
 
 
+def test_percentiles_and_columns_are_called_by_their_names():
+    for given in ([50], [], ["median"]):
+        with pytest.raises(ValueError, match=r"^percentiles must be .*; got "):
+            dp_describe(PEOPLE, percentiles=given)
+    far = pd.DataFrame({"near": np.arange(3000.0), "far": 1e300 * np.arange(-1500.0, 1500.0)})
+    with pytest.warns(NoisyEstimateWarning, match=r"feature\(s\) 'far' have values beyond"):
+        dp_describe(far, 4.0)
+
+
 def test_too_few_rows_are_said_to_be():
     with pytest.warns(NoisyEstimateWarning) as said:
         few = dp_describe(PEOPLE[:30], 0.5, **PUBLIC).statistics_
     text = " ".join(str(one.message) for one in said)
-    assert "too few for the percentiles" in text
+    assert "at epsilon=0.5 are too few for the percentiles of the column(s) 'age'" in text
     assert "too few for any statistic but the count of the column(s) 'income' without" in text
     # what cannot be known is not there, and what has public bounds is within these
     assert all(math.isnan(v) for name, v in few["income"].items() if name != "count")
