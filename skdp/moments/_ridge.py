@@ -372,7 +372,8 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
     `max_weight`, adds w^2 times its variance to that of a sum, and w times is counted. The law of
     the noise is known exactly, and what it does to coefficients to the first order: so there is no
     interval unless the smallest eigenvalue of the features is twice what noise alone makes. The
-    guide has the coverage that was measured. Of new targets `predict` has a standard
+    guide has the coverage that was measured. Given units that are far too small cut most rows, and
+    intervals miss the truth, without a warning. Of new targets `predict` has a standard
     deviation: of the residuals nothing is released but one variance, in which long rows count less.
     It says nothing of their law, nor whether they are wider in one place than in another.
 
