@@ -452,6 +452,17 @@ def test_noise_of_all_steps_is_bounded_in_a_prediction():
     assert flat.noise * flat.step_size * flat.n_steps**1.5 == pytest.approx(4.0)
 
 
+def test_few_short_steps_move_an_intercept():
+    # so little signal that nothing else is learned, and targets a unit away from their origin
+    predicted = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(1000, 5)), 1 + 0.3 * rng.normal(size=1000)
+        model = DPLpRegressor(0.1, data_norm=5**0.5, target_scale=1.0, random_state=seed)
+        predicted.append(model.fit(X, y).predict(X).mean())
+    assert np.mean(predicted) > 0.17
+
+
 @pytest.mark.full
 def test_where_most_targets_are_equal_there_is_a_unit():
     X, _, _, _ = heavy()
