@@ -583,7 +583,7 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
         "additive": piecewise linear functions of single columns, a generalised additive model.
         "rbf": random Fourier features of a Gaussian kernel, for products of columns and other
         dependence on several. "linear": `DPLogisticRegression`. "auto" chooses one of these by the
-        rows, for 6 to 15 % of the squared Gaussian-DP budget; it is "additive", at no price, where
+        rows, for 6 to 21 % of the squared Gaussian-DP budget; it is "additive", at no price, where
         public numbers say that so much could not tell them apart.
     n_knots : int, default=None
         Knots of each function of "additive", at least 2. None chooses from 3 to 16 by the number
@@ -669,13 +669,14 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
     100)^(1/3)`` knots, none below s = 10, and ``10 sqrt(s sqrt(d))`` waves; K classes, of more than
     two, share the signal, which is divided by ``sqrt(K)``.
 
-    "auto" looks at residuals. With a signal ``S = s sqrt(d)`` of 100 to 1,500 straight lines are
+    "auto" looks at residuals. With a signal ``S = s sqrt(d)`` of 100 or more straight lines are
     fitted, for ``(20 / S)^2`` of the squared budget and .02 at least, and it is released, for
     ``(30 / S)^2`` and .04 at least, how far their residuals go along with bends of a column, and
     with products of two. "rbf" is for products, and "additive" for bends of more than
-    ``0.45 / sqrt(s)`` a row. From 1,500 on both bent ones are fitted to all rows, for ``(400 /
-    S)^2`` each and .05 at least, and it is released, for .01, how many more rows "rbf" gets right:
-    it is taken if that is beyond a deviation of the noise, and fitted again with what is left.
+    ``0.45 / sqrt(s)`` a row. From 1,500 on "rbf" is fitted to all rows, for ``(400 / S)^2`` and .05
+    at least, and it is released, for .01, how many more rows it gets right than the straight lines,
+    or, where these leave bends or products over, than "additive", fitted at the same price: it is
+    taken if that is beyond a deviation of the noise. What is chosen is fitted with what is left.
     Below 100 no choice is made. Figures are in the user guide (:ref:`kernel-classifier`).
 
     References
