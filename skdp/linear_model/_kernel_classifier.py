@@ -395,15 +395,14 @@ class TrialPlan:
             released = curator.release(query, GaussianMechanism(mu))
             return released, curator.ledger.releases[-1].noise.scale
 
-        lines = fitted(Lines(n_features), self.mu_lines)
-        query = queries[1](*lines)
+        query = queries[1](*fitted(Lines(n_features), self.mu_lines))
         seen = asked(query, self.mu_seen)
         kernel = query.kernel(*seen, problem.n_rows, signal_of(problem))
         if self.mu_fit:
             # a plan on made-up rows has all fits
             straight = kernel == "linear" and not problem.is_made_up
-            first = lines if straight else fitted(maps["additive"], self.mu_fit)
-            pair = zip(first, fitted(maps["rbf"], self.mu_fit), strict=True)
+            first = Lines(n_features) if straight else maps["additive"]
+            pair = zip(*(fitted(part, self.mu_fit) for part in (first, maps["rbf"])), strict=True)
             more, noise = asked(queries[0](*pair), self.mu_count)
             kernel = "rbf" if more[0] > noise else "linear" if straight else "additive"
         if problem.is_made_up:
