@@ -673,9 +673,9 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
     ``(30 / S)^2`` and .04 at least, how far their residuals go along with bends of a column, and
     with products of two. "rbf" is for products, and "additive" for bends of more than
     ``0.45 / sqrt(s)`` a row. From 1,500 on "rbf" is fitted to all rows, for ``(400 / S)^2`` and .05
-    at least, and it is released, for .01, how many more rows it gets right than the straight lines,
-    or, where these leave bends or products over, than "additive", fitted at the same price: it is
-    taken if that is beyond a deviation of the noise. What is chosen is fitted with what is left.
+    at least, and so is "additive", or straight lines where these left neither over. It is released,
+    for .01, how many more rows "rbf" gets right: it is taken if that is beyond a deviation of the
+    noise. What is chosen is fitted with what is left.
     Below 100 no choice is made. Figures are in the user guide (:ref:`kernel-classifier`).
 
     References
