@@ -420,6 +420,8 @@ def plan_trial(problem):
         return None
     shares = [max((_LINES / signal) ** 2, _LINES_LEAST), max((_SEEN / signal) ** 2, _SEEN_LEAST)]
     if signal >= _MOST_GLANCE:
+        # half of that sees as much there
+        shares = [_LINES_LEAST / 2, _SEEN_LEAST / 2]
         shares += [max((_TRIAL / signal) ** 2, _TRIAL_LEAST), _COUNTED]
     return TrialPlan(*(math.sqrt(share) * problem.mu for share in shares))
 
@@ -582,7 +584,7 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
         "additive": piecewise linear functions of single columns, a generalised additive model.
         "rbf": random Fourier features of a Gaussian kernel, for products of columns and other
         dependence on several. "linear": `DPLogisticRegression`. "auto" chooses one of these by the
-        rows, for 6 to 21 % of the squared Gaussian-DP budget; it is "additive", at no price, where
+        rows, for 6 to 18 % of the squared Gaussian-DP budget; it is "additive", at no price, where
         public numbers say that so much could not tell them apart.
     n_knots : int, default=None
         Knots of each function of "additive", at least 2. None chooses from 3 to 16 by the number
@@ -672,10 +674,10 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
     fitted, for ``(20 / S)^2`` of the squared budget and .02 at least, and it is released, for
     ``(30 / S)^2`` and .04 at least, how far their residuals go along with bends of a column, and
     with products of two. "rbf" is for products, and "additive" for bends of more than
-    ``0.45 / sqrt(s)`` a row. From 1,500 on "rbf" is fitted to all rows, for ``(400 / S)^2`` and .05
-    at least, and so is "additive", or straight lines where these left neither over. It is released,
-    for .01, how many more rows "rbf" gets right: it is taken if that is beyond a deviation of the
-    noise. What is chosen is fitted with what is left.
+    ``0.45 / sqrt(s)`` a row. From 1,500 on both parts are .01 and .02, and "rbf" is fitted to all
+    rows, for ``(400 / S)^2`` and .05 at least, and so is "additive", or straight lines where these
+    left neither over. It is released, for .01, how many more rows "rbf" gets right: it is taken if
+    that is beyond a deviation of the noise. What is chosen is fitted with what is left.
     Below 100 no choice is made. Figures are in the user guide (:ref:`kernel-classifier`).
 
     References

@@ -164,7 +164,7 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
         "additive": piecewise linear functions of single columns, a generalised additive model.
         "rbf": random Fourier features of a Gaussian kernel beside the columns, for products of
         columns and other dependence on several. "linear": `DPLpRegressor`. "auto" chooses one of
-        these by the rows, for 6 to 21 % of the squared Gaussian-DP budget; it is "additive", at no
+        these by the rows, for 6 to 18 % of the squared Gaussian-DP budget; it is "additive", at no
         price, where public numbers say that so much could not tell them apart.
     n_knots : int, default=None
         Knots of each function of "additive", at least 2; beyond the outer ones it is a straight
