@@ -418,7 +418,7 @@ MUTANTS = [
     ),
     Mutant(
         "choice of a kernel: the noise of the comparison halved", "TrialPlan.run",
-        r"GaussianMechanism\(self\.mu_count\)", "GaussianMechanism(2 * self.mu_count)",
+        r"GaussianMechanism\(mu\)", "GaussianMechanism(2 * mu)",
         "tests/linear_model/test_kernel_classifier.py",
     ),
     Mutant(
@@ -475,7 +475,7 @@ MUTANTS = [
     ),
     Mutant(
         "a bent regression: the search is not paid for by the choice", "TrialPlan.run",
-        r"problem\.scale_mu, \*fits", "problem.scale_mu, *fits[1:]",
+        r"problem\.scale_mu, \*spent", "problem.scale_mu, *spent[1:]",
         "tests/linear_model/test_kernel_regressor.py",
     ),
     Mutant(
@@ -517,6 +517,11 @@ MUTANTS = [
     Mutant(
         "odds that are believed whatever gradients say", "believed",
         r"_posterior\(\(found - along\) / unsure, _KEPT_PRIOR\) @ _KEPT", "1.0",
+        "tests/test_preconditioned.py",
+    ),
+    Mutant(
+        "odds that are kept where noise can have made half of them", "believed",
+        r"_SURE \* \(1 - made", "4 * (1 - made",
         "tests/test_preconditioned.py",
     ),
     Mutant(

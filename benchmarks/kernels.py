@@ -15,6 +15,7 @@ equal models have equal figures.
 
 import itertools
 import sys
+import textwrap
 import warnings
 from pathlib import Path
 
@@ -212,6 +213,11 @@ def counted(cells, score, unit):
     return f"{text}{': ' + told if told else ''}. In {ahead} it is ahead."
 
 
+def filled(text):
+    """Return a paragraph in lines."""
+    return textwrap.fill(text, 95, break_long_words=False, break_on_hyphens=False)
+
+
 def page(folder):
     """Return the text of the page, from what is stored in a folder."""
     found = {}
@@ -258,17 +264,21 @@ def page(folder):
     }
     lines = [
         INTRODUCTION.format(n_classes=fewest["classes"], n_targets=fewest["targets"]),
-        *("Classes", "-------", "", counted(right, "accuracy", "a point"), ""),
-        "Log-loss: " + counted(surprise, "log_loss", "0.02"), "", CHOSEN,
+        *("Classes", "-------", "", filled(counted(right, "accuracy", "a point")), ""),
+        filled("Log-loss: " + counted(surprise, "log_loss", "0.02")), "", CHOSEN,
         *table("Accuracy in per cent", header, rows(right, 1)),
         *table("Log-loss", header, rows(surprise, 3)),
-        "; ".join(shape(name, "classes") for name in CLASSES) + ".", "",
-        *("Targets", "-------", "", counted(near, "R2", "0.02"), ""),
-        "The part of the columns in a map, and the signal of straight lines, were chosen with one "
-        'split of all of these in sight but "bumps". "ridge" is ``DPRidge``.', "",
+        filled("; ".join(shape(name, "classes") for name in CLASSES) + "."), "",
+        *("Targets", "-------", "", filled(counted(near, "R2", "0.02")), ""),
+        filled(
+            "The part of the columns in a map, and the signal of straight lines, were chosen with "
+            'one split of all of these in sight but "bumps". "ridge" is ``DPRidge``.'
+        ), "",
         *table("R²", (*header, "ridge"), rows(near, 3, ridge)),
-        "Without privacy, least squares and boosting: "
-        + "; ".join(shape(name, "targets") for name in TARGETS) + ".", "",
+        filled(
+            "Without privacy, least squares and boosting: "
+            + "; ".join(shape(name, "targets") for name in TARGETS) + "."
+        ), "",
         "What was run", "------------", "", f"* {machine()}; one thread.",
         f"* {versions('skdp', 'scikit-learn', 'numpy', 'scipy')}.",
     ]  # fmt: skip

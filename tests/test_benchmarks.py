@@ -282,6 +282,8 @@ def test_the_page_of_kernels_counts_where_a_choice_is_behind(
         for label in page.PLAIN:
             store.add("targets", "product", label, None, seed, R2=0.9, kernel=None)
     text = page.page(tmp_path)
+    assert max(map(len, text.splitlines())) <= 100
+    text = " ".join(text.split())
     assert "by more than a point in 1 of 2 cells, and beyond two standard errors of that" in text
     assert "in 1: straight at 1, 2 ± 0.058. In 1 it is ahead." in text
     assert "-2.0 ± 0.1" in text

@@ -932,6 +932,11 @@ def test_gradients_say_how_far_odds_are_from_those_of_labels(kept, center):
     assert kept == 1 or believed[1] * constant == pytest.approx(center, abs=0.4)
     # more than noise can have made is kept whatever gradients say
     assert preconditioned.believed(replace(plan, step_size=1.0), coef, [(coef, gradient)])[0] == w
+    # where noise can have made half of the variance of odds, a part of them is kept
+    made = (1 + np.sqrt(2)) * plan.deviation[0] ** 2 / w**2
+    half = replace(plan, step_size=plan.step_size * np.sqrt(0.5 / made))
+    part = preconditioned.believed(half, coef, [(coef, gradient)] * 8)[0] / w
+    assert part == pytest.approx(max(0.65, believed[0] / w), rel=1e-6)
     # where noise hides everything it is left that rows may say nothing, and the center stays
     hidden = preconditioned.believed(replace(plan, noise=1e3), coef, [(coef, gradient)] * 8)
     assert hidden[0] / w == pytest.approx(0.9, abs=0.01)

@@ -57,16 +57,17 @@ _WAVES, _FEWEST_WAVES, _MOST_WAVES = 10.0, 20, 500
 _UNIT = 0.8
 # where bounds are public: half of what is between them, in standard deviations of even rows
 _HALF = math.sqrt(3.0)
-# kernels that are tried, the one that is taken where there is no choice first, and parts of the
-# squared budget of each trial, in which the signal is the first number, and of their comparison
-_TRIED = "additive", "rbf"
-_TRIAL, _TRIAL_LEAST, _COUNTED = 400.0, 0.05, 0.01
-# up to a signal at which trials see more, and down to one that pays for it, the residuals of
-# straight lines say which it is; parts of the squared budget as above
-_GLANCED = "linear", *_TRIED
-_LEAST_GLANCE, _MOST_GLANCE = 100.0, 1500.0
+# kernels that are chosen from, the one with most coefficients last
+_TRIED = "linear", "additive", "rbf"
+# down to a signal that pays for it, the residuals of straight lines say which it is; parts of the
+# squared budget of these lines, and of a look, in which the signal is the first number
+_LEAST_GLANCE = 100.0
 _LINES, _LINES_LEAST = 20.0, 0.02
 _SEEN, _SEEN_LEAST = 30.0, 0.04
+# from a signal at which trials see more, waves are compared with it; parts of each trial of what
+# bends, and of the comparison
+_MOST_GLANCE = 1500.0
+_TRIAL, _TRIAL_LEAST, _COUNTED = 400.0, 0.05, 0.01
 # rows of straight lines are shortened to so many times the usual length
 _LONG = 1.25
 # knots of the bends that are looked for, points of the normal law that they are off lines of, and
@@ -148,12 +149,14 @@ def bent_rows(rows, features, kept=False):
     return made
 
 
-# The choice of a kernel by the rows: a small fit of each, and how many more rows one gets right.
+# The choice of a kernel by the rows: what straight lines leave over, and how many more rows waves
+# get right.
 #
 # Fits that cost little see little, and tell which kernel is the better one where little is seen:
-# noise makes more of a difference to waves. So where a fit of a part of the budget could not see
-# waves, straight lines are asked what they leave over; and where these could not be seen, public
-# numbers decide.
+# noise makes more of a difference to what bends. So straight lines are asked what they leave over,
+# and where these could not be seen public numbers decide. Waves learn more than products of two
+# columns, but no fit of a part of the budget sees them unless there is much signal. Then they are
+# compared with what straight lines speak for.
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,23 +341,24 @@ class TrialPlan:
 
     Parameters
     ----------
-    kernels : tuple of str
-        Those that are chosen from, the one with most coefficients last.
+    mu_lines, mu_seen : float
+        Gaussian-DP parameters of straight lines, and of a look at what they leave over.
     mu_fit, mu_count : float
-        Gaussian-DP parameters of the fit of each map, and of their comparison.
+        Those of a fit of each map that bends, and of a comparison; 0 for none.
     """
 
-    kernels: tuple[str, ...]
-    mu_fit: float
-    mu_count: float
+    mu_lines: float
+    mu_seen: float
+    mu_fit: float = 0.0
+    mu_count: float = 0.0
 
     @property
-    def n_fits(self):
-        """Number of maps that are tried: of both bent ones, or of straight lines."""
-        return 2 if self.kernels == _TRIED else 1
+    def n_tried(self):
+        """Numbers of maps that are tried and of looks at them, at most."""
+        return (3, 2) if self.mu_fit else (1, 1)
 
     def run(self, curator, problem, n_features, maps, solved, queries):
-        """Fit maps to rows in units, and compare them, or look at what is left over.
+        """Look at what straight lines leave over, and compare what that speaks for with waves.
 
         Parameters
         ----------
@@ -376,27 +380,36 @@ class TrialPlan:
         left : Problem
             What is left.
         """
-        rest = math.sqrt(problem.scale_mu**2 + problem.mu**2 - self.mu_fit**2)
-        compares = self.n_fits == 2
-        tried = tuple(maps.values()) if compares else (Lines(n_features),)
-        coefs = []
-        for features in tried:
+        spent = []
+
+        def fitted(features, mu):
+            spent.append(mu)
+            rest = math.sqrt(problem.scale_mu**2 + problem.mu**2 - mu**2)
             curator.map_rows(partial(bent_rows, features=features, kept=True))
-            coefs.append(solved(replace(problem, n_features=features.size, scale_mu=rest)))
+            coef = solved(replace(problem, n_features=features.size, scale_mu=rest))
             curator.map_rows(attrgetter("kept"))
-        query = queries[0](tried, tuple(coefs)) if compares else queries[1](*tried, *coefs)
-        released = curator.release(query, GaussianMechanism(self.mu_count))
-        noise = curator.ledger.releases[-1].noise.scale
+            return features, coef
+
+        def asked(query, mu):
+            spent.append(mu)
+            released = curator.release(query, GaussianMechanism(mu))
+            return released, curator.ledger.releases[-1].noise.scale
+
+        query = queries[1](*fitted(Lines(n_features), self.mu_lines))
+        seen = asked(query, self.mu_seen)
+        kernel = query.kernel(*seen, problem.n_rows, signal_of(problem))
+        if self.mu_fit:
+            # a plan on made-up rows has all fits
+            straight = kernel == "linear" and not problem.is_made_up
+            first = Lines(n_features) if straight else maps["additive"]
+            pair = zip(*(fitted(part, self.mu_fit) for part in (first, maps["rbf"])), strict=True)
+            more, noise = asked(queries[0](*pair), self.mu_count)
+            kernel = "rbf" if more[0] > noise else "linear" if straight else "additive"
         if problem.is_made_up:
-            # a plan on made-up rows has the most coefficients
-            kernel = self.kernels[-1]
-        elif compares:
-            kernel = self.kernels[int(released[0] > noise)]
-        else:
-            kernel = query.kernel(released, noise, problem.n_rows, signal_of(problem))
-        fits = (self.mu_fit,) * self.n_fits
+            # and the most coefficients
+            kernel = "rbf"
         # a hair more than the ledger will hold
-        spent = math.hypot(problem.scale_mu, *fits, self.mu_count) * (1 + 1e-9)
+        spent = math.hypot(problem.scale_mu, *spent) * (1 + 1e-9)
         return kernel, replace(problem, scale_mu=spent)
 
 
@@ -405,14 +418,10 @@ def plan_trial(problem):
     signal = signal_of(problem)
     if signal < _LEAST_GLANCE:
         return None
-    if signal < _MOST_GLANCE:
-        kernels = _GLANCED
-        fit = max((_LINES / signal) ** 2, _LINES_LEAST)
-        count = max((_SEEN / signal) ** 2, _SEEN_LEAST)
-    else:
-        kernels, count = _TRIED, _COUNTED
-        fit = max((_TRIAL / signal) ** 2, _TRIAL_LEAST)
-    return TrialPlan(kernels, math.sqrt(fit) * problem.mu, math.sqrt(count) * problem.mu)
+    shares = [max((_LINES / signal) ** 2, _LINES_LEAST), max((_SEEN / signal) ** 2, _SEEN_LEAST)]
+    if signal >= _MOST_GLANCE:
+        shares += [max((_TRIAL / signal) ** 2, _TRIAL_LEAST), _COUNTED]
+    return TrialPlan(*(math.sqrt(share) * problem.mu for share in shares))
 
 
 def surprise(z, target, loss):
@@ -462,7 +471,7 @@ class KernelMixin:
     def _sizes(self, problem, n_features):
         """Return the kernels that are tried and the numbers of features of a row, 0 for no map."""
         plan = self._trial(problem, n_features)
-        kernels = plan.kernels if plan else _TRIED[:1] if self.kernel == "auto" else (self.kernel,)
+        kernels = _TRIED if plan else ("additive" if self.kernel == "auto" else self.kernel,)
         return {kernel: self._n_mapped(problem, n_features, kernel) for kernel in kernels}
 
     def _trial(self, problem, n_features):
@@ -497,8 +506,9 @@ class KernelMixin:
         return Hats(d, ndtri((np.arange(k) + 0.5) / k) / _UNIT if self.bounds is None else even)
 
     def _n_releases(self, plan):
-        tried = self._trial(plan.problem, self.n_features_in_)
-        return (tried.n_fits + 1) * plan.n_releases + 1 if tried else plan.n_releases
+        trial = self._trial(plan.problem, self.n_features_in_)
+        fits, looks = trial.n_tried if trial else (0, 0)
+        return (fits + 1) * plan.n_releases + looks
 
     def _in_columns(self, curator, found, norm, needed):
         """Bring rows into units of columns, if they are not; return these, or None.
@@ -572,7 +582,7 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
         "additive": piecewise linear functions of single columns, a generalised additive model.
         "rbf": random Fourier features of a Gaussian kernel, for products of columns and other
         dependence on several. "linear": `DPLogisticRegression`. "auto" chooses one of these by the
-        rows, for 6 to 15 % of the squared Gaussian-DP budget; it is "additive", at no price, where
+        rows, for 6 to 21 % of the squared Gaussian-DP budget; it is "additive", at no price, where
         public numbers say that so much could not tell them apart.
     n_knots : int, default=None
         Knots of each function of "additive", at least 2. None chooses from 3 to 16 by the number
@@ -658,13 +668,14 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
     100)^(1/3)`` knots, none below s = 10, and ``10 sqrt(s sqrt(d))`` waves; K classes, of more than
     two, share the signal, which is divided by ``sqrt(K)``.
 
-    "auto" looks at residuals. With a signal ``S = s sqrt(d)`` of 100 to 1,500 straight lines are
+    "auto" looks at residuals. With a signal ``S = s sqrt(d)`` of 100 or more straight lines are
     fitted, for ``(20 / S)^2`` of the squared budget and .02 at least, and it is released, for
     ``(30 / S)^2`` and .04 at least, how far their residuals go along with bends of a column, and
     with products of two. "rbf" is for products, and "additive" for bends of more than
-    ``0.45 / sqrt(s)`` a row. From 1,500 on both bent ones are fitted to all rows, for ``(400 /
-    S)^2`` each and .05 at least, and it is released, for .01, how many more rows "rbf" gets right:
-    it is taken if that is beyond a deviation of the noise, and fitted again with what is left.
+    ``0.45 / sqrt(s)`` a row. From 1,500 on "rbf" is fitted to all rows, for ``(400 / S)^2`` and .05
+    at least, and so is "additive", or straight lines where these left neither over. It is released,
+    for .01, how many more rows "rbf" gets right: it is taken if that is beyond a deviation of the
+    noise. What is chosen is fitted with what is left.
     Below 100 no choice is made. Figures are in the user guide (:ref:`kernel-classifier`).
 
     References

@@ -164,7 +164,7 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
         "additive": piecewise linear functions of single columns, a generalised additive model.
         "rbf": random Fourier features of a Gaussian kernel beside the columns, for products of
         columns and other dependence on several. "linear": `DPLpRegressor`. "auto" chooses one of
-        these by the rows, for 6 to 15 % of the squared Gaussian-DP budget; it is "additive", at no
+        these by the rows, for 6 to 21 % of the squared Gaussian-DP budget; it is "additive", at no
         price, where public numbers say that so much could not tell them apart.
     n_knots : int, default=None
         Knots of each function of "additive", at least 2; beyond the outer ones it is a straight
@@ -248,9 +248,9 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
     few coefficients, and goes on beyond the outer knots.
 
     "auto" chooses as `DPKernelClassifier` does, by the signal ``n mu / a``. Residuals of straight
-    lines are cut to a unit of the targets. Where both bent ones are tried, it is released by how
-    much the squares of the residuals of "rbf" are less, every row counting as 1 at most, in that
-    unit. Figures are in the user guide (:ref:`kernel-regressor`).
+    lines are cut to a unit of the targets. Where "rbf" is tried, it is released by how much the
+    squares of its residuals are less, every row counting as 1 at most, in that unit. Figures are in
+    the user guide (:ref:`kernel-regressor`).
 
     References
     ----------

@@ -113,7 +113,7 @@ class Accelerated(FullGradient):
         rows the largest entries count. None for any number.
     intercept_scaling : float, default=None
         Constant feature that carries the intercept, in units of `data_norm`. A small one takes
-        less of a row's gradient. None is 0.1.
+        less of a row's gradient. None is 0.1, and 0.2 for targets.
 
     See Also
     --------
@@ -169,7 +169,7 @@ class GD(FullGradient):
         rows the largest entries count. None for any number.
     intercept_scaling : float, default=None
         Constant feature that carries the intercept, in units of `data_norm`. A small one takes
-        less of a row's gradient. None is 0.1.
+        less of a row's gradient. None is 0.1, and 0.2 for targets.
 
     See Also
     --------

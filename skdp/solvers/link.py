@@ -72,8 +72,8 @@ _CENTERS, _EQUAL, _EQUALLY = np.linspace(-6.0, 6.0, 121), 0.5, 0.3
 # what real rows, which are not normal, may add to E[u r], in parts of its change from k = 0 to 1;
 # and deviation of a share of a class, from which the center stays where it is
 _MODEL, _SURE_SHARE = 0.1, 0.07
-# how fast odds are kept that are longer than noise makes them
-_SURE = 4.0
+# how fast odds are kept that are longer than noise makes them; 1 is the rule of James and Stein
+_SURE = 1.3
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 

@@ -41,7 +41,7 @@ class Output(Solver):
         0, rests on it.
     intercept_scaling : float, default=None
         Constant feature that carries the intercept, in units of `data_norm`. A small one takes
-        less of a row's gradient. None is 0.1.
+        less of a row's gradient. None is 0.1, and 0.2 for targets.
 
     See Also
     --------

@@ -61,7 +61,7 @@ class Preconditioned(Solver):
     -----
     For classes, and for regression without a `clipping_norm`, whose targets are taken to be of
     about length 1 in units of `target_scale_`: clipping norms grow with the root of the signal
-    there. `coef_bound` counts the intercept by an `intercept_scaling` of 0.1 if that is None.
+    there. `coef_bound` counts the intercept by the `intercept_scaling` of others if that is None.
 
     One release of the sum of x and of x x', for CSR rows and for more than 1,000 columns of the
     squares alone. Of the estimated covariance, directions that noise may have made are dropped. A

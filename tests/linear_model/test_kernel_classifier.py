@@ -288,6 +288,21 @@ def test_what_lines_leave_over_chooses_where_waves_could_not_be_tried():
     assert [r.query for r in planned.releases].count(line.query) == 1
 
 
+def test_lines_that_leave_nothing_over_are_compared_with_waves():
+    # there is signal enough to try waves, and no bend, nor a product of two columns
+    triple = (np.prod(Z, axis=1) > 0).astype(int)
+    for kernel, rows, y in (("linear", WIDE, PLANE > 0), ("rbf", Z, triple)):
+        given = {"adjacency": "zero-out", "bounds": (-3.0, 3.0), "epsilon": 4.0}
+        fitted = model(kernel="auto", **given).fit(rows, y.astype(int))
+        queries = [release.query for release in fitted.ledger_.releases]
+        assert fitted.kernel_ == kernel
+        assert sum("leave over" in query for query in queries) == 1
+        assert sum("gets right" in query for query in queries) == 1
+        # moments and gradients: lines, lines again, waves, and what was chosen
+        assert len(queries) == 4 * 2 + 2
+        assert 3.99 < fitted.privacy_spent_[0] <= 4.0
+
+
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 def test_what_lines_leave_over_chooses_for_several_classes(adjacency):
     given = {"kernel": "auto", "adjacency": adjacency, "bounds": (-3.0, 3.0), "epsilon": 1.0}

@@ -101,7 +101,7 @@ def test_powers_between_those_of_old_fit_between_them():
     found, expected = [], []
     for p in (1, 1.25, 1.5, 2, 3, 4):
         model = DPLpRegressor(
-            epsilon=1e6, p=p, solver="output", l2=1.0, clipping_norm=300.0, data_norm=1.5,
+            epsilon=1e7, p=p, solver="output", l2=1.0, clipping_norm=300.0, data_norm=1.5,
             target_scale=1.0, random_state=0,
         )  # fmt: skip
         found.append(model.fit(X, X @ [1.0, -1.0] + noise).intercept_)
@@ -450,6 +450,17 @@ def test_noise_of_all_steps_is_bounded_in_a_prediction():
     assert regression_steps(plan, along=24.0, n_steps=5).n_steps == 5
     flat = regression_steps(plan, along=24.0, flat=True)
     assert flat.noise * flat.step_size * flat.n_steps**1.5 == pytest.approx(4.0)
+
+
+def test_few_short_steps_move_an_intercept():
+    # so little signal that nothing else is learned, and targets a unit away from their origin
+    predicted = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(1000, 5)), 1 + 0.3 * rng.normal(size=1000)
+        model = DPLpRegressor(0.1, data_norm=5**0.5, target_scale=1.0, random_state=seed)
+        predicted.append(model.fit(X, y).predict(X).mean())
+    assert np.mean(predicted) > 0.17
 
 
 @pytest.mark.full
