@@ -482,8 +482,8 @@ class PrivateLinearRegressor(
     def _scales(self, n_rows, n_features, is_sparse):
         """Return the plan of what is found about rows and targets."""
         _, moments = clip_and_moments(self.clipping_norm)
-        # Penalties, bounds and moments of gradients are for the columns as they are. Otherwise a norm
-        # changes nothing where units can be found: it is that of the longest columns.
+        # Penalties, bounds and moments of gradients are for the columns as they are. Without them a
+        # norm changes nothing where units can be found: it says little of all columns but one.
         alone = self.coef_bound is None and self.l2 == 0 and moments is None
         found = self.delta > 0 and alone and not is_sparse
         return plan_scales(
@@ -590,9 +590,10 @@ class DPLpRegressor(PrivateLinearRegressor):
     target_scale : float, default=None
         Public unit B of the targets, in [1e-50, 1e50], around 0: not a bound, but the usual size
         of a target, which about a quarter of them exceed. Noise grows with it: ten times too large
-        costs .1 of R2 or more, a hundred times is worse than the mean. Subtract a public guess of
-        the median from targets far from 0: .1 of R2 is lost otherwise where rows are few. None finds the median privately (with `fit_intercept`),
-        and a distance from it that about a quarter of them exceed: better than a loose bound.
+        costs .1 of R2 or more, a hundred times is worse than the mean. From targets far from 0
+        subtract a public guess of the median; where rows are few .1 of R2 is lost otherwise. None
+        finds the median privately (with `fit_intercept`), and a distance from it that about a
+        quarter of them exceed: better than a loose bound.
     l2 : float, default=0.0
         Strength of the penalty, not negative; for ``p=2`` it is the `alpha` of scikit-learn's
         `Ridge`. "output" and "phased", whose privacy rests on a penalty, choose one if it is

@@ -279,11 +279,11 @@ def test_a_norm_changes_nothing_where_units_are_found():
     # all that matters is in a direction that hardly varies
     X = np.column_stack([Z[:, 1:], np.zeros(5000), 0.01 * Z[:, 0]])
     y = 300.0 * Z[:, 0] + 100.0 * np.random.default_rng(1).normal(size=5000)
-    for given in ({}, {"target_scale": 300.0}):
+    for public in ({}, {"target_scale": 300.0}):
         # columns and R, R alone, and nothing
-        for n_rows, found in ((5000, True), (400, True), (100, False)):
+        for few, found in ((5000, True), (400, True), (100, False)):
             fits = [
-                DPLpRegressor(0.5, random_state=0, data_norm=norm, **given).fit(X[:n_rows], y[:n_rows])
+                DPLpRegressor(0.5, random_state=0, data_norm=norm, **public).fit(X[:few], y[:few])
                 for norm in (None, 5.0, 5e9)
             ]
             if found:
@@ -292,17 +292,18 @@ def test_a_norm_changes_nothing_where_units_are_found():
                     np.testing.assert_array_equal(fit.coef_, fits[0].coef_)
             else:
                 assert [fit.data_norm_ for fit in fits] == [2.0, 5.0, 5e9]
-            if n_rows == 5000:
+            if few == 5000:
                 assert 0.003 < fits[1].feature_scale_[3] < 0.03
                 assert fits[1].score(X, y) > 0.8
             else:
                 assert (fits[1].feature_scale_ == 1).all()
 
 
-@pytest.mark.parametrize(
-    "given",
-    [{"l2": 1.0}, {"coef_bound": 9.0}, {"clipping_norm": ("moments", 2, 9.0)}, {"delta": 0.0}, "csr"],
-)
+MOMENTS = ("moments", 2, 9.0)
+FOR_ROWS = [{"l2": 1.0}, {"coef_bound": 9.0}, {"clipping_norm": MOMENTS}, {"delta": 0.0}, "csr"]
+
+
+@pytest.mark.parametrize("given", FOR_ROWS)
 def test_a_norm_is_that_of_the_rows_where_units_of_columns_cannot_be_had(given):
     Z, y = raw_table(5000)
     X, given = (sparse.csr_array(Z), {}) if given == "csr" else (Z, given)
