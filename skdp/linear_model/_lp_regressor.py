@@ -465,8 +465,8 @@ class PrivateLinearRegressor(
 
     def _units(self, scaling, scales, radius=None, center=0.0, scale=None):
         """Return the units for scales that were drawn; those given, or a guess, for None."""
-        # a public norm is not one of columns in units of their own
-        norm = None if scales.n_columns else self.data_norm
+        # a public norm is for where none is found: it is not one of columns in units of their own
+        norm = None if scales.with_radius else self.data_norm
         given = norm is not None
         scaling = _INTERCEPT if scaling is None else scaling
         return Units(
@@ -482,18 +482,19 @@ class PrivateLinearRegressor(
     def _scales(self, n_rows, n_features, is_sparse):
         """Return the plan of what is found about rows and targets."""
         _, moments = clip_and_moments(self.clipping_norm)
-        # penalties, bounds and moments of gradients are for the columns as they are
+        # Penalties, bounds and moments of gradients are for the columns as they are. Without them a
+        # norm changes nothing where units can be found: it says little of all columns but one.
         alone = self.coef_bound is None and self.l2 == 0 and moments is None
+        found = self.delta > 0 and alone and not is_sparse
         return plan_scales(
             self.epsilon,
             self.delta,
             n_rows=n_rows,
             adjacency=self.adjacency,
-            with_radius=self.data_norm is None,
+            with_radius=found or self.data_norm is None,
             with_scale=self.target_scale is None,
             with_center=self.fit_intercept,
-            n_columns=n_features if alone and not is_sparse else 0,
-            has_norm=self.data_norm is not None,
+            n_columns=n_features if found else 0,
         )
 
     def _prepared(self, n_rows, n_features, scaling, is_sparse=False):
@@ -584,13 +585,15 @@ class DPLpRegressor(PrivateLinearRegressor):
         it together with their targets. None standardises the columns of dense rows, where there
         are rows enough and no `l2`, `coef_bound` or moment is given, around origins of those away
         from 0, finds R privately, such that about a quarter of the rows are longer then, and scales
-        down rows longer than 6 R. With five times as many rows a number is not used either.
+        down rows longer than 6 R. A number changes nothing there: it is for fewer rows, sparse
+        ones, delta 0, and beside these parameters.
     target_scale : float, default=None
         Public unit B of the targets, in [1e-50, 1e50], around 0: not a bound, but the usual size
         of a target, which about a quarter of them exceed. Noise grows with it: ten times too large
-        costs .1 of R2 or more, a hundred times is worse than the mean. Subtract a public guess of
-        the median from targets far from 0. None finds the median privately (with `fit_intercept`),
-        and a distance from it that about a quarter of them exceed: better than a loose bound.
+        costs .1 of R2 or more, a hundred times is worse than the mean. From targets far from 0
+        subtract a public guess of the median; where rows are few .1 of R2 is lost otherwise. None
+        finds the median privately (with `fit_intercept`), and a distance from it that about a
+        quarter of them exceed: better than a loose bound.
     l2 : float, default=0.0
         Strength of the penalty, not negative; for ``p=2`` it is the `alpha` of scikit-learn's
         `Ridge`. "output" and "phased", whose privacy rests on a penalty, choose one if it is

@@ -49,9 +49,8 @@ _TAIL = 0.25
 # factor of two in one of twenty searches at 12, and by a quarter at 60; at more, rare values are
 # seen. A norm of rows alone may be further off than a unit of targets.
 _AIMED_RANKS = 100.0
-# Medians of all columns have to be more exact than those of a few. Beside a norm columns of zeros
-# and ones lose more than others gain, where there are fewer.
-_FEWEST_RANKS = {"rows": 8.0, "targets": 12.0, "columns": 10.0, "medians": 18.0, "normed": 54.0}
+# Medians of all columns have to be more exact than those of a few.
+_FEWEST_RANKS = {"rows": 8.0, "targets": 12.0, "columns": 10.0, "medians": 18.0}
 # A column is away from 0 if magnitudes of that part of the rows are within a factor of 16, and its
 # median is not that many times smaller than its scale: its range says little of its spread then. A
 # search of its origin and a second look at it cost that part of the first look at all columns, for
@@ -441,9 +440,9 @@ class ScalesPlan:
     median_price: float = 0.0
     distance_price: float = 0.0
 
-    #: nothing has Gaussian noise, and columns stay as they are
+    #: nothing has Gaussian noise, and a radius is drawn only where no norm is given
     mu: ClassVar[float] = 0.0
-    n_columns: ClassVar[int] = 0
+    with_radius: ClassVar[bool] = False
 
     @property
     def prices(self):
@@ -493,7 +492,6 @@ def plan_scales(
     with_center,
     n_columns=0,
     medians_first=False,
-    has_norm=False,
 ):
     """Plan how the scales are released.
 
@@ -513,9 +511,6 @@ def plan_scales(
     medians_first : bool, default=False
         Whether origins of all columns are worth more than a look at columns around 0, where they
         can be had: for products of columns, and for functions of single ones.
-    has_norm : bool, default=False
-        Whether there is a public norm for the columns as they are: then scales of columns, and a
-        radius for these, are asked for if they can be had five times as exactly.
 
     Returns
     -------
@@ -535,16 +530,14 @@ def plan_scales(
         kind = "targets" if with_scale else "rows"
         share = _MOST_FOR_TARGETS if with_scale else _MU_SHARE
         tried = [(0, False, _FEWEST_RANKS[kind], share)]
-        if with_radius or has_norm:
+        if with_radius:
             # a unit of targets is for nothing if it cannot be trusted
-            least = max(_FEWEST_RANKS[name] for name in ("columns", kind))
-            fewest = _FEWEST_RANKS["normed"] if has_norm else least
+            fewest = max(_FEWEST_RANKS[name] for name in ("columns", kind))
             tried.insert(0, (n_columns, False, fewest, _MU_SHARE))
         if medians_first:
             tried.insert(0, (n_columns, True, _FEWEST_RANKS["medians"], _MU_SHARE))
         for columns, first, fewest, largest in tried:
-            radius = with_radius or (has_norm and columns > 0)
-            plan = SearchedScales(n_rows, radius, with_scale, with_center, columns, first, 1.0)
+            plan = SearchedScales(n_rows, with_radius, with_scale, with_center, columns, first, 1.0)
             if not plan.n_releases:
                 continue
             usual, most = (

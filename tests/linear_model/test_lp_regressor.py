@@ -274,23 +274,42 @@ def test_penalties_and_bounds_are_for_columns_as_they_are():
         np.testing.assert_array_equal(model.feature_center_, 0.0)
 
 
-def test_columns_are_standardised_beside_a_norm_where_many_rows_pay_for_it():
+def test_a_norm_changes_nothing_where_units_are_found():
     Z, y = raw_table(5000)
     # all that matters is in a direction that hardly varies
     X = np.column_stack([Z[:, 1:], np.zeros(5000), 0.01 * Z[:, 0]])
     y = 300.0 * Z[:, 0] + 100.0 * np.random.default_rng(1).normal(size=5000)
-    for public in ({"data_norm": 5.0}, {"data_norm": 5.0, "target_scale": 300.0}):
-        model = DPLpRegressor(0.5, random_state=0, **public)
-        few = clone(model).fit(X[:2000], y[:2000])
-        assert few.data_norm_ == 5.0
-        assert (few.feature_scale_ == 1).all()
-        model.fit(X, y)
-        assert model.data_norm_ < 4.0
-        assert 0.003 < model.feature_scale_[3] < 0.03
-        assert model.score(X, y) > 0.8
-    # the norm is not for columns in units of their own: how loose it is does not matter
-    loose = DPLpRegressor(0.5, random_state=0, data_norm=5e9, target_scale=300.0).fit(X, y)
-    np.testing.assert_array_equal(loose.coef_, model.coef_)
+    for public in ({}, {"target_scale": 300.0}):
+        # columns and R, R alone, and nothing
+        for few, found in ((5000, True), (400, True), (100, False)):
+            fits = [
+                DPLpRegressor(0.5, random_state=0, data_norm=norm, **public).fit(X[:few], y[:few])
+                for norm in (None, 5.0, 5e9)
+            ]
+            if found:
+                assert len({fit.data_norm_ for fit in fits}) == 1
+                for fit in fits[1:]:
+                    np.testing.assert_array_equal(fit.coef_, fits[0].coef_)
+            else:
+                assert [fit.data_norm_ for fit in fits] == [2.0, 5.0, 5e9]
+            if few == 5000:
+                assert 0.003 < fits[1].feature_scale_[3] < 0.03
+                assert fits[1].score(X, y) > 0.8
+            else:
+                assert (fits[1].feature_scale_ == 1).all()
+
+
+MOMENTS = ("moments", 2, 9.0)
+FOR_ROWS = [{"l2": 1.0}, {"coef_bound": 9.0}, {"clipping_norm": MOMENTS}, {"delta": 0.0}, "csr"]
+
+
+@pytest.mark.parametrize("given", FOR_ROWS)
+def test_a_norm_is_that_of_the_rows_where_units_of_columns_cannot_be_had(given):
+    Z, y = raw_table(5000)
+    X, given = (sparse.csr_array(Z), {}) if given == "csr" else (Z, given)
+    model = DPLpRegressor(random_state=0, data_norm=5.0, **given).fit(X, y)
+    assert model.data_norm_ == 5.0
+    assert (model.feature_scale_ == 1).all()
 
 
 def test_too_few_rows_are_warned_of_from_public_numbers():
