@@ -447,6 +447,8 @@ class GeometryPlan:
     speed : ndarray of shape (d,) or None
         Steps are made in coefficients that are these times as small along the directions: so they
         are the square of it times as long there, for mapped rows. None for 1 along all.
+    longest : float
+        Longest step of one of several classes, by noise, in units of the others, if there is one.
     """
 
     center: Any
@@ -467,6 +469,7 @@ class GeometryPlan:
     kept: float = 1.0
     variance: Any = None
     speed: Any = None
+    longest: float = 0.0
 
     @property
     def deviation(self):
@@ -489,6 +492,32 @@ class GeometryPlan:
         unit = self.step_size * self.noise * np.sqrt((part**2).sum(axis=0))
         left = np.interp(self.step_size * self.held, pull, unit)
         return left if self.speed is None else left * self.speed**2
+
+    def lengths(self, gradient, loss):
+        """Return how many times `step_size` the step of each class is, by the first gradient.
+
+        Parameters
+        ----------
+        gradient : ndarray of shape (n_outputs, n_coefs)
+            Released, of the mean loss, at coefficients of 0.
+        loss : SoftmaxLoss
+            Pointwise loss.
+
+        Notes
+        -----
+        Where predictions add up to the shares of the classes, the mean of diag(p) - p p' is nowhere
+        above diag(share): so the step of a class may be as long as one over its share. At first
+        predictions are 1 / n_outputs, and no step is longer than one over that. The constant
+        feature's gradient at 0 is the difference of the two, clipped.
+        """
+        if self.longest <= 1:
+            return 1.0
+        even = 1 / loss.n_outputs
+        felt = self.intercept * min(1.0, loss.lipschitz / (math.sqrt(1 - even) * self.length))
+        # one deviation of the noise more, for shares that are taken for too small
+        share = even + (self.noise - gradient[:, -1]) / felt
+        # others are as long as the inverse of 1/2, the most that it can be along any direction
+        return np.clip(0.5 / np.maximum(share, even), 1.0, self.longest)[:, None]
 
     def sped(self, vector):
         """Return coefficients for mapped rows, of those of steps; or their gradient, of the other.
@@ -680,6 +709,7 @@ def plan_geometry(problem, spread, *, mu, n_steps, fewer, intercept, radius=1.0)
         speed = np.sqrt(np.minimum(longest, wild) / step_size)
     scale = scale / unit
     stepped = scale if speed is None else speed * scale
+    own = isinstance(loss, SoftmaxLoss) and spread.directions is not None and constant > 0
     plan = GeometryPlan(
         center=radius * center,
         root=spread.matrix(scale / radius),
@@ -698,6 +728,7 @@ def plan_geometry(problem, spread, *, mu, n_steps, fewer, intercept, radius=1.0)
         slack=slack,
         within=within,
         speed=speed,
+        longest=wild / step_size if own else 0.0,
     )
     if not isinstance(loss, LogisticLoss | SoftmaxLoss):
         return plan
@@ -834,7 +865,9 @@ class PreconditionedFit(Fit):
             query = ClippedGradient(at, loss, clip, plan.slack)
             released = curator.release(query, paid)
             gradient = released.reshape(problem.shape) / problem.n_rows
-            length = step_size.at(at, gradient)
+            if t == 0:
+                times = plan.lengths(gradient, loss)
+            length = times * step_size.at(at, gradient)
             step = ahead - length * plan.sped(gradient)
             step = np.clip(step, -LARGEST_COEF, LARGEST_COEF)
             previous = coef
