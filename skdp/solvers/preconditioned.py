@@ -397,8 +397,9 @@ _INTERCEPT = 0.3
 _LEAST_CLIP, _CLIP_SLOPE = 0.25, 0.04
 # for targets that nothing bounds, per root of the signal
 _TARGET_SLOPE = 0.2
-# that deviation for a loss with kinks, whose steps have no momentum, and for targets of length 1
-_KINKED_WILD, _WILD_TARGET = 1.0, 0.25
+# that deviation for a loss with kinks, whose steps have no momentum, for targets of length 1, and
+# for longer steps of single classes
+_KINKED_WILD, _WILD_TARGET, _CLASS_WILD = 1.0, 0.25, 0.35
 # signal in one dimension from which the power of the map grows, and from which it whitens
 _QUARTER, _WHITE = 3.0, 100.0
 # dimensions that there may be per signal, and how strongly the others are held
@@ -448,7 +449,7 @@ class GeometryPlan:
         Steps are made in coefficients that are these times as small along the directions: so they
         are the square of it times as long there, for mapped rows. None for 1 along all.
     longest : float
-        Longest step of one of several classes, by noise, in units of the others, if there is one.
+        Step of one of several classes, in units of `step_size`, at most; no longer ones if below 1.
     """
 
     center: Any
@@ -469,7 +470,7 @@ class GeometryPlan:
     kept: float = 1.0
     variance: Any = None
     speed: Any = None
-    longest: float = 0.0
+    longest: float = 1.0
 
     @property
     def deviation(self):
@@ -505,10 +506,10 @@ class GeometryPlan:
 
         Notes
         -----
-        Where predictions add up to the shares of the classes, the mean of diag(p) - p p' is nowhere
-        above diag(share): so the step of a class may be as long as one over its share. At first
-        predictions are 1 / n_outputs, and no step is longer than one over that. The constant
-        feature's gradient at 0 is the difference of the two, clipped.
+        Where the mean of p is the shares of the classes, that of diag(p) - p p' is at most
+        diag(share): the step of a class may be as long as one over its share. At first p is
+        1 / n_outputs, and no step is longer than one over that. At 0 the gradient of the constant
+        feature, which is clipped as that of a typical row, is the difference of the two.
         """
         if self.longest <= 1:
             return 1.0
@@ -516,7 +517,7 @@ class GeometryPlan:
         felt = self.intercept * min(1.0, loss.lipschitz / (math.sqrt(1 - even) * self.length))
         # one deviation of the noise more, for shares that are taken for too small
         share = even + (self.noise - gradient[:, -1]) / felt
-        # others are as long as the inverse of 1/2, the most that it can be along any direction
+        # beside steps for the most that a softmax can bend, which is 1 / 2
         return np.clip(0.5 / np.maximum(share, even), 1.0, self.longest)[:, None]
 
     def sped(self, vector):
@@ -709,6 +710,7 @@ def plan_geometry(problem, spread, *, mu, n_steps, fewer, intercept, radius=1.0)
         speed = np.sqrt(np.minimum(longest, wild) / step_size)
     scale = scale / unit
     stepped = scale if speed is None else speed * scale
+    # shares of classes are seen in the constant feature
     own = isinstance(loss, SoftmaxLoss) and spread.directions is not None and constant > 0
     plan = GeometryPlan(
         center=radius * center,
@@ -728,7 +730,7 @@ def plan_geometry(problem, spread, *, mu, n_steps, fewer, intercept, radius=1.0)
         slack=slack,
         within=within,
         speed=speed,
-        longest=wild / step_size if own else 0.0,
+        longest=_CLASS_WILD / noisy * wild / step_size if own else 1.0,
     )
     if not isinstance(loss, LogisticLoss | SoftmaxLoss):
         return plan
