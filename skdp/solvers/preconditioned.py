@@ -509,7 +509,9 @@ class GeometryPlan:
         Where the mean of p is the shares of the classes, that of diag(p) - p p' is at most
         diag(share): the step of a class may be as long as one over its share. At first p is
         1 / n_outputs, and no step is longer than one over that. At 0 the gradient of the constant
-        feature, which is clipped as that of a typical row, is the difference of the two.
+        feature, which is clipped as that of a typical row, is the difference of the two. Where rows
+        of a class lie far out along a direction there is more curvature: released gradients show it,
+        and shorten all steps.
         """
         if self.longest <= 1:
             return 1.0
@@ -712,6 +714,7 @@ def plan_geometry(problem, spread, *, mu, n_steps, fewer, intercept, radius=1.0)
     stepped = scale if speed is None else speed * scale
     # shares of classes are seen in the constant feature
     own = isinstance(loss, SoftmaxLoss) and spread.directions is not None and constant > 0
+    longest = _CLASS_WILD / noisy * wild / step_size if own else 1.0
     plan = GeometryPlan(
         center=radius * center,
         root=spread.matrix(scale / radius),
@@ -726,11 +729,11 @@ def plan_geometry(problem, spread, *, mu, n_steps, fewer, intercept, radius=1.0)
         length=1 / share,
         step_size=step_size * unit * unit,
         noise=slope * math.sqrt(n_steps) / along,
-        adaptive=kinked or not isinstance(loss, LogisticLoss | SoftmaxLoss),
+        adaptive=kinked or longest > 1 or not isinstance(loss, LogisticLoss | SoftmaxLoss),
         slack=slack,
         within=within,
         speed=speed,
-        longest=_CLASS_WILD / noisy * wild / step_size if own else 1.0,
+        longest=longest,
     )
     if not isinstance(loss, LogisticLoss | SoftmaxLoss):
         return plan
@@ -869,7 +872,8 @@ class PreconditionedFit(Fit):
             gradient = released.reshape(problem.shape) / problem.n_rows
             if t == 0:
                 times = plan.lengths(gradient, loss)
-            length = times * step_size.at(at, gradient)
+            root = np.sqrt(times)
+            length = times * step_size.at(at / root, gradient * root)
             step = ahead - length * plan.sped(gradient)
             step = np.clip(step, -LARGEST_COEF, LARGEST_COEF)
             previous = coef
