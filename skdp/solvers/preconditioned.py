@@ -509,9 +509,9 @@ class GeometryPlan:
         Where the mean of p is the shares of the classes, that of diag(p) - p p' is at most
         diag(share): the step of a class may be as long as one over its share. At first p is
         1 / n_outputs, and no step is longer than one over that. At 0 the gradient of the constant
-        feature, which is clipped as that of a typical row, is the difference of the two. Where rows
-        of a class lie far out along a direction there is more curvature: released gradients show it,
-        and shorten all steps.
+        feature, which is clipped as that of a typical row, is the difference of the two. There is
+        more curvature where rows of a class lie far out: released gradients show it, and shorten
+        all steps.
         """
         if self.longest <= 1:
             return 1.0
@@ -712,8 +712,9 @@ def plan_geometry(problem, spread, *, mu, n_steps, fewer, intercept, radius=1.0)
         speed = np.sqrt(np.minimum(longest, wild) / step_size)
     scale = scale / unit
     stepped = scale if speed is None else speed * scale
-    # shares of classes are seen in the constant feature
+    # shares of classes are seen in the constant feature, and a bound holds for equal steps
     own = isinstance(loss, SoftmaxLoss) and spread.directions is not None and constant > 0
+    own = own and problem.radius is None
     longest = _CLASS_WILD / noisy * wild / step_size if own else 1.0
     plan = GeometryPlan(
         center=radius * center,
