@@ -515,6 +515,11 @@ MUTANTS = [
         "tests/test_preconditioned.py",
     ),
     Mutant(
+        "steps of classes whatever noise there is", "GeometryPlan.lengths",
+        r"even\), 1\.0, self\.longest\)", "even), 1.0, 1e9)",
+        "tests/test_preconditioned.py",
+    ),
+    Mutant(
         "odds that are believed whatever gradients say", "believed",
         r"_posterior\(\(found - along\) / unsure, _KEPT_PRIOR\) @ _KEPT", "1.0",
         "tests/test_preconditioned.py",

@@ -563,6 +563,57 @@ def test_steps_are_as_long_as_curvature_and_noise_allow(epsilon, is_loud, monkey
         assert np.max(lengths) > 1.5 * np.min(lengths)
 
 
+def rows_of_classes(n_rows, shares, far=1.0):
+    """Return rows of classes with these shares, of which the last lies some times as far out."""
+    rng = np.random.default_rng(0)
+    y = rng.choice(len(shares), size=n_rows, p=shares)
+    centers = rng.normal(size=(len(shares), 8))
+    centers[-1] *= far
+    X = centers[y] + rng.normal(size=(n_rows, 8))
+    return X / np.linalg.norm(X, axis=1).max(), y
+
+
+SHARES = np.array([0.4, 0.25, 0.15, 0.1, 0.06, 0.04])
+
+
+@pytest.mark.parametrize("options", [{}, {"fit_intercept": False}, {"coef_bound": 50.0}], ids=str)
+@pytest.mark.parametrize("epsilon", [0.1, 2.0, 100.0])
+def test_steps_of_classes_are_as_long_as_their_shares_and_noise_allow(
+    epsilon, options, monkeypatch
+):
+    found, real = [], preconditioned.GeometryPlan.lengths
+
+    def lengths(plan, gradient, loss):
+        found.append((plan, real(plan, gradient, loss)))
+        return found[-1][1]
+
+    monkeypatch.setattr(preconditioned.GeometryPlan, "lengths", lengths)
+    X, y = rows_of_classes(20_000, SHARES)
+    logistic(epsilon, classes=range(len(SHARES)), **options).fit(X, y)
+    ((plan, times),) = found
+    if options or epsilon < 1:
+        assert np.all(times == 1.0)
+        return
+    assert np.all((times >= 1) & (times <= plan.longest))
+    assert plan.adaptive
+    if epsilon < 10:
+        assert np.max(times) == plan.longest
+    else:
+        np.testing.assert_allclose(times[:, 0], 0.5 / np.maximum(SHARES, 1 / 6), rtol=0.1)
+
+
+def test_many_classes_get_as_far_as_with_four_times_the_steps(monkeypatch):
+    X, y = rows_of_classes(20_000, np.full(16, 1 / 16))
+    losses = {}
+    for n_steps in (40, 160):
+        model = logistic(20.0, classes=range(16), max_iter=n_steps).fit(X, y)
+        losses[n_steps] = log_loss(y, model.predict_proba(X))
+    assert losses[40] < losses[160] + 0.005
+    monkeypatch.setattr(preconditioned.GeometryPlan, "lengths", lambda *_: 1.0)
+    model = logistic(20.0, classes=range(16)).fit(X, y)
+    assert losses[40] < log_loss(y, model.predict_proba(X)) - 0.02
+
+
 @every_adjacency
 def test_a_trace_of_fewer_steps_finds_nothing(adjacency):
     X, y = round_rows(60, 2)

@@ -397,8 +397,9 @@ _INTERCEPT = 0.3
 _LEAST_CLIP, _CLIP_SLOPE = 0.25, 0.04
 # for targets that nothing bounds, per root of the signal
 _TARGET_SLOPE = 0.2
-# that deviation for a loss with kinks, whose steps have no momentum, and for targets of length 1
-_KINKED_WILD, _WILD_TARGET = 1.0, 0.25
+# that deviation for a loss with kinks, whose steps have no momentum, for targets of length 1, and
+# for longer steps of single classes
+_KINKED_WILD, _WILD_TARGET, _CLASS_WILD = 1.0, 0.25, 0.35
 # signal in one dimension from which the power of the map grows, and from which it whitens
 _QUARTER, _WHITE = 3.0, 100.0
 # dimensions that there may be per signal, and how strongly the others are held
@@ -447,6 +448,8 @@ class GeometryPlan:
     speed : ndarray of shape (d,) or None
         Steps are made in coefficients that are these times as small along the directions: so they
         are the square of it times as long there, for mapped rows. None for 1 along all.
+    longest : float
+        Step of one of several classes, in units of `step_size`, at most; no longer ones if below 1.
     """
 
     center: Any
@@ -467,6 +470,7 @@ class GeometryPlan:
     kept: float = 1.0
     variance: Any = None
     speed: Any = None
+    longest: float = 1.0
 
     @property
     def deviation(self):
@@ -489,6 +493,34 @@ class GeometryPlan:
         unit = self.step_size * self.noise * np.sqrt((part**2).sum(axis=0))
         left = np.interp(self.step_size * self.held, pull, unit)
         return left if self.speed is None else left * self.speed**2
+
+    def lengths(self, gradient, loss):
+        """Return how many times `step_size` the step of each class is, by the first gradient.
+
+        Parameters
+        ----------
+        gradient : ndarray of shape (n_outputs, n_coefs)
+            Released, of the mean loss, at coefficients of 0.
+        loss : SoftmaxLoss
+            Pointwise loss.
+
+        Notes
+        -----
+        Where the mean of p is the shares of the classes, that of diag(p) - p p' is at most
+        diag(share): the step of a class may be as long as one over its share. At first p is
+        1 / n_outputs, and no step is longer than one over that. At 0 the gradient of the constant
+        feature, which is clipped as that of a typical row, is the difference of the two. There is
+        more curvature where rows of a class lie far out: released gradients show it, and shorten
+        all steps.
+        """
+        if self.longest <= 1:
+            return 1.0
+        even = 1 / loss.n_outputs
+        felt = self.intercept * min(1.0, loss.lipschitz / (math.sqrt(1 - even) * self.length))
+        # one deviation of the noise more, for shares that are taken for too small
+        share = even + (self.noise - gradient[:, -1]) / felt
+        # beside steps for the most that a softmax can bend, which is 1 / 2
+        return np.clip(0.5 / np.maximum(share, even), 1.0, self.longest)[:, None]
 
     def sped(self, vector):
         """Return coefficients for mapped rows, of those of steps; or their gradient, of the other.
@@ -680,6 +712,10 @@ def plan_geometry(problem, spread, *, mu, n_steps, fewer, intercept, radius=1.0)
         speed = np.sqrt(np.minimum(longest, wild) / step_size)
     scale = scale / unit
     stepped = scale if speed is None else speed * scale
+    # shares of classes are seen in the constant feature, and a bound holds for equal steps
+    own = isinstance(loss, SoftmaxLoss) and spread.directions is not None and constant > 0
+    own = own and problem.radius is None
+    longest = _CLASS_WILD / noisy * wild / step_size if own else 1.0
     plan = GeometryPlan(
         center=radius * center,
         root=spread.matrix(scale / radius),
@@ -694,10 +730,11 @@ def plan_geometry(problem, spread, *, mu, n_steps, fewer, intercept, radius=1.0)
         length=1 / share,
         step_size=step_size * unit * unit,
         noise=slope * math.sqrt(n_steps) / along,
-        adaptive=kinked or not isinstance(loss, LogisticLoss | SoftmaxLoss),
+        adaptive=kinked or longest > 1 or not isinstance(loss, LogisticLoss | SoftmaxLoss),
         slack=slack,
         within=within,
         speed=speed,
+        longest=longest,
     )
     if not isinstance(loss, LogisticLoss | SoftmaxLoss):
         return plan
@@ -834,7 +871,10 @@ class PreconditionedFit(Fit):
             query = ClippedGradient(at, loss, clip, plan.slack)
             released = curator.release(query, paid)
             gradient = released.reshape(problem.shape) / problem.n_rows
-            length = step_size.at(at, gradient)
+            if t == 0:
+                times = plan.lengths(gradient, loss)
+            root = np.sqrt(times)
+            length = times * step_size.at(at / root, gradient * root)
             step = ahead - length * plan.sped(gradient)
             step = np.clip(step, -LARGEST_COEF, LARGEST_COEF)
             previous = coef
