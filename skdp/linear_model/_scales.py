@@ -58,6 +58,9 @@ _FEWEST_RANKS = {"rows": 8.0, "targets": 12.0, "columns": 10.0, "medians": 18.0}
 # taken for a spread where a value is common, lost .2 points of accuracy on twelve tables in raw
 # units and in a ball, .5 where these were standardised, and .01 of R2 on six
 _AWAY, _ON_BOTH_SIDES, _SECOND = 0.9, 3.0, 0.25
+# Origin and unit of the targets, without which nothing is learned, count once for so many columns:
+# of 69 columns and 2,344 rows a unit that was ten times too long made R2 negative in one of 25 fits
+_COLUMNS_A_TARGET = 16
 # releases for the median of the targets, for that of a column, in which rows are read, and for a
 # spread; and by how many thresholds of a number each has. These cut what is believed into equal
 # parts: a third of the releases that one threshold takes, for counts with a third more noise. On
@@ -119,14 +122,14 @@ class SearchedScales:
         """Gaussian-DP parameter of all searches: a hair more than the ledger will hold."""
         # k counts move by the root of k
         second = 2 * _SECOND if self._looks_first else 1.0
-        medians = self.with_center * (self.with_scale + second * self.n_columns)
-        numbers = medians + len(self._spreads) + self._in_cells
+        medians = self.with_center * (self.with_scale * self._often + second * self.n_columns)
+        numbers = medians + self._often * len(self._spreads) + len(self._places)
         return self.unit * math.sqrt(numbers) * (1 + 1e-9)
 
     @property
     def n_releases(self):
         """Number of releases, at most."""
-        if not (self.unit and self._in_cells):
+        if not (self.unit and len(self._places)):
             return 0
         for_center, for_column, for_spread = _STEPS
         medians = for_center * (self.with_scale and self.with_center)
@@ -139,9 +142,15 @@ class SearchedScales:
         return self.n_columns > 0 and self.with_center and not self.medians_first
 
     @property
-    def _in_cells(self):
-        """Numbers of a row that are counted in cells at once."""
-        return self.with_scale + (self.n_columns or self.with_radius)
+    def _often(self):
+        """How often a search beside that of columns is paid for."""
+        return _often(self.n_columns) if self.with_scale else 1
+
+    @property
+    def _places(self):
+        """Which numbers of a row are counted in cells at once, that of a target perhaps often."""
+        first = np.zeros(self.with_scale * self._often, dtype=np.int64)
+        return np.append(first, self.with_scale + np.arange(self.n_columns or self.with_radius))
 
     @property
     def _spreads(self):
@@ -177,7 +186,7 @@ class SearchedScales:
             paid = self._paid_search(curator, (Columns(),), d, for_column)
             origin, least = self._origins(curator, np.full(d, True), paid)
         if self.with_scale and self.with_center:
-            paid = self._paid_search(curator, (TargetValue(),), 1, for_center)
+            paid = self._paid_search(curator, (TargetValue(),), 1, for_center, self._often)
             belief = self._belief(curator, (TargetValue(),), np.array([True]), FloatKey(), paid)
             # the common decimal of targets that are all equal
             center = float(np.clip(shortest(belief)[0], -LARGEST, LARGEST))
@@ -185,8 +194,8 @@ class SearchedScales:
         first = (RowNorm(),) * self.with_radius
         if d:
             first = (Columns(None if self._looks_first else origin),)
-        query = MagnitudeCells((*targets, *first), np.arange(self._in_cells))
-        paid, noise = self._prepaid(curator, query, self._in_cells)
+        query = MagnitudeCells((*targets, *first), self._places)
+        paid, noise = self._prepaid(curator, query, len(self._places))
         counts, noise = query.by_number(curator.release(query, paid), noise)
         found, lowest, highest = scales_in_cells(counts, noise, _TAIL * self.n_rows)
         if d:
@@ -209,7 +218,7 @@ class SearchedScales:
             # in the order of the cells: targets first
             magnitudes = (*targets, *(RowNorm(),) * self.with_radius)
             k = len(magnitudes)
-            paid = self._paid_search(curator, magnitudes, k, for_spread)
+            paid = self._paid_search(curator, magnitudes, k, for_spread, self._often)
             belief = self._belief(curator, magnitudes, np.full(k, True), _SPREAD_KEY, paid)
             # between zero and other values any number is as credible, and a null row counts as half
             # a row beyond any: cells know better
@@ -233,7 +242,7 @@ class SearchedScales:
         return curator.prepay(query, law, times), curator.ledger.releases[-1].noise.scale
 
     def _paid_search(self, curator, magnitudes, k, steps, part=1.0):
-        """Pay for a search for k numbers at a part of its usual price."""
+        """Pay for a search for k numbers, at a part of its usual price, or more often."""
         query = MagnitudeSides(magnitudes, np.zeros((_ASKED, k)))
         return *self._prepaid(curator, query, part * k, steps), steps
 
@@ -292,6 +301,11 @@ class SearchedScales:
             wanted=wanted,
             prior=prior,
         )
+
+
+def _often(n_columns):
+    """Return how often what is searched of targets is paid for beside that many columns."""
+    return max(1, n_columns // _COLUMNS_A_TARGET)
 
 
 def _least_spread(center, bits=MANTISSA_BITS):
@@ -532,7 +546,8 @@ def plan_scales(
         tried = [(0, False, _FEWEST_RANKS[kind], share)]
         if with_radius:
             # a unit of targets is for nothing if it cannot be trusted
-            fewest = max(_FEWEST_RANKS[name] for name in ("columns", kind))
+            fewest = _FEWEST_RANKS[kind] / math.sqrt(_often(n_columns))
+            fewest = max(_FEWEST_RANKS["columns"], fewest)
             tried.insert(0, (n_columns, False, fewest, _MU_SHARE))
         if medians_first:
             tried.insert(0, (n_columns, True, _FEWEST_RANKS["medians"], _MU_SHARE))

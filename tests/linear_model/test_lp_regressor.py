@@ -243,6 +243,23 @@ def test_the_unit_of_targets_is_worth_more_where_rows_are_few():
     assert np.median(scores) > 0.3
 
 
+def test_beside_many_columns_what_is_searched_of_targets_is_paid_for_more_often():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 64))
+    y = 50 * X[:, :8].sum(axis=1) + rng.normal(size=1000) + 3000
+    given = {"n_rows": 1000, "adjacency": "replace-one", "n_columns": 64}
+    plan = plan_scales(1.0, 1e-6, **ALL_SCALES, **given)
+    assert plan.n_columns == 64
+    model = DPLpRegressor(1.0, random_state=0).fit(X, y)
+    prices = [math.sqrt(one.count) * one.noise.mu for one in model.ledger_.releases[:5]]
+    assert prices == pytest.approx(
+        [plan.unit * math.sqrt(k) for k in (4, 4 + 64, 64 / 4, 64 / 4, 4 * 2)], rel=1e-6
+    )
+    assert math.hypot(*prices) < plan.mu
+    # about 120
+    assert 60 < model.target_scale_ < 240
+
+
 def test_columns_on_their_own_scales_and_offsets_cost_nothing():
     Z, y = raw_table(5000)
     X = Z * [1e-4, 1.0, 1e5] + [1.0, 0.0, -3e6]
