@@ -103,8 +103,8 @@ two-sided, not corrected for the number of cells. TukeyEM is counted where it an
 WHY = """\
 What is behind it:
 
-- ames: up to ε = 0.5 a unit of rows and one of targets are searched alone, at 0.1 for a fifth of
-  the budget, and what is left is about as good as the mean. From ε = 1 on columns have units, and
+- ames: at ε = 0.1 a unit of rows and one of targets are searched alone, for a fifth of
+  the budget, and what is left is about as good as the mean. From ε = 0.5 on columns have units, and
   entries beyond 100 units count as that, 10 where noise hides a column, in `predict` too. That is
   what makes the default usable here and on k401: before it, columns of zeros with hundreds of
   square feet in a few rows, and units that noise put far off, took R² below -1.
