@@ -339,6 +339,22 @@ MUTANTS = [
         "tests/test_groups.py",
     ),
     Mutant(
+        "ranges: each of many features may fail as often as one", "_planned",
+        r"UNLIKELY / n_features", "UNLIKELY",
+        "tests/location/test_range.py",
+    ),
+    Mutant(
+        "scores: rows that crowd a bin are as far apart as others", "crowding",
+        r"return np\.minimum\(.*", "return np.zeros(len(held))",
+        "tests/test_metrics.py",
+    ),
+    Mutant(
+        "scales: what is searched of targets beside many columns is paid for once",
+        "SearchedScales.mu",
+        r"self\._often \* len\(self\._spreads\)", "len(self._spreads)",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
         "scales: rows of a group count as one each", "MagnitudeCells.partial",
         r"counts_parts\(chunk\)", "False",
         "tests/test_groups.py",
