@@ -152,7 +152,7 @@ MUTANTS = [
     ),
     Mutant(
         "one person is two, by the text of whoever comes next", "_words_of_text",
-        r" << np\.minimum\(.*?\)\.astype\(np\.uint64\)", "",
+        r" << left", "",
         "tests/test_grouped_statistics.py",
     ),
     Mutant(

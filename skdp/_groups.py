@@ -217,15 +217,16 @@ def _close_numbers(numbers):
     return np.flatnonzero(seen) + low, (np.cumsum(seen) - 1)[places]
 
 
-# zeros behind text, and the most bytes of an identifier that is read in words
-_PADDING = 64
+# zeros behind text, and the most bytes of an identifier that is read in words; and identifiers
+# that are compared at a time
+_PADDING, _AT_ONCE = 64, 1 << 12
 
 
 def _words(groups):
-    """Return text of one width as numbers of eight bytes, an array of shape (n_words, n_rows)."""
+    """Return text of one width as numbers of eight bytes, an array of shape (n_rows, n_words)."""
     kind, n_words = groups.dtype.kind, max(-(-groups.dtype.itemsize // 8), 1)
-    padded = groups.astype(f"{kind}{n_words * (8 if kind == 'S' else 2)}")
-    return padded.view(np.uint64).reshape(len(groups), n_words).T
+    padded = np.ascontiguousarray(groups, f"{kind}{n_words * (8 if kind == 'S' else 2)}")
+    return padded.view(np.uint64).reshape(len(groups), n_words)
 
 
 def _words_of_text(listed):
@@ -251,31 +252,30 @@ def _words_of_text(listed):
     windows = np.ndarray(len(text) - 7, dtype="<u8", buffer=text, strides=(1,))
     # what lies behind the end is shifted out
     beyond = 64 - 8 * lengths
-    words = [
-        windows[starts + i] << np.minimum(np.maximum(beyond + 8 * i, 0), 64).astype(np.uint64)
-        for i in range(0, max(min(lengths.max(initial=0), _PADDING), 1), 8)
-    ]
     long = np.flatnonzero(lengths > _PADDING)
+    n_words = max(1, -(-min(lengths.max(initial=0), _PADDING) // 8))
+    words = np.zeros((len(listed), n_words + bool(len(long))), dtype=np.uint64)
+    for i in range(n_words):
+        left = np.minimum(np.maximum(beyond + 64 * i, 0), 64).astype(np.uint64)
+        words[:, i] = windows[starts + 8 * i] << left
     if len(long):
-        rest = np.zeros(len(listed), dtype=np.int64)
-        rest[long] = marks_of([listed[i] for i in long])
-        words.append(rest.view(np.uint64))
+        words[long, -1] = np.asarray(marks_of([listed[i] for i in long])).view(np.uint64)
     return words
 
 
 def _told_by_words(words):
     """Return a row of every text, and of which of these rows each has the text, by its words."""
-    marks = np.zeros(len(words[0]), dtype=np.uint64)
-    for word in words:
+    marks = np.zeros(len(words), dtype=np.uint64)
+    for word in words.T:
         marks = _scattered(marks ^ word)
     rows, codes = _told_apart(marks.view(np.int64))
     lead = rows[codes]
-    if all(np.array_equal(word[lead], word) for word in words):
+    # a few at a time: new memory for all of them takes longer than the comparison
+    parts = [slice(start, start + _AT_ONCE) for start in range(0, len(words), _AT_ONCE)]
+    if all(np.array_equal(words.take(lead[part], axis=0), words[part]) for part in parts):
         return rows, codes
     # two texts share a mark: told apart by a sort
-    _, rows, codes = np.unique(
-        np.column_stack(words), axis=0, return_index=True, return_inverse=True
-    )
+    _, rows, codes = np.unique(words, axis=0, return_index=True, return_inverse=True)
     return rows, codes.reshape(-1)
 
 

@@ -584,16 +584,14 @@ class DPLpRegressor(PrivateLinearRegressor):
         Public unit of length R of the rows, in [1e-50, 1e50]; longer rows are scaled down to
         it together with their targets. None standardises the columns of dense rows, where there
         are rows enough and no `l2`, `coef_bound` or moment is given, around origins of those away
-        from 0, finds R privately, such that about a quarter of the rows are longer then, and scales
-        down rows longer than 6 R. A number changes nothing there: it is for fewer rows, sparse
-        ones, delta 0, and beside these parameters.
+        from 0, finds R, which about a quarter of the rows exceed then, and scales down rows longer
+        than 6 R. A number is not used there, but for fewer rows, sparse ones, and delta 0.
     target_scale : float, default=None
         Public unit B of the targets, in [1e-50, 1e50], around 0: not a bound, but the usual size
-        of a target, which about a quarter of them exceed. Noise grows with it: ten times too large
-        costs .1 of R2 or more, a hundred times is worse than the mean. From targets far from 0
-        subtract a public guess of the median; where rows are few .1 of R2 is lost otherwise. None
-        finds the median privately (with `fit_intercept`), and a distance from it that about a
-        quarter of them exceed: better than a loose bound.
+        of a target, which about a quarter of them exceed. Ten times too large costs .1 of R2 or
+        more, a hundred times is worse than the mean. From targets far from 0 subtract a public
+        guess of the median. None finds the median privately (with `fit_intercept`), and a distance
+        from it that about a quarter of them exceed: better than a loose bound.
     l2 : float, default=0.0
         Strength of the penalty, not negative; for ``p=2`` it is the `alpha` of scikit-learn's
         `Ridge`. "output" and "phased", whose privacy rests on a penalty, choose one if it is
