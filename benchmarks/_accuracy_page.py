@@ -81,14 +81,14 @@ PICTURE = "calibration.png"
 THE_DEFAULT = """\
 ``DPLogisticRegression()`` finds origins and units of columns and a norm of the rows, releases
 second moments, and makes steps in their geometry (:ref:`preconditioned`): 40, of two classes 24,
-16 where moments say that these :ref:`are enough <fewer-steps>`, and 12 on "text". That is up to 59
-passes over dense rows; of two classes 43 or 35. With ``data_norm=1``, the bound that holds on all of
-these rows, nothing has to be found: 41, 25 or 17.
-``solver="accelerated"`` makes 16 to 500 steps; it and the hinge are given the bound too. {kept} were
-prepared with public ranges and first looked at when geometry and steps had been chosen. Steps of two
-and of more classes were chosen anew since, on others, with "flight phase" in sight. For the row
-without ``data_norm`` **they were not kept aside**: the search
-of units was chosen and checked later on raw tables, these among them. CPU times are medians.
+16 where moments say that these :ref:`are enough <fewer-steps>`, and 12 on "text". That is up to
+59 passes over dense rows; of two classes 43 or 35. With ``data_norm=1``, the bound that holds on
+all of these rows, nothing has to be found: 41, 25 or 17. ``solver="accelerated"`` makes 16 to 500
+steps; it and the hinge are given the bound too. {kept} were prepared with public ranges and first
+looked at when geometry and steps had been chosen. Steps of two and of more classes were chosen
+anew since, on others, with "flight phase" in sight. For the row without ``data_norm`` **they were
+not kept aside**: the search of units was chosen and checked later on raw tables, these among
+them. CPU times are medians.
 """
 WHY = """\
 Without ``data_norm`` breast_cancer loses most, where ε = 0.1 is too little for anything to be
