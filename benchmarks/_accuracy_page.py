@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The accuracy page of the documentation, written from stored results."""
 
-import textwrap
-
 import numpy as np
 from _accuracy_data import DATA, FIRST_SEED, describe
 from _accuracy_methods import DEFAULT, UNBOUNDED, WITH_DELTA
@@ -23,7 +21,7 @@ from _accuracy_tables import (
 )
 from _datasets import EPSILONS
 from _machine import machine, versions
-from _mechanisms_report import LEVEL, difference, standard_error, table
+from _mechanisms_report import LEVEL, difference, filled, standard_error, table
 from _tables import KEPT_ASIDE
 
 __all__ = ["PICTURE", "page", "save_picture"]
@@ -110,11 +108,6 @@ held-out rows or more over all splits. On the diagonal probabilities are to be b
 they are too high. The dashed line is the fit without privacy.
 
 """
-
-
-def filled(text):
-    """Return a paragraph in lines."""
-    return textwrap.fill(text, 95, break_long_words=False, break_on_hyphens=False)
 
 
 def _reading(collected):

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Results of mechanisms.py in sentences that are counted from them."""
 
-import textwrap
-
 import numpy as np
 from _datasets import EPSILONS
 from _mechanisms_report import (
@@ -15,6 +13,7 @@ from _mechanisms_report import (
     cells_of,
     delta_text,
     difference,
+    filled,
     standard_error,
     table,
     text_of,
@@ -44,11 +43,6 @@ PUBLISHED = {
         dict(zip(EPSILONS, (82.3, 83.4, 83.8, 83.8, 83.8, 83.8), strict=True)),
     ),
 }
-
-
-def filled(text):
-    """Return a paragraph in lines."""
-    return textwrap.fill(text, 95)
 
 
 def comparisons(results):

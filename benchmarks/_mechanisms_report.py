@@ -3,6 +3,7 @@
 """Tables of the raw results of mechanisms.py, and what counts as noise."""
 
 import json
+import textwrap
 
 import numpy as np
 from _datasets import DELTA, EPSILONS
@@ -44,6 +45,11 @@ def beats(better, worse):
     """Return whether one row is better than another beyond noise."""
     mean, _, p, _ = difference(better, worse)
     return mean > 0 and p < LEVEL
+
+
+def filled(text):
+    """Return a paragraph in lines."""
+    return textwrap.fill(text, 95, break_long_words=False, break_on_hyphens=False)
 
 
 def text_of(values):

@@ -3,12 +3,11 @@
 """The page that rivals.py writes, from what is stored."""
 
 import itertools
-import textwrap
 
 import numpy as np
 from _accuracy_store import read
 from _machine import machine, versions
-from _mechanisms_report import beats, standard_error, table
+from _mechanisms_report import beats, filled, standard_error, table
 from _rivals_peer import AIM, CODINGS, SSP
 from _rivals_tables import BINS, CENSUS
 
@@ -106,12 +105,8 @@ were run at different times on a busy machine.
 """
 
 
-def _filled(text):
-    return textwrap.fill(text, 95, break_long_words=False, break_on_hyphens=False)
-
-
 def _items(texts):
-    return [_filled(f"* {text}").replace("\n", "\n  ") for text in texts]
+    return [filled(f"* {text}").replace("\n", "\n  ") for text in texts]
 
 
 def _text(values, digits):
@@ -248,14 +243,14 @@ def _tables(found, name):
 def _verdict(ahead, counts):
     best = "the best mean AUC of the rivals, over all rows,"
     if not ahead:
-        return _filled(
+        return filled(
             f"In none of {counts['cells']} cells (table, ε) is {best} above that of ours."
         )
     text = (
         f"In {counts['ahead']} of {counts['cells']} cells (table, ε) {best} is above that of "
         f"ours, in {counts['beyond']} beyond noise (a paired t-test at 0.05 on three splits):"
     )
-    return "\n".join([_filled(text), "", *_items(ahead)])
+    return "\n".join([filled(text), "", *_items(ahead)])
 
 
 def page(folder, size=(2, 100)):
@@ -278,7 +273,7 @@ def page(folder, size=(2, 100)):
         behind += leads
         about = CENSUS[name][3] if name in CENSUS else SPARSE.get(name, "")
         parts += [name, "-" * len(name), ""]
-        parts += [_filled(f"{about[:1].upper()}{about[1:]}."), ""] if about else []
+        parts += [filled(f"{about[:1].upper()}{about[1:]}."), ""] if about else []
         parts += tables
     lines += ["Where others lead", "-----------------", ""]
     text = "Cells in which the mean of a rival is better than that of our default on the same rows:"

@@ -15,7 +15,6 @@ equal models have equal figures.
 
 import itertools
 import sys
-import textwrap
 import warnings
 from pathlib import Path
 
@@ -26,7 +25,7 @@ from _accuracy_store import Store, qualities, read
 from _datasets import adult
 from _environments import run_page
 from _machine import machine, versions
-from _mechanisms_report import standard_error, table
+from _mechanisms_report import filled, standard_error, table
 from _tables import KEPT_ASIDE, REGRESSION, kept_aside, regression
 from sklearn.datasets import load_digits, make_friedman1
 from sklearn.ensemble import HistGradientBoostingRegressor
@@ -211,11 +210,6 @@ def counted(cells, score, unit):
         f"{len(usable)} cells, and beyond two standard errors of that in {len(sure)}"
     )
     return f"{text}{': ' + told if told else ''}. In {ahead} it is ahead."
-
-
-def filled(text):
-    """Return a paragraph in lines."""
-    return textwrap.fill(text, 95, break_long_words=False, break_on_hyphens=False)
 
 
 def page(folder):

@@ -16,7 +16,6 @@ stored.
 
 import itertools
 import sys
-import textwrap
 import time
 import warnings
 from pathlib import Path
@@ -28,7 +27,7 @@ import numpy as np
 from _accuracy_store import Store, read
 from _environments import run_page, run_there
 from _machine import machine, versions
-from _mechanisms_report import beats, standard_error, table
+from _mechanisms_report import beats, filled, standard_error, table
 from _regression_rivals import adassp, hessian_mixing, tukey
 from _tables import REGRESSION, regression
 from sklearn.linear_model import LinearRegression
@@ -264,10 +263,6 @@ def _text(cell):
     return text if len(scores) == len(cell) else f"{text} ({len(scores)} of {len(cell)})"
 
 
-def _filled(text):
-    return textwrap.fill(text, 95, break_long_words=False, break_on_hyphens=False)
-
-
 def _table(name, rows):
     """Return the lines of one table."""
     X, y = regression(name)
@@ -276,7 +271,7 @@ def _table(name, rows):
     plain = rows["least squares"][None]
     text = f"{len(y):,} rows, {X.shape[1]} columns ({where}): {about}. {len(plain)} splits. "
     lines = [name, "-" * len(name), ""]
-    lines += [_filled(f"{text}Least squares without privacy: {_text(plain)}."), ""]
+    lines += [filled(f"{text}Least squares without privacy: {_text(plain)}."), ""]
     order = {"knows nothing": KNOW_NOTHING, "knows bounds": KNOW_BOUNDS}
     labels = [(kind, label) for kind, group in order.items() for label in group if label in rows]
     best = {}
@@ -332,7 +327,7 @@ def _reading(found):
     for (name, epsilon, ours), texts in behind.items():
         mine = f"{ours} {_text(found[name][ours][epsilon])}"
         text = f"* {name}, ε = {epsilon:g}, {mine}: {'; '.join(texts)}."
-        lines.append(_filled(text).replace("\n", "\n  "))
+        lines.append(filled(text).replace("\n", "\n  "))
     return [*lines, ""]
 
 
@@ -346,7 +341,7 @@ def page(folder):
         lines += _table(name, rows)
     lines += [
         "What was run", "------------", "",
-        _filled(f"* {machine()}, shared with other work; one thread, CPU time.").replace(
+        filled(f"* {machine()}, shared with other work; one thread, CPU time.").replace(
             "\n", "\n  "
         ),
         f"* {versions('skdp', 'scikit-learn', 'numpy', 'scipy')}; diffprivlib 0.6.6.",

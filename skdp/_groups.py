@@ -182,10 +182,9 @@ def coded_identifiers(groups):
                 return groups[rows], codes
             # whoever shares a number with another one is protected together with him
             rows, codes = _told_apart(marks_of(listed))
-            kinds = set(map(type, groups[rows].tolist()))
-            if kinds in ({str}, {bytes}):
-                # text shares its number with the bytes that spell it, which cannot be joined to it
-                kinds.pop()().join(listed)
+            if set(map(type, groups[rows].tolist())) == {bytes}:
+                # text shares its number with the bytes that spell it, which it cannot be joined to
+                b"".join(listed)
                 return groups[rows], codes
         if _has_nobody(groups):
             raise ValueError(_NOBODY)
@@ -259,7 +258,7 @@ def _words_of_text(listed):
         left = np.minimum(np.maximum(beyond + 64 * i, 0), 64).astype(np.uint64)
         words[:, i] = windows[starts + 8 * i] << left
     if len(long):
-        words[long, -1] = np.asarray(marks_of([listed[i] for i in long])).view(np.uint64)
+        words[long, -1] = marks_of([listed[i] for i in long]).view(np.uint64)
     return words
 
 

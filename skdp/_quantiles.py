@@ -1292,25 +1292,17 @@ class DividedNumbers:
         self._numbers, self._counted = numbers, weight is not None
         self._whole, self._total = 1, numbers.shape[1]
         if self._counted:
-            self._parts = np.rint(weight * PARTS).astype(np.int64)
-            self._whole, self._total = PARTS, int(self._parts.sum())
-        self._cuts = [None] * len(numbers)
-
-    def _begun(self, j):
-        """Return the cuts of a number that was not asked for before.
-
-        These are thresholds, where what is above them begins, what is not above them, and if what
-        lies before them is in order what so many of it count, from none to all.
-        """
-        if self._counted:
-            bits = self._numbers[j].view(np.int64)
-            # towards zero where they are negative
-            bits += ~(bits >> 63) & _COUNT_BITS
-            bits &= ~_COUNT_BITS
-            bits |= self._parts
-        ends = [0, self._numbers.shape[1]], [0, self._total]
-        self._cuts[j] = cuts = [-math.inf, math.inf], *ends, [None] * 3
-        return cuts
+            parts = np.rint(weight * PARTS).astype(np.int64)
+            self._whole, self._total = PARTS, int(parts.sum())
+            for bits in numbers.view(np.int64):
+                # towards zero where they are negative
+                bits += ~(bits >> 63) & _COUNT_BITS
+                bits &= ~_COUNT_BITS
+                bits |= parts
+        # of every number: thresholds, where what is above them begins, what is not above them, and
+        # if what lies before them is in order what so many of it count, from none to all
+        ends = [-math.inf, math.inf], [0, numbers.shape[1]], [0, self._total], [None] * 3
+        self._cuts = [[list(part) for part in ends] for _ in numbers]
 
     def sides(self, thresholds, places):
         """Return the sums over rows above thresholds minus half of all, one after another.
@@ -1337,7 +1329,7 @@ class DividedNumbers:
 
     def _below(self, j, asked):
         """Return what the rows count whose number is not above thresholds in order."""
-        keys, places, counts, ordered = cuts = self._cuts[j] or self._begun(j)
+        keys, places, counts, ordered = cuts = self._cuts[j]
         i = bisect_right(keys, asked[0])
         numbers = self._numbers[j, places[i - 1] : places[i]]
         if ordered[i] is not None and asked[-1] < keys[i]:

@@ -602,6 +602,7 @@ def test_identifiers_of_chunks_are_of_one_type():
     ("groups", "told"),
     [
         (np.array(["b", b"a", "a"] * 100, dtype=object), "of one type"),
+        (np.array([b"b", "a", b"a"] * 100, dtype=object), "of one type"),
         (["a", None, "b"] * 100, "missing identifiers"),
         (["a", np.nan, "b"] * 100, "missing identifiers"),
         (np.ma.masked_equal([1, 2, 3] * 100, 2), "missing identifiers"),

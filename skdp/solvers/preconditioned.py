@@ -873,7 +873,7 @@ class PreconditionedFit(Fit):
             gradient = released.reshape(problem.shape) / problem.n_rows
             if t == 0:
                 times = plan.lengths(gradient, loss)
-            root = np.sqrt(times)
+                root = np.sqrt(times)
             length = times * step_size.at(at / root, gradient * root)
             step = ahead - length * plan.sped(gradient)
             step = np.clip(step, -LARGEST_COEF, LARGEST_COEF)
