@@ -598,6 +598,7 @@ def test_identifiers_of_chunks_are_of_one_type():
 # -- what is refused -----------------------------------------------------------------------------
 
 
+@pytest.mark.sample(9)
 @pytest.mark.parametrize(
     ("groups", "told"),
     [
