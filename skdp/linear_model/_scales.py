@@ -16,6 +16,7 @@ import numpy as np
 
 from skdp._quantiles import (
     LOWEST_CELL,
+    N_CELLS,
     Columns,
     GradientNorm,
     MagnitudeCells,
@@ -51,6 +52,9 @@ _TAIL = 0.25
 _AIMED_RANKS = 100.0
 # Medians of all columns have to be more exact than those of a few.
 _FEWEST_RANKS = {"rows": 8.0, "targets": 12.0, "columns": 10.0, "medians": 18.0}
+# What is aimed at for targets alone, where nothing is lost but slopes that noise would hide, and
+# what is put up with: without their origin and unit R2 is far below 0
+_TARGETS_ALONE = (18.0, 8.5)
 # A column is away from 0 if magnitudes of that part of the rows are within a factor of 16, and its
 # median is not that many times smaller than its scale: its range says little of its spread then. A
 # search of its origin and a second look at it cost that part of the first look at all columns, for
@@ -65,15 +69,15 @@ _COLUMNS_A_TARGET = 16
 # spread; and by how many thresholds of a number each has. These cut what is believed into equal
 # parts: a third of the releases that one threshold takes, for counts with a third more noise. On
 # nine tables of classes and six of targets, at 20 to 80 ranks, that lost nothing.
-_STEPS, _ASKED = (17, 11, 5), 5
+_STEPS, _ASKED = (17, 11, 3), 5
 _SPREAD_KEY, _COLUMN_KEY = FloatKey(3, signed=False), FloatKey(16)
 # columns share a unit if that part of the spans that were seen, at least so many, is within that
 # factor of their median; of many columns half of them, if next to none is larger
 _SHARED, _FEWEST_SPANS, _ALIKE = 0.85, 3, 4.0
 _MANY_SPANS, _SHARED_OF_MANY, _LARGER, _SMALLER = 32, 0.5, 0.05, 100.0
-# part of the squared Gaussian-DP budget that all searches together get at most; and where they are
-# for the unit of the targets, and could not be trusted with less: nothing is learned without it
-_MU_SHARE, _MOST_FOR_TARGETS = 0.2, 0.3
+# part of the squared Gaussian-DP budget that all searches together get; and at most, where they are
+# for the unit of targets and could not be trusted with less, with units of columns and without
+_MU_SHARE, _MOST_WITH_TARGETS = 0.2, (0.4, 0.9)
 # ends of what is believed further apart than this factor mean that noise hides a scale
 _VAGUE = 32.0
 # so far beyond all cells that are seen only half of the null rows takes a quantile
@@ -219,7 +223,11 @@ class SearchedScales:
             magnitudes = (*targets, *(RowNorm(),) * self.with_radius)
             k = len(magnitudes)
             paid = self._paid_search(curator, magnitudes, k, for_spread, self._often)
-            belief = self._belief(curator, magnitudes, np.full(k, True), _SPREAD_KEY, paid)
+            seen = counts[:k]
+            if d and self.with_radius:
+                seen = np.vstack([counts[:-d], self.n_rows * _cell_of(math.sqrt(d))])
+            prior = _prior_of_spreads(seen, noise[:k], self.n_rows)
+            belief = self._belief(curator, magnitudes, np.full(k, True), _SPREAD_KEY, paid, prior)
             # between zero and other values any number is as credible, and a null row counts as half
             # a row beyond any: cells know better
             searched = np.minimum(belief.middle, LARGEST)
@@ -320,6 +328,39 @@ def _prior(together):
     ends = _COLUMN_KEY.position(np.array([-16 * low, -low, low, 16 * low]))
     starts = np.column_stack([np.zeros(len(low)), *ends])
     return starts, np.tile([0.005, 0.49, 0.01, 0.49, 0.005], (len(low), 1))
+
+
+# where cells begin and the last one ends, and how credible each is before a look, as the exponents
+# of a `FloatKey` are
+_ENDS = 0.5 * 4.0 ** (np.arange(N_CELLS + 1) + LOWEST_CELL)
+_USUAL = 1 / (1 + ((np.arange(N_CELLS) + LOWEST_CELL) / 8.0) ** 2)
+_ZERO, _OUTSIDE = 0.05, 0.001
+
+
+def _cell_of(spread):
+    """Return 1 for the cell with a spread and 0 for others."""
+    return (_ENDS[:-1] <= spread) & (spread < _ENDS[1:])
+
+
+def _prior_of_spreads(counts, noise, n_rows):
+    """Return where spreads are, by counts in cells.
+
+    Either nearly all rows are in three cells next to each other, by the likelihood of what these
+    count together, or the spread is anywhere, and 0 if no row is in a cell.
+    """
+    together = counts[:, :-2] + counts[:, 1:-1] + counts[:, 2:]
+    odds = n_rows * (together - n_rows / 2) / (3 * noise[:, None] ** 2)
+    odds = np.append(odds - math.log(odds.shape[1]), np.zeros((len(odds), 1)), axis=1)
+    odds = np.exp(odds - odds.max(axis=1, keepdims=True))
+    odds /= odds.sum(axis=1, keepdims=True)
+    anywhere = np.maximum(odds[:, -1:], 0.02)
+    cells = anywhere * _USUAL / _USUAL.sum()
+    for first in range(3):
+        cells[:, first : first + odds.shape[1] - 1] += odds[:, :-1] / 3
+    starts = np.concatenate([[0.0, 1.0], _SPREAD_KEY.position(_ENDS)])
+    outside = np.broadcast_to([_ZERO, _OUTSIDE, _OUTSIDE], (len(cells), 3)) * anywhere
+    weights = np.column_stack([outside[:, :2], cells, outside[:, 2]])
+    return np.tile(starts, (len(cells), 1)), weights
 
 
 def _in_common(counts, noise, n_rows):
@@ -541,17 +582,19 @@ def plan_scales(
     if delta:
         # under zero-out a row moves half as much
         ranks = n_rows * (2.0 if adjacency == "zero-out" else 1.0)
-        kind = "targets" if with_scale else "rows"
-        share = _MOST_FOR_TARGETS if with_scale else _MU_SHARE
-        tried = [(0, False, _FEWEST_RANKS[kind], share)]
+        tried = [(0, False, (_FEWEST_RANKS["rows"],) * 2, _MU_SHARE)]
+        if with_scale:
+            tried = [(0, False, _TARGETS_ALONE, _MOST_WITH_TARGETS[1])]
         if with_radius:
-            # a unit of targets is for nothing if it cannot be trusted
-            fewest = _FEWEST_RANKS[kind] / math.sqrt(_often(n_columns))
-            fewest = max(_FEWEST_RANKS["columns"], fewest)
-            tried.insert(0, (n_columns, False, fewest, _MU_SHARE))
+            fewest, most = _FEWEST_RANKS["columns"], _MU_SHARE
+            if with_scale:
+                # a unit of targets is for nothing if it cannot be trusted
+                fewest = max(fewest, _FEWEST_RANKS["targets"] / math.sqrt(_often(n_columns)))
+                most = _MOST_WITH_TARGETS[0]
+            tried.insert(0, (n_columns, False, (fewest,) * 2, most))
         if medians_first:
-            tried.insert(0, (n_columns, True, _FEWEST_RANKS["medians"], _MU_SHARE))
-        for columns, first, fewest, largest in tried:
+            tried.insert(0, (n_columns, True, (_FEWEST_RANKS["medians"],) * 2, _MU_SHARE))
+        for columns, first, (wanted, fewest), largest in tried:
             plan = SearchedScales(n_rows, with_radius, with_scale, with_center, columns, first, 1.0)
             if not plan.n_releases:
                 continue
@@ -560,7 +603,7 @@ def plan_scales(
                 for part in (_MU_SHARE, largest)
             )
             if most >= fewest:
-                found = min(max(usual, fewest), _AIMED_RANKS)
+                found = min(max(usual, min(wanted, most)), _AIMED_RANKS)
                 return replace(plan, unit=found / ranks)
         return SearchedScales(n_rows)
     center = with_scale and with_center
