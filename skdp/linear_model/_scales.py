@@ -54,7 +54,7 @@ _AIMED_RANKS = 100.0
 _FEWEST_RANKS = {"rows": 8.0, "targets": 12.0, "columns": 10.0, "medians": 18.0}
 # What is aimed at for targets without columns, and what is put up with: slopes are worth little
 # there, and without an origin and a unit of the targets R2 is far below 0
-_TARGETS_ALONE = (14.0, 8.0)
+_TARGETS_ALONE = (10.0, 8.0)
 # A column is away from 0 if magnitudes of that part of the rows are within a factor of 16, and its
 # median is not that many times smaller than its scale: its range says little of its spread then. A
 # search of its origin and a second look at it cost that part of the first look at all columns, for
@@ -78,7 +78,7 @@ _SHARED, _FEWEST_SPANS, _ALIKE = 0.85, 3, 4.0
 _MANY_SPANS, _SHARED_OF_MANY, _LARGER, _SMALLER = 32, 0.5, 0.05, 100.0
 # part of the squared Gaussian-DP budget that all searches together get; and at most, where they are
 # for the unit of targets and could not be trusted with less, with units of columns and without
-_MU_SHARE, _MOST_WITH_TARGETS = 0.2, (0.4, 0.85)
+_MU_SHARE, _MOST_WITH_TARGETS = 0.2, (0.3, 0.85)
 # ends of what is believed further apart than this factor mean that noise hides a scale
 _VAGUE = 32.0
 # so far beyond all cells that are seen only half of the null rows takes a quantile
@@ -583,7 +583,7 @@ def plan_scales(
     Returns
     -------
     plan : SearchedScales or ScalesPlan
-        With no release, if none could be trusted at a fifth of the squared Gaussian-DP budget, .4
+        With no release, if none could be trusted at a fifth of the squared Gaussian-DP budget, .3
         with units of columns and targets, .85 for targets alone, or at delta 0 at .3 of epsilon.
 
     Notes

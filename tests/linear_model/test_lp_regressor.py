@@ -227,22 +227,22 @@ def test_scales_are_found_from_few_rows(n_rows):
 
 def test_the_unit_of_targets_is_worth_more_where_rows_are_few():
     shares = {}
-    for epsilon in (0.06, 0.08, 0.13, 0.16, 0.25, 0.29, 0.35, 0.5):
+    for epsilon in (0.06, 0.08, 0.09, 0.13, 0.16, 0.25, 0.35, 0.5):
         given = {"n_rows": 1000, "adjacency": "replace-one", "n_columns": 5}
         plan = plan_scales(epsilon, 1e-6, **ALL_SCALES, **given)
         shares[epsilon] = plan.mu**2 / gdp_mu(epsilon, 1e-6) ** 2
-        assert plan.n_columns == (5 if epsilon > 0.28 else 0)
+        assert plan.n_columns == (5 if epsilon > 0.3 else 0)
     assert shares[0.06] == 0
-    assert shares[0.08] == pytest.approx(0.85, rel=1e-6) == shares[0.13]
-    assert 0.85 > shares[0.16] > shares[0.25] > 0.2
+    assert shares[0.08] == pytest.approx(0.85, rel=1e-6) == shares[0.09]
+    assert 0.85 > shares[0.13] > shares[0.16] > shares[0.25]
     # units of columns as well
-    assert 0.4 > shares[0.29] > shares[0.35] > shares[0.5]
-    assert shares[0.5] == pytest.approx(0.2, rel=1e-6)
+    assert 0.3 > shares[0.35] > shares[0.5]
+    assert shares[0.25] == pytest.approx(0.2, rel=1e-6) == shares[0.5]
     scores = []
     for seed in range(10):
         Z, y = raw_table(1000, seed, offset=1e5)
         with pytest.warns(NoisyEstimateWarning, match="took most of the budget. Give public"):
-            scores.append(DPLpRegressor(0.12, random_state=seed).fit(Z, y).score(Z, y))
+            scores.append(DPLpRegressor(0.11, random_state=seed).fit(Z, y).score(Z, y))
     # about -1000 where targets are taken to be standardised
     assert np.median(scores) > -0.3
 
