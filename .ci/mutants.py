@@ -897,6 +897,11 @@ MUTANTS = [
         "tests/location/test_histogram.py",
     ),
     Mutant(
+        "categories: one word of a list makes words of all entries", "entry_by_entry",
+        r"numbers if alike else entries", "numbers",
+        "tests/location/test_histogram.py tests/preprocessing/test_describe.py",
+    ),
+    Mutant(
         "description: a share of the budget given twice", "_plan_of",
         r"\(_QUANTILES \+ _MOMENTS\) \* n_described", "_QUANTILES * n_described",
         "tests/preprocessing/test_describe.py",

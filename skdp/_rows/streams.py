@@ -459,10 +459,10 @@ def in_rows(X):
     return X.tocsr()
 
 
-def refuse_other_types(X):
+def refuse_other_types(X, but=()):
     """Raise for dates and categories, which scikit-learn would turn into numbers silently.
 
-    And for a frame of polars whose rows are still to be computed.
+    And for a frame of polars whose rows are still to be computed. Types in `but` are let through.
     """
     if type(X).__name__ == "LazyFrame":
         raise TypeError(
@@ -477,7 +477,7 @@ def refuse_other_types(X):
         dtypes = [X.dtype] if hasattr(X, "dtype") else []
     # a series has one type, and is refused for its dimension
     for place, dtype in enumerate(np.atleast_1d(dtypes)):
-        if str(dtype).lower().startswith(_REFUSED):
+        if str(dtype).lower().startswith(tuple(set(_REFUSED) - set(but))):
             which = f"column {X.columns[place]!r}" if hasattr(X, "columns") else "it"
             raise TypeError(
                 f"X must be numeric: {which} is of type {name_of_type(dtype)}. {_TABLES}"

@@ -32,7 +32,7 @@ from skdp._sklearn import (
 )
 from skdp._typing import Adjacency, ArrayLike, Budget, MatrixLike, Seed, VectorLike
 from skdp.location._clipped_mean import BoxRows
-from skdp.location._histogram import CellCounts
+from skdp.location._histogram import CellCounts, empty_lists
 from skdp.location._quantile import (
     check_quantiles,
     plan_quantiles,
@@ -318,6 +318,15 @@ class TableSummary(BaseEstimator):
             if sizes:
                 curator.map_rows(partial(_as_cells, nullable=nullable))
                 counts = curator.release(CellCounts(sizes), LaplaceMechanism(prices["cells"]))
+                noise = math.sqrt(2) * curator.ledger.releases[-1].noise.scale
+                parts = np.split(counts, np.cumsum(sizes)[:-1])[: len(listed)]
+                empty = empty_lists(parts, noise, n_rows)
+                if empty:
+                    doubts.noise(
+                        f"next to no {unit} has one of the categories of the column(s) "
+                        f"{_names(listed, empty)}, by the released counts: compare them with the "
+                        "values."
+                    )
             present = np.full(len(numbers), float(n_rows))
             if nullable:
                 present[nullable] = np.clip(counts[len(counts) - len(nullable) :], 1.0, n_rows)

@@ -39,6 +39,7 @@ from skdp._sklearn import (
     check_feature_names_in,
     effective_n_threads,
     fit_context,
+    is_missing,
     validate_private_data,
 )
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
@@ -312,13 +313,6 @@ def _moment(value):
     if isinstance(value, float):
         raise TypeError
     return value
-
-
-def is_missing(value):
-    """Return whether a value stands for none: None, NaN, or what pandas has for it."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, float | np.floating) and value != value
 
 
 def as_word(value):
