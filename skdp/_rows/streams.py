@@ -515,6 +515,28 @@ def columns_of(X):
     return list(X.column_names if is_table(X) else getattr(X, "columns", ()))
 
 
+def types_in(X):
+    """Return the types of columns by their names; x0, x1 ... for those of an array."""
+    if isinstance(X, np.ndarray):
+        return {f"x{i}": X.dtype for i in range(X.shape[1])}
+    if is_table(X):
+        return {field.name: field.type for field in X.schema}
+    if hasattr(X, "iloc"):
+        return dict(zip(X.columns, X.dtypes, strict=True))
+    return dict(X.schema)
+
+
+def whole_columns(X):
+    """Return which columns have whole numbers alone, by the types that they say they have.
+
+    The entries of a list do not tell: one of them would decide. False if there are no types.
+    """
+    typed = is_table(X) or isinstance(X, np.ndarray) or hasattr(X, "columns")
+    types = types_in(X).values() if typed and len(X.shape) == 2 else ()
+    whole = [re.match("u?int|bool", str(dtype).lower()) is not None for dtype in types]
+    return np.array(whole or False)
+
+
 def names_of(X):
     """Return the names of the columns of a data frame, if all are strings; None for others."""
     columns = columns_of(X)
