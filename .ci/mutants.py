@@ -142,7 +142,7 @@ MUTANTS = [
     ),
     Mutant(
         "ranks of a group are put in order by their last digits alone", "RankRows.ranked",
-        r"range\(16, self\._cells\.bit_length\(\), 16\)", "()",
+        r"range\(16, int\(self\._cells\.max\(\)\)\.bit_length\(\), 16\)", "()",
         "tests/test_grouped_statistics.py",
     ),
     Mutant(
@@ -895,6 +895,11 @@ MUTANTS = [
         "histogram: features at the price of one", "CellCounts.sensitivity",
         r"moved = len\(self\.sizes\)", "moved = 1",
         "tests/location/test_histogram.py",
+    ),
+    Mutant(
+        "categories: one word of a list makes words of all entries", "entry_by_entry",
+        r"numbers if alike else entries", "numbers",
+        "tests/location/test_histogram.py tests/preprocessing/test_describe.py",
     ),
     Mutant(
         "description: a share of the budget given twice", "_plan_of",

@@ -154,7 +154,7 @@ class RankRows:
         through once for as many columns as 256 MiB hold the positions of, but for one at least.
     lower, upper : ndarray of shape (n_features,)
         Public bounds. Values outside are clipped.
-    cells : int, default=GRID_CELLS
+    cells : int or ndarray of shape (n_features,), default=GRID_CELLS
         Cells of the grid, at most 2**30.
     weight : ndarray of shape (n_rows,), default=None
         What rows count, as `shares` returns it. None for 1 each.
@@ -164,7 +164,8 @@ class RankRows:
     integer: type[np.integer] = np.int32
 
     def __init__(self, X, lower, upper, cells=GRID_CELLS, weight=None):
-        self.X, self._lower, self._upper, self._cells = X, lower, upper, cells
+        self.X, self._lower, self._upper = X, lower, upper
+        self._cells = np.broadcast_to(cells, np.shape(lower))
         self.weight, self._parts = weight, None
         # first of the columns that are kept, and their positions
         self._first, self._kept = 0, ()
@@ -194,7 +195,7 @@ class RankRows:
             positions, parts = positions[kept], parts[kept]
         # an index in order of short integers, which numpy counts and does not compare
         order = positions.astype(np.uint16).argsort(kind="stable")
-        for shift in range(16, self._cells.bit_length(), 16):
+        for shift in range(16, int(self._cells.max()).bit_length(), 16):
             digits = (positions >> shift).astype(np.uint16)
             order = order.take(digits.take(order).argsort(kind="stable"))
         return positions.take(order), parts.take(order)
@@ -230,7 +231,7 @@ class RankRows:
         np.clip(values, lower, upper, out=values)
         values -= lower
         values /= upper - lower
-        values *= self._cells
+        values *= self._cells[columns]
         values[np.isnan(values)] = _MISSING
         return np.rint(values, out=values).astype(self.integer)
 
