@@ -356,14 +356,16 @@ class PrivateLinearRegressor(
         scaling = getattr(asked or Solver(), "intercept_scaling", None)
         shape = n_features, scaling, leaves_out_zeros(X)
 
+        hidden = hidden_count(self)
+
         def planned(n_rows, unit="row"):
             scales, clipping, problem = self._prepared(n_rows, *shape)
-            problem = replace(problem, unit=unit)
+            bound = 0 if hidden is None else hidden.most
+            problem = replace(problem, unit=unit, bound_on_rows=bound)
             solver = chosen_solver(self, asked, problem)
             plan = self._planned(problem, solver, self._units(scaling, scales), None)
             return scales, clipping, problem, solver, plan
 
-        hidden = hidden_count(self)
         (n_rows, unit), whose = count_rows(groups, X, hidden, sample_weight, planned)
         scales, clipping, problem, solver, plan = planned(n_rows, unit)
         check_reading(solver, X)

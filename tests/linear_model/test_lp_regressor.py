@@ -1061,7 +1061,7 @@ def test_medians_of_all_small_neighbours_keep_the_spread(n_rows, adjacency):
     def full(world):
         """Return the score and the log-probability of every position, in halves of a rank."""
         rows = admit(np.ones((n_rows, 1)), world)
-        starts, counts, steps = candidates(query.positions(rows), _half(), query.cells)
+        starts, counts, steps = candidates(query.ranked(rows)[0], _half(), query.cells)
         logs = law(steps, counts, noise.scale, 2)
         score, log = np.empty(5), np.empty(5)
         for start, count, step, value in zip(starts, counts, steps, logs, strict=True):
@@ -1100,7 +1100,7 @@ def test_draws_of_a_median_follow_the_law():
     query = TargetMedian(-2.0, 1.0, 4)
     rows = admit(np.ones((5, 1)), [-2.0, 0.0, 0.0, 1.0, 9.0])
     noise = ExponentialMechanism(1.0).calibrate(query.sensitivity("replace-one", 5), 1)
-    starts, counts, steps = candidates(query.positions(rows), _half(), 4)
+    starts, counts, steps = candidates(query.ranked(rows)[0], _half(), 4)
     expected = np.repeat(np.exp(law(steps, counts, noise.scale, 2)), counts)[
         np.argsort(
             np.concatenate([np.arange(s, s + c) for s, c in zip(starts, counts, strict=True)])
