@@ -169,7 +169,7 @@ class RowObjective:
 
         def partial(chunk):
             chunk, valid, z, target = self._predict(chunk, coef)
-            value = _counted(measure(z, target), chunk)[valid].sum()
+            value = _times_counts(measure(z, target), chunk)[valid].sum()
             residual = self.loss.residual(z, target)
             return np.append(chunk.combine(_kept(residual, valid, chunk)), value)
 
@@ -204,7 +204,7 @@ class RowObjective:
 
             def gram_of(weights):
                 weights = np.where(weights > least, weights, 0.0)
-                return chunk.weighted_gram(_counted(weights, chunk))
+                return chunk.weighted_gram(_times_counts(weights, chunk))
 
             if K == 1:
                 return gram_of(curvature).ravel()
@@ -272,7 +272,7 @@ class RowObjective:
         def partial(chunk):
             chunk, valid, z, target = self._predict(chunk, coef)
             residual = smooth.loss.stepped(z.copy(), chunk.predict(move), target)
-            gap = _counted(self.loss.conjugate_gap(z, residual, target), chunk)[valid].sum()
+            gap = _times_counts(self.loss.conjugate_gap(z, residual, target), chunk)[valid].sum()
             return np.append(chunk.combine(_kept(residual, valid, chunk)), gap)
 
         total = sum_over(self.rows, partial, self.size + 1)
@@ -313,10 +313,10 @@ def _kept(values, valid, chunk=None):
     """Return the values with those of null rows set to zero, times what rows count, in place."""
     if not valid.all():
         values[~valid] = 0.0
-    return values if chunk is None else _counted(values, chunk)
+    return values if chunk is None else _times_counts(values, chunk)
 
 
-def _counted(values, chunk):
+def _times_counts(values, chunk):
     """Return one value of every row, or several, times what the rows count, in place."""
     if chunk.weight is not None:
         values *= chunk.weight if values.ndim == 1 else chunk.weight[:, None]

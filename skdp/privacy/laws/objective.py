@@ -154,7 +154,7 @@ def mean_excess(mu: float, epsilon: float) -> float:
     away = epsilon - mu * mu / 2
     if mu == 0:
         return 0.0
-    # two terms that nearly cancel: what is left is at least phi / (3 + z^2) of phi
+    # two terms that nearly cancel: at least one in 3 + z^2 is left of the first
     z = away / mu
     value = mu * math.exp(-z * z / 2) / math.sqrt(2 * math.pi) - away * float(ndtr(-z))
     return max(value, 0.0) * (1 + 1e-9) + sys.float_info.min
