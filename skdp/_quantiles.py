@@ -597,8 +597,8 @@ class TargetMedian:
         changes by no more than l and u do. If a row becomes null, m/2 falls by 1/2 and each
         of the two counts by 1 or not at all: l and u move by 1/2, up or down. If a target
         takes another value, m stays, and each count moves by at most 1. So the change lies
-        in [-c, c] with c = 1/2 or c = 1. A row adds -1/2 or 1/2 to l and to u, or 0 if it is null; a
-        group, whose weights add up to at most 1, a mean of that.
+        in [-c, c] with c = 1/2 or c = 1. A row adds -1/2 or 1/2 to l and to u, or 0 if it is null;
+        a group, whose weights add up to at most 1, a mean of that.
         """
         if adjacency == "zero-out":
             spread, theorem = 1.0, "a null row moves rank less target by <= 1/2 either way"

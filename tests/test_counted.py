@@ -548,7 +548,7 @@ def test_weights_are_refused_where_rows_must_count_one_each():
             model.fit(X, y, sample_weight=np.ones(300))
 
 
-@pytest.mark.parametrize("model", [WEIGHTED[0], WEIGHTED[3], WEIGHTED[5]], ids=str)
+@pytest.mark.parametrize("model", [*(WEIGHTED[k] for k in (0, 3, 5)), *WEIGHTED[-4:]], ids=str)
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_rows_outside_memory_count_what_they_count_in_it(model, adjacency):
     X, y = rows_of()

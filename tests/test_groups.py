@@ -181,12 +181,30 @@ def test_rows_that_count_1_each_are_counted_as_without_groups():
         assert_array_equal(query.evaluate(less), query.evaluate(rows) / 2)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_perturbed_objective_knows_that_groups_are_protected(n_classes):
+    X, y, groups = people(n_groups=2000)
+    model = DPLogisticRegression(4.0, classes=range(n_classes), data_norm=1.0, C=1.0)
+    model.set_params(mechanism="objective")
+    rows, ours = (
+        model.fit(X, y, groups=whose).ledger_.releases[0].noise.scale for whose in (None, groups)
+    )
+    # 1 % more where the determinant is free, whatever the number of rows
+    assert 1.003 * rows < ours < (1.01 if n_classes == 2 else 1.1) * rows
+    pure = model.set_params(delta=0.0)
+    rows, ours = (
+        pure.fit(X, y, groups=whose).ledger_.releases[0].noise.scale for whose in (None, groups)
+    )
+    assert rows <= ours < (1.0001 if n_classes == 2 else 1.1) * rows
+
+
 @pytest.mark.parametrize("model", MODELS[9:], ids=str)
 def test_groups_of_one_row_are_rows_for_minimisers(model):
     X, y, _ = people(most=1, n_groups=400)
     model = clone(model).set_params(random_state=0, delta=0.0)
-    for X in (X, sparse.csr_array(X)):  # noqa: PLW2901
-        rows, groups = model.fit(X, y).coef_, model.fit(X, y, groups=np.arange(400)).coef_
+    for table in (X, sparse.csr_array(X)):
+        rows = model.fit(table, y).coef_
+        groups = model.fit(table, y, groups=np.arange(400)).coef_
         # a price of rounding goes into the noise, and with more classes that of more determinant
         more = isinstance(model.solver, str) and model.mechanism == "objective"
         assert_allclose(rows, groups, rtol=1e-2 if more else 1e-6, atol=1e-2 if more else 1e-6)

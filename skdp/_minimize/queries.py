@@ -176,11 +176,11 @@ def l1_shift(loss, *, ridge, n_rows, n_coefs, row_norm, row_l1, moved):
     Lipschitz in the prediction changes by a mean curvature B times the change of it.
 
     Groups. Let a row count c_i in [0, 1], and those of a group at most 1 together. The parts of v
-    are means of gradients of rows, and of zero: no longer, in either norm. A is the sum of all ``c_i
-    B_i (x) x_i x_i'`` over groups that both data sets have, at most n - 1: its eigenvalues are at
-    most ``(n - 1) H X^2``. Cauchy's inequality has ``sum_i c_i <= n - 1`` in the place of the number
-    of rows: ``|A u|_1 <= R sum_i c_i sqrt(h q_i) <= R sqrt((n - 1) h sum_i c_i q_i)``, q_i being
-    ``(U x_i)' B_i (U x_i)``, and the last sum is u' A u.
+    are means of gradients of rows, and of zero: no longer, in either norm. A is the sum of all
+    ``c_i B_i (x) x_i x_i'`` over groups that both data sets have, at most n - 1: its eigenvalues
+    are at most ``(n - 1) H X^2``. Cauchy's inequality has ``sum_i c_i <= n - 1`` in the place of
+    the number of rows: ``|A u|_1 <= R sum_i c_i sqrt(h q_i)``, which is at most
+    ``R sqrt((n - 1) h sum_i c_i q_i)``, q_i being ``(U x_i)' B_i (U x_i)``; that sum is u' A u.
     """
     reach = moved * loss.lipschitz * row_norm
     dense = math.sqrt(loss.n_outputs * n_coefs) * reach / ridge

@@ -313,9 +313,9 @@ class PrivateLinearRegressor(
         groups : {array-like, RowStream, dask array} of shape (n_samples,), default=None
             Whose row it is: numbers, or text. All rows of a group are protected together, whatever
             their number, and count as one row does: each as one over their number. The number of
-            groups is public. Only for "gradient" with all rows in every step. Beside a stream also
-            one of identifiers, or an array. None protects rows. Cross-validators pass groups after
-            ``sklearn.set_config(enable_metadata_routing=True)``; after
+            groups is public. For solvers that release sums over all rows, or minimisers. Beside a
+            stream also one of identifiers, or an array. None protects rows. Cross-validators pass
+            groups after ``sklearn.set_config(enable_metadata_routing=True)``; after
             ``set_fit_request(groups=True)`` it is an error if none come. See :ref:`groups`.
         sample_weight : array-like of shape (n_samples,), default=None
             Private weights of the rows, finite and not negative; only with `max_weight`. Weights

@@ -40,7 +40,8 @@ class Objective(Solver):
     -----
     The linear term is Gaussian, or has K-norm noise at delta 0, where it is the default for
     smooth losses. Privacy rests on a penalty: ``C=np.inf`` leaves it to the plan, and one that
-    is too weak for epsilon is refused.
+    is too weak for epsilon is refused. Groups of rows need a little more noise, mostly less
+    than 1 %.
 
     References
     ----------

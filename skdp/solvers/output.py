@@ -5,8 +5,8 @@
 The minimiser of a sum with strength of convexity r moves by at most ``gradient sensitivity /
 r`` (Chaudhuri, Monteleoni and Sarwate 2011). It is computed to a certified precision, which is
 part of the sensitivity. A group of rows, each of which counts less, moves it by no more than one
-row; how many there are does not enter, so that it may be a secret. The noise is Gaussian, or K-norm or Laplace noise at delta 0; its default
-penalty is that of `skdp.solvers.base`.
+row, and a bound on their number is enough, so that it may be a secret. The noise is Gaussian, or
+K-norm or Laplace noise at delta 0; its default penalty is that of `skdp.solvers.base`.
 """
 
 import math
@@ -52,7 +52,7 @@ class Output(Solver):
     Notes
     -----
     Privacy rests on a penalty: ``C=np.inf`` (``l2=0``) leaves it to the plan. At delta 0 it is
-    the default for losses with kinks.
+    the default for losses with kinks. A group of rows moves the minimiser no further than a row.
 
     References
     ----------
