@@ -84,7 +84,11 @@ def test_a_whole_group_moves_no_more_than_a_row(model, n_rows):
     assert (0.9 if getattr(model, "C", 1.0) == 1e-3 else 0) < result.share <= 1
 
 
-@pytest.mark.parametrize("model", [MODELS[3], MODELS[5], DPLpRegressor(epsilon=8.0)], ids=str)
+@pytest.mark.parametrize(
+    "model",
+    [MODELS[3], MODELS[5], DPLpRegressor(epsilon=8.0), MODELS[9], MODELS[13], MODELS[16]],
+    ids=str,
+)
 @pytest.mark.parametrize("n_rows", [1, 300])
 def test_a_whole_group_of_a_stream_moves_no_more_than_a_row(model, n_rows):
     X, y, groups = people()
