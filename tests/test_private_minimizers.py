@@ -1025,15 +1025,16 @@ def test_derivatives_are_those_of_what_rows_count(loss):
         np.testing.assert_allclose(told(whole), expected, atol=1e-7)
 
 
-def test_a_gap_is_that_of_what_rows_count():
+@pytest.mark.parametrize("loss", [HingeLoss(), HingeLoss(3)], ids=["hinge", "Crammer-Singer"])
+def test_a_gap_is_that_of_what_rows_count(loss):
     rng = np.random.default_rng(3)
-    X, target, weight = rng.normal(size=(9, 3)), np.sign(rng.normal(size=9)), rng.random(9)
-    null, w = np.arange(9) == 4, rng.normal(size=3)
+    X, target, weight = rng.normal(size=(9, 3)), loss.encode(np.arange(9) % 2), rng.random(9)
+    null, w = np.arange(9) == 4, rng.normal(size=3 * loss.n_outputs)
 
     def gap(weight, one=slice(None)):
         rows = rows_in_ball(X[one], target[one], null[one], 1.0, weight=weight)
-        J = RowObjective(rows, HingeLoss(), ridge=1e-9, n_coefs=3, row_norm=1.0)
-        found, gradient = J.duality_gap(J.smoothed(0.5), w, np.zeros(3))
+        J = RowObjective(rows, loss, ridge=1e-9, n_coefs=3, row_norm=1.0)
+        found, gradient = J.duality_gap(J.smoothed(0.5), w, np.zeros_like(w))
         return np.append(gradient, found)
 
     parts = [gap(None, slice(i, i + 1)) for i in range(9)]
