@@ -329,6 +329,61 @@ MUTANTS = [
         "tests/test_grouped_statistics.py",
     ),
     Mutant(
+        "minimisers: rows of a group count as one each", "_times_counts",
+        r"if chunk\.weight is not None", "if False",
+        "tests/test_groups.py",
+    ),
+    Mutant(
+        "minimisers: gradients of a group's rows count as one each", "_kept",
+        r"values if chunk is None else _times_counts\(values, chunk\)", "values",
+        "tests/test_private_minimizers.py",
+    ),
+    Mutant(
+        "minimisers: the secret number of a group's rows decides", "RowObjective.__init__",
+        r"rows\.n_rows if most_rows is None else most_rows", "rows.n_rows",
+        "tests/test_private_minimizers.py",
+    ),
+    Mutant(
+        "minimisers: certified for the noisy number of rows alone", "Problem.most_rows",
+        r"self\.bound_on_rows or self\.n_rows", "self.n_rows",
+        "tests/test_counted.py",
+    ),
+    Mutant(
+        "minimisers: certified for fewer rows than there may be", "Regularised.bounds",
+        r"n_rows > self\.most_rows", "False",
+        "tests/test_private_minimizers.py",
+    ),
+    Mutant(
+        "perturbed objective: a group bends as a row", "PerturbedMinimizer.sensitivity",
+        r"self\.size if self\.of_groups else corners", "corners",
+        "tests/test_private_minimizers.py",
+    ),
+    Mutant(
+        "perturbed objective: a mean of losses has the delta of one", "objective_delta",
+        r"mean_excess if influence\.of_groups else gdp_delta", "gdp_delta",
+        "tests/test_claims_erm.py",
+    ),
+    Mutant(
+        "perturbed objective: groups pass for rows", "ObjectiveFit._query",
+        r'problem\.unit == "group"', "False",
+        "tests/test_groups.py",
+    ),
+    Mutant(
+        "half of the mean of what is beyond epsilon", "mean_excess",
+        r"value = mu", "value = 0.5 * mu",
+        "tests/test_claims_erm.py",
+    ),
+    Mutant(
+        "a median of targets by rows that count one each", "TargetMedian._parts_of",
+        r"chunk\.weight is None", "True",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
+        "a median of targets drawn a million times too sharply", "TargetMedian.draw",
+        r" \* \(1 if parts is None else PARTS\)", "",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
         "gradients: rows of a group count as one each", "ClippedGradient.partial",
         r"if chunk\.weight is not None:", "if False:",
         "tests/test_groups.py",
