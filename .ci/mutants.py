@@ -838,6 +838,11 @@ MUTANTS = [
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(
+        "scales: spreads are searched far from cells with rows", "SearchedScales.run",
+        r"_SPREAD_KEY, paid, prior\)", "_SPREAD_KEY, paid)",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
         "searches for several numbers at the noise for one", "SearchedScales._prepaid",
         r"math\.sqrt\(numbers / times\)", "numbers / math.sqrt(times)",
         "tests/linear_model/test_lp_regressor.py",

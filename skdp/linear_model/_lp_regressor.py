@@ -52,6 +52,7 @@ from skdp.linear_model._scales import (
 )
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
+from skdp.privacy.laws.calibration import gdp_mu
 from skdp.solvers.base import Problem, Solver, as_read, check_reading
 
 # Public units of a regression, and what penalties, bounds and clips are in them.
@@ -388,7 +389,8 @@ class PrivateLinearRegressor(
         ) as curator:
             given = self._units(scaling, scales).given
             drawn, columns, vague, _ = scales.run(curator, *given)
-            guessed = {"missing": not scales.n_releases, "vague": vague}
+            most = scales.mu > 0 and 2 * scales.mu**2 > gdp_mu(self.epsilon, self.delta) ** 2
+            guessed = {"missing": not scales.n_releases, "vague": vague, "most": most}
             say_of_scales(doubts, self._unknown(), n_rows, self.epsilon, **guessed)
             far = drawn[0] if self.data_norm is None else 1.0
             far_target = drawn[2] if self.target_scale is None else 1.0
@@ -672,7 +674,7 @@ class DPLpRegressor(PrivateLinearRegressor):
     Privacy. One row and its target are protected, at (epsilon, delta) and the chosen adjacency.
     Public: the parameters, the number of rows, and the number and names of features. Scales are
     found from noisy counts of rows beyond thresholds and in cells, for at most a fifth of the
-    squared Gaussian-DP budget, or .3 of it where rows are few; at delta 0, and for a private
+    squared Gaussian-DP budget, or up to .85 where rows are few; at delta 0, and for a private
     threshold, by draws by ranks. Then every row and its target are brought into units, and the
     derivative of the loss is clipped at ``clipping_norm / |row|``: one row moves a sum of gradients
     by at most one or two clipping norms. The rest is as for `DPLogisticRegression`.

@@ -16,6 +16,7 @@ import numpy as np
 
 from skdp._quantiles import (
     LOWEST_CELL,
+    N_CELLS,
     Columns,
     GradientNorm,
     MagnitudeCells,
@@ -51,6 +52,9 @@ _TAIL = 0.25
 _AIMED_RANKS = 100.0
 # Medians of all columns have to be more exact than those of a few.
 _FEWEST_RANKS = {"rows": 8.0, "targets": 12.0, "columns": 10.0, "medians": 18.0}
+# What is aimed at for targets without columns, and what is put up with: slopes are worth little
+# there, and without an origin and a unit of the targets R2 is far below 0
+_TARGETS_ALONE = (10.0, 8.0)
 # A column is away from 0 if magnitudes of that part of the rows are within a factor of 16, and its
 # median is not that many times smaller than its scale: its range says little of its spread then. A
 # search of its origin and a second look at it cost that part of the first look at all columns, for
@@ -59,21 +63,22 @@ _FEWEST_RANKS = {"rows": 8.0, "targets": 12.0, "columns": 10.0, "medians": 18.0}
 # units and in a ball, .5 where these were standardised, and .01 of R2 on six
 _AWAY, _ON_BOTH_SIDES, _SECOND = 0.9, 3.0, 0.25
 # Origin and unit of the targets, without which nothing is learned, count once for so many columns:
-# of 69 columns and 2,344 rows a unit that was ten times too long made R2 negative in one of 25 fits
-_COLUMNS_A_TARGET = 16
+# of 69 columns and 2,344 rows a unit that was ten times too long made R2 negative in one of 25
+# fits. The origin counts twice that: what it is off by is lost, where slopes make up for a unit
+_COLUMNS_A_TARGET, _CENTER = 16, 2
 # releases for the median of the targets, for that of a column, in which rows are read, and for a
 # spread; and by how many thresholds of a number each has. These cut what is believed into equal
 # parts: a third of the releases that one threshold takes, for counts with a third more noise. On
 # nine tables of classes and six of targets, at 20 to 80 ranks, that lost nothing.
-_STEPS, _ASKED = (17, 11, 5), 5
+_STEPS, _ASKED = (17, 11, 3), 5
 _SPREAD_KEY, _COLUMN_KEY = FloatKey(3, signed=False), FloatKey(16)
 # columns share a unit if that part of the spans that were seen, at least so many, is within that
 # factor of their median; of many columns half of them, if next to none is larger
 _SHARED, _FEWEST_SPANS, _ALIKE = 0.85, 3, 4.0
 _MANY_SPANS, _SHARED_OF_MANY, _LARGER, _SMALLER = 32, 0.5, 0.05, 100.0
-# part of the squared Gaussian-DP budget that all searches together get at most; and where they are
-# for the unit of the targets, and could not be trusted with less: nothing is learned without it
-_MU_SHARE, _MOST_FOR_TARGETS = 0.2, 0.3
+# part of the squared Gaussian-DP budget that all searches together get; and at most, where they are
+# for the unit of targets and could not be trusted with less, with units of columns and without
+_MU_SHARE, _MOST_WITH_TARGETS = 0.2, (0.3, 0.85)
 # ends of what is believed further apart than this factor mean that noise hides a scale
 _VAGUE = 32.0
 # so far beyond all cells that are seen only half of the null rows takes a quantile
@@ -122,7 +127,8 @@ class SearchedScales:
         """Gaussian-DP parameter of all searches: a hair more than the ledger will hold."""
         # k counts move by the root of k
         second = 2 * _SECOND if self._looks_first else 1.0
-        medians = self.with_center * (self.with_scale * self._often + second * self.n_columns)
+        targets = _CENTER * self._often * self.with_scale
+        medians = self.with_center * (targets + second * self.n_columns)
         numbers = medians + self._often * len(self._spreads) + len(self._places)
         return self.unit * math.sqrt(numbers) * (1 + 1e-9)
 
@@ -186,8 +192,9 @@ class SearchedScales:
             paid = self._paid_search(curator, (Columns(),), d, for_column)
             origin, least = self._origins(curator, np.full(d, True), paid)
         if self.with_scale and self.with_center:
-            paid = self._paid_search(curator, (TargetValue(),), 1, for_center, self._often)
-            belief = self._belief(curator, (TargetValue(),), np.array([True]), FloatKey(), paid)
+            value, often = (TargetValue(),), _CENTER * self._often
+            paid = self._paid_search(curator, value, 1, for_center, often)
+            belief = self._belief(curator, value, np.array([True]), FloatKey(), paid)
             # the common decimal of targets that are all equal
             center = float(np.clip(shortest(belief)[0], -LARGEST, LARGEST))
         targets = (TargetDistance(center),) * self.with_scale
@@ -219,7 +226,11 @@ class SearchedScales:
             magnitudes = (*targets, *(RowNorm(),) * self.with_radius)
             k = len(magnitudes)
             paid = self._paid_search(curator, magnitudes, k, for_spread, self._often)
-            belief = self._belief(curator, magnitudes, np.full(k, True), _SPREAD_KEY, paid)
+            seen = counts[:k]
+            if d and self.with_radius:
+                seen = np.vstack([counts[:-d], self.n_rows * _cell_of(math.sqrt(d))])
+            prior = _prior_of_spreads(seen, noise[:k], self.n_rows)
+            belief = self._belief(curator, magnitudes, np.full(k, True), _SPREAD_KEY, paid, prior)
             # between zero and other values any number is as credible, and a null row counts as half
             # a row beyond any: cells know better
             searched = np.minimum(belief.middle, LARGEST)
@@ -320,6 +331,49 @@ def _prior(together):
     ends = _COLUMN_KEY.position(np.array([-16 * low, -low, low, 16 * low]))
     starts = np.column_stack([np.zeros(len(low)), *ends])
     return starts, np.tile([0.005, 0.49, 0.01, 0.49, 0.005], (len(low), 1))
+
+
+# where cells begin and the last one ends; how credible a spread in each is before a look, or none,
+# or one outside; and what is left of that whatever a look has seen
+_ENDS = 0.5 * 4.0 ** (np.arange(N_CELLS + 1) + LOWEST_CELL)
+_USUAL = 1 / (1 + ((np.arange(N_CELLS) + LOWEST_CELL) / 8.0) ** 2)
+_ZERO, _OUTSIDE, _ANYWHERE = 0.05, 0.001, 0.02
+
+
+def _cell_of(spread):
+    """Return 1 for the cell with a spread and 0 for others."""
+    return (_ENDS[:-1] <= spread) & (spread < _ENDS[1:])
+
+
+def _prior_of_spreads(counts, noise, n_rows):
+    """Return where spreads are before they are searched, by noisy counts in cells.
+
+    Either all rows are in three cells next to each other, by the likelihood of what these count
+    together, or the spread is anywhere, as it was before the look.
+
+    Parameters
+    ----------
+    counts, noise, n_rows : ndarray of shape (k, N_CELLS), ndarray of shape (k,), int
+        Counts of k numbers, and their standard deviations; number of rows.
+
+    Returns
+    -------
+    starts, weights : ndarray of shape (k, N_CELLS + 3)
+        The prior of `bisect_quantile`.
+    """
+    together = counts[:, :-2] + counts[:, 1:-1] + counts[:, 2:]
+    odds = n_rows * (together - n_rows / 2) / (3 * noise[:, None] ** 2)
+    odds = np.append(odds - math.log(odds.shape[1]), np.zeros((len(odds), 1)), axis=1)
+    odds = np.exp(odds - odds.max(axis=1, keepdims=True))
+    odds /= odds.sum(axis=1, keepdims=True)
+    anywhere = np.maximum(odds[:, -1:], _ANYWHERE)
+    cells = anywhere * _USUAL / _USUAL.sum()
+    for first in range(3):
+        cells[:, first : first + odds.shape[1] - 1] += odds[:, :-1] / 3
+    starts = np.concatenate([[0.0, 1.0], _SPREAD_KEY.position(_ENDS)])
+    outside = np.broadcast_to([_ZERO, _OUTSIDE, _OUTSIDE], (len(cells), 3)) * anywhere
+    weights = np.column_stack([outside[:, :2], cells, outside[:, 2]])
+    return np.tile(starts, (len(cells), 1)), weights
 
 
 def _in_common(counts, noise, n_rows):
@@ -529,8 +583,8 @@ def plan_scales(
     Returns
     -------
     plan : SearchedScales or ScalesPlan
-        With no release, if none could be trusted at a fifth of the squared Gaussian-DP budget,
-        three tenths for the unit of targets, or at delta 0 at three tenths of epsilon.
+        With no release, if none could be trusted at a fifth of the squared Gaussian-DP budget, .3
+        with units of columns and targets, .85 for targets alone, or at delta 0 at .3 of epsilon.
 
     Notes
     -----
@@ -541,17 +595,19 @@ def plan_scales(
     if delta:
         # under zero-out a row moves half as much
         ranks = n_rows * (2.0 if adjacency == "zero-out" else 1.0)
-        kind = "targets" if with_scale else "rows"
-        share = _MOST_FOR_TARGETS if with_scale else _MU_SHARE
-        tried = [(0, False, _FEWEST_RANKS[kind], share)]
+        tried = [(0, False, (_FEWEST_RANKS["rows"],) * 2, _MU_SHARE)]
+        if with_scale:
+            tried = [(0, False, _TARGETS_ALONE, _MOST_WITH_TARGETS[1])]
         if with_radius:
-            # a unit of targets is for nothing if it cannot be trusted
-            fewest = _FEWEST_RANKS[kind] / math.sqrt(_often(n_columns))
-            fewest = max(_FEWEST_RANKS["columns"], fewest)
-            tried.insert(0, (n_columns, False, fewest, _MU_SHARE))
+            fewest, most = _FEWEST_RANKS["columns"], _MU_SHARE
+            if with_scale:
+                # a unit of targets is for nothing if it cannot be trusted
+                fewest = max(fewest, _FEWEST_RANKS["targets"] / math.sqrt(_often(n_columns)))
+                most = _MOST_WITH_TARGETS[0]
+            tried.insert(0, (n_columns, False, (fewest,) * 2, most))
         if medians_first:
-            tried.insert(0, (n_columns, True, _FEWEST_RANKS["medians"], _MU_SHARE))
-        for columns, first, fewest, largest in tried:
+            tried.insert(0, (n_columns, True, (_FEWEST_RANKS["medians"],) * 2, _MU_SHARE))
+        for columns, first, (wanted, fewest), largest in tried:
             plan = SearchedScales(n_rows, with_radius, with_scale, with_center, columns, first, 1.0)
             if not plan.n_releases:
                 continue
@@ -560,7 +616,7 @@ def plan_scales(
                 for part in (_MU_SHARE, largest)
             )
             if most >= fewest:
-                found = min(max(usual, fewest), _AIMED_RANKS)
+                found = min(max(usual, min(wanted, most)), _AIMED_RANKS)
                 return replace(plan, unit=found / ranks)
         return SearchedScales(n_rows)
     center = with_scale and with_center
@@ -592,7 +648,7 @@ def plan_scales(
     return ScalesPlan(n_rows)
 
 
-def say_of_scales(doubts, wanted, n_rows, epsilon, *, missing, vague):
+def say_of_scales(doubts, wanted, n_rows, epsilon, *, missing, vague, most=False):
     """Take note, by public and released numbers alone, if scales that were wanted are guesses.
 
     Parameters
@@ -603,12 +659,13 @@ def say_of_scales(doubts, wanted, n_rows, epsilon, *, missing, vague):
         Parameters that could have given them.
     n_rows, epsilon : int, float
         Public facts.
-    missing, vague : bool
-        Whether nothing was searched, and whether the released counts leave a scale open.
+    missing, vague, most : bool
+        Whether nothing was searched, whether the released counts leave a scale open, and whether
+        the search took most of the budget.
     """
-    if not wanted or not (missing or vague):
+    if not wanted or not (missing or vague or most):
         return
-    found = "are mostly noise"
+    found = "took most of the budget" if most else "are mostly noise"
     if missing:
         found = "were not searched: the data are taken to be standardised"
     number = "a public number" if len(wanted) == 1 else "public numbers"

@@ -1289,7 +1289,7 @@ def test_few_rows_have_units_of_columns():
     # noise invents a cell of magnitudes in a fit of fifty, or hides one
     assert np.count_nonzero(np.abs(np.log(units / scales)) < math.log(8)) >= 46
     # .64 where the norm of rows alone is found
-    assert np.mean([m.score(X[400:] * scales, y[400:]) for m in models]) > 0.85
+    assert np.mean([m.score(X[400:] * scales, y[400:]) for m in models]) > 0.83
 
 
 @every_adjacency
