@@ -61,6 +61,12 @@ _AWAY, _ON_BOTH_SIDES, _SECOND = 0.9, 3.0, 0.25
 # Origin and unit of the targets, without which nothing is learned, count once for so many columns:
 # of 69 columns and 2,344 rows a unit that was ten times too long made R2 negative in one of 25 fits
 _COLUMNS_A_TARGET = 16
+# A look at all columns of CSR rows costs as much as one at so many: a row with more entries counts
+# less for each. Text and ten raw tables were level at 4 and 8, and at 1 with twice as many ranks;
+# at 16 and 48 text lost up to half a point
+_ENTRIES = 4
+# more columns of CSR rows than that have no units: there are 168 counts of each
+_MOST_STORED = 1 << 12
 # releases for the median of the targets, for that of a column, in which rows are read, and for a
 # spread; and by how many thresholds of a number each has. These cut what is believed into equal
 # parts: a third of the releases that one threshold takes, for counts with a third more noise. On
@@ -104,6 +110,8 @@ class SearchedScales:
         and origins are searched of those alone that are away from there.
     unit : float
         Gaussian-DP parameter of a search for one number; 0 if nothing is searched.
+    is_sparse : bool
+        Whether rows are CSR: their columns keep 0 as their origin, so that zeros stay zeros.
     """
 
     n_rows: int
@@ -113,6 +121,7 @@ class SearchedScales:
     n_columns: int = 0
     medians_first: bool = False
     unit: float = 0.0
+    is_sparse: bool = False
 
     #: nothing is purely private
     prices: ClassVar[tuple[float, ...]] = ()
@@ -122,8 +131,9 @@ class SearchedScales:
         """Gaussian-DP parameter of all searches: a hair more than the ledger will hold."""
         # k counts move by the root of k
         second = 2 * _SECOND if self._looks_first else 1.0
-        medians = self.with_center * (self.with_scale * self._often + second * self.n_columns)
-        numbers = medians + self._often * len(self._spreads) + len(self._places)
+        medians = self.with_center * self.with_scale * self._often
+        medians += self._has_origins * second * self.n_columns
+        numbers = medians + self._often * len(self._spreads) + self._n_counted
         return self.unit * math.sqrt(numbers) * (1 + 1e-9)
 
     @property
@@ -133,24 +143,34 @@ class SearchedScales:
             return 0
         for_center, for_column, for_spread = _STEPS
         medians = for_center * (self.with_scale and self.with_center)
-        medians += (for_column + self._looks_first) * (self.with_center and self.n_columns > 0)
+        medians += (for_column + self._looks_first) * self._has_origins
         return medians + 1 + for_spread * bool(self._spreads)
+
+    @property
+    def _has_origins(self):
+        """Whether origins of columns are searched."""
+        return self.n_columns > 0 and self.with_center and not self.is_sparse
 
     @property
     def _looks_first(self):
         """Whether columns are looked at around 0 before origins are searched."""
-        return self.n_columns > 0 and self.with_center and not self.medians_first
+        return self._has_origins and not self.medians_first
 
     @property
     def _often(self):
         """How often a search beside that of columns is paid for."""
-        return _often(self.n_columns) if self.with_scale else 1
+        return _often(self.n_columns) if self.with_scale and not self.is_sparse else 1
 
     @property
     def _places(self):
         """Which numbers of a row are counted in cells at once, that of a target perhaps often."""
         first = np.zeros(self.with_scale * self._often, dtype=np.int64)
         return np.append(first, self.with_scale + np.arange(self.n_columns or self.with_radius))
+
+    @property
+    def _n_counted(self):
+        """How many numbers the cells are paid for as."""
+        return len(self._places) - self.is_sparse * max(self.n_columns - _ENTRIES, 0)
 
     @property
     def _spreads(self):
@@ -182,7 +202,7 @@ class SearchedScales:
         d, columns, absent = self.n_columns, None, False
         origin, least = np.zeros(d), np.full(d, SMALLEST)
         for_center, for_column, for_spread = _STEPS
-        if d and self.with_center and not self._looks_first:
+        if self._has_origins and self.medians_first:
             paid = self._paid_search(curator, (Columns(),), d, for_column)
             origin, least = self._origins(curator, np.full(d, True), paid)
         if self.with_scale and self.with_center:
@@ -193,9 +213,10 @@ class SearchedScales:
         targets = (TargetDistance(center),) * self.with_scale
         first = (RowNorm(),) * self.with_radius
         if d:
-            first = (Columns(None if self._looks_first else origin),)
-        query = MagnitudeCells((*targets, *first), self._places)
-        paid, noise = self._prepaid(curator, query, len(self._places))
+            first = (Columns(None if self._looks_first or self.is_sparse else origin),)
+        entries = _ENTRIES if self.is_sparse and d else None
+        query = MagnitudeCells((*targets, *first), self._places, entries)
+        paid, noise = self._prepaid(curator, query, self._n_counted)
         counts, noise = query.by_number(curator.release(query, paid), noise)
         found, lowest, highest = scales_in_cells(counts, noise, _TAIL * self.n_rows)
         if d:
@@ -207,12 +228,14 @@ class SearchedScales:
                 origin, least, spans = self._second_look(curator, counts[-d:], spans)
             seen = spans > least
             units = _units(spans, seen, unseen)
-            columns = StandardColumns(origin, units, seen)
+            columns = StandardColumns(origin, units, seen, self.is_sparse)
             curator.map_rows(columns.rows)
-            # rows are of about the length sqrt(d) now
+            # rows are of about the length sqrt(d) now, and CSR rows with few entries shorter
+            shortest_row = 0.0 if self.is_sparse else 0.25 * math.sqrt(d)
+            own = math.sqrt(d), shortest_row, 4.0 * math.sqrt(d)
             found, lowest, highest = (
-                np.append(old[:-d], math.sqrt(d) * share)
-                for old, share in ((found, 1.0), (lowest, 0.25), (highest, 4.0))
+                np.append(old[:-d], length)
+                for old, length in zip((found, lowest, highest), own, strict=True)
             )
         if self._spreads:
             # in the order of the cells: targets first
@@ -506,6 +529,7 @@ def plan_scales(
     with_center,
     n_columns=0,
     medians_first=False,
+    is_sparse=False,
 ):
     """Plan how the scales are released.
 
@@ -525,6 +549,8 @@ def plan_scales(
     medians_first : bool, default=False
         Whether origins of all columns are worth more than a look at columns around 0, where they
         can be had: for products of columns, and for functions of single ones.
+    is_sparse : bool, default=False
+        Whether rows are CSR, whose columns have no origin but 0.
 
     Returns
     -------
@@ -544,15 +570,16 @@ def plan_scales(
         kind = "targets" if with_scale else "rows"
         share = _MOST_FOR_TARGETS if with_scale else _MU_SHARE
         tried = [(0, False, _FEWEST_RANKS[kind], share)]
-        if with_radius:
+        if with_radius and not (is_sparse and n_columns > _MOST_STORED):
             # a unit of targets is for nothing if it cannot be trusted
-            fewest = _FEWEST_RANKS[kind] / math.sqrt(_often(n_columns))
+            fewest = _FEWEST_RANKS[kind] / math.sqrt(1 if is_sparse else _often(n_columns))
             fewest = max(_FEWEST_RANKS["columns"], fewest)
             tried.insert(0, (n_columns, False, fewest, _MU_SHARE))
         if medians_first:
             tried.insert(0, (n_columns, True, _FEWEST_RANKS["medians"], _MU_SHARE))
         for columns, first, fewest, largest in tried:
-            plan = SearchedScales(n_rows, with_radius, with_scale, with_center, columns, first, 1.0)
+            wanted = with_radius, with_scale, with_center, columns, first
+            plan = SearchedScales(n_rows, *wanted, 1.0, is_sparse)
             if not plan.n_releases:
                 continue
             usual, most = (
