@@ -766,13 +766,35 @@ MUTANTS = [
     Mutant(
         "cells of magnitudes: the cell that is entered is not counted",
         "MagnitudeCells.sensitivity",
-        r"l2=math\.sqrt\(2 \* k\)", "l2=math.sqrt(k)",
+        r"2 \* l1, 2 \* square", "2 * l1, square",
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(
         "cells of magnitudes: all places of a number at the price of one",
         "MagnitudeCells.sensitivity",
         r"len\(self\.places\)", "len(set(self.places))",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
+        "cells of CSR columns: a row counts in full for each of many entries",
+        "MagnitudeCells._of_stored",
+        r"self\.entries / m\b", "np.ones(len(m))",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
+        "cells of CSR columns: null rows are counted", "MagnitudeCells._of_stored",
+        r"counted_rows\(chunk\)", "np.ones(len(chunk.norm))",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
+        "cells of CSR columns: a row counts as its target does", "MagnitudeCells.sensitivity",
+        r"few = min\(d, self\.entries\)", "few = min(d, 1)",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
+        "scales of CSR columns: what is looked at is paid for as one number",
+        "SearchedScales.mu",
+        r"self\._n_counted", "1",
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(

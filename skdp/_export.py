@@ -24,6 +24,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
     LabelEncoder,
+    MaxAbsScaler,
     MinMaxScaler,
     Normalizer,
     OneHotEncoder,
@@ -60,8 +61,8 @@ class TwinMixin:
         twin : estimator of scikit-learn
             Its `predict`, `predict_proba`, `decision_function` and `transform` return what those of
             this estimator do, to a few roundings; one that would differ is not there. It takes
-            arrays, sparse rows where the model was not fitted with shifts of columns, and data
-            frames. See the user guide (:ref:`leaving`).
+            arrays, sparse rows where the model was not fitted with shifts of columns (nor, before
+            scikit-learn 1.8, with units), and data frames. See the user guide (:ref:`leaving`).
 
         Raises
         ------
@@ -388,6 +389,11 @@ def _unit_ball(n_features, norm):
 def _near(columns):
     """Return steps to columns in their units, clipped to their reach, and the units by then."""
     n_features, reach = len(columns.center), columns.reach
+    if columns.is_sparse and "clip" in MaxAbsScaler().get_params():
+        # the only one that clips CSR rows, from scikit-learn 1.8 on
+        facts = {"scale_": columns.scale * reach, "max_abs_": columns.scale * reach}
+        scaler = _fitted(MaxAbsScaler(clip=True), n_features, n_samples_seen_=1, **facts)
+        return [("reach", scaler)], columns.scale * reach
     return [
         ("columns", standard_scaler(n_features, columns.center, columns.scale * reach)),
         ("reach", _clipped(n_features, -1.0, 1.0)),

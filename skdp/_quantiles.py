@@ -1406,6 +1406,8 @@ LOWEST_CELL, _BEYOND_CELLS = -84, 84
 N_CELLS = _BEYOND_CELLS - LOWEST_CELL
 # magnitudes of columns lie in these around 1 as a rule, from 1e-7 to 1e7
 _USUAL_CELLS = 12
+# what a row counts for an entry is a multiple of one over that
+_SHARES = 1 << 10
 # where half of the exponent of a float is stored, and what is added to it, for mantissas below one
 _EXPONENT_PLACE, _EXPONENT_BIAS = 53, 511
 
@@ -1420,6 +1422,10 @@ class MagnitudeCells(_OfMagnitudes):
         As for `MagnitudeSides`.
     places : ndarray of shape (k,)
         Which number each of k blocks of cells is for, some perhaps for the same one.
+    entries : int or None
+        For CSR rows, with `Columns` as the last of the magnitudes: each column has one place, and a
+        row with m > `entries` entries that are not 0 counts as the root of ``entries / m`` for each
+        of them. None for dense rows, of which every number counts in full.
 
     Notes
     -----
@@ -1428,6 +1434,7 @@ class MagnitudeCells(_OfMagnitudes):
     """
 
     places: Any
+    entries: int | None = None
 
     @property
     def name(self):
@@ -1446,29 +1453,34 @@ class MagnitudeCells(_OfMagnitudes):
         replace-one a number leaves one cell and enters another. Attained if every number does.
         Which number a block is for does not matter. A group, whose weights add up to at most 1,
         contributes a mean of such vectors, and of zero.
+
+        Of d columns of CSR rows, m entries that are not 0 add at most ``min(1, sqrt(s / m))`` each,
+        s being `entries`: squares that add up to at most s, and numbers to ``sqrt(m s)``. So d
+        blocks count as min(d, s) for l2, and as the root of d times that for l1. Contributions are
+        not negative: two of them are no further apart than the root of the sum of their squares.
         """
-        k = len(self.places)
-        if adjacency == "zero-out":
-            return Sensitivity(
-                l1=k, l2=math.sqrt(k), bound=float(n_rows), theorem="a row is in one cell of each"
-            )
-        theorem = "a row leaves one cell of each and enters another"
-        return Sensitivity(l1=2 * k, l2=math.sqrt(2 * k), bound=float(n_rows), theorem=theorem)
+        others = np.count_nonzero(self.places < len(self.magnitudes) - 1)
+        d = few = len(self.places) - others
+        if self.entries is not None:
+            few = min(d, self.entries)
+        l1, square = others + math.sqrt(d * few), others + few
+        theorem = "a row is in one cell of each"
+        if adjacency != "zero-out":
+            l1, square = 2 * l1, 2 * square
+            theorem = "a row leaves one cell of each and enters another"
+        return Sensitivity(l1=l1, l2=math.sqrt(square), bound=float(n_rows), theorem=theorem)
 
     def partial(self, chunk):
         """Return the counts of a chunk's rows."""
+        if self.entries is not None:
+            return self._of_stored(chunk)
         asked, places = np.unique(self.places, return_inverse=True)
         counts, blocks = np.zeros(N_CELLS * len(asked)), N_CELLS * np.arange(len(asked))
         weighted = counts_parts(chunk)
         for values, weight in self._blocks(chunk):
             if len(asked) < values.shape[1]:
                 values = values[:, asked]
-            values = np.ascontiguousarray(values, dtype=np.float64)
-            # the exponents that `frexp` has, a tenth of its time
-            cells = np.abs(values).view(np.int64) >> _EXPONENT_PLACE
-            cells -= _EXPONENT_BIAS + LOWEST_CELL
-            np.maximum(cells, 0, out=cells)
-            np.minimum(cells, N_CELLS - 1, out=cells)
+            cells = _magnitude_cells(np.ascontiguousarray(values, dtype=np.float64))
             cells += blocks
             each = np.repeat(weight, len(asked)) if weighted else None
             counts += np.bincount(cells.ravel(), each, minlength=len(counts))
@@ -1476,6 +1488,27 @@ class MagnitudeCells(_OfMagnitudes):
                 zeros = values == 0
                 counts[blocks] -= zeros.sum(axis=0) if weight is None else weight @ zeros
         return counts.reshape(len(asked), -1)[places].ravel()
+
+    def _of_stored(self, chunk):
+        """Return the counts of a chunk of CSR rows, of which what is not stored is in no cell."""
+        X, counted = chunk.X, counted_rows(chunk)
+        lengths, zero = np.diff(X.indptr), np.flatnonzero(X.data == 0)
+        row = np.searchsorted(X.indptr, zero, "right") - 1
+        # a row stores a column once: `tame` saw to that
+        m = np.maximum(lengths - np.bincount(row, minlength=len(lengths)), self.entries)
+        # rounded down to few digits: sums of them are exact
+        share = counted * (np.floor(_SHARES * np.sqrt(self.entries / m)) / _SHARES)
+        each, cells = np.repeat(share, lengths), np.empty(len(X.data), dtype=np.int64)
+        each[zero] = 0.0
+        for part in (slice(start, start + _AT_ONCE) for start in range(0, len(cells), _AT_ONCE)):
+            np.multiply(X.indices[part], N_CELLS, out=cells[part], dtype=np.int64)
+            cells[part] += _magnitude_cells(X.data[part])
+        others = [magnitude(chunk) for magnitude in self.magnitudes[:-1]]
+        counts = [
+            np.bincount(_magnitude_cells(one), counted * (one != 0), N_CELLS) for one in others
+        ]
+        counts.append(np.bincount(cells, each, N_CELLS * X.shape[1]))
+        return np.concatenate(counts).reshape(-1, N_CELLS)[self.places].ravel()
 
     def by_number(self, released, noise):
         """Return what was counted for each number, and the noise of that.
@@ -1493,9 +1526,21 @@ class MagnitudeCells(_OfMagnitudes):
             Of the n numbers with a place, in their order: means over the places of each.
         """
         _, places, often = np.unique(self.places, return_inverse=True, return_counts=True)
-        counts = np.zeros((len(often), N_CELLS))
-        np.add.at(counts, places, released.reshape(-1, N_CELLS))
+        released, counts = released.reshape(-1, N_CELLS), np.zeros((len(often), N_CELLS))
+        if len(often) == len(places):
+            counts[places] = released
+            return counts, np.full(len(often), noise)
+        np.add.at(counts, places, released)
         return counts / often[:, None], noise / np.sqrt(often)
+
+
+def _magnitude_cells(values):
+    """Return the cells of magnitudes, and the first one for zeros."""
+    # the exponents that `frexp` has, a tenth of its time
+    cells = np.abs(values).view(np.int64) >> _EXPONENT_PLACE
+    cells -= _EXPONENT_BIAS + LOWEST_CELL
+    np.maximum(cells, 0, out=cells)
+    return np.minimum(cells, N_CELLS - 1, out=cells)
 
 
 def scales_in_cells(counts, noise, tail):
@@ -1518,15 +1563,17 @@ def scales_in_cells(counts, noise, tail):
     # which would make a column of nothing, with one of a thousandth
     usual = np.abs(np.arange(N_CELLS) + LOWEST_CELL) <= _USUAL_CELLS
     sure = math.sqrt(2 * math.log(counts.size)) + np.where(usual, 0.3, 1.1)
-    counts = np.where(counts > sure * noise[:, None], counts, 0.0)
+    sure = counts > sure * noise[:, None]
     scales, lowest, highest = np.full((3, len(counts)), math.nan)
-    for i in np.flatnonzero(counts.any(axis=1)):
-        beyond = np.cumsum(counts[i, ::-1])[::-1]
-        wanted = min(tail, beyond[0] / 2)
-        cell = np.flatnonzero(beyond >= wanted)[-1]
-        share = (beyond[cell] - wanted) / counts[i, cell]
-        scales[i] = 0.5 * 4.0 ** (cell + LOWEST_CELL + share)
-        first, last = np.flatnonzero(counts[i])[[0, -1]]
-        lowest[i] = 0.5 * 4.0 ** (first + LOWEST_CELL)
-        highest[i] = 2.0 * 4.0 ** (last + LOWEST_CELL)
+    seen = np.flatnonzero(sure.any(axis=1))
+    counts = np.where(sure[seen], counts[seen], 0.0)
+    beyond = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1]
+    wanted = np.minimum(tail, beyond[:, 0] / 2)
+    cell, rows = (beyond >= wanted[:, None]).sum(axis=1) - 1, np.arange(len(seen))
+    place = cell + LOWEST_CELL + (beyond[rows, cell] - wanted) / counts[rows, cell]
+    first, last = (counts > 0).argmax(axis=1), (counts > 0)[:, ::-1].argmax(axis=1)
+    # one after another: the same to the last bit on all machines
+    scales[seen] = [0.5 * 4.0**one for one in place.tolist()]
+    lowest[seen] = np.ldexp(0.5, 2 * (first + LOWEST_CELL))
+    highest[seen] = np.ldexp(2.0, 2 * (N_CELLS - 1 - last + LOWEST_CELL))
     return scales, lowest, highest

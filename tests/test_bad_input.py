@@ -292,9 +292,11 @@ def test_numbers_beyond_the_range_of_scales_are_named_with_a_remedy():
             model.fit(np.ones((1000, 2)), labels)
     with pytest.warns(NoisyEstimateWarning, match="scale of columns 0, 2 of X and of y lies"):
         model.fit(rows * [1e60, 1, 1e60], 1e60 * target)
-    # sparse rows are searched for one scale, and so are those of pure privacy
+    with pytest.warns(NoisyEstimateWarning, match="scale of columns 0, 2 of X lies"):
+        model.fit(sparse.csr_array(rows * [1e60, 1, 1e60]), target)
+    # with a penalty rows are searched for one scale, and so are those of pure privacy
     with pytest.warns(NoisyEstimateWarning, match="scale of X lies"):
-        model.fit(sparse.csr_array(rows * 1e60), target)
+        clone(model).set_params(l2=1.0).fit(rows * 1e60, target)
     model.set_params(epsilon=5.0, delta=0.0, coef_bound=2.0)
     with pytest.warns(NoisyEstimateWarning, match="scale of y lies"):
         model.fit(rows, 1e60 * target)

@@ -340,7 +340,7 @@ class ColumnBall:
         Parameters
         ----------
         X : ndarray or CSR matrix of shape (n_rows, n_features)
-            Finite, in the units of the data; CSR only without origins and units.
+            Finite, in the units of the data; CSR only where all origins are 0.
         """
         step = chunk_rows(X)[1]
         starts = range(0, X.shape[0], step)
@@ -348,8 +348,13 @@ class ColumnBall:
 
     def _factors(self, X):
         if self.columns is not None:
+            center, scale = self.columns.center, self.columns.scale
             with np.errstate(over="ignore", under="ignore"):
-                X = np.clip((X - self.columns.center) / self.columns.scale, -_HUGE, _HUGE)
+                if sparse.issparse(X):
+                    values = np.clip(X.data / scale[X.indices], -_HUGE, _HUGE)
+                    X = sparse.csr_array((values, X.indices, X.indptr), shape=X.shape)
+                else:
+                    X = np.clip((X - center) / scale, -_HUGE, _HUGE)
         # in a power of two, which changes no digit, squares of numbers of any size are finite
         magnitude = np.abs(X.data if sparse.issparse(X) else X)
         largest = max(float(magnitude.max(initial=0.0)), self.radius)

@@ -18,7 +18,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdp._rows.base import LazyChunks, chunk_rows, empty_rows, row_major, row_norms, tame
+from skdp._rows.base import (
+    LazyChunks,
+    chunk_rows,
+    empty_rows,
+    row_major,
+    row_norms,
+    tame,
+    without_duplicates,
+)
 from skdp._rows.streams import LARGE, RowStream, no_flags, numbers_of, over_rows, together
 
 # A chunk: consecutive rows, and products with them.
@@ -621,11 +629,14 @@ class StandardColumns:
         Origins, and units of at least 1e-50.
     seen : ndarray of shape (n_features,), dtype bool
         Of which columns a unit was found; the others have one that is assumed.
+    is_sparse : bool
+        Whether rows are CSR, and remain so: all origins are 0.
     """
 
     center: Any
     scale: Any
     seen: Any
+    is_sparse: bool = False
 
     @property
     def reach(self):
@@ -638,7 +649,7 @@ class StandardColumns:
         Parameters
         ----------
         rows : LinearRows
-            Dense rows that `regression_rows` admitted.
+            Rows that `regression_rows` admitted; CSR if `is_sparse`.
 
         Returns
         -------
@@ -646,7 +657,7 @@ class StandardColumns:
             Every new number is a function of one old number.
         """
         move = partial(_standardized, columns=self)
-        if rows.is_streamed:
+        if rows.is_streamed or self.is_sparse:
             return rows.mapped(move)
         return moved_rows(rows, move, len(self.center))
 
@@ -660,33 +671,50 @@ class StandardColumns:
 
         Returns
         -------
-        near : ndarray of shape (n_rows, n_features)
-            In the units of the data.
+        near : ndarray or CSR array of shape (n_rows, n_features)
+            In the units of the data; CSR where X and the rows of the fit are.
         """
-        X = X.toarray() if sparse.issparse(X) else X
         reach = self.reach * self.scale
+        if sparse.issparse(X) and self.is_sparse:
+            X = without_duplicates(X)
+            far = reach[X.indices]
+            near = np.clip(X.data, -far, far), X.indices, X.indptr
+            return sparse.csr_array(near, shape=X.shape)
+        X = X.toarray() if sparse.issparse(X) else X
         return np.clip(X, self.center - reach, self.center + reach)
 
 
 def _standardized(chunk, columns, body=None):
-    """Return one chunk of standardised rows; `body` is where they are to be stored."""
+    """Return one chunk of standardised rows; `body` is where dense ones are to be stored."""
+    rest = chunk.factor, chunk.norm, chunk.target, 0.0, None, chunk.drawn, chunk.weight
+    if sparse.issparse(chunk.X):
+        X, where, reach = chunk.X, chunk.X.indices, columns.reach
+        own = np.empty(len(X.data))
+        for part in (slice(start, start + _AT_ONCE) for start in range(0, len(own), _AT_ONCE)):
+            np.copyto(own[part], X.data[part])
+            _bring(own[part], columns.scale[where[part]], reach[where[part]])
+        return LinearChunk(sparse.csr_array((own, where, X.indptr), shape=X.shape), *rest)
     body, X = empty_rows(chunk.X.shape) if body is None else body, row_major(chunk.X)
     # one number is compared in half the time
     reach = columns.reach[0] if columns.seen.all() else columns.reach
     # a few rows at a time: they stay in the cache
     step = max(_AT_ONCE // X.shape[1], 1)
     for part in (slice(start, start + step) for start in range(0, len(X), step)):
-        own = body[part]
         with np.errstate(under="ignore", over="ignore"):
-            np.subtract(X[part], columns.center, out=own)
-            own /= columns.scale
-        np.maximum(own, -reach, out=own)
-        np.minimum(own, reach, out=own)
-        small = np.abs(own) < 1 / _LARGEST_UNIT
-        if small.any():
-            own[small] = 0.0
-    rest = 0.0, None, chunk.drawn, chunk.weight
-    return LinearChunk(body, chunk.factor, chunk.norm, chunk.target, *rest)
+            np.subtract(X[part], columns.center, out=body[part])
+        _bring(body[part], columns.scale, reach)
+    return LinearChunk(body, *rest)
+
+
+def _bring(numbers, scale, reach):
+    """Divide numbers by units, cut them to their reach, and make very small ones 0."""
+    with np.errstate(under="ignore", over="ignore"):
+        numbers /= scale
+    np.maximum(numbers, -reach, out=numbers)
+    np.minimum(numbers, reach, out=numbers)
+    small = np.abs(numbers) < 1 / _LARGEST_UNIT
+    if small.any():
+        numbers[small] = 0.0
 
 
 def moved_rows(rows, function, n_features):

@@ -602,8 +602,9 @@ class PrivateLinearClassifier(
             with_radius=self.data_norm is None,
             with_scale=False,
             with_center=self.fit_intercept,
-            n_columns=n_features if alone and self.data_norm is None and not is_sparse else 0,
+            n_columns=n_features if alone and self.data_norm is None else 0,
             medians_first=self._medians_first,
+            is_sparse=is_sparse,
         )
 
     def _in_units(self, problem, data_norm):
@@ -687,9 +688,9 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         Public bound on the Euclidean norm of a row, in [1e-100, 1e100]. Longer rows are
         scaled down to it, in `fit` and in predictions. It must not be computed from private
         data. None finds a norm that about a quarter of the rows exceed, and before that units
-        of the columns of dense rows, and origins of those away from 0, for at most a fifth of the
-        squared Gaussian-DP budget; columns stay as they are with `C`, `coef_bound`, or few rows.
-        Solvers that are for classification alone need a number.
+        of the columns, and of dense rows origins of those away from 0, for at most a fifth of the
+        squared Gaussian-DP budget; columns stay as they are with `C`, `coef_bound`, few rows, or
+        over 4,096 of CSR rows. Solvers that are for classification alone need a number.
     classes : array-like of shape (n_classes,), default=None
         Public label set. Rows with another label contribute nothing; a class without
         rows is allowed. None reads the set from `y`, and the ledger says so.
@@ -942,9 +943,9 @@ class DPHingeSVM(PrivateLinearClassifier):
         Public bound on the Euclidean norm of a row, in [1e-100, 1e100]. Longer rows are
         scaled down to it, in `fit` and in predictions. It must not be computed from private
         data. None finds a norm that about a quarter of the rows exceed, and before that units
-        of the columns of dense rows, and origins of those away from 0, for at most a fifth of the
-        squared Gaussian-DP budget; columns stay as they are with `C`, `coef_bound`, or few rows.
-        Solvers that are for classification alone need a number.
+        of the columns, and of dense rows origins of those away from 0, for at most a fifth of the
+        squared Gaussian-DP budget; columns stay as they are with `C`, `coef_bound`, few rows, or
+        over 4,096 of CSR rows. Solvers that are for classification alone need a number.
     classes : array-like of shape (n_classes,), default=None
         Public label set. Rows with another label contribute nothing; a class without
         rows is allowed. None reads the set from `y`, and the ledger says so.

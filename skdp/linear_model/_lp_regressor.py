@@ -489,7 +489,8 @@ class PrivateLinearRegressor(
         # Penalties, bounds and moments of gradients are for the columns as they are. Without them a
         # norm changes nothing where units can be found: it says little of all columns but one.
         alone = self.coef_bound is None and self.l2 == 0 and moments is None
-        found = self.delta > 0 and alone and not is_sparse
+        # One for CSR rows is kept: they may be text, whose columns are alike.
+        found = self.delta > 0 and alone and not (is_sparse and self.data_norm is not None)
         return plan_scales(
             self.epsilon,
             self.delta,
@@ -499,6 +500,7 @@ class PrivateLinearRegressor(
             with_scale=self.target_scale is None,
             with_center=self.fit_intercept,
             n_columns=n_features if found else 0,
+            is_sparse=is_sparse,
         )
 
     def _prepared(self, n_rows, n_features, scaling, is_sparse=False):
@@ -586,10 +588,10 @@ class DPLpRegressor(PrivateLinearRegressor):
         rows is released first; it is public otherwise). See :ref:`adjacency`.
     data_norm : float, default=None
         Public unit of length R of the rows, in [1e-50, 1e50]; longer rows are scaled down to
-        it together with their targets. None standardises the columns of dense rows, where there
-        are rows enough and no `l2`, `coef_bound` or moment is given, around origins of those away
+        it together with their targets. None standardises the columns, where there are rows enough
+        and no `l2`, `coef_bound` or moment is given, those of dense rows around origins if away
         from 0, finds R, which about a quarter of the rows exceed then, and scales down rows longer
-        than 6 R. A number is not used there, but for fewer rows, sparse ones, and delta 0.
+        than 6 R. A number is not used there, but for fewer rows, CSR ones, and delta 0.
     target_scale : float, default=None
         Public unit B of the targets, in [1e-50, 1e50], around 0: not a bound, but the usual size
         of a target, which about a quarter of them exceed. Ten times too large costs .1 of R2 or

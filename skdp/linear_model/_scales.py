@@ -66,6 +66,12 @@ _AWAY, _ON_BOTH_SIDES, _SECOND = 0.9, 3.0, 0.25
 # of 69 columns and 2,344 rows a unit that was ten times too long made R2 negative in one of 25
 # fits. The origin counts twice that: what it is off by is lost, where slopes make up for a unit
 _COLUMNS_A_TARGET, _CENTER = 16, 2
+# A look at all columns of CSR rows costs as much as one at so many: a row with more entries counts
+# less for each. Text and ten raw tables were level at 4 and 8, and at 1 with twice as many ranks;
+# at 16 and 48 text lost up to half a point
+_ENTRIES = 4
+# more columns of CSR rows than that have no units: there are 168 counts of each
+_MOST_STORED = 1 << 12
 # releases for the median of the targets, for that of a column, in which rows are read, and for a
 # spread; and by how many thresholds of a number each has. These cut what is believed into equal
 # parts: a third of the releases that one threshold takes, for counts with a third more noise. On
@@ -109,6 +115,8 @@ class SearchedScales:
         and origins are searched of those alone that are away from there.
     unit : float
         Gaussian-DP parameter of a search for one number; 0 if nothing is searched.
+    is_sparse : bool
+        Whether rows are CSR: their columns keep 0 as their origin, so that zeros stay zeros.
     """
 
     n_rows: int
@@ -118,6 +126,7 @@ class SearchedScales:
     n_columns: int = 0
     medians_first: bool = False
     unit: float = 0.0
+    is_sparse: bool = False
 
     #: nothing is purely private
     prices: ClassVar[tuple[float, ...]] = ()
@@ -128,8 +137,8 @@ class SearchedScales:
         # k counts move by the root of k
         second = 2 * _SECOND if self._looks_first else 1.0
         targets = _CENTER * self._often * self.with_scale
-        medians = self.with_center * (targets + second * self.n_columns)
-        numbers = medians + self._often * len(self._spreads) + len(self._places)
+        medians = self.with_center * targets + self._has_origins * second * self.n_columns
+        numbers = medians + self._often * len(self._spreads) + self._n_counted
         return self.unit * math.sqrt(numbers) * (1 + 1e-9)
 
     @property
@@ -139,24 +148,34 @@ class SearchedScales:
             return 0
         for_center, for_column, for_spread = _STEPS
         medians = for_center * (self.with_scale and self.with_center)
-        medians += (for_column + self._looks_first) * (self.with_center and self.n_columns > 0)
+        medians += (for_column + self._looks_first) * self._has_origins
         return medians + 1 + for_spread * bool(self._spreads)
+
+    @property
+    def _has_origins(self):
+        """Whether origins of columns are searched."""
+        return self.n_columns > 0 and self.with_center and not self.is_sparse
 
     @property
     def _looks_first(self):
         """Whether columns are looked at around 0 before origins are searched."""
-        return self.n_columns > 0 and self.with_center and not self.medians_first
+        return self._has_origins and not self.medians_first
 
     @property
     def _often(self):
         """How often a search beside that of columns is paid for."""
-        return _often(self.n_columns) if self.with_scale else 1
+        return _often(self.n_columns) if self.with_scale and not self.is_sparse else 1
 
     @property
     def _places(self):
         """Which numbers of a row are counted in cells at once, that of a target perhaps often."""
         first = np.zeros(self.with_scale * self._often, dtype=np.int64)
         return np.append(first, self.with_scale + np.arange(self.n_columns or self.with_radius))
+
+    @property
+    def _n_counted(self):
+        """How many numbers the cells are paid for as."""
+        return len(self._places) - self.is_sparse * max(self.n_columns - _ENTRIES, 0)
 
     @property
     def _spreads(self):
@@ -188,7 +207,7 @@ class SearchedScales:
         d, columns, absent = self.n_columns, None, False
         origin, least = np.zeros(d), np.full(d, SMALLEST)
         for_center, for_column, for_spread = _STEPS
-        if d and self.with_center and not self._looks_first:
+        if self._has_origins and self.medians_first:
             paid = self._paid_search(curator, (Columns(),), d, for_column)
             origin, least = self._origins(curator, np.full(d, True), paid)
         if self.with_scale and self.with_center:
@@ -200,9 +219,10 @@ class SearchedScales:
         targets = (TargetDistance(center),) * self.with_scale
         first = (RowNorm(),) * self.with_radius
         if d:
-            first = (Columns(None if self._looks_first else origin),)
-        query = MagnitudeCells((*targets, *first), self._places)
-        paid, noise = self._prepaid(curator, query, len(self._places))
+            first = (Columns(None if self._looks_first or self.is_sparse else origin),)
+        entries = _ENTRIES if self.is_sparse and d else None
+        query = MagnitudeCells((*targets, *first), self._places, entries)
+        paid, noise = self._prepaid(curator, query, self._n_counted)
         counts, noise = query.by_number(curator.release(query, paid), noise)
         found, lowest, highest = scales_in_cells(counts, noise, _TAIL * self.n_rows)
         if d:
@@ -214,12 +234,14 @@ class SearchedScales:
                 origin, least, spans = self._second_look(curator, counts[-d:], spans)
             seen = spans > least
             units = _units(spans, seen, unseen)
-            columns = StandardColumns(origin, units, seen)
+            columns = StandardColumns(origin, units, seen, self.is_sparse)
             curator.map_rows(columns.rows)
-            # rows are of about the length sqrt(d) now
+            # rows are of about the length sqrt(d) now, and CSR rows with few entries shorter
+            shortest_row = 0.0 if self.is_sparse else 0.25 * math.sqrt(d)
+            own = math.sqrt(d), shortest_row, 4.0 * math.sqrt(d)
             found, lowest, highest = (
-                np.append(old[:-d], math.sqrt(d) * share)
-                for old, share in ((found, 1.0), (lowest, 0.25), (highest, 4.0))
+                np.append(old[:-d], length)
+                for old, length in zip((found, lowest, highest), own, strict=True)
             )
         if self._spreads:
             # in the order of the cells: targets first
@@ -228,7 +250,9 @@ class SearchedScales:
             paid = self._paid_search(curator, magnitudes, k, for_spread, self._often)
             seen = counts[:k]
             if d and self.with_radius:
-                seen = np.vstack([counts[:-d], self.n_rows * _cell_of(math.sqrt(d))])
+                # CSR rows have from one to d entries
+                usual = _cells_between(1.0 if self.is_sparse else math.sqrt(d), math.sqrt(d))
+                seen = np.vstack([counts[:-d], self.n_rows * usual])
             prior = _prior_of_spreads(seen, noise[:k], self.n_rows)
             belief = self._belief(curator, magnitudes, np.full(k, True), _SPREAD_KEY, paid, prior)
             # between zero and other values any number is as credible, and a null row counts as half
@@ -340,9 +364,9 @@ _USUAL = 1 / (1 + ((np.arange(N_CELLS) + LOWEST_CELL) / 8.0) ** 2)
 _ZERO, _OUTSIDE, _ANYWHERE = 0.05, 0.001, 0.02
 
 
-def _cell_of(spread):
-    """Return 1 for the cell with a spread and 0 for others."""
-    return (_ENDS[:-1] <= spread) & (spread < _ENDS[1:])
+def _cells_between(shortest, longest):
+    """Return 1 for the cells with lengths from the one to the other, and 0 for others."""
+    return (_ENDS[1:] > shortest) & (_ENDS[:-1] <= longest)
 
 
 def _prior_of_spreads(counts, noise, n_rows):
@@ -560,6 +584,7 @@ def plan_scales(
     with_center,
     n_columns=0,
     medians_first=False,
+    is_sparse=False,
 ):
     """Plan how the scales are released.
 
@@ -579,6 +604,8 @@ def plan_scales(
     medians_first : bool, default=False
         Whether origins of all columns are worth more than a look at columns around 0, where they
         can be had: for products of columns, and for functions of single ones.
+    is_sparse : bool, default=False
+        Whether rows are CSR, whose columns have no origin but 0.
 
     Returns
     -------
@@ -598,17 +625,19 @@ def plan_scales(
         tried = [(0, False, (_FEWEST_RANKS["rows"],) * 2, _MU_SHARE)]
         if with_scale:
             tried = [(0, False, _TARGETS_ALONE, _MOST_WITH_TARGETS[1])]
-        if with_radius:
+        if with_radius and not (is_sparse and n_columns > _MOST_STORED):
             fewest, most = _FEWEST_RANKS["columns"], _MU_SHARE
             if with_scale:
                 # a unit of targets is for nothing if it cannot be trusted
-                fewest = max(fewest, _FEWEST_RANKS["targets"] / math.sqrt(_often(n_columns)))
+                often = 1 if is_sparse else _often(n_columns)
+                fewest = max(fewest, _FEWEST_RANKS["targets"] / math.sqrt(often))
                 most = _MOST_WITH_TARGETS[0]
             tried.insert(0, (n_columns, False, (fewest,) * 2, most))
         if medians_first:
             tried.insert(0, (n_columns, True, (_FEWEST_RANKS["medians"],) * 2, _MU_SHARE))
         for columns, first, (wanted, fewest), largest in tried:
-            plan = SearchedScales(n_rows, with_radius, with_scale, with_center, columns, first, 1.0)
+            asked = with_radius, with_scale, with_center, columns, first
+            plan = SearchedScales(n_rows, *asked, 1.0, is_sparse)
             if not plan.n_releases:
                 continue
             usual, most = (

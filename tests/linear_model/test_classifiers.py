@@ -19,6 +19,7 @@ from sklearn.datasets import load_digits, make_classification
 from sklearn.linear_model import HuberRegressor, LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler
 from sklearn.svm import LinearSVC
 
 from skdp import (
@@ -34,7 +35,7 @@ from skdp import (
 )
 from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.exceptions import NoisyEstimateWarning
-from skdp.io import stream_arrays
+from skdp.io import stream_arrays, stream_chunks
 from skdp.linear_model import _classifiers
 from skdp.papers import bias_reduced
 from skdp.papers.feature_preprocessing import Centering
@@ -1364,13 +1365,68 @@ def test_what_is_for_columns_as_they_are_leaves_them_so(options):
 def test_sparse_rows_and_streams_find_a_norm():
     X, y = blobs(3000)
     csr = sparse.csr_array(np.where(np.abs(X) < 0.1, 0.0, 50 * X))
-    model = DPLogisticRegression(4.0, classes=(0, 1), random_state=0).fit(csr, y)
+    model = DPLogisticRegression(4.0, classes=(0, 1), random_state=0, C=1e9).fit(csr, y)
     assert model.score(csr, y) > 0.9
     assert 15 < model.data_norm_ < 60
     dense = DPLogisticRegression(4.0, classes=(0, 1), random_state=0)
     whole = clone(dense).fit(50 * X, y)
     parts = clone(dense).fit(stream_arrays(50 * X), y)
     np.testing.assert_allclose(parts.coef_, whole.coef_, rtol=1e-6)
+
+
+def raw_csr_table(n_rows=4000, n_levels=5):
+    """Return numbers on different scales beside one-hot columns, and labels."""
+    rng = np.random.default_rng(0)
+    number = rng.exponential(size=(n_rows, 3)) * (rng.random((n_rows, 3)) < [0.4, 1.0, 1.0])
+    level = rng.integers(0, n_levels, n_rows)
+    y = number @ [1.0, 1.0, -1.0] + (level == 0) + 0.5 * rng.normal(size=n_rows) > 0.6
+    X = np.hstack([number * [5000.0, 1.0, 0.01], np.eye(n_levels)[level]])
+    return sparse.csr_array(X), y.astype(int)
+
+
+def test_columns_of_csr_rows_have_units_of_their_own(monkeypatch):
+    csr, y = raw_csr_table()
+    X = csr.toarray()
+    model = DPLogisticRegression(1.0, classes=(0, 1), random_state=0)
+    dense = clone(model).fit(X, y).score(X, y)
+    monkeypatch.setattr(sparse.csr_matrix, "toarray", None)
+    monkeypatch.setattr(sparse.csr_array, "toarray", None)
+    model.fit(csr, y)
+    assert model.score(csr, y) > dense - 0.05 > 0.75
+    np.testing.assert_allclose(model.feature_scale_, [5000, 1, 0.01, *[1] * 5], rtol=0.9)
+    assert not model.feature_center_.any()
+    parts = stream_chunks(lambda: ((csr[i : i + 900], y[i : i + 900]) for i in range(0, 4000, 900)))
+    np.testing.assert_allclose(clone(model).fit(*parts).coef_, model.coef_, rtol=1e-6)
+    # entries and rows that are too long are cut as those of dense rows are
+    twin, has_clip = model.to_sklearn(), "clip" in MaxAbsScaler().get_params()
+    for times in (1.0, 1e4, 1e300):
+        found = model.predict_proba(times * csr)
+        np.testing.assert_allclose(found, model.predict_proba(times * X), rtol=1e-9)
+        halves = as_layout(times * X, "csr duplicates")
+        np.testing.assert_allclose(found, model.predict_proba(halves), rtol=1e-9)
+        for rows in (times * X, times * csr)[: 1 + has_clip]:
+            np.testing.assert_allclose(found, twin.predict_proba(rows), rtol=1e-9)
+
+
+def test_csr_rows_of_few_entries_give_the_release_of_dense_ones():
+    csr, y = raw_csr_table(3000, n_levels=1)
+    # origins are searched for an intercept alone, and products released by the default solver
+    options = {"fit_intercept": False, "solver": "accelerated", "random_state": 0}
+    one, two = (
+        DPLogisticRegression(1.0, classes=(0, 1), **options).fit(rows, y)
+        for rows in (csr, csr.toarray())
+    )
+    np.testing.assert_array_equal(one.feature_scale_, two.feature_scale_)
+    assert np.ptp(one.feature_scale_) > 1000
+    np.testing.assert_allclose(one.coef_, two.coef_, rtol=1e-6)
+
+
+def test_columns_of_wide_csr_rows_keep_their_units():
+    X = sparse.random_array((3000, 5000), density=0.002, rng=np.random.default_rng(0), format="csr")
+    model, y = DPLogisticRegression(4.0, classes=(0, 1), random_state=0), np.arange(3000) % 2
+    for d, searched in ((5000, False), (4000, True)):
+        first = model.fit(X[:, :d], y).ledger_.releases[0]
+        assert (first.size > 100 * d) == searched
 
 
 @pytest.mark.parametrize("solver", ["objective", "lazy-sgd", "frank-wolfe"])
@@ -1392,10 +1448,14 @@ def test_solvers_whose_proof_needs_a_norm_ask_for_one(solver):
         ({"fit_intercept": False}, 800),
         ({"solver": "output"}, 800),
         ({"C": 1.0}, 800),
+        ({"csr": True}, 800),
     ],
     ids=str,
 )
 def test_scales_that_are_found_keep_the_claim(options, n_rows, adjacency):
+    options = dict(options)
+    # of CSR rows with more entries than count in full
+    form = (lambda X: sparse.csr_array(np.tile(X, 4))) if options.pop("csr", 0) else np.asarray
     rng = np.random.default_rng(0)
     n_rows //= 2 if adjacency == "zero-out" else 1
     X, y = 5.0 + rng.normal(size=(n_rows, 2)), np.arange(n_rows) % 2
@@ -1406,10 +1466,10 @@ def test_scales_that_are_found_keep_the_claim(options, n_rows, adjacency):
     ).set_params(**({} if options.get("solver") else {"max_iter": 3}))
 
     def fit(data):
-        return clone(model).fit(*data)
+        return clone(model).fit(form(data[0]), data[1])
 
     measured, few = [], n_rows < 200
-    assert few != fit((X, y)).feature_center_.any() or options
+    assert few != (np.ptp(fit((X, y)).feature_scale_) > 0) or options
     for row in ([1e9, -1e12], [-1e300, 1e300], [0.0, 0.0]):
         other, labels = X.copy(), y.copy()
         other[0] = row

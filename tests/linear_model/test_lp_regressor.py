@@ -193,7 +193,7 @@ def test_a_longer_clip_is_nearer_to_the_mean():
 def test_sparse_rows_are_the_same_rows():
     X, y, _, _ = heavy(4000)
     X[np.abs(X) < 0.7] = 0.0
-    # with a penalty columns keep their scales; of sparse rows they always do
+    # with a penalty columns keep their scales
     for solver in ("accelerated", "newton", "sgd", "localized"):
         dense, csr = (
             linear_model(DPLpRegressor, random_state=0, l2=1e-6, solver=solver).fit(rows, y)
@@ -835,6 +835,67 @@ def test_counts_are_what_the_definition_says(layout):
     found = query.evaluate(rows).reshape(3, N_CELLS)
     assert (found == found[0]).all()
     assert found[0].sum() == np.count_nonzero(plain[:, 2])
+
+
+# A row of many entries counts less for each of them, where columns of CSR rows are counted.
+
+
+def stored(d, entries):
+    return MagnitudeCells((TargetDistance(1.0), Columns()), np.arange(d + 1), entries)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS[5:])
+def test_cells_of_stored_entries_are_those_of_dense_rows(layout, monkeypatch):
+    shorten_chunks(monkeypatch, 40)
+    rng = np.random.default_rng(0)
+    X = rng.standard_t(1, size=(300, 3)) * (rng.random((300, 3)) < 0.6)
+    y = np.where(rng.random(300) < 0.2, MAGNITUDE_NAN, rng.integers(0, 3, 300))
+    csr, weight = as_layout(X, layout), np.floor(rng.random(300) * PARTS) / PARTS
+    for each in (None, weight):
+        dense, same, less = (
+            query.evaluate(regression_rows(rows, y, 1, each)).reshape(4, N_CELLS)
+            for query, rows in (
+                (counts("cells of columns"), X), (stored(3, 3), csr), (stored(3, 1), csr),
+            )
+        )  # fmt: skip
+        np.testing.assert_array_equal(same, dense)
+        # the target counts in full
+        np.testing.assert_array_equal(less[0], dense[0])
+        counted = np.isfinite(y) if each is None else np.where(np.isfinite(y), each, 0.0)
+        entries = np.maximum((X != 0).sum(axis=1), 1)
+        share = np.floor(1024 / np.sqrt(entries)) / 1024
+        np.testing.assert_allclose(less[1:].sum(axis=1), counted * share @ (X != 0), rtol=1e-12)
+
+
+@every_adjacency
+@pytest.mark.parametrize("entries", [1, 2])
+@on_examples(40)
+def test_cells_of_stored_entries_keep_their_sensitivity(entries, adjacency, data):
+    pair = data.draw(neighbours(adjacency, finite=True, layouts=LAYOUTS[5:]))
+    query = stored(pair[0].X.shape[1], entries)
+    one, two = (
+        query.evaluate(admit(rows.X, np.where(rows.null, MAGNITUDE_NAN, 1.5))) for rows in pair
+    )
+    claim = query.sensitivity(adjacency, len(pair[0].null))
+    assert np.abs(one - two).sum() <= claim.l1 * (1 + FLOAT_SLACK)
+    assert np.linalg.norm(one - two) <= claim.l2 * (1 + FLOAT_SLACK)
+    assert max(np.abs(one).max(), np.abs(two).max()) <= claim.bound
+
+
+@every_adjacency
+def test_cells_of_stored_entries_attain_their_sensitivity(adjacency):
+    query, X, y = stored(4, 1), np.full((3, 4), 50.0), np.full(3, 60.0)
+    other, targets = X.copy(), y.copy()
+    other[1], targets[1] = 0.01, 0.9
+    if adjacency == "zero-out":
+        other, targets = X, np.where(np.arange(3) == 1, MAGNITUDE_NAN, y)
+    one, two = (
+        query.evaluate(admit(sparse.csr_array(rows), values))
+        for rows, values in ((X, y), (other, targets))
+    )
+    claim = query.sensitivity(adjacency, 3)
+    assert np.abs(one - two).sum() == claim.l1
+    assert np.linalg.norm(one - two) == pytest.approx(claim.l2)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
