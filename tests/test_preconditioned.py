@@ -990,7 +990,7 @@ def test_gradients_say_how_far_odds_are_from_those_of_labels(kept, center):
     assert part == pytest.approx(max(0.65, believed[0] / w), rel=1e-6)
     # where noise hides everything it is left that rows may say nothing, and the center stays
     hidden = preconditioned.believed(replace(plan, noise=1e3), coef, [(coef, gradient)] * 8)
-    assert hidden[0] / w == pytest.approx(0.9, abs=0.01)
+    assert hidden[0] / w == pytest.approx(0.733, abs=0.01)
     assert hidden[1] * constant == pytest.approx(moved, abs=0.1)
 
 

@@ -64,9 +64,11 @@ def unclipped_odds(odds, longer):
 # Where labels are pure noise k is 0, whatever w is; where odds are right k = 1, m' = m.
 
 # parts of the odds about the center that may be kept, and the place of 1 among them: rows may say
-# nothing, or all other parts are equally likely
+# nothing, or the part is normal, for noise is in the odds and few steps leave them short
 _KEPT, _RIGHT, _NOTHING = np.linspace(0.0, 2.0, 17), 8, 0.1
-_KEPT_PRIOR = np.where(_KEPT == 0, _NOTHING, 0.0) + (1 - _NOTHING) / len(_KEPT)
+_KEPT_PRIOR = np.exp(-(((_KEPT - 0.8) / 0.4) ** 2) / 2)
+_KEPT_PRIOR *= (1 - _NOTHING) / _KEPT_PRIOR.sum()
+_KEPT_PRIOR[0] += _NOTHING
 # odds of the center: as likely as not classes are about as frequent, with this deviation
 _CENTERS, _EQUAL, _EQUALLY = np.linspace(-6.0, 6.0, 121), 0.5, 0.3
 # what real rows, which are not normal, may add to E[u r], in parts of its change from k = 0 to 1;
