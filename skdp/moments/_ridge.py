@@ -4,14 +4,13 @@
 
 The products of features, targets and a constant are released (`RowProducts`), and normal equations
 are solved [1]_. A row that is shortened keeps its direction, the constant included, and so the
-equation that its entries fulfil: it counts less. The spectrum that was released chooses the
-strength of the penalty: so much that the smallest eigenvalue is not made by noise alone [2]_. Since
-the law of the noise is known, so is that of what it does to the coefficients.
+equation that its entries fulfil: it counts less. Since the law of the noise is known, so is that of
+what it does to the coefficients, and where it hides them they are a posterior mean [2]_.
 
 .. [1] J. Foulds, J. Geumlek, M. Welling and K. Chaudhuri, "On the theory and practice of
    privacy-preserving Bayesian data analysis", UAI 2016.
-.. [2] Y.-X. Wang, "Revisiting differentially private linear regression: optimal and adaptive
-   prediction & estimation in unbounded domain", UAI 2018.
+.. [2] G. Bernstein and D. Sheldon, "Differentially private Bayesian linear regression", NeurIPS
+   2019.
 """
 
 import math
@@ -59,15 +58,26 @@ from skdp.moments._products import (
     check_size,
     move_rows,
     moved,
+    noise_in_rows,
+    plan_lengths,
     plan_units,
 )
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.kernel.errors import level_of_caller
 from skdp.privacy.laws.calibration import gdp_mu
+from skdp.solvers.preconditioned import spectrum_without_noise, variances_without_noise
 
-# part of the edge of the noise that the smallest eigenvalue is brought to: that of AdaSSP is 1 or
-# more, and worse on all tables of benchmarks/moments.py; for a penalty that was given, next to none
-_PENALTY, _NEXT_TO_NONE = 0.25, 1e-3
+# part of the edge of the noise that the smallest eigenvalue is brought to with a penalty that was
+# given: next to none
+_NEXT_TO_NONE = 1e-3
+# the deviation of what is taken for granted of a sum of squares, in parts of it; that of the mean
+# of a target, in its units; and how many deviations of the noise are no noise
+_GRANTED, _MEAN, _NO_NOISE = 0.5, 0.3, 3.0
+# products of standardised columns, times the root of their number
+_RELATED = 0.8
+# parts of the variance of a target that features may explain: none, or all others equally likely
+_EXPLAINED, _NOTHING = np.linspace(0.0, 0.98, 50), 0.2
+_EXPLAINED_PRIOR = np.where(_EXPLAINED == 0, _NOTHING, (1 - _NOTHING) / (len(_EXPLAINED) - 1))
 # edges of the noise that the smallest eigenvalue must exceed, for intervals
 _CLEAR = 2.0
 # usual sizes of a target to which rows of about full length are cut, with public units
@@ -145,6 +155,71 @@ class NormalEquations:
         last = self.products[-1, :-1]
         return coef, (last[d:] - last[:d] @ coef) / (self.weight * self.constant**2)
 
+    def believed(self, squares):
+        """Return coefficients as `solved` does: a posterior mean, nearer to 0 the less is known.
+
+        Parameters
+        ----------
+        squares : ndarray of shape (n_features + n_targets,)
+            Squares of the columns that are taken for granted where noise hides them; public.
+
+        Returns
+        -------
+        coef, last : ndarray of shape (n_features, n_targets) and (n_targets,)
+            In units of the rows.
+        penalty : ndarray of shape (n_targets,)
+            Of the ridge whose loss along each `coef` is least where it ends.
+
+        Notes
+        -----
+        In the directions that are left of the matrix of the features, with eigenvalues x, a product
+        q with the target is x b and noise, of the variance v: the noise of q, what is left of that
+        of the matrix times b, and the sampling of residuals. If features explain the part r of the
+        variance V of the target, coefficients b are taken to be normal with the variance
+        ``t = r V / sum(x)``: so q has the variance ``x^2 t + v``, which tells how likely r is, and
+        the mean of b is ``x t q / (x^2 t + v)``. That is its mean over r.
+        """
+        d, noise = self.n_features, self.noise
+        usual = min(1.0, 1.0 / squares.sum())
+        seen = self.products[-1, -1] / self.constant**2
+        weight = min(max(_tempered(seen, noise / self.constant**2, usual), 0.05), 1.0)
+        squares = usual * squares
+        mean, features = np.zeros(len(squares)), slice(d)
+        if self.intercept:
+            mean = self.products[-1, :-1] / (self.constant * weight)
+            error = noise**2 / 2 / (self.constant * weight) ** 2
+            # by James and Stein; and a mean of targets is near their origin, if it is no noise
+            own = float(mean[:d] @ mean[:d])
+            mean[:d] *= max(0.0, 1.0 - d * error / max(own, 1e-300))
+            near = np.maximum(
+                _MEAN**2 * squares[d:] / usual, mean[d:] ** 2 - _NO_NOISE**2 * error
+            )
+            mean[d:] *= near / (near + error)
+        inner = self.products[:-1, :-1] - weight * np.multiply.outer(mean, mean)
+        matrix, column = inner[:d, :d], inner.diagonal()[:d]
+        level = _tempered(column.mean(), noise / math.sqrt(d), squares[0])
+        column = variances_without_noise(column, level, noise)
+        values, vectors, _ = spectrum_without_noise(matrix, column, self.edge)
+        values = np.maximum(values, 0.01 * level)
+        # noise of one product, and what is left of it in the matrix
+        one = noise**2 / 2
+        left = one / (1 + one * d / (_RELATED * level) ** 2)
+        found, penalty = vectors.T @ inner[:d, d:], np.empty(len(squares) - d)
+        for j, product in enumerate(found.T):
+            variance = _tempered(inner[d + j, d + j], noise, squares[d + j])
+            spread = (_EXPLAINED * variance / values.sum())[:, None]
+            rest = ((1 - _EXPLAINED) * variance / self.n_rows)[:, None]
+            signal = values**2 * spread
+            total = signal + one + left * d * spread + rest * values
+            likely = np.log(total).sum(axis=1) + (product**2 / total).sum(axis=1)
+            likely = np.exp((likely.min() - likely) / 2) * _EXPLAINED_PRIOR
+            own = likely @ (signal / total) / likely.sum() / values * product
+            pull = own @ (product - values * own)
+            penalty[j] = max(pull, 0.0) / max(float(own @ own), 1e-300)
+            found[:, j] = own
+        coef = vectors @ found
+        return coef, (mean[d:] - mean[:d] @ coef) / self.constant, penalty
+
     def deviations(self, coef, last):
         """Return standard deviations of the coefficients without a penalty.
 
@@ -192,6 +267,12 @@ class NormalEquations:
         return found, spreads, squares
 
 
+def _tempered(found, noise, usual):
+    """Return a sum of squares, nearer to the usual one the more noise is in what was found."""
+    kept = 1 / (1 + (noise / (_GRANTED * usual)) ** 2)
+    return max(usual + kept * (found - usual), min(noise, 0.1 * usual))
+
+
 # The rows: features and targets beside each other.
 
 
@@ -231,11 +312,17 @@ class DrawnUnits:
         Number of features.
     price : float
         Epsilon that is left for the products.
+    stretch : ndarray of shape (n_features + n_targets,)
+        As that of `KnownUnits`.
+    longest : float
+        As that of `plan_lengths`.
     """
 
     scales: Any
     n_features: int
     price: float
+    stretch: Any
+    longest: float
 
     @property
     def n_releases(self):
@@ -254,11 +341,17 @@ class DrawnUnits:
         radius, center, scale = found
         origin = np.append(np.zeros(d), np.full(len(given) - d, center))
         drawn = np.append(np.full(d, radius / math.sqrt(d)), np.full(len(given) - d, scale))
-        unit = np.where(np.isnan(given), drawn, given)
+        unit = np.where(np.isnan(given), drawn, given) / self.stretch
         curator.map_rows(lambda rows: rows.mapped(side_by_side))
         move_rows(curator, 1 / unit, -origin / unit)
-        reach = math.sqrt(d + _TARGETS**2 * (len(given) - d))
-        return ColumnUnits(origin, unit, reach), None, vague
+        return ColumnUnits(origin, unit, _reach(d, self.stretch, self.longest)), None, vague
+
+
+def _reach(n_features, stretch, longest):
+    """Return the length to which rows are cut in public units: that of long ones, or less."""
+    n_targets = len(stretch) - n_features
+    full = math.sqrt(n_features + (_TARGETS * stretch[-1]) ** 2 * n_targets)
+    return min(full, longest * float(np.linalg.norm(stretch)))
 
 
 # The fit.
@@ -522,13 +615,15 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
             )
 
         def planned(n_rows):
-            if is_known:
-                radius = math.sqrt(n_features + _TARGETS**2 * n_targets)
-                units = ColumnUnits(np.zeros(size), given, radius)
-                return KnownUnits(units, total, partial(moved, weight=1 / given, shift=0 * given))
             facts = {"n_rows": n_rows, "adjacency": self.adjacency}
+            if is_known:
+                longest, stretch = self._lengths(n_features, n_targets, total, facts)
+                unit = given / stretch
+                units = ColumnUnits(np.zeros(size), unit, _reach(n_features, stretch, longest))
+                move = partial(moved, weight=1 / unit, shift=0 * unit)
+                return KnownUnits(units, total, move, stretch)
             if not delta:
-                return self._drawn(n_features, facts)
+                return self._drawn(n_features, n_targets, facts)
             return plan_units(
                 epsilon,
                 delta,
@@ -537,6 +632,7 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
                 around_mean=False,
                 centered=not self.fit_intercept,
                 power=1.0,
+                n_targets=n_targets,
                 **facts,
             )
 
@@ -553,7 +649,7 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
                 CONSTANT,
                 self.fit_intercept,
             )
-            self._keep(equations, units, shape, setting.doubts)
+            self._keep(equations, units, setting.plan.stretch, shape, setting.doubts)
             if columns is not None:
                 first = slice(n_features)
                 columns = StandardColumns(
@@ -574,7 +670,13 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
         )
         return self
 
-    def _drawn(self, n_features, shape):
+    def _lengths(self, n_features, n_targets, price, shape):
+        """Return `plan_lengths` of a price for the products."""
+        size = n_features + n_targets
+        part = size * noise_in_rows(size, price=price, pure=not self.delta, **shape)
+        return plan_lengths(n_features, n_targets, part)
+
+    def _drawn(self, n_features, n_targets, shape):
         """Return the plan of units that are drawn by ranks, without a delta."""
         scales = plan_scales(
             self.epsilon,
@@ -585,7 +687,8 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
             **shape,
         )
         price = (self.epsilon - math.fsum(scales.prices)) * (1 - 1e-9)
-        return DrawnUnits(scales, n_features, price)
+        longest, stretch = self._lengths(n_features, n_targets, price, shape)
+        return DrawnUnits(scales, n_features, price, stretch, longest)
 
     def _given(self, n_features, n_targets):
         """Return units of features and targets that are known, NaN for the others."""
@@ -601,7 +704,7 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
             )
         return np.append(np.full(n_features, norm), np.broadcast_to(scales, n_targets))
 
-    def _keep(self, equations, units, shape, doubts):
+    def _keep(self, equations, units, stretch, shape, doubts):
         """Set the fitted attributes, and take note of what is doubtful about them."""
         d, edge = equations.n_features, equations.edge
         # in whose unit rows count; the penalty stands beside a sum of losses times weights
@@ -609,13 +712,17 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
         unit = units.unit * units.radius
         features, targets = unit[:d], unit[d:]
         if self.l2 == "auto":
-            given, least = 0.0, _PENALTY * edge
+            *solved, penalty = equations.believed((stretch / units.radius) ** 2)
+            penalty = np.minimum(heaviest * penalty * equations.n_rows, _LARGEST_COEF)
+            penalty *= units.radius**2
+            self.l2_ = penalty if shape else float(penalty[0])
         else:
+            self.l2_ = float(self.l2)
             with np.errstate(over="ignore", under="ignore"):
                 given = self.l2 / heaviest / equations.n_rows / features**2
-            given, least = np.minimum(given, 1e30), _NEXT_TO_NONE * edge
-        added = max(0.0, least - equations.spectrum(given)[0])
-        solved = equations.solved(given + added)
+            given = np.minimum(given, 1e30)
+            added = max(0.0, _NEXT_TO_NONE * edge - equations.spectrum(given)[0])
+            solved = equations.solved(given + added)
         spectrum = equations.spectrum()
         clear = spectrum[0] > _CLEAR * edge
         free = equations.solved(0.0) if clear else solved
@@ -640,14 +747,9 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
             last = np.clip(np.nan_to_num(last - away), -_LARGEST_COEF, _LARGEST_COEF)
         last = last if self.fit_intercept else np.zeros(len(targets))
         self.intercept_ = last if shape else float(last[0])
-        self.l2_ = (
-            float(self.l2)
-            if self.l2 != "auto"
-            else heaviest * added * equations.n_rows * units.radius**2
-        )
-        self._length = units.radius
+        self._units = unit
         self.feature_center_, self.target_center_ = units.center[:d], units.center[d:]
-        self.feature_scale_, self.target_scale_ = units.unit[:d], units.unit[d:]
+        self.feature_scale_, self.target_scale_ = np.split(units.unit * stretch, [d])
         if spectrum[-1] < edge:
             doubts.noise(
                 "no direction of the features has more variance than noise makes: the "
@@ -697,8 +799,8 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
         residual = np.atleast_1d(self.residual_std_)
         if self._spreads is None:
             return np.full((X.shape[0], len(residual)), np.inf)
-        unit = self.feature_scale_ * self._length
-        origin, target = self.feature_center_ / unit, self.target_scale_ * self._length
+        unit, target = np.split(self._units, [self.n_features_in_])
+        origin = self.feature_center_ / unit
         found = np.empty((X.shape[0], len(residual)))
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             for start in range(0, X.shape[0], _AT_ONCE):
