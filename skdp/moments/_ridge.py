@@ -71,8 +71,8 @@ from skdp.solvers.preconditioned import spectrum_without_noise, variances_withou
 # given: next to none
 _NEXT_TO_NONE = 1e-3
 # the deviation of what is taken for granted of a sum of squares, in parts of it; that of the mean
-# of a target, in its units; and how many deviations of the noise are no noise
-_GRANTED, _MEAN, _NO_NOISE = 0.5, 0.3, 3.0
+# of a column, in its units; and how many deviations of its square noise does not reach
+_GRANTED, _MEAN, _NO_NOISE = 0.4, 0.3, 10.0
 # products of standardised columns, times the root of their number
 _RELATED = 0.8
 # parts of the variance of a target that features may explain: none, or all others equally likely
@@ -184,17 +184,12 @@ class NormalEquations:
         seen = self.products[-1, -1] / self.constant**2
         weight = min(max(_tempered(seen, noise / self.constant**2, usual), 0.05), 1.0)
         squares = usual * squares
-        mean, features = np.zeros(len(squares)), slice(d)
+        mean = np.zeros(len(squares))
         if self.intercept:
             mean = self.products[-1, :-1] / (self.constant * weight)
             error = noise**2 / 2 / (self.constant * weight) ** 2
-            # by James and Stein; and a mean of targets is near their origin, if it is no noise
-            own = float(mean[:d] @ mean[:d])
-            mean[:d] *= max(0.0, 1.0 - d * error / max(own, 1e-300))
-            near = np.maximum(
-                _MEAN**2 * squares[d:] / usual, mean[d:] ** 2 - _NO_NOISE**2 * error
-            )
-            mean[d:] *= near / (near + error)
+            for own, square in ((mean[None, :d], squares[:1]), (mean[d:, None], squares[d:])):
+                own *= _kept_of_means(own, square[:, None] / usual, error)
         inner = self.products[:-1, :-1] - weight * np.multiply.outer(mean, mean)
         matrix, column = inner[:d, :d], inner.diagonal()[:d]
         level = _tempered(column.mean(), noise / math.sqrt(d), squares[0])
@@ -270,7 +265,16 @@ class NormalEquations:
 def _tempered(found, noise, usual):
     """Return a sum of squares, nearer to the usual one the more noise is in what was found."""
     kept = 1 / (1 + (noise / (_GRANTED * usual)) ** 2)
-    return max(usual + kept * (found - usual), min(noise, 0.1 * usual))
+    return max(usual + kept * (found - usual), min(noise, 0.5 * usual))
+
+
+def _kept_of_means(means, squares, error):
+    """Return which part of means is kept: those of a row are near 0 together, or no noise."""
+    k = means.shape[1]
+    made = (k + _NO_NOISE * math.sqrt(2 * k)) * error
+    near = ((means**2).sum(axis=1, keepdims=True) - made) / k
+    near = np.maximum(near, _MEAN**2 * squares)
+    return near / (near + error)
 
 
 # The rows: features and targets beside each other.
