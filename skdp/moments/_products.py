@@ -634,7 +634,8 @@ def plan_lengths(n_features, n_targets, part):
         targets are all that is left: they are largest, and cut least, if targets are as long as
         features together.
     """
-    longest = min(max(_TIMES_LINE * part**_POWER_LINE, _SHORTEST_LINE), _LENGTHS[1])
+    longest = min(_TIMES * part**_POWER, _TIMES_LINE * part**_POWER_LINE, _LENGTHS[1])
+    longest = max(longest, _SHORTEST_LINE)
     heavy = max(1.0, min(math.sqrt(2.0 * part), math.sqrt(n_features / n_targets)))
     return longest, np.append(np.ones(n_features), np.full(n_targets, heavy))
 
