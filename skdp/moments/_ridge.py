@@ -722,7 +722,8 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
         unit = units.unit * units.radius
         features, targets = unit[:d], unit[d:]
         spectrum = equations.spectrum()
-        clear = spectrum[0] > _CLEAR * edge
+        # and so must what is left of the constant, which the weight of the rows follows from
+        clear = min(spectrum[0], equations.products[-1, -1]) > _CLEAR * edge
         if self.l2 != "auto":
             with np.errstate(over="ignore", under="ignore"):
                 given = self.l2 / heaviest / equations.n_rows / features**2
