@@ -699,7 +699,8 @@ def test_the_penalty_follows_from_the_spectrum():
     assert np.isposinf(model.predict(X, return_std=True)[1]).all()
     assert np.abs(model.coef_).max() < 10
     assert model.score(X, targets(ROWS)) > 0.5
-    several = quiet(DPRidge(), X, np.column_stack([targets(ROWS), np.random.default_rng(5).normal(size=3000)]))
+    nothing = np.random.default_rng(5).normal(size=3000)
+    several = quiet(DPRidge(), X, np.column_stack([targets(ROWS), nothing]))
     assert several.l2_.shape == (2,)
     # of a target that nothing explains
     assert several.l2_[1] > 10 * several.l2_[0] > 0
@@ -758,9 +759,7 @@ def test_entries_far_beyond_the_rows_of_a_fit_count_as_eight_of_their_lengths():
     reach = model._found.reach * model.feature_scale_
     assert (reach <= 100 * model.feature_scale_).all()
     far = model.feature_center_ + 3 * reach
-    np.testing.assert_allclose(
-        model.predict([far]), model.predict([model.feature_center_ + reach])
-    )
+    np.testing.assert_allclose(model.predict([far]), model.predict([model.feature_center_ + reach]))
     np.testing.assert_allclose(model.to_sklearn().predict([far]), model.predict([far]))
 
 

@@ -386,9 +386,9 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
         Privacy budget, in [0, 1); well below 1 / n_samples. The noise is Gaussian; at 0 it is
         purely private.
     l2 : float or "auto", default="auto"
-        Strength of the penalty, not negative: the `alpha` of scikit-learn's `Ridge`. "auto" takes
-        as much as the released spectrum asks for, of columns in units of `feature_scale_`: none
-        where it is clear of noise.
+        Strength of the penalty, not negative: the `alpha` of scikit-learn's `Ridge`. "auto" has
+        none where the released spectrum is clear of noise; elsewhere coefficients are a posterior
+        mean, which the law of the noise and nothing else leads to.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
         ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
@@ -422,15 +422,17 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
     intercept_ : float or ndarray of shape (n_targets,)
         Intercepts; 0.0 without.
     unpenalised_coef_ : ndarray of the shape of `coef_`
-        Coefficients without a penalty, the centers of the intervals; `coef_` where there are none.
+        Coefficients without a penalty, the centers of the intervals; `coef_` where there are none,
+        and where "auto" takes no penalty.
     coef_std_ : ndarray of the shape of `coef_`
         Standard deviation of `unpenalised_coef_`, of sampling and of noise; infinite where noise
         may have made the smallest eigenvalue.
     residual_std_ : float or ndarray of shape (n_targets,)
         Standard deviation of the residuals of least squares, long rows counting less, and what
         noise may have taken off it; infinite where `coef_std_` is.
-    l2_ : float
-        Strength of the penalty: `l2`, or for "auto" that of columns in units of `feature_scale_`.
+    l2_ : float or ndarray of shape (n_targets,)
+        Strength of the penalty: `l2`. For "auto" that which shortens as much, of columns in units
+        of `feature_scale_`, for each target if there are several; 0 where there is none.
     feature_center_, feature_scale_ : ndarray of shape (n_features,)
         Origins and units of the columns, given or released.
     target_center_, target_scale_ : ndarray of shape (n_targets,)
@@ -474,10 +476,12 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
     groups, intervals are too wide rather than too narrow: a residual of weight w, in units of
     `max_weight`, adds w^2 times its variance to that of a sum, and w times is counted. The law of
     the noise is known exactly, and what it does to coefficients to the first order: so there is no
-    interval unless the smallest eigenvalue of the features is twice what noise alone makes. The
-    guide has the coverage that was measured. Given units that are far too small cut most rows, and
-    intervals miss the truth, without a warning. Of new targets `predict` has a standard
-    deviation: of the residuals nothing is released but one variance, in which long rows count less.
+    interval unless the smallest eigenvalue of the features, and the weight of the rows, are twice
+    what noise alone makes. A posterior mean has none: how far it is from the truth depends on what
+    was taken to be likely. The guide has the coverage that was measured. Given units that are far
+    too small cut most rows, and intervals miss the truth, without a warning. Of new targets
+    `predict` has a standard deviation: of the residuals nothing is released but one variance, in
+    which long rows count less.
     It says nothing of their law, nor whether they are wider in one place than in another.
 
     Memory is a copy of dense rows in double precision, if they are not streamed, and three or four
@@ -485,8 +489,8 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
 
     References
     ----------
-    .. [1] Y.-X. Wang, "Revisiting differentially private linear regression: optimal and adaptive
-       prediction & estimation in unbounded domain", UAI 2018.
+    .. [1] G. Bernstein and D. Sheldon, "Differentially private Bayesian linear regression", NeurIPS
+       2019.
     .. [2] J. Dong, A. Roth and W. J. Su, "Gaussian differential privacy", JRSS B, 2022.
 
     Examples
@@ -629,7 +633,8 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
             if is_known:
                 longest, stretch = self._lengths(n_features, n_targets, total, facts)
                 unit = given / stretch
-                units = ColumnUnits(np.zeros(size), unit, _public_length(n_features, stretch, longest))
+                radius = _public_length(n_features, stretch, longest)
+                units = ColumnUnits(np.zeros(size), unit, radius)
                 move = partial(moved, weight=1 / unit, shift=0 * unit)
                 return KnownUnits(units, total, move, stretch)
             if not delta:
