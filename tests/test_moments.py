@@ -699,6 +699,68 @@ def test_the_penalty_follows_from_the_spectrum():
     assert np.isposinf(model.predict(X, return_std=True)[1]).all()
     assert np.abs(model.coef_).max() < 10
     assert model.score(X, targets(ROWS)) > 0.5
+    nothing = np.random.default_rng(5).normal(size=3000)
+    several = quiet(DPRidge(), X, np.column_stack([targets(ROWS), nothing]))
+    assert several.l2_.shape == (2,)
+    # of a target that nothing explains
+    assert several.l2_[1] > 10 * several.l2_[0] > 0
+
+
+LOW = {
+    "nothing": {}, "scales": {"data_norm": 4.0, "target_scale": 1.0}, "pure": {"delta": 0.0},
+    "no intercept": {"fit_intercept": False}, "zero-out": {"adjacency": "zero-out"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("n_epsilon", [50, 200, pytest.param(1000, marks=pytest.mark.full)])
+@pytest.mark.parametrize("given", LOW.values(), ids=LOW)
+def test_predictions_are_no_worse_than_the_mean_however_large_the_noise(given, n_epsilon):
+    rng, found = np.random.default_rng(0), []
+    for seed in range(30):
+        d = (1, 6, 30)[seed % 3]
+        X = rng.normal(size=(400, d))
+        # related columns, and targets of which a part is explained, or none
+        X += (seed % 2) * rng.normal(size=(400, 1))
+        X /= X.std(axis=0)
+        y = rng.normal(size=400)
+        y += (seed % 5 > 0) * 2 * X.mean(axis=1)
+        y = (y - y.mean()) / y.std()
+        model = quiet(DPRidge(n_epsilon / 200, **given), X[:200], y[:200])
+        found.append(model.score(X[200:], y[200:]))
+    assert np.mean(found) > -0.06
+    assert min(found) > -0.7
+
+
+def test_a_long_target_is_not_believed_for_its_length():
+    # a mean that noise makes is not taken for one, and one that is there is found
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 2))
+    given = {"data_norm": 2.0, "target_scale": 5.0}
+    for center in (0.0, 5.0):
+        y = center + X[:, 0] + rng.normal(size=3000)
+        assert quiet(DPRidge(**given), X, y).intercept_ == pytest.approx(center, abs=0.6)
+        few = quiet(DPRidge(0.05, **given), X[:200], y[:200])
+        assert abs(few.intercept_) < 5
+
+
+def test_units_that_are_stated_are_those_of_the_data():
+    # where targets count more in the length of rows than features do
+    X = np.random.default_rng(0).normal(size=(300, 20))
+    model = quiet(DPRidge(data_norm=20.0, target_scale=[3.0, 0.1]), X, X[:, :2])
+    np.testing.assert_allclose(model.target_scale_, [3.0, 0.1])
+    np.testing.assert_allclose(model.feature_scale_, 20 / np.sqrt(20))
+
+
+def test_entries_far_beyond_the_rows_of_a_fit_count_as_eight_of_their_lengths():
+    # a column in which few rows have a value, in a unit that is the error of its median
+    rng = np.random.default_rng(0)
+    X = np.column_stack([ROWS[:, :3], np.where(rng.random(3000) < 0.02, 7.0, -0.14)])
+    model = quiet(DPRidge(), X, targets(X))
+    reach = model._found.reach * model.feature_scale_
+    assert (reach <= 100 * model.feature_scale_).all()
+    far = model.feature_center_ + 3 * reach
+    np.testing.assert_allclose(model.predict([far]), model.predict([model.feature_center_ + reach]))
+    np.testing.assert_allclose(model.to_sklearn().predict([far]), model.predict([far]))
 
 
 def test_sparse_rows_need_public_scales():

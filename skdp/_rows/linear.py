@@ -631,17 +631,20 @@ class StandardColumns:
         Of which columns a unit was found; the others have one that is assumed.
     is_sparse : bool
         Whether rows are CSR, and remain so: all origins are 0.
+    farthest : float
+        How many units from its origin entries of a column may be whose unit was found.
     """
 
     center: Any
     scale: Any
     seen: Any
     is_sparse: bool = False
+    farthest: float = _FARTHEST
 
     @property
     def reach(self):
         """How many units from its origin entries of a column may be."""
-        return np.where(self.seen, _FARTHEST, _FARTHEST_UNSEEN)
+        return np.where(self.seen, self.farthest, min(_FARTHEST_UNSEEN, self.farthest))
 
     def rows(self, rows):
         """Return rows ``(x - center) / scale`` in float64, a copy; entries beyond the reach as it.

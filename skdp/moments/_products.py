@@ -357,6 +357,8 @@ CONSTANT = 0.5
 # length to which rows are cut, in units of what a quarter of them exceed: so many times that power
 # of the relative noise, between two limits; chosen on made-up rows. Directions alone stand more
 _TIMES, _POWER, _LENGTHS, _SHORTER = 0.8, -0.2, (1.25, 4.0), 0.7
+# and the same for a regression: what is cut keeps its equation
+_TIMES_LINE, _POWER_LINE, _SHORTEST_LINE = 0.53, -0.29, 0.6
 # the mean of the rows is released first if noise alone makes eigenvalues up to that part of the
 # squared length of rows, for that part of the budget, of rows of up to that length in units of what
 # a quarter of them exceed
@@ -392,11 +394,14 @@ class KnownUnits:
         What the products may cost: a Gaussian-DP parameter, or epsilon.
     move : callable
         Maps a chunk of admitted rows to the units.
+    stretch : float or ndarray of shape (n_features,), default=1.0
+        How many times longer than others columns are in the units.
     """
 
     units: ColumnUnits
     price: float
     move: Callable[[Any], Any] | None = None
+    stretch: Any = 1.0
 
     n_releases = 0
     #: whether something should have been searched, and whether rows are around a released point
@@ -431,6 +436,8 @@ class UnitsPlan:
         no mean.
     mean_law : Law, default=None
         Of the mean.
+    stretch : float or ndarray of shape (n_features,), default=1.0
+        As that of `KnownUnits`.
     """
 
     n_features: int
@@ -441,6 +448,7 @@ class UnitsPlan:
     longest: float
     first: Any = None
     mean_law: Any = None
+    stretch: Any = 1.0
 
     @property
     def searches(self):
@@ -494,10 +502,12 @@ class UnitsPlan:
         if given is not None:
             origin = np.where(np.isnan(given), center, 0.0)
             unit = np.where(np.isnan(given), unit, given)
+        unit = unit / self.stretch
         move = {"weight": spread / unit, "shift": (center - origin) / unit}
         if (move["weight"] != 1).any() or move["shift"].any():
             move_rows(curator, **move)
-        (radius, _, _), _, vague, _ = self.length.run(curator, math.sqrt(n_features), 0.0, 1.0)
+        usual = float(np.linalg.norm(np.broadcast_to(self.stretch, n_features)))
+        (radius, _, _), _, vague, _ = self.length.run(curator, usual, 0.0, 1.0)
         return ColumnUnits(origin, unit, self.longest * radius), columns, vague
 
     def _mean(self, curator):
@@ -530,7 +540,17 @@ def mean_of_rows(curator, n_features, n_rows, length, law):
 
 
 def plan_units(
-    epsilon, delta, *, n_rows, n_features, adjacency, by_column, around_mean, centered, power
+    epsilon,
+    delta,
+    *,
+    n_rows,
+    n_features,
+    adjacency,
+    by_column,
+    around_mean,
+    centered,
+    power,
+    n_targets=0,
 ):
     """Plan the search for units, from public facts.
 
@@ -550,6 +570,8 @@ def plan_units(
         Whether the mean of the rows is known to be 0.
     power : float
         As that of `UnitsPlan`.
+    n_targets : int, default=0
+        Number of columns, the last ones, that are targets of a regression.
 
     Returns
     -------
@@ -567,15 +589,14 @@ def plan_units(
         for r, d in ((False, n_features if by_column else 0), (True, 0))
     )
     price = _left(epsilon, delta, columns, length)
-    query = RowProducts(n_features, 1.0, CONSTANT)
-    stated = query.sensitivity(adjacency, n_rows)
-    # the largest eigenvalue of the noise, in parts of the squared length of rows
-    edge = expected_deviation(stated, price, not delta, query.size) / n_rows
-    edge *= math.sqrt(2 * n_features)
-    # and of the variance of one direction
+    edge = noise_in_rows(n_features, n_rows, adjacency, price, not delta)
+    # of the variance of one direction
+    part, stretch = n_features * edge, 1.0
     least = _LENGTHS[0] if power == 1 else _SHORTER
-    longest = min(max(_TIMES * (n_features * edge) ** _POWER, least), _LENGTHS[1])
-    plan = UnitsPlan(n_features, columns, length, power, price, longest)
+    longest = min(max(_TIMES * part**_POWER, least), _LENGTHS[1])
+    if n_targets:
+        longest, stretch = plan_lengths(n_features - n_targets, n_targets, part)
+    plan = UnitsPlan(n_features, columns, length, power, price, longest, stretch=stretch)
     searched = length.n_releases and not columns.n_releases
     if not (around_mean and searched and not centered and edge < _CLEAR_ENOUGH):
         return plan
@@ -584,6 +605,39 @@ def plan_units(
     mean = math.sqrt(_MEAN_SHARE) * gdp_mu(epsilon, delta) if delta else _MEAN_SHARE * epsilon
     price = _left(epsilon, delta, columns, length, first, mean=mean)
     return replace(plan, price=price, first=first, mean_law=law_of(mean, not delta, n_features))
+
+
+def noise_in_rows(n_columns, n_rows, adjacency, price, pure):
+    """Return the largest eigenvalue of the noise, in parts of the squared length of rows."""
+    query = RowProducts(n_columns, 1.0, CONSTANT)
+    stated = query.sensitivity(adjacency, n_rows)
+    deviation = expected_deviation(stated, price, pure, query.size) / n_rows
+    return deviation * math.sqrt(2 * n_columns)
+
+
+def plan_lengths(n_features, n_targets, part):
+    """Plan how rows of features and targets are cut, and how much targets count in their length.
+
+    Parameters
+    ----------
+    n_features, n_targets : int
+        Numbers of columns.
+    part : float
+        The largest eigenvalue of the noise, in parts of the variance of one direction.
+
+    Returns
+    -------
+    longest : float
+        As that of `UnitsPlan`.
+    stretch : ndarray of shape (n_features + n_targets,)
+        As that of `KnownUnits`. Where noise hides the products of the features those with the
+        targets are all that is left: they are largest, and cut least, if targets are as long as
+        features together.
+    """
+    longest = min(_TIMES * part**_POWER, _TIMES_LINE * part**_POWER_LINE, _LENGTHS[1])
+    longest = max(longest, _SHORTEST_LINE)
+    heavy = max(1.0, min(math.sqrt(2.0 * part), math.sqrt(n_features / n_targets)))
+    return longest, np.append(np.ones(n_features), np.full(n_targets, heavy))
 
 
 def _left(epsilon, delta, *searches, mean=0.0):

@@ -183,6 +183,8 @@ def _described(rows):
     return getattr(rows, "described", rows)
 
 
+# For its parameters, the gate and audits it is an estimator; not for pipelines or scikit-learn's
+# checks: a table of which nothing can be said is refused.
 class TableSummary(BaseEstimator):
     """A description of a table, as `dp_describe` returns it; it prints as a data frame.
 

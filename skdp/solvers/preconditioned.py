@@ -329,6 +329,24 @@ class Spread:
         return (self.directions * values) @ self.directions.T
 
 
+def variances_without_noise(column, mean, noise):
+    """Return variances of columns around a mean, nearer to it the less they spread than noise."""
+    kept = max(0.0, 1.0 - noise * noise / max(column.var(), 1e-300))
+    floor = _FLOOR * (1 - kept) + _SURE_FLOOR * kept
+    return np.maximum(mean + kept * (column - column.mean()), floor * mean)
+
+
+def spectrum_without_noise(products, column, edge):
+    """Return eigenvalues and directions of products with another diagonal, and if more was seen."""
+    products = products.copy()
+    np.fill_diagonal(products, 0.0)
+    values, vectors = np.linalg.eigh(products)
+    seen = np.abs(values) > 1.05 * edge
+    vectors, values = vectors[:, seen], values[seen]
+    values = (values + np.sign(values) * np.sqrt(values**2 - edge**2)) / 2
+    return *np.linalg.eigh(np.diag(column) + (vectors * values) @ vectors.T), bool(seen.any())
+
+
 def estimated_spread(moments, released, n_rows, noise, centered):
     """Return what released moments say about the rows, the noise taken off.
 
@@ -361,20 +379,13 @@ def estimated_spread(moments, released, n_rows, noise, centered):
     trace = max(1.0 - center @ center, _LEAST_TRACE)
     trace = min(max(column.sum(), one * math.sqrt(d), _LEAST_TRACE), trace)
     mean = trace / d
-    kept = max(0.0, 1.0 - one * one / max(column.var(), 1e-300))
-    floor = _FLOOR * (1 - kept) + _SURE_FLOOR * kept
-    column = np.maximum(mean + kept * (column - column.mean()), floor * mean)
+    column = variances_without_noise(column, mean, one)
     variance, directions, least = column, None, 0.5 * one
     if moments.full:
         edge = one * math.sqrt(2 * d)
         products = products - np.multiply.outer(center, center)
-        np.fill_diagonal(products, 0.0)
-        values, vectors = np.linalg.eigh(products)
-        seen = np.abs(values) > 1.05 * edge
-        vectors, values = vectors[:, seen], values[seen]
-        values = (values + np.sign(values) * np.sqrt(values**2 - edge**2)) / 2
-        variance, directions = np.linalg.eigh(np.diag(column) + (vectors * values) @ vectors.T)
-        least = max(least, 0.25 * edge if seen.any() else 0.0)
+        variance, directions, seen = spectrum_without_noise(products, column, edge)
+        least = max(least, 0.25 * edge if seen else 0.0)
     variance = np.maximum(variance, _LEAST_VARIANCE * mean)
     return Spread(
         center, variance * trace / variance.sum(), np.maximum(variance, least), directions
