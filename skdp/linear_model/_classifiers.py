@@ -705,12 +705,12 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         ("zero-out", half the noise), or in whether it is there ("add-remove", where the number of
         rows is released first; it is public otherwise). See :ref:`adjacency`.
     data_norm : float, default=None
-        Public bound on the Euclidean norm of a row, in [1e-100, 1e100]. Longer rows are
-        scaled down to it, in `fit` and in predictions. It must not be computed from private
-        data. None finds a norm that about a quarter of the rows exceed, and before that units
-        of the columns of dense rows, and origins of those away from 0, for at most a fifth of the
-        squared Gaussian-DP budget; columns stay as they are with `C`, `coef_bound`, or few rows.
-        Solvers that are for classification alone need a number.
+        Public bound on the Euclidean norm of a row, in [1e-100, 1e100], not computed from private
+        data. Longer rows are scaled down to it, in `fit` and in predictions. None finds a norm that
+        about a quarter of the rows exceed, and before that units of the columns of dense rows, and
+        origins of those away from 0, for at most a fifth of the squared Gaussian-DP budget; with
+        `C`, `coef_bound`, or few rows columns stay as they are. So does solver "auto" beside a
+        norm that is loose, or for columns on different scales (:ref:`how it knows <norm_check>`).
     classes : array-like of shape (n_classes,), default=None
         Public label set. Rows with another label contribute nothing; a class without
         rows is allowed. None reads the set from `y`, and the ledger says so.
@@ -960,12 +960,12 @@ class DPHingeSVM(PrivateLinearClassifier):
         ("zero-out", half the noise), or in whether it is there ("add-remove", where the number of
         rows is released first; it is public otherwise). See :ref:`adjacency`.
     data_norm : float, default=None
-        Public bound on the Euclidean norm of a row, in [1e-100, 1e100]. Longer rows are
-        scaled down to it, in `fit` and in predictions. It must not be computed from private
-        data. None finds a norm that about a quarter of the rows exceed, and before that units
-        of the columns of dense rows, and origins of those away from 0, for at most a fifth of the
-        squared Gaussian-DP budget; columns stay as they are with `C`, `coef_bound`, or few rows.
-        Solvers that are for classification alone need a number.
+        Public bound on the Euclidean norm of a row, in [1e-100, 1e100], not computed from private
+        data. Longer rows are scaled down to it, in `fit` and in predictions. None finds a norm that
+        about a quarter of the rows exceed, and before that units of the columns of dense rows, and
+        origins of those away from 0, for at most a fifth of the squared Gaussian-DP budget; with
+        `C`, `coef_bound`, or few rows columns stay as they are. So does solver "auto" beside a
+        norm that is loose, or for columns on different scales (:ref:`how it knows <norm_check>`).
     classes : array-like of shape (n_classes,), default=None
         Public label set. Rows with another label contribute nothing; a class without
         rows is allowed. None reads the set from `y`, and the ledger says so.
