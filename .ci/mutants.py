@@ -783,8 +783,8 @@ MUTANTS = [
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(
-        "smallest entries: those of other rows are seen", "SmallestEntry.__call__",
-        r"sizes\.min\(axis=1\)", "np.full(len(sizes), sizes.min())",
+        "small entries: those of other rows are seen", "SmallEntry.__call__",
+        r"small\.any\(axis=1\)", "np.full(len(small), small.any())",
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(

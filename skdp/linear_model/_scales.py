@@ -22,7 +22,7 @@ from skdp._quantiles import (
     MagnitudeSides,
     MagnitudeThreshold,
     RowNorm,
-    SmallestEntry,
+    SmallEntry,
     TargetDistance,
     TargetMedian,
     TargetValue,
@@ -398,9 +398,9 @@ class NormCheck:
 
     def run(self, curator):
         """Return whether they are, by a released count."""
-        query = MagnitudeSides((SmallestEntry(),), np.array([self.least]))
-        (above,) = curator.release(query, GaussianMechanism(self.mu / (1 + 1e-9)))
-        return float(above) > 0
+        query = MagnitudeSides((SmallEntry(self.least),), np.array([0.5]))
+        (most,) = curator.release(query, GaussianMechanism(self.mu / (1 + 1e-9)))
+        return float(most) < 0
 
 
 def plan_norm_check(scales, norm, epsilon, delta, adjacency):
@@ -434,7 +434,7 @@ def plan_norm_check(scales, norm, epsilon, delta, adjacency):
     found = math.sqrt(_NORM_MU_SHARE) * ranks * gdp_mu(epsilon, delta) if columns else 0.0
     if found < fewest:
         return None, SearchedScales(n_rows)
-    return NormCheck(n_rows, _TOO_SMALL * norm / columns**1.5, min(found, most) / ranks), scales
+    return NormCheck(n_rows, _TOO_SMALL * float(norm) / columns**1.5, min(found, most) / ranks), scales
 
 
 def center_and_scale(columns, n_features):

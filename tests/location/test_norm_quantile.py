@@ -373,7 +373,9 @@ def test_coefficients_for_original_rows(n_classes, offset):
     rows = CENTERER_X + offset
     model = make_pipeline(
         DPFeatureCenterer(1.0, 1e-5, data_norm=2 * offset + 5, random_state=0),
-        DPLogisticRegression(8.0, 1e-5, classes=range(n_classes), random_state=0, data_norm=100.0),
+        DPLogisticRegression(
+            8.0, 1e-5, classes=range(n_classes), random_state=0, data_norm=100.0, solver="accelerated"
+        ),
     )
     with pytest.warns(SeededNoiseWarning):
         model.fit(rows, y)
