@@ -434,7 +434,8 @@ def plan_norm_check(scales, norm, epsilon, delta, adjacency):
     found = math.sqrt(_NORM_MU_SHARE) * ranks * gdp_mu(epsilon, delta) if columns else 0.0
     if found < fewest:
         return None, SearchedScales(n_rows)
-    return NormCheck(n_rows, _TOO_SMALL * float(norm) / columns**1.5, min(found, most) / ranks), scales
+    least = _TOO_SMALL * float(norm) / columns**1.5
+    return NormCheck(n_rows, least, min(found, most) / ranks), scales
 
 
 def center_and_scale(columns, n_features):

@@ -23,9 +23,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 3))
 Y = (X[:, 0] + RNG.normal(size=300) > 0).astype(int)
 OTHER = RNG.normal(size=(300, 3))
-MODEL = DPLogisticRegression(
-    classes=[0, 1], data_norm=3.0, solver="preconditioned", max_iter=6
-)
+MODEL = DPLogisticRegression(classes=[0, 1], data_norm=3.0, solver="preconditioned", max_iter=6)
 
 
 class Stop(Exception):
